@@ -119,7 +119,7 @@ speech: peers speech-models ## how well neural ears and voices do: 60 sentences,
 	    [ -e $$name ] || { apt-get download -q $$name && dpkg-deb -x $${name}_*.deb . && rm $${name}_*.deb && touch $$name; } \
 	        || exit 1; \
 	done
-	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --ignored --nocapture \
+	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --nocapture \
 	    --test-threads 1
 
 page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results

@@ -69,7 +69,7 @@ pub struct Config {
     pub audio_model: LanguageModel,
     /// Whom the servers of speech and language may be certified by.
     pub tls: Tls,
-    /// Models of speech.
+    /// Place of the models of speech.
     pub speech: SpeechFiles,
     /// Text to speech.
     pub synthesizer: Synthesizer,
@@ -375,7 +375,7 @@ impl Config {
         config.language_model.read("language_model", &mut from);
         config.audio_model.read("audio_model", &mut from);
         config.tls.take(&mut from);
-        config.speech.read(&mut from);
+        config.speech.take(&mut from);
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);
@@ -527,7 +527,7 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// Where tests find neural models.
+/// Returns the folder in which tests find neural models.
 #[cfg(test)]
 pub(crate) fn test_models() -> PathBuf {
     let environment = environment();

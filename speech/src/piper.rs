@@ -66,18 +66,18 @@ pub struct Manner {
     pub speaker: i32,
     /// Length as a factor of the voice's own.
     pub length: f32,
-    /// Of all that is random.
+    /// Seed of all that is random.
     pub seed: u64,
 }
 
 /// The settings of a voice, read without its network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// `X` of `X.onnx`.
+    /// Name of the voice: `X` of `X.onnx`.
     pub name: String,
-    /// Samples a second.
+    /// Samples of the voice a second.
     pub rate_hz: u32,
-    /// `en_US`, `de_DE`, ...; `en` where nothing more is told.
+    /// Language with its country: `en_US`, `de_DE`, ...; `en` where nothing more is told.
     pub language: String,
     /// Names of the speakers; empty for a voice of one.
     pub speakers: Vec<(String, i32)>,
@@ -131,12 +131,12 @@ impl PiperVoice {
         })
     }
 
-    /// `X` of `X.onnx`.
+    /// Name of the voice: `X` of `X.onnx`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// `en_US`, `de_DE`, ...
+    /// Language with its country: `en_US`, `de_DE`, ...
     pub fn language(&self) -> &str {
         &self.language
     }
@@ -209,7 +209,7 @@ impl PiperVoice {
         Ok(ids)
     }
 
-    /// The voice's file.
+    /// Path of the voice's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -274,7 +274,7 @@ fn ids(json: &Value) -> Result<HashMap<char, Vec<i32>>, Unusable> {
     }
 }
 
-/// So many draws of the normal distribution (Box and Muller) from a seed (splitmix64).
+/// Returns so many draws of the normal distribution (Box and Muller) from a seed (splitmix64).
 fn normal(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed;
     let mut unit = || {

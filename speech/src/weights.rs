@@ -46,15 +46,15 @@ impl Weights {
     /// # Errors
     /// Names what is wrong with the file.
     pub fn safetensors(path: &Path) -> Result<Weights, Unusable> {
-        open(path).and_then(safetensors::read).map_err(|why| in_file(path, &why))
+        open(path).and_then(safetensors::parse).map_err(|why| in_file(path, &why))
     }
 
     /// Reads the names and sizes in the `model.bin` of a converted model.
     ///
     /// # Errors
     /// Names what is wrong with the file.
-    pub fn converted(path: &Path) -> Result<Weights, Unusable> {
-        open(path).and_then(converted::read).map_err(|why| in_file(path, &why))
+    pub fn open_converted(path: &Path) -> Result<Weights, Unusable> {
+        open(path).and_then(converted::parse).map_err(|why| in_file(path, &why))
     }
 
     /// True if there is a tensor of this name.

@@ -1,4 +1,4 @@
-//! How well neural ears do, at length: `make speech`. Figures are printed, bounds hold.
+//! How well neural ears do, at length: `make speech` alone runs it. Figures are printed, bounds hold.
 
 use std::time::Instant;
 
@@ -6,8 +6,8 @@ use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_speech::whisper::{Spoken, Whisper};
 
-mod common;
-use common::{flite, joe, piper, sentences, through, variable, whisper, wrong_pct};
+mod trial;
+use trial::{flite, joe, piper, sentences, through, variable, whisper, wrong_pct};
 
 /// Prompts that people spoke: a language with its folder, then names and words.
 const RECORDINGS: &str = include_str!("../../fixtures/speech/recordings.txt");
@@ -24,7 +24,6 @@ fn lines(text: &'static str) -> Vec<&'static str> {
 }
 
 #[test]
-#[ignore = "long: make speech"]
 fn sentences_are_understood_clean_in_babble_and_with_loss() {
     let joe = joe();
     for (name, model, most) in [("tiny.en", whisper("tiny.en"), [9.0, 25.0]), ("base", whisper("base"), [13.0, 25.0])] {
@@ -32,18 +31,18 @@ fn sentences_are_understood_clean_in_babble_and_with_loss() {
             for voice in ["slt", "joe"] {
                 let say = |said: &str| if voice == "joe" { piper(&joe, said, 3) } else { flite(said, voice) };
                 for codec in [Codec::G722, Codec::Pcmu] {
-                    let clean = wrong_pct(&texts, |said| common::text(&model, &through(codec, &say(said)), "en"));
+                    let clean = wrong_pct(&texts, |said| trial::text(&model, &through(codec, &say(said)), "en"));
                     println!("{name} {set} {voice} {codec:?}: {clean:.1} % wrong");
                     assert!(clean <= most[0] + 4.0, "{name} {set} {voice} {codec:?}");
                 }
                 for loss in [1, 3, 5] {
                     let found = wrong_pct(&texts, |said| {
-                        common::text(&model, &lossy(&through(Codec::Pcmu, &say(said)), loss), "en")
+                        trial::text(&model, &lossy(&through(Codec::Pcmu, &say(said)), loss), "en")
                     });
                     println!("{name} {set} {voice} Pcmu, {loss} % of packets lost: {found:.1} % wrong");
                 }
                 let noisy =
-                    wrong_pct(&texts, |said| common::text(&model, &through(Codec::Pcmu, &babble(&say(said))), "en"));
+                    wrong_pct(&texts, |said| trial::text(&model, &through(Codec::Pcmu, &babble(&say(said))), "en"));
                 println!("{name} {set} {voice} Pcmu, babble 10 dB below: {noisy:.1} % wrong");
                 assert!(noisy <= most[1] + 10.0, "{name} {set} {voice} in babble");
             }
@@ -77,7 +76,6 @@ fn babble(pcm: &[i16]) -> Vec<i16> {
 }
 
 #[test]
-#[ignore = "long: make speech"]
 fn people_are_understood_on_the_telephone() {
     let folder = variable("RINGER_RECORDINGS").expect("make speech unpacks recordings");
     let folder = folder.join("usr/share/asterisk/sounds");
@@ -98,7 +96,7 @@ fn people_are_understood_on_the_telephone() {
             let (_, sounds, name, _) = at.next().expect("one for each text");
             let wav = std::fs::read(folder.join(sounds).join(format!("{name}.wav"))).expect("it is unpacked");
             let pcm = Clip::from_wav(&wav).expect("a WAV file").to_16k();
-            common::text(model, &through(Codec::Pcmu, &pcm), language)
+            trial::text(model, &through(Codec::Pcmu, &pcm), language)
         });
         println!("{name}, people, {language} Pcmu: {wrong:.1} % wrong");
         assert!(wrong <= most, "{name} {language}: {wrong:.1} %");
@@ -111,7 +109,6 @@ fn people_are_understood_on_the_telephone() {
 }
 
 #[test]
-#[ignore = "long: make speech"]
 fn a_second_of_speech_costs_little() {
     for (name, most) in [("tiny.en", 0.05), ("base", 0.2)] {
         let model = whisper(name);

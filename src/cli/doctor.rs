@@ -155,7 +155,7 @@ fn model(path: &Path) -> Check {
 fn neural(config: &Config) -> Vec<Check> {
     const PURPOSE: &str = "neural speech, also on the telephone";
     let (folder, name) = (config.models(), "speech models");
-    let found = models::found(&folder);
+    let found = models::list(&folder);
     let wanted = config.recognizer.kind == config::Place::Whisper || config.synthesizer.kind == config::Place::Piper;
     if found.is_empty() {
         let detail = format!(

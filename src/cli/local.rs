@@ -94,7 +94,7 @@ fn speaking(config: &Config) -> Result<Arc<dyn Synthesizer>, String> {
 
 /// Folders of voices: the one that `synthesizer.model` names, else all.
 fn voice_folders(config: &Config) -> Vec<PathBuf> {
-    let found = models::found(&config.models()).into_iter().filter(|model| model.kind == models::Kind::Piper);
+    let found = models::list(&config.models()).into_iter().filter(|model| model.kind == models::Kind::Piper);
     match config.synthesizer.model.as_deref().filter(|_| !config.synthesizer.kind.is_remote()) {
         Some(wanted) if Path::new(wanted).is_absolute() => vec![PathBuf::from(wanted)],
         Some(wanted) => found.filter(|model| model.name == wanted).map(|model| model.folder).collect(),
@@ -123,7 +123,7 @@ pub fn own_models() -> String {
     std::path::absolute(&models).unwrap_or(models).to_string_lossy().into_owned()
 }
 
-/// What of speech is neural here: a line each for ears and voices, none where there are no models.
+/// Describes the neural models in use: a line each for ears and voices, none where there are no models.
 pub fn neural(config: &Config) -> Vec<String> {
     let hears = matches!(config.recognizer.kind, config::Place::Auto | config::Place::Whisper);
     let speaks = matches!(config.synthesizer.kind, config::Place::Auto | config::Place::Piper);
@@ -136,7 +136,7 @@ pub fn neural(config: &Config) -> Vec<String> {
     ears.into_iter().chain(mouth).collect()
 }
 
-fn embedded() -> Arc<dyn Recognizer> {
+fn embedded_recognizer() -> Arc<dyn Recognizer> {
     Arc::new(Pocketsphinx::new(0, Path::new(MODEL)))
 }
 
@@ -153,10 +153,10 @@ fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
             Ok(recognizer) => Ok(Arc::new(recognizer)),
             Err(why) => {
                 tracing::warn!("{why}; the installed recognizer hears in its place");
-                Ok(embedded())
+                Ok(embedded_recognizer())
             }
         },
-        _ => Ok(embedded()),
+        _ => Ok(embedded_recognizer()),
     }
 }
 

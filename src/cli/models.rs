@@ -35,20 +35,20 @@ Examples:
   ringer models add https://host/whisper-base.tar.gz --sha256 5b1c...
   ringer models list --json")]
 pub struct Args {
-    /// Where the settings and the data are.
+    /// Places of the settings and the data.
     #[command(flatten)]
     pub place: Place,
-    /// What to do with models.
+    /// Thing to do with models.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done with models.
+/// Things that can be done with models.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// List the models that are here
     List {
-        /// Print JSON
+        /// Print the answer as JSON
         #[arg(long)]
         json: bool,
     },
@@ -71,18 +71,18 @@ pub enum Action {
     Check {
         /// Name of its folder
         name: String,
-        /// Print JSON
+        /// Print the answer as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove a model
+    /// Remove a model from here
     Remove {
         /// Name of its folder
         name: String,
     },
 }
 
-/// Carries it out.
+/// Carries the command out.
 pub async fn run(args: Args) -> ExitCode {
     let config = match args.place.settings(&[]) {
         Ok(config) => config,
@@ -95,14 +95,14 @@ pub async fn run(args: Args) -> ExitCode {
             let wanted = source::Wanted { from, name, sha256, yes, private: false };
             add(&folder, &wanted, &out).await
         }
-        Action::Check { name, json } => tried(&folder, &name, json, &out),
+        Action::Check { name, json } => try_out(&folder, &name, json, &out),
         Action::Remove { name } => remove(&folder, &name, &out),
     };
     out.finish(done)
 }
 
 fn list(folder: &Path, json: bool, out: &Out) -> Result<(), String> {
-    let found = models::found(folder);
+    let found = models::list(folder);
     if json {
         let all: Vec<Value> = found
             .iter()
@@ -180,7 +180,7 @@ impl Drop for Draft {
     }
 }
 
-fn tried(folder: &Path, name: &str, json: bool, out: &Out) -> Result<(), String> {
+fn try_out(folder: &Path, name: &str, json: bool, out: &Out) -> Result<(), String> {
     let path = there(folder, name)?;
     let checked = tokio::task::block_in_place(|| check(&path))?;
     match json {

@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// `[speech]`
+/// Settings of `[speech]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SpeechFiles {
     /// Folder of neural models, a folder each. Not given: `models` in the data folder.
@@ -60,7 +60,7 @@ pub struct SpeechFiles {
 }
 
 impl SpeechFiles {
-    pub(super) fn read(&mut self, from: &mut Source) {
+    pub(super) fn take(&mut self, from: &mut Source) {
         let folder = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
         from.parsed("speech.models", "a folder", folder, &mut self.models);
     }
@@ -98,7 +98,7 @@ pub struct Recognizer {
     pub api_key: Option<Secret>,
     /// Name of the server's model, or of the folder of a Whisper model. Not given: the first one of the alphabet.
     pub model: Option<String>,
-    /// Of kind `whisper`: threads that hear; 0 is one a core.
+    /// Threads that hear, in kind `whisper`; 0 is one a core.
     pub threads: usize,
     /// Of kind `http`: running text is asked for after so much new speech; 0 is never.
     pub interim_ms: u32,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use ringer_media::call::{Call, EndReason};
+use ringer_media::call::{Call, CallSpec, EndReason};
 use ringer_media::codec::Codec;
 use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
@@ -381,6 +381,12 @@ impl Inner {
         CallNo(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Sets in a call's spec how its recognizer hears.
+    fn suited(&self, mut spec: CallSpec) -> CallSpec {
+        spec.ears.whole = self.speech.recognizer.hears_wholes();
+        spec
+    }
+
     fn start_call(
         self: &Arc<Self>,
         no: CallNo,
@@ -411,7 +417,7 @@ impl Inner {
         let (handshakes, keys) = is_secure.then(|| keys_of(self.identity.clone())).unzip();
         let live = LiveCall {
             no,
-            call: Call::new(placement.spec.clone()),
+            call: Call::new(self.suited(placement.spec.clone())),
             media: MediaPath::Udp(sockets),
             tap,
             tapped: 0,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{
-    Failure, Job, Recognized, Recognizer, RecognizerFeed, Spoken, SpokenIn, Status, Synthesizer, Voice, VoiceWanted,
-    whole_speech,
+    Failure, Job, ModelName, Recognized, Recognizer, RecognizerFeed, Spoken, SpokenIn, Status, Synthesizer, Voice,
+    VoiceWanted, whole_speech,
 };
 use crate::tasks::Tasks;
 
@@ -111,6 +111,10 @@ impl Synthesizer for SynthesizerPair {
     fn status(&self) -> Status {
         self.first.status()
     }
+
+    fn model(&self, voice: &Voice) -> Option<ModelName> {
+        self.first.model(voice)
+    }
 }
 
 /// A recognizer with another behind it.
@@ -145,6 +149,10 @@ impl Recognizer for RecognizerPair {
         self.first.identifies()
     }
 
+    fn hears_wholes(&self) -> bool {
+        self.first.hears_wholes()
+    }
+
     fn expect(&self) {
         self.first.expect();
         self.second.expect();
@@ -168,6 +176,10 @@ impl Recognizer for RecognizerPair {
 
     fn status(&self) -> Status {
         self.first.status()
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        self.first.model()
     }
 }
 

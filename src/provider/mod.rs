@@ -88,6 +88,24 @@ impl VoiceWanted {
     }
 }
 
+/// Name of a recognizer or synthesizer with its model, as results tell it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ModelName {
+    /// `embedded`, `whisper`, `piper`, `http` or `websocket`.
+    pub kind: String,
+    /// Name of the model; `None` where a server was told none.
+    pub model: Option<String>,
+    /// SHA-256 of the model's weights in hexadecimal digits, where they are here and were read.
+    pub sha256: Option<String>,
+}
+
+impl ModelName {
+    /// Names a model without its hash. An empty name is none.
+    pub fn new(kind: &str, model: &str) -> ModelName {
+        ModelName { kind: kind.to_owned(), model: (!model.is_empty()).then(|| model.to_owned()), sha256: None }
+    }
+}
+
 /// A chosen voice: all that a synthesizer needs, and a cache key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Voice {
@@ -168,6 +186,11 @@ pub trait Synthesizer: Send + Sync {
 
     /// Whether it works.
     fn status(&self) -> Status;
+
+    /// Returns the name of the model that speaks with this voice; `None` where nobody tells it.
+    fn model(&self, _voice: &Voice) -> Option<ModelName> {
+        None
+    }
 }
 
 /// All of a text's speech, once it is made.
@@ -274,6 +297,11 @@ pub trait Recognizer: Send + Sync {
         Ok(())
     }
 
+    /// True if a stretch is heard as a whole: parts of it that short pauses set apart would lose words.
+    fn hears_wholes(&self) -> bool {
+        false
+    }
+
     /// A call is being placed: what takes long to get ready may do so now.
     fn expect(&self) {}
 
@@ -295,6 +323,11 @@ pub trait Recognizer: Send + Sync {
 
     /// Whether it works.
     fn status(&self) -> Status;
+
+    /// Returns the name of the model that hears; `None` where nobody tells it.
+    fn model(&self) -> Option<ModelName> {
+        None
+    }
 }
 
 /// Who says a message of a chat.

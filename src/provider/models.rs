@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// One model.
+/// One model in its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// Name of its folder.
@@ -52,7 +52,7 @@ pub fn voices(folder: &Path) -> Vec<String> {
 }
 
 /// The models in a folder of folders, in the order of the alphabet.
-pub fn found(models: &Path) -> Vec<Model> {
+pub fn list(models: &Path) -> Vec<Model> {
     let model = |name: String| {
         let folder = models.join(&name);
         kind(&folder).map(|kind| Model { name, kind, folder })
@@ -66,7 +66,7 @@ pub fn found(models: &Path) -> Vec<Model> {
 /// # Errors
 /// Names what is not there.
 pub fn whisper(models: &Path, wanted: Option<&str>) -> Result<PathBuf, String> {
-    let mut found = found(models).into_iter().filter(|model| model.kind == Kind::Whisper);
+    let mut found = list(models).into_iter().filter(|model| model.kind == Kind::Whisper);
     let model = match wanted {
         Some(wanted) if Path::new(wanted).is_absolute() => return Ok(PathBuf::from(wanted)),
         Some(wanted) => found.find(|model| model.name == wanted),
@@ -120,8 +120,7 @@ mod tests {
         ] {
             put(name);
         }
-        let told: Vec<(String, Kind)> =
-            found(folder.path()).into_iter().map(|model| (model.name, model.kind)).collect();
+        let told: Vec<(String, Kind)> = list(folder.path()).into_iter().map(|model| (model.name, model.kind)).collect();
         let expect = [("b-base", Kind::Whisper), ("joe", Kind::Piper), ("tiny.en", Kind::Whisper)];
         assert_eq!(told, expect.map(|(name, kind)| (name.to_owned(), kind)));
         assert_eq!(voices(&folder.path().join("joe")), ["en_US-joe"]);
@@ -129,6 +128,6 @@ mod tests {
         assert_eq!(whisper(folder.path(), Some("tiny.en")), Ok(folder.path().join("tiny.en")));
         let why = whisper(folder.path(), Some("joe")).expect_err("it is no recognizer");
         assert!(why.starts_with("no Whisper model joe in "), "{why}");
-        assert_eq!(found(Path::new("/nowhere")), []);
+        assert_eq!(list(Path::new("/nowhere")), []);
     }
 }

@@ -18,21 +18,21 @@ struct Field<'a> {
     bytes: &'a [u8],
 }
 
-fn cut<T>() -> Result<T, Unusable> {
+fn cut_short<T>() -> Result<T, Unusable> {
     unusable("it is no ONNX network, or was cut")
 }
 
 fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, Unusable> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
-        let Some(&byte) = bytes.get(*at) else { return cut() };
+        let Some(&byte) = bytes.get(*at) else { return cut_short() };
         *at += 1;
         value |= u64::from(byte & 127) << shift;
         if byte < 128 {
             return Ok(value);
         }
     }
-    cut()
+    cut_short()
 }
 
 fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, Unusable> {
@@ -52,9 +52,9 @@ fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, Unusable> {
             1 => 8,
             2 => varint(message, &mut at)? as usize,
             5 => 4,
-            _ => return cut(),
+            _ => return cut_short(),
         };
-        let Some(bytes) = at.checked_add(length).and_then(|end| message.get(at..end)) else { return cut() };
+        let Some(bytes) = at.checked_add(length).and_then(|end| message.get(at..end)) else { return cut_short() };
         at += length;
         fields.push(Field { number: key >> 3, kind: key & 7, whole: &message[begin..at], bytes });
     }
@@ -69,7 +69,7 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn put(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
+fn put_bytes(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
     put_varint(out, number << 3 | 2);
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -83,10 +83,10 @@ fn put_number(out: &mut Vec<u8>, number: u64, value: u64) {
 /// A node of this operation.
 fn node(operation: &str, inputs: &[&str], output: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    inputs.iter().for_each(|name| put(&mut out, 1, name.as_bytes()));
-    put(&mut out, 2, output.as_bytes());
-    put(&mut out, 3, format!("{output}/node").as_bytes());
-    put(&mut out, 4, operation.as_bytes());
+    inputs.iter().for_each(|name| put_bytes(&mut out, 1, name.as_bytes()));
+    put_bytes(&mut out, 2, output.as_bytes());
+    put_bytes(&mut out, 3, format!("{output}/node").as_bytes());
+    put_bytes(&mut out, 4, operation.as_bytes());
     out
 }
 
@@ -96,8 +96,8 @@ fn constant(name: &str, value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(&mut out, 1, 1);
     put_number(&mut out, 2, INT64);
-    put(&mut out, 8, name.as_bytes());
-    put(&mut out, 9, &value.to_le_bytes());
+    put_bytes(&mut out, 8, name.as_bytes());
+    put_bytes(&mut out, 9, &value.to_le_bytes());
     out
 }
 
@@ -106,19 +106,19 @@ fn input() -> Vec<u8> {
     const FLOAT: u64 = 1;
     let (mut length, mut shape, mut tensor, mut kind, mut out) =
         <(Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>)>::default();
-    put(&mut length, 2, b"draws");
-    put(&mut shape, 1, &length);
+    put_bytes(&mut length, 2, b"draws");
+    put_bytes(&mut shape, 1, &length);
     put_number(&mut tensor, 1, FLOAT);
-    put(&mut tensor, 2, &shape);
-    put(&mut kind, 1, &tensor);
-    put(&mut out, 1, NOISE.as_bytes());
-    put(&mut out, 2, &kind);
+    put_bytes(&mut tensor, 2, &shape);
+    put_bytes(&mut kind, 1, &tensor);
+    put_bytes(&mut out, 1, NOISE.as_bytes());
+    put_bytes(&mut out, 2, &kind);
     out
 }
 
 fn text<'a>(fields: &[Field<'a>], number: u64) -> Result<&'a str, Unusable> {
-    let Some(field) = fields.iter().find(|field| field.number == number && field.kind == 2) else { return cut() };
-    std::str::from_utf8(field.bytes).or_else(|_| cut())
+    let Some(field) = fields.iter().find(|field| field.number == number && field.kind == 2) else { return cut_short() };
+    std::str::from_utf8(field.bytes).or_else(|_| cut_short())
 }
 
 /// The network with its random numbers from outside; unchanged where it has none.
@@ -131,13 +131,13 @@ pub fn with_noise_from_outside(model: &[u8]) -> Result<Vec<u8>, Unusable> {
     let mut graphs = 0;
     for field in fields(model)? {
         if field.number == GRAPH && field.kind == 2 {
-            put(&mut out, GRAPH, &graph(field.bytes)?);
+            put_bytes(&mut out, GRAPH, &graph(field.bytes)?);
             graphs += 1;
         } else {
             out.extend_from_slice(field.whole);
         }
     }
-    if graphs == 1 { Ok(out) } else { cut() }
+    if graphs == 1 { Ok(out) } else { cut_short() }
 }
 
 fn graph(graph: &[u8]) -> Result<Vec<u8>, Unusable> {
@@ -155,7 +155,7 @@ fn graph(graph: &[u8]) -> Result<Vec<u8>, Unusable> {
         let (like, drawn) = (text(&parts, 1)?, text(&parts, 2)?);
         let [shape, size, from, to, part] =
             ["shape", "size", "from", "to", "part"].map(|part| format!("{NOISE}/{count}/{part}"));
-        put(&mut out, CONSTANT, &constant(&from, (count * SPACING) as u64));
+        put_bytes(&mut out, CONSTANT, &constant(&from, (count * SPACING) as u64));
         for node in [
             node("Shape", &[like], &shape),
             node("ReduceProd", &[&shape], &size),
@@ -163,7 +163,7 @@ fn graph(graph: &[u8]) -> Result<Vec<u8>, Unusable> {
             node("Slice", &[NOISE, &from, &to], &part),
             node("Reshape", &[&part, &shape], drawn),
         ] {
-            put(&mut out, NODE, &node);
+            put_bytes(&mut out, NODE, &node);
         }
         count += 1;
         if count > NODES_MAX {
@@ -171,7 +171,7 @@ fn graph(graph: &[u8]) -> Result<Vec<u8>, Unusable> {
         }
     }
     if count > 0 {
-        put(&mut out, INPUT, &input());
+        put_bytes(&mut out, INPUT, &input());
     }
     Ok(out)
 }
@@ -182,10 +182,10 @@ mod tests {
 
     fn network(operation: &str) -> Vec<u8> {
         let (mut graph, mut model) = (Vec::new(), Vec::new());
-        put(&mut graph, 1, &node(operation, &["x"], "y"));
-        put(&mut graph, 2, b"name");
+        put_bytes(&mut graph, 1, &node(operation, &["x"], "y"));
+        put_bytes(&mut graph, 2, b"name");
         put_number(&mut model, 1, 8);
-        put(&mut model, 7, &graph);
+        put_bytes(&mut model, 7, &graph);
         model
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn what_is_no_network_is_refused() {
         let whole = network("RandomNormalLike");
         for broken in [&whole[..whole.len() - 3], b"", b"hello, world", &[0xff; 40]] {
-            assert_eq!(with_noise_from_outside(broken), cut(), "{broken:?}");
+            assert_eq!(with_noise_from_outside(broken), cut_short(), "{broken:?}");
         }
     }
 }

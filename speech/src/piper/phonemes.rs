@@ -15,7 +15,7 @@ const LIBRARY: &str = "libespeak-ng.so.1";
 const SYNCHRONOUS: c_int = 2;
 /// espeakINITIALIZE_DONT_EXIT: without its data the library would end the process.
 const STAY: c_int = 0x8000;
-/// espeakCHARS_UTF8.
+/// Encoding of texts: espeakCHARS_UTF8.
 const UTF8: c_int = 1;
 /// Letters of the International Phonetic Alphabet.
 const IPA: c_int = 2;
@@ -51,21 +51,21 @@ fn open() -> Result<Phonemes, Unusable> {
     }
 }
 
-fn opened() -> Result<&'static Mutex<Phonemes>, Unusable> {
+fn library() -> Result<&'static Mutex<Phonemes>, Unusable> {
     OPENED.get_or_init(|| open().map(Mutex::new)).as_ref().map_err(Clone::clone)
 }
 
-/// Whether the library can be opened.
+/// Opens the library, once in a process.
 ///
 /// # Errors
 /// Names what is missing.
 pub fn is_installed() -> Result<(), Unusable> {
-    opened().map(|_| ())
+    library().map(|_| ())
 }
 
 /// The phonemes of a clause in the voice of this name, decomposed (NFD). Marks, which the library drops, are put back.
 pub fn of(voice: &str, clause: &Clause) -> Result<String, Unusable> {
-    let mut library = opened()?.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut library = library()?.lock().unwrap_or_else(PoisonError::into_inner);
     library.set(voice)?;
     let mut out = String::new();
     for (words, mark) in parts(clause) {

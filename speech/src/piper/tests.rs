@@ -1,3 +1,5 @@
+//! Piper voices without a model: what needs none.
+
 use serde_json::json;
 
 use super::*;

@@ -12,7 +12,7 @@ use crate::{Unusable, unusable};
 /// The kind of model that is known.
 const SPEC: &str = "WhisperSpec";
 
-pub(super) fn read((file, file_bytes): (File, u64)) -> Result<Weights, Unusable> {
+pub(super) fn parse((file, file_bytes): (File, u64)) -> Result<Weights, Unusable> {
     let mut from = From { file: BufReader::new(file), at: 0 };
     let version = from.u32()?;
     if !(5..=6).contains(&version) {

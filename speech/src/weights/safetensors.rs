@@ -14,7 +14,7 @@ use crate::{Unusable, unusable};
 /// Largest header: 16 MiB.
 const HEADER_BYTES_MAX: u64 = 16 << 20;
 
-pub(super) fn read((mut file, file_bytes): (File, u64)) -> Result<Weights, Unusable> {
+pub(super) fn parse((mut file, file_bytes): (File, u64)) -> Result<Weights, Unusable> {
     let cut = |_| Unusable("it is no safetensors file, or was cut".into());
     let mut length = [0; 8];
     file.read_exact(&mut length).map_err(cut)?;

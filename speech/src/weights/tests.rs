@@ -1,3 +1,5 @@
+//! Files of weights, whole and broken.
+
 use std::path::PathBuf;
 
 use super::*;
@@ -26,7 +28,7 @@ fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u16 + 1).to_le_bytes()[..], text.as_bytes(), &[0]].concat()
 }
 
-fn converted(spec: &str, shape: u32, kind: u8, bytes: u32, data: &[u8]) -> Vec<u8> {
+fn converted_file(spec: &str, shape: u32, kind: u8, bytes: u32, data: &[u8]) -> Vec<u8> {
     let mut file = [&6u32.to_le_bytes()[..], &text(spec), &3u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
     file.extend([&text("a")[..], &[1], &shape.to_le_bytes(), &[kind], &bytes.to_le_bytes(), data].concat());
     file.extend([&text("a_scale")[..], &[1], &2u32.to_le_bytes(), &[0], &8u32.to_le_bytes()].concat());
@@ -63,19 +65,19 @@ fn safetensors_are_read_and_broken_ones_refused_with_words() {
 fn converted_models_are_read_and_broken_ones_refused_with_words() {
     let check = |name: &str, bytes: &[u8], expect: Result<&[f32], &str>| {
         let file = Written::new(name, bytes);
-        let read = Weights::converted(&file.0).and_then(|mut weights| weights.take("b", &[2]));
+        let read = Weights::open_converted(&file.0).and_then(|mut weights| weights.take("b", &[2]));
         match (read, expect) {
             (Ok(values), Ok(expect)) => assert_eq!(values, expect),
             (Err(why), Err(part)) => assert!(why.0.contains(part), "{name}: {why}"),
             (read, expect) => panic!("{name}: {read:?} and not {expect:?}"),
         }
     };
-    let whole = converted("WhisperSpec", 2, 1, 2, &[6, 0xf8]);
+    let whole = converted_file("WhisperSpec", 2, 1, 2, &[6, 0xf8]);
     check("c-good", &whole, Ok(&[3.0, -2.0]));
     check("c-cut", &whole[..whole.len() - 3], Err("it was cut: it ends at byte"));
-    check("c-kind", &converted("TransformerSpec", 2, 1, 2, &[6, 0xf8]), Err("of the kind TransformerSpec"));
-    check("c-size", &converted("WhisperSpec", 3, 1, 2, &[6, 0xf8]), Err("another size than its shape"));
-    check("c-number", &converted("WhisperSpec", 2, 9, 2, &[6, 0xf8]), Err("the tensor a has an unknown kind"));
+    check("c-kind", &converted_file("TransformerSpec", 2, 1, 2, &[6, 0xf8]), Err("of the kind TransformerSpec"));
+    check("c-size", &converted_file("WhisperSpec", 3, 1, 2, &[6, 0xf8]), Err("another size than its shape"));
+    check("c-number", &converted_file("WhisperSpec", 2, 9, 2, &[6, 0xf8]), Err("the tensor a has an unknown kind"));
     check("c-version", &77u32.to_le_bytes(), Err("no CTranslate2 model of version 5 or 6 (it begins with 77)"));
     check("c-long", &[&6u32.to_le_bytes()[..], &[0xff, 0xff]].concat(), Err("a name of 65535 bytes"));
 }

@@ -4,7 +4,7 @@ use super::folder::{Folder, Half, Linear};
 use super::math::{HEAD, Kept, Layer, Norm, Products, Rows, Small, attend, gelu};
 use crate::Unusable;
 
-/// The decoder's layers.
+/// The decoder's layers and their weights.
 pub struct Decoder {
     width: usize,
     /// Rows of tokens, which also give the likeness of each token at the end.
@@ -46,7 +46,7 @@ fn small(linear: Linear) -> Small {
 }
 
 /// The factor of attention belongs to the queries, which are the first `width` outputs.
-fn scaled(mut linear: Linear, width: usize) -> Linear {
+fn with_scale(mut linear: Linear, width: usize) -> Linear {
     let factor = (HEAD as f32).powf(-0.5);
     linear.weight[..width * linear.inputs].iter_mut().for_each(|value| *value *= factor);
     linear.bias[..width].iter_mut().for_each(|value| *value *= factor);
@@ -58,7 +58,7 @@ impl Decoder {
     ///
     /// # Errors
     /// Names the tensor that is wrong.
-    pub fn read(products: &Products, folder: &mut Folder) -> Result<Decoder, Unusable> {
+    pub fn load(products: &Products, folder: &mut Folder) -> Result<Decoder, Unusable> {
         let (width, layers) = (folder.sizes.width, folder.sizes.decoder_layers);
         let mut blocks = Vec::new();
         for at in 0..layers {
@@ -67,10 +67,10 @@ impl Decoder {
             let (norm, wide, narrow) = folder.feed_forward(Half::Decoder, at)?;
             blocks.push(Block {
                 own_norm,
-                own_inward: small(scaled(own_inward, width)),
+                own_inward: small(with_scale(own_inward, width)),
                 own_output: small(own_output),
                 audio_norm,
-                audio_query: small(scaled(audio_query, width)),
+                audio_query: small(with_scale(audio_query, width)),
                 audio_inward: products.layer(Rows::new(&audio_inward.weight, 2 * width, width), audio_inward.bias),
                 audio_output: small(audio_output),
                 norm,

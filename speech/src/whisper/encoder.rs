@@ -4,7 +4,7 @@ use super::folder::{Folder, Half, Linear};
 use super::math::{HEAD, Layer, Norm, Products, Rows, gelu, softmax};
 use crate::Unusable;
 
-/// The encoder's layers.
+/// The encoder's layers and their weights.
 pub struct Encoder {
     bands: usize,
     width: usize,
@@ -34,7 +34,7 @@ impl Encoder {
     ///
     /// # Errors
     /// Names the tensor that is wrong.
-    pub fn read(products: &Products, folder: &mut Folder) -> Result<Encoder, Unusable> {
+    pub fn load(products: &Products, folder: &mut Folder) -> Result<Encoder, Unusable> {
         let sizes = folder.sizes;
         let mut blocks = Vec::new();
         for at in 0..sizes.encoder_layers {
@@ -96,7 +96,7 @@ impl Encoder {
         for head in 0..self.width / HEAD {
             let rows_of =
                 |kind: usize| Rows { data: &inward[kind * self.width + head * HEAD..], rows, width: HEAD, stride };
-            products.turned(rows_of(0), rows_of(1), (HEAD as f32).powf(-0.5), &mut shares);
+            products.apply_turned(rows_of(0), rows_of(1), (HEAD as f32).powf(-0.5), &mut shares);
             shares.chunks_exact_mut(rows).for_each(softmax);
             products.plain(Rows::new(&shares, rows, rows), rows_of(2), &mut part);
             for (found, part) in found.chunks_exact_mut(self.width).zip(part.chunks_exact(HEAD)) {

@@ -13,12 +13,12 @@ use crate::{Unusable, unusable};
 const TEXT_BYTES_MAX: u64 = 32 << 20;
 /// Most layers of each half.
 const LAYERS_MAX: usize = 48;
-/// Widest model.
+/// Width of the widest model.
 const WIDTH_MAX: usize = 2048;
 
 /// The names of the files with weights, the first that is there being taken.
 pub const WEIGHTS: [&str; 2] = ["model.bin", "model.safetensors"];
-/// The vocabulary.
+/// File of the vocabulary.
 pub const TOKENIZER: &str = "tokenizer.json";
 
 /// Weights of a product: a row an output.
@@ -57,7 +57,7 @@ enum Names {
     Converted,
 }
 
-/// An open folder.
+/// An open folder of a model.
 pub struct Folder {
     weights: Weights,
     names: Names,
@@ -74,7 +74,7 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Folder, Unusable> {
         let [converted, hub] = WEIGHTS.map(|name| path.join(name));
         let (weights, names) = match () {
-            () if converted.is_file() => (Weights::converted(&converted)?, Names::Converted),
+            () if converted.is_file() => (Weights::open_converted(&converted)?, Names::Converted),
             () if hub.is_file() => (Weights::safetensors(&hub)?, Names::Hub),
             () => return unusable(format!("{} has neither {} nor {}", path.display(), WEIGHTS[0], WEIGHTS[1])),
         };
@@ -87,7 +87,7 @@ impl Folder {
     }
 
     /// Whole numbers of a list in the settings, under the first of these names that is there.
-    pub fn listed(&self, names: &[&str]) -> Vec<u32> {
+    pub fn list_of(&self, names: &[&str]) -> Vec<u32> {
         let found = self.settings.iter().flat_map(|settings| names.iter().map(move |&name| &settings[name]));
         let numbers = |list: &Value| -> Option<Vec<u32>> {
             let list = list.as_array().filter(|list| !list.is_empty())?;
@@ -130,7 +130,7 @@ impl Folder {
         self.weights.take(&name, &[rows, self.sizes.width])
     }
 
-    /// Tokens' rows.
+    /// Rows of the tokens' embeddings.
     pub fn embeddings(&mut self) -> Result<Vec<f32>, Unusable> {
         let name = embeddings_name(self.names);
         self.weights.take(name, &[self.sizes.tokens, self.sizes.width])

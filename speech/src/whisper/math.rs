@@ -43,7 +43,7 @@ impl<'a> Rows<'a> {
             .expect("the rows lie within the data")
     }
 
-    fn turned(self) -> NdTensorView<'a, f32, 2> {
+    fn across(self) -> NdTensorView<'a, f32, 2> {
         NdTensorView::from_slice_with_strides([self.width, self.rows], self.data, [1, self.stride])
             .expect("the rows lie within the data")
     }
@@ -56,7 +56,7 @@ pub struct Products(GemmExecutor<f32>);
 impl Products {
     /// A layer of `weight` (a row an output) that is used again and again.
     pub fn layer(&self, weight: Rows<'_>, bias: Vec<f32>) -> Layer {
-        Layer { weight: self.0.prepack_b(weight.turned()), bias, outputs: weight.rows }
+        Layer { weight: self.0.prepack_b(weight.across()), bias, outputs: weight.rows }
     }
 
     /// `out` = `x` through the layer, a row each.
@@ -70,11 +70,11 @@ impl Products {
     }
 
     /// `out` = `factor` * `a` * `b` turned: a row of `out` for each of `a`, a column for each of `b`.
-    pub fn turned(&self, a: Rows<'_>, b: Rows<'_>, factor: f32, out: &mut Vec<f32>) {
+    pub fn apply_turned(&self, a: Rows<'_>, b: Rows<'_>, factor: f32, out: &mut Vec<f32>) {
         out.resize(a.rows * b.rows, 0.0);
         let options = GemmOptions { alpha: factor, ..GemmOptions::default() };
         self.0
-            .gemm(out, GemmInputA::Unpacked(a.view()), GemmInputB::Unpacked(b.turned()), options)
+            .gemm(out, GemmInputA::Unpacked(a.view()), GemmInputB::Unpacked(b.across()), options)
             .expect("both have rows of the same width");
     }
 
@@ -103,7 +103,7 @@ pub struct Small {
 }
 
 impl Small {
-    /// Of `weight`, a row of `width` values an output.
+    /// Takes `weight`, a row of `width` values an output.
     pub fn new(weight: &[f32], width: usize, bias: Vec<f32>) -> Small {
         let mut values = Vec::with_capacity(weight.len());
         let scale = |row: &[f32]| row.iter().fold(0f32, |most, value| most.max(value.abs())).max(1e-12) / 127.0;
@@ -329,7 +329,7 @@ mod tests {
         let mut out = Vec::new();
         products.apply(&layer, Rows::new(&[1.0, 1.0, 2.0, 0.0], 2, 2), &mut out);
         near(&out, &[3.5, 7.0, 10.0, 2.5, 6.0, 9.0], 1e-6);
-        products.turned(Rows::new(&[1.0, 2.0], 1, 2), Rows::new(&[3.0, 4.0, 5.0, 6.0], 2, 2), 0.5, &mut out);
+        products.apply_turned(Rows::new(&[1.0, 2.0], 1, 2), Rows::new(&[3.0, 4.0, 5.0, 6.0], 2, 2), 0.5, &mut out);
         near(&out, &[5.5, 8.5], 1e-6);
         // Every second value of a wider matrix's rows.
         let wide = Rows { data: &[1.0, 9.0, 2.0, 9.0], rows: 2, width: 1, stride: 2 };

@@ -12,7 +12,7 @@ const BINS: usize = WINDOW / 2 + 1;
 const FLOOR: f32 = 1e-10;
 const RATE_HZ: f64 = 16_000.0;
 
-/// Makes bands.
+/// Makes bands of audio.
 pub struct Mel {
     /// A window to the real, then the imaginary parts of its transform.
     transform: Layer,
@@ -21,7 +21,7 @@ pub struct Mel {
 }
 
 impl Mel {
-    /// So many bands from 0 to 8 kHz.
+    /// Prepares so many bands from 0 to 8 kHz.
     pub fn new(products: &Products, bands: usize) -> Mel {
         let part = |row: usize, at: usize| {
             let turn = std::f64::consts::TAU / WINDOW as f64;

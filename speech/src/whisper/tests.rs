@@ -1,3 +1,5 @@
+//! Texts that repeat themselves.
+
 use super::*;
 
 #[test]

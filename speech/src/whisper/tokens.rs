@@ -22,11 +22,11 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Of a `tokenizer.json`, for a model of so many numbers.
+    /// Reads a `tokenizer.json`, for a model of so many numbers.
     ///
     /// # Errors
     /// Names what is missing in it.
-    pub fn read(json: &Value, count: usize) -> Result<Tokens, Unusable> {
+    pub fn load(json: &Value, count: usize) -> Result<Tokens, Unusable> {
         if count > TOKENS_MAX {
             return unusable(format!("a vocabulary of {count}, more than {TOKENS_MAX}"));
         }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn numbers_become_text() {
-        let tokens = Tokens::read(&tokenizer(), 10).expect("it is whole");
+        let tokens = Tokens::load(&tokenizer(), 10).expect("it is whole");
         assert_eq!(tokens.text(&[0, 1, 2, 3]), "H you\u{e9}");
         assert_eq!(tokens.text(&[2, 4, 9, 77]), "", "half a letter, marks, no number");
         assert_eq!(tokens.languages, [("en".to_owned(), 6), ("yue".to_owned(), 7)]);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let check = |json: Value, count, expect: &str| {
-            let why = Tokens::read(&json, count).err().expect("it is not usable");
+            let why = Tokens::load(&json, count).err().expect("it is not usable");
             assert!(why.0.contains(expect), "{why}");
         };
         check(json!({}), 10, "no model.vocab");

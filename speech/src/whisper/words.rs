@@ -13,13 +13,13 @@ const WORD_MAX: i64 = 11_200;
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// With its punctuation.
+    /// The word with its punctuation.
     pub text: String,
     /// First sample at 16 kHz.
     pub from: i64,
     /// One past the last sample.
     pub to: i64,
-    /// 0..1.
+    /// Mean probability of its tokens, 0..1.
     pub confidence: f32,
 }
 
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn words_are_where_their_tokens_attended() {
-        let vocabulary = Tokens::read(
+        let vocabulary = Tokens::load(
             &json!({"model": {"vocab": {"\u{120}Hel": 0, "lo": 1, "\u{120}you": 2, ".": 3}},
                 "added_tokens": [{"id": 4, "content": "<|endoftext|>"}, {"id": 5, "content": "<|startoftranscript|>"},
                     {"id": 6, "content": "<|notimestamps|>"}]}),
@@ -193,7 +193,7 @@ mod tests {
     fn without_attention_words_have_the_whole() {
         let json = json!({"model": {"vocab": {"\u{120}A": 0}}, "added_tokens": [{"id": 1, "content": "<|endoftext|>"},
             {"id": 2, "content": "<|startoftranscript|>"}, {"id": 3, "content": "<|notimestamps|>"}]});
-        let vocabulary = Tokens::read(&json, 4).expect("it is whole");
+        let vocabulary = Tokens::load(&json, 4).expect("it is whole");
         assert_eq!(words(&vocabulary, &[], &[], 10, 100), []);
         assert_eq!(words(&vocabulary, &[(0, 1.0)], &[], 0, 100)[0].to, 100);
     }

@@ -7,11 +7,9 @@ use std::path::{Component, Path};
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
-use super::source::head;
-
 /// Most bytes of an archive, packed and unpacked: 4 GiB.
 pub const BYTES_MAX: u64 = 4 << 30;
-/// Most entries.
+/// Most entries of an archive.
 pub const ENTRIES_MAX: usize = 200;
 
 /// Names of files beside the voices.
@@ -45,7 +43,9 @@ pub fn is_taken(name: &str) -> bool {
 /// The archive is broken, or holds something that no model has: nothing of it is to be used then.
 pub fn unpack(mut file: File, into: &Path) -> Result<usize, String> {
     let broken = |cause: std::io::Error| format!("it is no tar archive, or was cut: {cause}");
-    let packed = head::<2>(&mut file).map_err(broken)? == [0x1f, 0x8b];
+    let mut head = [0; 2];
+    file.read_exact(&mut head).map_err(broken)?;
+    let packed = head == [0x1f, 0x8b];
     file.seek(SeekFrom::Start(0)).map_err(broken)?;
     // One byte more than is allowed tells of all that is too much.
     match packed {

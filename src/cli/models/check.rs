@@ -15,12 +15,12 @@ use crate::provider::models::{Kind, kind, voices};
 
 /// Speech that a model hears on trial: 4 s.
 const TRIAL_BYTES: usize = 4 * 8000;
-/// Of a call, the share in which the agent speaks.
+/// Share of a call in which the agent speaks.
 const SPOKEN: f64 = 0.5;
 /// A text of ten words.
 const TEXT: &str = "Hello, I would like to book a visit next week.";
 
-/// What was found.
+/// Findings about a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     pub kind: Kind,
@@ -35,7 +35,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// For a person.
+    /// Describes them to a person.
     pub fn text(&self) -> String {
         let factor = self.factor;
         match self.kind {
@@ -53,7 +53,7 @@ impl Checked {
         }
     }
 
-    /// For a program.
+    /// Describes them to a program.
     pub fn json(&self, name: &str) -> Value {
         let voices: Vec<Value> =
             self.voices.iter().map(|(name, language)| json!({"name": name, "language": language})).collect();
@@ -78,19 +78,13 @@ pub fn check(folder: &Path) -> Result<Checked, String> {
     }
 }
 
-fn seconds(work: impl FnOnce()) -> f64 {
-    let begun = clock::monotonic().0;
-    work();
-    (clock::monotonic().0 - begun) as f64 / 1e9
-}
-
 fn hear(folder: &Path) -> Result<Checked, String> {
     let model = Whisper::load(folder).map_err(|why| why.0)?;
     let mut pcm = vec![0; TRIAL_BYTES];
     Decoder::new(Codec::Pcmu).decode(&SPEECH[..TRIAL_BYTES], &mut pcm);
     let pcm = resample_whole(&pcm, 8000, 16_000);
     // The first time also fetches the weights into the caches.
-    let tries = [(); 2].map(|()| seconds(|| drop(model.hear(&pcm, Spoken::Known("en"), &|| false))));
+    let tries = [(); 2].map(|()| clock::seconds_of(|| model.hear(&pcm, Spoken::Known("en"), &|| false)).1);
     let factor = tries.iter().copied().fold(f64::INFINITY, f64::min) / (pcm.len() as f64 / 16_000.0);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;
     let calls = (cores / (factor * SPOKEN)) as usize;
@@ -104,9 +98,8 @@ fn speak(folder: &Path) -> Result<Checked, String> {
         let voice = PiperVoice::load(&folder.join(format!("{name}.onnx"))).map_err(|why| why.0)?;
         let clause = &clauses(TEXT)[0];
         let manner = Manner { speaker: 0, length: 1.0, seed: 1 };
-        let mut said = Err(String::new());
-        let spent = seconds(|| said = voice.say(clause, manner).map_err(|why| why.0));
-        let spoken = said?.len() as f64 / f64::from(voice.rate_hz());
+        let (said, spent) = clock::seconds_of(|| voice.say(clause, manner));
+        let spoken = said.map_err(|why| why.0)?.len() as f64 / f64::from(voice.rate_hz());
         if spoken < 0.3 {
             return Err(format!("{name} said nothing"));
         }

@@ -1,7 +1,7 @@
 //! Where a model comes from: a folder, an archive, or an archive at an https URL.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const REDIRECTS_MAX: usize = 5;
 /// For all of it.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
 
-/// What is to be brought.
+/// Model that is to be brought.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub from: String,
@@ -29,10 +29,10 @@ pub struct Wanted {
     pub private: bool,
 }
 
-/// What came.
+/// Files that came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brought {
-    /// Of the archive.
+    /// Hash of the archive.
     pub sha256: Option<String>,
     /// Files of other names.
     pub passed_over: usize,
@@ -172,10 +172,4 @@ async fn save(mut answer: Response, into: &Path) -> Result<(), String> {
         file.write_all(&piece).map_err(|cause| format!("{}: {cause}", into.display()))?;
     }
     file.flush().map_err(|cause| cause.to_string())
-}
-
-/// The first bytes of a file.
-pub fn head<const N: usize>(file: &mut impl Read) -> std::io::Result<[u8; N]> {
-    let mut head = [0; N];
-    file.read_exact(&mut head).map(|()| head)
 }

@@ -1,3 +1,5 @@
+//! Models from folders, archives and URLs, good and bad.
+
 use std::fs::File;
 
 use flate2::Compression;
@@ -9,7 +11,7 @@ use super::source::{Wanted, bring};
 use super::*;
 use crate::provider::fake::WebServer;
 
-fn wanted(from: &str) -> Wanted {
+fn wish(from: &str) -> Wanted {
     Wanted { from: from.to_owned(), name: None, sha256: None, yes: false, private: true }
 }
 
@@ -32,11 +34,11 @@ fn archive(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {
     builder.into_inner().and_then(GzEncoder::finish).expect("memory takes it")
 }
 
-async fn brought(bytes: &[u8]) -> Result<(Vec<String>, usize), String> {
+async fn bring_bytes(bytes: &[u8]) -> Result<(Vec<String>, usize), String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (file, into) = (folder.path().join("a.tar.gz"), folder.path().join("into"));
     std::fs::write(&file, bytes).and_then(|()| std::fs::create_dir(&into)).expect("writable");
-    let brought = bring(&wanted(&file.to_string_lossy()), &into).await?;
+    let brought = bring(&wish(&file.to_string_lossy()), &into).await?;
     let mut names: Vec<String> = std::fs::read_dir(&into)
         .expect("it is there")
         .map(|entry| entry.expect("it is there").file_name().to_string_lossy().into_owned())
@@ -56,9 +58,9 @@ async fn only_the_files_of_a_model_are_taken_out_of_an_archive() {
         (regular, "./en_US-x.onnx", "x"),
     ]);
     let names = ["en_US-x.onnx", "model.bin", "tokenizer.json"].map(str::to_owned).to_vec();
-    assert_eq!(brought(&good).await, Ok((names, 1)));
+    assert_eq!(bring_bytes(&good).await, Ok((names, 1)));
     let refused = async |entries: &[(EntryType, &str, &str)], expect: &str| {
-        let why = brought(&archive(entries)).await.expect_err(expect);
+        let why = bring_bytes(&archive(entries)).await.expect_err(expect);
         assert!(why.contains(expect), "{why}");
     };
     refused(&[(regular, "../model.bin", "x")], "an entry outside of itself: ../model.bin").await;
@@ -68,9 +70,9 @@ async fn only_the_files_of_a_model_are_taken_out_of_an_archive() {
     refused(&[(EntryType::Fifo, "model.bin", "")], "neither a file nor a folder").await;
     refused(&[(regular, "a/model.bin", "x"), (regular, "b/model.bin", "x")], "it has model.bin twice").await;
     refused(&vec![(regular, "x", ""); 201], "more than 200 entries").await;
-    let why = brought(&good[..good.len() / 2]).await.expect_err("it was cut");
+    let why = bring_bytes(&good[..good.len() / 2]).await.expect_err("it was cut");
     assert!(why.contains("was cut"), "{why}");
-    assert!(brought(b"not an archive at all").await.is_err());
+    assert!(bring_bytes(b"not an archive at all").await.is_err());
 }
 
 #[tokio::test]
@@ -89,18 +91,18 @@ async fn a_url_needs_its_hash_and_leads_nowhere_private() {
         std::fs::create_dir(&into).expect("writable");
         bring(&wanted, &into).await.map(|brought| brought.sha256.unwrap_or_default())
     };
-    let at = wanted(&server.url("/a.tar.gz"));
+    let at = wish(&server.url("/a.tar.gz"));
     assert_eq!(at.name().as_deref(), Ok("a"));
     let why = get(at.clone(), "1").await.expect_err("no hash was given");
     assert!(why.contains(&format!("give --sha256 {hash} if it is the right one, or --yes")), "{why}");
     let other = Wanted { sha256: Some("0".repeat(64)), ..at.clone() };
     assert!(get(other, "2").await.expect_err("another hash").contains("not the one of --sha256"));
-    let right = Wanted { sha256: Some(hash.to_uppercase()), ..wanted(&server.url("/again")) };
+    let right = Wanted { sha256: Some(hash.to_uppercase()), ..wish(&server.url("/again")) };
     assert_eq!(get(right, "3").await, Ok(hash.clone()));
     assert_eq!(get(Wanted { yes: true, ..at.clone() }, "4").await, Ok(hash));
     let plain = Wanted { private: false, yes: true, ..at.clone() };
-    assert_eq!(get(plain, "5").await.as_deref(), Err("only https URLs are fetched"));
-    let near = Wanted { private: false, yes: true, ..wanted("https://127.0.0.1:9/a.tar.gz") };
+    assert_eq!(get(plain, "5").await, Err("only https URLs are fetched".to_owned()));
+    let near = Wanted { private: false, yes: true, ..wish("https://127.0.0.1:9/a.tar.gz") };
     let why = get(near, "6").await.expect_err("a private address");
     assert_eq!(why, "127.0.0.1 points to an address that is not allowed");
 }
@@ -111,8 +113,8 @@ fn a_model_that_is_no_model_is_not_added_and_nothing_is_left() {
     let (from, models) = (folder.path().join("bad"), folder.path().join("models"));
     std::fs::create_dir(&from).expect("writable");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
-    let add = |from: &Path| runtime.block_on(super::add(&models, &wanted(&from.to_string_lossy()), &Out::standard()));
-    let left = || models::found(&models).len() + std::fs::read_dir(&models).map_or(0, Iterator::count);
+    let add = |from: &Path| runtime.block_on(super::add(&models, &wish(&from.to_string_lossy()), &Out::standard()));
+    let left = || models::list(&models).len() + std::fs::read_dir(&models).map_or(0, Iterator::count);
     assert!(add(&from).expect_err("it is empty").contains("holds no model"));
     for (name, content, expect) in [
         ("model.bin", &b"\x06\0\0\0\x0c\0TransformerX"[..], "model.bin: a name that is no text"),

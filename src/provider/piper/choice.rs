@@ -75,14 +75,14 @@ const MALE: [&str; 24] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     pub path: PathBuf,
-    /// Of the file, which tells one version from another.
+    /// Bytes of the file, which tells one version from another.
     pub bytes: u64,
-    /// `en_US-joe-medium`
+    /// Name of the voice: `en_US-joe-medium`.
     pub name: String,
     /// `None` in a voice of one speaker.
     pub speaker_name: Option<String>,
     pub speaker: i32,
-    /// `en`
+    /// Code of its language: `en`.
     pub language: String,
     /// `US`; empty where it is not told.
     pub country: String,
@@ -106,7 +106,7 @@ impl Known {
 ///
 /// # Errors
 /// Names the voice whose settings cannot be read.
-pub fn known(folders: &[PathBuf], named: &BTreeMap<String, String>) -> Result<Vec<Known>, String> {
+pub fn voices_in(folders: &[PathBuf], named: &BTreeMap<String, String>) -> Result<Vec<Known>, String> {
     let mut known = Vec::new();
     for folder in folders {
         for voice in voices(folder) {
@@ -141,7 +141,7 @@ pub fn known(folders: &[PathBuf], named: &BTreeMap<String, String>) -> Result<Ve
     Ok(known)
 }
 
-/// Whether a voice is a woman's, by its name and its speaker's.
+/// Tells if a voice is a woman's, by its name and its speaker's.
 fn gender(voice: &str, speaker: Option<&str>) -> Option<bool> {
     let speaker = speaker.unwrap_or_default().to_lowercase();
     let name = voice.split('-').nth(1).unwrap_or(voice).to_lowercase();

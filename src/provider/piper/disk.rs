@@ -33,7 +33,7 @@ impl DiskCache {
         self.folder.join(format!("{}.pcm", hex::encode(&Sha256::digest(key.as_bytes())[..20])))
     }
 
-    /// What was put under `key`.
+    /// Returns the samples that were put under `key`.
     pub fn get(&self, key: &str) -> Option<Arc<[i16]>> {
         let path = self.path(key);
         let bytes = std::fs::metadata(&path).ok()?.len();
@@ -44,8 +44,8 @@ impl DiskCache {
         Some(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
     }
 
-    /// Keeps `pcm`.
-    pub fn put(&self, key: &str, pcm: Arc<[i16]>) {
+    /// Keeps `pcm` under `key`.
+    pub fn store(&self, key: &str, pcm: Arc<[i16]>) {
         let bytes = 2 * pcm.len() as u64;
         if bytes == 0 || bytes > FILE_BYTES_MAX || std::fs::create_dir_all(&self.folder).is_err() {
             return;
@@ -96,8 +96,8 @@ mod tests {
         let cache = DiskCache::new(folder.path().join("speech"));
         let pcm: Arc<[i16]> = vec![1, -2, 300].into();
         assert_eq!(cache.get("a"), None);
-        cache.put("a", pcm.clone());
-        cache.put("b", pcm.clone());
+        cache.store("a", pcm.clone());
+        cache.store("b", pcm.clone());
         let again = DiskCache::new(folder.path().join("speech"));
         assert_eq!(again.get("a"), Some(pcm.clone()));
         // A file that was cut is none.

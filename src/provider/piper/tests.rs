@@ -1,3 +1,5 @@
+//! The synthesizer with a real voice: speed, seed, what is kept.
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -17,7 +19,7 @@ fn speech(kept: Option<PathBuf>) -> PiperSpeech {
     PiperSpeech::new(&[test_model("joe")], BTreeMap::new(), kept, floor).expect("the voice is whole")
 }
 
-fn wanted(gender: &str, speed: &str, seed: u64) -> VoiceWanted {
+fn wish(gender: &str, speed: &str, seed: u64) -> VoiceWanted {
     VoiceWanted {
         gender: Some(gender.into()),
         speed: speed.into(),
@@ -27,7 +29,7 @@ fn wanted(gender: &str, speed: &str, seed: u64) -> VoiceWanted {
 }
 
 /// Sentences by the clause, with what was said.
-async fn said(speech: &PiperSpeech, text: &str, voice: &Voice) -> Vec<Arc<[i16]>> {
+async fn say(speech: &PiperSpeech, text: &str, voice: &Voice) -> Vec<Arc<[i16]>> {
     let (out, mut parts) = mpsc::channel(64);
     speech.synthesize(text, voice, out).await.expect("it is said");
     let mut pieces = Vec::new();
@@ -52,11 +54,11 @@ async fn a_neural_voice_has_the_asked_speed_and_level() {
         "How much would it cost to change the flight to next week?",
     ];
     for (speed, expect_wpm) in [("slow", 140.0), ("normal", 170.0), ("fast", 205.0)] {
-        let voice = speech.voice(&wanted("male", speed, 3)).expect("there is one");
+        let voice = speech.voice(&wish("male", speed, 3)).expect("there is one");
         assert_eq!(voice.id, "piper:en_US-joe-medium");
         let (mut words, mut seconds) = (0, 0.0);
         for text in texts {
-            let pcm = said(&speech, text, &voice).await.concat();
+            let pcm = say(&speech, text, &voice).await.concat();
             words += text.split_whitespace().count();
             seconds += speech_s(&pcm);
             let level = level::active_level_dbov(&pcm, 16_000).expect("not silent").level_dbov;
@@ -73,15 +75,15 @@ async fn a_call_s_seed_gives_its_samples_and_the_first_clause_comes_first() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = "Good morning, my appointment was moved to Thursday, but I cannot make it, so please tell me what else you have.";
     let (one, other) = (speech(Some(folder.path().to_owned())), speech(None));
-    let voice = one.voice(&wanted("male", "normal", 5)).expect("there is one");
-    let first = said(&one, text, &voice).await;
+    let voice = one.voice(&wish("male", "normal", 5)).expect("there is one");
+    let first = say(&one, text, &voice).await;
     assert!(first.len() >= 3 && first[0].len() < 32_000, "{:?}", first.iter().map(|pcm| pcm.len()).collect::<Vec<_>>());
-    assert!(first.concat() == said(&other, text, &voice).await.concat(), "the same call, other samples");
-    let second = one.voice(&wanted("male", "normal", 6)).expect("there is one");
-    assert!(first.concat() != said(&one, text, &second).await.concat(), "another call, the same samples");
+    assert!(first.concat() == say(&other, text, &voice).await.concat(), "the same call, other samples");
+    let second = one.voice(&wish("male", "normal", 6)).expect("there is one");
+    assert!(first.concat() != say(&one, text, &second).await.concat(), "another call, the same samples");
     // What was said is on disk: in one piece, as it was.
     let again = speech(Some(folder.path().to_owned()));
-    let kept = said(&again, text, &voice).await;
+    let kept = say(&again, text, &voice).await;
     assert!(kept.len() == 1 && kept[0][..] == first.concat()[..], "{} pieces", kept.len());
 }
 
@@ -93,10 +95,10 @@ async fn what_no_neural_voice_speaks_the_installed_programs_do() {
         assert!(voice.id.starts_with(expect), "{}", voice.id);
         voice
     };
-    check(wanted("female", "normal", 1), "flite:slt");
+    check(wish("female", "normal", 1), "flite:slt");
     check(VoiceWanted::of("en"), "piper:en_US-joe-medium");
     let german = check(VoiceWanted::of("de"), "espeak-ng:de");
-    assert!(!said(&speech, "Guten Tag.", &german).await.concat().is_empty());
-    let voice = check(wanted("male", "normal", 1), "piper:");
+    assert!(!say(&speech, "Guten Tag.", &german).await.concat().is_empty());
+    let voice = check(wish("male", "normal", 1), "piper:");
     assert!(voice.fallback.is_some_and(|other| other.id.starts_with("flite:rms")), "who speaks when it fails");
 }

@@ -7,7 +7,7 @@ const SILENT_BLOCKS: usize = 10;
 /// A block is silent where it is so far below the loudest one (25 dB, as energy).
 const BELOW: f32 = 0.003_16;
 
-/// Follows one stretch.
+/// Follows one stretch of speech.
 #[derive(Debug, Default)]
 pub struct Gate {
     energy: f32,
@@ -35,7 +35,7 @@ impl Gate {
     }
 
     /// Grows with speech: two equal values have only silence between them.
-    pub fn spoken(&self) -> u64 {
+    pub fn spoken_blocks(&self) -> u64 {
         self.spoken
     }
 
@@ -56,12 +56,12 @@ mod tests {
         gate.push(&quiet[..320]);
         assert!(!gate.is_silent(), "nobody spoke yet, and the loudest is the noise");
         gate.push(&loud);
-        let spoken = gate.spoken();
+        let spoken = gate.spoken_blocks();
         gate.push(&quiet[..2880]);
         assert!(!gate.is_silent(), "180 ms");
         gate.push(&quiet[..320]);
-        assert!(gate.is_silent() && gate.spoken() == spoken);
+        assert!(gate.is_silent() && gate.spoken_blocks() == spoken);
         gate.push(&loud[..320]);
-        assert!(!gate.is_silent() && gate.spoken() > spoken);
+        assert!(!gate.is_silent() && gate.spoken_blocks() > spoken);
     }
 }

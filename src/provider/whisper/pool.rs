@@ -6,9 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use ringer_speech::whisper::Whisper;
+use ringer_speech::whisper::{Heard, Spoken, Whisper};
 
-use super::stretch::Job;
 use crate::clock;
 
 /// A text that would come later than this is not waited for.
@@ -19,6 +18,26 @@ const JOBS_MAX: usize = 1000;
 const FACTOR: f32 = 0.1;
 /// Share of a new measurement in what is kept.
 const LEARN: f32 = 0.1;
+
+/// Speech that is to be heard.
+pub trait Job: Send {
+    /// Returns its samples, of 16 kHz.
+    fn pcm(&self) -> &[i16];
+
+    /// Returns the language that it is in.
+    fn language(&self) -> Spoken<'_>;
+
+    /// True if nobody waits for it any more.
+    fn is_cancelled(&self) -> bool;
+
+    /// Takes the text; `None`: it was given up.
+    fn finish_with(&self, heard: Option<Heard>);
+}
+
+/// Returns the seconds of a job's audio.
+fn seconds(job: &dyn Job) -> f32 {
+    job.pcm().len() as f32 / 16_000.0
+}
 
 /// The model and what its threads are asked.
 pub struct Pool {
@@ -32,8 +51,8 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<(Job, f32)>,
-    running: VecDeque<Job>,
+    jobs: VecDeque<(Box<dyn Job>, f32)>,
+    running: VecDeque<Box<dyn Job>>,
     /// Seconds of speech in `jobs`.
     waiting_s: f32,
     factor: Option<f32>,
@@ -63,7 +82,7 @@ impl Pool {
                 // SAFETY: a plain system call; who = 0 is this thread. A refusal leaves the priority as it was.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
                 while let Some(job) = pool.next() {
-                    pool.work(&job);
+                    pool.work(&*job);
                 }
             })?;
         }
@@ -75,13 +94,13 @@ impl Pool {
     }
 
     /// Puts a job in the queue. False: its text would come too late.
-    pub fn ask(&self, job: Job) -> bool {
+    pub fn ask(&self, job: Box<dyn Job>) -> bool {
         let mut queue = self.lock();
         let wait_s = queue.waiting_s * queue.factor.unwrap_or(FACTOR) / self.threads as f32;
         if queue.closed || wait_s > WAIT_MAX_S || queue.jobs.len() >= JOBS_MAX {
             return false;
         }
-        let seconds = job.seconds();
+        let seconds = seconds(&*job);
         queue.waiting_s += seconds;
         queue.jobs.push_back((job, seconds));
         self.news.notify_one();
@@ -89,7 +108,7 @@ impl Pool {
     }
 
     /// Asks for a running text, unless something else waits. False: something does.
-    pub fn ask_running(&self, job: Job) -> bool {
+    pub fn ask_running(&self, job: Box<dyn Job>) -> bool {
         let mut queue = self.lock();
         let idle = !queue.closed && queue.jobs.is_empty() && queue.running.len() < self.threads;
         if idle {
@@ -100,7 +119,7 @@ impl Pool {
     }
 
     /// The next job; `None` when there is none and never will be.
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<Box<dyn Job>> {
         let mut queue = self.lock();
         loop {
             if let Some((job, seconds)) = queue.jobs.pop_front() {
@@ -117,16 +136,14 @@ impl Pool {
         }
     }
 
-    fn work(&self, job: &Job) {
-        let begun = clock::monotonic().0;
-        let heard =
-            (!job.is_cancelled()).then(|| self.model.hear(&job.pcm, job.language(), &|| job.is_cancelled())).flatten();
+    fn work(&self, job: &dyn Job) {
+        let hear = || self.model.hear(job.pcm(), job.language(), &|| job.is_cancelled());
+        let (heard, spent_s) = clock::seconds_of(|| (!job.is_cancelled()).then(hear).flatten());
         if heard.is_some() {
-            let spent_s = (clock::monotonic().0 - begun) as f32 / 1e9;
             let mut queue = self.lock();
             let before = queue.factor.unwrap_or(FACTOR);
-            queue.factor = Some(before + LEARN * (spent_s / job.seconds().max(0.5) - before));
+            queue.factor = Some(before + LEARN * (spent_s as f32 / seconds(job).max(0.5) - before));
         }
-        job.done(heard);
+        job.finish_with(heard);
     }
 }

@@ -1,5 +1,6 @@
 //! One stretch of speech: what is heard of it when, and how its pieces become one text.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,7 @@ use ringer_speech::whisper::{Heard, SURE, Spoken};
 use tokio::sync::mpsc;
 
 use super::gate::Gate;
-use super::pool::Pool;
+use super::pool::{Job, Pool};
 use crate::provider::{Failure, Recognized, RecognizedWord, RecognizerFeed};
 
 /// A longer stretch is heard in pieces: 26 s.
@@ -30,39 +31,35 @@ const SHORT: usize = 960;
 enum Part {
     /// A closed piece, by its number.
     Piece(usize),
-    /// What is behind the closed pieces.
+    /// Rest behind the closed pieces.
     Rest,
     /// The same, while it still grows.
     Running,
 }
 
-/// Something to hear.
-pub struct Job {
-    pub pcm: Vec<i16>,
+/// A part of a stretch, to be heard.
+struct Asked {
+    pcm: Vec<i16>,
     part: Part,
     cancelled: Arc<AtomicBool>,
     stretch: Arc<Stretch>,
 }
 
-impl Job {
-    /// Nobody waits for it any more.
-    pub fn is_cancelled(&self) -> bool {
+impl Job for Asked {
+    fn pcm(&self) -> &[i16] {
+        &self.pcm
+    }
+
+    fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed) || self.stretch.gone.load(Ordering::Relaxed)
     }
 
-    /// The language of its speech.
-    pub fn language(&self) -> Spoken<'_> {
+    fn language(&self) -> Spoken<'_> {
         let (code, is_known) = &self.stretch.language;
         if *is_known { Spoken::Known(code) } else { Spoken::Likely(code) }
     }
 
-    /// Seconds of audio.
-    pub fn seconds(&self) -> f32 {
-        self.pcm.len() as f32 / 16_000.0
-    }
-
-    /// It was heard, or given up.
-    pub fn done(&self, heard: Option<Heard>) {
+    fn finish_with(&self, heard: Option<Heard>) {
         let mut inner = self.stretch.lock();
         match (self.part, heard) {
             (Part::Running, heard) => {
@@ -71,7 +68,11 @@ impl Job {
                     inner.show(&heard);
                 }
             }
-            (Part::Piece(index), Some(heard)) => inner.pieces[index].heard = Some(heard),
+            (Part::Piece(index), Some(heard)) => {
+                inner.pieces[index].heard = Some(heard);
+                inner.piece_is_asked = false;
+                self.stretch.ask_piece(&mut inner);
+            }
             (Part::Rest, Some(heard)) => {
                 let of_this = |attempt: &&mut Attempt| Arc::ptr_eq(&attempt.cancelled, &self.cancelled);
                 if let Some(attempt) = inner.attempt.as_mut().filter(of_this) {
@@ -84,12 +85,12 @@ impl Job {
     }
 }
 
-/// One stretch.
+/// One stretch of speech.
 pub struct Stretch {
     pool: Arc<Pool>,
     /// Its code, and whether it is known and not only likely.
     language: (String, bool),
-    /// What is said of the language where the model tells none.
+    /// Language that is told where the model tells none.
     tongue: Tongue,
     running: bool,
     /// Whoever opened it has gone.
@@ -98,11 +99,14 @@ pub struct Stretch {
 }
 
 struct Inner {
-    /// What is behind the closed pieces.
+    /// Rest behind the closed pieces.
     pcm: Vec<i16>,
     /// Samples in the closed pieces.
     before: usize,
     pieces: Vec<Piece>,
+    /// Closed pieces that wait for the one before: a long stretch takes one thread, and the queue stays short for others.
+    later: VecDeque<(usize, Vec<i16>)>,
+    piece_is_asked: bool,
     attempt: Option<Attempt>,
     gate: Gate,
     finished: bool,
@@ -139,6 +143,8 @@ impl Stretch {
             pcm: Vec::new(),
             before: 0,
             pieces: Vec::new(),
+            later: VecDeque::new(),
+            piece_is_asked: false,
             attempt: None,
             gate: Gate::default(),
             finished: false,
@@ -155,8 +161,8 @@ impl Stretch {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn job(self: &Arc<Stretch>, pcm: Vec<i16>, part: Part, cancelled: Arc<AtomicBool>) -> Job {
-        Job { pcm, part, cancelled, stretch: self.clone() }
+    fn job(self: &Arc<Stretch>, pcm: Vec<i16>, part: Part, cancelled: Arc<AtomicBool>) -> Box<dyn Job> {
+        Box::new(Asked { pcm, part, cancelled, stretch: self.clone() })
     }
 
     fn push(self: &Arc<Stretch>, pcm: &[i16]) {
@@ -170,7 +176,7 @@ impl Stretch {
         while inner.pcm.len() > PIECE {
             self.close_piece(&mut inner);
         }
-        let spoken = inner.gate.spoken();
+        let spoken = inner.gate.spoken_blocks();
         if inner.attempt.as_ref().is_some_and(|attempt| attempt.spoken != spoken) {
             inner.give_up();
         }
@@ -186,7 +192,7 @@ impl Stretch {
     fn finish(self: &Arc<Stretch>) {
         let mut inner = self.lock();
         inner.finished = true;
-        let spoken = inner.gate.spoken();
+        let spoken = inner.gate.spoken_blocks();
         if inner.attempt.as_ref().is_none_or(|attempt| attempt.spoken != spoken) {
             inner.give_up();
             self.try_rest(&mut inner);
@@ -199,7 +205,7 @@ impl Stretch {
         let cancelled = Arc::new(AtomicBool::new(false));
         let heard = (inner.pcm.len() < SHORT).then(silence);
         let is_heard = heard.is_some();
-        inner.attempt = Some(Attempt { spoken: inner.gate.spoken(), cancelled: cancelled.clone(), heard });
+        inner.attempt = Some(Attempt { spoken: inner.gate.spoken_blocks(), cancelled: cancelled.clone(), heard });
         if !is_heard && !self.pool.ask(self.job(inner.pcm.clone(), Part::Rest, cancelled)) {
             match inner.finished {
                 true => inner.refuse(),
@@ -216,6 +222,17 @@ impl Stretch {
         let (index, from) = (inner.pieces.len(), inner.before);
         inner.pieces.push(Piece { from, heard: None });
         inner.before += at;
+        inner.later.push_back((index, pcm));
+        self.ask_piece(inner);
+    }
+
+    /// Has the next closed piece heard, one at a time.
+    fn ask_piece(self: &Arc<Stretch>, inner: &mut Inner) {
+        if inner.piece_is_asked {
+            return;
+        }
+        let Some((index, pcm)) = inner.later.pop_front() else { return };
+        inner.piece_is_asked = true;
         if !self.pool.ask(self.job(pcm, Part::Piece(index), Arc::default())) {
             inner.refuse();
         }
@@ -256,7 +273,7 @@ impl Inner {
 
     fn show(&mut self, heard: &Heard) {
         let closed = self.pieces.iter().filter_map(|piece| piece.heard.as_ref());
-        let text = joined(closed.chain([heard]));
+        let text = join_texts(closed.chain([heard]));
         if self.last.is_some() && !self.finished && text != self.shown {
             self.shown.clone_from(&text);
             let _ = self.news.try_send(Recognized::Partial(text));
@@ -280,7 +297,7 @@ impl Inner {
     }
 }
 
-fn joined<'h>(parts: impl Iterator<Item = &'h Heard>) -> String {
+fn join_texts<'h>(parts: impl Iterator<Item = &'h Heard>) -> String {
     let texts = parts.filter(|heard| !heard.is_unclear() && !heard.text.is_empty()).map(|heard| heard.text.as_str());
     texts.collect::<Vec<_>>().join(" ")
 }
@@ -299,7 +316,7 @@ fn whole(parts: &[(usize, &Heard)], tongue: &Tongue) -> Recognized {
     let confidence = clear().map(|(_, heard)| heard.confidence()).reduce(f32::min);
     let told = clear().filter_map(|(_, heard)| heard.language.as_ref()).find(|(_, sure)| *sure >= SURE);
     let tongue = told.map_or_else(|| tongue.clone(), |(language, _)| Tongue::Hinted(language.clone()));
-    let text = joined(parts.iter().map(|&(_, heard)| heard));
+    let text = join_texts(parts.iter().map(|&(_, heard)| heard));
     Recognized::Final { text, words: words.collect(), confidence, tongue }
 }
 
@@ -313,8 +330,8 @@ impl Feed {
         Feed { stretch: Some(stretch) }
     }
 
-    /// Nobody hears it.
-    pub fn closed() -> Feed {
+    /// Makes a way into nothing.
+    pub fn nowhere() -> Feed {
         Feed { stretch: None }
     }
 }

@@ -1,3 +1,5 @@
+//! The recognizer with a real model, on speech as a telephone gives it.
+
 use std::path::PathBuf;
 
 use ringer_media::codec::{Codec, Decoder, Encoder};
@@ -29,7 +31,7 @@ async fn telephone(text: &str) -> Vec<i16> {
 }
 
 /// All messages of a stretch that is fed in frames of 20 ms.
-async fn heard(recognizer: &WhisperRecognizer, running: bool, language: SpokenIn<'_>, pcm: &[i16]) -> Vec<Recognized> {
+async fn hear(recognizer: &WhisperRecognizer, running: bool, language: SpokenIn<'_>, pcm: &[i16]) -> Vec<Recognized> {
     let (mut feed, mut news) = match running {
         true => recognizer.open_running(language, &[]),
         false => recognizer.open(language, &[]),
@@ -57,13 +59,13 @@ async fn narrowband_speech_has_words_with_places() {
     let pcm = telephone("I am calling about the invoice that I received yesterday.").await;
     // Silence at the end lets it be heard before the stretch is over.
     let pcm = [pcm, vec![0; 8000]].concat();
-    let said = heard(&recognizer, false, SpokenIn::Known("en"), &pcm).await;
+    let said = hear(&recognizer, false, SpokenIn::Known("en"), &pcm).await;
     let [Recognized::Final { text, words, confidence, tongue }] = &said[..] else { panic!("{said:?}") };
     assert!(text.to_lowercase().contains("calling about the invoice"), "{text}");
     assert!(words.iter().all(|word| word.from <= word.to && word.to <= pcm.len() as i64), "{words:?}");
     assert!(confidence.is_some_and(|share| share > 0.5), "{confidence:?}");
     assert_eq!(*tongue, Tongue::Untold);
-    let said = heard(&recognizer, true, SpokenIn::Likely("es"), &pcm).await;
+    let said = hear(&recognizer, true, SpokenIn::Likely("es"), &pcm).await;
     assert!(matches!(&said[0], Recognized::Partial(text) if !text.is_empty()), "{said:?}");
     assert!(matches!(said.last(), Some(Recognized::Final { tongue: Tongue::Assumed, .. })), "{said:?}");
 }
@@ -71,11 +73,11 @@ async fn narrowband_speech_has_words_with_places() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_heard_says_why() {
     let recognizer = WhisperRecognizer::new(&test_model("tiny.en"), 1).expect("the model is whole");
-    let said = heard(&recognizer, false, SpokenIn::Known("de"), &[0; 3200]).await;
+    let said = hear(&recognizer, false, SpokenIn::Known("de"), &[0; 3200]).await;
     let [Recognized::Failed(failure)] = &said[..] else { panic!("{said:?}") };
     assert_eq!(failure.code, "unsupported_language");
     assert_eq!(failure.message, "the recognizer's model tiny.en does not understand the language de");
-    let said = heard(&recognizer, false, SpokenIn::Known("en"), &[0; 48_000]).await;
+    let said = hear(&recognizer, false, SpokenIn::Known("en"), &[0; 48_000]).await;
     assert!(matches!(&said[..], [Recognized::Final { text, .. }] if text.is_empty()), "{said:?}");
 }
 
@@ -85,7 +87,7 @@ async fn long_speech_is_heard_in_pieces() {
     let sentence = telephone("My name is Robert Miller and I live in Portland.").await;
     let pause = vec![0; 8000];
     let pcm: Vec<i16> = (0..12).flat_map(|_| [&sentence[..], &pause[..]].concat()).collect();
-    let said = heard(&recognizer, false, SpokenIn::Known("en"), &pcm).await;
+    let said = hear(&recognizer, false, SpokenIn::Known("en"), &pcm).await;
     let [Recognized::Final { text, words, .. }] = &said[..] else { panic!("{said:?}") };
     let count = text.matches("Portland").count();
     assert!((11..=13).contains(&count), "{count} of 12: {text}");

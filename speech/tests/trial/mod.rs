@@ -54,7 +54,7 @@ pub fn piper(voice: &PiperVoice, text: &str, seed: u64) -> Vec<i16> {
     resample_whole(&said, voice.rate_hz(), 16_000)
 }
 
-/// What arrives of 16 kHz audio through a codec.
+/// Sends 16 kHz audio through a codec and returns it as it arrives.
 pub fn through(codec: Codec, pcm: &[i16]) -> Vec<i16> {
     let rate = if codec == Codec::G722 { 16_000 } else { 8000 };
     let pcm = resample_whole(pcm, 16_000, rate);
@@ -70,10 +70,32 @@ pub fn through(codec: Codec, pcm: &[i16]) -> Vec<i16> {
     resample_whole(&heard, rate, 16_000)
 }
 
-/// Words without marks, case and accents; a few numbers as digits.
+/// Words up to twelve, and of the tens, as numbers.
+const NUMBERS: [&str; 13] =
+    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+const TEENS: [&str; 7] = ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"];
+
+/// Value of an English word for a number.
+fn number(word: &str) -> Option<usize> {
+    let at = |list: &[&str]| list.iter().position(|name| *name == word);
+    at(&NUMBERS).or_else(|| Some(at(&TEENS)? + 13)).or_else(|| Some((at(&TENS)? + 2) * 10))
+}
+
+/// Amounts of dollars as they are said: `$42.16` is 42 dollars and 16 cents.
+fn spoken_amounts(text: &str) -> String {
+    let word = |word: &str| match word.strip_prefix('$') {
+        None => word.to_owned(),
+        Some(amount) => match amount.trim_end_matches(|c: char| !c.is_ascii_digit()).split_once('.') {
+            Some((dollars, cents)) => format!("{dollars} dollars and {cents} cents"),
+            None => format!("{amount} dollars"),
+        },
+    };
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Words without marks, case and accents; English numbers below 100 as digits, as the model may write them.
 fn plain(text: &str) -> Vec<String> {
-    const NUMBERS: [&str; 13] =
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     const ACCENTS: [(&str, char); 6] = [
         ("\u{e1}\u{e0}\u{e2}", 'a'),
         ("\u{e9}\u{e8}\u{ea}\u{eb}", 'e'),
@@ -83,13 +105,28 @@ fn plain(text: &str) -> Vec<String> {
         ("\u{e7}", 'c'),
     ];
     let letter = |c: char| ACCENTS.iter().find(|(from, _)| from.contains(c)).map_or(c, |(_, to)| *to);
-    let text: String = text.to_lowercase().replace("o'clock", "oclock").chars().map(letter).collect();
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let word = |word: &str| match NUMBERS.iter().position(|name| *name == word) {
-        Some(number) => number.to_string(),
-        None => word.to_owned(),
-    };
-    words.map(word).collect()
+    let text = spoken_amounts(&text.to_lowercase().replace("o'clock", "oclock"));
+    let text: String = text.replace("tenth", "10th").chars().map(letter).collect();
+    let mut words: Vec<String> = Vec::new();
+    // Tens that the next word may add to.
+    let mut open = false;
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        match (number(word), words.last_mut()) {
+            (Some(value @ 1..=9), Some(last)) if open => {
+                *last = (last.parse::<usize>().expect("it is a number") + value).to_string();
+                open = false;
+            }
+            (Some(value), _) => {
+                words.push(value.to_string());
+                open = value >= 20;
+            }
+            (None, _) => {
+                words.push(word.to_owned());
+                open = false;
+            }
+        }
+    }
+    words
 }
 
 /// Words that are missing, added or others, and how many there were.
@@ -114,13 +151,13 @@ pub fn wrong_pct(texts: &[&str], mut hear: impl FnMut(&str) -> String) -> f64 {
     100.0 * wrong as f64 / all as f64
 }
 
-/// What is understood; nothing where the model doubts it.
+/// Returns the words that are understood; nothing where the model doubts it.
 pub fn text(model: &Whisper, pcm: &[i16], language: &str) -> String {
     let heard = model.hear(pcm, Spoken::Known(language), &|| false).expect("nobody cancels it");
     if heard.is_unclear() { String::new() } else { heard.text }
 }
 
-/// The voice.
+/// Loads the Piper voice.
 pub fn joe() -> PiperVoice {
     PiperVoice::load(&model("joe").join(VOICE)).expect("the voice is whole")
 }
@@ -143,6 +180,8 @@ pub fn broken(name: &str, file: &str, bytes: usize) -> (PathBuf, impl Drop) {
             std::fs::write(target, &whole[..bytes.min(whole.len())]).expect("writable");
         } else if small(&path) {
             std::fs::copy(&path, target).expect("writable");
+        } else {
+            std::os::unix::fs::symlink(&path, target).expect("writable");
         }
     }
     (folder.clone(), Gone(folder))

@@ -13,21 +13,24 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use ringer_media::tongue::Tongue;
-use ringer_speech::whisper::Whisper;
+use ringer_speech::whisper::{WEIGHTS, Whisper};
+use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 use self::pool::{Open, Pool};
 use self::stretch::{Feed, Stretch};
-use super::{Failure, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
+use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
 /// Messages of a stretch that nobody has taken yet; further running texts are skipped, the final text always has its place.
 const NEWS_DEPTH: usize = 16;
 
-/// The recognizer.
+/// The recognizer of a Whisper model.
 pub struct WhisperRecognizer {
     pool: Open,
-    /// Of the model's folder.
+    /// Name of the model's folder.
     name: String,
+    /// Hash of its weights.
+    sha256: String,
 }
 
 impl WhisperRecognizer {
@@ -38,10 +41,11 @@ impl WhisperRecognizer {
     pub fn new(folder: &Path, threads: usize) -> Result<WhisperRecognizer, Failure> {
         let missing = |message: String| Failure { code: "recognizer_missing", message };
         let model = Whisper::load(folder).map_err(|why| missing(format!("the recognizer's model: {why}")))?;
+        let sha256 = hash(folder).map_err(|cause| missing(format!("{}: {cause}", folder.display())))?;
         let pool =
             Pool::start(model, threads).map_err(|cause| missing(format!("no thread for the recognizer: {cause}")))?;
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(WhisperRecognizer { pool, name })
+        Ok(WhisperRecognizer { pool, name, sha256 })
     }
 
     /// Name of the model's folder.
@@ -59,11 +63,11 @@ impl WhisperRecognizer {
         let last = news.clone().try_reserve_owned().expect("a new channel has room");
         let model = &self.pool.0.model;
         let language = match language {
-            SpokenIn::Known(code) => match self.unsupported(code) {
+            SpokenIn::Known(code) => match self.why_not(code) {
                 None => ((code.to_owned(), true), Tongue::Untold),
                 Some(message) => {
                     last.send(Recognized::Failed(Failure { code: "unsupported_language", message }));
-                    return (Box::new(Feed::closed()), receiver);
+                    return (Box::new(Feed::nowhere()), receiver);
                 }
             },
             SpokenIn::Likely(code) if model.is_multilingual() => ((code.to_owned(), false), Tongue::Untold),
@@ -74,11 +78,20 @@ impl WhisperRecognizer {
     }
 
     /// Why this language is not heard.
-    fn unsupported(&self, language: &str) -> Option<String> {
+    fn why_not(&self, language: &str) -> Option<String> {
         let model = &self.pool.0.model;
         (!model.knows(language))
             .then(|| format!("the recognizer's model {} does not understand the language {language}", self.name))
     }
+}
+
+/// Returns the SHA-256 of the weights in a model's folder.
+fn hash(folder: &Path) -> std::io::Result<String> {
+    let weights = WEIGHTS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+    let mut file = std::fs::File::open(weights.unwrap_or_else(|| folder.join(WEIGHTS[0])))?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut file, &mut digest)?;
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl Recognizer for WhisperRecognizer {
@@ -89,6 +102,10 @@ impl Recognizer for WhisperRecognizer {
 
     fn takes_keyterms(&self) -> bool {
         false
+    }
+
+    fn hears_wholes(&self) -> bool {
+        true
     }
 
     fn identifies(&self) -> Result<(), String> {
@@ -116,6 +133,10 @@ impl Recognizer for WhisperRecognizer {
 
     fn status(&self) -> Status {
         Status::Ok
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        Some(ModelName { sha256: Some(self.sha256.clone()), ..ModelName::new("whisper", &self.name) })
     }
 }
 

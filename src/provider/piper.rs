@@ -22,10 +22,10 @@ use super::cache::SpeechCache;
 use super::speech::EmbeddedSpeech;
 use super::timbre::{Timbre, speech_s};
 use super::voice::{NORMAL_WPM, TEXT_BYTES_MAX, measurable_words};
-use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
+use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, whole_speech};
 use crate::tasks::{Tasks, behind_calls};
 
-/// What ids of these voices begin with.
+/// Beginning of the ids of these voices.
 pub const PREFIX: &str = "piper:";
 /// Audio kept in memory: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
@@ -35,7 +35,7 @@ const RATE_OFF: f32 = 0.03;
 const SLOWER: f32 = 1.04;
 /// Factors of a voice's own length.
 const LENGTH: (f32, f32) = (0.45, 2.2);
-/// What follows a clause, in samples: 150 ms behind a comma, 350 ms behind a full stop.
+/// Silence after a clause, in samples: 150 ms behind a comma, 350 ms behind a full stop.
 const PAUSES: (usize, usize) = (2400, 5600);
 /// Most correction of the level, in dB a second.
 const DB_A_SECOND: f64 = 1.0;
@@ -47,7 +47,7 @@ const MEASURED: [(&str, &str); 4] = [
     ("de", "Guten Morgen, ich rufe an, weil ich meinen Termin gern auf einen anderen Tag der Woche legen m\u{f6}chte."),
 ];
 
-/// The synthesizer.
+/// The synthesizer of neural voices.
 pub struct PiperSpeech {
     known: Vec<Known>,
     floor: Arc<EmbeddedSpeech>,
@@ -68,7 +68,7 @@ struct Loaded {
     own: Mutex<HashMap<i32, (f32, f64)>>,
 }
 
-fn failed(message: String) -> Failure {
+fn failure(message: String) -> Failure {
     Failure { code: "synthesizer_failed", message }
 }
 
@@ -79,7 +79,7 @@ impl Voices {
             voices.entry(path.to_owned()).or_default().clone()
         };
         let load = || {
-            let voice = PiperVoice::load(path).map_err(|why| failed(format!("the voice cannot speak: {why}")))?;
+            let voice = PiperVoice::load(path).map_err(|why| failure(format!("the voice cannot speak: {why}")))?;
             Ok(Arc::new(Loaded { voice, own: Mutex::default() }))
         };
         place.get_or_init(load).clone()
@@ -95,7 +95,7 @@ impl Loaded {
         }
         let text = MEASURED.iter().find(|(code, _)| *code == language).map_or(MEASURED[0].1, |(_, text)| text);
         let words = Clause { words: text.trim_end_matches('.').to_owned(), mark: Some('.') };
-        let said = self.voice.say(&words, Manner { speaker, length: 1.0, seed: 1 }).map_err(|why| failed(why.0))?;
+        let said = self.voice.say(&words, Manner { speaker, length: 1.0, seed: 1 }).map_err(|why| failure(why.0))?;
         let mut pcm = plain(&said, self.voice.rate_hz());
         let own_wpm = text.split_whitespace().count() as f32 * 60.0 / speech_s(&pcm).max(0.1);
         let gain_db = level::to_speech_level(&mut pcm, 16_000);
@@ -124,7 +124,7 @@ impl PiperSpeech {
     ) -> Result<PiperSpeech, Failure> {
         let missing = |message: String| Failure { code: "synthesizer_missing", message };
         phonemes_are_installed().map_err(|why| missing(why.0))?;
-        let known = choice::known(folders, &named).map_err(missing)?;
+        let known = choice::voices_in(folders, &named).map_err(missing)?;
         if known.is_empty() {
             return Err(missing("there is no Piper voice: `ringer models add` brings one".to_owned()));
         }
@@ -192,18 +192,18 @@ impl PiperSpeech {
         let whole: Arc<[i16]> = whole.into();
         self.cache.put(&key, &whole);
         if let Some(disk) = &self.disk {
-            disk.put(&key, whole);
+            disk.store(&key, whole);
         }
         Ok(())
     }
 
     async fn work(&self, task: Task, unhurried: bool) -> Result<(Vec<i16>, f64), Failure> {
         if unhurried {
-            return behind_calls("speak for later", move || task.make()).await.map_err(failed)?;
+            return behind_calls("speak for later", move || task.make()).await.map_err(failure)?;
         }
-        let _place = self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?;
+        let _place = self.places.acquire().await.map_err(|_| failure("the synthesizer is closed".into()))?;
         let making = tokio::task::spawn_blocking(move || task.make());
-        making.await.map_err(|_| failed("the synthesizer broke off".into()))?
+        making.await.map_err(|_| failure("the synthesizer broke off".into()))?
     }
 
     /// Says it by the installed program when the voice fails before its first word.
@@ -263,7 +263,7 @@ fn seed(key: &str, clause: usize) -> u64 {
     u64::from_le_bytes(digest[..8].try_into().expect("a digest has 32 bytes")).wrapping_add(clause as u64)
 }
 
-/// One clause.
+/// One clause to be said.
 struct Task {
     voices: Arc<Voices>,
     known: Known,
@@ -307,7 +307,7 @@ impl Task {
     fn say(&self, loaded: &Loaded, length: f32) -> Result<Vec<i16>, Failure> {
         let played = self.voice.pitch;
         let manner = Manner { speaker: self.known.speaker, length: length * played, seed: self.seed };
-        let said = loaded.voice.say(&self.clause, manner).map_err(|why| failed(why.0))?;
+        let said = loaded.voice.say(&self.clause, manner).map_err(|why| failure(why.0))?;
         let timbre = Timbre { played, formant: self.voice.formant, bands_db: self.voice.bands_db };
         let pcm = timbre.colour(&said, loaded.voice.rate_hz());
         Ok(pcm[clip::trim_silence(&pcm)].to_vec())
@@ -352,6 +352,13 @@ impl Synthesizer for PiperSpeech {
 
     fn status(&self) -> Status {
         Status::Ok
+    }
+
+    fn model(&self, voice: &Voice) -> Option<ModelName> {
+        match voice.id.strip_prefix(PREFIX) {
+            Some(name) => Some(ModelName::new("piper", name.split('#').next().unwrap_or_default())),
+            None => self.floor.model(voice),
+        }
     }
 }
 
