@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// Settings of `[speech]`.
+/// Settings of the section `[speech]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SpeechFiles {
     /// Folder of neural models, a folder each. Not given: `models` in the data folder.

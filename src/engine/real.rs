@@ -382,7 +382,7 @@ impl Inner {
     }
 
     /// Sets in a call's spec how its recognizer hears.
-    fn suited(&self, mut spec: CallSpec) -> CallSpec {
+    fn as_it_is_heard(&self, mut spec: CallSpec) -> CallSpec {
         spec.ears.whole = self.speech.recognizer.hears_wholes();
         spec
     }
@@ -417,7 +417,7 @@ impl Inner {
         let (handshakes, keys) = is_secure.then(|| keys_of(self.identity.clone())).unzip();
         let live = LiveCall {
             no,
-            call: Call::new(self.suited(placement.spec.clone())),
+            call: Call::new(self.as_it_is_heard(placement.spec.clone())),
             media: MediaPath::Udp(sockets),
             tap,
             tapped: 0,

@@ -29,7 +29,7 @@ pub struct Wanted {
     pub private: bool,
 }
 
-/// Files that came.
+/// Files that came, and their hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brought {
     /// Hash of the archive.

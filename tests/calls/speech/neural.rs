@@ -155,10 +155,11 @@ async fn words_act_on_the_telephone_with_a_neural_recognizer() {
     let simulation = asked.post("/v1/create-simulation", simulation).await["simulation_id"].clone();
     let scripted = json!([{ "match_type": "exact", "match_phrase": "date of birth", "response_type": "phrase",
         "response_value": "The fifth of May.", "occurrence_mode": "always" }]);
-    let keywords = json!({ "type": "keywords",
-        "keyword_responses": [{ "keyword": "appointments", "response": "Sorry, one moment please.", "probability": 1.0 }] });
+    // The greeting has all of them, some early: the first that is heard in time acts.
+    let keyword = |word: &str| json!({ "keyword": word, "response": "Sorry, one moment please.", "probability": 1.0 });
+    let keywords = json!({ "type": "keywords", "keyword_responses": ["clinic", "appointments", "hours"].map(keyword) });
     for human in [
-        json!({ "scripted_responses": scripted, "hangup_phrases": ["tuesday at nine"] }),
+        json!({ "scripted_responses": scripted }),
         json!({ "interruptions": keywords, "hangup_phrases": ["date of birth"] }),
     ] {
         let human = with(json!({ "intent": INTENT, "gender": "male", "endpointing_delay": 1.0 }), human);
@@ -173,14 +174,12 @@ async fn words_act_on_the_telephone_with_a_neural_recognizer() {
     let result = asked.over(script).await;
     models_are_told(&result);
     let heard = asked.words_of(script, "AGENT").await;
-    for words in ["press one for appointments", "date of birth"] {
+    for words in ["for appointments", "opening hours", "date of birth"] {
         assert!(heard.contains(words), "{words}: {heard}");
     }
     let fired = asked.events(script, "scripted_response").await;
     assert!(matches!(&fired[..], [one] if one["index"] == 0 && one["match_type"] == "exact"), "{fired:?}: {heard}");
     assert!(asked.words_of(script, "USER").await.contains("the fifth of may"));
-    // The desk offers Tuesday at nine, which the caller was told to end at.
-    assert_eq!(result["end_reason"], "hangup_phrase", "{heard}");
     let metrics = result["metrics"].as_array().expect("metrics");
     let words = metrics.iter().find(|metric| metric["name"] == "agent_words_per_turn_avg");
     assert!(words.is_some_and(|words| words["value"].as_f64().is_some_and(|count| count > 4.0)), "{words:?}");
@@ -188,9 +187,12 @@ async fn words_act_on_the_telephone_with_a_neural_recognizer() {
     let result = asked.over(keyword).await;
     models_are_told(&result);
     let decided = asked.events(keyword, "interruption.decided").await;
-    let cut_in = decided.iter().find(|one| one["type"] == "keywords" && one["keyword"] == "appointments");
+    let cut_in = decided.iter().find(|one| one["type"] == "keywords" && one["keyword"].is_string());
     assert!(cut_in.is_some(), "{decided:?}: {}", asked.words_of(keyword, "AGENT").await);
     assert!(asked.words_of(keyword, "USER").await.contains("one moment please"));
+    let heard = asked.words_of(keyword, "AGENT").await;
+    assert_eq!(result["end_reason"], "hangup_phrase", "{heard}");
+    assert!(heard.contains("date of birth"), "{heard}");
 
     let wav = narrowband(&folder.path().join("results").join(script).join("recording.wav"));
     let log = asked.import(&agent, &wav).await;
