@@ -108,6 +108,9 @@ impl Heard {
     }
 }
 
+/// The tokens of a text with their probabilities, the sum of the logarithms of these, and if it came to its end.
+type Followed = (Vec<(u32, f32)>, f32, bool);
+
 /// A text as it was made.
 struct Made {
     tokens: Vec<(u32, f32)>,
@@ -237,7 +240,7 @@ impl Whisper {
         odds: &mut Vec<f32>,
         cap: usize,
         cancelled: &dyn Fn() -> bool,
-    ) -> Option<(Vec<(u32, f32)>, f32, bool)> {
+    ) -> Option<Followed> {
         let mut tokens = Vec::new();
         let mut sum = 0.0;
         loop {
