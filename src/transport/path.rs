@@ -1,6 +1,7 @@
 //! Media of a call as its media thread reads and writes them: UDP sockets, or rings of frames to a task that speaks a message
 //! protocol.
 
+use ringer_media::call::Quality;
 use ringer_media::rings::FrameRings;
 
 use super::sockets::MediaSockets;
@@ -11,4 +12,17 @@ pub enum MediaPath {
     Udp(MediaSockets),
     /// Frames of PCM.
     Rings(FrameRings),
+}
+
+impl MediaPath {
+    /// Adds what was counted at the end of a call to its figures.
+    pub fn add_to(&mut self, quality: &mut Quality) {
+        match self {
+            MediaPath::Udp(sockets) => {
+                sockets.look_at_strangers(false);
+                quality.foreign_address = sockets.foreign_datagrams();
+            }
+            MediaPath::Rings(rings) => quality.late_frames += rings.lost_frames(),
+        }
+    }
 }

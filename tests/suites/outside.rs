@@ -67,7 +67,7 @@ fn figures_are_those_of_statsmodels() {
         "wilson": wilsons, "pass_k": together, "percentile": percentiles, "mcnemar": tests, "pairs_needed": needed,
         "bootstrap": resampled,
     });
-    python("statistics.py", &[], &all);
+    python("suite_statistics.py", &[], &all);
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ const RATE_HZ: u32 = 16_000;
 const MAX_EVENTS: usize = 5000;
 
 /// Most messages of the other side that it begins to speak.
-const MAX_CLAIMS: usize = 20_000;
+const MAX_CLAIMS: usize = 5000;
 
 /// Most characters of a text that the other side tells of its words at once.
 const TEXT_CHARS: usize = 4000;
