@@ -144,11 +144,11 @@ fn samples_of(text: &str) -> Vec<i16> {
 
 /// Names of the stream and of the call in an opening message.
 fn names(opening: &[Message]) -> (String, String) {
-    let texts = opening.iter().filter_map(|message| match message {
+    let mut texts = opening.iter().filter_map(|message| match message {
         Message::Text(text) => serde_json::from_str::<Value>(text).ok(),
         Message::Binary(_) => None,
     });
-    let start = texts.last().unwrap_or_default();
+    let start = texts.next_back().unwrap_or_default();
     let at = |paths: &[&str]| {
         let found = paths.iter().find_map(|path| start.pointer(path)).and_then(Value::as_str);
         found.unwrap_or_default().to_owned()

@@ -60,7 +60,10 @@ pub struct PiperSpeech {
 
 /// Loaded voices, by file.
 #[derive(Default)]
-struct Voices(Mutex<HashMap<PathBuf, Arc<OnceLock<Result<Arc<Loaded>, Failure>>>>>);
+struct Voices(Mutex<HashMap<PathBuf, LoadedOnce>>);
+
+/// A voice that is loaded by the first who needs it.
+type LoadedOnce = Arc<OnceLock<Result<Arc<Loaded>, Failure>>>;
 
 struct Loaded {
     voice: PiperVoice,

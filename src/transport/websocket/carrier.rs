@@ -224,13 +224,21 @@ impl Carrier {
             if self.hook.is_none() {
                 core.establish();
             }
-            self.from_agent(core, now, what, template, message, text);
+            self.take_from_agent(core, now, what, template, message, text);
         } else {
-            self.from_caller(core, now, what, template, message, text);
+            self.take_from_caller(core, now, what, template, message, text);
         }
     }
 
-    fn from_agent(&mut self, core: &mut Core, now: Time, what: What, template: &Template, message: &Value, text: &str) {
+    fn take_from_agent(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        what: What,
+        template: &Template,
+        message: &Value,
+        text: &str,
+    ) {
         let field = |name: &str| template.find(message, name);
         match what {
             What::Media => self.payload(core, now, template, message, text),
@@ -255,7 +263,7 @@ impl Carrier {
         }
     }
 
-    fn from_caller(
+    fn take_from_caller(
         &mut self,
         core: &mut Core,
         now: Time,
@@ -293,12 +301,9 @@ impl Carrier {
                 }
                 core.push(SessionOutput::MarkReached(name));
             }
-            What::ClearEcho => {
-                // What was asked for before the clear is not told any more.
-                if core.dialect.marks_on_clear == MarksOnClear::Drop {
-                    self.asked.clear();
-                }
-            }
+            // Marks that were asked for before the clear are not told any more.
+            What::ClearEcho if core.dialect.marks_on_clear == MarksOnClear::Drop => self.asked.clear(),
+            What::ClearEcho => {}
             What::Stop => core.end(SessionEnd::Peer),
             What::Error | What::BadMessage => {
                 let code = field("code").map_or_else(String::new, Value::to_string);

@@ -84,6 +84,7 @@ pub async fn accept(
     let _ = stream.set_nodelay(true);
     let seen = Arc::new(Mutex::new(None));
     let kept = seen.clone();
+    #[expect(clippy::result_large_err, reason = "the library's callback has this type")]
     let choose = move |request: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
         let Some(dialect) = dialects(request.uri().path()) else {
             let mut refusal = ErrorResponse::new(Some("nothing is spoken at this path".to_owned()));

@@ -184,10 +184,8 @@ fn a_clear_silences_the_agent() {
             .any(|(_, output)| matches!(output, SessionOutput::Cleared { dropped } if *dropped > 20_000));
         assert!(cleared, "{dialect:?}");
         let reached = pair.agent.seen.iter().any(|(_, output)| matches!(output, SessionOutput::MarkReached(_)));
-        let returns = match dialect.kind {
-            Kind::PlivoAudioStreaming | Kind::VonageWebsocket | Kind::PipecatProtobuf => false,
-            _ => true,
-        };
+        let returns =
+            !matches!(dialect.kind, Kind::PlivoAudioStreaming | Kind::VonageWebsocket | Kind::PipecatProtobuf);
         assert_eq!(reached, returns, "{dialect:?}");
     }
 }
