@@ -61,7 +61,7 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
 	part tests 1200 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests -- --skip neural::; \
-	part speech 150 $(CARGO) test --locked --test integration neural::; \
+	part speech 150 $(CARGO) test --locked --test integration neural::words; \
 	sync; \
 	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
 	report
@@ -128,6 +128,7 @@ speech: peers speech-models ## how well neural ears and voices do: 60 sentences,
 	done
 	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --nocapture \
 	    --test-threads 1
+	$(CARGO) test --locked --test integration neural::eight -- --nocapture
 
 page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results
 	@$(call install,chromium chromium-driver python3)
