@@ -301,6 +301,7 @@ mod tests {
             (_, "digits", _) => json!("#"),
             ("hold" | "unhold", "code", _) => json!(200),
             ("transfer", "code", _) => json!(202),
+            (_, "text_source", _) => json!("reported"),
             (.., Text | TextOrNull) => json!("text"),
             (.., Integer | IntegerOrNull) => json!(7),
             (.., Number | NumberOrNull) => json!(0.5),
@@ -318,7 +319,7 @@ mod tests {
             let side = side.unwrap_or("agent");
             // Spoken and written turns have different members.
             let forms: &[&[&str]] = match name {
-                "turn.ended" => &[&["channel"], &["concealed_ms", "text_missing", "text_late"]],
+                "turn.ended" => &[&["channel"], &["concealed_ms", "text_missing", "text_late", "text_source"]],
                 _ => &[&[]],
             };
             for left_out in forms {
