@@ -81,7 +81,7 @@ async fn what_is_not_heard_says_why() {
     assert!(matches!(&said[..], [Recognized::Final { text, .. }] if text.is_empty()), "{said:?}");
 }
 
-/// What is heard depends on the time that is left for it: these have the machine to themselves.
+/// Tests that have the machine to themselves: their words depend on the time that is left for them.
 mod neural {
     use super::*;
 
