@@ -106,6 +106,7 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
 fn refusal(remote: &RemoteEnd) -> ErrorCode {
     if let EndDetail::WebSocket { status, .. } = remote.detail {
         return match (remote.kind, status) {
+            (RemoteKind::NoSocket, _) => ErrorCode::InternalError,
             (RemoteKind::AuthFailed, _) => ErrorCode::WebsocketAuthFailed,
             (_, Some(429 | 503)) => ErrorCode::CustomerConcurrencyLimit,
             _ => ErrorCode::WebsocketConnectFailed,
@@ -116,6 +117,7 @@ fn refusal(remote: &RemoteEnd) -> ErrorCode {
         // Credentials were sent, but it is the caller who is not wanted.
         RemoteKind::AuthFailed if names_caller(&text) => return ErrorCode::UnusableCallerId,
         RemoteKind::AuthFailed => return ErrorCode::SipAuthFailed,
+        RemoteKind::NoSocket => return ErrorCode::InternalError,
         RemoteKind::Unreachable
         | RemoteKind::NoMedia
         | RemoteKind::NoKeys
@@ -156,6 +158,7 @@ fn names_caller(text: &str) -> bool {
 fn message(remote: &RemoteEnd) -> String {
     let why = match remote.kind {
         RemoteKind::AuthFailed => "The credentials were refused",
+        RemoteKind::NoSocket => "The engine could not dial",
         RemoteKind::Unreachable => "The address could not be reached",
         RemoteKind::NoMedia => "No common codec",
         RemoteKind::NoKeys | RemoteKind::KeysLost => "The media could not be encrypted",

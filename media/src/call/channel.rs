@@ -66,6 +66,10 @@ impl Call {
         if !self.phase.is_connected() {
             return;
         }
+        if matches!(told, ChannelEvent::Cleared { .. }) {
+            // Text of audio that is never heard belongs to no turn.
+            self.channel.reported.clear();
+        }
         let told = match told {
             ChannelEvent::SpeechClaimed { utterance_id, .. } => self.take_claim(utterance_id, follows_own),
             ChannelEvent::Reported { text } => {
