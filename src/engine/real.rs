@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Thread};
 
 use ringer_media::call::{Call, CallSpec, EndReason};
 use ringer_media::codec::Codec;
@@ -91,12 +91,22 @@ struct ShardHandle {
     commands: Mutex<Producer<ToShard>>,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The same thread, to wake it.
+    sleeper: Thread,
 }
 
 /// Without this the thread of an engine that nobody has stopped would wait for orders as long as the process runs.
 impl Drop for ShardHandle {
     fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl ShardHandle {
+    /// Ends the thread, whose calls end with it.
+    fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.rouse(&self.sleeper);
     }
 }
 
@@ -148,7 +158,10 @@ impl Engine {
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
             let wake = timed::enter(|| unsafe { AsyncFd::register(inner.shards[at].shared.wake.clone()) })?;
-            timed::spawn(&inner.tasks, "shard messages", pump::pump(inner.clone(), wake, from_shard));
+            // These threads outlive engines: the task must not hold one that nobody has stopped.
+            let (tasks, engine) = (inner.tasks.clone(), Arc::downgrade(&inner));
+            let stopping = async move { tasks.stopping().await };
+            timed::spawn(&inner.tasks, "shard messages", pump::pump(engine, stopping, wake, from_shard));
         }
         Ok((Engine { inner }, incoming))
     }
@@ -339,7 +352,7 @@ impl Engine {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         for shard in &self.inner.shards {
-            shard.shared.stop.store(true, Ordering::Relaxed);
+            shard.stop();
             let thread = lock(&shard.thread).take();
             if let Some(thread) = thread {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -520,6 +533,8 @@ impl Inner {
                 std::thread::yield_now();
             }
         }
+        drop(ring);
+        self.shards[shard].shared.rouse(&self.shards[shard].sleeper);
     }
 
     /// The call is over: nobody waits for its messages any more.
@@ -545,13 +560,15 @@ fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let (messages, reader) = RingBuffer::new(RING);
     let shared = Arc::new(Shared {
         stop: false.into(),
+        rests: false.into(),
         calls: 0.into(),
         lateness: Lateness::default(),
         wake: Arc::new(Wake::new()?),
     });
     let shard = Shard::new(orders, messages, shared.clone());
     let thread = std::thread::Builder::new().name(format!("media-{at}")).spawn(move || shard.run())?;
-    Ok((ShardHandle { commands: Mutex::new(commands), shared, thread: Mutex::new(Some(thread)) }, reader))
+    let (commands, sleeper) = (Mutex::new(commands), thread.thread().clone());
+    Ok((ShardHandle { commands, shared, thread: Mutex::new(Some(thread)), sleeper }, reader))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -561,6 +578,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use crate::config::{Encryption, OfferedIn, SrtpKeys};
+    use crate::provider::fake::{FakeRecognizer, FakeSynthesizer};
+    use crate::transport::sip::names::Resolver;
+    use crate::transport::sip::transfer::Forwarding;
 
     #[test]
     fn a_media_thread_ends_with_its_engine() {
@@ -573,5 +595,34 @@ mod tests {
             .expect("a thread starts");
         drop(shard);
         assert_eq!(end.recv_timeout(std::time::Duration::from_secs(60)), Ok(true));
+    }
+
+    /// The tasks of an engine run on threads that outlive it, and must not hold it.
+    #[tokio::test]
+    async fn an_engine_that_nobody_holds_any_more_is_gone_with_its_threads() {
+        let config = EngineConfig {
+            sip: "127.0.0.1:0".parse().expect("an address"),
+            tls: Default::default(),
+            rtp_ports: 20_000..=29_999,
+            advertise: None,
+            shards: 1,
+            max_calls: 10,
+            srtp: Encryption::Off,
+            srtp_keys: SrtpKeys::default(),
+            symmetric_rtp: false,
+            offer: OfferedIn::Invite,
+            session_interval_s: None,
+            forwarding: Forwarding::default(),
+            names: Resolver::default(),
+        };
+        let speech = Speech {
+            synthesizer: Arc::new(FakeSynthesizer::default()),
+            recognizer: Arc::new(FakeRecognizer::new(&[], 0)),
+        };
+        let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
+        let (inner, shared) = (Arc::downgrade(&engine.inner), engine.inner.shards[0].shared.clone());
+        drop((engine, incoming));
+        assert!(inner.upgrade().is_none(), "a task holds the engine");
+        assert!(shared.stop.load(Ordering::Relaxed), "the media thread is told to end");
     }
 }

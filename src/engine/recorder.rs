@@ -122,7 +122,11 @@ fn run(orders: &Receiver<Growing>, tally: &Tally) {
     let mut files: Vec<Growing> = Vec::new();
     let mut room = Room::default();
     loop {
-        match orders.recv_timeout(EVERY) {
+        let order = match files.is_empty() {
+            true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => orders.recv_timeout(EVERY),
+        };
+        match order {
             Ok(file) => {
                 files.push(file);
                 files.extend(orders.try_iter());

@@ -1,13 +1,14 @@
 //! Media threads. Each owns the calls of its 20 slots, whose absolute deadlines are one millisecond apart; a call's ticks are the
-//! deadlines of its slot. A thread wakes for slots that have calls and for every fourth one, and never waits for anything but
-//! its next deadline: commands come by a ring, everything that a call says leaves by a ring, audio for files and recognizers
+//! deadlines of its slot. A thread with calls wakes for their slots and for every fourth one, and never waits for anything but its
+//! next deadline; without calls it rests until a command comes. Commands come by a ring, everything that a call says leaves by a ring, audio for files and recognizers
 //! leaves by a ring a call.
 
 mod datagrams;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::thread::Thread;
 use std::time::Duration;
 
 use ringer_media::call::{
@@ -41,6 +42,8 @@ const SKIP_AFTER: Duration = Duration::from_millis(20);
 const RTCP_EVERY: u32 = 25;
 /// The network's figures may wait for so many steps for their reader: one wake-up then serves many calls.
 const FIGURES_EVERY: u64 = 240;
+/// Time after which a thread that rests looks for commands although nobody has woken it.
+const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 /// Messages that a thread may hold for one that does not read them.
 pub(super) const RING: usize = 16_384;
 
@@ -111,10 +114,22 @@ pub(super) enum FromShard {
 /// What a media thread shares with the rest.
 pub(super) struct Shared {
     pub stop: AtomicBool,
+    /// True while the thread sleeps without a deadline, and has to be woken for a command.
+    pub rests: AtomicBool,
     pub calls: AtomicUsize,
     pub lateness: Lateness,
     /// Counts messages that wait; written by the thread, read by the pump.
     pub wake: Arc<super::wake::Wake>,
+}
+
+impl Shared {
+    /// Wakes the thread if it rests; called after a command was pushed or the stop was set.
+    pub fn rouse(&self, thread: &Thread) {
+        fence(Ordering::SeqCst);
+        if self.rests.load(Ordering::Relaxed) {
+            thread.unpark();
+        }
+    }
 }
 
 /// The thread's own state.
@@ -156,10 +171,38 @@ impl Shard {
             sleep_until(deadline);
             monotonic()
         };
-        pace(monotonic(), sleep, |step, now, deadline| {
-            self.step(step, now, deadline);
-            (!self.shared.stop.load(Ordering::Relaxed)).then(|| self.after(step))
-        });
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            pace(monotonic(), sleep, |step, now, deadline| {
+                self.step(step, now, deadline);
+                let goes_on = !self.shared.stop.load(Ordering::Relaxed) && !self.is_idle();
+                goes_on.then(|| self.after(step))
+            });
+            self.rest();
+        }
+        // Who reads the messages learns that no more will come.
+        self.shared.wake.mark();
+        self.shared.wake.ring_if_needed();
+    }
+
+    /// True if there is no call, and nothing is to be done or told.
+    fn is_idle(&self) -> bool {
+        self.slots.iter().all(Vec::is_empty)
+            && self.holding.is_empty()
+            && self.backlog.is_empty()
+            && self.commands.is_empty()
+    }
+
+    /// Sleeps until the next command, or the stop: a thread without calls costs nothing.
+    fn rest(&self) {
+        self.shared.wake.mark();
+        self.shared.wake.ring_if_needed();
+        self.shared.rests.store(true, Ordering::Relaxed);
+        // Either this thread sees the command, or who pushed it sees that this thread rests.
+        fence(Ordering::SeqCst);
+        while self.commands.is_empty() && !self.shared.stop.load(Ordering::Relaxed) {
+            std::thread::park_timeout(LOOK_ANYWAY);
+        }
+        self.shared.rests.store(false, Ordering::Relaxed);
     }
 
     /// What is to be done in a step; the calls of its slot are served when it is in time for its deadline.
@@ -486,7 +529,13 @@ mod tests {
         messages: Producer<FromShard>,
     ) -> (Arc<Shared>, std::thread::JoinHandle<()>) {
         let wake = Arc::new(super::super::wake::Wake::new().expect("an event descriptor"));
-        let shared = Arc::new(Shared { stop: false.into(), calls: 0.into(), lateness: Lateness::default(), wake });
+        let shared = Arc::new(Shared {
+            stop: false.into(),
+            rests: false.into(),
+            calls: 0.into(),
+            lateness: Lateness::default(),
+            wake,
+        });
         let own = shared.clone();
         let run = move || Shard::new(commands, messages, own).run();
         (shared, std::thread::Builder::new().name("media".to_owned()).spawn(run).expect("a thread starts"))
@@ -520,7 +569,10 @@ mod tests {
             ticks: 0,
             symmetric: false,
         };
-        let mut order = |order| assert!(orders.push(order).is_ok());
+        let mut order = |order| {
+            assert!(orders.push(order).is_ok());
+            shared.rouse(thread.thread());
+        };
         order(ToShard::Place(Box::new(live)));
         order(ToShard::Signal(CallNo(1), Signal::Dialing { address: "ws://127.0.0.1/".into() }));
         order(ToShard::Signal(CallNo(1), Signal::Answered { code: 101, leg: params.into(), text: false }));

@@ -1,6 +1,7 @@
 //! The way of a media thread's messages to the drivers of its calls.
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
 
 use rtrb::Consumer;
 use tokio::io::unix::AsyncFd;
@@ -10,8 +11,15 @@ use super::{Inner, lock};
 use crate::engine::shard::FromShard;
 use crate::engine::wake::Wake;
 
-/// Hands what a media thread tells to the drivers of its calls, up to the end of the engine.
-pub(super) async fn pump(inner: Arc<Inner>, wake: AsyncFd<Arc<Wake>>, mut messages: Consumer<FromShard>) {
+/// Hands messages of a media thread to the drivers of its calls, until the engine stops or nobody holds it any more. The thread rings
+/// `wake` when it ends.
+pub(super) async fn pump(
+    inner: Weak<Inner>,
+    stopping: impl Future<Output = ()>,
+    wake: AsyncFd<Arc<Wake>>,
+    mut messages: Consumer<FromShard>,
+) {
+    let mut stopping = pin!(stopping);
     loop {
         tokio::select! {
             ready = wake.readable() => {
@@ -19,8 +27,9 @@ pub(super) async fn pump(inner: Arc<Inner>, wake: AsyncFd<Arc<Wake>>, mut messag
                 wake.get_ref().clear();
                 ready.clear_ready();
             }
-            () = inner.tasks.stopping() => return,
+            () = &mut stopping => return,
         }
+        let Some(inner) = inner.upgrade() else { return };
         while let Ok(message) = messages.pop() {
             inner.route(message);
         }
