@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -70,6 +70,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	@$(parts); \
 	part kills 5400 $(MAKE) --no-print-directory kills; \
 	part matrix 300 $(MAKE) --no-print-directory matrix; \
+	part postgresql 900 $(MAKE) --no-print-directory postgresql; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
@@ -100,6 +101,9 @@ instructions: ## instructions of a call's ticks, counted by callgrind
 	for ticks in 0 3000; do \
 	    valgrind --tool=callgrind --callgrind-out-file=/dev/null $$bench --ticks $$ticks 2>&1 | grep Collected; \
 	done
+
+postgresql: peers ## every test of the API and the store on PostgreSQL, those that take minutes too
+	RINGER_POSTGRESQL=all $(CARGO) test --locked --test integration databases::every_test -- --nocapture
 
 matrix: peers ## every combination of transport, keys, codec and direction with a softphone
 	RINGER_MATRIX=all $(CARGO) test --locked --test integration calls::matrix::

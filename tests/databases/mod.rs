@@ -20,6 +20,12 @@ use self::server::Server;
 /// Tells the tests that are run a second time where their server is.
 const SERVER: &str = "RINGER_TEST_DATABASE_URL";
 
+/// `all`: nothing is left out on PostgreSQL, as `make full` has it.
+const HOW_MANY: &str = "RINGER_POSTGRESQL";
+
+/// Tests whose requests take minutes, and whose statements others run too.
+const LONGEST: [&str; 2] = ["api::generated::", "api::strangers::no_id_of_another"];
+
 /// An empty database for one test: a file in `folder`, or a schema of its own on the server that [`SERVER`] names.
 pub async fn empty(folder: &Path) -> Location {
     match variable(SERVER) {
@@ -58,7 +64,12 @@ fn variable(name: &str) -> Option<String> {
 fn every_test_of_the_api_and_the_store_passes_on_postgresql() {
     let server = Server::start(false);
     let tests = std::env::current_exe().expect("it runs");
-    let ran = Command::new(tests).args(["api::", "store::"]).env(SERVER, server.url()).output().expect("it runs again");
+    let mut again = Command::new(tests);
+    again.args(["api::", "store::"]).env(SERVER, server.url());
+    if variable(HOW_MANY).is_none_or(|asked| asked != "all") {
+        again.args(LONGEST.iter().flat_map(|name| ["--skip", *name]));
+    }
+    let ran = again.output().expect("it runs again");
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "on PostgreSQL:\n{said}\n{}", String::from_utf8_lossy(&ran.stderr));
     let summary = said.lines().find(|line| line.starts_with("test result: ok")).expect("libtest sums up");
