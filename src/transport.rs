@@ -4,7 +4,9 @@
 pub mod capture;
 pub mod dtls;
 pub mod path;
+pub mod pipeline;
 pub mod port;
 pub mod sip;
 pub mod sockets;
 mod strangers;
+pub mod webrtc;
