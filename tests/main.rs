@@ -7,6 +7,7 @@ mod databases;
 mod json;
 mod peers;
 mod program;
+mod rooms;
 mod settings;
 mod sim;
 mod store;

@@ -56,9 +56,14 @@ pub struct PacketRings {
 impl PacketRings {
     /// Hands everything that came to `call`.
     pub fn receive(&mut self, call: &mut Call, now: Time) {
-        while let Ok(packet) = self.to_call.pop() {
+        while let Some(packet) = self.next_packet() {
             call.handle(now, Input::Packet { path: packet.path, arrived: packet.at, bytes: packet.bytes() });
         }
+    }
+
+    /// Returns the next packet that came.
+    pub fn next_packet(&mut self) -> Option<RingPacket> {
+        self.to_call.pop().ok()
     }
 
     /// Hands a packet to the other end and wakes it.

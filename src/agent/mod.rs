@@ -4,6 +4,7 @@
 
 mod log;
 pub mod mind;
+pub mod pipeline;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@ mod logs;
 mod memory;
 mod offers;
 mod opening;
-mod page;
+pub mod page;
 mod peers;
 mod redirects;
 mod runs;

@@ -26,7 +26,7 @@ const FLAGS: [&str; 10] = [
 ];
 
 /// A browser with one page. Both processes are killed with the test.
-struct Browser {
+pub struct Browser {
     _driver: Program,
     session: String,
     client: reqwest::Client,
@@ -35,6 +35,11 @@ struct Browser {
 
 impl Browser {
     async fn start() -> Browser {
+        Browser::with(&[]).await
+    }
+
+    /// The same with more flags.
+    pub async fn with(more: &[&str]) -> Browser {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -46,7 +51,7 @@ impl Browser {
             }
         };
         let profile = format!("--user-data-dir={}", folder.path().display());
-        let args: Vec<&str> = FLAGS.into_iter().chain([profile.as_str()]).collect();
+        let args: Vec<&str> = FLAGS.iter().chain(more).copied().chain([profile.as_str()]).collect();
         let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": { "args": args } } } });
         let client = client();
         let sessions = format!("http://127.0.0.1:{port}/session");
@@ -56,7 +61,7 @@ impl Browser {
         Browser { _driver: driver, session: format!("{sessions}/{id}"), client, _folder: folder }
     }
 
-    async fn tell(&self, command: &str, body: Value) -> Value {
+    pub async fn tell(&self, command: &str, body: Value) -> Value {
         let request = self.client.post(format!("{}/{command}", self.session)).json(&body).send();
         let answer = timeout(PATIENCE, request).await.expect("it answers in time").expect("it answers");
         let answer: Value = answer.json().await.expect("it answers with JSON");
@@ -65,7 +70,7 @@ impl Browser {
     }
 
     /// What a script of the page returns, once its promise is kept.
-    async fn run(&self, script: &str) -> Value {
+    pub async fn run(&self, script: &str) -> Value {
         self.tell("execute/sync", json!({ "script": script, "args": [] })).await
     }
 }

@@ -1,0 +1,146 @@
+//! The answering side of a voice pipeline: offers over HTTP, a peer connection for each. Whoever listens for calls serves
+//! [`router`] and takes the calls from [`Offers`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::clock::new_id;
+use crate::transport::pipeline::{Answer, OfferRequest, PatchRequest, read_offer};
+use crate::transport::webrtc::{MAX_SDP, MediaPeer, Peer, PeerFault, PeerSettings, PeerState, PeerStreams};
+
+/// Connections at one time.
+const MOST: usize = 64;
+
+/// Candidates of one request.
+const MOST_CANDIDATES: usize = 64;
+
+/// Bytes of the longest body that is read.
+const BODY_BYTES: usize = 4 * MAX_SDP;
+
+/// A call that was answered; its connection is not up yet.
+pub struct AnsweredCall {
+    /// Name of the connection.
+    pub pc_id: String,
+    /// The connection.
+    pub peer: Arc<Peer>,
+    /// Everything that it tells.
+    pub streams: PeerStreams,
+    /// Data that the caller sent along.
+    pub request_data: Value,
+    /// It takes the place of the connection of the same name.
+    pub is_restart: bool,
+}
+
+/// The connections of one listener.
+pub struct Offers {
+    settings: PeerSettings,
+    calls: mpsc::Sender<AnsweredCall>,
+    live: Mutex<HashMap<String, Arc<Peer>>>,
+}
+
+impl Offers {
+    /// Returns a listener without connections, and its calls.
+    pub fn new(settings: PeerSettings) -> (Arc<Offers>, mpsc::Receiver<AnsweredCall>) {
+        let (calls, receiver) = mpsc::channel(MOST);
+        (Arc::new(Offers { settings, calls, live: Mutex::default() }), receiver)
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Peer>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn take(self: Arc<Self>, offer: OfferRequest) -> Result<Answer, (StatusCode, String)> {
+        let known = offer.pc_id.as_ref().and_then(|id| Some((id.clone(), self.live().get(id)?.clone())));
+        let pc_id = match &known {
+            // The connection goes on: new credentials, or nothing at all.
+            Some((pc_id, peer)) if offer.restart_pc != Some(true) => {
+                let sdp = peer.answer(&offer.sdp).await.map_err(refusal)?;
+                return Ok(Answer { sdp, kind: "answer".to_owned(), pc_id: Some(pc_id.clone()) });
+            }
+            Some((pc_id, peer)) => {
+                peer.close().await;
+                pc_id.clone()
+            }
+            None => new_id().to_string(),
+        };
+        let busy = || (StatusCode::SERVICE_UNAVAILABLE, "no place is free".to_owned());
+        let place = self.calls.try_reserve().map_err(|_| busy())?;
+        if known.is_none() && self.live().len() >= MOST {
+            return Err(busy());
+        }
+        let (peer, streams) = Peer::new(self.settings.clone()).await.map_err(refusal)?;
+        let peer = Arc::new(peer);
+        let sdp = peer.answer(&offer.sdp).await.map_err(refusal)?;
+        self.live().insert(pc_id.clone(), peer.clone());
+        let mut state = streams.state.clone();
+        place.send(AnsweredCall {
+            pc_id: pc_id.clone(),
+            peer: peer.clone(),
+            streams,
+            request_data: offer.request_data,
+            is_restart: known.is_some(),
+        });
+        let (offers, id) = (self.clone(), pc_id.clone());
+        self.settings.tasks.spawn_until_stop("connection of a pipeline", async move {
+            let _ = state.wait_for(|state| matches!(state, PeerState::Failed | PeerState::Closed)).await;
+            let mut live = offers.live();
+            if live.get(&id).is_some_and(|current| Arc::ptr_eq(current, &peer)) {
+                live.remove(&id);
+            }
+        });
+        Ok(Answer { sdp, kind: "answer".to_owned(), pc_id: Some(pc_id) })
+    }
+
+    async fn patch(&self, patch: PatchRequest) -> Result<(), (StatusCode, String)> {
+        let peer = self.live().get(&patch.pc_id).cloned();
+        let peer = peer.ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such connection".to_owned()))?;
+        for candidate in patch.candidates.into_iter().take(MOST_CANDIDATES) {
+            peer.add_candidate(&candidate.into()).await.map_err(refusal)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the routes of `/api/offer`.
+pub fn router(offers: Arc<Offers>) -> Router {
+    let both = post(take_offer).patch(take_candidates);
+    Router::new().route("/api/offer", both).layer(DefaultBodyLimit::max(BODY_BYTES)).with_state(offers)
+}
+
+async fn take_offer(State(offers): State<Arc<Offers>>, body: Bytes) -> Response {
+    let answered = match read_offer(&body) {
+        Ok(offer) => offers.take(offer).await,
+        Err(why) => Err((StatusCode::BAD_REQUEST, why)),
+    };
+    answer(answered.map(|answer| json!(answer)))
+}
+
+async fn take_candidates(State(offers): State<Arc<Offers>>, body: Bytes) -> Response {
+    let done = match serde_json::from_slice(&body) {
+        Ok(patch) => offers.patch(patch).await,
+        Err(error) => Err((StatusCode::BAD_REQUEST, format!("the body names no candidates: {error}"))),
+    };
+    answer(done.map(|()| json!({ "status": "success" })))
+}
+
+fn answer(done: Result<Value, (StatusCode, String)>) -> Response {
+    let (status, body) = match done {
+        Ok(body) => (StatusCode::OK, body),
+        Err((status, why)) => (status, json!({ "detail": why })),
+    };
+    (status, [("content-type", "application/json")], body.to_string()).into_response()
+}
+
+/// A fault of the description is the caller's.
+fn refusal(fault: PeerFault) -> (StatusCode, String) {
+    (StatusCode::BAD_REQUEST, fault.to_string())
+}
