@@ -21,7 +21,7 @@ pub const MAX_BYTES: usize = 1500;
 pub struct RingPacket {
     /// Time at which it came, or at which it is to leave.
     pub at: Time,
-    /// Media, or reports.
+    /// Path that it belongs to: media or reports.
     pub path: Path,
     len: usize,
     bytes: [u8; MAX_BYTES],

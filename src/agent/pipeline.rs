@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -20,6 +21,9 @@ use crate::transport::webrtc::{MAX_SDP, MediaPeer, Peer, PeerFault, PeerSettings
 /// Connections at one time.
 const MOST: usize = 64;
 
+/// Time for which the name of a connection that failed is kept.
+const KEPT: Duration = Duration::from_secs(30);
+
 /// Candidates of one request.
 const MOST_CANDIDATES: usize = 64;
 
@@ -30,7 +34,7 @@ const BODY_BYTES: usize = 4 * MAX_SDP;
 pub struct AnsweredCall {
     /// Name of the connection.
     pub pc_id: String,
-    /// The connection.
+    /// The connection that answered.
     pub peer: Arc<Peer>,
     /// Everything that it tells.
     pub streams: PeerStreams,
@@ -91,7 +95,11 @@ impl Offers {
         });
         let (offers, id) = (self.clone(), pc_id.clone());
         self.settings.tasks.spawn_until_stop("connection of a pipeline", async move {
-            let _ = state.wait_for(|state| matches!(state, PeerState::Failed | PeerState::Closed)).await;
+            let over = |state: &PeerState| matches!(state, PeerState::Failed | PeerState::Closed);
+            if state.wait_for(over).await.is_ok_and(|state| *state == PeerState::Failed) {
+                // The other side may notice later, and then asks for it by its name.
+                tokio::time::sleep(KEPT).await;
+            }
             let mut live = offers.live();
             if live.get(&id).is_some_and(|current| Arc::ptr_eq(current, &peer)) {
                 live.remove(&id);

@@ -48,9 +48,9 @@ pub struct PipelineTarget {
     pub api_key: Option<Secret>,
     /// Request that starts a pipeline first.
     pub start: Option<Start>,
-    /// `P2_agent_configuration`.
+    /// `P2_agent_configuration` of the agent.
     pub configuration: Map<String, Value>,
-    /// `P2_room_properties`.
+    /// `P2_room_properties` of the agent.
     pub room_properties: Value,
     /// Decimal id of the result.
     pub result_id: String,
@@ -59,9 +59,9 @@ pub struct PipelineTarget {
 /// The request that starts a pipeline: `POST {url}/{agent_name}/start`.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// `p2.start_url`.
+    /// Base address of the start request, `p2.start_url`.
     pub url: String,
-    /// `P2_agent_name`.
+    /// Name of the agent, `P2_agent_name`.
     pub agent_name: String,
     /// `p2.start_body`; `None`: `{"body": P2_agent_configuration, "room_properties": P2_room_properties}`.
     pub body: Option<Value>,
@@ -70,7 +70,7 @@ pub struct Start {
 /// Step at which a call to a pipeline failed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The start request.
+    /// The request that starts it.
     Start,
     /// The offer, or the connection that it is about.
     Offer,
@@ -89,7 +89,7 @@ pub enum Reason {
     Unusable(String),
     /// The pipeline hands out a media room, which is another kind of connection.
     Room,
-    /// The peer connection.
+    /// A fault of the peer connection.
     Peer(PeerFault),
     /// A fault of this side, before anything was asked.
     Local(String),
@@ -100,9 +100,9 @@ pub enum Reason {
 /// A failure of a call to a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineFault {
-    /// Step.
+    /// Step at which it failed.
     pub step: Step,
-    /// Reason.
+    /// Reason for which it failed.
     pub reason: Reason,
 }
 

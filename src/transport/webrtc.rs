@@ -21,7 +21,7 @@ use ringer_media::time::Time;
 use tokio::sync::{mpsc, watch};
 
 pub use self::candidate::{Admission, Ignored, Tally};
-pub use self::description::{Kind, Remote, read};
+pub use self::description::{Kind, Remote, read_description};
 pub use self::peer::Peer;
 pub use self::pump::{Bell, Pump};
 
@@ -69,6 +69,8 @@ pub enum PeerFault {
     NoIce,
     /// No candidate can be used, and the other side does not look for one itself.
     NoCandidate(Tally),
+    /// The other side came from an address that it had not named and that is not allowed.
+    NotAllowed(IpAddr),
     /// The library refused a step; its words.
     Refused(String),
     /// The connection did not come about within this time.
@@ -92,6 +94,7 @@ impl fmt::Display for PeerFault {
             PeerFault::NoFingerprint => f.write_str("the description has no fingerprint of a certificate"),
             PeerFault::NoIce => f.write_str("the description has no ICE credentials"),
             PeerFault::NoCandidate(tally) => write!(f, "the description has no usable candidate: {tally}"),
+            PeerFault::NotAllowed(address) => write!(f, "the other side is at {address}, which is not allowed"),
             PeerFault::Refused(why) => write!(f, "the description was refused: {why}"),
             PeerFault::NotConnected(within) => write!(f, "no connection within {} s", within.as_secs()),
             PeerFault::Failed => f.write_str("the connection failed"),
@@ -146,7 +149,7 @@ impl fmt::Debug for PeerSettings {
 /// State of a peer connection.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum PeerState {
-    /// Not connected yet.
+    /// Nothing is connected yet.
     #[default]
     New,
     /// Media and data flow.
@@ -177,7 +180,7 @@ pub struct Arrived {
     pub at: Time,
     /// True for a report (RTCP).
     pub is_report: bool,
-    /// The packet, decrypted.
+    /// The packet as decrypted.
     pub bytes: Vec<u8>,
 }
 
@@ -198,23 +201,23 @@ pub enum Delivery {
 pub enum ChannelNews {
     /// It can be written to.
     Open {
-        /// The channel.
+        /// Number of the channel.
         id: ChannelId,
         /// Name that its maker gave it.
         label: String,
     },
-    /// A message came.
+    /// A message of the other side.
     Message {
-        /// The channel.
+        /// Number of the channel.
         id: ChannelId,
-        /// True for text.
+        /// True for text, false for bytes.
         is_text: bool,
         /// Its bytes; text that is not UTF-8 is possible.
         bytes: Vec<u8>,
     },
-    /// It is closed.
+    /// It is closed by either side.
     Closed {
-        /// The channel.
+        /// Number of the channel.
         id: ChannelId,
     },
 }
@@ -229,7 +232,7 @@ pub struct PeerStreams {
     pub candidates: mpsc::Receiver<Candidate>,
     /// Media of the other side.
     pub packets: mpsc::Receiver<Arrived>,
-    /// Data channels.
+    /// News of data channels.
     pub channels: mpsc::Receiver<ChannelNews>,
 }
 
@@ -240,7 +243,7 @@ pub struct PeerFigures {
     pub round_trip_ms: Option<f64>,
     /// RTP packets that came.
     pub received: u64,
-    /// RTP packets sent.
+    /// RTP packets that were sent.
     pub sent: u64,
     /// Packets of either kind that came and found no room.
     pub dropped: u64,
@@ -284,7 +287,7 @@ pub trait MediaPeer: Send + Sync {
     ///
     /// # Errors
     /// It failed, was closed, or takes too long.
-    fn connected(&self, within: Duration) -> BoxFuture<'_, Result<(), PeerFault>>;
+    fn wait_connected(&self, within: Duration) -> BoxFuture<'_, Result<(), PeerFault>>;
 
     /// Returns what was settled for the audio; `None` before both descriptions are there.
     fn media(&self) -> Option<MediaParams>;

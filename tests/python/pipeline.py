@@ -149,6 +149,7 @@ async def start(name: str, request: Request):
 @app.post("/cut")
 async def cut():
     deaf.update(protocols)
+    seen["share"] = 0.0
     for protocol in protocols:
         if protocol.transport:
             protocol.transport.sendto = lambda *_: None

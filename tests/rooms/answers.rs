@@ -70,10 +70,10 @@ async fn post(app: Router, method: Method, body: &Value) -> (u16, Value) {
     (status, serde_json::from_slice(&bytes).expect("JSON"))
 }
 
-const QUICK: Patience = Patience { request: Duration::from_millis(500), connection: Duration::from_secs(4) };
+const QUICK: Patience = Patience { request: Duration::from_millis(500), connection: Duration::from_secs(10) };
 
 /// Opens a pipeline at a server; what it came to, and how often the server was asked.
-async fn opened(answering: Answering, start: bool) -> (Result<Pipeline, PipelineFault>, usize) {
+async fn open_at(answering: Answering, start: bool) -> (Result<Pipeline, PipelineFault>, usize) {
     let asked = Arc::<AtomicUsize>::default();
     let counted = asked.clone();
     let base = serve(Arc::new(move |method, body| {
@@ -87,7 +87,7 @@ async fn opened(answering: Answering, start: bool) -> (Result<Pipeline, Pipeline
     (done, asked.load(Ordering::Relaxed))
 }
 
-fn fixed(status: u16, text: impl Into<String>) -> Answering {
+fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
     let text = text.into();
     Arc::new(move |_, _| {
         let text = text.clone();
@@ -96,7 +96,7 @@ fn fixed(status: u16, text: impl Into<String>) -> Answering {
 }
 
 /// The answer of a real peer, changed.
-fn changed(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answering {
+fn changed_answer(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answering {
     let change = Arc::new(change);
     Arc::new(move |method, body| {
         let change = change.clone();
@@ -118,6 +118,16 @@ fn changed(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answeri
     })
 }
 
+/// The answer of a real peer that neither reaches the caller nor is reached.
+fn nowhere() -> Answering {
+    let answering = changed_answer(|sdp| with_lines(&without_candidates(&sdp), 1, false, "169.254.1.1"));
+    Arc::new(move |method, mut body| {
+        let sdp = without_candidates(body["sdp"].as_str().unwrap_or_default());
+        body["sdp"] = sdp.into();
+        answering(method, body)
+    })
+}
+
 fn with_lines(sdp: &str, count: usize, first: bool, address: &str) -> String {
     let lines: String = (0..count).map(|n| format!("a=candidate:{n} 1 udp 5 {address} 9 typ host\r\n")).collect();
     let at = if first { sdp.find("a=candidate:").expect("a candidate") } else { sdp.len() };
@@ -132,39 +142,44 @@ async fn bad_answers_have_a_clear_end() {
         let at = sdp.find("sha-256 ").expect("a fingerprint") + 8;
         format!("{}{}{}", &sdp[..at], if sdp[at..].starts_with("00") { "01" } else { "00" }, &sdp[at + 2..])
     };
-    let far = |sdp: String| with_lines(&without_candidates(&sdp), 1, false, "169.254.1.1");
     let cases: Vec<(&str, Answering, &str, usize, &str)> = vec![
-        ("401", fixed(401, ""), "P2_AUTH_FAILED", 1, "it answered 401"),
-        ("429", fixed(429, ""), "CUSTOMER_CONCURRENCY_LIMIT", 1, "it answered 429"),
-        ("404", fixed(404, ""), failed, 1, "it answered 404"),
-        ("500", fixed(500, ""), failed, 3, "it answered 500"),
-        ("302", fixed(302, ""), failed, 1, "it answered 302"),
-        ("no JSON", fixed(200, "<html>"), failed, 1, "its answer is no JSON"),
+        ("401", fixed_answer(401, ""), "P2_AUTH_FAILED", 1, "it answered 401"),
+        ("429", fixed_answer(429, ""), "CUSTOMER_CONCURRENCY_LIMIT", 1, "it answered 429"),
+        ("404", fixed_answer(404, ""), failed, 1, "it answered 404"),
+        ("500", fixed_answer(500, ""), failed, 3, "it answered 500"),
+        ("302", fixed_answer(302, ""), failed, 1, "it answered 302"),
+        ("no JSON", fixed_answer(200, "<html>"), failed, 1, "its answer is no JSON"),
         (
             "offer",
-            fixed(200, r#"{"sdp":"v=0","type":"offer"}"#),
+            fixed_answer(200, r#"{"sdp":"v=0","type":"offer"}"#),
             failed,
             1,
             "its answer is of type \"offer\" and not \"answer\"",
         ),
-        ("no SDP", fixed(200, r#"{"sdp":"hello","type":"answer"}"#), failed, 1, "it does not begin with v=0"),
-        ("endless", fixed(200, "x".repeat(1 << 20)), failed, 3, "the answer is longer than"),
+        ("no SDP", fixed_answer(200, r#"{"sdp":"hello","type":"answer"}"#), failed, 1, "it does not begin with v=0"),
+        ("endless", fixed_answer(200, "x".repeat(1 << 20)), failed, 3, "the answer is longer than"),
         ("silent", slow, failed, 3, "no answer within 500 ms"),
         (
             "no audio",
-            changed(|sdp| sdp.replace("m=audio 9", "m=audio 0")),
+            changed_answer(|sdp| sdp.replace("m=audio 9", "m=audio 0")),
             failed,
             1,
             "the description accepts no audio",
         ),
-        ("only video", changed(|sdp| sdp.replace("m=audio", "m=video")), failed, 1, "the description accepts no audio"),
-        ("no key", changed(|sdp| sdp.replace("a=fingerprint", "a=print")), failed, 1, "has no fingerprint"),
-        ("wrong key", changed(wrong_certificate), failed, 3, "the connection failed"),
-        ("long", changed(|sdp| format!("{sdp}a=x:{}\r\n", "y".repeat(70_000))), failed, 1, "more than 65536"),
-        ("nowhere", changed(far), failed, 3, "no usable candidate: 0 used, 1 at addresses that are not allowed"),
+        (
+            "only video",
+            changed_answer(|sdp| sdp.replace("m=audio", "m=video")),
+            failed,
+            1,
+            "the description accepts no audio",
+        ),
+        ("no key", changed_answer(|sdp| sdp.replace("a=fingerprint", "a=print")), failed, 1, "has no fingerprint"),
+        ("wrong key", changed_answer(wrong_certificate), failed, 3, "no connection within 10 s"),
+        ("long", changed_answer(|sdp| format!("{sdp}a=x:{}\r\n", "y".repeat(70_000))), failed, 1, "more than 65536"),
+        ("nowhere", nowhere(), failed, 1, "no usable candidate: 0 used, 1 at addresses that are not allowed"),
     ];
     let all = cases.into_iter().map(|(name, answering, code, times, why)| async move {
-        let (done, asked) = opened(answering, false).await;
+        let (done, asked) = open_at(answering, false).await;
         let Err(fault) = done else { panic!("{name}: it is connected") };
         assert_eq!((fault.code().as_str(), asked), (code, times), "{name}: {fault}");
         assert!(fault.to_string().contains(why), "{name}: {fault}");
@@ -176,12 +191,12 @@ async fn bad_answers_have_a_clear_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_fails_has_a_code_of_its_own() {
     for (answering, code, times) in [
-        (fixed(403, ""), "P2_AUTH_FAILED", 1),
-        (fixed(429, ""), "CUSTOMER_CONCURRENCY_LIMIT", 1),
-        (fixed(500, ""), "P2_SESSION_SETUP_FAILED", 3),
-        (fixed(200, r#"{"url":"wss://rooms.example","token":"t"}"#), "P2_SESSION_SETUP_FAILED", 1),
+        (fixed_answer(403, ""), "P2_AUTH_FAILED", 1),
+        (fixed_answer(429, ""), "CUSTOMER_CONCURRENCY_LIMIT", 1),
+        (fixed_answer(500, ""), "P2_SESSION_SETUP_FAILED", 3),
+        (fixed_answer(200, r#"{"url":"wss://rooms.example","token":"t"}"#), "P2_SESSION_SETUP_FAILED", 1),
     ] {
-        let (done, asked) = opened(answering, true).await;
+        let (done, asked) = open_at(answering, true).await;
         let Err(fault) = done else { panic!("{code}: it is connected") };
         assert_eq!((fault.code().as_str(), asked), (code, times), "{fault}");
         assert!(fault.to_string().starts_with("start of the pipeline: "), "{fault}");
@@ -192,12 +207,12 @@ async fn a_start_that_fails_has_a_code_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_candidates_do_no_harm() {
     for first in [true, false] {
-        let (done, _) = opened(changed(move |sdp| with_lines(&sdp, 1000, first, "169.254.1.1")), false).await;
+        let (done, _) = open_at(changed_answer(move |sdp| with_lines(&sdp, 1000, first, "169.254.1.1")), false).await;
         let pipeline = done.unwrap_or_else(|fault| panic!("{first}: {fault}"));
         let tally = pipeline.figures().await.candidates;
         assert_eq!((tally.used, tally.not_allowed), (1, 1000), "{tally:?}");
     }
-    let (done, _) = opened(changed(|sdp| with_lines(&sdp, 1000, false, "127.0.0.1")), false).await;
+    let (done, _) = open_at(changed_answer(|sdp| with_lines(&sdp, 1000, false, "127.0.0.1")), false).await;
     let pipeline = done.unwrap_or_else(|fault| panic!("{fault}"));
     let tally = pipeline.figures().await.candidates;
     assert_eq!((tally.used, tally.too_many), (20, 981), "{tally:?}");
@@ -231,7 +246,7 @@ async fn our_answering_side_is_called_and_restarted() {
     let (mut there, mut pump) = Phone::new(far.peer.media().expect("it was settled"), 3, 1300.0);
     tokio::select! {
         () = pump.run(&*far.peer, &mut far.streams.packets) => panic!("it ended"),
-        both = async { tokio::join!(call.phone.hear(1300.0), there.hear(500.0)) } => assert_eq!(both, (true, true)),
+        both = call.phone.both(&mut there) => assert_eq!(both, (true, true)),
     }
     // Messages, one of them of a pipeline in trouble that goes on.
     let mut greeted = false;
@@ -251,7 +266,7 @@ async fn our_answering_side_is_called_and_restarted() {
     let is_error = |news: &PipelineNews| matches!(news, PipelineNews::Event(_, RtviEvent::Error { .. }));
     call.until(is_error).await;
     // Cut, and made anew.
-    relay.cut();
+    relay.cut_off();
     call.until(|news| matches!(news, PipelineNews::Restarted(_))).await;
     let mut again = house.next().await;
     assert_eq!((&again.pc_id, again.is_restart), (&far.pc_id, true));
@@ -259,10 +274,10 @@ async fn our_answering_side_is_called_and_restarted() {
     let (mut there, mut pump) = Phone::new(again.peer.media().expect("it was settled"), 4, 1500.0);
     tokio::select! {
         () = pump.run(&*again.peer, &mut again.streams.packets) => panic!("it ended"),
-        both = async { tokio::join!(call.phone.hear(1500.0), there.hear(500.0)) } => assert_eq!(both, (true, true)),
+        both = call.phone.both(&mut there) => assert_eq!(both, (true, true)),
     }
     call.orders.send(Order::HangUp).await.expect("it runs");
-    assert_eq!(call.ended().await, PipelineEnd::HungUp);
+    assert_eq!(call.wait_ended().await, PipelineEnd::HungUp);
     let closed = timeout(PATIENCE, again.streams.state.wait_for(|state| *state == PeerState::Closed)).await;
     assert!(closed.is_ok_and(|closed| closed.is_ok()), "the other side is told");
 }

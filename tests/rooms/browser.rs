@@ -96,5 +96,5 @@ async fn a_browser_is_heard_and_hears() {
     println!("{heard}");
     assert!(heard["level"].as_f64().is_some_and(|level| level > -60.0), "{heard}");
     browser.run("window.pc.close();").await;
-    assert_eq!(call.ended().await, PipelineEnd::AgentLeft);
+    assert_eq!(call.wait_ended().await, PipelineEnd::AgentLeft);
 }

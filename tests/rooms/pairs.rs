@@ -33,7 +33,7 @@ impl Side {
 }
 
 /// Two sides that have settled everything; `change` may alter the answer.
-async fn settled(change: impl Fn(String) -> String) -> (Side, Side) {
+async fn settle(change: impl Fn(String) -> String) -> (Side, Side) {
     let (near, far) = (Side::new(loopback()).await, Side::new(loopback()).await);
     near.peer.open_channel("chat", Delivery::Reliable).await.expect("it is made");
     let offer = near.peer.offer(false).await.expect("an offer");
@@ -47,8 +47,8 @@ async fn settled(change: impl Fn(String) -> String) -> (Side, Side) {
 }
 
 async fn pair() -> (Side, Side) {
-    let (near, far) = settled(|answer| answer).await;
-    let both = tokio::join!(near.peer.connected(PATIENCE), far.peer.connected(PATIENCE));
+    let (near, far) = settle(|answer| answer).await;
+    let both = tokio::join!(near.peer.wait_connected(PATIENCE), far.peer.wait_connected(PATIENCE));
     assert_eq!(both, (Ok(()), Ok(())));
     (near, far)
 }
@@ -67,7 +67,7 @@ async fn two_peers_hear_each_other_and_their_legs_know_the_network() {
         )
     };
     let talked = async {
-        let both = tokio::join!(here.hear(1100.0), there.hear(500.0));
+        let both = here.both(&mut there).await;
         assert_eq!(both, (true, true), "{:?} {:?}", here.figures(), there.figures());
         // Until reports have crossed both ways.
         let known = |phone: &Phone| phone.figures().remote_fraction_lost.is_some();
@@ -101,16 +101,22 @@ async fn messages_pass_in_order_both_ways_and_the_end_is_told() {
     let ChannelNews::Open { id: there, label } = opened else { panic!("it opens first: {opened:?}") };
     assert_eq!(label, "chat");
     let long = "é".repeat(MAX_MESSAGE / 2);
-    for text in ["one", "two", "", long.as_str()] {
-        near.peer.send_text(here, text).await.expect("it is sent");
+    let texts: [(bool, &[u8]); 5] =
+        [(true, b"one"), (true, b"two"), (true, b""), (true, long.as_bytes()), (false, &[0, 255, 7])];
+    for (is_text, bytes) in texts {
+        match is_text {
+            true => near.peer.send_text(here, std::str::from_utf8(bytes).expect("text")).await,
+            false => near.peer.send_bytes(here, bytes).await,
+        }
+        .unwrap_or_else(|fault| panic!("{} bytes: {fault}", bytes.len()));
     }
-    near.peer.send_bytes(here, &[0, 255, 7]).await.expect("it is sent");
-    for (is_text, expect) in
-        [(true, &b"one"[..]), (true, b"two"), (true, b""), (true, long.as_bytes()), (false, &[0, 255, 7])]
-    {
-        let ChannelNews::Message { is_text: was, bytes, .. } = far.news().await else { panic!("a message") };
-        assert_eq!((was, bytes.len()), (is_text, expect.len()));
-        assert!(bytes == expect);
+    for (expect, wanted) in texts {
+        let came = timeout(PATIENCE, far.streams.channels.recv()).await;
+        let came =
+            came.unwrap_or_else(|_| panic!("{} bytes do not come: {:?}", wanted.len(), near.streams.state.borrow()));
+        let Some(ChannelNews::Message { is_text, bytes, .. }) = came else { panic!("a message and no {came:?}") };
+        assert_eq!((is_text, bytes.len()), (expect, wanted.len()));
+        assert!(bytes == wanted);
     }
     far.peer.send_text(there, "back").await.expect("it is sent");
     assert_eq!(near.news().await, ChannelNews::Message { id: here, is_text: true, bytes: b"back".to_vec() });
@@ -125,13 +131,13 @@ async fn messages_pass_in_order_both_ways_and_the_end_is_told() {
 /// The certificate that the other side presents is not the one that the answer announced.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_certificate_than_the_announced_one_is_not_talked_to() {
-    let (mut near, _far) = settled(|answer| {
+    let (mut near, _far) = settle(|answer| {
         let at = answer.find("a=fingerprint:sha-256 ").expect("a fingerprint") + "a=fingerprint:sha-256 ".len();
         let other = if answer[at..].starts_with("00") { "01" } else { "00" };
         format!("{}{other}{}", &answer[..at], &answer[at + 2..])
     })
     .await;
-    let connected = near.peer.connected(PATIENCE).await;
+    let connected = near.peer.wait_connected(PATIENCE).await;
     assert_eq!(connected, Err(PeerFault::Failed));
     assert!(near.streams.packets.try_recv().is_err(), "nothing was heard");
 }
@@ -145,10 +151,10 @@ async fn consent_runs_out() {
     let offer = near.peer.offer(false).await.expect("an offer");
     let answer = far.peer.answer(&relay.through(&offer)).await.expect("an answer");
     near.peer.accept(&super::relay::without_candidates(&answer)).await.expect("it is taken");
-    let both = tokio::join!(near.peer.connected(PATIENCE), far.peer.connected(PATIENCE));
+    let both = tokio::join!(near.peer.wait_connected(PATIENCE), far.peer.wait_connected(PATIENCE));
     assert_eq!(both, (Ok(()), Ok(())));
     let cut = Instant::now();
-    relay.cut();
+    relay.cut_off();
     far.state(PeerState::Quiet).await;
     far.state(PeerState::Failed).await;
     let took = cut.elapsed();
@@ -169,7 +175,7 @@ async fn a_restarted_connection_is_found_again() {
     tokio::select! {
         () = pump.run(&near.peer, &mut near.streams.packets) => panic!("it ended"),
         () = other.run(&far.peer, &mut far.streams.packets) => panic!("it ended"),
-        both = async { tokio::join!(here.hear(1100.0), there.hear(500.0)) } => assert_eq!(both, (true, true)),
+        both = here.both(&mut there) => assert_eq!(both, (true, true)),
     }
 }
 
@@ -233,9 +239,22 @@ async fn candidates_are_judged_by_the_guard() {
     ] {
         assert_eq!(near.peer.add_candidate(&judged(line)).await, Ok(expect), "{line}");
     }
-    let connected = near.peer.connected(Duration::from_secs(2)).await;
+    let connected = near.peer.wait_connected(Duration::from_secs(2)).await;
     let Err(PeerFault::NoCandidate(tally)) = connected else { panic!("{connected:?}") };
     assert!((tally.used, tally.names) == (0, 1) && tally.not_allowed >= 2, "{tally:?}");
+}
+
+/// A side that shows no address and comes from one that is not allowed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_learned_is_judged_by_the_guard() {
+    let near = Side::new(PeerSettings { guard: Guard::new(false), ..loopback() }).await;
+    let far = Side::new(loopback()).await;
+    near.peer.open_channel("chat", Delivery::Reliable).await.expect("it is made");
+    let offer = near.peer.offer(false).await.expect("an offer");
+    let answer = far.peer.answer(&offer).await.expect("an answer");
+    near.peer.accept(&super::relay::without_candidates(&answer)).await.expect("the answer is taken");
+    let connected = near.peer.wait_connected(PATIENCE).await;
+    assert_eq!(connected, Err(PeerFault::NotAllowed([127, 0, 0, 1].into())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,5 +266,5 @@ async fn a_side_that_only_answers_checks_is_reached() {
     let lite = answer.replacen("t=0 0\r\n", "t=0 0\r\na=ice-lite\r\n", 1);
     assert_ne!(lite, answer);
     near.peer.accept(&lite).await.expect("it is taken");
-    assert_eq!(near.peer.connected(PATIENCE).await, Ok(()));
+    assert_eq!(near.peer.wait_connected(PATIENCE).await, Ok(()));
 }

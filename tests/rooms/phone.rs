@@ -80,7 +80,24 @@ impl Phone {
         heard.await.is_ok()
     }
 
-    /// Ticks forever.
+    /// Ticks both until each hears the other's tone, or the patience ends. Returns who did.
+    pub async fn both(&mut self, other: &mut Phone) -> (bool, bool) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        let mut heard = (false, false);
+        let _ = tokio::time::timeout(PATIENCE, async {
+            while heard != (true, true) {
+                ticks.tick().await;
+                self.tick();
+                other.tick();
+                heard.0 |= self.share(other.tone_hz) > 0.8;
+                heard.1 |= other.share(self.tone_hz) > 0.8;
+            }
+        })
+        .await;
+        heard
+    }
+
+    /// Ticks without an end.
     pub async fn talk(&mut self) {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {

@@ -74,12 +74,14 @@ impl Call {
         all
     }
 
-    pub async fn ended(self) -> PipelineEnd {
-        let Call { mut phone, end, .. } = self;
-        tokio::select! {
+    pub async fn wait_ended(self) -> PipelineEnd {
+        let Call { mut phone, end, mut news, .. } = self;
+        let ended = tokio::select! {
             () = phone.talk() => unreachable!("it talks forever"),
-            end = timeout(PATIENCE, end) => end.expect("in time").expect("no panic"),
-        }
+            end = timeout(PATIENCE, end) => end,
+        };
+        let told: Vec<PipelineNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
+        ended.unwrap_or_else(|_| panic!("it goes on: {told:?}")).expect("no panic")
     }
 }
 
@@ -132,7 +134,7 @@ async fn a_pipeline_is_started_heard_and_left() {
     let figures = call.phone.figures();
     assert_eq!((figures.lost, figures.unknown_payload_type, figures.foreign), (0, 0, 0), "{figures:?}");
     bot.post("/leave").await;
-    assert_eq!(call.ended().await, PipelineEnd::AgentLeft);
+    assert_eq!(call.wait_ended().await, PipelineEnd::AgentLeft);
 }
 
 /// The other side's sockets fall silent: consent runs out, and the connection is made anew under its name. The second time the
@@ -151,11 +153,14 @@ async fn a_cut_connection_is_made_anew_once() {
     // Silence first, so that what is heard is new.
     call.phone.heard.clear();
     assert!(call.phone.hear(THEIRS_HZ).await, "{:?}", call.phone.figures());
-    let seen = bot.seen().await;
+    let seen = tokio::select! {
+        () = call.phone.talk() => unreachable!("it talks forever"),
+        seen = bot.sees(|seen| seen["share"].as_f64() > Some(0.8)) => seen,
+    };
     assert_eq!((&seen["requests"][1]["pc_id"], &seen["requests"][1]["restart_pc"]), (&json!(pc_id), &json!(true)));
     assert_eq!(seen["connections"], 1);
     bot.post("/cut").await;
-    let PipelineEnd::Failed(fault) = call.ended().await else { panic!("it was lost twice") };
+    let PipelineEnd::Failed(fault) = call.wait_ended().await else { panic!("it was lost twice") };
     assert_eq!(fault.code().as_str(), "P2_CONNECTION_FAILED");
     assert_eq!(fault.to_string(), "connection to the pipeline: the connection failed");
 }

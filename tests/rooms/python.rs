@@ -39,7 +39,7 @@ impl Bot {
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
     }
 
-    pub async fn seen(&self) -> Value {
+    pub async fn look(&self) -> Value {
         let answer = self.client.get(format!("{}/seen", self.base)).send();
         let answer = timeout(PATIENCE, answer).await.expect("in time").expect("it answers");
         answer.json().await.expect("it is JSON")
@@ -52,7 +52,7 @@ impl Bot {
         let waited = timeout(PATIENCE, async {
             loop {
                 looks.tick().await;
-                last = self.seen().await;
+                last = self.look().await;
                 if wanted(&last) {
                     return;
                 }

@@ -64,7 +64,7 @@ impl Relay {
     }
 
     /// From now on nothing passes.
-    pub fn cut(&self) {
+    pub fn cut_off(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 

@@ -42,7 +42,7 @@ pub enum ToolPhase {
 /// A call of a tool, as far as the pipeline tells of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolNews {
-    /// Phase.
+    /// Phase of the call.
     pub phase: ToolPhase,
     /// Name of the call.
     pub id: Option<String>,
@@ -67,7 +67,7 @@ pub enum RtviEvent {
     AgentText(String),
     /// Words of the caller, as the agent's side understood them.
     CallerText {
-        /// The words.
+        /// Words of the caller.
         text: String,
         /// They change no more.
         is_final: bool,
@@ -84,7 +84,7 @@ pub enum RtviEvent {
     Metrics(Value),
     /// The pipeline reports an error.
     Error {
-        /// Its words.
+        /// Words of the pipeline.
         message: String,
         /// The pipeline has stopped.
         is_fatal: bool,
@@ -95,7 +95,7 @@ pub enum RtviEvent {
     Renegotiate,
     /// A message of another type.
     Other {
-        /// Its type.
+        /// Type of the message.
         kind: String,
         /// Its data, as text.
         data: String,
@@ -107,11 +107,11 @@ pub enum RtviEvent {
 pub enum RtviOutput {
     /// Text for the data channel.
     Send(String),
-    /// For the timeline.
+    /// Event for the timeline.
     Event(RtviEvent),
 }
 
-/// Counts of messages.
+/// Counts of the other side's messages.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct RtviCounts {
     /// Messages that were read.
@@ -233,17 +233,18 @@ fn event(message: &Value) -> Option<RtviEvent> {
         return Some(match message["message"]["type"].as_str()? {
             "peerLeft" => RtviEvent::Left,
             "renegotiate" => RtviEvent::Renegotiate,
-            other => {
-                RtviEvent::Other { kind: cut(other, MAX_NAME), data: cut(&message["message"].to_string(), MAX_TEXT) }
-            }
+            other => RtviEvent::Other {
+                kind: cut_to(other, MAX_NAME),
+                data: cut_to(&message["message"].to_string(), MAX_TEXT),
+            },
         });
     }
     if message["label"] != "rtvi-ai" {
         return None;
     }
-    let text = |field: &str| data[field].as_str().map(|text| cut(text, MAX_TEXT));
+    let text = |field: &str| data[field].as_str().map(|text| cut_to(text, MAX_TEXT));
     Some(match kind {
-        "bot-ready" => RtviEvent::Ready(data["version"].as_str().map(|version| cut(version, MAX_NAME))),
+        "bot-ready" => RtviEvent::Ready(data["version"].as_str().map(|version| cut_to(version, MAX_NAME))),
         "bot-transcription" => RtviEvent::AgentText(text("text")?),
         "user-transcription" => {
             RtviEvent::CallerText { text: text("text")?, is_final: data["final"].as_bool().unwrap_or(true) }
@@ -262,12 +263,12 @@ fn event(message: &Value) -> Option<RtviEvent> {
             is_fatal: data["fatal"].as_bool().unwrap_or(false),
         },
         "error-response" => RtviEvent::Error { message: text("error").unwrap_or_default(), is_fatal: false },
-        other => RtviEvent::Other { kind: cut(other, MAX_NAME), data: cut(&data.to_string(), MAX_TEXT) },
+        other => RtviEvent::Other { kind: cut_to(other, MAX_NAME), data: cut_to(&data.to_string(), MAX_TEXT) },
     })
 }
 
 fn tool(phase: ToolPhase, data: &Value) -> ToolNews {
-    let name = |field: &str| data[field].as_str().map(|text| cut(text, MAX_NAME));
+    let name = |field: &str| data[field].as_str().map(|text| cut_to(text, MAX_NAME));
     ToolNews {
         phase,
         id: name("tool_call_id"),
@@ -283,7 +284,7 @@ fn short(value: &Value) -> Option<Value> {
     (!value.is_null() && value.to_string().len() <= MAX_TEXT).then(|| value.clone())
 }
 
-fn cut(text: &str, most: usize) -> String {
+fn cut_to(text: &str, most: usize) -> String {
     text[..text.floor_char_boundary(most)].to_owned()
 }
 
@@ -297,7 +298,7 @@ mod tests {
         std::iter::from_fn(|| rtvi.poll()).collect()
     }
 
-    fn told(message: &Value) -> Option<RtviEvent> {
+    fn event_of(message: &Value) -> Option<RtviEvent> {
         let mut rtvi = Rtvi::new();
         rtvi.receive(Time(SECOND), message.to_string().as_bytes());
         rtvi.poll().map(|output| match output {
@@ -310,7 +311,7 @@ mod tests {
     fn messages_become_events() {
         let check = |kind: &str, data: Value, expect: RtviEvent| {
             let message = json!({ "label": "rtvi-ai", "type": kind, "id": "1", "data": data });
-            assert_eq!(told(&message), Some(expect), "{message}");
+            assert_eq!(event_of(&message), Some(expect), "{message}");
         };
         check("bot-ready", json!({ "version": "2.2.0" }), RtviEvent::Ready(Some("2.2.0".into())));
         check("bot-transcription", json!({ "text": "Hello." }), RtviEvent::AgentText("Hello.".into()));
@@ -359,8 +360,8 @@ mod tests {
             RtviEvent::Other { kind: "bot-wiggles".into(), data: r#"{"n":1}"#.into() },
         );
         let signal = |kind: &str| json!({ "type": "signalling", "message": { "type": kind } });
-        assert_eq!(told(&signal("peerLeft")), Some(RtviEvent::Left));
-        assert_eq!(told(&signal("renegotiate")), Some(RtviEvent::Renegotiate));
+        assert_eq!(event_of(&signal("peerLeft")), Some(RtviEvent::Left));
+        assert_eq!(event_of(&signal("renegotiate")), Some(RtviEvent::Renegotiate));
     }
 
     #[test]
@@ -371,10 +372,10 @@ mod tests {
             assert_eq!((rtvi.poll(), rtvi.counts().malformed), (None, 1), "{broken}");
         }
         let long = json!({ "label": "rtvi-ai", "type": "bot-transcription", "data": { "text": "é".repeat(10_000) } });
-        let Some(RtviEvent::AgentText(text)) = told(&long) else { panic!("it is a text") };
+        let Some(RtviEvent::AgentText(text)) = event_of(&long) else { panic!("it is a text") };
         assert_eq!(text.len(), MAX_TEXT);
         let long = json!({ "label": "rtvi-ai", "type": "metrics", "data": { "x": "y".repeat(10_000) } });
-        assert_eq!(told(&long), Some(RtviEvent::Metrics(Value::Null)));
+        assert_eq!(event_of(&long), Some(RtviEvent::Metrics(Value::Null)));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use super::rtvi::{Rtvi, RtviCounts, RtviEvent, RtviOutput};
 use super::wire::{
-    ANSWER_BYTES, Answer, Base, OfferRequest, PatchRequest, PatchedCandidate, read_answer, request_data, start_body,
-    start_url, started,
+    ANSWER_BYTES, Answer, Base, OfferRequest, PatchRequest, PatchedCandidate, read_answer, read_started, request_data,
+    start_body, start_url,
 };
 use super::{ATTEMPTS, Patience, PipelineFault, PipelineTarget, Reason, Start, Step, WAITS};
 use crate::clock::monotonic;
@@ -55,9 +55,9 @@ pub enum Order {
 pub enum PipelineEnd {
     /// This side ended it.
     HungUp,
-    /// The agent left.
+    /// The agent ended it.
     AgentLeft,
-    /// It broke off.
+    /// It broke off, for this reason.
     Failed(PipelineFault),
 }
 
@@ -98,7 +98,7 @@ impl Pipeline {
     ) -> Result<Pipeline, PipelineFault> {
         let base = match &target.start {
             Some(start) => begin(&target, start, &poster, patience).await?,
-            None => Base::configured(&target),
+            None => Base::of(&target),
         };
         let asked = Asked { target: &target, settings: &settings, poster: &poster, patience, base: &base };
         let line = asked.connect(None, Step::Offer).await?;
@@ -202,7 +202,7 @@ async fn begin(
     again(|| async {
         let posted = ask(poster, "POST", &url, target, target.api_key.as_ref(), body.clone(), patience.request).await;
         let reason = match posted {
-            Ok(posted) => started(target, &posted.body),
+            Ok(posted) => read_started(target, &posted.body),
             Err(reason) => Err(reason),
         };
         reason.map_err(|reason| PipelineFault { step: Step::Start, reason })
@@ -283,7 +283,7 @@ impl Asked<'_> {
         let pc_id = answer.pc_id.or(offer.pc_id);
         let mut line = Line { peer, streams, channel, pc_id, media, rtvi: Rtvi::new(), takes_patches: true };
         let connected = tokio::select! {
-            connected = line.peer.connected(self.patience.connection) => connected,
+            connected = line.peer.wait_connected(self.patience.connection) => connected,
             // Late candidates may be those that bring the connection about.
             never = patch_all(&mut line.streams.candidates, line.pc_id.as_deref(), &mut line.takes_patches, self) => never,
         };
@@ -385,13 +385,13 @@ impl Line {
                     }
                 }
                 told = channels.recv() => match told {
-                    Some(ChannelNews::Open { id, .. }) if id == *channel => rtvi.open(monotonic()),
-                    Some(ChannelNews::Message { bytes, .. }) => rtvi.receive(monotonic(), &bytes),
+                    Some(ChannelNews::Open { id, .. }) if id == *channel => rtvi.open(now()),
+                    Some(ChannelNews::Message { bytes, .. }) => rtvi.receive(now(), &bytes),
                     Some(ChannelNews::Closed { id }) if id == *channel => rtvi.close(),
                     Some(_) => {}
                     None => return Carried::Lost(PeerFault::Closed),
                 },
-                () = until(rtvi.next_timer()) => rtvi.tick(monotonic()),
+                () = until(rtvi.next_timer()) => rtvi.tick(now()),
             }
         }
     }
@@ -417,7 +417,7 @@ async fn carry_out(
                     RtviEvent::Error { message, is_fatal: true } => Some(Carried::Agent(message.clone())),
                     _ => None,
                 };
-                let _ = news.try_send(PipelineNews::Event(monotonic(), event));
+                let _ = news.try_send(PipelineNews::Event(now(), event));
                 if end.is_some() {
                     return end;
                 }
@@ -427,9 +427,14 @@ async fn carry_out(
     None
 }
 
+/// Returns the time of messages.
+fn now() -> Time {
+    monotonic()
+}
+
 async fn until(at: Option<Time>) {
     match at {
-        Some(at) => tokio::time::sleep(at.since(monotonic())).await,
+        Some(at) => tokio::time::sleep(at.since(now())).await,
         None => pending().await,
     }
 }

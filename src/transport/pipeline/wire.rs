@@ -21,9 +21,9 @@ const MAX_DEPTH: u32 = 32;
 /// An offer, as `POST {base}/api/offer` takes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfferRequest {
-    /// The session description.
+    /// The session description as text.
     pub sdp: String,
-    /// `offer`.
+    /// Type of the description: `offer`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Name of the connection that goes on.
@@ -40,9 +40,9 @@ pub struct OfferRequest {
 /// The answer to an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The session description.
+    /// The session description as text.
     pub sdp: String,
-    /// `answer`.
+    /// Type of the description: `answer`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Name of the connection.
@@ -55,14 +55,14 @@ pub struct Answer {
 pub struct PatchRequest {
     /// Name of the connection.
     pub pc_id: String,
-    /// The candidates.
+    /// Candidates in their order.
     pub candidates: Vec<PatchedCandidate>,
 }
 
 /// A candidate of a [`PatchRequest`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PatchedCandidate {
-    /// The attribute's value.
+    /// Value of the attribute.
     pub candidate: String,
     /// Name of the section.
     #[serde(default)]
@@ -96,7 +96,7 @@ pub(super) struct Base {
 
 impl Base {
     /// Returns the base of a target whose pipeline needs no start.
-    pub(super) fn configured(target: &PipelineTarget) -> Base {
+    pub(super) fn of(target: &PipelineTarget) -> Base {
         Base { url: target.base_url.clone(), key: target.api_key.clone() }
     }
 
@@ -116,23 +116,23 @@ pub(super) fn start_url(start: &Start) -> String {
 /// Returns the body of the start request.
 pub(super) fn start_body(target: &PipelineTarget, start: &Start) -> Value {
     let standard = || json!({ "body": target.configuration, "room_properties": target.room_properties });
-    start.body.as_ref().map_or_else(standard, |template| filled(template, target, MAX_DEPTH))
+    start.body.as_ref().map_or_else(standard, |template| fill(template, target, MAX_DEPTH))
 }
 
 /// Fills a template: a text that is one token takes the value's own type, inside of text it becomes text, unknown tokens stay.
-fn filled(template: &Value, target: &PipelineTarget, depth: u32) -> Value {
+fn fill(template: &Value, target: &PipelineTarget, depth: u32) -> Value {
     match template {
-        Value::String(text) => filled_text(text, target),
-        Value::Array(items) if depth > 0 => items.iter().map(|item| filled(item, target, depth - 1)).collect(),
+        Value::String(text) => fill_text(text, target),
+        Value::Array(items) if depth > 0 => items.iter().map(|item| fill(item, target, depth - 1)).collect(),
         Value::Object(fields) if depth > 0 => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), filled(value, target, depth - 1)));
+            let fields = fields.iter().map(|(name, value)| (name.clone(), fill(value, target, depth - 1)));
             Value::Object(fields.collect())
         }
         other => other.clone(),
     }
 }
 
-fn filled_text(text: &str, target: &PipelineTarget) -> Value {
+fn fill_text(text: &str, target: &PipelineTarget) -> Value {
     let token = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).filter(|name| !name.contains("{{"));
     if let Some(value) = token.and_then(|name| value(name.trim(), target)) {
         return value;
@@ -173,7 +173,7 @@ fn value(name: &str, target: &PipelineTarget) -> Option<Value> {
 ///
 /// # Errors
 /// `Unusable` for an address that is none, `Room` for one of a media room.
-pub(super) fn started(target: &PipelineTarget, body: &[u8]) -> Result<Base, Reason> {
+pub(super) fn read_started(target: &PipelineTarget, body: &[u8]) -> Result<Base, Reason> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| Reason::Unusable("is no JSON".to_owned()))?;
     let text = |field: &str| answer[field].as_str().filter(|text| !text.is_empty());
     let url = match text("base_url").or_else(|| text("url")) {
@@ -262,7 +262,7 @@ mod tests {
             start_url(&Start { agent_name: "a-b_c.d~e".into(), ..start.clone() }),
             "https://start.example/v1/a-b_c.d~e/start"
         );
-        assert_eq!(Base::configured(&target).offer_url(), "https://bots.example/x/api/offer");
+        assert_eq!(Base::of(&target).offer_url(), "https://bots.example/x/api/offer");
         let body = json!({ "body": { "voice": "a", "simulation_result_id": "theirs" }, "room_properties": { "n": 1 } });
         assert_eq!(start_body(&target, &start), body);
         let data = json!({ "voice": "a", "simulation_result_id": "42", "X-Simulation-Result-Id": "42", "room_properties": { "n": 1 } });
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_start_may_name_base_and_token() {
         let check = |body: &str, expect: Result<(&str, Option<&str>), Reason>| {
-            let found = started(&target(), body.as_bytes()).map(|base| (base.url, base.key));
+            let found = read_started(&target(), body.as_bytes()).map(|base| (base.url, base.key));
             let found = found.as_ref().map(|(url, key)| (url.as_str(), key.as_ref().map(Secret::expose)));
             assert_eq!(found, expect.as_ref().map(|expect| *expect), "{body}");
         };

@@ -38,17 +38,17 @@ pub enum Ignored {
 /// Counts of candidates of the other side.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Used ones.
+    /// Candidates that are used.
     pub used: u64,
-    /// Unreadable ones.
+    /// Candidates that cannot be read.
     pub malformed: u64,
-    /// Those of another transport than UDP.
+    /// Candidates of another transport than UDP.
     pub transport: u64,
-    /// Those with a name for an address.
+    /// Candidates with a name for an address.
     pub names: u64,
-    /// Those whose address may not be sent to.
+    /// Candidates whose address may not be sent to.
     pub not_allowed: u64,
-    /// Those beyond [`MAX_CANDIDATES`].
+    /// Candidates in excess of [`MAX_CANDIDATES`].
     pub too_many: u64,
 }
 
@@ -72,7 +72,7 @@ impl Tally {
     }
 
     /// Returns the number of those that are not used.
-    pub fn ignored(&self) -> u64 {
+    pub fn ignored_count(&self) -> u64 {
         self.malformed + self.transport + self.names + self.not_allowed + self.too_many
     }
 }
@@ -177,6 +177,6 @@ mod tests {
         tally.admit(&host("x.local"), &guard);
         assert_eq!(tally, Tally { used: 20, too_many: 980, names: 1, ..Tally::default() });
         assert_eq!(tally.to_string(), "20 used, 1 with names for addresses, 980 too many");
-        assert_eq!(tally.ignored(), 981);
+        assert_eq!(tally.ignored_count(), 981);
     }
 }

@@ -78,7 +78,7 @@ impl<'a> Section<'a> {
 ///
 /// # Errors
 /// What of that is missing, or the description is too long.
-pub fn read(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, PeerFault> {
+pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, PeerFault> {
     if sdp.len() > MAX_SDP {
         return Err(PeerFault::TooLong(sdp.len()));
     }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_description_is_read_before_it_is_used() {
         let check = |sdp: &str, expect: Result<u8, PeerFault>| {
-            let found = read(sdp, Kind::Answer, &Guard::new(true)).map(|remote| remote.media.payload_type);
+            let found = read_description(sdp, Kind::Answer, &Guard::new(true)).map(|remote| remote.media.payload_type);
             assert_eq!(found, expect, "{sdp}");
         };
         check(&whole(), Ok(96));
@@ -183,18 +183,21 @@ mod tests {
     #[test]
     fn candidates_are_taken_out_and_judged() {
         let many = "a=candidate:1 1 udp 1 127.0.0.1 9 typ host\r\n".repeat(1000);
-        let remote = read(&format!("{}{many}a=end-of-candidates\r\n", whole()), Kind::Answer, &Guard::new(true));
+        let remote =
+            read_description(&format!("{}{many}a=end-of-candidates\r\n", whole()), Kind::Answer, &Guard::new(true));
         let remote = remote.expect("it can be used");
         assert_eq!((remote.candidates.len(), remote.tally.too_many), (20, 980));
         assert_eq!(remote.sdp, whole());
-        let remote = read(&format!("{}{many}", whole()), Kind::Answer, &Guard::new(false)).expect("it can be used");
+        let remote =
+            read_description(&format!("{}{many}", whole()), Kind::Answer, &Guard::new(false)).expect("it can be used");
         assert_eq!((remote.candidates.len(), remote.tally.not_allowed), (0, 1000));
     }
 
     #[test]
     fn direction_and_format_are_settled() {
         let check = |from: &str, to: &str, expect: (bool, bool)| {
-            let remote = read(&whole().replace(from, to), Kind::Offer, &Guard::new(true)).expect("it can be used");
+            let remote =
+                read_description(&whole().replace(from, to), Kind::Offer, &Guard::new(true)).expect("it can be used");
             assert_eq!((remote.media.may_send, remote.media.fec), expect, "{to}");
         };
         check("sendrecv", "sendrecv", (true, true));

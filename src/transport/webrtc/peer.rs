@@ -1,9 +1,9 @@
 //! [`MediaPeer`] on the library.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,6 +15,7 @@ use rtc::media_stream::MediaStreamTrack;
 use rtc::peer_connection::configuration::RTCOfferOptions;
 use rtc::peer_connection::configuration::media_engine::MIME_TYPE_OPUS;
 use rtc::peer_connection::configuration::setting_engine::SctpMaxMessageSize;
+use rtc::peer_connection::transport::{RTCDtlsTransportState, RTCSctpTransportState};
 use rtc::rtp_transceiver::rtp_sender::{
     RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
 };
@@ -60,7 +61,11 @@ const QUIET: Duration = Duration::from_secs(5);
 /// Time between checks of the path in use.
 const CHECKS: Duration = Duration::from_secs(1);
 
-/// A peer connection.
+/// Looks at a connection whose channel was closed, and the time between them: the end of the whole follows that of its parts.
+const CLOSING_LOOKS: u32 = 10;
+const CLOSING_LOOK: Duration = Duration::from_millis(50);
+
+/// A peer connection on the library.
 pub struct Peer {
     connection: Arc<dyn PeerConnection>,
     runtime: Arc<dyn Runtime>,
@@ -75,6 +80,7 @@ pub struct Peer {
 
 /// Everything that calls and callbacks share.
 struct Known {
+    connection: OnceLock<Weak<dyn PeerConnection>>,
     state: watch::Sender<PeerState>,
     gathered: watch::Sender<bool>,
     candidates: mpsc::Sender<Candidate>,
@@ -88,7 +94,7 @@ struct Known {
     long_messages: AtomicU64,
 }
 
-fn refused(error: impl std::fmt::Display) -> PeerFault {
+fn refusal(error: impl std::fmt::Display) -> PeerFault {
     PeerFault::Refused(error.to_string())
 }
 
@@ -108,14 +114,14 @@ impl Peer {
     /// # Errors
     /// A local address cannot be bound, or a server's URL cannot be read.
     pub async fn new(settings: PeerSettings) -> Result<(Peer, PeerStreams), PeerFault> {
-        let (known, streams, packets) = known(&settings);
-        let runtime = default_runtime().ok_or_else(|| refused("no runtime"))?;
+        let (known, streams, packets) = share(&settings);
+        let runtime = default_runtime().ok_or_else(|| refusal("no runtime"))?;
         let counts = Arc::<Counts>::default();
         let epoch = Epoch { instant: runtime.now(), time: monotonic() };
         let tap = Tap::new(epoch, packets, counts.clone());
         let mut media = MediaEngine::default();
         let codec = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS, ..Default::default() };
-        media.register_codec(codec, RtpCodecKind::Audio).map_err(refused)?;
+        media.register_codec(codec, RtpCodecKind::Audio).map_err(refusal)?;
         let connection = PeerConnectionBuilder::new()
             .with_configuration(RTCConfigurationBuilder::new().with_ice_servers(ice_servers(&settings)).build())
             .with_setting_engine(setting_engine())
@@ -127,7 +133,7 @@ impl Peer {
             .with_udp_addrs(settings.bind.iter().map(|ip| SocketAddr::new(*ip, 0)).collect())
             .build()
             .await
-            .map_err(refused)?;
+            .map_err(refusal)?;
         let mut drawn = [0; 4];
         random_bytes(&mut drawn);
         // Zero is left to those who have no source.
@@ -148,7 +154,8 @@ impl Peer {
         );
         let track = Arc::new(TrackLocalStaticRTP::new(track));
         let connection: Arc<dyn PeerConnection> = Arc::new(connection);
-        connection.add_track(track.clone()).await.map_err(refused)?;
+        let _ = known.connection.set(Arc::downgrade(&connection));
+        connection.add_track(track.clone()).await.map_err(refusal)?;
         let (state, gathered) = (streams.state.clone(), known.gathered.subscribe());
         Ok((Peer { connection, runtime, track, ssrc, settings, known, counts, state, gathered }, streams))
     }
@@ -158,7 +165,7 @@ impl Peer {
         let mut gathered = self.gathered.clone();
         // What is found later goes out by itself.
         let _ = timeout(GATHERING, gathered.wait_for(|done| *done)).await;
-        let description = self.connection.local_description().await.ok_or_else(|| refused("no description"))?;
+        let description = self.connection.local_description().await.ok_or_else(|| refusal("no description"))?;
         Ok(description.sdp)
     }
 
@@ -175,11 +182,25 @@ impl Peer {
     async fn add(&self, line: String, mid: Option<String>, section: Option<u16>) -> Result<(), PeerFault> {
         let init =
             RTCIceCandidateInit { candidate: line, sdp_mid: mid, sdp_mline_index: section, ..Default::default() };
-        self.connection.add_ice_candidate(init).await.map_err(refused)
+        self.connection.add_ice_candidate(init).await.map_err(refusal)
+    }
+
+    /// Judges the address of the path in use, which a check may have taught (RFC 8445 7.3.1.3). One that is not allowed ends the
+    /// connection.
+    async fn judge_path(&self) -> Result<(), PeerFault> {
+        let Some(sctp) = self.connection.sctp().await else { return Ok(()) };
+        let path = sctp.transport().ice_transport().get_selected_candidate_pair().await;
+        let Ok(Some(path)) = path else { return Ok(()) };
+        let Ok(address) = path.remote().address.parse::<IpAddr>() else { return Ok(()) };
+        if self.settings.guard.allows(address) {
+            return Ok(());
+        }
+        self.close().await;
+        Err(PeerFault::NotAllowed(address))
     }
 
     /// Names the reason where no candidate of the other side could be used.
-    fn unreached(&self, fault: PeerFault) -> PeerFault {
+    fn why_unreached(&self, fault: PeerFault) -> PeerFault {
         let tally = *lock(&self.known.tally);
         if tally.used == 0 { PeerFault::NoCandidate(tally) } else { fault }
     }
@@ -209,8 +230,8 @@ impl MediaPeer for Peer {
                 *lock(&self.known.tally) = Tally::default();
             }
             let options = RTCOfferOptions { ice_restart: restart };
-            let offer = self.connection.create_offer(Some(options)).await.map_err(refused)?;
-            self.connection.set_local_description(offer).await.map_err(refused)?;
+            let offer = self.connection.create_offer(Some(options)).await.map_err(refusal)?;
+            self.connection.set_local_description(offer).await.map_err(refusal)?;
             self.local().await
         }
         .boxed()
@@ -218,9 +239,9 @@ impl MediaPeer for Peer {
 
     fn accept<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, Result<(), PeerFault>> {
         async move {
-            let remote = description::read(answer, Kind::Answer, &self.settings.guard)?;
-            let described = RTCSessionDescription::answer(remote.sdp.clone()).map_err(refused)?;
-            self.connection.set_remote_description(described).await.map_err(refused)?;
+            let remote = description::read_description(answer, Kind::Answer, &self.settings.guard)?;
+            let described = RTCSessionDescription::answer(remote.sdp.clone()).map_err(refusal)?;
+            self.connection.set_remote_description(described).await.map_err(refusal)?;
             self.take(remote).await
         }
         .boxed()
@@ -228,12 +249,12 @@ impl MediaPeer for Peer {
 
     fn answer<'a>(&'a self, offer: &'a str) -> BoxFuture<'a, Result<String, PeerFault>> {
         async move {
-            let remote = description::read(offer, Kind::Offer, &self.settings.guard)?;
-            let described = RTCSessionDescription::offer(remote.sdp.clone()).map_err(refused)?;
-            self.connection.set_remote_description(described).await.map_err(refused)?;
+            let remote = description::read_description(offer, Kind::Offer, &self.settings.guard)?;
+            let described = RTCSessionDescription::offer(remote.sdp.clone()).map_err(refusal)?;
+            self.connection.set_remote_description(described).await.map_err(refusal)?;
             self.take(remote).await?;
-            let answer = self.connection.create_answer(None).await.map_err(refused)?;
-            self.connection.set_local_description(answer).await.map_err(refused)?;
+            let answer = self.connection.create_answer(None).await.map_err(refusal)?;
+            self.connection.set_local_description(answer).await.map_err(refusal)?;
             self.local().await
         }
         .boxed()
@@ -250,16 +271,16 @@ impl MediaPeer for Peer {
         .boxed()
     }
 
-    fn connected(&self, within: Duration) -> BoxFuture<'_, Result<(), PeerFault>> {
+    fn wait_connected(&self, within: Duration) -> BoxFuture<'_, Result<(), PeerFault>> {
         let mut state = self.state.clone();
         async move {
             let over =
                 |state: &PeerState| matches!(state, PeerState::Connected | PeerState::Failed | PeerState::Closed);
             match timeout(within, state.wait_for(over)).await.map(|state| state.map(|state| *state)) {
-                Ok(Ok(PeerState::Connected)) => Ok(()),
-                Ok(Ok(PeerState::Failed)) => Err(self.unreached(PeerFault::Failed)),
+                Ok(Ok(PeerState::Connected)) => self.judge_path().await,
+                Ok(Ok(PeerState::Failed)) => Err(self.why_unreached(PeerFault::Failed)),
                 Ok(_) => Err(PeerFault::Closed),
-                Err(_) => Err(self.unreached(PeerFault::NotConnected(within))),
+                Err(_) => Err(self.why_unreached(PeerFault::NotConnected(within))),
             }
         }
         .boxed()
@@ -275,7 +296,7 @@ impl MediaPeer for Peer {
 
     fn send_packet<'a>(&'a self, mut rtp: &'a [u8]) -> BoxFuture<'a, Result<(), PeerFault>> {
         async move {
-            let packet = rtp::Packet::unmarshal(&mut rtp).map_err(refused)?;
+            let packet = rtp::Packet::unmarshal(&mut rtp).map_err(refusal)?;
             if *self.state.borrow() == PeerState::New {
                 return Ok(());
             }
@@ -286,7 +307,7 @@ impl MediaPeer for Peer {
 
     fn send_report<'a>(&'a self, mut rtcp: &'a [u8]) -> BoxFuture<'a, Result<(), PeerFault>> {
         async move {
-            let packets = rtcp::packet::unmarshal(&mut rtcp).map_err(refused)?;
+            let packets = rtcp::packet::unmarshal(&mut rtcp).map_err(refusal)?;
             if *self.state.borrow() == PeerState::New {
                 return Ok(());
             }
@@ -303,11 +324,11 @@ impl MediaPeer for Peer {
                     RTCDataChannelInit { ordered: false, max_retransmits: Some(0), ..Default::default() }
                 }
             };
-            let channel = self.connection.create_data_channel(label, Some(init)).await.map_err(refused)?;
+            let channel = self.connection.create_data_channel(label, Some(init)).await.map_err(refusal)?;
             let id = channel.id();
             lock(&self.known.channels).insert(id, channel.clone());
             let (known, label) = (self.known.clone(), label.to_owned());
-            self.known.tasks.spawn("data channel", async move { known.read(channel, label).await });
+            self.known.tasks.spawn("data channel", async move { known.read_channel(channel, label).await });
             Ok(id)
         }
         .boxed()
@@ -364,8 +385,23 @@ impl Drop for Peer {
 }
 
 impl Known {
+    /// True when the other side has closed the whole connection: the library tells of that by the ends of data channels alone.
+    async fn is_left(&self) -> bool {
+        for _ in 0..CLOSING_LOOKS {
+            let Some(connection) = self.connection.get().and_then(Weak::upgrade) else { return false };
+            let Some(sctp) = connection.sctp().await else { return false };
+            let is_gone = matches!(sctp.state().await, Ok(RTCSctpTransportState::Closed))
+                || matches!(sctp.transport().state().await, Ok(RTCDtlsTransportState::Closed));
+            if is_gone {
+                return true;
+            }
+            tokio::time::sleep(CLOSING_LOOK).await;
+        }
+        false
+    }
+
     /// Reads a data channel until it is closed. It never waits for whoever reads the news: the library would hold back media too.
-    async fn read(&self, channel: Arc<dyn DataChannel>, label: String) {
+    async fn read_channel(&self, channel: Arc<dyn DataChannel>, label: String) {
         let id = channel.id();
         let tell = |news: ChannelNews| {
             if self.news.try_send(news).is_err() {
@@ -386,6 +422,9 @@ impl Known {
             }
         }
         lock(&self.channels).remove(&id);
+        if self.is_left().await {
+            self.state.send_replace(PeerState::Closed);
+        }
         // The last word on a channel finds room as soon as somebody reads.
         let _ = self.news.send(ChannelNews::Closed { id }).await;
     }
@@ -453,7 +492,7 @@ impl PeerConnectionEventHandler for Callbacks {
                 return;
             }
             let label = channel.label().await.unwrap_or_default();
-            known.read(channel, label).await;
+            known.read_channel(channel, label).await;
         });
     }
 }
@@ -462,12 +501,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn known(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<super::Arrived>) {
+fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<super::Arrived>) {
     let (state, state_seen) = watch::channel(PeerState::New);
     let (candidates, candidates_seen) = mpsc::channel(CANDIDATES);
     let (packets, packets_seen) = mpsc::channel(PACKETS);
     let (news, news_seen) = mpsc::channel(MESSAGES);
     let known = Known {
+        connection: OnceLock::new(),
         state,
         gathered: watch::Sender::new(false),
         candidates,

@@ -24,7 +24,7 @@ const MAX_PACKET: usize = 2048;
 pub(super) struct Counts {
     /// RTP packets that came.
     pub(super) received: AtomicU64,
-    /// RTP packets sent.
+    /// RTP packets that were sent.
     pub(super) sent: AtomicU64,
     /// Packets that came and were not handed on.
     pub(super) dropped: AtomicU64,
