@@ -126,7 +126,10 @@ impl PipelineFault {
             Reason::NoAnswer(_) => true,
             Reason::Status(status) => matches!(status, 408 | 425 | 500..=599),
             Reason::Peer(fault) => {
-                matches!(fault, PeerFault::NotConnected(_) | PeerFault::Failed | PeerFault::Closed)
+                matches!(
+                    fault,
+                    PeerFault::NotConnected(_) | PeerFault::Handshake | PeerFault::Failed | PeerFault::Closed
+                )
             }
             Reason::Unusable(_) | Reason::Room | Reason::Local(_) | Reason::Agent(_) => false,
         }

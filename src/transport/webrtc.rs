@@ -75,7 +75,9 @@ pub enum PeerFault {
     Refused(String),
     /// The connection did not come about within this time.
     NotConnected(Duration),
-    /// The connection failed: no path, a certificate that is not the announced one, or consent that ran out.
+    /// A path was found, but the DTLS handshake did not come to its end: as with a certificate that is not the announced one.
+    Handshake,
+    /// The connection failed: no path, or consent that ran out.
     Failed,
     /// The connection was closed.
     Closed,
@@ -97,6 +99,9 @@ impl fmt::Display for PeerFault {
             PeerFault::NotAllowed(address) => write!(f, "the other side is at {address}, which is not allowed"),
             PeerFault::Refused(why) => write!(f, "the description was refused: {why}"),
             PeerFault::NotConnected(within) => write!(f, "no connection within {} s", within.as_secs()),
+            PeerFault::Handshake => {
+                f.write_str("the DTLS handshake did not come to its end; the certificate may not be the announced one")
+            }
             PeerFault::Failed => f.write_str("the connection failed"),
             PeerFault::Closed => f.write_str("the connection was closed"),
             PeerFault::Channel(why) => write!(f, "the data channel {why}"),

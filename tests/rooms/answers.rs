@@ -70,7 +70,7 @@ async fn post(app: Router, method: Method, body: &Value) -> (u16, Value) {
     (status, serde_json::from_slice(&bytes).expect("JSON"))
 }
 
-const QUICK: Patience = Patience { request: Duration::from_millis(500), connection: Duration::from_secs(10) };
+const QUICK: Patience = Patience { request: Duration::from_millis(500), connection: Duration::from_secs(5) };
 
 /// Opens a pipeline at a server; what it came to, and how often the server was asked.
 async fn open_at(answering: Answering, start: bool) -> (Result<Pipeline, PipelineFault>, usize) {
@@ -174,7 +174,7 @@ async fn bad_answers_have_a_clear_end() {
             "the description accepts no audio",
         ),
         ("no key", changed_answer(|sdp| sdp.replace("a=fingerprint", "a=print")), failed, 1, "has no fingerprint"),
-        ("wrong key", changed_answer(wrong_certificate), failed, 3, "no connection within 10 s"),
+        ("wrong key", changed_answer(wrong_certificate), failed, 3, "the DTLS handshake did not come to its end"),
         ("long", changed_answer(|sdp| format!("{sdp}a=x:{}\r\n", "y".repeat(70_000))), failed, 1, "more than 65536"),
         ("nowhere", nowhere(), failed, 1, "no usable candidate: 0 used, 1 at addresses that are not allowed"),
     ];

@@ -15,7 +15,7 @@ use rtc::media_stream::MediaStreamTrack;
 use rtc::peer_connection::configuration::RTCOfferOptions;
 use rtc::peer_connection::configuration::media_engine::MIME_TYPE_OPUS;
 use rtc::peer_connection::configuration::setting_engine::SctpMaxMessageSize;
-use rtc::peer_connection::transport::{RTCDtlsTransportState, RTCSctpTransportState};
+use rtc::peer_connection::transport::{RTCDtlsTransportState, RTCIceTransportState, RTCSctpTransportState};
 use rtc::rtp_transceiver::rtp_sender::{
     RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
 };
@@ -199,8 +199,14 @@ impl Peer {
         Err(PeerFault::NotAllowed(address))
     }
 
-    /// Names the reason where no candidate of the other side could be used.
-    fn why_unreached(&self, fault: PeerFault) -> PeerFault {
+    /// Names the reason for which there is no connection, as far as it is known.
+    async fn why_unreached(&self, fault: PeerFault) -> PeerFault {
+        if let Some(sctp) = self.connection.sctp().await {
+            let path = sctp.transport().ice_transport().state().await;
+            if matches!(path, Ok(RTCIceTransportState::Connected | RTCIceTransportState::Completed)) {
+                return PeerFault::Handshake;
+            }
+        }
         let tally = *lock(&self.known.tally);
         if tally.used == 0 { PeerFault::NoCandidate(tally) } else { fault }
     }
@@ -278,9 +284,9 @@ impl MediaPeer for Peer {
                 |state: &PeerState| matches!(state, PeerState::Connected | PeerState::Failed | PeerState::Closed);
             match timeout(within, state.wait_for(over)).await.map(|state| state.map(|state| *state)) {
                 Ok(Ok(PeerState::Connected)) => self.judge_path().await,
-                Ok(Ok(PeerState::Failed)) => Err(self.why_unreached(PeerFault::Failed)),
+                Ok(Ok(PeerState::Failed)) => Err(self.why_unreached(PeerFault::Failed).await),
                 Ok(_) => Err(PeerFault::Closed),
-                Err(_) => Err(self.why_unreached(PeerFault::NotConnected(within))),
+                Err(_) => Err(self.why_unreached(PeerFault::NotConnected(within)).await),
             }
         }
         .boxed()
