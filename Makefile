@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load hashes instructions speed fuzz train fmt packages peers build
+.PHONY: help demo test full kills bench load hashes instructions speed page fuzz train fmt packages peers npm build matrix
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -15,7 +15,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
 PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
-         chromium chromium-driver
+         chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
 SYNTHESIZERS := festival festival-ca festival-czech festvox-ca-ona-hts festvox-czech-dita festvox-czech-krb festvox-czech-machac \
@@ -59,7 +59,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
-	part tests 900 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; \
+	part tests 1080 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; \
 	sync; \
 	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
 	report
@@ -67,6 +67,7 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 full: peers build ## what does not fit into `make test`: kills, load, the cost of a frame, broken input; about three hours
 	@$(parts); \
 	part kills 5400 $(MAKE) --no-print-directory kills; \
+	part matrix 300 $(MAKE) --no-print-directory matrix; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
 	part bench 900 $(MAKE) --no-print-directory bench; \
@@ -97,12 +98,19 @@ instructions: ## instructions of a call's ticks, counted by callgrind
 	    valgrind --tool=callgrind --callgrind-out-file=/dev/null $$bench --ticks $$ticks 2>&1 | grep Collected; \
 	done
 
+matrix: peers ## every combination of transport, keys, codec and direction with a softphone
+	RINGER_MATRIX=all $(CARGO) test --locked --test integration calls::matrix::
+
 load: packages build ## 500 calls at once, with the lateness of their packets and its bounds
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2
 
 speed: build ## requests a CPU-second beside a reference, and times of answers while calls run
 	@$(call install,wrk python3-venv curl)
 	RINGER="$(RINGER)" tests/speed.sh
+
+page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results
+	@$(call install,chromium chromium-driver python3)
+	python3 tests/page/figures.py "$(RINGER)"
 
 # libFuzzer finds its way by what the instrumented code counts, which every compiler can give (cargo-fuzz and the address sanitizer
 # want a nightly one). Runs for FUZZ_SECONDS a target, from the corpus that it keeps in fuzz/corpus.
@@ -150,13 +158,24 @@ fmt: ## format the code
 packages: ## install what running needs (Debian, Ubuntu)
 	@$(call install,$(PACKAGES))
 
-peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv)
+peers: ## install what testing needs (Debian, Ubuntu; Python packages into .venv, tools of the page beside the build)
 	@$(call install,$(PEERS))
 	@cmp -s tests/python/requirements.txt .venv/installed.txt || { \
 	    python3 -m venv --clear .venv; \
 	    .venv/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt; \
 	    cp tests/python/requirements.txt .venv/installed.txt; \
 	}
+	@command -v npm >/dev/null || $(MAKE) --no-print-directory npm
+	@mkdir -p "$(TARGET)/page-tools"; \
+	cmp -s tests/page/package-lock.json "$(TARGET)/page-tools/installed.json" || { \
+	    cp tests/page/package.json tests/page/package-lock.json "$(TARGET)/page-tools/"; \
+	    npm ci --silent --no-audit --no-fund --prefix "$(TARGET)/page-tools"; \
+	    cp tests/page/package-lock.json "$(TARGET)/page-tools/installed.json"; \
+	}
+
+# A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
+npm:
+	@$(call install,nodejs npm)
 
 # Installs the packages that are missing, all at once; when that fails, one by one, so that one unknown name does not take the
 # others with it. What then is still missing is named; `ringer doctor` says what does not work without it.

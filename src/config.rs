@@ -21,6 +21,7 @@ mod speech;
 mod targets;
 mod text;
 mod trunks;
+mod websocket;
 
 pub use behaviour::{
     Audio, Behaviour, Connection, Fluency, Hesitation, Impairment, Interruption, Speed, Verbosity, Words,
@@ -36,6 +37,7 @@ pub use speech::{Place, Recognizer, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
+pub use websocket::{DialectTable, WebSocket};
 
 /// The file that is read when none is named.
 pub const FILE: &str = "ringer.toml";
@@ -94,6 +96,8 @@ pub struct Config {
     pub notify: Notify,
     /// Journeys of several contacts.
     pub journey: Journey,
+    /// Calls by a WebSocket.
+    pub websocket: WebSocket,
     /// How text conversations go.
     pub text: Text,
     /// The carrier of text messages.
@@ -318,6 +322,7 @@ impl Default for Config {
             phone_numbers: PhoneNumbers::default(),
             notify: Notify::default(),
             journey: Journey::default(),
+            websocket: WebSocket::default(),
             text: Text::default(),
             sms: Sms::default(),
             warnings: Vec::new(),
@@ -393,6 +398,7 @@ impl Config {
         from.whole("phone_numbers.price", 0..=u64::from(u32::MAX), &mut config.phone_numbers.price);
         config.notify.read(&mut from);
         from.boolean("journey.stop_on_failure", &mut config.journey.stop_on_failure);
+        config.websocket.read(&mut from);
         config.text.read(&mut from);
         config.sms.read(&mut from);
         config.warnings = from.finish()?;
@@ -512,8 +518,9 @@ pub fn log_is_json() -> Result<bool, String> {
     }
 }
 
+/// Returns a variable of the environment that is not empty.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
-fn variable(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 

@@ -18,6 +18,8 @@ pub enum Error {
     Refused(String),
     /// The state of the resource says no.
     Conflict(String),
+    /// The resource was changed since it was read.
+    Outdated(String),
     /// Not possible now (draining, no language model).
     Unavailable(String),
     /// An engine fault; the text is for the log, not for the user.
@@ -39,6 +41,7 @@ impl fmt::Display for Error {
             | Error::Forbidden(text)
             | Error::Refused(text)
             | Error::Conflict(text)
+            | Error::Outdated(text)
             | Error::Unavailable(text)
             | Error::Internal(text) => f.write_str(text),
         }

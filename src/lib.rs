@@ -29,4 +29,6 @@ pub mod api;
 
 pub mod agent;
 
+pub mod suite;
+
 pub mod cli;

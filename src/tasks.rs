@@ -3,6 +3,7 @@
 
 use std::future::Future;
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -62,6 +63,15 @@ impl Tasks {
     {
         tracing::trace!(task = name, "start");
         self.tracker.spawn(future.in_current_span());
+    }
+
+    /// Starts `future` on the threads of `runtime`. It should end soon after [`Tasks::stopping`].
+    pub fn spawn_on<F>(&self, runtime: &Handle, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tracing::trace!(task = name, "start");
+        self.tracker.spawn_on(future.in_current_span(), runtime);
     }
 
     /// Starts `future` and drops it when the group stops.

@@ -10,3 +10,4 @@ pub mod sip;
 pub mod sockets;
 mod strangers;
 pub mod webrtc;
+pub mod websocket;

@@ -10,7 +10,7 @@ mod locks;
 mod scan;
 
 /// The order of the modules of the root package: a module uses only those of earlier lines, or of its own.
-const ORDER: [&[&str]; 13] = [
+const ORDER: [&[&str]; 14] = [
     &["model"],
     &["store", "queue"],
     &["events"],
@@ -22,6 +22,7 @@ const ORDER: [&[&str]; 13] = [
     &["jobs"],
     &["api"],
     &["agent"],
+    &["suite"],
     &["cli"],
     &["main"],
 ];

@@ -20,6 +20,9 @@ const PIECES: usize = 20;
 /// Slots of a ring that audio leaves free, for messages that take audio back.
 const FOR_CLEARING: usize = 4;
 
+/// Slots of a ring that frames leave free, for messages about them.
+const FOR_NOTES: usize = 12;
+
 /// Samples of 16 kHz that may be on their way to the call and not heard yet: 400 ms.
 const AHEAD: u64 = 400 * PER_MS as u64;
 
@@ -64,11 +67,20 @@ pub enum FromCall {
     Frame {
         /// Position of the first sample.
         from: Sample,
+        /// Time at which it was to be sent.
+        due: Time,
         /// At the leg's rate.
         piece: Piece,
     },
     /// Frames that were handed out before and have not left yet are to be dropped.
     Clear,
+    /// An utterance of this side begins or is over.
+    Utterance {
+        /// First sample of the frame in which it begins, or the end of its last frame.
+        at: Sample,
+        /// True at its beginning.
+        begins: bool,
+    },
 }
 
 /// The media thread's end of the rings.
@@ -101,9 +113,22 @@ impl FrameRings {
         self.heard.store(call.frames_heard(), Ordering::Release);
     }
 
-    /// Hands a frame to the other end.
-    pub fn send(&mut self, from: Sample, pcm: &[i16]) {
-        self.push(FromCall::Frame { from, piece: Piece::new(pcm) });
+    /// Hands a frame that was to be sent at `due` to the other end.
+    pub fn send(&mut self, from: Sample, due: Time, pcm: &[i16]) {
+        let has_room = self.from_call.slots() > FOR_NOTES;
+        if has_room {
+            self.push(FromCall::Frame { from, due, piece: Piece::new(pcm) });
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Tells the other end that an utterance begins or is over.
+    pub fn tell_utterance(&mut self, at: Sample, begins: bool) {
+        if self.clear_waits {
+            self.clear();
+        }
+        let _ = self.from_call.push(FromCall::Utterance { at, begins });
     }
 
     /// Tells the other end to drop what has not left yet; where the ring is full, as soon as it has room.
@@ -141,7 +166,7 @@ pub struct FramePeer {
 /// Returns a pair of ends for a call with a leg of PCM.
 pub fn frame_rings(params: PcmParams) -> (FrameRings, FramePeer) {
     let (to_call, at_call) = RingBuffer::new(PIECES + FOR_CLEARING);
-    let (from_call, at_peer) = RingBuffer::new(PIECES);
+    let (from_call, at_peer) = RingBuffer::new(PIECES + FOR_NOTES);
     let heard = Arc::<AtomicU64>::default();
     let rings = FrameRings { to_call: at_call, from_call, heard: heard.clone(), dropped: 0, clear_waits: false };
     let peer = FramePeer {
@@ -213,6 +238,11 @@ impl FramePeer {
         self.heard.load(Ordering::Acquire) + PER_MS as u64 >= end
     }
 
+    /// Returns the samples of 16 kHz that came, were kept and are not heard yet.
+    pub fn unheard(&self) -> u64 {
+        self.end().saturating_sub(self.heard.load(Ordering::Acquire))
+    }
+
     /// Returns how often audio was dropped because the backlog was full.
     pub fn overflow_count(&self) -> u64 {
         self.overflowed
@@ -255,6 +285,7 @@ mod tests {
             assert_eq!(waiting(&mut rings), second / 5, "{rate_hz}");
             assert_eq!(peer.end(), 32_000);
             assert!(!peer.has_heard(peer.end()) && peer.has_heard(3200));
+            assert_eq!(peer.unheard(), 32_000 - 3200);
         }
     }
 
@@ -273,17 +304,19 @@ mod tests {
     fn frames_that_nobody_takes_are_counted() {
         let (mut rings, mut peer) = pair(16_000);
         for at in 0..25 {
-            rings.send(at * 320, &[7; 320]);
+            rings.send(at * 320, Time(0), &[7; 320]);
         }
         assert_eq!(rings.lost_frames(), 5);
         rings.clear();
-        let Some(FromCall::Frame { from: 0, piece }) = peer.next_message() else { panic!("the first comes first") };
+        let Some(FromCall::Frame { from: 0, piece, .. }) = peer.next_message() else { panic!("the first comes first") };
         assert_eq!(piece.pcm(), [7; 320]);
-        rings.send(25 * 320, &[8; 320]);
+        rings.tell_utterance(25 * 320, true);
+        rings.send(25 * 320, Time(0), &[8; 320]);
         let last: Vec<FromCall> = std::iter::from_fn(|| peer.next_message()).collect();
         assert!(
-            last.len() == 20 && matches!(last.last(), Some(FromCall::Clear)),
-            "it is told as soon as there is room"
+            last.len() == 21 && matches!(last[19..], [FromCall::Clear, FromCall::Utterance { at: 8000, begins: true }]),
+            "messages find room where frames find none"
         );
+        assert_eq!(rings.lost_frames(), 6);
     }
 }

@@ -137,9 +137,9 @@ impl Dialog {
         self.refresh(&response.headers);
     }
 
-    /// Transport that the dialog was made by.
-    pub(crate) fn transport(&self) -> Transport {
-        self.peer.transport
+    /// Returns the place where the dialog was made.
+    pub(crate) fn place(&self) -> &Hop {
+        &self.peer
     }
 
     /// A message of the dialog came by a connection: it is used from now on.

@@ -95,6 +95,8 @@ pub struct Endpoint {
     last_call: u64,
     /// Session interval that calls ask for, seconds.
     pub(crate) session_s: Option<u32>,
+    /// Addresses at which other places see this side.
+    pub(crate) seen: Vec<(Hop, SocketAddr)>,
 }
 
 impl Endpoint {
@@ -112,6 +114,7 @@ impl Endpoint {
             out: VecDeque::new(),
             last_call: 0,
             session_s: None,
+            seen: Vec::new(),
         }
     }
 

@@ -10,7 +10,7 @@
 //! same seed and the same inputs give the same bytes. It knows nothing of media beyond SDP.
 //!
 //! From the bottom up: [`parse`], [`header`] and [`message`] (RFC 3261 7 and 25), [`uri`] (19), `transaction` (17, RFC 6026), `dialog`
-//! (12), [`hop`] (transports and connections), [`endpoint`] (which request goes where), [`useragent`] (a call: 8, 9, 13, 15), beside them [`auth`] (RFC 7616, 8760)
+//! (12), [`hop`] (transports and connections), [`registration`] (lines to providers), [`endpoint`] (which request goes where), [`useragent`] (a call: 8, 9, 13, 15), beside them [`auth`] (RFC 7616, 8760)
 //! and [`sdp`] (RFC 8866, 3264). Bytes from the network never panic and never grow anything without a limit.
 
 #![deny(missing_docs)]
@@ -25,6 +25,7 @@ pub mod hop;
 mod ids;
 pub mod message;
 pub mod parse;
+pub mod registration;
 pub mod sdp;
 pub mod testing;
 mod time;

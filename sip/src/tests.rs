@@ -14,6 +14,7 @@ mod media;
 mod prack;
 mod races;
 mod reinvite;
+mod seen;
 mod session;
 mod streams;
 mod timers;

@@ -205,6 +205,8 @@ pub(crate) struct Server {
     pub(crate) to: Hop,
     /// The last response; empty before the first.
     pub(crate) bytes: Vec<u8>,
+    /// A refusal is not repeated by itself.
+    pub(crate) is_sparing: bool,
     state: State,
     interval: Duration,
     repeat: Option<Time>,
@@ -219,6 +221,7 @@ impl Server {
             request,
             to,
             bytes: Vec::new(),
+            is_sparing: false,
             state: State::Proceeding,
             interval: T1,
             repeat: None,
@@ -248,7 +251,7 @@ impl Server {
             self.state = State::Accepted;
         } else {
             self.state = State::Completed;
-            self.repeat = (invite && !reliable).then_some(now + T1);
+            self.repeat = (invite && !reliable && !self.is_sparing).then_some(now + T1);
         }
     }
 

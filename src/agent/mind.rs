@@ -4,6 +4,7 @@
 use ringer_media::call::{Line, Move, Purpose, Then, Thought, normal_form};
 use tokio::sync::mpsc;
 
+use super::Fault;
 use crate::human::Mind;
 use crate::provider::Job;
 
@@ -72,11 +73,16 @@ pub struct DeskMind {
     /// State before the last move, with what it was to say and the lines known then: a move that was dropped before its first
     /// word never happened.
     before: Option<(State, String, usize)>,
+    fault: Option<Fault>,
+    /// Its answers so far, and the last of them.
+    answers: u32,
+    last: String,
 }
 
 impl Default for DeskMind {
     fn default() -> Self {
-        DeskMind { state: State { step: Step::Menu, asked: 1, digits: String::new() }, before: None }
+        let state = State { step: Step::Menu, asked: 1, digits: String::new() };
+        DeskMind { state, before: None, fault: None, answers: 0, last: String::new() }
     }
 }
 
@@ -94,13 +100,48 @@ impl Mind for DeskMind {
 }
 
 impl DeskMind {
+    /// A mind with a fault on purpose.
+    pub fn faulty(fault: Fault) -> DeskMind {
+        DeskMind { fault: Some(fault), ..DeskMind::default() }
+    }
+
+    /// Returns the move as the fault changes it.
+    fn bent(&mut self, mut next: Move) -> Move {
+        self.answers += 1;
+        match self.fault {
+            Some(Fault::DropsCall) if self.answers == 2 => Move { then: Then::Hangup, ..Move::default() },
+            Some(Fault::OneWayAudio) => Move::default(),
+            Some(Fault::RepeatsItself) if self.answers.is_multiple_of(2) => {
+                Move { say: self.last.clone(), exact: true, ..Move::default() }
+            }
+            Some(Fault::MishearsName) => {
+                next.say = format!("Thank you, Mister Walker. {}", next.say);
+                next
+            }
+            _ => {
+                self.last.clone_from(&next.say);
+                next
+            }
+        }
+    }
+
     fn next(&mut self, thought: &Thought) -> Move {
         match thought.purpose {
+            _ if self.fault == Some(Fault::OneWayAudio) => Move::default(),
             Purpose::Opening => say(GREETING, Then::Listen),
             Purpose::CutIn => say(CUT_IN, Then::Listen),
             Purpose::StillThere => say(STILL_THERE, Then::Listen),
             Purpose::Contextual { .. } => Move::default(),
-            Purpose::Reply | Purpose::GoOn => self.reply(&thought.history),
+            Purpose::Reply | Purpose::GoOn => {
+                // Whoever says what was said before has not gone on.
+                let kept = (self.state.clone(), self.before.clone());
+                let next = self.reply(&thought.history);
+                let bent = self.bent(next);
+                if self.fault == Some(Fault::RepeatsItself) && self.answers.is_multiple_of(2) {
+                    (self.state, self.before) = kept;
+                }
+                bent
+            }
         }
     }
 
@@ -114,7 +155,10 @@ impl DeskMind {
             }
         }
         let before = self.state.clone();
-        let heard = Heard::of(history);
+        let mut heard = Heard::of(history);
+        if self.fault == Some(Fault::IgnoresKeys) {
+            heard.digits.clear();
+        }
         let (words, step) = self.answer(&heard);
         self.state.asked = if step == self.state.step { self.state.asked + 1 } else { 1 };
         self.state.step = step;
@@ -164,7 +208,12 @@ impl DeskMind {
     fn member(&mut self, heard: &Heard) -> (String, Step) {
         let digits = &mut self.state.digits;
         digits.extend(heard.digits.chars().filter(char::is_ascii_digit));
-        let number = std::mem::take(digits);
+        let mut number = std::mem::take(digits);
+        if self.fault == Some(Fault::WrongDigit)
+            && let Some(last) = number.pop()
+        {
+            number.push(if last == '9' { '0' } else { '9' });
+        }
         match number.len() {
             0 => (MEMBER.into(), Step::Member),
             MEMBER_DIGITS => {

@@ -1,10 +1,12 @@
-//! The sample voice agent: a small appointment desk that answers SIP calls, speaks and listens, takes keys, cuts in on callers
+//! The sample voice agent: a small appointment desk that answers calls over SIP and WebSockets, speaks and listens, takes keys, cuts in on callers
 //! who talk for long and can be cut in on. It is a Call with a [`mind::DeskMind`], and keeps a log of its own of all that
 //! happens, so that what an engine measures can be held against what the agent really did. Not a product: a known other side.
 
+mod fault;
 mod log;
 pub mod mind;
 pub mod pipeline;
+mod socket;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ringer_media::call::{CallSpec, Interruption, Opening, Phrases, TurnSpec};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+pub use self::fault::Fault;
 use self::log::CallLog;
 pub use self::log::Log;
 use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
-use crate::engine::{Answering, CallHandle, CallNews, Destination, Engine, Placement};
+use self::socket::next_stream;
+use crate::engine::{Answering, CallHandle, CallNews, Destination, Engine, Placement, WebSocketDial};
 use crate::human::Fluency;
 use crate::provider::{Voice, VoiceWanted};
 use crate::tasks::Tasks;
@@ -43,12 +48,14 @@ pub struct Desk {
     codecs: Vec<Codec>,
     tasks: Tasks,
     calls: AtomicU64,
+    fault: Option<Fault>,
 }
 
 impl Desk {
     /// A desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when there is one.
-    pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>) -> Arc<Desk> {
-        Arc::new(Desk { engine, voice, log: log.map(Arc::new), codecs, tasks: Tasks::new(), calls: AtomicU64::new(0) })
+    pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>, fault: Option<Fault>) -> Arc<Desk> {
+        let log = log.map(Arc::new);
+        Arc::new(Desk { engine, voice, log, codecs, tasks: Tasks::new(), calls: AtomicU64::new(0), fault })
     }
 
     /// How the desk wants to sound.
@@ -62,8 +69,13 @@ impl Desk {
         }
     }
 
-    /// Answers what comes in until `most` calls are over, or for ever when it is `None`. Dropping the future ends no call.
-    pub async fn serve(self: &Arc<Self>, mut incoming: mpsc::Receiver<Incoming>, most: Option<u64>) {
+    /// Answers what comes in, by SIP and at `sockets`, until `most` calls are over, or for ever when it is `None`. Dropping the future ends no call.
+    pub async fn serve(
+        self: &Arc<Self>,
+        mut incoming: mpsc::Receiver<Incoming>,
+        sockets: Option<TcpListener>,
+        most: Option<u64>,
+    ) {
         let (over, mut ended) = mpsc::channel(64);
         let mut count = 0;
         while most.is_none_or(|most| count < most) {
@@ -72,6 +84,7 @@ impl Desk {
                     Some(call) => self.take(call, over.clone()),
                     None => return,
                 },
+                Some((stream, address)) = next_stream(sockets.as_ref()) => self.take_stream(stream, address, over.clone()),
                 Some(()) = ended.recv() => count += 1,
             }
         }
@@ -86,18 +99,23 @@ impl Desk {
     fn take(self: &Arc<Self>, call: Incoming, over: mpsc::Sender<()>) {
         let desk = self.clone();
         self.tasks.spawn("desk call", async move {
-            desk.answer(call).await;
+            desk.answer(call, None).await;
             let _ = over.send(()).await;
         });
     }
 
-    async fn answer(&self, incoming: Incoming) {
+    async fn answer(&self, incoming: Incoming, socket: Option<Box<WebSocketDial>>) {
         let call_id = incoming.call_id.clone();
         let named = incoming.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(RESULT_ID));
         let result_id = named.map(|(_, value)| value.clone());
         let mut log = self.log.clone().map(|log| CallLog::new(log, call_id.clone(), result_id));
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let placement = placement(call_id.clone(), Seed(number), self.voice.clone(), self.codecs.clone());
+        let mut placement = faulty(placement, self.fault);
+        if let Some(dial) = socket {
+            placement.spec.dtmf = dial.digit_method();
+            placement.destination = Destination::Incoming(Answering { websocket: Some(dial), ..Answering::default() });
+        }
         match self.engine.answer(incoming, placement).await {
             Ok(handle) => follow(handle, &mut log).await,
             Err(refusal) => tracing::warn!("a call was refused: {refusal}"),
@@ -144,6 +162,15 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
         folder: None,
         captured: false,
     }
+}
+
+/// The desk's side of a call with a fault on purpose.
+pub fn faulty(mut placement: Placement, fault: Option<Fault>) -> Placement {
+    if let Some(fault) = fault {
+        fault.bend(&mut placement.spec);
+        placement.mind = Box::new(DeskMind::faulty(fault));
+    }
+    placement
 }
 
 async fn follow(mut handle: CallHandle, log: &mut Option<CallLog>) {

@@ -52,7 +52,7 @@ impl JsonSchema for NullableId {
 
 /// The order of the fields in an update. Those that are not named come last, in the order of a new agent's.
 const UPDATED: &str = "name system_prompt goals svc_as_code_id external_agent_id type mode connection_type provider phone_number \
-    email_address email_reply_addresses follow_up_sms_sender_numbers websocket_url websocket_username websocket_password \
+    email_address email_reply_addresses follow_up_sms_sender_numbers websocket_url websocket_username websocket_password websocket_dialect websocket_parameters \
     sip_uri sip_username sip_password custom_sip_headers dynamic_sip_webhook_url outbound_trigger_webhook_url \
     outbound_trigger_payload_template enable_outbound_call_auto_start simulations_disabled redact_pii http_webhook \
     http_webhook_sync_reply voice_provider provider_id keyterms labels folder workflow red_team_profile \

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::model::transcript::Transcript;
+use crate::service::Peaks;
 
 /// Something that a handler may give back.
 pub trait Answer: Send {
@@ -66,11 +67,23 @@ impl Answer for Empty {
 pub struct Raw<const KIND: usize>(pub Response);
 
 /// What [`Raw`] answers are, for the document: the form that comes unasked first.
-const CONTENT_TYPES: [&[&str]; 8] =
-    [&[HTML], &[WAV, FLAC, OGG], &[EVENTS], &[JSON], &[OPENMETRICS], &[TAR], &[JSON, TEXT, VTT], &[CSV, JSON, XML]];
+const CONTENT_TYPES: [&[&str]; 10] = [
+    &[HTML],
+    &[WAV, FLAC, OGG],
+    &[EVENTS],
+    &[JSON],
+    &[OPENMETRICS],
+    &[TAR],
+    &[JSON, TEXT, VTT],
+    &[CSV, JSON, XML],
+    &[JSON, OCTETS],
+    &[PCAPNG],
+];
 
 /// Of these, transcripts.
 const SCRIPT: usize = 6;
+/// Place of outlines of recordings among them.
+const OUTLINE: usize = 8;
 
 /// A page.
 pub type Page = Raw<0>;
@@ -88,6 +101,10 @@ pub type Archive = Raw<5>;
 pub type Script = Raw<SCRIPT>;
 /// A table in the form that was asked for.
 pub type Table = Raw<7>;
+/// An outline of a recording in the form that was asked for.
+pub type Outline = Raw<OUTLINE>;
+/// A capture of packets.
+pub type Packets = Raw<9>;
 
 impl<const KIND: usize> From<Response> for Raw<KIND> {
     fn from(response: Response) -> Raw<KIND> {
@@ -101,7 +118,11 @@ impl<const KIND: usize> Answer for Raw<KIND> {
     }
 
     fn described(generator: &mut SchemaGenerator) -> Described {
-        let schema = (KIND == SCRIPT).then(|| generator.subschema_for::<Transcript>());
+        let schema = match KIND {
+            SCRIPT => Some(generator.subschema_for::<Transcript>()),
+            OUTLINE => Some(generator.subschema_for::<Peaks>()),
+            _ => None,
+        };
         Described { content_types: CONTENT_TYPES[KIND], schema }
     }
 }
@@ -126,6 +147,10 @@ pub const TAR: &str = "application/x-tar";
 pub const TEXT: &str = "text/plain; charset=utf-8";
 /// Captions of a recording.
 pub const VTT: &str = "text/vtt; charset=utf-8";
+/// Packets of a network.
+pub const PCAPNG: &str = "application/x-pcapng";
+/// Bytes without a form of their own.
+pub const OCTETS: &str = "application/octet-stream";
 /// A table for a spreadsheet.
 pub const CSV: &str = "text/csv; charset=utf-8";
 /// A report that build servers read.
@@ -205,6 +230,7 @@ pub fn refused(error: Error, request_id: &str) -> Response {
         Error::Forbidden(_) => detail(StatusCode::FORBIDDEN, &text),
         Error::Refused(_) => detail(StatusCode::BAD_REQUEST, &text),
         Error::Conflict(_) => detail(StatusCode::CONFLICT, &text),
+        Error::Outdated(_) => detail(StatusCode::PRECONDITION_FAILED, &text),
         Error::Unavailable(_) => {
             with(detail(StatusCode::SERVICE_UNAVAILABLE, &text), RETRY_AFTER, HeaderValue::from_static("30"))
         }

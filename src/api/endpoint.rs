@@ -14,11 +14,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::answer::{Answer, Described};
-use crate::api::system::Probe;
+use crate::api::system::{Probe, SampleAgent};
 use crate::api::upload::Upload;
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
-use crate::service::{Caller, Service};
+use crate::service::{Caller, PageDoor, Service};
 
 /// What a handler works with: the service and who asks.
 #[derive(Clone)]
@@ -37,6 +37,10 @@ pub struct Ctx {
     pub document: Arc<str>,
     /// Health of the parts that only the engine knows.
     pub probe: Option<Probe>,
+    /// Start token of the page.
+    pub door: Option<Arc<PageDoor>>,
+    /// Starts the sample agent.
+    pub sample_agent: Option<SampleAgent>,
 }
 
 /// The checked parts of a request.
@@ -94,6 +98,12 @@ pub struct Endpoint {
     pub uploads: bool,
     /// Its body may hold a recording: it has a limit of its own.
     pub with_audio: bool,
+    /// Belongs to the page: on a loopback listener other hosts are refused.
+    pub of_page: bool,
+    /// Reads If-Match (RFC 9110 13.1.1): a change on what was not read is refused.
+    pub if_match: bool,
+    /// Packs its answer where the client takes that (RFC 9110 8.4.1.3): it may be long, and is text.
+    pub packs: bool,
     /// Schemas of path, query and body.
     pub parts: [Describe; 3],
     /// What a success looks like.
@@ -135,6 +145,9 @@ where
         carrier: false,
         uploads: false,
         with_audio: false,
+        of_page: false,
+        if_match: false,
+        packs: false,
         parts: [
             SchemaGenerator::subschema_for::<P>,
             SchemaGenerator::subschema_for::<Q>,
@@ -261,6 +274,24 @@ impl Endpoint {
     /// Its body may hold a recording.
     pub fn with_audio(mut self) -> Endpoint {
         self.with_audio = true;
+        self
+    }
+
+    /// Belongs to the page.
+    pub fn of_page(mut self) -> Endpoint {
+        self.of_page = true;
+        self
+    }
+
+    /// Packs its answer where the client takes that.
+    pub fn packs(mut self) -> Endpoint {
+        self.packs = true;
+        self
+    }
+
+    /// Reads If-Match, and may refuse for it.
+    pub fn if_match(mut self) -> Endpoint {
+        self.if_match = true;
         self
     }
 

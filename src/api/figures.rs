@@ -16,7 +16,7 @@ use crate::api::Setup;
 use crate::api::answer::{Figures, OPENMETRICS, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
 use crate::engine::lateness;
-use crate::engine::{Calls, Engine, Histogram};
+use crate::engine::{Calls, Engine, Histogram, LineReport, Standing};
 use crate::error::{Error, Result};
 use crate::service::Refusals;
 
@@ -55,6 +55,8 @@ struct EngineFigures {
     late: Histogram,
     effects: usize,
     recorder_lag_s: f64,
+    lines: Vec<LineReport>,
+    strangers_limited: u64,
 }
 
 impl EngineFigures {
@@ -66,6 +68,8 @@ impl EngineFigures {
             late: lateness::histogram(&engine.lateness().0),
             effects: engine.tally().effects(),
             recorder_lag_s: engine.tally().recorder_lag_ms() as f64 / 1000.0,
+            lines: engine.lines().reports(),
+            strangers_limited: engine.lines().count_limited(),
         }
     }
 }
@@ -83,6 +87,9 @@ impl Collector for Snapshot {
         page.counters("ringer_results_failed", help, "error_code", failures)?;
         page.refusals(&self.refusals)?;
         let Some(engine) = &self.engine else { return Ok(()) };
+        page.trunks(&engine.lines)?;
+        let help = "SIP messages of strangers that were not looked at because there were too many";
+        page.counter("ringer_sip_strangers_limited", help, engine.strangers_limited)?;
         let calls = &engine.calls;
         page.gauge("ringer_calls_live", "Calls that are being made or are up", None, engine.live as f64)?;
         page.gauge("ringer_calls_most", "Calls that fit at once", None, engine.most as f64)?;
@@ -139,6 +146,24 @@ impl Page<'_> {
         for ((code, trunk), count) in refusals {
             let labels = [("code", code.as_str()), ("trunk", trunk.as_str())];
             ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// Writes 1 for what is up, 0 for what is down, and nothing for what is not known.
+    fn trunks(&mut self, lines: &[LineReport]) -> fmt::Result {
+        let help = "Trunks by their registration and by their answers to OPTIONS: 1 is up, 0 is down";
+        let mut family = self.0.encode_descriptor("ringer_trunk_up", help, None, MetricType::Gauge)?;
+        for LineReport { name, registration, keepalive, .. } in lines {
+            for (by, line) in [("registration", registration), ("keepalive", keepalive)] {
+                let up = match line.as_ref().map(|line| line.standing) {
+                    Some(Standing::Up) => 1,
+                    Some(Standing::Down) => 0,
+                    Some(Standing::Unknown) | None => continue,
+                };
+                let labels = [("by", by), ("trunk", name.as_str())];
+                ConstGauge::new(up).encode(family.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }

@@ -25,7 +25,9 @@ use crate::api::answer::{
     detail, no_method, options, refused, respond, scope_missing, too_large, too_slow, unauthorized,
 };
 use crate::api::endpoint::{Ctx, Endpoint};
+use crate::api::host::{is_own_host, misdirection};
 use crate::api::idempotency::{self, Call};
+use crate::api::packed;
 use crate::api::rate::Quota;
 use crate::api::upload::{self, Upload};
 use crate::clock;
@@ -135,6 +137,9 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Box::new(too_large(limit)));
     }
+    if ready.endpoint.of_page && server.setup.is_loopback && !is_own_host(&parts.headers) {
+        return Err(Box::new(misdirection()));
+    }
     if ready.endpoint.carrier && !is_carrier(server, &parts) {
         return Err(Box::new(unauthorized()));
     }
@@ -198,7 +203,10 @@ async fn admitted(
         stopping: server.stopping.clone(),
         document: Arc::clone(&server.document),
         probe: server.setup.probe.clone(),
+        door: server.setup.door.clone(),
+        sample_agent: server.setup.sample_agent.clone(),
     };
+    let takes_gzip = ready.endpoint.packs && packed::is_taken(&ctx.headers);
     let call = Call {
         endpoint: ready.endpoint.clone(),
         path: parts.uri.path().to_owned(),
@@ -208,7 +216,9 @@ async fn admitted(
     };
     let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, &bytes)).await;
     // One with an Idempotency-Key runs on, and its repeat gets the answer.
-    answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)))
+    let answered =
+        answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)));
+    if takes_gzip { Ok(packed::pack(answered?).await) } else { answered }
 }
 
 /// The caller of a key that may use this endpoint.

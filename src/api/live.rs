@@ -61,7 +61,7 @@ pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
 }
 
 /// The sequence number after which the watcher wants to go on; before the first when it has none.
-fn last_seen(headers: &HeaderMap) -> i64 {
+pub(super) fn last_seen(headers: &HeaderMap) -> i64 {
     let id = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.trim().parse().ok());
     id.unwrap_or(-1)
 }
@@ -172,7 +172,7 @@ impl Watch {
 }
 
 /// Completes when the feed has something new; never without a feed.
-async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+pub(super) async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     let has_feed = match changes {
         Some(changes) => changes.changed().await.is_ok(),
         None => false,
@@ -182,7 +182,8 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
+/// One server-sent event, as it is sent.
+pub(super) fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     format!("event: {event}\n{id}data: {data}\n\n")
 }

@@ -11,12 +11,14 @@ pub mod rate;
 pub mod serve;
 pub mod upload;
 
+mod agent_stream;
 mod agents;
 mod bundle;
 mod call_logs;
 mod customers;
 mod figures;
 mod generate;
+mod host;
 mod humans;
 mod internal;
 mod issues;
@@ -24,7 +26,11 @@ mod keys;
 mod live;
 mod metrics;
 mod noises;
+mod packed;
+mod page;
+mod page_file;
 mod results;
+mod run_live;
 mod runs;
 mod scenarios;
 mod schedules;
@@ -42,7 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Path, Request};
 use axum::http::HeaderValue;
 use axum::response::Response;
 use axum::routing::any;
@@ -55,11 +61,12 @@ use crate::api::idempotency::Running;
 use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
 pub use crate::api::serve::Patience;
-pub use crate::api::system::{Part, PartStatus, Parts, Probe};
+pub use crate::api::system::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::clock;
 use crate::config::Secret;
 use crate::engine::Engine;
-use crate::service::Service;
+use crate::jobs::AgentStreams;
+use crate::service::{PageDoor, Service};
 use crate::tasks::Tasks;
 
 /// What the server is told beside the service.
@@ -83,6 +90,14 @@ pub struct Setup {
     pub public_metrics: bool,
     /// Token of the internal routes; without one they need an admin key.
     pub internal_token: Option<Secret>,
+    /// The listener is of this machine alone: the page is shown under its own names only.
+    pub is_loopback: bool,
+    /// Start token of the page.
+    pub door: Option<Arc<PageDoor>>,
+    /// Starts the sample agent; without it there is none.
+    pub sample_agent: Option<SampleAgent>,
+    /// Door for agents that open WebSockets; without one there is no such route.
+    pub streams: Option<AgentStreams>,
     /// Cancelled when the process is about to end: what is there can still be read, nothing new is begun.
     pub draining: CancellationToken,
 }
@@ -99,6 +114,10 @@ impl Default for Setup {
             engine: None,
             public_metrics: false,
             internal_token: None,
+            is_loopback: false,
+            door: None,
+            sample_agent: None,
+            streams: None,
             draining: CancellationToken::new(),
         }
     }
@@ -143,7 +162,7 @@ impl Server {
 /// Every route of the interface.
 fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     [
-        system::endpoints(),
+        system::endpoints(setup),
         figures::endpoints(setup),
         keys::endpoints(),
         agents::endpoints(),
@@ -165,6 +184,7 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         issues::endpoints(),
         call_logs::endpoints(),
         watch::endpoints(),
+        page::endpoints(),
     ]
     .concat()
 }
@@ -188,7 +208,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
         carried.nodes[2] = texts::delivered(&service.settings().sms);
     }
     let (buckets, running) = (Buckets::default(), Running::default());
-    let stopping = Arc::new(stopping);
+    let (stopping, is_loopback) = (Arc::new(stopping), setup.is_loopback);
     let server = Arc::new(Server { service, setup, stopping, document: document.into(), tasks, buckets, running });
     let mut router = Router::new();
     for route in routes(ready) {
@@ -197,7 +217,11 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
         router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
         router = router.route(&format!("{path}/"), any(redirected));
     }
-    router.fallback(async || nowhere())
+    let of_streams = Arc::clone(&server);
+    let upgrade =
+        move |token: Path<String>, request: Request| agent_stream::upgrade(Arc::clone(&of_streams), token, request);
+    router = router.route(agent_stream::PATH, any(upgrade));
+    page::add_to(router, is_loopback, identified).fallback(async || nowhere())
 }
 
 fn nowhere() -> Response {

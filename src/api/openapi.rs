@@ -176,6 +176,15 @@ fn operation(
         let invalid = json!({ "schema": reference("ValidationError") });
         answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
     }
+    if endpoint.if_match {
+        answers["412"] = refusal("The row was changed since it was read");
+        parameters.push(header("If-Match", json!({ "type": "string" })));
+    }
+    if endpoint.of_page {
+        answers["403"] = refusal("The token is wrong, used or old");
+        answers["421"] = refusal("The host is not served here");
+        answers["422"] = json!({ "description": "Validation error" });
+    }
     let mut operation = json!({
         "tags": [endpoint.tag],
         "summary": endpoint.summary,

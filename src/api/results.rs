@@ -1,17 +1,20 @@
 //! Routes of results: records, what agents add to them, how they end, and what was said and heard in them.
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{Answer, Archive, Audio, FLAC, OGG, Script, Stream, TAR, TEXT, VTT, WAV, respond};
+use crate::api::answer::{
+    Answer, Archive, Audio, FLAC, OCTETS, OGG, Outline, Script, Stream, TAR, TEXT, VTT, WAV, respond,
+};
 use crate::api::audio::{self, View};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
 use crate::api::live;
+use crate::api::page_file::small;
 use crate::error::{Error, Result};
 use crate::model::result::{ResultRecord, UpdateResultSpec};
 use crate::service::{
-    ConversationsEnded, HungUp, Packing, Peaks, ReEvaluation, ResultDeleted, ResultUpdated, Timeline, Track,
+    ConversationsEnded, HungUp, Packing, ReEvaluation, ResultDeleted, ResultUpdated, Timeline, Track, Zoom,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,10 +36,24 @@ struct EndConversations {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct TimelineQuery {
+    /// Names of the events that are wanted, apart by commas; all without it.
+    #[serde(default)]
+    events: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct TranscriptQuery {
     /// json, text or vtt.
     #[serde(default)]
     format: Option<String>,
+    /// False: without the times of single words.
+    #[serde(default = "yes")]
+    words: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -55,6 +72,21 @@ struct PeaksQuery {
     #[serde(default = "two_thousand")]
     #[schemars(range(min = 100, max = 20_000))]
     points: i64,
+    /// Length of a step: 0 is 1 s, 1 is 100 ms, 2 is 10 ms. Points are not looked at then.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 2))]
+    zoom: Option<i64>,
+    /// First millisecond of the stretch; of the steps of a zoom.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    from_ms: Option<i64>,
+    /// Last millisecond of the stretch; of the steps of a zoom.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    to_ms: Option<i64>,
+    /// Form of the steps of a zoom: json, or i8: four signed bytes a step, least and greatest of the Digital Human and of the agent.
+    #[serde(default)]
+    format: Option<String>,
 }
 
 fn two_thousand() -> i64 {
@@ -78,8 +110,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/v1/simulation-result/{id}/hangup", hangup).about("End one conversation"),
         delete("/v1/simulation-result/{id}", remove).about("Delete a result"),
         post("/v1/re-evaluate-simulation-result/{id}", re_evaluate).generates().about("Judge a result again"),
-        get("/v1/simulation-result/{id}/timeline", timeline).about("Every event on the sample clock"),
-        get("/v1/simulation-result/{id}/transcript", transcript).about("What was said, as JSON, text or WebVTT"),
+        get("/v1/simulation-result/{id}/timeline", timeline).packs().about("Every event on the sample clock"),
+        get("/v1/simulation-result/{id}/transcript", transcript)
+            .packs()
+            .about("What was said, as JSON, text or WebVTT"),
         get("/v1/simulation-result/{id}/recording", recording).about("What was heard, whole or by channel"),
         get("/v1/simulation-result/{id}/peaks", peaks).about("The recording as a waveform to draw"),
         get("/v1/simulation-result/{id}/evidence", evidence)
@@ -114,12 +148,19 @@ async fn re_evaluate(ctx: Ctx, request: In<IdPath>) -> Result<ReEvaluation> {
     ctx.service.re_evaluate(&ctx.caller, request.path.id).await
 }
 
-async fn timeline(ctx: Ctx, request: In<IdPath>) -> Result<Timeline> {
-    ctx.service.timeline(&ctx.caller, request.path.id).await
+async fn timeline(ctx: Ctx, request: In<IdPath, TimelineQuery>) -> Result<Timeline> {
+    let timeline = ctx.service.timeline(&ctx.caller, request.path.id).await?;
+    Ok(match request.query.events {
+        Some(names) => timeline.of(&names.split(',').map(str::trim).collect::<Vec<_>>()),
+        None => timeline,
+    })
 }
 
 async fn transcript(ctx: Ctx, request: In<IdPath, TranscriptQuery>) -> Result<Script> {
-    let transcript = ctx.service.transcript(&ctx.caller, request.path.id).await?;
+    let mut transcript = ctx.service.transcript(&ctx.caller, request.path.id).await?;
+    if !request.query.words {
+        transcript.entries.iter_mut().for_each(|entry| entry.words.clear());
+    }
     let response = match request.query.format.as_deref() {
         Some("text") => respond(StatusCode::OK, TEXT, transcript.text()),
         Some("vtt") => respond(StatusCode::OK, VTT, transcript.vtt()),
@@ -159,8 +200,33 @@ async fn recording(ctx: Ctx, request: In<IdPath, RecordingQuery>) -> Result<Audi
     audio::send(&path, view, kind, &ctx.headers).await.map(Audio::from)
 }
 
-async fn peaks(ctx: Ctx, request: In<IdPath, PeaksQuery>) -> Result<Peaks> {
-    ctx.service.peaks(&ctx.caller, request.path.id, request.query.points).await
+async fn peaks(ctx: Ctx, request: In<IdPath, PeaksQuery>) -> Result<Outline> {
+    let PeaksQuery { points, zoom, from_ms, to_ms, format } = request.query;
+    let is_small = match format.as_deref() {
+        None | Some("json") => false,
+        Some("i8") => true,
+        Some(_) => return Err(Error::Refused("format must be json or i8".to_owned())),
+    };
+    let Some(zoom) = zoom.and_then(Zoom::of) else {
+        if is_small || from_ms.is_some() || to_ms.is_some() {
+            return Err(Error::Refused("from_ms, to_ms and format need zoom".to_owned()));
+        }
+        let peaks = ctx.service.peaks(&ctx.caller, request.path.id, points).await?;
+        return peaks.answer(StatusCode::OK).map(Outline::from);
+    };
+    let stretch = (from_ms.unwrap_or(0), to_ms);
+    let stretch = ctx.service.peak_stretch(&ctx.caller, request.path.id, zoom, stretch).await?;
+    if !is_small {
+        return stretch.peaks().answer(StatusCode::OK).map(Outline::from);
+    }
+    let bytes: Vec<u8> = stretch.steps.iter().flatten().map(|level| small(*level)).collect();
+    let mut response = respond(StatusCode::OK, OCTETS, bytes);
+    for (name, value) in
+        [("x-from-ms", stretch.from_ms), ("x-step-ms", zoom.step_ms()), ("x-duration-ms", stretch.duration_ms)]
+    {
+        response.headers_mut().insert(name, HeaderValue::from(value));
+    }
+    Ok(response.into())
 }
 
 async fn events(ctx: Ctx, request: In<IdPath>) -> Result<Stream> {

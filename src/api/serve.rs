@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::agent_stream::CameFrom;
 use crate::api::worded::Worded;
 use crate::tasks::Tasks;
 
@@ -64,8 +65,9 @@ pub async fn accept(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                connections.spawn("connection", connection(stream, router.clone(), patience, stopping.clone()));
+            Ok((stream, from)) => {
+                let router = router.clone().layer(Extension(CameFrom(from)));
+                connections.spawn("connection", connection(stream, router, patience, stopping.clone()));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => break Err(error),
@@ -91,7 +93,8 @@ async fn connection(stream: TcpStream, router: Router, patience: Patience, stopp
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience.head)
-        .serve_connection(io, TowerToHyperService::new(router));
+        .serve_connection(io, TowerToHyperService::new(router))
+        .with_upgrades();
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,

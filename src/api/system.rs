@@ -8,10 +8,14 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::api::Setup;
 use crate::api::answer::{Document, HTML, JSON, Page, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
+use crate::api::host::protect;
 use crate::clock;
+use crate::engine::{Engine, LineReport, LineStanding, Standing};
 use crate::error::Result;
+use crate::model::time::Timestamp;
 
 const DOCS: &str = include_str!("../../web/docs.html");
 
@@ -38,6 +42,67 @@ struct DeepHealth {
     status: Overall,
     /// By part.
     deps: Parts,
+    /// Trunks that calls come and go by, in the order of their names.
+    trunks: Vec<TrunkHealth>,
+}
+
+/// Health of one trunk, as `GET /health/deps` tells it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct TrunkHealth {
+    /// Name in the settings.
+    name: String,
+    /// Registration for calls that come in; null where there is none.
+    registration: Option<LineHealth>,
+    /// Answers to OPTIONS; null where none are sent.
+    keepalive: Option<LineHealth>,
+}
+
+/// Health of a trunk in one respect.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct LineHealth {
+    /// State of this moment.
+    state: LineState,
+    /// Time since which that is so.
+    since: Timestamp,
+    /// Error that came last; it stays when all is well again.
+    error: Option<String>,
+}
+
+/// State of a trunk in one respect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum LineState {
+    /// It works as of the last answer.
+    Up,
+    /// It does not work.
+    Down,
+    /// Nothing is known yet.
+    Unknown,
+}
+
+impl From<LineStanding> for LineHealth {
+    fn from(line: LineStanding) -> LineHealth {
+        let state = match line.standing {
+            Standing::Up => LineState::Up,
+            Standing::Down => LineState::Down,
+            Standing::Unknown => LineState::Unknown,
+        };
+        LineHealth { state, since: Timestamp(line.since_ms), error: line.error }
+    }
+}
+
+impl From<LineReport> for TrunkHealth {
+    fn from(line: LineReport) -> TrunkHealth {
+        let LineReport { name, registration, keepalive, .. } = line;
+        TrunkHealth { name, registration: registration.map(Into::into), keepalive: keepalive.map(Into::into) }
+    }
+}
+
+impl TrunkHealth {
+    /// True where calls do not come, or do not go, by the trunk.
+    fn is_down(&self) -> bool {
+        [&self.registration, &self.keepalive].into_iter().flatten().any(|line| line.state == LineState::Down)
+    }
 }
 
 /// Health of the whole.
@@ -106,13 +171,19 @@ impl Part {
 /// Fills in the parts that only the engine knows: speech, models, SIP.
 pub type Probe = Arc<dyn Fn(Parts) -> BoxFuture<'static, Parts> + Send + Sync>;
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+/// Starts the sample agent where it does not run yet, and answers its address, or why there is none.
+pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+
+pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
+    let engine = setup.engine.clone();
     let endpoints = vec![
         get("/health", health).open().about("Whether the process answers"),
-        get("/health/deps", deps).open().about("Health of everything that the engine needs"),
+        get("/health/deps", move |ctx, parts| deps(engine.clone(), ctx, parts))
+            .open()
+            .about("Health of everything that the engine needs"),
         get("/v1/ping", ping).open().about("Answers pong"),
         get("/openapi.json", document).open().about("This description"),
-        get("/docs", docs).open().about("This description as a page"),
+        get("/docs", docs).open().of_page().about("This description as a page"),
     ];
     tagged("System", "", endpoints).collect()
 }
@@ -121,7 +192,7 @@ async fn health(_: Ctx, _: In) -> Result<Health> {
     Ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-async fn deps(ctx: Ctx, _: In) -> Result<DeepHealth> {
+async fn deps(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<DeepHealth> {
     let asked_ms = ctx.service.clock().now_ms();
     let mut database = Part::up(ctx.service.store().is_alive().await);
     database.latency_ms = Some((ctx.service.clock().now_ms() - asked_ms) as f64);
@@ -135,14 +206,20 @@ async fn deps(ctx: Ctx, _: In) -> Result<DeepHealth> {
         sip: Part::absent(),
         database,
     };
-    let parts = match &ctx.probe {
+    let mut parts = match &ctx.probe {
         Some(probe) => probe(parts).await,
         None => parts,
     };
+    let lines = engine.map(|engine| engine.lines().reports()).unwrap_or_default();
+    let trunks: Vec<TrunkHealth> = lines.into_iter().map(TrunkHealth::from).collect();
+    let silent: Vec<&str> = trunks.iter().filter(|trunk| trunk.is_down()).map(|trunk| trunk.name.as_str()).collect();
+    if !silent.is_empty() {
+        parts.sip = Part { detail: Some(format!("trunks that are down: {}", silent.join(", "))), ..Part::up(false) };
+    }
     let Parts { database, queue, recordings, synthesizer, recognizer, language_model, sip } = &parts;
     let all = [database, queue, recordings, synthesizer, recognizer, language_model, sip];
     let down = all.iter().any(|part| part.status == PartStatus::Down);
-    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts })
+    Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks })
 }
 
 /// Whether something can be written where recordings are kept.
@@ -165,5 +242,7 @@ async fn document(ctx: Ctx, _: In) -> Result<Document> {
 }
 
 async fn docs(_: Ctx, _: In) -> Result<Page> {
-    Ok(respond(StatusCode::OK, HTML, DOCS).into())
+    let mut response = respond(StatusCode::OK, HTML, DOCS);
+    protect(response.headers_mut());
+    Ok(response.into())
 }

@@ -1,16 +1,18 @@
 //! `ringer agent`: the sample voice agent as a program of its own.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ringer_media::codec::Codec;
+use tokio::net::TcpListener;
 
 use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{failed, local};
-use crate::agent::{Desk, Log};
+use crate::agent::{Desk, Fault, Log};
 use crate::config::SipListen;
 
 /// Flags of `ringer agent`.
@@ -19,11 +21,17 @@ use crate::config::SipListen;
   ringer agent --listen 127.0.0.1:5080 &
   ringer call sip:desk@127.0.0.1:5080
   ringer agent --listen tcp:127.0.0.1:5080 &
-  ringer call 'sip:desk@127.0.0.1:5080;transport=tcp'")]
+  ringer call 'sip:desk@127.0.0.1:5080;transport=tcp'
+  ringer agent --websocket 127.0.0.1:8765 &
+  ringer call ws://127.0.0.1:8765/
+  ringer call ws://127.0.0.1:8765/twilio_media_streams --dialect twilio_media_streams")]
 pub struct Args {
     /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5080")]
     pub listen: SipListen,
+    /// Answer WebSockets here, too: the engine's own protocol at /, each dialect at /KIND
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8765")]
+    pub websocket: Option<SocketAddr>,
     /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
@@ -37,6 +45,9 @@ pub struct Args {
     /// Ports for RTP and RTCP
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-39999", value_parser = ports)]
     pub rtp_ports: RangeInclusive<u16>,
+    /// Have a fault on purpose
+    #[arg(long, value_name = "KIND")]
+    pub fault: Option<Fault>,
     /// End after this many calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub once: Option<u64>,
@@ -61,12 +72,22 @@ async fn serve(args: Args) -> Result<(), String> {
         None => None,
     };
     let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), args.tls.settings()?).await?;
-    let addresses = addresses(&engine.sip_addresses());
-    let desk = Desk::new(engine, voice, log, local::codecs(&args.codec));
+    let mut addresses = addresses(&engine.sip_addresses());
+    let sockets = match args.websocket {
+        Some(address) => {
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.map_err(|error| format!("the WebSocket address {address}: {error}"))?;
+            let bound = listener.local_addr().map_err(|error| error.to_string())?;
+            addresses.push_str(&format!(" and ws://{bound}/"));
+            Some(listener)
+        }
+        None => None,
+    };
+    let desk = Desk::new(engine, voice, log, local::codecs(&args.codec), args.fault);
     // Calls are answered whether anybody reads this or not.
     Out::standard().line(format_args!("{READY}{addresses}"));
     tokio::select! {
-        () = desk.serve(incoming, args.once) => {}
+        () = desk.serve(incoming, sockets, args.once) => {}
         () = stop.wait() => {}
     }
     desk.stop().await;

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ringer_media::call::{CallSpec, EndReason, Limits, NoiseSpec};
+use ringer_media::call::{CallSpec, DtmfMethod, EndReason, Limits, NoiseSpec};
 use ringer_media::codec::Codec;
-use ringer_media::noise::{Kind, snr_db};
+use ringer_media::noise::{Kind as NoiseKind, snr_db};
 use ringer_media::seed::Seed;
 use ringer_sip::Transport;
 
 pub use self::flags::{NOISES, Noise};
-use self::flags::{digits, header};
-pub(super) use self::flags::{noise, sip_address};
+pub(super) use self::flags::{address, is_socket, noise};
+use self::flags::{dialect, digits, header};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
 use super::local;
@@ -29,12 +29,13 @@ use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallNews, CallReport, Destination, Engine, Placement, SipDial};
+use crate::engine::{CallNews, CallReport, Destination, Engine, Placement, SipDial, WebSocketDial};
 use crate::human::{self, Profile};
 use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
+use crate::transport::websocket::{Dialect, Kind};
 
 /// Flags of `ringer call`.
 #[derive(Debug, clap::Args)]
@@ -57,11 +58,16 @@ Examples:
   ringer call sip:agent@127.0.0.1:5080 --intent 'Book a table for two at eight.' --noise cafe:0.5 --record call.wav
   ringer call 'sip:agent@192.0.2.7;transport=tcp'
   ringer call sips:agent@agent.example --tls-root-file own-authority.pem
-  ringer call sip:ivr@192.0.2.7 --dtmf '1,2#' --codec PCMU --json > call.jsonl")]
+  ringer call sip:ivr@192.0.2.7 --dtmf '1,2#' --codec PCMU --json > call.jsonl
+  ringer call ws://127.0.0.1:8765/agent
+  ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
 pub struct Args {
-    /// Who to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:
-    #[arg(value_name = "URI", value_parser = sip_address)]
+    /// Who to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://
+    #[arg(value_name = "URI", value_parser = address)]
     pub to: String,
+    /// Protocol of the messages of a WebSocket [default: the engine's own]
+    #[arg(long, value_name = "KIND", value_parser = dialect)]
+    pub dialect: Option<Kind>,
     /// What the caller wants, in sentences that it can say
     #[arg(
         long,
@@ -92,7 +98,7 @@ pub struct Args {
     /// Hang up after this many seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub max_seconds: u32,
-    /// Header field of the INVITE, none that the protocol writes itself; may be given several times
+    /// Header field of the INVITE or of the upgrade request, none that the protocol writes itself; may be given several times
     #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     pub header: Vec<(String, String)>,
     /// User of a challenge
@@ -125,6 +131,9 @@ pub async fn run(args: Args) -> ExitCode {
 async fn call(args: &Args, out: &Out) -> Result<(), String> {
     let mut stop = Signals::new()?;
     local::voice(&VoiceWanted::of(LANGUAGE))?;
+    if args.dialect.is_some() && !is_socket(&args.to) {
+        return Err("--dialect is for ws:// and wss:// addresses".to_owned());
+    }
     if let Some(path) = &args.record {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
@@ -230,18 +239,16 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
     };
     let voice = local::voice(&VoiceWanted { seed, ..VoiceWanted::of(LANGUAGE) })?;
     let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
+    let destination = destination(args);
+    let dtmf = match &destination {
+        Destination::WebSocket(dial) => dial.digit_method(),
+        _ => DtmfMethod::default(),
+    };
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
     Ok(Placement {
         id: "call".into(),
-        spec: CallSpec { seed, noise, limits, extension: args.dtmf.clone(), ..CallSpec::default() },
-        destination: Destination::Sip(SipDial {
-            target: args.to.clone(),
-            username: args.username.clone(),
-            password: args.password.clone().map(Secret::new),
-            headers: args.header.clone(),
-            codecs: local::codecs(&args.codec),
-            ..SipDial::default()
-        }),
+        spec: CallSpec { seed, noise, limits, dtmf, extension: args.dtmf.clone(), ..CallSpec::default() },
+        destination,
         fluency: profile.fluency(seed),
         language: profile.language.clone(),
         mind: human::mind(profile, None, seed),
@@ -253,9 +260,31 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
     })
 }
 
+fn destination(args: &Args) -> Destination {
+    if is_socket(&args.to) {
+        let mut dialect = Dialect::new(args.dialect.unwrap_or(Kind::Default));
+        dialect.headers.clone_from(&args.header);
+        return Destination::WebSocket(Box::new(WebSocketDial {
+            url: args.to.clone(),
+            username: args.username.clone(),
+            password: args.password.clone().map(Secret::new),
+            dialect: Some(dialect),
+            ..WebSocketDial::default()
+        }));
+    }
+    Destination::Sip(SipDial {
+        target: args.to.clone(),
+        username: args.username.clone(),
+        password: args.password.clone().map(Secret::new),
+        headers: args.header.clone(),
+        codecs: local::codecs(&args.codec),
+        ..SipDial::default()
+    })
+}
+
 /// Before the call is placed there is time to listen to the people of its place.
 async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String> {
-    let Some(kind) = Kind::from_name(&noise.kind) else { return Ok(None) };
+    let Some(kind) = NoiseKind::from_name(&noise.kind) else { return Ok(None) };
     let (beds, snr_db) = (Arc::new(NoiseBeds::new(None)), snr_db(noise.volume));
     let synthesizer: Arc<dyn Synthesizer> = Arc::new(local::synthesizer()?);
     let prepared = beds.prepare(kind, LANGUAGE, &*synthesizer).await;
@@ -271,6 +300,10 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 
 /// The local address from which the target is reached, with a free port, and one more for TCP where that is spoken there.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
+    if is_socket(target) {
+        // No SIP is spoken.
+        return Ok(SocketAddr::from(([127, 0, 0, 1], 0)).into());
+    }
     let told = |fault: AddressFault| fault.to_string();
     let address = Address::parse(target).map_err(told)?;
     let hops = address.hops(&Resolver::new(&[]), &Guard::by(|_| true)).await.map_err(told)?;

@@ -1,11 +1,11 @@
 //! `ringer demo`: a whole run on this machine, from an agent to checked results. It starts the engine and the sample agent as
 //! programs of their own and then uses the HTTP API alone.
 
-mod api;
+pub mod api;
 mod call;
 mod cast;
 mod check;
-mod children;
+pub mod children;
 mod show;
 
 use std::fs::DirBuilder;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use self::api::Api;
 use self::call::Call;
-use self::cast::{Caller, SEED, cast};
+use self::cast::{Caller, SEED, cast, streaming};
 use self::check::{Check, OwnLog};
 use self::children::Program;
 use super::local;
@@ -32,7 +32,7 @@ use super::signals::Signals;
 /// Flags of `ringer demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The engine and the sample agent are started as programs of their own on free ports of this machine, their three calls are made
+The engine and the sample agent are started as programs of their own on free ports of this machine, their four calls are made
 through the API, and everything that they leave is kept: the folder, and recording and timeline of each call, are printed.
 
 The exit code is 0 when every check holds, 1 when not, 141 when nobody read all of what it printed.")]
@@ -141,19 +141,29 @@ async fn hold(
     out: &Out,
 ) -> Result<Vec<Call>, String> {
     let api = Api::new(&engine.ready("http://").await?, key)?;
-    let address = desk.ready("sip:").await?;
+    let [sip, socket] = desk.ready_with(["sip:", "ws://"]).await?;
     if !args.json {
-        out.line(format_args!("the sample agent answers on {address}"));
+        out.line(format_args!("the sample agent answers on {sip} and {socket}"));
     }
     tokio::select! {
-        calls = place(&api, &address, args.json, out) => calls,
+        calls = place(&api, [&sip, &socket], args.json, out) => calls,
         () = engine.ended() => Err(engine.gone()),
         () = desk.ended() => Err(desk.gone()),
     }
 }
 
 fn start_agent(folder: &Path, log: &Path) -> Result<Program, String> {
-    let args = ["agent", "--listen", "127.0.0.1:0", "--rtp-ports", RTP_PORTS[0], "--log", &log.to_string_lossy()];
+    let args = [
+        "agent",
+        "--listen",
+        "127.0.0.1:0",
+        "--websocket",
+        "127.0.0.1:0",
+        "--rtp-ports",
+        RTP_PORTS[0],
+        "--log",
+        &log.to_string_lossy(),
+    ];
     Program::start("agent", &args.map(String::from), &[], folder)
 }
 
@@ -173,23 +183,14 @@ fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     Program::start("engine", &args.map(String::from), &[("RINGER_BOOTSTRAP_KEY", key)], folder)
 }
 
-/// Makes agent, simulation and callers, runs them, and follows their calls to the end.
-async fn place(api: &Api, address: &str, quiet: bool, out: &Out) -> Result<Vec<Call>, String> {
-    let body = json!({ "name": "Northside Clinic", "type": "INBOUND", "connection_type": "SIP", "sip_uri": address });
-    let agent = api.post("/v1/add-agent", body).await?["agent_id"].clone();
-    let body = json!({ "agent_id": text_of(&agent), "name": "Demonstration" });
-    let simulation = api.post("/v1/create-simulation", body).await?["simulation_id"].clone();
-    let cast = cast();
-    let mut humans = Vec::new();
-    for caller in &cast {
-        let body = json!({ "digital_human": caller.digital_human, "simulation_ids": [simulation] });
-        humans.push(api.post("/v1/create-digital-human", body).await?["digital_human"]["id"].clone());
-    }
-    let body = json!({ "simulation_id": text_of(&simulation), "seed": SEED });
-    let queued = api.post("/v1/queue-simulation-run", body).await?;
-    let results = queued["simulation_result_ids"].as_array().cloned().unwrap_or_default();
-    if results.len() != cast.len() {
-        return Err(format!("{} results instead of {}", results.len(), cast.len()));
+/// Makes agents, simulations and callers, runs them, and follows their calls to the end.
+async fn place(api: &Api, [sip, socket]: [&str; 2], quiet: bool, out: &Out) -> Result<Vec<Call>, String> {
+    let telephone = json!({ "name": "Northside Clinic", "connection_type": "SIP", "sip_uri": sip });
+    let stream = json!({ "name": "Northside Clinic, by WebSocket", "websocket_url": socket });
+    let (mut cast, mut results) = (Vec::new(), Vec::new());
+    for (agent, callers) in [(telephone, Vec::from(self::cast())), (stream, vec![streaming()])] {
+        results.extend(queue(api, agent, &callers).await?);
+        cast.extend(callers);
     }
     let bars = MultiProgress::new();
     let follow = |(caller, result): (&Caller, &Value)| {
@@ -204,6 +205,24 @@ async fn place(api: &Api, address: &str, quiet: bool, out: &Out) -> Result<Vec<C
         }
     };
     join_all(cast.iter().zip(&results).map(follow)).await.into_iter().collect()
+}
+
+/// Makes an agent, its simulation and the callers, and runs them. Returns the ids of the results, in the order of the callers.
+async fn queue(api: &Api, agent: Value, callers: &[Caller]) -> Result<Vec<Value>, String> {
+    let agent = api.post("/v1/add-agent", agent).await?["agent_id"].clone();
+    let body = json!({ "agent_id": text_of(&agent), "name": "Demonstration" });
+    let simulation = api.post("/v1/create-simulation", body).await?["simulation_id"].clone();
+    for caller in callers {
+        let body = json!({ "digital_human": caller.digital_human, "simulation_ids": [simulation] });
+        api.post("/v1/create-digital-human", body).await?;
+    }
+    let body = json!({ "simulation_id": text_of(&simulation), "seed": SEED });
+    let queued = api.post("/v1/queue-simulation-run", body).await?;
+    let results = queued["simulation_result_ids"].as_array().cloned().unwrap_or_default();
+    match results.len() == callers.len() {
+        true => Ok(results),
+        false => Err(format!("{} results instead of {}", results.len(), callers.len())),
+    }
 }
 
 /// An id as the text that bodies and paths carry.

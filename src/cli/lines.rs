@@ -368,6 +368,7 @@ pub fn reason(code: &str) -> String {
         "no_answer" => "not answered",
         "dial_failed" => "it could not be set up",
         "media_timeout" => "no more sound came",
+        "connection_lost" => "the connection to the agent broke",
         "session_expired" => "the agent's side did not refresh the session",
         "cancelled" => "cancelled before the answer",
         "shutdown" => "the engine stops",

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use self::caller::Callers;
 use self::far::FarSide;
 use self::figures::{Figures, Window};
-use super::call::{local_address, sip_address};
+use super::call::{address, local_address};
 use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
@@ -41,11 +41,15 @@ const HANG_UP: Duration = Duration::from_secs(15);
 #[command(after_help = "Examples:
   ringer load --calls 200 --seconds 30
   ringer load --calls 500 --late-p99-ms 1 --late-p999-ms 2
+  ringer load --websocket --calls 200
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
     /// Who to call [default: a far side that is started for it]
-    #[arg(long, value_name = "URI", value_parser = sip_address)]
+    #[arg(long, value_name = "URI", value_parser = address)]
     pub to: Option<String>,
+    /// Call over WebSockets, in the engine's own protocol
+    #[arg(long)]
+    pub websocket: bool,
     /// Calls at once
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: u32,
@@ -84,7 +88,7 @@ pub struct Args {
 /// Makes the calls and prints the report; 0 when all calls were connected and stayed up, and were as punctual as was asked.
 pub async fn run(args: Args) -> ExitCode {
     if args.far_side {
-        return far::run().await;
+        return if args.websocket { far::websocket::run().await } else { far::run().await };
     }
     match load(&args).await {
         Ok(figures) => {
@@ -102,7 +106,7 @@ pub async fn run(args: Args) -> ExitCode {
 async fn load(args: &Args) -> Result<Figures, String> {
     let mut stop = Signals::new()?;
     let far = match &args.to {
-        None => Some(FarSide::start().await?),
+        None => Some(FarSide::start(args.websocket).await?),
         Some(_) => None,
     };
     let to = args.to.clone().or(far.as_ref().map(|far| far.uri.clone())).unwrap_or_default();

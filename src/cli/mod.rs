@@ -1,18 +1,22 @@
 //! The command line: one file a subcommand, each with its flags and a `run`. Wiring only; what a command does is elsewhere.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 pub use self::out::complain;
-use crate::config::{Config, ConfigError, Secret, most_calls, nearest, raise_file_limit};
+use crate::config::{Config, ConfigError, DialectTable, Secret, most_calls, nearest, raise_file_limit};
+use crate::engine::SocketSettings;
 use crate::store::vault::Vault;
 use crate::store::{Location, Store};
 use crate::transport::sip::names::Resolver;
+use crate::transport::websocket::Dialect;
 use crate::{api, service};
 
 pub mod agent;
@@ -26,6 +30,9 @@ pub mod load;
 mod local;
 pub mod openapi;
 mod out;
+pub mod run;
+mod sample;
+pub mod selftest;
 mod signals;
 pub mod sim;
 mod tls;
@@ -46,7 +53,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   ringer doctor                                  is everything installed?
-  ringer demo                                    three calls to a sample agent, from start to checked results
+  ringer demo                                    four calls to a sample agent, from start to checked results
   ringer call sip:agent@127.0.0.1:5080           call an agent now and watch the call
   ringer up                                      the API on http://127.0.0.1:8080, its documentation on /docs
 
@@ -65,12 +72,16 @@ pub enum Command {
     Call(call::Args),
     /// Run the sample voice agent, which answers calls and takes bookings.
     Agent(agent::Args),
-    /// Make three calls to the sample agent through the API, and check what they came to.
+    /// Make four calls to the sample agent through the API, and check what they came to.
     Demo(demo::Args),
+    /// Run suites of tests that lie beside an agent's code.
+    Run(run::Args),
     /// Make many calls at once and report how exactly they were paced.
     Load(load::Args),
     /// Run calls to the sample agent in virtual time, from a seed.
     Sim(sim::Args),
+    /// Find the faults that the sample agent has on purpose, in virtual time.
+    Selftest(selftest::Args),
     /// Say what is installed and what is missing.
     Doctor(doctor::Args),
     /// Create, list and revoke API keys.
@@ -89,8 +100,10 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Call(args) => call::run(args).await,
         Command::Agent(args) => agent::run(args).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Run(args) => run::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Sim(args) => sim::run(args).await,
+        Command::Selftest(args) => selftest::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Config(args) => config::run(args).await,
@@ -197,9 +210,25 @@ pub fn service_settings(config: &Config) -> service::Settings {
         hears: config.audio_model.base_url.is_some(),
         behaviour: config.behaviour.clone(),
         names: Resolver::default(),
+        api: None,
+        dialects: Arc::default(),
+        sockets: SocketSettings::from(&config.websocket),
+        yield_to_started_event: config.websocket.yield_to_started_event,
         trunks: config.sip.trunks.clone().into(),
         dial_limits: config.limits.organizations.clone().into(),
     }
+}
+
+/// Reads the dialects of WebSockets that have settings of their own.
+///
+/// # Errors
+/// Names the table and the setting that cannot be used.
+pub fn dialects(config: &Config) -> Result<BTreeMap<String, Dialect>, String> {
+    let read = |(name, DialectTable(table)): (&String, &DialectTable)| {
+        let dialect = Dialect::parse(name, &serde_json::Value::Object(table.clone()));
+        dialect.map(|dialect| (name.clone(), dialect)).map_err(|error| error.to_string())
+    };
+    config.websocket.dialects.iter().map(read).collect()
 }
 
 /// How many calls there may be at once, and why fewer than `limits.max_calls` says.

@@ -1,26 +1,31 @@
 //! `ringer up`: the engine, the jobs and the API in one process.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use ringer_media::codec::Codec;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::out::Out;
+use super::sample::Sample;
 use super::signals::Signals;
-use super::{Place, count, failed, local, make_private, open_store, room, service_settings, tls};
+use super::{Place, count, dialects, failed, local, make_private, open_store, room, service_settings, tls};
+use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::config::{self, Config, SipListen, Switch};
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{Engine, EngineConfig, Speech};
+use crate::engine::{Engine, EngineConfig, Placement, Speech};
 use crate::jobs::{Workers, Workshop};
 use crate::model::api_key::Scope;
+use crate::provider::canned::Canned;
 use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::{LanguageModel, Status};
 use crate::service::{Placer, Running, Service, Settings};
@@ -31,6 +36,9 @@ use crate::transport::sip::transfer::Forwarding;
 
 /// Whose the first key is.
 const ORGANIZATION: &str = "default";
+
+/// Name of the file with the URN of the installation.
+const INSTALLATION: &str = "sip_instance";
 
 /// A bootstrap key with fewer characters is warned of.
 const BOOTSTRAP_CHARS: usize = 16;
@@ -55,6 +63,12 @@ pub struct Args {
     /// Address that other sides are told to send to [default: the address of the SIP socket]
     #[arg(long, value_name = "IP")]
     pub advertise: Option<IpAddr>,
+    /// Make every call in virtual time, to the sample agent; the user part of its address names a fault of it.
+    #[arg(long, hide = true)]
+    pub sim: bool,
+    /// Print no address that opens the page without a key
+    #[arg(long)]
+    pub no_page_link: bool,
 }
 
 impl Args {
@@ -75,13 +89,13 @@ pub async fn run(args: Args) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
-    match up(&config).await {
+    match up(&config, args.sim, !args.no_page_link).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => failed(why),
     }
 }
 
-async fn up(config: &Config) -> Result<(), String> {
+async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     // Asked for first: a signal during the start ends what was started.
     let mut stop = Signals::new()?;
     // Calls are made whether anybody reads it or not.
@@ -89,10 +103,25 @@ async fn up(config: &Config) -> Result<(), String> {
     let listener = TcpListener::bind(config.server.listen).await;
     let listener = listener.map_err(|error| format!("the API address {}: {error}", config.server.listen))?;
     let api = listener.local_addr().map_err(|error| error.to_string())?;
-    let house = House::open(config, &out).await?;
+    let house = House::open(config, sim, api, &out).await?;
     weak_points(config, &house.speech).iter().for_each(|weak| tracing::warn!("{weak}"));
     let (serving, served, draining) = (CancellationToken::new(), Tasks::new(), CancellationToken::new());
-    let setup = Setup { draining: draining.clone(), ..house.setup(config) };
+    let (sample, is_loopback) = (Sample::default(), api.ip().is_loopback());
+    house.service.close_old_pages(ORGANIZATION).await.map_err(|error| error.to_string())?;
+    let (door, link) = match links && is_loopback {
+        true => {
+            let (door, token) = house.service.page_door(ORGANIZATION);
+            (Some(Arc::new(door)), format!("#start={token}"))
+        }
+        false => (None, String::new()),
+    };
+    let setup = Setup {
+        draining: draining.clone(),
+        is_loopback,
+        door: door.clone(),
+        sample_agent: Some(sample.starter()),
+        ..house.setup(config)
+    };
     let server = api::serve(listener, house.service.clone(), setup, serving.clone().cancelled_owned());
     served.spawn("api", async move {
         if let Err(error) = server.await {
@@ -108,14 +137,28 @@ async fn up(config: &Config) -> Result<(), String> {
         ports.end(),
         room(config)
     ));
+    out.line(format_args!("the page: http://{api}/{link}"));
     stop.wait().await;
     tracing::info!(calls = house.engine.live_calls(), "stopping");
     draining.cancel();
     house.close_calls().await;
     serving.cancel();
     served.stop().await;
+    sample.stop().await;
+    if let Some(door) = &door
+        && let Err(error) = house.service.close_page(door).await
+    {
+        tracing::warn!(%error, "the key of the page could not be taken back");
+    }
     house.service.store().close().await;
     Ok(())
+}
+
+/// The sample agent's side of a call in virtual time.
+fn sample_agent(target: &str, caller: &Placement) -> Placement {
+    let user = target.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
+    let placement = agent::placement(caller.id.clone(), caller.spec.seed, Canned::named("agent"), Codec::ALL.to_vec());
+    agent::faulty(placement, Fault::of_word(user))
 }
 
 /// What lets the engine start and yet is not as it should be.
@@ -142,19 +185,26 @@ struct House {
 }
 
 impl House {
-    async fn open(config: &Config, out: &Out) -> Result<House, String> {
+    async fn open(config: &Config, sim: bool, api: SocketAddr, out: &Out) -> Result<House, String> {
         make_private(&config.data.join("cache")).await?;
         let store = open_store(config).await.map_err(|error| error.to_string())?;
         let running = Arc::new(Running::default());
         let model = language_model(&config.language_model, config)?;
         let ear = language_model(&config.audio_model, config)?;
         let names = Resolver::new(&config.sip.dns_servers).for_sockets(&config.sip.listen);
-        let settings = Settings { names: names.clone(), ..service_settings(config) };
+        let dialects = dialects(config)?.into();
+        let settings = Settings { names: names.clone(), dialects, api: Some(api), ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
-        let speech = local::configured(config)?;
+        let mut speech = local::configured(config)?;
+        if sim {
+            speech.synthesizer = Arc::new(Canned::default());
+        }
         // What can fail comes before what was left is ended.
         let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
+        if sim {
+            engine.simulate(Arc::new(sample_agent));
+        }
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
             tracing::warn!("{} had not ended when the engine was last stopped", count(interrupted, "call"));
@@ -183,6 +233,10 @@ impl House {
             ear,
         };
         let workers = Workers::start(workshop, incoming);
+        engine.limit_strangers(&config.sip.inbound_allow).await;
+        if !config.sip.trunks.is_empty() {
+            engine.keep_lines(&config.sip.trunks, &installation(&config.data).await?).await;
+        }
         Ok(House { service, engine, speech, model, workers })
     }
 
@@ -222,6 +276,10 @@ impl House {
             engine: Some(self.engine.clone()),
             public_metrics: config.metrics.public,
             internal_token: config.security.internal_token.clone(),
+            is_loopback: false,
+            door: None,
+            sample_agent: None,
+            streams: Some(self.workers.streams()),
             draining: CancellationToken::new(),
         }
     }
@@ -231,6 +289,20 @@ impl House {
         self.workers.stop_claiming();
         tokio::join!(self.engine.stop(), self.workers.finish());
     }
+}
+
+/// Returns the URN of this installation, which registrars know it by after a restart, too (RFC 5626 4.1). It is kept in the data folder.
+async fn installation(data: &Path) -> Result<String, String> {
+    let path = data.join(INSTALLATION);
+    let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    match tokio::fs::read_to_string(&path).await {
+        Ok(text) if text.trim().starts_with("urn:uuid:") => return Ok(text.trim().to_owned()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(named(error)),
+        Ok(_) | Err(_) => {}
+    }
+    let urn = format!("urn:uuid:{}", clock::new_id());
+    tokio::fs::write(&path, &urn).await.map_err(named)?;
+    Ok(urn)
 }
 
 /// The state of a provider as `/health/deps` shows it.

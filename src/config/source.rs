@@ -72,6 +72,12 @@ impl Raw {
         }
     }
 
+    /// Returns the whole numbers of a list, as texts.
+    fn numbers(&self) -> Option<Vec<String>> {
+        let Raw::Typed { value, .. } = self else { return None };
+        value.as_array()?.iter().map(|item| item.as_integer().map(|number| number.to_string())).collect()
+    }
+
     fn list(&self) -> Option<Vec<String>> {
         match self {
             Raw::Text(text) => {
@@ -227,7 +233,10 @@ impl Source {
 
     /// A text, or several, that `parse` understands together; `allowed` says what they are. Commas part them within a text.
     pub fn parsed_list<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&[String]) -> Option<T>, into: &mut T) {
-        let texts = |raw: &Raw| raw.list().or_else(|| Some(raw.text()?.split(',').map(str::to_owned).collect()));
+        let texts = |raw: &Raw| {
+            let list = raw.list().or_else(|| raw.numbers());
+            list.or_else(|| Some(raw.text()?.split(',').map(str::to_owned).collect()))
+        };
         self.read(key, allowed, |raw| parse(&texts(raw)?), into);
     }
 
@@ -247,6 +256,28 @@ impl Source {
             self.maybe_text(&key, &mut value);
             into.extend(value.map(|text| (key[prefix.len() + 1..].to_owned(), text)));
         }
+    }
+
+    /// Reads everything below `prefix` as a table of JSON, tables in it included. Only in the file.
+    pub fn table(&mut self, prefix: &str) -> serde_json::Map<String, serde_json::Value> {
+        let mut table = serde_json::Map::new();
+        for key in self.keys_below(prefix) {
+            let Some(found) = self.find(&key) else { continue };
+            let value = match found.raw {
+                Raw::Text(text) => text.into(),
+                Raw::Typed { value, .. } => serde_json::to_value(value).unwrap_or_default(),
+            };
+            match key[prefix.len() + 1..].split_once('.') {
+                None => drop(table.insert(key[prefix.len() + 1..].to_owned(), value)),
+                Some((name, member)) => {
+                    let inner = table.entry(name).or_insert_with(|| serde_json::json!({}));
+                    if let Some(inner) = inner.as_object_mut() {
+                        inner.insert(member.to_owned(), value);
+                    }
+                }
+            }
+        }
+        table
     }
 
     /// Returns the names that the user chose for tables below `prefix`: in the file, and in variables of the environment that end in

@@ -28,6 +28,11 @@ impl Sources {
         networks.collect::<Result<_, _>>().map(Sources)
     }
 
+    /// True if nobody is named, and everybody therefore allowed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// True for an address of the list. An IPv4 address that is written as IPv6 is the IPv4 address.
     pub fn allow(&self, address: IpAddr) -> bool {
         self.0.is_empty() || self.0.iter().any(|network| network.holds(address.to_canonical()))

@@ -175,13 +175,22 @@ impl Trunk {
 
     /// Returns the address of a number behind this trunk, as it stands in a Request-URI.
     pub fn uri(&self, number: &str) -> String {
-        let at = HostPort { host: self.host.clone(), port: self.port };
-        format!("sip:{number}@{at}{}", self.transport_parameter())
+        format!("sip:{number}@{}{}", self.place(), self.transport_parameter())
     }
 
-    /// Returns the address of the outbound proxy as a URI without a user; `None` where there is none.
+    /// Returns the address of the trunk as a URI without a user.
+    pub fn host_uri(&self) -> String {
+        format!("sip:{}{}", self.place(), self.transport_parameter())
+    }
+
+    /// Returns the address of the outbound proxy as a URI without a user; `None` where there is none, or where it is the host itself.
     pub fn proxy_uri(&self) -> Option<String> {
-        self.outbound_proxy.as_ref().map(|proxy| format!("sip:{proxy}{}", self.transport_parameter()))
+        let proxy = self.outbound_proxy.as_ref().filter(|proxy| **proxy != self.place());
+        proxy.map(|proxy| format!("sip:{proxy}{}", self.transport_parameter()))
+    }
+
+    fn place(&self) -> HostPort {
+        HostPort { host: self.host.clone(), port: self.port }
     }
 
     /// Returns the host of the caller's address.

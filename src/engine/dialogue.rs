@@ -563,7 +563,11 @@ impl Dialogue {
             _ => "USER",
         };
         let (by, reason_told) = (by.into(), reason.as_str().into());
-        self.event(now, Side::Engine, What::Ended { by, reason: reason_told, sip_code: None, q850_cause: None });
+        self.event(
+            now,
+            Side::Engine,
+            What::Ended { by, reason: reason_told, sip_code: None, q850_cause: None, close_code: None },
+        );
         let (began_ms, other_spoke) = (self.began_ms, self.other_spoke);
         self.out.push_back(Output::Ended(DialogueEnd { reason, fault, began_ms, ended_ms: now, other_spoke }));
     }

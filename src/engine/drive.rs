@@ -1,6 +1,8 @@
 //! The task beside a live call: it carries out effects, moves SIP events in and control out, keeps the journal, and at the end
 //! says what is left.
 
+mod socket;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use super::looking::Looking;
 use super::real::{Inner, Room};
 use super::recorder::{self, Recorder, Track, Written};
 use super::shard::{CallNo, FromShard, ToShard};
+use super::socket::{SocketNews, SocketSide};
 use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
 use super::wire::Wire;
@@ -60,7 +63,7 @@ struct Tracks {
 /// What stays with the driver.
 pub(super) struct OpenFiles {
     journal: Journal,
-    sip_log: Option<std::fs::File>,
+    log: Option<std::fs::File>,
     recording: Vec<(Written, Layout)>,
     /// The captured datagrams, and how many are missing.
     capture: Option<(Written, Arc<AtomicU64>)>,
@@ -68,11 +71,11 @@ pub(super) struct OpenFiles {
 }
 
 impl Files {
-    /// Opens the files of a call in `folder`; what cannot be opened is a warning, not an error.
-    pub fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool) -> Files {
+    /// Opens the files of a call in `folder`, its signalling named `log`; what cannot be opened is a warning, not an error.
+    pub fn open(recorder: &Recorder, folder: Option<&Path>, captured: bool, log: &str) -> Files {
         let mut rest = OpenFiles {
             journal: Journal::default(),
-            sip_log: None,
+            log: None,
             recording: Vec::new(),
             capture: None,
             warnings: Vec::new(),
@@ -86,7 +89,7 @@ impl Files {
             Ok(journal) => rest.journal = journal,
             Err(error) => rest.warnings.push(format!("the timeline is not written to {}: {error}", folder.display())),
         }
-        rest.sip_log = std::fs::File::create(folder.join("sip.log")).ok();
+        rest.log = std::fs::File::create(folder.join(log)).ok();
         let tracks = Tracks {
             recording: recorder.stereo(folder.join("recording.wav")),
             clean: recorder.mono(folder.join("caller_clean.wav"), Layout::CallerClean),
@@ -141,6 +144,8 @@ pub(super) struct Driver {
     /// Port of RTP on this side.
     media_port: u16,
     dialogs: Dialogs,
+    /// Present where the channel is a WebSocket.
+    socket: Option<Box<SocketSide>>,
     _room: Room,
 }
 
@@ -159,6 +164,7 @@ impl Driver {
         port: Port,
         media_port: u16,
         keys: Option<Keys>,
+        socket: Option<Box<SocketSide>>,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.destination.guard();
@@ -188,6 +194,7 @@ impl Driver {
             terms,
             media_port,
             dialogs: Dialogs::default(),
+            socket,
             _room: room,
         }
     }
@@ -208,8 +215,9 @@ impl Driver {
     pub async fn dialled(mut self: Box<Self>, key: CallKey, call_id: &str, news: mpsc::Receiver<SipNews>) {
         self.inner.tally.placed();
         self.dialled_at_ms = Some(self.inner.clock.now_ms());
-        let Port::Sip(port) = &mut self.port;
-        port.dialled(call_id);
+        if let Port::Sip(port) = &mut self.port {
+            port.dialled(call_id);
+        }
         self.dialogs.begin(key, news);
         self.run().await;
     }
@@ -218,8 +226,9 @@ impl Driver {
     pub async fn answer(mut self: Box<Self>, key: CallKey, news: mpsc::Receiver<SipNews>) {
         self.inner.tally.answered();
         self.dialogs.begin(key, news);
-        let Port::Sip(port) = &mut self.port;
-        port.answer();
+        if let Port::Sip(port) = &mut self.port {
+            port.answer();
+        }
         self.drain_port().await;
         self.run().await;
     }
@@ -228,14 +237,11 @@ impl Driver {
     async fn drain_port(&mut self) {
         while let Some(output) = self.port.poll() {
             match output {
-                PortOutput::Send(to) => {
-                    let (of, order) = match to {
-                        ToPeer::Sip(order) => (Of::Call, order),
-                        ToPeer::Target(order) => (Of::Target, order),
-                    };
-                    if let Some(key) = self.dialogs.key(of) {
-                        self.inner.sip.order(key, order).await;
-                    }
+                PortOutput::Send(ToPeer::WebSocket(order)) => self.order_socket(order),
+                PortOutput::Send(ToPeer::Sip(order)) => self.order_sip(Of::Call, order).await,
+                PortOutput::Send(ToPeer::Target(order)) => self.order_sip(Of::Target, order).await,
+                PortOutput::Frames(_) | PortOutput::ClearFrames | PortOutput::Log(..) => {
+                    self.take_socket_output(output)
                 }
                 PortOutput::Locate(address, lookup) => self.locate(address, lookup),
                 PortOutput::Dial(call) => self.dial_target(&call).await,
@@ -243,6 +249,12 @@ impl Driver {
                 PortOutput::LocateMedia(host) => self.looking.begin(host, self.guard.clone()),
                 output => self.carry_out(output),
             }
+        }
+    }
+
+    async fn order_sip(&mut self, of: Of, order: SipOrder) {
+        if let Some(key) = self.dialogs.key(of) {
+            self.inner.sip.order(key, order).await;
         }
     }
 
@@ -262,6 +274,9 @@ impl Driver {
             }
             PortOutput::Warning(warning) => self.files.warnings.push(warning),
             PortOutput::Send(_)
+            | PortOutput::Frames(_)
+            | PortOutput::ClearFrames
+            | PortOutput::Log(..)
             | PortOutput::Locate(..)
             | PortOutput::LocateMedia(_)
             | PortOutput::Dial(_)
@@ -283,8 +298,9 @@ impl Driver {
                 KeyNews::AwaitReports(awaits) => self.tell(ToShard::AwaitReports(self.no, awaits)),
                 KeyNews::Failed(kind, text) => {
                     tracing::info!("{text}");
-                    let Port::Sip(port) = &mut self.port;
-                    port.end_unkeyed(kind, text);
+                    if let Port::Sip(port) = &mut self.port {
+                        port.end_unkeyed(kind, text);
+                    }
                 }
             }
         }
@@ -315,15 +331,18 @@ impl Driver {
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         while self.ending.is_none() {
+            let needs_ticks = matches!(&self.port, Port::WebSocket(port) if port.needs_ticks());
             tokio::select! {
                 biased;
                 Some(message) = self.from_shard.recv() => self.follow_shard(message).await,
                 Some((of, news)) = self.dialogs.next() => self.follow_sip(of, news).await,
                 found = self.looking.finish(), if self.looking.is_open() => {
-                    let Port::Sip(port) = &mut self.port;
-                    port.media_found(found);
+                    if let Port::Sip(port) = &mut self.port {
+                        port.media_found(found);
+                    }
                     self.drain_port().await;
                 }
+                news = next_news(&mut self.socket, needs_ticks) => self.follow_socket(news).await,
                 Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
                 now = look.tick(), if self.keys.as_ref().is_some_and(Keys::is_open) => {
                     self.keys.iter_mut().for_each(|keys| keys.look(now.into_std()));
@@ -335,12 +354,15 @@ impl Driver {
             }
         }
         self.effects.stop();
+        self.close_socket().await;
         self.report().await;
     }
 
     async fn follow_shard(&mut self, message: FromShard) {
         match message {
             FromShard::Control(_, control) => {
+                // What the call said before goes out before.
+                self.exchange_frames().await;
                 self.port.control(&control);
                 self.drain_port().await;
             }
@@ -359,7 +381,8 @@ impl Driver {
                 self.keys.iter_mut().for_each(Keys::receive);
                 self.drain_keys();
             }
-            FromShard::Frames(_) | FromShard::Gone(_) => {}
+            FromShard::Frames(_) => self.exchange_frames().await,
+            FromShard::Gone(_) => {}
         }
     }
 
@@ -379,9 +402,9 @@ impl Driver {
     }
 
     async fn follow_sip(&mut self, of: Of, news: News) {
-        let Port::Sip(port) = &mut self.port;
+        let Port::Sip(port) = &mut self.port else { return };
         match (news, of) {
-            (News::Sip(SipNews::Trace(message)), _) => return self.log_sip(self.inner.clock.now_ms(), &message),
+            (News::Sip(SipNews::Trace(message)), _) => return self.write_log(self.inner.clock.now_ms(), &message),
             (News::Sip(SipNews::Event(event)), Of::Call) => port.receive(*event),
             (News::Sip(SipNews::Event(event)), Of::Target) => port.receive_target(*event),
             (News::Sip(SipNews::Event(_)), Of::Past) => {}
@@ -424,11 +447,11 @@ impl Driver {
         }
     }
 
-    fn log_sip(&mut self, at: i64, message: &str) {
-        if let Some(file) = &mut self.files.sip_log
+    fn write_log(&mut self, at: i64, message: &str) {
+        if let Some(file) = &mut self.files.log
             && writeln!(file, "{at} {message}").is_err()
         {
-            self.files.sip_log = None;
+            self.files.log = None;
         }
     }
 
@@ -449,7 +472,7 @@ impl Driver {
             recording
         };
         let (recording, messages) = tokio::join!(closing, last_messages(&mut dialogs, &clock));
-        messages.iter().for_each(|(at, message)| self.log_sip(*at, message));
+        messages.iter().for_each(|(at, message)| self.write_log(*at, message));
         self.files.warnings.extend(self.effects.warnings());
         if ending.quality.foreign_address > 0 && self.moved_to.is_none() {
             let agreed = self.port.peer().address.clone().unwrap_or_default();
@@ -473,12 +496,15 @@ impl Driver {
         if ending.remote.as_ref().is_none_or(|remote| remote.kind != RemoteKind::NoKeys) {
             self.say_connected();
         }
+        let (agent_errors, variables) = (self.agent_errors(), self.variables());
         let report = CallReport {
             timeline,
             connected_at_ms: self.connected_at_ms,
             ended_at_ms,
             peer: self.port.peer().clone(),
             warnings: self.files.warnings,
+            agent_errors,
+            variables,
             speaker,
             recording,
             ending,
@@ -516,6 +542,14 @@ impl Driver {
         if missing > 0 {
             self.files.warnings.push(format!("{missing} packets are missing in the capture: the disk did not keep up"));
         }
+    }
+}
+
+/// Returns the next news of the connection; waits for ever without one.
+async fn next_news(socket: &mut Option<Box<SocketSide>>, ticks: bool) -> SocketNews {
+    match socket {
+        Some(socket) => socket.next(ticks).await,
+        None => std::future::pending().await,
     }
 }
 

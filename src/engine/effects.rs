@@ -171,7 +171,7 @@ impl Effects {
         let language = self.following.is_some().then(|| self.language.clone());
         let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
         let (out, mut moves) = mpsc::channel(MOVES);
-        self.link.inner.tasks.spawn("think", async move {
+        self.link.inner.spawn("think", async move {
             let thinking = async {
                 let mut mind = mind.lock().await;
                 if let Some(language) = &language {
@@ -193,7 +193,7 @@ impl Effects {
 
     fn compare(&mut self, id: EffectId, comparison: Comparison) {
         let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
-        self.link.inner.tasks.spawn("compare", async move {
+        self.link.inner.spawn("compare", async move {
             let comparing = async {
                 let meant = mind.lock().await.compare(comparison).await;
                 link.done(id, meant.map_or_else(failed, Effected::Meant));
@@ -214,7 +214,7 @@ impl Effects {
         if let Some(voiced) = voiced(&parts, text) {
             link.inner.order(link.shard, ToShard::Voiced(link.no, id, voiced));
         }
-        self.link.inner.tasks.spawn("speak", async move {
+        self.link.inner.spawn("speak", async move {
             tokio::select! {
                 () = started.cancelled() => {}
                 () = say_parts(&link, id, parts, &voice) => started.over(),
@@ -251,7 +251,7 @@ impl Effects {
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);
         }
-        self.link.inner.tasks.spawn("recognise", async move {
+        self.link.inner.spawn("recognise", async move {
             let passing = async {
                 while let Some(heard) = heard.recv().await {
                     link.done(hear, effected(heard, base));

@@ -12,6 +12,7 @@ mod following;
 mod gate;
 mod keys;
 pub mod lateness;
+mod lines;
 mod looking;
 #[cfg(test)]
 mod named;
@@ -22,8 +23,11 @@ mod real;
 mod recorder;
 mod shard;
 pub mod sim;
+mod simulated;
+mod socket;
 mod tally;
 mod tape;
+mod timed;
 mod timeline;
 mod wake;
 mod wire;
@@ -35,19 +39,26 @@ use std::sync::Arc;
 
 pub use ringer_media::call::TimelineEntry;
 use ringer_media::call::{EndReason, Ending};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 pub use self::gate::{DialGate, Forwarded};
-pub use self::placement::{Answering, Destination, PlaceError, Placement, SipDial, TrunkTerms};
+pub use self::placement::{
+    Answering, Destination, PlaceError, Placement, SipDial, SocketSettings, TrunkTerms, WebSocketDial,
+};
 pub use self::real::Engine;
+pub use self::simulated::Answerer;
 pub use self::tally::{Calls, Histogram, Tally};
+pub use ringer_sip::registration::Standing;
 
 use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
 use crate::provider::{Recognizer, Synthesizer};
 use crate::transport::port::PeerInfo;
 use crate::transport::sip::names::Resolver;
+pub use crate::transport::sip::registration::{LineReport, LineStanding};
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
+use crate::transport::websocket::port::AgentError;
 
 /// How the engine is set up.
 #[derive(Clone, Debug)]
@@ -82,6 +93,10 @@ pub struct EngineConfig {
 
 /// Name of the file of a call's events, a line each as they happen.
 pub const JOURNAL: &str = "timeline.jsonl";
+/// Name of the file of a call's signalling by SIP.
+pub const SIP_LOG: &str = "sip.log";
+/// Name of the file of a call's messages by a WebSocket.
+pub const WEBSOCKET_LOG: &str = "websocket.log";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
 
@@ -104,6 +119,10 @@ pub struct CallReport {
     pub speaker: String,
     /// The recording, when it was written.
     pub recording: Option<PathBuf>,
+    /// Errors that the other side told of by messages.
+    pub agent_errors: Vec<AgentError>,
+    /// Values that the other side handed over at the end, by messages.
+    pub variables: Option<Value>,
 }
 
 /// What a watcher of a live call sees.

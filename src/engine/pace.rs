@@ -17,12 +17,17 @@ pub fn sleep_until(deadline: Time) {
     }
 }
 
-/// Timer slack of 1 ns, and real-time scheduling where the machine allows it; a refusal changes nothing.
-pub fn prefer_timing() {
+/// Real-time priority of media threads (sched(7)).
+pub const MEDIA_PRIORITY: i32 = 10;
+/// Real-time priority of threads that carry messages and frames of channels.
+pub const CHANNEL_PRIORITY: i32 = 5;
+
+/// Gives this thread a timer slack of 1 ns, and real-time scheduling where the machine allows it; a refusal changes nothing.
+pub fn prefer_timing(priority: i32) {
     // SAFETY: both calls take plain values and concern this thread only.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0);
-        let param = libc::sched_param { sched_priority: 10 };
+        let param = libc::sched_param { sched_priority: priority };
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &param);
     }
 }

@@ -1,26 +1,36 @@
 //! Calls to make and calls to answer: how they come about, what is said in them, and what is kept of them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use ringer_media::call::CallSpec;
+use ringer_media::call::{CallSpec, DtmfMethod};
 use ringer_media::codec::Codec;
+use ringer_media::seed::Seed;
+use ringer_media::time::Time;
+use ringer_sip::registration::route;
 use ringer_sip::uri::Uri;
 use ringer_sip::{Hop, Invite, Reach};
 
 use super::gate::DialGate;
-use crate::config::{CODECS, Encryption, Secret};
+use crate::config::{self, CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
+use crate::transport::websocket::link::LinkLimits;
+use crate::transport::websocket::port::{DialRules, shown};
+use crate::transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
+use crate::transport::websocket::{Dialect, Kind, SessionFacts};
 
 /// How a call comes about.
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// This side dials a SIP address.
     Sip(SipDial),
+    /// This side opens a WebSocket to an agent's server.
+    WebSocket(Box<WebSocketDial>),
     /// The other side calls, and this one answers ([`super::Engine::answer`]).
     Incoming(Answering),
 }
@@ -38,30 +48,45 @@ pub struct Answering {
     pub headers: Vec<(String, String)>,
     /// Admits addresses that the other side transfers the call to; `None`: all of them.
     pub gate: Option<DialGate>,
+    /// Protocol of a call that comes over a WebSocket, and its facts.
+    pub websocket: Option<Box<WebSocketDial>>,
 }
 
 impl Destination {
     /// Returns the codecs that are offered or accepted, in order.
     pub fn codecs(&self) -> &[Codec] {
-        let (Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. })) = self;
-        if codecs.is_empty() { &CODECS } else { codecs }
+        let own: &[Codec] = match self {
+            Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. }) => codecs,
+            Destination::WebSocket(_) => &[],
+        };
+        if own.is_empty() { &CODECS } else { own }
     }
 
     /// Sets the codecs that are offered or accepted, in order.
     pub fn set_codecs(&mut self, wanted: Vec<Codec>) {
-        let (Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. })) = self;
-        *codecs = wanted;
+        match self {
+            Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. }) => {
+                *codecs = wanted;
+            }
+            Destination::WebSocket(_) => {}
+        }
     }
 
     /// Returns the guard of addresses that signalling and media may go to.
     pub fn guard(&self) -> Guard {
-        let (Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. })) = self;
+        let guard = match self {
+            Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. }) => guard,
+            Destination::WebSocket(dial) => &dial.guard,
+        };
         guard.clone().unwrap_or_else(|| Guard::by(|_| true))
     }
 
     /// Sets the guard of addresses that signalling and media may go to.
     pub fn set_guard(&mut self, wanted: Guard) {
-        let (Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. })) = self;
+        let guard = match self {
+            Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. }) => guard,
+            Destination::WebSocket(dial) => &mut dial.guard,
+        };
         *guard = Some(wanted);
     }
 
@@ -70,6 +95,7 @@ impl Destination {
     pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Option<Invite> {
         let mut dial = match self {
             Destination::Sip(dial) => dial.clone(),
+            Destination::WebSocket(_) => return None,
             Destination::Incoming(Answering { guard, headers, .. }) => {
                 SipDial { guard: guard.clone(), headers: headers.clone(), ..SipDial::default() }
             }
@@ -94,14 +120,20 @@ impl Destination {
 
     /// Returns the gate of addresses that the other side names; `None`: all of them may be dialled.
     pub fn gate(&self) -> Option<&DialGate> {
-        let (Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. })) = self;
-        gate.as_ref()
+        match self {
+            Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. }) => gate.as_ref(),
+            Destination::WebSocket(_) => None,
+        }
     }
 
     /// Sets the gate of addresses that the other side names.
     pub fn set_gate(&mut self, wanted: DialGate) {
-        let (Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. })) = self;
-        *gate = Some(wanted);
+        match self {
+            Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. }) => {
+                *gate = Some(wanted)
+            }
+            Destination::WebSocket(_) => {}
+        }
     }
 
     /// Returns the SIP dial; `None` for a call that comes about otherwise.
@@ -191,7 +223,11 @@ impl SipDial {
 
     /// Returns the INVITE to `target` with the offer `sdp`, sent to the first of `hops` that takes it; `None` without any.
     pub(super) fn invite(&self, target: Uri, hops: Vec<Hop>, sdp: String) -> Option<Invite> {
-        let TrunkTerms { from_user, from_host, from_display, .. } = self.trunk.as_deref().cloned().unwrap_or_default();
+        let TrunkTerms { proxy, from_user, from_host, from_display } =
+            self.trunk.as_deref().cloned().unwrap_or_default();
+        // Whoever is not the target's host is told which that is (RFC 3261 8.1.2).
+        let route = proxy.and_then(|proxy| Uri::parse(&proxy).ok()).map(|proxy| ("Route".to_owned(), route(&proxy)));
+        let headers = route.into_iter().chain(self.headers.iter().cloned()).collect();
         let mut hops = hops.into_iter();
         Some(Invite {
             target,
@@ -200,12 +236,118 @@ impl SipDial {
             from_user: from_user.unwrap_or_else(|| "ringer".into()),
             from_host,
             from_display,
-            headers: self.headers.clone(),
+            headers,
             sdp,
             username: self.username.clone(),
             password: self.password.as_ref().map(|password| password.expose().into()),
             reach: self.guard.clone().map(|guard| Reach::by(move |address| guard.allows(address))).unwrap_or_default(),
         })
+    }
+}
+
+/// A WebSocket to open, and the protocol that is spoken over it.
+#[derive(Clone, Default)]
+pub struct WebSocketDial {
+    /// Address: `ws://` or `wss://`; `http` and `https` are read as these.
+    pub url: String,
+    /// User name of Basic authentication.
+    pub username: Option<String>,
+    /// Password of Basic authentication.
+    pub password: Option<Secret>,
+    /// Protocol of the messages; `None`: the engine's own.
+    pub dialect: Option<Dialect>,
+    /// Parameters beside the result id, in order.
+    pub parameters: Vec<(String, String)>,
+    /// Id of the result.
+    pub result_id: u64,
+    /// Number or address of the caller, empty when it has none.
+    pub from: String,
+    /// Number or address that is called, empty when it has none.
+    pub to: String,
+    /// Times and limits.
+    pub settings: SocketSettings,
+    /// Addresses that may be connected to; `None`: all of them.
+    pub guard: Option<Guard>,
+}
+
+impl std::fmt::Debug for WebSocketDial {
+    /// Writes no credentials, no query and no parameters: they may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WebSocketDial({}, {:?})", shown(&self.url), self.dialect)
+    }
+}
+
+impl WebSocketDial {
+    /// Returns the dialect that is spoken.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect.clone().unwrap_or_else(|| Dialect::new(Kind::Default))
+    }
+
+    /// Returns the way in which digits reach the other side.
+    pub fn digit_method(&self) -> DtmfMethod {
+        match self.dialect().digits() {
+            DigitPath::Tones => DtmfMethod::Inband,
+            DigitPath::Messages => DtmfMethod::Message,
+            DigitPath::Both => DtmfMethod::MessageAndTone,
+        }
+    }
+
+    /// Returns the facts of the session; `now` and `epoch_ms` are the same moment on two clocks.
+    pub(super) fn facts(&self, seed: Seed, now: Time, epoch_ms: i64) -> SessionFacts {
+        SessionFacts {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            parameters: self.parameters.clone(),
+            username: self.username.clone(),
+            password: self.password.as_ref().map(|password| password.expose().to_owned()),
+            max_message_bytes: self.settings.limits.max_message_bytes,
+            max_text_bytes: self.settings.max_text_bytes,
+            ..SessionFacts::new(self.result_id, &self.url, seed, now, epoch_ms)
+        }
+    }
+}
+
+/// Times and limits of a WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketSettings {
+    /// Time for TCP, TLS and upgrade.
+    pub connect_timeout: Duration,
+    /// Further attempts.
+    pub rules: DialRules,
+    /// Pings and the longest message.
+    pub limits: LinkLimits,
+    /// Time within which the other side answers a close.
+    pub close_timeout: Duration,
+    /// Most bytes of a text message of the default protocol.
+    pub max_text_bytes: usize,
+}
+
+impl Default for SocketSettings {
+    fn default() -> SocketSettings {
+        SocketSettings {
+            connect_timeout: Duration::from_secs(10),
+            rules: DialRules::default(),
+            limits: LinkLimits::default(),
+            close_timeout: Duration::from_secs(2),
+            max_text_bytes: MAX_TEXT_BYTES,
+        }
+    }
+}
+
+impl From<&config::WebSocket> for SocketSettings {
+    fn from(settings: &config::WebSocket) -> SocketSettings {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        SocketSettings {
+            connect_timeout: Duration::from_millis(settings.connect_timeout_ms.into()),
+            rules: DialRules { retries: settings.retries, backoff_ms: settings.retry_backoff_ms.clone() },
+            limits: LinkLimits {
+                max_message_bytes: settings.max_message_bytes,
+                ping_interval: seconds(settings.ping_interval_s),
+                ping_timeout: seconds(settings.ping_timeout_s),
+            },
+            close_timeout: Duration::from_millis(settings.close_timeout_ms.into()),
+            max_text_bytes: settings.max_text_bytes,
+        }
     }
 }
 

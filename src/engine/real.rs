@@ -1,9 +1,12 @@
 //! The engine on real sockets and threads.
 
+mod pump;
+mod socket;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use ringer_media::call::{Call, EndReason};
@@ -12,6 +15,7 @@ use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::drive::{Driver, Files};
@@ -19,9 +23,14 @@ use super::keys::Keys;
 use super::lateness::Lateness;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
+use super::simulated::{self, Answerer};
+use super::socket::SocketSide;
 use super::tally::Tally;
 use super::wake::Wake;
-use super::{CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, Speech};
+use super::{
+    CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, SIP_LOG, Speech,
+    WEBSOCKET_LOG, timed,
+};
 use crate::clock::random_bytes;
 use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen, SrtpKeys};
 use crate::provider::Recognizer;
@@ -35,6 +44,7 @@ use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::transfer::TargetCall;
 use crate::transport::sockets::{MediaPorts, MediaSockets};
+use crate::transport::websocket::dial::Dialer;
 
 /// Samples that wait for a recognizer (560 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
 const TAP_SAMPLES: usize = 8960;
@@ -50,11 +60,11 @@ const WATCH: usize = 4096;
 /// Places and answers calls.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 pub(super) struct Inner {
-    config: EngineConfig,
+    pub config: EngineConfig,
     pub sip: SipSocket,
     ports: MediaPorts,
     shards: Vec<ShardHandle>,
@@ -67,8 +77,14 @@ pub(super) struct Inner {
     next: AtomicU64,
     live: AtomicUsize,
     pub clock: crate::clock::Clock,
+    /// Threads for everything that is not bound to the time of audio.
+    runtime: Handle,
     /// Certificate for handshakes that bring keys of secure RTP.
     identity: Identity,
+    /// Makes the other side of calls in virtual time; without it calls are real.
+    simulated: OnceLock<Answerer>,
+    /// Way to agents that are reached by a WebSocket.
+    dialer: Dialer,
 }
 
 struct ShardHandle {
@@ -107,6 +123,7 @@ impl Engine {
             messages.push(from_shard);
         }
         let tally = Arc::<Tally>::default();
+        let dialer = Dialer::new(&config.tls);
         // A trunk may have secure RTP where other calls have none.
         let identity = Identity::new().map_err(io::Error::other)?;
         let inner = Arc::new(Inner {
@@ -124,13 +141,21 @@ impl Engine {
             live: AtomicUsize::new(0),
             clock,
             identity,
+            runtime: Handle::current(),
+            simulated: OnceLock::new(),
+            dialer,
         });
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
-            let wake = unsafe { AsyncFd::register(inner.shards[at].shared.wake.clone())? };
-            inner.tasks.spawn("shard messages", pump(inner.clone(), wake, from_shard));
+            let wake = timed::enter(|| unsafe { AsyncFd::register(inner.shards[at].shared.wake.clone()) })?;
+            timed::spawn(&inner.tasks, "shard messages", pump::pump(inner.clone(), wake, from_shard));
         }
         Ok((Engine { inner }, incoming))
+    }
+
+    /// Has every call that is placed from now on take place in virtual time, with the side that `answer` makes.
+    pub fn simulate(&self, answer: Answerer) {
+        let _ = self.inner.simulated.set(answer);
     }
 
     /// Dials. What happens then comes by the handle.
@@ -138,6 +163,15 @@ impl Engine {
     /// # Errors
     /// See [`PlaceError`].
     pub async fn place(&self, mut placement: Placement) -> Result<CallHandle, PlaceError> {
+        if let Some(answer) = self.inner.simulated.get() {
+            let room = self.inner.take_room()?;
+            let (synthesizer, clock) = (self.inner.speech.synthesizer.clone(), self.inner.clock.clone());
+            return simulated::place(placement, answer, synthesizer, clock, &self.inner.tasks, room);
+        }
+        if let Destination::WebSocket(dial) = &placement.destination {
+            let dial = dial.clone();
+            return self.place_socket(&dial, placement);
+        }
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
@@ -166,7 +200,8 @@ impl Engine {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
         let (sip_news, receiver) = mpsc::channel(NEWS);
-        let (mut driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
+        let channel = self.inner.sip_channel(sockets, &placement, port);
+        let (mut driver, handle) = self.inner.start_call(no, channel, placement, room);
         driver.begin();
         let inner = self.inner.clone();
         self.inner.tasks.spawn("call", async move {
@@ -181,7 +216,10 @@ impl Engine {
     /// # Errors
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
     pub async fn answer(&self, incoming: Incoming, mut placement: Placement) -> Result<CallHandle, PlaceError> {
-        let IncomingChannel::Sip(dialog) = incoming.channel;
+        let dialog = match incoming.channel {
+            IncomingChannel::Sip(dialog) => dialog,
+            IncomingChannel::WebSocket(socket) => return self.answer_socket(*socket, placement),
+        };
         let (room, sockets, port) = match self.prepare_answer(&dialog, incoming.call_id, &placement.destination) {
             Ok(ready) => ready,
             Err(why) => {
@@ -194,21 +232,25 @@ impl Engine {
             terms.user = incoming.called;
         }
         let no = self.inner.next_no();
-        let (driver, handle) = self.inner.start_call(no, sockets, placement, room, port);
+        let channel = self.inner.sip_channel(sockets, &placement, port);
+        let (driver, handle) = self.inner.start_call(no, channel, placement, room);
         self.inner.tasks.spawn("call", driver.answer(dialog.key, dialog.news));
         Ok(handle)
     }
 
     /// Tells the caller of an incoming call that it rings.
     pub async fn ring(&self, incoming: &Incoming) {
-        let IncomingChannel::Sip(dialog) = &incoming.channel;
-        self.inner.sip.order(dialog.key, SipOrder::Ring(180, None)).await;
+        if let IncomingChannel::Sip(dialog) = &incoming.channel {
+            self.inner.sip.order(dialog.key, SipOrder::Ring(180, None)).await;
+        }
     }
 
     /// Refuses an incoming call; does nothing when it is over.
     pub async fn refuse(&self, incoming: &Incoming, refusal: Refusal) {
-        let IncomingChannel::Sip(dialog) = &incoming.channel;
-        self.inner.sip.order(dialog.key, refusal.into()).await;
+        // A WebSocket that is not taken is closed when it is dropped.
+        if let IncomingChannel::Sip(dialog) = &incoming.channel {
+            self.inner.sip.order(dialog.key, refusal.into()).await;
+        }
     }
 
     /// Demands digest credentials (RFC 7616) of an incoming call. True when it has them; else it was challenged or refused.
@@ -216,7 +258,8 @@ impl Engine {
         // Programs that know MD5 alone often look at the first challenge alone.
         let algorithms = vec![Algorithm::Md5, Algorithm::Sha256];
         let demand = Demand { algorithms, ..Demand::new(REALM, username, password.expose()) };
-        let IncomingChannel::Sip(dialog) = &incoming.channel;
+        // The address of a WebSocket is its credential.
+        let IncomingChannel::Sip(dialog) = &incoming.channel else { return true };
         self.inner.sip.authorize(dialog.key, demand).await
     }
 
@@ -306,6 +349,16 @@ impl Engine {
     }
 }
 
+/// Parts of a call that its channel brings.
+struct CallChannel {
+    media: MediaPath,
+    media_port: u16,
+    port: Port,
+    /// Handshakes may bring keys of the media.
+    is_secure: bool,
+    socket: Option<Box<SocketSide>>,
+}
+
 /// A call's place among `max_calls`; given back when it is dropped.
 pub(super) struct Room(Arc<Inner>);
 
@@ -316,6 +369,14 @@ impl Drop for Room {
 }
 
 impl Inner {
+    /// Starts a task that is not bound to the time of audio, whatever threads this is called on.
+    pub(super) fn spawn<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.spawn_on(&self.runtime, name, future);
+    }
+
     fn take_room(self: &Arc<Self>) -> Result<Room, PlaceError> {
         let room = Room(self.clone());
         let before = self.live.fetch_add(1, Ordering::Relaxed);
@@ -367,38 +428,48 @@ impl Inner {
         CallNo(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn start_call(
-        self: &Arc<Self>,
-        no: CallNo,
-        sockets: MediaSockets,
-        placement: Placement,
-        room: Room,
-        mut port: SipPort,
-    ) -> (Box<Driver>, CallHandle) {
-        let (messages, from_shard) = mpsc::channel(MESSAGES);
-        let (news, watch) = mpsc::channel::<CallNews>(WATCH);
-        let (hangup, hangups) = mpsc::channel(4);
-        let control = CallControl { hangup };
-        lock(&self.calls).insert(no, messages);
-        lock(&self.controls).insert(no, control.clone());
-        let files = Files::open(&self.recorder, placement.folder.as_deref(), placement.captured);
-        let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
-        let (files, tapes, wire) = files.split();
-        let shard =
-            (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
+    /// Returns the SIP channel of a call with its media sockets.
+    fn sip_channel(&self, sockets: MediaSockets, placement: &Placement, mut port: SipPort) -> CallChannel {
         let mut forwarding = self.config.forwarding.clone();
         // Whoever leaves by a transfer follows none.
         if placement.spec.hangup_on_transfer {
             forwarding.refer = Refer::Refuse;
         }
         port.forward(forwarding);
-        let (port, media_port) = (Port::Sip(Box::new(port)), sockets.port());
-        let is_secure = self.srtp_of(&placement.destination) != Encryption::Off;
+        CallChannel {
+            media_port: sockets.port(),
+            media: MediaPath::Udp(sockets),
+            port: Port::Sip(Box::new(port)),
+            is_secure: self.srtp_of(&placement.destination) != Encryption::Off,
+            socket: None,
+        }
+    }
+
+    fn start_call(
+        self: &Arc<Self>,
+        no: CallNo,
+        channel: CallChannel,
+        placement: Placement,
+        room: Room,
+    ) -> (Box<Driver>, CallHandle) {
+        let CallChannel { media, media_port, port, is_secure, socket } = channel;
+        let (messages, from_shard) = mpsc::channel(MESSAGES);
+        let (news, watch) = mpsc::channel::<CallNews>(WATCH);
+        let (hangup, hangups) = mpsc::channel(4);
+        let control = CallControl { hangup };
+        lock(&self.calls).insert(no, messages);
+        lock(&self.controls).insert(no, control.clone());
+        let log = if socket.is_some() { WEBSOCKET_LOG } else { SIP_LOG };
+        let files = Files::open(&self.recorder, placement.folder.as_deref(), placement.captured, log);
+        let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
+        let (files, tapes, wire) = files.split();
+        let shard =
+            (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
         let (handshakes, keys) = is_secure.then(|| keys_of(self.identity.clone())).unzip();
         let live = LiveCall {
             no,
             call: Call::new(placement.spec.clone()),
-            media: MediaPath::Udp(sockets),
+            media,
             tap,
             tapped: 0,
             tapes,
@@ -424,6 +495,7 @@ impl Inner {
             port,
             media_port,
             keys,
+            socket,
         );
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })
@@ -474,43 +546,6 @@ fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let shard = Shard::new(orders, messages, shared.clone());
     let thread = std::thread::Builder::new().name(format!("media-{at}")).spawn(move || shard.run())?;
     Ok((ShardHandle { commands: Mutex::new(commands), shared, thread: Mutex::new(Some(thread)) }, reader))
-}
-
-async fn pump(inner: Arc<Inner>, wake: AsyncFd<Arc<Wake>>, mut messages: Consumer<FromShard>) {
-    loop {
-        tokio::select! {
-            ready = wake.readable() => {
-                let Ok(mut ready) = ready else { return };
-                wake.get_ref().clear();
-                ready.clear_ready();
-            }
-            () = inner.tasks.stopping() => return,
-        }
-        while let Ok(message) = messages.pop() {
-            inner.route(message);
-        }
-    }
-}
-
-impl Inner {
-    fn route(&self, message: FromShard) {
-        let no = match &message {
-            FromShard::Control(no, _)
-            | FromShard::Effect(no, ..)
-            | FromShard::Ears(no, _)
-            | FromShard::Event(no, _)
-            | FromShard::Frames(no)
-            | FromShard::Handshakes(no)
-            | FromShard::Moved(no, _)
-            | FromShard::Ended(no, _) => *no,
-            // Dropping the call closes its sockets and rings, here and not on the media thread.
-            FromShard::Gone(_) => return,
-        };
-        let Some(driver) = lock(&self.calls).get(&no).cloned() else { return };
-        if let Err(mpsc::error::TrySendError::Full(_)) = driver.try_send(message) {
-            tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -18,7 +18,7 @@ use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
 
 use super::lateness::Lateness;
-use super::pace::{prefer_timing, sleep_until};
+use super::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use super::tape::{Tape, Tapes};
 use super::wire::Wire;
 use crate::clock::monotonic;
@@ -151,7 +151,7 @@ impl Shard {
 
     /// Runs until `Shared::stop`.
     pub fn run(mut self) {
-        prefer_timing();
+        prefer_timing(MEDIA_PRIORITY);
         let sleep = |deadline| {
             sleep_until(deadline);
             monotonic()
@@ -244,7 +244,7 @@ impl Shard {
     fn hand(&mut self, no: CallNo, now: Time, input: Input<'_>) {
         let Some((slot, at, live)) = self.find(no) else { return };
         live.call.handle(now, input);
-        self.deliver(slot, at, now);
+        self.deliver(slot, at, now, now);
     }
 
     /// Packets whose own time has come leave, at most a step late.
@@ -258,7 +258,7 @@ impl Shard {
             let call = &mut self.slots[slot][place].call;
             if call.due().is_some_and(|due| due <= now) {
                 call.handle(now, Input::Release);
-                self.deliver(slot, place, now);
+                self.deliver(slot, place, now, now);
             }
             at += 1;
         }
@@ -273,7 +273,7 @@ impl Shard {
             live.call.handle(deadline, Input::Tick { late, sent: &mut self.sent });
             self.shared.lateness.record(late);
             // A call that is over has sent nothing.
-            if self.deliver(slot, at, now) {
+            if self.deliver(slot, at, now, deadline) {
                 self.record_sent(slot, at);
                 at += 1;
             }
@@ -304,7 +304,7 @@ impl Shard {
             if let MediaPath::Rings(rings) = &live.media {
                 rings.tell_heard(&live.call);
             }
-            at += usize::from(self.deliver(slot, at, now));
+            at += usize::from(self.deliver(slot, at, now, now));
         }
     }
 
@@ -350,8 +350,8 @@ impl Shard {
         }
     }
 
-    /// Carries out what the call asks at `now`; false when the call is over and was taken out.
-    fn deliver(&mut self, slot: usize, at: usize, now: Time) -> bool {
+    /// Carries out what the call asks at `now`, which was due at `due`; false when the call is over and was taken out.
+    fn deliver(&mut self, slot: usize, at: usize, now: Time, due: Time) -> bool {
         let live = &mut *self.slots[slot][at];
         let no = live.no;
         let mut over = false;
@@ -370,7 +370,12 @@ impl Shard {
                 }
                 Output::Frame { from, pcm } => {
                     let MediaPath::Rings(rings) = &mut live.media else { continue };
-                    rings.send(from, pcm);
+                    rings.send(from, due, pcm);
+                    FromShard::Frames(no)
+                }
+                Output::Utterance { at, begins } => {
+                    let MediaPath::Rings(rings) = &mut live.media else { continue };
+                    rings.tell_utterance(at, begins);
                     FromShard::Frames(no)
                 }
                 Output::ClearBuffered => {
@@ -531,7 +536,7 @@ mod tests {
         let (mut sent, mut hung_up) = (false, false);
         while !ended && monotonic().since(began) < PATIENCE {
             while let Some(message) = agent.next_message() {
-                if let FromCall::Frame { from, piece } = message {
+                if let FromCall::Frame { from, piece, .. } = message {
                     assert_eq!(piece.pcm().len(), 320);
                     frames.push(from);
                 }

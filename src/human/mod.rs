@@ -17,6 +17,7 @@ mod template;
 pub(crate) mod text;
 mod whole;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringer_media::call::{Comparison, Move, Thought};
@@ -27,7 +28,7 @@ pub use self::fluency::{Fluency, FluencyLevel, voiced};
 use self::model::{ModelMind, Patience, Spoken};
 pub use self::opening::opening_line;
 use self::playback::PlaybackMind;
-pub use self::playback::Step;
+pub use self::playback::{Step, Wanted};
 use self::template::Template;
 pub use self::text::Facts;
 use crate::config::Hesitation;
@@ -138,6 +139,8 @@ pub struct Profile {
     pub first_message: Option<String>,
     /// What is played, step by step; empty: a free conversation.
     pub playback: Vec<Step>,
+    /// Tests of the other side's turns, by step; the call ends at the first that fails. Empty: none is tested.
+    pub wanted: BTreeMap<usize, Wanted>,
     /// The agent has made the call.
     pub called: bool,
     /// What this caller remembers of earlier contacts with the agent, oldest first.
@@ -168,6 +171,7 @@ impl Default for Profile {
             rules: Vec::new(),
             first_message: None,
             playback: Vec::new(),
+            wanted: BTreeMap::new(),
             called: false,
             earlier: Vec::new(),
             written: false,

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use ringer_media::call::{Comparison, Line, Move, Purpose, Then, Thought};
+use ringer_media::call::{Comparison, CutIn, Line, Move, Purpose, Then, Thought, contains_phrase};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
 use super::model::{Late, ModelMind, Patience, Spoken};
 use super::text::plain_words;
 use super::{Mind, Profile};
+use crate::model::playback::is_alike;
 use crate::provider::{Failure, Job, LanguageModel};
 
 /// One step.
@@ -27,6 +28,31 @@ pub enum Step {
     Hear,
     /// The other side is waited for in silence for so long.
     WaitMs(u32),
+    /// This side cuts into the other side's next turn; where that turn is over before, it says the words as a turn.
+    CutIn(CutIn),
+}
+
+/// Words that are tested in a turn of the other side while the call lasts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// Phrases of which each must be there, as whole words.
+    pub contains: Vec<String>,
+    /// Phrases of which none may be there.
+    pub excludes: Vec<String>,
+    /// Text that the turn must be alike.
+    pub exact: Option<String>,
+}
+
+impl Wanted {
+    /// True when `heard` is certainly not what was wanted; a turn without words tells nothing.
+    fn is_missed_by(&self, heard: &str) -> bool {
+        let has = |phrase: &String| contains_phrase(heard, phrase);
+        let differs = |wanted: &String| !is_alike(heard, wanted);
+        !heard.trim().is_empty()
+            && (!self.contains.iter().all(has)
+                || self.excludes.iter().any(has)
+                || self.exact.as_ref().is_some_and(differs))
+    }
 }
 
 /// A move that was sent and whose words may or may not have been said.
@@ -52,14 +78,18 @@ pub(super) struct PlaybackMind {
     spoken: Spoken,
     at: usize,
     pending: Option<Pending>,
+    /// Lines of the conversation when words were given to cut in with.
+    armed_at: Option<usize>,
 }
 
 impl PlaybackMind {
     pub(super) fn new(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> PlaybackMind {
         let free = Profile { playback: Vec::new(), ..profile.clone() };
         let spoken = Spoken::default();
+        // The call has the words of a first step that cuts in from its beginning.
+        let armed_at = matches!(profile.playback.first(), Some(Step::CutIn(_))).then_some(0);
         let behind = super::free_mind(free, model.clone(), seed, &spoken);
-        PlaybackMind { profile, model, seed, behind, late: Late::default(), spoken, at: 0, pending: None }
+        PlaybackMind { profile, model, seed, behind, late: Late::default(), spoken, at: 0, pending: None, armed_at }
     }
 
     /// Moves on over what really happened since the last move.
@@ -84,10 +114,22 @@ impl PlaybackMind {
         let steps = &self.profile.playback;
         let answers = thought.purpose == Purpose::Reply && thought.history.last().is_some_and(|line| line.other);
         let mut at = self.at;
-        if at == steps.len() && answers {
+        // Words that cut in, or that found no turn to cut into.
+        if let Some(Step::CutIn(CutIn { say, .. })) = steps.get(at)
+            && self.armed_at.is_some_and(|lines| is_said(thought.history.get(lines..).unwrap_or_default(), say))
+        {
+            at += 1;
+        }
+        let heard_turn = thought.history.iter().rfind(|line| line.other).map(|line| line.text.to_string());
+        let is_missed = |at: usize| {
+            let wanted = self.profile.wanted.get(&at);
+            wanted.zip(heard_turn.as_ref()).is_some_and(|(wanted, heard)| wanted.is_missed_by(heard))
+        };
+        let hears = steps.get(at) == Some(&Step::Hear);
+        if answers && (hears && is_missed(at) || at == steps.len()) {
             return (Move { then: Then::Finish, ..Move::default() }, None);
         }
-        if answers && steps.get(at) == Some(&Step::Hear) {
+        if answers && hears {
             at += 1;
         }
         let heard = at;
@@ -101,6 +143,10 @@ impl PlaybackMind {
                 }
                 Step::Mean(text) if keys.is_empty() && said.is_empty() => meant = Some(text.clone()),
                 Step::Keys(digits) => keys.push_str(digits),
+                // It was armed before, and the other side's turn was over too soon.
+                Step::CutIn(CutIn { say, .. }) if self.armed_at.is_some() && at == self.at && keys.is_empty() => {
+                    said.push(say.as_str());
+                }
                 _ => break,
             }
             at += 1;
@@ -114,7 +160,7 @@ impl PlaybackMind {
                 at += 1;
                 Then::Pause { ms: *ms }
             }
-            Some(Step::Hear) => Then::Listen,
+            Some(Step::Hear | Step::CutIn(_)) => Then::Listen,
             Some(_) => Then::Pause { ms: 0 },
             // The answer to the last step of this side is still heard.
             None if matches!(steps.last(), Some(Step::Hear | Step::WaitMs(_))) => Then::Finish,
@@ -124,8 +170,13 @@ impl PlaybackMind {
         // Fillers may come between words that are not exact.
         let words = (exact && meant.is_none()).then(|| plain_words(&say));
         let lines = thought.history.len();
+        let cut = match steps.get(at) {
+            Some(Step::CutIn(cut)) => Some(cut.clone()),
+            _ => None,
+        };
+        self.armed_at = cut.as_ref().map(|_| lines);
         self.pending = Some(Pending { lines, words, keys: keys.clone(), heard, begun, done: at });
-        (Move { say, exact, dtmf: keys, then, ..Move::default() }, meant)
+        (Move { say, exact, dtmf: keys, then, cut, ..Move::default() }, meant)
     }
 
     async fn play(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
@@ -159,10 +210,21 @@ impl PlaybackMind {
                 let ends = !part.more;
                 let dtmf = if ends { last.dtmf.clone() } else { String::new() };
                 let then = if ends { last.then } else { Then::Listen };
-                let _ = out.send(Move { dtmf, then, ..part }).await;
+                let cut = if ends { last.cut.clone() } else { None };
+                let _ = out.send(Move { dtmf, then, cut, ..part }).await;
             }
         });
     }
+}
+
+/// True when the words, or their beginning, were said in these lines.
+fn is_said(lines: &[Line], words: &str) -> bool {
+    let words = plain_words(words);
+    let begins = |line: &Line| {
+        let said = plain_words(&line.text);
+        !said.is_empty() && words.starts_with(&said)
+    };
+    lines.iter().filter(|line| !line.other).any(begins)
 }
 
 impl Pending {
@@ -260,6 +322,56 @@ mod tests {
         assert_eq!(next(&mut own, Purpose::Opening, &[]).await[0].say, "I begin.");
         let history = [line(false, "I begin.", false), line(true, "fine", false)];
         assert_eq!(next(&mut own, Purpose::Reply, &history).await[0].then, Then::Finish);
+    }
+
+    #[tokio::test]
+    async fn words_that_cut_in_are_given_before_the_turn_and_said_as_a_turn_when_it_was_too_short() {
+        let cut = || CutIn { after_ms: 1200, say: "Excuse me, one question.".into() };
+        let steps = || vec![say("Yes."), Step::CutIn(cut()), Step::Hear, say("Thanks."), Step::Hear];
+        for (own, expect) in
+            [(Some(line(false, "Excuse me, one", true)), "Thanks."), (None, "Excuse me, one question.")]
+        {
+            let mut mind = mind(steps(), None);
+            let mut history = vec![line(true, "hi", false)];
+            let first = next(&mut mind, Purpose::Reply, &history).await;
+            assert_eq!((first[0].say.as_str(), &first[0].cut, first[0].then), ("Yes.", &Some(cut()), Then::Listen));
+            history.push(line(false, "Yes.", false));
+            history.push(line(true, "well", false));
+            history.extend(own.clone());
+            history.extend(own.map(|_| line(true, "of course", false)));
+            let second = next(&mut mind, Purpose::Reply, &history).await;
+            assert_eq!((second[0].say.as_str(), &second[0].cut), (expect, &None));
+        }
+        let mut first = mind(vec![Step::CutIn(cut()), Step::Hear, say("Bye."), Step::Hear], None);
+        let history = [line(true, "welcome", false), line(false, "Excuse me, one question.", false)];
+        let history = [history.as_slice(), &[line(true, "yes", false)]].concat();
+        assert_eq!(next(&mut first, Purpose::Reply, &history).await[0].say, "Bye.");
+    }
+
+    #[tokio::test]
+    async fn a_step_that_is_not_met_ends_the_call_where_that_is_asked_for() {
+        let words = |contains: &[&str], excludes: &[&str], exact: Option<&str>| Wanted {
+            contains: contains.iter().map(|&phrase| phrase.into()).collect(),
+            excludes: excludes.iter().map(|&phrase| phrase.into()).collect(),
+            exact: exact.map(str::to_owned),
+        };
+        for (wanted, heard, ends) in [
+            (words(&["press one"], &[], None), "please PRESS one", false),
+            (words(&["press one"], &[], None), "please press two", true),
+            (words(&["press one"], &[], None), "press oneself", true),
+            (words(&[], &["press"], None), "press", true),
+            (words(&[], &["press"], None), "pressing", false),
+            (words(&[], &[], Some("good bye")), "good bye", false),
+            (words(&[], &[], Some("good bye")), "welcome back", true),
+            // What was not heard is not what was not said.
+            (words(&["press one"], &[], None), "", false),
+        ] {
+            let playback = vec![Step::Hear, say("Now.")];
+            let profile = Profile { playback, wanted: [(0, wanted.clone())].into(), ..Profile::default() };
+            let mut mind = PlaybackMind::new(profile, None, Seed(1));
+            let then = next(&mut mind, Purpose::Reply, &[line(true, heard, false)]).await[0].then;
+            assert_eq!(then == Then::Finish, ends, "{wanted:?} {heard}");
+        }
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! What the end of a call means for its result: error code, message, and who ended it. Pure.
 
-use ringer_media::call::{EndReason, Ending, Fault, RemoteEnd, RemoteKind};
+use ringer_media::call::{EndDetail, EndReason, Ending, Fault, RemoteEnd, RemoteKind};
 
 use crate::model::error_code::ErrorCode;
 use crate::model::status::EndedBy;
@@ -43,6 +43,15 @@ fn after_answer(ending: &Ending) -> Verdict {
         match remote.kind {
             RemoteKind::NoKeys => return Verdict::error(ErrorCode::SipDialFailed, message(remote)),
             RemoteKind::KeysLost => return Verdict::error(ErrorCode::BridgeDisconnected, message(remote)),
+            // A close in order, of whatever code, is the agent's.
+            RemoteKind::Lost if !ending.other_spoke && remote.close_code().is_some() => {
+                let text = format!("The agent closed the connection before it said anything: {}", remote.text);
+                return Verdict {
+                    by: Some(EndedBy::Agent),
+                    ..Verdict::error(ErrorCode::AgentHungUpBeforeSpeech, text)
+                };
+            }
+            RemoteKind::Lost => return Verdict::error(ErrorCode::BridgeDisconnected, message(remote)),
             _ => {}
         }
     }
@@ -58,6 +67,7 @@ fn after_answer(ending: &Ending) -> Verdict {
             Verdict::error(ErrorCode::BridgeDisconnected, text)
         }
         EndReason::Shutdown => Verdict::error(ErrorCode::EngineShutdown, "The engine was stopped during the call"),
+        EndReason::ConnectionLost => Verdict::error(ErrorCode::BridgeDisconnected, "The connection was lost"),
         EndReason::Fault | EndReason::DialFailed | EndReason::Rejected | EndReason::NoAnswer => {
             fault(ending.fault.as_ref())
         }
@@ -94,12 +104,23 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
 /// The code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326) decides when
 /// there is one, else the SIP status.
 fn refusal(remote: &RemoteEnd) -> ErrorCode {
+    if let EndDetail::WebSocket { status, .. } = remote.detail {
+        return match (remote.kind, status) {
+            (RemoteKind::AuthFailed, _) => ErrorCode::WebsocketAuthFailed,
+            (_, Some(429 | 503)) => ErrorCode::CustomerConcurrencyLimit,
+            _ => ErrorCode::WebsocketConnectFailed,
+        };
+    }
     let text = remote.text.to_lowercase();
     match remote.kind {
         // Credentials were sent, but it is the caller who is not wanted.
         RemoteKind::AuthFailed if names_caller(&text) => return ErrorCode::UnusableCallerId,
         RemoteKind::AuthFailed => return ErrorCode::SipAuthFailed,
-        RemoteKind::Unreachable | RemoteKind::NoMedia | RemoteKind::NoKeys | RemoteKind::KeysLost => {
+        RemoteKind::Unreachable
+        | RemoteKind::NoMedia
+        | RemoteKind::NoKeys
+        | RemoteKind::KeysLost
+        | RemoteKind::Lost => {
             return ErrorCode::SipDialFailed;
         }
         RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => {}
@@ -138,6 +159,7 @@ fn message(remote: &RemoteEnd) -> String {
         RemoteKind::Unreachable => "The address could not be reached",
         RemoteKind::NoMedia => "No common codec",
         RemoteKind::NoKeys | RemoteKind::KeysLost => "The media could not be encrypted",
+        RemoteKind::Lost => "The connection was lost",
         RemoteKind::Bye | RemoteKind::Refused | RemoteKind::Expired => "The call was refused",
     };
     let code = remote.sip_code().map(|code| code.to_string());
@@ -154,8 +176,6 @@ mod tests {
     use std::path::Path;
 
     use ringer_media::call::Quality;
-
-    use ringer_media::call::EndDetail;
 
     use super::*;
 
@@ -232,6 +252,39 @@ mod tests {
             assert_eq!(verdict.error.as_ref().map(|(code, _)| code), expect.as_ref(), "{reason:?}");
             assert_eq!((verdict.by, verdict.cancelled), (by, reason == Cancelled && !stopping), "{reason:?}");
         }
+    }
+
+    #[test]
+    fn ends_of_websockets() {
+        use RemoteKind::*;
+        let check = |kind, status, close_code, connected, spoke, expect: Option<ErrorCode>| {
+            let reason = match kind {
+                Bye => EndReason::AgentHangup,
+                Lost => EndReason::ConnectionLost,
+                Refused => EndReason::Rejected,
+                _ => EndReason::DialFailed,
+            };
+            let detail = EndDetail::WebSocket { status, close_code };
+            let remote = RemoteEnd { kind, detail, text: "1011 why".to_owned() };
+            let ending = Ending { other_spoke: spoke, ..ending(reason, connected, Some(remote)) };
+            let told = verdict(&ending, false);
+            assert_eq!(told.error.as_ref().map(|(code, _)| code.clone()), expect, "{kind:?} {status:?} {close_code:?}");
+            let text = told.error.map(|(_, text)| text).unwrap_or_default();
+            assert!(text.is_empty() || !connected || kind == Bye || text.contains("1011 why"), "{text}");
+        };
+        let before = |kind, status, expect| check(kind, status, None, false, false, Some(expect));
+        before(AuthFailed, Some(401), ErrorCode::WebsocketAuthFailed);
+        before(Refused, Some(429), ErrorCode::CustomerConcurrencyLimit);
+        before(Refused, Some(503), ErrorCode::CustomerConcurrencyLimit);
+        before(Refused, Some(404), ErrorCode::WebsocketConnectFailed);
+        before(Unreachable, Some(500), ErrorCode::WebsocketConnectFailed);
+        before(Unreachable, None, ErrorCode::WebsocketConnectFailed);
+        check(Bye, None, Some(1000), true, true, None);
+        check(Bye, None, Some(1005), true, false, Some(ErrorCode::AgentHungUpBeforeSpeech));
+        check(Lost, None, Some(1011), true, true, Some(ErrorCode::BridgeDisconnected));
+        check(Lost, None, Some(1011), true, false, Some(ErrorCode::AgentHungUpBeforeSpeech));
+        check(Lost, None, None, true, true, Some(ErrorCode::BridgeDisconnected));
+        check(Lost, None, None, true, false, Some(ErrorCode::BridgeDisconnected));
     }
 
     /// The call was answered, and yet there was no conversation, or it broke off: neither is the agent's doing.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::judge::{self, Ear, Facts, Material, Measured};
+use crate::judge::{self, Ear, Facts, Grounds, Material, Measured};
 use crate::model::Object;
 use crate::model::result::{ResultBody, noted};
 use crate::model::status::ResultStatus;
@@ -166,6 +166,20 @@ async fn judged(
     };
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
+    if !given.expectations.is_empty() {
+        let (moments, mut metrics) = (judge::moments(timeline), judged.metrics.clone());
+        metrics.extend(given.measures.iter().cloned());
+        let grounds = Grounds {
+            material,
+            metrics: &metrics,
+            moments: &moments,
+            ended_by: body.conversation_ended_by,
+            duration_ms: body.duration_ms,
+            own_faults: &body.own_faults,
+            untrusted: body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref()),
+        };
+        judged.expectations = judge::judge_expectations(&given.expectations, &grounds, model).await;
+    }
     judged.warnings.extend(unmeasured.map(|error| format!("recording: how it sounds was not measured: {error}")));
     judged.warnings.extend(unread.map(|unread| format!("recording: {unread}")));
     judged.metadata.extend(cuts.map(|cuts| ("interruptions".to_owned(), cuts)));

@@ -29,8 +29,8 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Takes calls until nothing new is to begin.
-    pub async fn serve(self, mut incoming: mpsc::Receiver<Incoming>, tasks: Tasks) {
-        let desk = Arc::new(self);
+    pub async fn serve(self: Arc<Self>, mut incoming: mpsc::Receiver<Incoming>, tasks: Tasks) {
+        let desk = self;
         loop {
             let next = tokio::select! {
                 biased;
@@ -46,7 +46,9 @@ impl Desk {
 
     async fn take(&self, incoming: Incoming) -> Result<()> {
         let Workshop { service, engine, inbound_allow, .. } = &self.workshop;
-        if !inbound_allow.allow(incoming.source.ip()) {
+        // Whoever sets the engine up names its trunks as well as its other callers.
+        let trunk = engine.trunk_at(incoming.source.ip());
+        if trunk.is_none() && !inbound_allow.allow(incoming.source.ip()) {
             engine.refuse(&incoming, Refusal::Forbidden).await;
             return Ok(());
         }
@@ -74,7 +76,10 @@ impl Desk {
             return Ok(());
         }
         let about = json!({ "from": incoming.from, "to": incoming.to, "source": incoming.source.to_string() });
-        let about: Object = about.as_object().cloned().unwrap_or_default();
+        let mut about: Object = about.as_object().cloned().unwrap_or_default();
+        if let Some(trunk) = trunk {
+            about.insert("trunk".to_owned(), json!(trunk));
+        }
         if leg.unresponsive {
             return self.let_it_ring(&leg, about, incoming).await;
         }

@@ -1,6 +1,7 @@
 //! The work behind the API, one file a job. Every job is claimed under a lease and may be done twice without harm; what it
 //! changes goes through the service.
 
+mod agent_stream;
 mod alert;
 mod autosync;
 mod call;
@@ -40,6 +41,7 @@ use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
 use crate::tasks::Tasks;
 use crate::transport::port::Incoming;
 
+pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 pub use self::upkeep::Upkeep;
 
 /// How long a claim lasts; it is renewed while the work goes on.
@@ -84,6 +86,7 @@ pub struct Workshop {
 pub struct Workers {
     tasks: Tasks,
     claiming: CancellationToken,
+    streams: AgentStreams,
 }
 
 impl Workers {
@@ -95,6 +98,8 @@ impl Workers {
         let room = Arc::new(Semaphore::new(workshop.engine.max_calls()));
         workshop.running.serve(workshop.engine.sip_address(), room.clone());
         let desk = incoming::Desk { workshop: workshop.clone(), room: room.clone(), stopping: claiming.clone() };
+        let desk = Arc::new(desk);
+        let streams = AgentStreams::new(desk.clone(), tasks.clone());
         tasks.spawn("incoming calls", desk.serve(incoming, tasks.clone()));
         tasks.spawn("admit", until(claiming.clone(), admit(workshop.clone())));
         tasks.spawn("retention", until(claiming.clone(), clear_old(workshop.clone())));
@@ -115,7 +120,12 @@ impl Workers {
         tasks.spawn("autosync jobs", one_by_one(workshop.clone(), claiming.clone(), autosync::run));
         tasks.spawn("sweep", until(claiming.clone(), sweep(workshop.clone())));
         tasks.spawn("evaluate jobs", one_by_one(workshop, claiming.clone(), evaluate::run));
-        Workers { tasks, claiming }
+        Workers { tasks, claiming, streams }
+    }
+
+    /// Returns the door for agents that call by WebSocket.
+    pub fn streams(&self) -> AgentStreams {
+        self.streams.clone()
     }
 
     /// Nothing new is begun; calls that run go on.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::reading::{self, Key, Said, Turn, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
-use super::{messages, probes};
+use super::{messages, probes, reported};
 use crate::human::text::{unspaced, word_count};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
@@ -54,7 +54,9 @@ pub fn measure(moments: &[TimelineEntry], facts: &Facts) -> Measured {
         true => messages::metrics(moments, &facts.fillers),
         false => media::metrics(&conversation(moments, facts)),
     };
-    Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: values(&metrics) }
+    let reported = reported::word_error_rate(moments);
+    let all = values(&metrics).into_iter().chain(reported).collect();
+    Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: all }
 }
 
 /// Measures what of a conversation lies in `window`.

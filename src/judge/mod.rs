@@ -9,6 +9,7 @@ mod conversation;
 mod custom;
 mod cuts;
 mod decide;
+mod expectations;
 mod fillers;
 mod imported;
 mod likeness;
@@ -19,11 +20,13 @@ mod probes;
 mod pronunciation;
 mod reading;
 mod redact;
+mod reported;
 mod schema;
 mod sound;
 mod spoken;
 mod summary;
 mod transcript;
+mod turn_list;
 mod unheard;
 mod words;
 
@@ -45,6 +48,7 @@ pub use self::custom::{
 };
 pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
+pub use self::expectations::{Grounds, judge_expectations, own_faults, rejudge_tools};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;
 pub use self::likeness::Trigrams;
@@ -55,6 +59,7 @@ pub use self::schema::schema_of;
 pub use self::sound::{audio_metrics, measure_parts};
 pub use self::summary::sum_up;
 pub use self::transcript::transcript;
+pub use self::turn_list::{TurnItem, TurnOverlap, turn_list};
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
 

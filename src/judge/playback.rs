@@ -1,7 +1,9 @@
 //! Whether the agent followed the steps of a playback: each of its steps takes one whole turn, in order; a step of silence takes
 //! the silence between what was before it and what came next.
 
-use ringer_media::call::{Event, Kind, Side, TimelineEntry, What, normal_form};
+mod timed;
+
+use ringer_media::call::{Event, Kind, Side, TimelineEntry, What, contains_phrase};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
@@ -10,10 +12,10 @@ use super::ask::{Wrong, ask, question};
 use super::decide::unread;
 use super::reading::{key, speech_end, turn};
 use crate::model::Object;
+use crate::model::expectation::ExpectationStatus;
+use crate::model::playback::{is_alike, phrases};
 use crate::provider::LanguageModel;
 
-/// Texts this alike are the same.
-const ALIKE: f64 = 0.9;
 /// By how much of its length a silence may differ.
 const SILENCE_OFF: f64 = 0.2;
 /// What of the timeline says how a step went.
@@ -24,8 +26,8 @@ const TASK: &str = "You judge turns of a voice agent. For each you are told what
     Answer with one JSON object with the member \"steps\": an array with one object for each turn, with the members \"index\" (as \
     given) and \"passed\" (true or false).";
 
-/// How one step of the agent went.
-#[derive(Clone, Debug, PartialEq)]
+/// How one step of the agent, or of this side into its turn, went.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
     /// Among all steps.
     pub index: usize,
@@ -33,6 +35,10 @@ pub struct Played {
     pub passed: Option<bool>,
     /// Words or digits of the agent's turn; how long a silence was.
     pub heard: String,
+    /// Why it has not passed, for a person.
+    pub reason: Option<String>,
+    /// The conversation was over before it, and not by the agent.
+    unreached: bool,
     /// What it had to mean, where that is still to be judged.
     wanted: Option<String>,
     /// When it was over.
@@ -45,43 +51,227 @@ impl Played {
         self.passed.is_none() && self.wanted.is_some()
     }
 
+    /// How the step came out.
+    pub fn status(&self) -> ExpectationStatus {
+        match self.passed {
+            _ if self.unreached => ExpectationStatus::NotReached,
+            Some(true) => ExpectationStatus::Passed,
+            Some(false) => ExpectationStatus::Failed,
+            None => ExpectationStatus::Untold,
+        }
+    }
+
     /// For the result's metadata.
     pub fn told(&self) -> Value {
-        json!({ "index": self.index, "passed": self.passed, "heard": self.heard })
+        let open = self.is_open().then_some("its meaning was not judged");
+        let reason = self.reason.as_deref().or(open).filter(|_| self.passed != Some(true));
+        json!({
+            "index": self.index, "passed": self.passed, "status": self.status(), "reason": reason, "heard": self.heard,
+        })
     }
 }
 
-/// One entry for each step of the agent. A step that was never reached has not passed. Empty when nothing is played.
-/// `joined`: without a language model the Digital Human says what it is to mean as it stands, in one piece with its other words.
+/// One entry for each step of the agent, and for each that cuts into its turns. A step that was never reached has not passed. Empty
+/// when nothing is played. `joined`: without a language model the Digital Human says what it is to mean as it stands, in one piece
+/// with its other words.
 pub fn playback(steps: &[Object], moments: &[TimelineEntry], joined: bool) -> Vec<Played> {
-    let turns = turns(steps, moments);
-    let end = moments.last().map_or(0, |last| last.sample);
-    let mut found = Vec::new();
-    for (index, step) in steps.iter().enumerate().filter(|(_, step)| is_agent(step)) {
-        let expected = text(step, "exact_match_text");
-        let played = |passed, heard: &str, sample| Played { index, passed, heard: heard.into(), wanted: None, sample };
-        found.push(match (&turns[index], text(step, "type")) {
-            (_, "silence") => match silence(steps, moments, &turns, index, joined) {
-                Some((passed, ms, sample)) => played(passed, &format!("{ms} ms"), sample),
-                None => played(Some(false), "", end),
-            },
-            (None, _) => played(Some(false), "", end),
-            (Some(turn), "dtmf") => {
-                let wanted = text(step, "digits");
-                played((!wanted.is_empty()).then_some(turn.digits == wanted), turn.heard(), turn.known)
-            }
-            (Some(turn), _) if !expected.is_empty() => {
-                let passed = alike(&turn.text, expected);
-                played((passed || !turn.lacks_words).then_some(passed), turn.heard(), turn.known)
-            }
-            (Some(turn), _) if turn.lacks_words => played(None, turn.heard(), turn.known),
-            (Some(turn), _) => {
-                let wanted = Some(text(step, "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
-                Played { wanted, ..played(None, turn.heard(), turn.known) }
-            }
-        });
+    let scene = Scene::new(steps, moments, joined);
+    let judged = |(index, step): (usize, &Object)| match (is_agent(step), cut_in(step)) {
+        (true, _) => Some(scene.agent_step(index)),
+        (false, true) => Some(scene.own_cut(index)),
+        (false, false) => None,
+    };
+    steps.iter().enumerate().filter_map(judged).collect()
+}
+
+/// A playback that is over.
+struct Scene<'s> {
+    steps: &'s [Object],
+    moments: &'s [TimelineEntry],
+    joined: bool,
+    turns: Vec<Option<Turn>>,
+    /// The first step that was not taken.
+    at: usize,
+    own: Vec<(i64, i64)>,
+    /// Position at which each step cut in, by step.
+    cuts: Vec<Option<i64>>,
+    end: i64,
+    /// The agent ended the conversation.
+    agent_left: bool,
+}
+
+impl<'s> Scene<'s> {
+    fn new(steps: &'s [Object], moments: &'s [TimelineEntry], joined: bool) -> Scene<'s> {
+        let Walk { turns, cuts, at } = walk(steps, moments);
+        let left = |moment: &TimelineEntry| matches!(moment.reading(), What::Ended { by, .. } if *by == "AGENT");
+        Scene {
+            steps,
+            moments,
+            joined,
+            turns,
+            at,
+            own: timed::own_spans(moments),
+            cuts,
+            end: moments.last().map_or(0, |last| last.sample),
+            agent_left: moments.iter().any(left),
+        }
     }
-    found
+
+    fn as_played(&self, index: usize, passed: Option<bool>, heard: &str, sample: i64) -> Played {
+        Played { index, passed, heard: heard.into(), sample, ..Played::default() }
+    }
+
+    fn agent_step(&self, index: usize) -> Played {
+        let step = &self.steps[index];
+        if timed::is_absence(step) {
+            return self.absence(index);
+        }
+        if text(step, "type") == "silence" {
+            return match silence(self.steps, self.moments, &self.turns, index, self.joined) {
+                Some((passed, ms, sample)) => {
+                    let told = format!("the agent was silent for {ms} ms");
+                    let reason = (passed != Some(true)).then_some(told);
+                    Played { reason, ..self.as_played(index, passed, &format!("{ms} ms"), sample) }
+                }
+                None => self.missing(index),
+            };
+        }
+        match &self.turns[index] {
+            Some(turn) => self.take(index, turn),
+            None => self.missing(index),
+        }
+    }
+
+    /// A step whose turn never came.
+    fn missing(&self, index: usize) -> Played {
+        let waits = self.at == index && !self.moments.is_empty();
+        let reason = match (self.agent_left, waits) {
+            (true, _) => Some("the agent ended the conversation before it".to_owned()),
+            (false, true) => timed::miss_reason(self.steps, index, &self.own, self.end),
+            (false, false) => None,
+        };
+        let unreached = reason.is_none();
+        let reason = reason.or_else(|| Some("the conversation was over before it".to_owned()));
+        Played { reason, unreached, ..self.as_played(index, Some(false), "", self.end) }
+    }
+
+    fn take(&self, index: usize, turn: &Turn) -> Played {
+        let mut tests = tests(&self.steps[index], turn);
+        if let Some(within) = timed::within_ms(&self.steps[index]) {
+            let after_ms = (turn.from - timed::since(self.steps, index, &self.own, turn.from)).max(0) / PER_MS;
+            let why = format!("the agent began after {after_ms} ms, within_ms is {within}");
+            tests.push(Test { passed: Some(after_ms <= within), why });
+        }
+        let (passed, reason) = Test::sum(&tests);
+        let criteria = Some(text(&self.steps[index], "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
+        let played = self.as_played(index, passed, turn.heard(), turn.known);
+        match criteria {
+            // What the turn means decides where nothing else has.
+            Some(wanted) if !turn.lacks_words && (passed == Some(true) || tests.is_empty()) => {
+                Played { passed: None, wanted: Some(wanted), ..played }
+            }
+            Some(_) if turn.lacks_words && passed != Some(false) => {
+                Played { passed: None, reason: Some(UNHEARD.to_owned()), ..played }
+            }
+            _ => Played { reason, ..played },
+        }
+    }
+
+    /// The agent is to say nothing.
+    fn absence(&self, index: usize) -> Played {
+        let ends: Vec<Option<i64>> = self.turns.iter().map(|turn| turn.as_ref().map(|turn| turn.end)).collect();
+        let utterances = |between: &[Object]| utterances(between, self.joined);
+        let from = timed::quiet_from(self.steps, index, &ends, &self.own, utterances);
+        let (Some(from), Some(within)) = (from, timed::within_ms(&self.steps[index])) else {
+            return self.missing(index);
+        };
+        let (passed, ms, sample) = timed::absence(self.moments, from, within);
+        let heard = format!("{ms} ms");
+        match passed {
+            Some(true) => self.as_played(index, passed, &heard, sample),
+            Some(false) => {
+                let reason = Some(format!("the agent spoke after {ms} ms, it was to be silent for {within} ms"));
+                Played { reason, ..self.as_played(index, passed, &heard, sample) }
+            }
+            None if self.agent_left => {
+                let reason = Some("the agent ended the conversation before it was over".to_owned());
+                Played { reason, ..self.as_played(index, Some(false), &heard, sample) }
+            }
+            None => {
+                let reason = Some("the conversation was over before it was".to_owned());
+                Played { reason, ..self.as_played(index, None, &heard, sample) }
+            }
+        }
+    }
+
+    /// This side cuts in.
+    fn own_cut(&self, index: usize) -> Played {
+        let into = |cut: &i64| {
+            let own = self.moments.iter().find(|moment| moment.sample >= *cut && is_own_cut(moment));
+            own.map_or_else(String::new, |_| format!("at {} ms", cut / PER_MS))
+        };
+        match &self.cuts[index] {
+            Some(cut) => self.as_played(index, Some(true), &into(cut), *cut),
+            None => {
+                let reason = Some("there was no turn of the agent that lasted so long".to_owned());
+                Played { reason, unreached: true, ..self.as_played(index, None, "", self.end) }
+            }
+        }
+    }
+}
+
+/// Why a step cannot be told.
+const UNHEARD: &str = "words of the turn were not heard";
+
+/// One thing that a turn had to be.
+struct Test {
+    passed: Option<bool>,
+    why: String,
+}
+
+impl Test {
+    /// The first that failed, else the first that cannot be told, else all have passed; of none nothing is known.
+    fn sum(tests: &[Test]) -> (Option<bool>, Option<String>) {
+        for wanted in [Some(false), None] {
+            if let Some(test) = tests.iter().find(|test| test.passed == wanted) {
+                return (wanted, Some(test.why.clone()));
+            }
+        }
+        match tests.is_empty() {
+            true => (None, Some("nothing is expected of the turn".to_owned())),
+            false => (Some(true), None),
+        }
+    }
+}
+
+/// Returns the tests of the words and digits of a turn.
+fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
+    let mut tests = Vec::new();
+    // What was not heard may hold it.
+    let unheard = || Test { passed: None, why: UNHEARD.to_owned() };
+    if text(step, "type") == "dtmf" {
+        let wanted = text(step, "digits");
+        let why = format!("the agent keyed '{}', not '{wanted}'", turn.digits);
+        tests.extend((!wanted.is_empty()).then(|| Test { passed: Some(turn.digits == wanted), why }));
+        return tests;
+    }
+    let expected = text(step, "exact_match_text");
+    if !expected.is_empty() {
+        let why = format!("the turn is not '{expected}'");
+        let passed = is_alike(&turn.text, expected);
+        tests.push(if passed || !turn.lacks_words { Test { passed: Some(passed), why } } else { unheard() });
+    }
+    for phrase in phrases(step, "contains") {
+        let passed = contains_phrase(&turn.text, phrase);
+        let why = format!("'{phrase}' was not said");
+        tests.push(if passed || !turn.lacks_words { Test { passed: Some(passed), why } } else { unheard() });
+    }
+    for phrase in phrases(step, "excludes") {
+        let said = contains_phrase(&turn.text, phrase);
+        let why = format!("'{phrase}' was said");
+        tests.push(if said || !turn.lacks_words { Test { passed: Some(!said), why } } else { unheard() });
+    }
+    tests
 }
 
 /// Has the model judge the meanings, all at once. Without an answer they stay open.
@@ -98,7 +288,10 @@ pub async fn judge_meanings(played: &mut [Played], model: &dyn LanguageModel) ->
     let wanted: Vec<usize> = open.iter().map(|step| step.index).collect();
     let answers = ask(model, question(TASK.to_owned(), material, 0.0), |answer| read(answer, &wanted)).await;
     for (index, passed) in answers.map_err(unread)? {
-        played.iter_mut().filter(|step| step.index == index).for_each(|step| step.passed = Some(passed));
+        for step in played.iter_mut().filter(|step| step.index == index) {
+            step.passed = Some(passed);
+            step.reason = step.wanted.as_ref().map(|wanted| format!("the turn does not mean: {wanted}"));
+        }
     }
     Ok(())
 }
@@ -131,6 +324,8 @@ fn read(answer: &Object, wanted: &[usize]) -> Result<Vec<(usize, bool)>, Wrong> 
 /// A turn that the agent took for a step.
 struct Turn {
     text: String,
+    /// First sample of the turn.
+    from: i64,
     digits: String,
     /// Words of it were not heard.
     lacks_words: bool,
@@ -154,33 +349,64 @@ fn is_agent(step: &Object) -> bool {
 }
 
 fn is_turn(step: &Object) -> bool {
-    is_agent(step) && text(step, "type") != "silence"
+    is_agent(step) && text(step, "type") != "silence" && !timed::is_absence(step)
 }
 
-/// The turns that the agent's steps took, by step.
-fn turns(steps: &[Object], moments: &[TimelineEntry]) -> Vec<Option<Turn>> {
-    let (mut at, mut digits) = (0, String::new());
-    let mut turns: Vec<Option<Turn>> = steps.iter().map(|_| None).collect();
+/// True for a step in which this side cuts in.
+fn cut_in(step: &Object) -> bool {
+    !is_agent(step) && step.get("interrupt").is_some_and(Value::is_object)
+}
+
+/// This side's words begin that cut in.
+fn is_own_cut(moment: &TimelineEntry) -> bool {
+    matches!(moment.reading(), What::SpeechStarted { kind: Kind::Interruption, .. })
+}
+
+/// Steps as a timeline tells them.
+struct Walk {
+    /// The turns that the agent's steps took, by step.
+    turns: Vec<Option<Turn>>,
+    /// Positions at which this side cut in, by step.
+    cuts: Vec<Option<i64>>,
+    /// The first step that was not taken.
+    at: usize,
+}
+
+/// Takes the steps one after the other as the timeline tells of them.
+fn walk(steps: &[Object], moments: &[TimelineEntry]) -> Walk {
+    let mut walk =
+        Walk { turns: steps.iter().map(|_| None).collect(), cuts: steps.iter().map(|_| None).collect(), at: 0 };
+    let (mut digits, mut cut_at) = (String::new(), None);
     for moment in moments {
         if let Some(key) = key(moment).filter(|key| !key.sent) {
             digits.push(key.digit);
         } else if let Some(turn) = turn(moment) {
-            while steps.get(at).is_some_and(|step| is_agent(step) && !is_turn(step)) {
-                at += 1;
+            // A turn that was cut into is that of the step that did.
+            if cut_at.is_some_and(|cut| turn.from < cut && turn.from < turn.end) {
+                digits.clear();
+                continue;
             }
-            if steps.get(at).is_some_and(is_turn) {
+            while steps.get(walk.at).is_some_and(|step| is_agent(step) && !is_turn(step)) {
+                walk.at += 1;
+            }
+            if steps.get(walk.at).is_some_and(is_turn) {
                 let (text, digits) = (turn.text.to_owned(), std::mem::take(&mut digits));
-                let (lacks_words, end, known) = (turn.lacks_words(), turn.end, turn.told);
-                turns[at] = Some(Turn { text, digits, lacks_words, end, known });
-                at += 1;
+                let (lacks_words, from, end, known) = (turn.lacks_words(), turn.from, turn.end, turn.told);
+                walk.turns[walk.at] = Some(Turn { text, from, digits, lacks_words, end, known });
+                walk.at += 1;
+            }
+        } else if is_own_cut(moment) {
+            let mut rest = (walk.at..steps.len()).take_while(|at| !is_turn(&steps[*at]));
+            if let Some(at) = rest.find(|at| cut_in(&steps[*at])) {
+                (walk.cuts[at], cut_at, walk.at) = (Some(moment.sample), Some(moment.sample), at + 1);
             }
         } else if own_end(moment).is_some() {
-            while steps.get(at).is_some_and(|step| !is_turn(step)) {
-                at += 1;
+            while steps.get(walk.at).is_some_and(|step| !is_turn(step) && !cut_in(step)) {
+                walk.at += 1;
             }
         }
     }
-    turns
+    walk
 }
 
 /// Whether a silence of the agent was as long as its step says, how long it was in milliseconds, and when it was over. `None`:
@@ -268,206 +494,5 @@ fn own_start(end: &TimelineEntry, moments: &[TimelineEntry]) -> i64 {
     speech_end(end).and_then(|end| end.beginning(moments)).map_or(end.sample, |start| start.at)
 }
 
-fn alike(heard: &str, expected: &str) -> bool {
-    strsim::normalized_levenshtein(&normal_form(heard), &normal_form(expected)) >= ALIKE
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::judge::moments;
-    use crate::provider::fake::{Reply, ScriptedModel};
-
-    fn objects(steps: Value) -> Vec<Object> {
-        serde_json::from_value(steps).expect("objects")
-    }
-
-    fn told(played: &[Played]) -> Value {
-        played.iter().map(Played::told).collect()
-    }
-
-    fn talk() -> (Vec<Object>, Value) {
-        let steps = json!([
-            {"speaker": "agent", "type": "message", "exact_match_text": "Press 1 for support."},
-            {"speaker": "user", "type": "dtmf", "digits": "1"},
-            {"speaker": "agent", "type": "message", "criteria": "starts troubleshooting"},
-            {"speaker": "user", "type": "silence", "duration_ms": 100},
-            {"speaker": "user", "exact_message": "Thanks."},
-            {"speaker": "agent", "exact_match_text": "Goodbye"},
-            {"speaker": "agent", "type": "silence", "duration_ms": 100},
-            {"speaker": "agent", "exact_match_text": "never"},
-        ]);
-        let timeline = json!([
-            {"seq": 1, "sample": 1, "event": "turn.ended", "side": "agent", "data": {"text": "press 1 for support"}},
-            {"seq": 2, "sample": 2, "event": "speech.ended", "side": "dh", "data": {"kind": "reprompt"}},
-            {"seq": 3, "sample": 3, "event": "dtmf_sent", "side": "dh", "data": {"digits": "1"}},
-            {"seq": 4, "sample": 4, "event": "turn.ended", "side": "agent", "data": {"text": "let us see"}},
-            {"seq": 5, "sample": 5, "event": "speech.ended", "side": "dh", "data": {"kind": "turn"}},
-            {"seq": 6, "sample": 6, "event": "turn.ended", "side": "agent", "data": {"text": "what else"}},
-        ]);
-        (objects(steps), timeline)
-    }
-
-    #[tokio::test]
-    async fn each_step_of_the_agent_takes_one_turn() {
-        let (steps, mut timeline) = talk();
-        let mut played = playback(&steps, &moments(&timeline), true);
-        let expect = |meant: Option<bool>| {
-            json!([
-                {"index": 0, "passed": true, "heard": "press 1 for support"},
-                {"index": 2, "passed": meant, "heard": "let us see"},
-                {"index": 5, "passed": false, "heard": "what else"},
-                {"index": 6, "passed": null, "heard": "0 ms"},
-                {"index": 7, "passed": false, "heard": ""},
-            ])
-        };
-        assert_eq!(told(&played), expect(None));
-        assert_eq!(playback(&[], &moments(&timeline), true), []);
-        let replies = [r#"{"steps": []}"#, r#"{"steps": [{"index": "2", "passed": "True"}]}"#];
-        let model = ScriptedModel::new(replies.map(|reply| Reply::says(&[reply])).to_vec());
-        assert_eq!(judge_meanings(&mut played, &model).await, Ok(()));
-        assert_eq!(told(&played), expect(Some(true)));
-        let asked = model.asked();
-        let material = r#"[{"index":2,"wanted":"starts troubleshooting","heard":"let us see"}]"#;
-        assert_eq!((asked.len(), asked[0].messages[1].content.as_str()), (2, material));
-        // Nothing is open any more; what is, stays open without an answer.
-        assert_eq!(judge_meanings(&mut played, &model).await, Ok(()));
-        played[1].passed = None;
-        assert_eq!(judge_meanings(&mut played, &model).await, Err("scripted failure".into()));
-        // Entered twice, they are there once.
-        for passed in [None, Some(true)] {
-            played[1].passed = passed;
-            enter_playback(&played, &mut timeline);
-        }
-        let events = timeline.as_array().expect("a list").iter().filter(|event| event["event"] == EVENT);
-        let events: Vec<(i64, i64, Value)> = events
-            .map(|event| (event["seq"].as_i64().unwrap(), event["sample"].as_i64().unwrap(), event["data"].clone()))
-            .collect();
-        let data = |index: i64, passed: bool| json!({"index": index, "passed": passed});
-        let expect = [
-            (7, 1, data(0, true)),
-            (8, 4, data(2, true)),
-            (9, 6, data(5, false)),
-            (10, 6, json!({"index": 6, "passed": null})),
-            (11, 6, data(7, false)),
-        ];
-        assert_eq!(events, expect);
-    }
-
-    #[test]
-    fn words_that_were_not_heard_have_neither_passed_nor_failed() {
-        let steps = objects(json!([
-            {"speaker": "agent", "exact_match_text": "Press 1 for support."},
-            {"speaker": "agent", "criteria": "starts troubleshooting"},
-            {"speaker": "agent", "exact_match_text": "Goodbye."},
-        ]));
-        let turn = |seq: i64, text: &str| {
-            let data = json!({"text": text, "text_missing": "recognizer_late"});
-            json!({"seq": seq, "sample": seq, "event": "turn.ended", "side": "agent", "data": data})
-        };
-        let timeline = json!([turn(1, ""), turn(2, ""), turn(3, "goodbye")]);
-        let played = playback(&steps, &moments(&timeline), true);
-        let passed: Vec<_> = played.iter().map(|step| (step.passed, step.is_open())).collect();
-        assert_eq!(passed, [(None, false), (None, false), (Some(true), false)]);
-    }
-
-    #[test]
-    fn digits_pass_where_they_are_those_that_were_wanted() {
-        for (wanted, keyed, expect) in [
-            (json!("12"), "12", Some(true)),
-            (json!("12"), "1", Some(false)),
-            (json!("12"), "", Some(false)),
-            (json!(""), "", None),
-            (Value::Null, "7", None),
-        ] {
-            let steps = objects(json!([{"speaker": "agent", "type": "dtmf", "digits": wanted}]));
-            let mut lines: Vec<Value> = keyed
-                .chars()
-                .zip(1..)
-                .map(|(key, ms)| at(ms, "dtmf_received", "agent", json!({"digits": key})))
-                .collect();
-            lines.push(at(100, "turn.ended", "agent", json!({"text": ""})));
-            let played = playback(&steps, &moments(&Value::from(lines)), true);
-            assert_eq!(played[0].passed, expect, "{wanted} {keyed}");
-        }
-    }
-
-    /// A line of a timeline in milliseconds.
-    fn at(ms: i64, event: &str, side: &str, data: Value) -> Value {
-        json!({"seq": ms, "sample": ms * PER_MS, "event": event, "side": side, "data": data})
-    }
-
-    fn said(from: i64, to: i64, side: &str) -> Vec<Value> {
-        let data = json!({"utterance_id": from, "kind": "turn", "text": "word"});
-        let mut lines = vec![at(from, "speech.started", side, data.clone()), at(to, "speech.ended", side, data)];
-        if side == "agent" {
-            // What was said is known a little later.
-            lines.push(at(to + 150, "turn.ended", side, json!({"text": "word", "end_sample": to * PER_MS})));
-        }
-        lines
-    }
-
-    #[test]
-    fn a_silence_of_the_agent_is_as_long_as_its_step_says() {
-        let hear = json!({"speaker": "agent", "criteria": "speaks"});
-        let quiet = |ms: i64| json!({"speaker": "agent", "type": "silence", "duration_ms": ms});
-        let say = json!({"speaker": "user", "exact_message": "word"});
-        let mean = json!({"speaker": "user", "intent": "word"});
-        let own_quiet = json!({"speaker": "user", "type": "silence", "duration_ms": 500});
-        let agent_after = |ms: i64| [said(0, 1000, "dh"), said(1000 + ms, 4000 + ms, "agent")].concat();
-        let own_after = |ms: i64| [said(0, 1000, "agent"), said(1000 + ms, 4000 + ms, "dh")].concat();
-        for (steps, lines, expect, heard) in [
-            (json!([say, quiet(2000), hear]), agent_after(2000), Some(true), "2000 ms"),
-            (json!([say, quiet(2000), hear]), agent_after(1600), Some(true), "1600 ms"),
-            (json!([say, quiet(2000), hear]), agent_after(2400), Some(true), "2400 ms"),
-            (json!([say, quiet(2000), hear]), agent_after(1590), Some(false), "1590 ms"),
-            (json!([say, quiet(2000), hear]), agent_after(2410), Some(false), "2410 ms"),
-            // The Digital Human goes on: how much longer the agent would have been silent is not known.
-            (json!([hear, quiet(2000), say]), own_after(2900), Some(true), "2900 ms"),
-            (json!([hear, quiet(2000), say]), own_after(1500), None, "1500 ms"),
-            (
-                json!([hear, quiet(2000)]),
-                [said(0, 1000, "agent"), vec![at(2500, "call.ended", "engine", json!({}))]].concat(),
-                None,
-                "1500 ms",
-            ),
-            (
-                json!([hear, quiet(2000)]),
-                [said(0, 1000, "agent"), vec![at(4000, "call.ended", "engine", json!({}))]].concat(),
-                Some(true),
-                "3000 ms",
-            ),
-            (json!([quiet(2000), hear]), said(2000, 3000, "agent"), Some(true), "2000 ms"),
-            (json!([say, quiet(1000), quiet(1000), hear]), agent_after(2000), Some(true), "2000 ms"),
-            (
-                json!([say, own_quiet, say, quiet(2000), hear]),
-                [said(0, 1000, "dh"), said(1500, 2500, "dh"), said(4500, 5000, "agent")].concat(),
-                Some(true),
-                "2000 ms",
-            ),
-            (
-                json!([mean, mean, quiet(2000), hear]),
-                [said(0, 1000, "dh"), said(1500, 2500, "dh"), said(4500, 5000, "agent")].concat(),
-                Some(true),
-                "2000 ms",
-            ),
-            (
-                json!([say, quiet(2000), say, hear]),
-                [said(0, 1000, "dh"), said(3000, 3500, "dh"), said(4500, 5000, "agent")].concat(),
-                Some(true),
-                "2000 ms",
-            ),
-            (json!([hear, quiet(2000), say]), vec![], Some(false), ""),
-        ] {
-            let joined = steps[0] != mean;
-            let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), joined);
-            let of_agent = steps
-                .as_array()
-                .expect("a list")
-                .iter()
-                .position(|step| step["type"] == "silence" && step["speaker"] == "agent");
-            let found = played.iter().find(|step| Some(step.index) == of_agent).expect("it is judged");
-            assert_eq!((found.passed, found.heard.as_str()), (expect, heard), "{steps}");
-        }
-    }
-}
+mod tests;

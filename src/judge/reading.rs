@@ -24,6 +24,8 @@ pub(super) struct Turn<'e> {
     pub late: bool,
     /// It was written, not spoken.
     pub written: bool,
+    /// True when the agent's side told its words, since none were recognised.
+    pub reported: bool,
 }
 
 impl Turn<'_> {
@@ -45,18 +47,22 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
         missing: None,
         late: false,
         written: false,
+        reported: false,
     };
     match event.reading() {
-        What::TurnEnded { text, from_sample, end_sample, confidence, words, missing, late, .. } => Some(Turn {
-            text,
-            from: *from_sample,
-            end: *end_sample,
-            confidence: *confidence,
-            words,
-            missing: missing.as_deref(),
-            late: *late,
-            ..none
-        }),
+        What::TurnEnded { text, from_sample, end_sample, confidence, words, missing, late, reported, .. } => {
+            Some(Turn {
+                text,
+                from: *from_sample,
+                end: *end_sample,
+                confidence: *confidence,
+                words,
+                missing: missing.as_deref(),
+                late: *late,
+                reported: *reported,
+                ..none
+            })
+        }
         What::TurnWritten { text, from_sample, end_sample, .. } => {
             Some(Turn { text, from: *from_sample, end: *end_sample, written: true, ..none })
         }

@@ -126,7 +126,9 @@ impl Redactor {
 
     /// One event as it happens: its texts, words and reasons.
     pub fn event(&self, event: &mut Value) {
-        for name in ["text", "question", "prompt", "phrase", "keyword", "reason", "address", "digits"] {
+        for name in
+            ["text", "excerpt", "message", "question", "prompt", "phrase", "keyword", "reason", "address", "digits"]
+        {
             if let Some(Value::String(text)) = event["data"].get_mut(name) {
                 *text = self.text(text);
             }

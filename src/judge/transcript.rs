@@ -93,8 +93,8 @@ fn heard(turn: &Turn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let words: Vec<Word> = turn.words.iter().map(word).collect();
     let parts: Vec<&[Word]> =
         words.chunk_by(|one, next| next.start_offset_ms - one.end_offset_ms < PART_GAP_MS).collect();
-    let whole =
-        || TranscriptEntry::of(Role::Agent, from / PER_MS, to / PER_MS, text.to_owned(), EntrySource::Recognized);
+    let source = if turn.reported { EntrySource::Reported } else { EntrySource::Recognized };
+    let whole = || TranscriptEntry::of(Role::Agent, from / PER_MS, to / PER_MS, text.to_owned(), source);
     let mut entries: Vec<TranscriptEntry> = match parts[..] {
         [] if text.is_empty() && !turn.lacks_words() => return Vec::new(),
         [] | [_] => vec![TranscriptEntry { words, ..whole() }],

@@ -91,6 +91,12 @@ pub struct AgentSpec {
     /// Password of the upgrade request.
     #[serde(default)]
     pub websocket_password: Option<String>,
+    /// Protocol of the messages: a kind or a name of the settings; null: the engine's own.
+    #[serde(default)]
+    pub websocket_dialect: Option<String>,
+    /// Parameters that a dialect carries beside the id of the result.
+    #[serde(default)]
+    pub websocket_parameters: Option<BTreeMap<String, String>>,
     /// `sip:user@host`.
     #[serde(default)]
     pub sip_uri: Option<String>,

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::expectation::Expectation;
+pub use super::expectation::Role;
 use super::playback::{Interruptions, ScriptedResponse};
 use super::time::Timestamp;
 use super::{Object, one, yes};
@@ -76,11 +78,6 @@ words! {
 words! {
     /// Where the first words come from.
     SpeaksFirstMode { Custom = "custom", AiGenerated = "ai_generated" }
-}
-
-words! {
-    /// Who speaks: USER is the Digital Human.
-    Role { Agent = "AGENT", User = "USER" }
 }
 
 words! {
@@ -298,6 +295,9 @@ pub struct DigitalHumanSpec {
     /// Overrides the agent's.
     #[serde(default)]
     pub websocket_url: Option<String>,
+    /// Overrides the agent's.
+    #[serde(default)]
+    pub websocket_dialect: Option<String>,
     /// When a follow-up SMS counts as passed.
     #[serde(default)]
     pub follow_up_sms_success_criteria: Option<String>,
@@ -361,6 +361,16 @@ pub struct DigitalHumanSpec {
     /// Steps that are played in order.
     #[serde(default)]
     pub enriched_playback: Option<Vec<Object>>,
+    /// The call ends at the first step of the agent that is not met.
+    #[serde(default)]
+    pub stop_on_failure: bool,
+    /// Expectations that the conversation is held against.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub expectations: Vec<Expectation>,
+    /// Name of the scenario of a suite that this caller is; its seeds follow from it.
+    #[serde(default)]
+    pub suite_name: Option<String>,
     /// Scenario that this caller was made from.
     #[serde(default)]
     pub workflow_v2_id: Option<Uuid>,

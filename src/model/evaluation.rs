@@ -117,6 +117,8 @@ pub struct Evaluation {
     pub last_edited_by: Option<Uuid>,
     /// When it was changed.
     pub last_edited_at: Option<Timestamp>,
+    /// Name that the person gave who changed it last.
+    pub reviewer: Option<String>,
     /// How much could be made.
     pub status: EvaluationStatus,
     /// Why not all.
@@ -160,6 +162,7 @@ impl Evaluation {
         self.override_pronunciation_notes.clone_from(&old.override_pronunciation_notes);
         self.last_edited_by = old.last_edited_by;
         self.last_edited_at = old.last_edited_at;
+        self.reviewer.clone_from(&old.reviewer);
         for result in &mut self.custom_metrics {
             if let Some(old) = old.custom_metrics.iter().find(|old| old.metric_id == result.metric_id) {
                 result.keep_human_fields(old);

@@ -1,7 +1,11 @@
 //! What a Digital Human does on cue: interruptions and scripted responses.
 
+use ringer_media::call::normal_form;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Object;
 
 fn certain() -> f64 {
     1.0
@@ -93,4 +97,21 @@ impl ScriptedResponse {
             ("occurrence_mode", OccurrenceMode::default().as_str()),
         ]
     }
+}
+
+/// Phrases of a step's member `key`: a text, or an array of texts; blank ones are left out.
+pub fn phrases<'s>(step: &'s Object, key: &str) -> impl Iterator<Item = &'s str> {
+    let (one, many) = match step.get(key) {
+        Some(Value::Array(all)) => (None, all.as_slice()),
+        other => (other, &[][..]),
+    };
+    one.into_iter().chain(many).filter_map(Value::as_str).filter(|phrase| !phrase.trim().is_empty())
+}
+
+/// Share of equal characters (1 minus the normalized edit distance) from which on two texts are the same.
+const ALIKE: f64 = 0.9;
+
+/// True when the normal forms of two texts are the same but for a tenth of their characters.
+pub fn is_alike(heard: &str, expected: &str) -> bool {
+    strsim::normalized_levenshtein(&normal_form(heard), &normal_form(expected)) >= ALIKE
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::Object;
 use super::error_code::{ErrorCode, Owner};
 use super::evaluation::{CustomResult, Evaluation, JudgedGoal};
+use super::expectation::{ExpectationResult, OwnFault};
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
 use super::text::Inbox;
@@ -262,6 +263,12 @@ pub struct ResultBody {
     pub seed: i64,
     /// How well the engine itself worked.
     pub engine_quality: Option<EngineQuality>,
+    /// How the expectations of the Digital Human came out; empty until they were evaluated.
+    #[serde(default)]
+    pub expectations: Vec<ExpectationResult>,
+    /// Parts of this side that failed, in order of time.
+    #[serde(default)]
+    pub own_faults: Vec<OwnFault>,
 }
 
 impl ResultBody {

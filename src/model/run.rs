@@ -37,6 +37,9 @@ pub struct QueueSpec {
     /// ws, wss, http or https URL.
     #[serde(default)]
     pub websocket_url: Option<String>,
+    /// Replaces the agent's.
+    #[serde(default)]
+    pub websocket_dialect: Option<String>,
     /// "" is the default dispatch.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,
@@ -157,6 +160,9 @@ pub struct RunDoc {
     /// That its OUTBOUND agent is awaited has been told to webhooks.
     #[serde(default)]
     pub start_told: bool,
+    /// API key that queued it; `None` for runs of earlier releases.
+    #[serde(default)]
+    pub created_by: Option<Uuid>,
 }
 
 /// Results of a run by verdict.

@@ -42,7 +42,7 @@ const KEY: Members = &[("digits", Text), ("method", Text), ("duration_ms", Integ
 const CODE: Members = &[("code", Integer)];
 
 /// Every known event: its name, the side where that tells two apart, what it is, its members.
-const EVENTS: [(&str, Option<&str>, &str, Members); 39] = [
+const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
     ("call.dialing", None, "The call is placed.", &[("address", Text)]),
     ("call.ringing", None, "It rings.", RINGING),
     ("call.early_media", None, "Media comes before the answer.", RINGING),
@@ -51,7 +51,13 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 39] = [
         "call.ended",
         None,
         "The end: by AGENT, USER or engine, and why.",
-        &[("by", Text), ("reason", Text), ("sip_code", IntegerOrNull), ("q850_cause", IntegerOrNull)],
+        &[
+            ("by", Text),
+            ("reason", Text),
+            ("sip_code", IntegerOrNull),
+            ("q850_cause", IntegerOrNull),
+            ("close_code", Integer),
+        ],
     ),
     ("speech.started", Some("dh"), "Words of the Digital Human begin, as planned.", SPEECH_STARTED),
     ("speech.started", Some("agent"), "The agent begins to speak; arrival_ms: when it was heard.", ARRIVAL),
@@ -82,6 +88,7 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 39] = [
             ("words", Words),
             ("text_missing", Text),
             ("text_late", Boolean),
+            ("text_source", Text),
             ("channel", Text),
         ],
     ),
@@ -149,7 +156,28 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 39] = [
         "Once per second: packets so far, and the jitter now.",
         &[("received", Integer), ("lost", Integer), ("late", Integer), ("jitter_ms", Number)],
     ),
-    ("suspected_echo_event", None, "The Digital Human's words come back.", &[("delay_ms", Number), ("erl_db", Number)]),
+    (
+        "suspected_echo_event",
+        None,
+        "The Digital Human's words come back: as sound, or as a message that the agent begins to speak.",
+        &[("delay_ms", Number), ("erl_db", Number), ("utterance_id", Text)],
+    ),
+    (
+        "agent_speech_event",
+        None,
+        "A message of the agent that it begins to speak; effect: interrupt, none, ignored or floor_held.",
+        &[("utterance_id", Text), ("effect", Text)],
+    ),
+    ("agent_reported", None, "Text of the agent's words, as its side tells it.", &[("text", Text)]),
+    ("agent_cleared", None, "The agent took back audio that was not heard yet.", &[("dropped_ms", Integer)]),
+    ("agent_error", None, "An error that the agent tells of.", &[("code", Text), ("message", Text)]),
+    (
+        "dialect_violation",
+        None,
+        "A message of the agent broke the rules of its protocol.",
+        &[("code", Text), ("excerpt", Text)],
+    ),
+    ("channel_event", None, "Something else that the channel tells.", &[("name", Text), ("data", Any)]),
     ("rx_underrun", None, "Sound of the agent did not come and was made up.", &[("duration_ms", Integer)]),
     ("rx_overflow", None, "Packets came at once and were dropped.", &[("packets", Integer)]),
     ("engine.late_frames", None, "Frames were not sent in time.", &[("count", Integer)]),

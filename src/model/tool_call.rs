@@ -153,7 +153,8 @@ fn contains(actual: &Value, wanted: &Value) -> bool {
     }
 }
 
-fn object_contains(actual: &Object, wanted: &Object) -> bool {
+/// True when an object has every wanted member: numbers by value, strings trimmed, objects by their own members.
+pub fn object_contains(actual: &Object, wanted: &Object) -> bool {
     wanted.iter().all(|(key, wanted)| actual.get(key).is_some_and(|actual| contains(actual, wanted)))
 }
 

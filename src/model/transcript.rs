@@ -10,7 +10,9 @@ use super::digital_human::Role;
 
 words! {
     /// Where an entry's words come from.
-    EntrySource { Synthesized = "synthesized", Recognized = "recognized", Message = "message" }
+    EntrySource {
+        Synthesized = "synthesized", Recognized = "recognized", Message = "message", Reported = "reported",
+    }
 }
 
 words! {

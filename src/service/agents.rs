@@ -323,6 +323,8 @@ pub(super) fn broken_rules(spec: &mut AgentSpec, settings: &Settings) -> Vec<Err
     let stray = trigger.is_some() && spec.kind != AgentType::Outbound;
     let rest = [
         check::websocket(spec.websocket_url.as_deref(), settings),
+        check::dialect(spec.websocket_dialect.as_deref(), settings),
+        check::parameters(spec.websocket_parameters.as_ref()),
         check::sip_uri(uri, settings),
         check::webhook("dynamic_sip_webhook_url", dynamic, settings),
         refused(both, "Set either sip_uri or dynamic_sip_webhook_url, not both"),

@@ -70,8 +70,9 @@ impl Service {
         };
         let (humans, overrides) = (Vec::new(), QueueSpec::default());
         let plan = Plan { simulation, agent_id, version, humans, runs: 1, written: false, texter: None, overrides };
+        let human = db.get::<DigitalHumanSpec>(human_id).await?;
         let repetition = repetitions_so_far(&mut db, run_id, human_id).await?;
-        let doc = new_result(&plan, run_id, seed, human_id, repetition, None, now);
+        let doc = new_result(&plan, run_id, seed, &human, repetition, None, now);
         let id = db.insert(&doc, now, None).await?;
         let mut row = db.get::<ResultDoc>(id).await?;
         self.admit_new(&mut db, &mut row).await?;
@@ -115,6 +116,7 @@ impl Service {
             overrides,
             start_told: false,
             day: Some(day),
+            created_by: None,
         };
         Ok((db.insert(&run, now, None).await?, seed))
     }

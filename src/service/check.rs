@@ -1,5 +1,7 @@
 //! Rules about single values that a schema cannot say: numbers, addresses, hosts.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -12,6 +14,7 @@ use crate::model::Object;
 use crate::model::merge::merge;
 use crate::provider::guard::{Blocked, Guard, host_allowed};
 use crate::transport::sip::address::Address;
+use crate::transport::websocket::dialect::read_parameters;
 
 /// Text of two twins that differ.
 const TWINS: &str = "prompt_id and agent_version_id must be the same";
@@ -78,6 +81,17 @@ pub fn websocket(value: Option<&str>, settings: &Settings) -> Result<()> {
         }
         _ => Err(Error::Refused("websocket_url must be a ws, wss, http or https URL".into())),
     }
+}
+
+/// Name of a kind of dialect or of one of the settings.
+pub fn dialect(value: Option<&str>, settings: &Settings) -> Result<()> {
+    value.map_or(Ok(()), |name| settings.dialect(Some(name)).map(drop))
+}
+
+/// Parameters that a dialect carries: their number, names and values.
+pub fn parameters(value: Option<&BTreeMap<String, String>>) -> Result<()> {
+    let read = read_parameters(&serde_json::json!(value));
+    read.map(drop).map_err(|error| Error::Refused(error.to_string()))
 }
 
 /// Refuses hosts by what they are written as. Names are checked again, with their addresses, when they are connected to.

@@ -11,10 +11,11 @@ use super::privacy::{redacted_calls, redactor_of};
 use super::rerun::rerun_is_due;
 use crate::error::{Error, Result};
 use crate::human::Facts;
-use crate::judge::{WordErrors, predicted_wer};
+use crate::judge::{WordErrors, predicted_wer, rejudge_tools};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
-use crate::model::result::{EngineQuality, MetricValue, ResultBody, ResultDoc, ToolCallGroup};
+use crate::model::expectation::ExpectationResult;
+use crate::model::result::{EngineQuality, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::tool_call::{self, attack_verdict, stray};
@@ -49,6 +50,8 @@ pub struct Judged {
     pub metadata: Object,
     /// Whether the simulation's own question was answered with yes; `None`: it was not answered.
     pub custom_error: Option<bool>,
+    /// How the expectations of the Digital Human came out.
+    pub expectations: Vec<ExpectationResult>,
     /// What was asked for and could not be judged.
     pub warnings: Vec<String>,
 }
@@ -94,11 +97,7 @@ impl Service {
         let traits = named(&as_held(&mut db, &row.doc, human.traits).await?);
         let facts = Facts::of(&traits);
         let mut steps = human.enriched_playback.unwrap_or_default();
-        for value in steps.iter_mut().flat_map(Object::values_mut) {
-            if let Value::String(text) = value {
-                *text = facts.fill(text);
-            }
-        }
+        steps.iter_mut().flat_map(Object::values_mut).for_each(|value| fill(value, &facts));
         Ok(steps)
     }
 
@@ -115,6 +114,9 @@ impl Service {
         if !body.evaluations.is_empty() {
             set(&mut body.metrics, CALLS_MET, tool_call::met(&groups).map(Value::Bool));
         }
+        let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
+        let body = &mut row.doc.body;
+        rejudge_tools(&mut body.expectations, &calls, &body.own_faults);
         if attacks {
             judge_attack(&mut row.doc, &groups);
         }
@@ -127,6 +129,16 @@ impl Service {
             body.outcome = outcome(body, &simulation.doc);
         }
         Ok(())
+    }
+}
+
+/// Puts facts into the texts of a step, also into those of its members.
+fn fill(value: &mut Value, facts: &Facts<'_>) {
+    match value {
+        Value::String(text) => *text = facts.fill(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, facts)),
+        Value::Object(members) => members.values_mut().for_each(|member| fill(member, facts)),
+        _ => {}
     }
 }
 
@@ -159,7 +171,9 @@ fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
 
 /// Takes what was found over into a result.
 fn keep(doc: &mut ResultDoc, judged: Judged) {
-    let Judged { mut evaluation, metrics, latency, engine_quality, metadata, custom_error, warnings } = judged;
+    let Judged { mut evaluation, metrics, latency, engine_quality, metadata, custom_error, expectations, warnings } =
+        judged;
+    doc.body.expectations = expectations;
     if let Some(old) = doc.body.evaluations.first() {
         evaluation.keep_human_fields(old);
     }

@@ -11,11 +11,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+pub(super) use self::capture::{Message, messages};
 use super::in_force::settings_of;
 use super::privacy::{is_hidden, redact_settings, redactor_of};
 use super::{Caller, Service};
 use crate::config::Capture;
-use crate::engine::CAPTURED;
+use crate::engine::{CAPTURED, WEBSOCKET_LOG};
 use crate::error::{Error, Result};
 use crate::model::result::{ResultDoc, noted};
 use crate::model::secret::masked;
@@ -23,7 +24,7 @@ use crate::model::secret::masked;
 /// The log of what a written conversation has sent and received, in the folder of its result.
 pub const HTTP_LOG: &str = "http.log";
 /// Files that lie in the folder of a result and belong into the archive as they are.
-const FILES: [&str; 5] = ["recording.wav", "caller_clean.wav", "early_media.wav", "sip.log", HTTP_LOG];
+const FILES: [&str; 6] = ["recording.wav", "caller_clean.wav", "early_media.wav", "sip.log", WEBSOCKET_LOG, HTTP_LOG];
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
 
@@ -90,6 +91,34 @@ impl Service {
         let packed =
             tokio::task::spawn_blocking(move || pack(&data, members, now_ms)).await.map_err(Error::internal)?;
         packed.map_err(Error::internal)
+    }
+}
+
+impl Service {
+    /// The packets of a finished conversation, as in its evidence. The file is at its beginning and has no name.
+    ///
+    /// # Errors
+    /// [`Error::NotAvailable`] before the end, where nothing was captured, or while what is private is still in it.
+    pub async fn capture(&self, caller: &Caller, result_id: i64) -> Result<File> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        drop(db);
+        let none = || Error::NotAvailable("Capture not available".into());
+        let is_off = self.settings.capture == Capture::Off;
+        if is_off || !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
+            return Err(none());
+        }
+        let (folder, data) = (self.result_folder(result_id), self.settings.data.clone());
+        let log = tokio::fs::read_to_string(folder.join("sip.log")).await.unwrap_or_default();
+        let packing = move || {
+            let mut packets = BufWriter::new(nameless(&data)?);
+            let any = capture::write(&log, File::open(folder.join(CAPTURED)).ok(), &mut packets)?;
+            let mut file = packets.into_inner()?;
+            file.seek(SeekFrom::Start(0))?;
+            Ok::<_, io::Error>(any.then_some(file))
+        };
+        let packed = tokio::task::spawn_blocking(packing).await.map_err(Error::internal)?;
+        packed.map_err(Error::internal)?.ok_or_else(none)
     }
 }
 

@@ -102,7 +102,10 @@ impl Export {
         ]
         .map(str::to_owned)
         .to_vec();
-        for name in measured.iter().chain(&judged) {
+        // What people set stands beside, in runs in which they did.
+        let is_reviewed = self.results().any(|(result, _)| evaluation(result).human_edited);
+        let reviews = if is_reviewed { &REVIEWED[..] } else { &[] };
+        for name in measured.iter().chain(&judged).chain(reviews) {
             let column = free_name(name, &head);
             head.push(column);
         }
@@ -124,6 +127,15 @@ impl Export {
             cells.extend(measured.iter().map(|name| value(name).map_or(Value::Null, |metric| metric.value.clone())));
             let value = |name: &&str| evaluation.custom_metrics.iter().find(|metric| metric.name == **name);
             cells.extend(judged.iter().map(|name| value(name).map_or(Value::Null, judged_value)));
+            if is_reviewed {
+                cells.extend([
+                    json!(evaluation.goal_success),
+                    json!(evaluation.human_goal_success),
+                    json!(evaluation.human_goal_reasoning),
+                    json!(evaluation.reviewer),
+                    json!(evaluation.last_edited_at),
+                ]);
+            }
             line(&mut out, cells);
         }
         out
@@ -147,6 +159,7 @@ impl Export {
             out.push_str(&format!(
                 "  <testcase classname=\"{name}\" name=\"{caller} {repetition}\" time=\"{seconds}\">"
             ));
+            out.push_str(&review_properties(&evaluation(result)));
             let told = |kind: &str, text: &str| format!("<{kind} message=\"{}\"/>", escaped(text));
             out.push_str(&match verdict(result) {
                 Verdict::Passed => String::new(),
@@ -159,6 +172,32 @@ impl Export {
         out.push_str("</testsuite>\n");
         out
     }
+}
+
+/// Names of the columns of a run that people have reviewed.
+const REVIEWED: [&str; 5] =
+    ["judged_goal_success", "human_goal_success", "human_goal_reasoning", "reviewer", "last_edited_at"];
+
+/// Returns the values of people as properties of a test case; nothing where there are none.
+fn review_properties(evaluation: &Evaluation) -> String {
+    if !evaluation.human_edited {
+        return String::new();
+    }
+    let word = |value: Option<bool>| value.map(|value| value.to_string());
+    let customs = evaluation.custom_metrics.iter();
+    let customs = customs.map(|metric| (format!("human {}", metric.name), metric.human_response_value.clone()));
+    let own = [
+        ("judged_goal_success", word(evaluation.goal_success)),
+        ("human_goal_success", word(evaluation.human_goal_success)),
+        ("human_goal_reasoning", evaluation.human_goal_reasoning.clone()),
+        ("reviewer", evaluation.reviewer.clone()),
+    ];
+    let all = own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(customs);
+    let line = |(name, value): (String, Option<String>)| {
+        let (name, value) = (escaped(&name), escaped(&value?));
+        Some(format!("<property name=\"{name}\" value=\"{value}\"/>"))
+    };
+    format!("<properties>{}</properties>", all.filter_map(line).collect::<String>())
 }
 
 /// What a build server is told of a result.
@@ -199,8 +238,9 @@ fn evaluation(result: &ResultRecord) -> Evaluation {
 /// The value of a metric: a number where it is one.
 fn judged_value(metric: &CustomResult) -> Value {
     let is_number = matches!(metric.response_type.as_str(), "int" | "float" | "quantitative");
-    let number = is_number.then(|| serde_json::from_str::<Number>(&metric.response_value).ok()).flatten();
-    number.map_or_else(|| json!(metric.response_value), Value::Number)
+    let value = metric.human_response_value.as_ref().unwrap_or(&metric.response_value);
+    let number = is_number.then(|| serde_json::from_str::<Number>(value).ok()).flatten();
+    number.map_or_else(|| json!(value), Value::Number)
 }
 
 fn add_new<'a>(known: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {

@@ -26,10 +26,15 @@ pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
         check_extension(spec.extension.as_deref()),
         check::phone("outbound_text_number", &mut spec.outbound_text_number),
         check::websocket(spec.websocket_url.as_deref(), settings),
+        check::dialect(spec.websocket_dialect.as_deref(), settings),
     ];
     rules.extend(spec.traits.iter().map(check_trait));
     let responses = spec.scripted_responses.iter().enumerate();
     rules.extend(responses.map(|(index, response)| check_scripted(index, response, settings)));
+    rules.extend(spec.expectations.iter().enumerate().filter_map(|(index, expectation)| {
+        let wrong = expectation.wrong()?;
+        Some(Err(Error::Refused(format!("expectations[{index}] {wrong}"))))
+    }));
     rules.extend(spec.speaks_first_config.as_ref().map(check_speaks_first));
     rules.extend(spec.journey_steps.as_deref_mut().map(check_journey));
     if spec.has_journey() {
@@ -271,6 +276,11 @@ mod tests {
                 "journey_steps must be numbered 1..N without gaps",
             ),
             (json!({"journey_steps": [{"step": 1}]}), "journey step 1 needs an intent"),
+            (json!({"expectations": [{"heard": "yes"}, {"ended_by": "agent"}]}), ""),
+            (
+                json!({"expectations": [{"heard": "yes"}, {"metric": "talk_ratio"}]}),
+                "expectations[1] must have at_most or at_least beside metric",
+            ),
             (json!({"always_on_mode": true}), "always-on mode needs a phone number"),
         ] {
             assert_eq!(refusal(body.clone()), expect, "{body}");

@@ -15,6 +15,7 @@ use crate::model::agent_version::VersionDoc;
 use crate::model::call_log::CallSpec;
 use crate::model::custom_metric::{CustomMetricSpec, MetricScope};
 use crate::model::digital_human::{DigitalHumanSpec, Direction, Role};
+use crate::model::expectation::Expectation;
 use crate::model::result::{MetricValue, PostedToolCall, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
@@ -41,6 +42,8 @@ pub struct ToJudge {
     pub agent_prompt: String,
     /// Of the Digital Human, or of its journey's step.
     pub success_criteria: String,
+    /// Expectations that the conversation is held against.
+    pub expectations: Vec<Expectation>,
     /// Rules of the agent that the Digital Human probes.
     pub rules: Vec<String>,
     /// Attempts of the agent to reach a Digital Human that was not to answer, a line each.
@@ -83,6 +86,7 @@ impl Service {
             agent_prompt,
             success_criteria: criteria_of(&human, body.journey_step),
             rules: rules(&human),
+            expectations: human.expectations,
             custom_error,
         })
     }

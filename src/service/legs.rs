@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
+use super::agent_stream::{self, AGENT_STREAM};
 use super::place::{is_sms, is_written, text_number};
 use super::privacy::redactor_of;
 use super::sms::pair;
@@ -95,10 +96,10 @@ pub(super) fn patience_ms(step: Option<&JourneyStep>, simulation: &SimulationSpe
     span_ms(of_step.map_or(simulation.ringing_timeout as f64, |step| step.response_window_seconds))
 }
 
-/// True when a call over SIP is waited for.
+/// True when a call is waited for.
 pub(super) fn listens(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
     let speaks = step.is_none_or(|step| step.modality == Modality::Voice);
-    over_sip(agent) && speaks && agent_calls(agent, step)
+    (over_sip(agent) || over_socket(agent)) && speaks && agent_calls(agent, step)
 }
 
 /// The number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes otherwise.
@@ -117,6 +118,11 @@ pub(super) fn number<'a>(
 /// True when the agent is met by telephone.
 pub(super) fn over_sip(agent: &AgentSpec) -> bool {
     matches!(agent.connection(), Some(ConnectionType::Sip | ConnectionType::Phone))
+}
+
+/// True when the agent is met by a WebSocket.
+pub(super) fn over_socket(agent: &AgentSpec) -> bool {
+    agent.connection() == Some(ConnectionType::WebSocket)
 }
 
 /// User part of the address of a Digital Human: its own as long as it is always on, else one for each run. The organization's
@@ -158,7 +164,9 @@ impl Service {
         let run_id = row.doc.body.simulation_run_id;
         let mut addresses = Vec::new();
         let is_called = listens(&stage.agent, stage.step.as_ref());
-        if is_called {
+        if is_called && over_socket(&stage.agent) {
+            addresses.push(format!("{AGENT_STREAM}{result_id}"));
+        } else if is_called {
             addresses.push(leg_user(organization, stage.human_id, &stage.human, run_id));
             addresses.extend(stage.number().map(str::to_owned));
         }
@@ -221,7 +229,10 @@ impl Service {
         let (now, organization) = (self.clock.now_ms(), db.organization().to_owned());
         let body = &row.doc.body;
         let user = leg_user(&organization, stage.human_id, &stage.human, body.simulation_run_id);
-        let at = json!({ "sip_uri": leg_uri(&user, self.live.sip_address()), "phone_number": stage.number() });
+        let at = match over_socket(&stage.agent) {
+            true => agent_stream::note(&self.settings, &organization, row.id),
+            false => json!({ "sip_uri": leg_uri(&user, self.live.sip_address()), "phone_number": stage.number() }),
+        };
         row.doc.note("listening", at);
         if stage.agent.enable_outbound_call_auto_start == Some(true) {
             row.doc.warn("enable_outbound_call_auto_start: no platform is asked to call in this version");
@@ -313,7 +324,12 @@ impl Service {
             };
             let mut db = self.store.org(&organization).read().await?;
             let row = db.get::<ResultDoc>(result_id).await?;
-            let unresponsive = stage(&mut db, &row).await?.is_some_and(|stage| stage.is_unresponsive());
+            let stage = stage(&mut db, &row).await?;
+            if stage.as_ref().is_some_and(|stage| over_socket(&stage.agent)) {
+                // Its token is its address, and no user part of SIP.
+                continue;
+            }
+            let unresponsive = stage.is_some_and(|stage| stage.is_unresponsive());
             let body = row.doc.body;
             if body.status == ResultStatus::Ready {
                 let agent = db.get::<AgentDoc>(body.agent_id).await?.doc.spec;
@@ -404,7 +420,7 @@ impl Stage {
 
     /// Why the number cannot be listened on.
     async fn foreign_number(&self, db: &mut Session, is_called: bool) -> Result<Option<Obstacle>> {
-        let Some(number) = self.number().filter(|_| is_called) else { return Ok(None) };
+        let Some(number) = self.number().filter(|_| is_called && !over_socket(&self.agent)) else { return Ok(None) };
         let other = db.always_on(number).await?.filter(|(_, id)| *id != self.human_id);
         Ok(other.map(|_| Obstacle {
             code: ErrorCode::AlwaysOnPhoneInUse,

@@ -40,6 +40,16 @@ pub struct Timeline {
     pub events: Value,
 }
 
+impl Timeline {
+    /// Returns the timeline of the events of these names alone.
+    pub fn of(mut self, names: &[&str]) -> Timeline {
+        if let Value::Array(events) = &mut self.events {
+            events.retain(|event| event["event"].as_str().is_some_and(|name| names.contains(&name)));
+        }
+        self
+    }
+}
+
 /// The outline of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Peaks {
@@ -47,6 +57,10 @@ pub struct Peaks {
     pub sample_rate: i64,
     /// Samples between two pairs.
     pub samples_per_peak: i64,
+    /// Position of the first pair, milliseconds from connect.
+    pub from_ms: i64,
+    /// Length of the whole recording, milliseconds.
+    pub duration_ms: i64,
     /// For each channel: minimum and maximum of each stretch, -1 to 1, 3 decimals.
     pub channels: Vec<Vec<f64>>,
 }
@@ -225,7 +239,8 @@ async fn outline<R: AsyncReadExt + AsyncSeekExt + Unpin>(mut file: R, points: i6
         }
         left -= count;
     }
-    Ok(Peaks { sample_rate: i64::from(format.rate_hz), samples_per_peak, channels })
+    let sample_rate = i64::from(format.rate_hz);
+    Ok(Peaks { sample_rate, samples_per_peak, from_ms: 0, duration_ms: frames * 1000 / sample_rate.max(1), channels })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ringer_media::call::EndReason;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::LiveCalls;
 use crate::engine::CallControl;
@@ -16,6 +16,7 @@ use crate::events::{Feed, Feeds};
 pub struct Running {
     calls: Mutex<HashMap<i64, CallControl>>,
     feeds: Feeds,
+    changes: watch::Sender<u64>,
     engine: OnceLock<(SocketAddr, Arc<Semaphore>)>,
 }
 
@@ -66,6 +67,11 @@ impl LiveCalls for Running {
 
     fn changed(&self, result_id: i64) {
         self.feeds.touch(result_id);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn any_change(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.changes.subscribe())
     }
 
     fn sip_address(&self) -> Option<SocketAddr> {

@@ -3,6 +3,7 @@
 //! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
+mod agent_stream;
 mod agents;
 mod alerts;
 mod always_on;
@@ -29,6 +30,7 @@ mod issues;
 mod judging;
 mod keys;
 mod labels;
+mod ladder;
 mod legs;
 mod listening;
 mod lists;
@@ -41,6 +43,9 @@ mod notify;
 mod outcome;
 mod overdue;
 mod packing;
+mod page_file;
+mod page_key;
+mod peaks;
 mod phone_numbers;
 mod place;
 mod privacy;
@@ -50,6 +55,8 @@ mod push;
 mod rerun;
 mod results;
 mod retention;
+mod review;
+mod run_list;
 mod runs;
 mod scenarios;
 mod schedules;
@@ -59,6 +66,7 @@ mod summary;
 mod texts;
 mod trigger;
 mod trunks;
+mod turn_list;
 mod turns;
 mod usage;
 mod versions;
@@ -72,10 +80,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::EndReason;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::config::{Behaviour, Capture, DialLimits, Notify, Sms, Trunk};
+use crate::engine::SocketSettings;
 use crate::error::{Error, Result};
 use crate::events::Feed;
 use crate::model::api_key::Scope;
@@ -85,7 +95,9 @@ use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
 use crate::transport::sip::names::Resolver;
+use crate::transport::websocket::{Dialect, Kind};
 
+pub use self::agent_stream::{AGENT_STREAM, StreamGoal};
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::call_logs::{
@@ -106,6 +118,7 @@ pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimul
 pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
 pub use self::judging::ToJudge;
 pub use self::labels::LabelDeleted;
+pub use self::ladder::Ladder;
 pub use self::legs::{Leg, Reached, Turn};
 pub use self::listening::{Peaks, Timeline};
 pub use self::live::Running;
@@ -114,10 +127,15 @@ pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
 pub use self::noises::{NoiseDeleted, NoiseSource};
 pub use self::overdue::EVALUATION_MS;
 pub use self::packing::{Packing, Track};
+pub use self::page_file::CallFile;
+pub use self::page_key::PageDoor;
+pub use self::peaks::{Levels, PeakStretch, Zoom};
 pub use self::phone_numbers::{NumberAdded, NumberReleased};
 pub use self::place::{Obstacle, Placed, Placer, Sounds, TextPlaced};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
+pub use self::review::{Reviewed, Reviews};
+pub use self::run_list::{ListedRun, ResultChange, RunChanges, RunPage, RunQuery};
 pub use self::runs::{RunCancelled, RunDeleted, RunResults};
 pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
@@ -125,6 +143,7 @@ pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::sms::{SmsQueued, Terminated};
 pub use self::summary::RunTold;
 pub use self::texts::TextNews;
+pub use self::turn_list::TurnList;
 pub use self::usage::SpendAllowed;
 pub use self::versions::{VersionDeleted, VersionLabels};
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
@@ -163,6 +182,11 @@ pub trait LiveCalls: Send + Sync {
     /// The state of a result has changed and is stored.
     fn changed(&self, result_id: i64) {
         let _ = result_id;
+    }
+
+    /// Changes with every stored change of a result's state; `None` when this process makes no calls.
+    fn any_change(&self) -> Option<watch::Receiver<u64>> {
+        None
     }
 
     /// True when as many calls run in this process as may.
@@ -231,6 +255,14 @@ pub struct Settings {
     pub trunks: Arc<BTreeMap<String, Trunk>>,
     /// Limits of the numbers that organizations dial, by organization.
     pub dial_limits: Arc<BTreeMap<String, DialLimits>>,
+    /// Address of the API, where agents open WebSockets without a public URL; `None`: it is not known.
+    pub api: Option<SocketAddr>,
+    /// Times and limits of WebSockets.
+    pub sockets: SocketSettings,
+    /// A message of the agent that it begins to speak interrupts the Digital Human.
+    pub yield_to_started_event: bool,
+    /// Dialects of WebSockets with settings of their own, by name.
+    pub dialects: Arc<BTreeMap<String, Dialect>>,
 }
 
 impl Settings {
@@ -258,7 +290,21 @@ impl Settings {
             names: Resolver::default(),
             trunks: Arc::default(),
             dial_limits: Arc::default(),
+            api: None,
+            sockets: SocketSettings::default(),
+            yield_to_started_event: true,
+            dialects: Arc::default(),
         }
+    }
+
+    /// Returns the dialect of a name; `None`: the engine's own protocol.
+    ///
+    /// # Errors
+    /// The name is neither a kind's nor one of the settings.
+    pub fn dialect(&self, name: Option<&str>) -> Result<Dialect> {
+        let Some(name) = name else { return Ok(Dialect::new(Kind::Default)) };
+        let known = Kind::from_name(name).map(Dialect::new).or_else(|| self.dialects.get(name).cloned());
+        known.ok_or_else(|| Error::Refused(Kind::unknown(name)))
     }
 
     /// File of an uploaded background noise.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::model::expectation::ExpectationStatus;
 use crate::model::result::ResultBody;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
@@ -22,10 +23,18 @@ pub fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome
     let passing = simulation.custom_metrics_passing_threshold.or(failing);
     let below = |threshold: Option<i64>| matches!((score, threshold), (Some(score), Some(t)) if score < t as f64);
     let reached = |threshold: Option<i64>| matches!((score, threshold), (Some(score), Some(t)) if score >= t as f64);
-    if goal == Some(false) || calls == Some(false) || below(failing) {
+    let expected = |status: ExpectationStatus| body.expectations.iter().any(|one| one.status == status);
+    if goal == Some(false) || calls == Some(false) || expected(ExpectationStatus::Failed) {
         return Some(Outcome::Failed);
     }
-    if goal == Some(true) || calls == Some(true) || (goal.is_none() && reached(passing)) {
+    if body.expectations.iter().any(|one| one.status != ExpectationStatus::Passed) {
+        return Some(Outcome::NotEvaluated);
+    }
+    if below(failing) {
+        return Some(Outcome::Failed);
+    }
+    let all_met = !body.expectations.is_empty();
+    if goal == Some(true) || calls == Some(true) || all_met || (goal.is_none() && reached(passing)) {
         return Some(Outcome::Passed);
     }
     Some(Outcome::NotEvaluated)
@@ -41,6 +50,7 @@ fn mean_score(body: &ResultBody) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::expectation::ExpectationResult;
     use serde_json::json;
 
     /// Thresholds below which a result fails, and from which on it passes.
@@ -86,6 +96,41 @@ mod tests {
             ("COMPLETED", json!({}), None, Some(NotEvaluated)),
         ] {
             check(status, evaluation, calls_met, none, expect);
+        }
+    }
+
+    #[test]
+    fn expectations_come_after_tool_calls_and_before_custom_metrics() {
+        use Outcome::*;
+        let failing = json!([{"response_type": "pass_fail", "response_value": "fail", "status": "evaluated"}]);
+        for (goal, calls_met, statuses, custom, expect) in [
+            (None, None, &["passed", "passed"][..], false, Passed),
+            (None, None, &["passed", "failed"], false, Failed),
+            (None, None, &["unknown", "failed"], false, Failed),
+            (None, None, &["passed", "unknown"], false, NotEvaluated),
+            (Some(true), Some(true), &["unknown"], false, NotEvaluated),
+            (Some(true), Some(true), &["failed"], false, Failed),
+            (Some(false), None, &["passed"], false, Failed),
+            (None, Some(false), &["unknown"], false, Failed),
+            (None, None, &["unknown"], true, NotEvaluated),
+            (None, None, &["passed"], true, Failed),
+            (Some(true), None, &[], false, Passed),
+        ] {
+            let custom = if custom { failing.clone() } else { json!([]) };
+            let evaluation = json!({"goal_success": goal, "custom_metrics": custom});
+            let mut body = ResultBody {
+                status: ResultStatus::Completed,
+                evaluations: vec![serde_json::from_value(evaluation).expect("an evaluation")],
+                ..ResultBody::default()
+            };
+            if let Some(met) = calls_met {
+                let metric = json!({"name": "expected_tool_calls_met", "value": met});
+                body.metrics.push(serde_json::from_value(metric).expect("a metric"));
+            }
+            let of = |status: &&str| ExpectationResult { status: (*status).into(), ..ExpectationResult::default() };
+            body.expectations = statuses.iter().map(of).collect();
+            let simulation = SimulationSpec { custom_metrics_failing_threshold: Some(50), ..SimulationSpec::default() };
+            assert_eq!(outcome(&body, &simulation), Some(expect), "{goal:?} {calls_met:?} {statuses:?}");
         }
     }
 

@@ -11,10 +11,13 @@ mod opening;
 mod phone;
 mod platform;
 mod route;
+mod socket;
 mod sound;
+mod steps;
 mod text;
 mod unplayed;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnSpec};
@@ -31,6 +34,7 @@ pub use self::text::TextPlaced;
 pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers, text_number};
 use super::dial::Outgoing;
 use super::generate::bound;
+use super::runs::seed_key;
 use super::{Service, Settings, legs};
 use crate::config::{Behaviour, Capture, Dtmf};
 use crate::engine::Placement;
@@ -184,7 +188,7 @@ impl Service {
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
         let seed = Seed(body.seed as u64);
-        let identity = identity(&row.doc, human.id, run.seed);
+        let identity = identity(&row.doc, &seed_key(&human), run.seed);
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
         let platforms = platform::credentials(&mut db, &agent.spec).await?;
         drop(db);
@@ -218,7 +222,10 @@ impl Cast {
         warnings.extend(self.follows_without(placer.model.is_some()));
         let language = self.language();
         let traits = self.traits();
-        let spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
+        let mut spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
+        if let Some(method) = socket::digits(&destination) {
+            spec.dtmf = method;
+        }
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
         let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
@@ -264,10 +271,12 @@ impl Cast {
                 yield_after_ms: behaviour.yield_after_ms,
                 hold_floor_ms: behaviour.hold_floor_ms,
                 both_start_ms: behaviour.both_start_ms,
+                yield_to_claims: settings.yield_to_started_event,
                 recognizer_grace_ms: placer.recognizer_grace_ms,
                 digit_turn_ms: None,
             },
             opening: self.opening(behaviour),
+            cut: steps::first_cut(human, traits),
             interruption: manner::interruption(human, traits, behaviour, placer.model.is_some(), warnings),
             probes: manner::probes(human),
             script: manner::script(self, traits, placer, settings, warnings).await?,
@@ -328,7 +337,9 @@ impl Cast {
         let human = &self.human;
         let fluency = FluencyLevel::named(human.fluency.as_str());
         let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
-        let playback = manner::playback(human, &Facts::of(&traits));
+        let playback = steps::playback(human, &Facts::of(&traits));
+        let stops = human.stop_on_failure;
+        let wanted = if stops { steps::turn_tests(human, &Facts::of(&traits)) } else { BTreeMap::new() };
         Profile {
             name: human.name.clone().unwrap_or_default(),
             intent: step_intent.unwrap_or_else(|| human.intent.clone()),
@@ -348,6 +359,7 @@ impl Cast {
             keyed: human.default_dtmf_or_voiced == DtmfOrVoiced::Dtmf,
             rules: human.system_prompt_rule_quotes.clone(),
             first_message: None,
+            wanted,
             playback,
             called: self.agent_calls(),
             earlier: self.earlier.clone(),

@@ -48,6 +48,7 @@ impl Service {
     ) -> Result<()> {
         through(&mut judged.evaluation, redactor, JUDGED)?;
         redact_metrics(&mut judged.metrics, redactor);
+        through(&mut judged.expectations, redactor, EXPECTED)?;
         through(&mut judged.metadata, redactor, &["playback", "custom_error"])?;
         let caller = Service::engine_caller(organization);
         let mut timeline = match self.timeline(&caller, result_id).await {
@@ -58,6 +59,7 @@ impl Service {
         let moments = judge::moments(&timeline);
         let mut spans = judge::key_spans(&moments);
         let heard_all = moments.iter().all(|moment| match moment.reading() {
+            What::TurnEnded { reported: true, .. } => false,
             What::TurnEnded { text, .. } => !text.is_empty() || moment.data()["digits"].is_string(),
             _ => true,
         });
@@ -157,6 +159,9 @@ pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Opt
     Ok(Some(Redactor::new(traits)))
 }
 
+/// Members of an expectation and its result that hold words.
+const EXPECTED: &[&str] = &["heard", "not_heard", "args", "meaning", "measured", "reason"];
+
 /// Members of an evaluation that hold words.
 pub(super) const JUDGED: &[&str] = &[
     "call_summary",
@@ -225,6 +230,7 @@ pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()>
     through(&mut doc.heard_calls, redactor, CALLED)?;
     through(&mut doc.recorded_transcript, redactor, &["utterance"])?;
     through(&mut doc.body.evaluations, redactor, JUDGED)?;
+    through(&mut doc.body.expectations, redactor, EXPECTED)?;
     through(&mut doc.overruled, redactor, JUDGED)?;
     through(&mut doc.body.custom_metrics, redactor, JUDGED)?;
     redact_metrics(&mut doc.body.metrics, redactor);

@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::store::{Old, Store};
 
+/// The file of the steps, in the folder of a result.
+pub(super) const PEAKS: &str = "peaks.bin";
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// An upload that was not taken by then never will be: it was refused, or the engine was ended in it.
 const LOST_AFTER_MS: i64 = 3600 * 1000;
@@ -171,10 +173,10 @@ fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
     Oldest { what: what(old.id), organization: old.organization, created_ms: old.created_ms }
 }
 
-/// True for names of files with sound: recordings in every form in which they are handed out, and captured media.
+/// True for names of files with sound: recordings in every form in which they are handed out, their outlines, captured media.
 fn is_audio(name: &str) -> bool {
     let kind = name.rsplit_once('.').map(|(_, kind)| kind);
-    matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
+    name == PEAKS || matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
 }
 
 /// True for names of uploads (`ID.part`) whose id is older than `before_ms`.

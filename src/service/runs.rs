@@ -16,7 +16,7 @@ use super::progress::lane;
 use super::texts::put_conversation;
 use super::versions::version_of;
 use super::waiting::counted;
-use super::{Caller, Service};
+use super::{Caller, Service, Settings};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
@@ -144,6 +144,7 @@ impl Service {
             overrides: plan.overrides.clone(),
             start_told: false,
             day: None,
+            created_by: Some(caller.key_id),
         };
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
         let lane = lane(run_id, &plan.simulation.doc);
@@ -152,7 +153,7 @@ impl Service {
             let count = if purpose.once { 1 } else { repetitions(&plan, human) };
             for repetition in 0..count {
                 for step in steps(human) {
-                    let mut doc = new_result(&plan, run_id, seed, human.id, repetition, step, now);
+                    let mut doc = new_result(&plan, run_id, seed, human, repetition, step, now);
                     doc.body.tags.extend(purpose.tag.map(str::to_owned));
                     let id = db.insert(&doc, now, Some(caller.key_id)).await?;
                     ids.push(id.to_string());
@@ -294,7 +295,14 @@ impl Service {
         check::phone("phone_number", &mut spec.phone_number)?;
         check::sip_uri(spec.sip_uri.as_deref(), self.settings())?;
         check::websocket(spec.websocket_url.as_deref(), self.settings())?;
+        check::dialect(spec.websocket_dialect.as_deref(), self.settings())?;
         check_mode(agent.spec.connection(), agent.spec.mode)?;
+        if agent.spec.connection() == Some(ConnectionType::WebSocket) {
+            let spoken = humans.iter().map(|human| human.doc.websocket_dialect.as_deref()).map(|of_human| {
+                spec.websocket_dialect.as_deref().or(of_human).or(agent.spec.websocket_dialect.as_deref())
+            });
+            spoken.into_iter().try_for_each(|name| check_carried(&agent.spec, name, self.settings()))?;
+        }
         let runs = spec.runs_per_digital_human.or(simulation.doc.runs_per_digital_human).unwrap_or(1);
         let written = is_written(&agent.spec);
         let texter = Some(agent.spec).filter(is_sms);
@@ -368,6 +376,14 @@ fn check_mode(connection: Option<ConnectionType>, mode: AgentMode) -> Result<()>
     Err(Error::Refused(format!("connection_type {} needs mode {}", connection.as_str(), modes[0].as_str())))
 }
 
+/// Refuses parameters that the dialect of a call does not carry.
+fn check_carried(agent: &AgentSpec, dialect: Option<&str>, settings: &Settings) -> Result<()> {
+    let parameters: Vec<(String, String)> =
+        agent.websocket_parameters.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let checked = settings.dialect(dialect)?.check_parameters(&parameters);
+    checked.map_err(|error| Error::Refused(error.to_string()))
+}
+
 fn repetitions(plan: &Plan, human: &Row<DigitalHumanSpec>) -> i64 {
     plan.runs.saturating_mul(human.doc.num_runs)
 }
@@ -386,22 +402,29 @@ fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
     }
 }
 
+/// Returns the text that the seeds of a Digital Human follow from: its stable identifier, its name in a suite, or its id.
+pub(super) fn seed_key(human: &Row<DigitalHumanSpec>) -> String {
+    let code = human.doc.svc_as_code_id.map(|code| code.to_string());
+    code.or_else(|| human.doc.suite_name.clone()).unwrap_or_else(|| human.id.to_string())
+}
+
 /// Seed of a result of the run with seed `base`.
-pub(super) fn result_seed(base: Seed, human_id: i64, repetition: i64, step: Option<i64>) -> Seed {
+pub(super) fn result_seed(base: Seed, key: &str, repetition: i64, step: Option<i64>) -> Seed {
     let step = step.map(|step| step.to_string()).unwrap_or_default();
-    Seed::of(&format!("{}:{human_id}:{repetition}:{step}", base.0))
+    Seed::of(&format!("{}:{key}:{repetition}:{step}", base.0))
 }
 
 pub(super) fn new_result(
     plan: &Plan,
     run_id: i64,
     base: Seed,
-    human_id: i64,
+    human: &Row<DigitalHumanSpec>,
     repetition: i64,
     step: Option<i64>,
     now_ms: i64,
 ) -> ResultDoc {
-    let seed = result_seed(base, human_id, repetition, step);
+    let seed = result_seed(base, &seed_key(human), repetition, step);
+    let human_id = human.id;
     let status = ResultStatus::Initializing;
     let body = ResultBody {
         digital_human_id: Some(human_id),
@@ -419,7 +442,7 @@ pub(super) fn new_result(
     ResultDoc { body, repetition, ..ResultDoc::default() }
 }
 
-fn verdict(run: &RunDoc, counters: &Counters, simulation: &SimulationSpec) -> Option<RunOutcome> {
+pub(super) fn verdict(run: &RunDoc, counters: &Counters, simulation: &SimulationSpec) -> Option<RunOutcome> {
     let (failing, passing) = (simulation.outcome_failing_threshold, simulation.outcome_passing_threshold);
     (run.status == RunStatus::Completed).then(|| counters.outcome(failing, passing))?
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Service;
-use super::legs::{Stage, leg_uri, leg_user, over_sip, stage};
+use super::agent_stream::url_of;
+use super::legs::{Stage, leg_uri, leg_user, over_sip, over_socket, stage};
 use super::simulations::name_of;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
@@ -88,13 +89,20 @@ impl Service {
         let user = leg_user(&job.organization, stage.human_id, &stage.human, body.simulation_run_id);
         let sip_uri = leg_uri(&user, self.live.sip_address().filter(|_| over_sip(&stage.agent)));
         let (number, id) = (stage.number().unwrap_or_default(), job.result_id.to_string());
+        let websocket_url = url_of(doc);
         let Some(template) = &stage.agent.outbound_trigger_payload_template else {
-            return json!({ "phone_number": number, "sip_uri": sip_uri, "sim_conversation_id": id });
+            return match over_socket(&stage.agent) {
+                true => json!({
+                    "phone_number": number, "websocket_url": websocket_url, "sim_conversation_id": id,
+                }),
+                false => json!({ "phone_number": number, "sip_uri": sip_uri, "sim_conversation_id": id }),
+            };
         };
         let intent = stage.step.as_ref().map_or(&stage.human.intent, |step| &step.intent);
         let tokens = Tokens::from([
             ("digital_human.phone_number", json!(number)),
             ("digital_human.sip_uri", json!(sip_uri)),
+            ("digital_human.websocket_url", json!(websocket_url)),
             ("digital_human.id", json!(stage.human_id)),
             ("digital_human.name", json!(stage.human.name.as_deref().unwrap_or_default())),
             ("digital_human.intent", json!(intent)),

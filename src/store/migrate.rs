@@ -27,6 +27,7 @@ const MIGRATIONS: &[(i64, Text)] = &[
     (12, Same(include_str!("migrations/0012_engine.sql"))),
     (13, Each(include_str!("migrations/0013_sparse.sqlite.sql"), include_str!("migrations/0013_sparse.postgres.sql"))),
     (14, Same(include_str!("migrations/0014_dials.sql"))),
+    (15, Each(include_str!("migrations/0015_page.sqlite.sql"), include_str!("migrations/0015_page.postgres.sql"))),
 ];
 
 impl Text {

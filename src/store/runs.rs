@@ -230,7 +230,8 @@ impl Session {
 }
 
 impl Tally {
-    fn add(&mut self, status: Option<ResultStatus>, outcome: Option<Outcome>, count: i64) {
+    /// Counts results of one state and one verdict.
+    pub(super) fn add(&mut self, status: Option<ResultStatus>, outcome: Option<Outcome>, count: i64) {
         self.counters.total_tests += count;
         if !status.is_some_and(ResultStatus::is_terminal) {
             self.open += count;

@@ -8,6 +8,7 @@ mod watch;
 mod webhooks;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::db::Cell;
@@ -18,6 +19,7 @@ use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::folder::FolderSpec;
 use crate::model::integration::IntegrationSpec;
 use crate::model::result::ResultDoc;
+use crate::model::review::ReviewDoc;
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 
@@ -112,7 +114,7 @@ impl Resource for ResultDoc {
     const TABLE: &'static str = "results";
     const WORD: &'static str = "Simulation result";
     const COLUMNS: &'static [&'static str] =
-        &["run_id", "simulation_id", "agent_id", "digital_human_id", "status", "outcome"];
+        &["run_id", "simulation_id", "agent_id", "digital_human_id", "status", "outcome", "latency", "tags"];
     type Id = i64;
 
     fn cells(&self) -> Vec<Cell> {
@@ -124,6 +126,19 @@ impl Resource for ResultDoc {
             body.digital_human_id.into(),
             body.status.as_str().into(),
             body.outcome.map(|outcome| outcome.as_str().to_owned()).into(),
+            body.latency.as_ref().filter(|list| !list.is_empty()).map(|list| json!(list).to_string()).into(),
+            Some(&body.tags).filter(|list| !list.is_empty()).map(|list| json!(list).to_string()).into(),
         ]
+    }
+}
+
+impl Resource for ReviewDoc {
+    const TABLE: &'static str = "reviews";
+    const WORD: &'static str = "Review";
+    const COLUMNS: &'static [&'static str] = &["result_id"];
+    type Id = i64;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![self.result_id.into()]
     }
 }

@@ -14,12 +14,16 @@ use super::sip::address::Address;
 use super::sip::driver::IncomingDialog;
 use super::sip::port::{SipOrder, SipPort};
 use super::sip::transfer::TargetCall;
+use super::websocket::listen::IncomingSocket;
+use super::websocket::port::{SocketOrder, WebSocketPort};
 
 /// One call's channel.
 #[derive(Debug)]
 pub enum Port {
     /// SIP dialogs over the socket that all calls share.
     Sip(Box<SipPort>),
+    /// One WebSocket.
+    WebSocket(Box<WebSocketPort>),
 }
 
 /// Something that a driver is to carry out.
@@ -40,6 +44,12 @@ pub enum PortOutput {
     Dial(Box<TargetCall>),
     /// The dialog with the target is the one of the call from now on; what happens in the old one is no news any more.
     Switch,
+    /// Audio of the other side at the leg's rate, behind that which came before.
+    Frames(Vec<i16>),
+    /// Audio of the other side that was not heard yet is to be dropped.
+    ClearFrames,
+    /// A line of the log of the channel, with milliseconds since 1970.
+    Log(i64, String),
     /// For the user of the result.
     Warning(String),
 }
@@ -51,6 +61,8 @@ pub enum ToPeer {
     Sip(SipOrder),
     /// For the SIP endpoint, about the dialog with the target of a transfer.
     Target(SipOrder),
+    /// For the task of a WebSocket.
+    WebSocket(SocketOrder),
 }
 
 /// Purposes of an address that is looked up.
@@ -69,9 +81,9 @@ pub enum Lookup {
 pub struct MediaPlan {
     /// Parameters of the leg.
     pub media: MediaParams,
-    /// Where RTP goes to and comes from.
+    /// Address that RTP goes to and comes from.
     pub rtp: SocketAddr,
-    /// Where RTCP goes to and comes from. It is `rtp` where both share a port (RFC 5761).
+    /// Address that RTCP goes to and comes from. It is `rtp` where both share a port (RFC 5761).
     pub rtcp: SocketAddr,
     /// The handshake that the keys come from; `None`: there is none.
     pub handshake: Option<Expected>,
@@ -115,6 +127,7 @@ pub struct Incoming {
 #[derive(Debug)]
 pub(crate) enum IncomingChannel {
     Sip(IncomingDialog),
+    WebSocket(Box<IncomingSocket>),
 }
 
 impl Incoming {
@@ -122,6 +135,7 @@ impl Incoming {
     pub async fn given_up(&mut self) {
         match &mut self.channel {
             IncomingChannel::Sip(dialog) => dialog.given_up().await,
+            IncomingChannel::WebSocket(socket) => socket.given_up().await,
         }
     }
 }
@@ -155,6 +169,7 @@ impl Port {
     pub fn control(&mut self, control: &Control) {
         match self {
             Port::Sip(port) => port.control(control),
+            Port::WebSocket(port) => port.control(control),
         }
     }
 
@@ -162,6 +177,7 @@ impl Port {
     pub fn poll(&mut self) -> Option<PortOutput> {
         match self {
             Port::Sip(port) => port.poll(),
+            Port::WebSocket(port) => port.poll(),
         }
     }
 
@@ -169,6 +185,7 @@ impl Port {
     pub fn peer(&self) -> &PeerInfo {
         match self {
             Port::Sip(port) => port.peer(),
+            Port::WebSocket(port) => port.peer(),
         }
     }
 }

@@ -28,6 +28,7 @@ mod noises;
 mod old_calls;
 mod operations;
 mod oracle;
+mod page;
 mod panics;
 mod patience;
 mod phone_numbers;

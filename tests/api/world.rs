@@ -230,6 +230,17 @@ impl World {
 
     /// Sends a request with the admin key and JSON, unless `headers` say otherwise; an empty value takes a header away.
     pub async fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>) -> Answer {
+        self.ask(self.router.clone(), method, path, headers, body).await
+    }
+
+    async fn ask(
+        &self,
+        router: Router,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+    ) -> Answer {
         let mut fields: Vec<(String, String)> =
             vec![("x-api-key".into(), "$admin".into()), ("content-type".into(), "application/json".into())];
         for (name, value) in headers {
@@ -245,10 +256,23 @@ impl World {
             Err(error) => error.into_bytes(),
         };
         let request = request.body(Body::from(body)).expect("a legal request");
-        let response = self.router.clone().oneshot(request).await.expect("a router answers");
+        let response = router.oneshot(request).await.expect("a router answers");
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 24).await.expect("a body").to_vec();
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    /// Sends a request to a server over the same rows that is set up otherwise.
+    pub async fn send_to(
+        &self,
+        setup: Setup,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+    ) -> Answer {
+        let router = router(self.service.clone(), setup, CancellationToken::new(), Tasks::new());
+        self.ask(router, method, path, headers, body).await
     }
 
     /// Sends JSON and expects success.

@@ -231,7 +231,10 @@ async fn forged_handshakes_do_not_stand_in_the_way() {
         (forged, before, keyed, at_keys, spoken)
     };
     let (report, told) = tokio::join!(stage.call(placement), tokio::task::spawn_blocking(other_side));
-    assert_eq!(told.expect("it does not fail"), (false, 0, true, 0, true));
+    let (forged, before, keyed, at_keys, spoken) = told.expect("it does not fail");
+    assert_eq!((forged, before, keyed, spoken), (false, 0, true, true));
+    // The engine has its keys a little earlier: its first packet may overtake the end of its handshake.
+    assert!(at_keys <= 3, "{at_keys} packets");
     let report = report.expect("it was placed");
     assert_eq!((report.ending.reason, report.peer.transport().as_str()), (EndReason::MaxDuration, PROFILE));
 }

@@ -1,6 +1,7 @@
 //! The whole product in one process, to be asked over HTTP.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -78,6 +79,23 @@ impl House {
         let file = folder.path().join("ringer.db");
         let speech: (_, Arc<dyn Recognizer>) = (None, Arc::new(FakeRecognizer::default()));
         House::start(&file, folder, Clock::Real, 20, &[], speech, set).await
+    }
+
+    /// The same, which keeps lines to the trunks and hears SIP at `sip`.
+    pub async fn with_lines(settings: &str, sip: SocketAddr) -> House {
+        let read = Config::read(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
+        let config = read.expect("good settings");
+        let trunks = config.sip.trunks.clone();
+        let set = |settings: &mut Settings, engine: &mut EngineConfig| {
+            (engine.sip, engine.symmetric_rtp) = (sip.into(), true);
+            settings.trunks = config.sip.trunks.into();
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("ringer.db");
+        let speech: (_, Arc<dyn Recognizer>) = (None, Arc::new(FakeRecognizer::default()));
+        let house = House::start(&file, folder, Clock::Real, 20, &["192.0.2.1"], speech, set).await;
+        house.engine.keep_lines(&trunks, "urn:uuid:00000000-0000-1000-8000-000000000001").await;
+        house
     }
 
     /// A house whose rows are in `location`, and whose jobs go by `clock`.

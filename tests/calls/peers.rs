@@ -352,6 +352,12 @@ pub async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> Str
     log
 }
 
+/// The part of the power of `pcm` at `hz` in its best tenth of a second.
+pub(super) fn best_share(pcm: &[i16], hz: f64) -> f64 {
+    let loud = pcm.chunks_exact(1600).filter(|piece| piece.iter().any(|sample| sample.abs() > 500));
+    loud.map(|piece| share_at(piece, hz)).fold(0.0, f64::max)
+}
+
 /// The share of the power of `pcm` (16 kHz) that lies at `hz`.
 pub(super) fn share_at(pcm: &[i16], hz: f64) -> f64 {
     let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);

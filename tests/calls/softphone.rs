@@ -1,6 +1,6 @@
 //! A softphone that calls, holds, resumes and hangs up.
 
-use ringer::engine::CallNews;
+use ringer::engine::{CallHandle, CallNews, CallReport};
 use ringer::provider::fake::FakeSynthesizer;
 use ringer_media::call::EndReason;
 use ringer_media::clip::Clip;
@@ -8,15 +8,9 @@ use serde_json::json;
 
 use super::callers::waiting;
 use super::house::House;
-use super::peers::share_at;
+use super::peers::best_share;
 use super::stage::{Stage, channels};
 use crate::peers::{Peer, TONE_HZ};
-
-/// The part of the power of `pcm` at `hz` in its best tenth of a second.
-fn best_share(pcm: &[i16], hz: f64) -> f64 {
-    let loud = pcm.chunks_exact(1600).filter(|piece| piece.iter().any(|sample| sample.abs() > 500));
-    loud.map(|piece| share_at(piece, hz)).fold(0.0, f64::max)
-}
 
 /// baresip calls with each codec, hears the Digital Human and is heard, and either side hangs up.
 #[tokio::test(flavor = "multi_thread")]
@@ -63,12 +57,9 @@ async fn a_softphone_calls_in_each_codec() {
     house.stop().await;
 }
 
-/// baresip puts the call on hold, takes it back and hangs up, each when the one before was seen.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_softphone_holds_resumes_and_hangs_up() {
-    let (stage, peer) = (Stage::new().await, Peer::baresip("PCMU/8000/1"));
-    let placement = stage.placement(&format!("sip:bob@{}", peer.sip), "Hello there.");
-    let mut handle = stage.engine.place(placement).await.expect("it was placed");
+/// Has baresip hold the call after the first words, take it back and hang up, each when the one before was seen. Returns the events
+/// that it waited for, and the report.
+pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (Vec<String>, CallReport) {
     let mut told = Vec::new();
     let report = loop {
         match handle.news.recv().await.expect("the call ends") {
@@ -85,10 +76,20 @@ async fn a_softphone_holds_resumes_and_hangs_up() {
                     told.push(entry.name().to_owned());
                 }
             }
-            CallNews::Ended(report) => break report,
+            CallNews::Ended(report) => break *report,
             CallNews::Connected(_) | CallNews::Dispatched => {}
         }
     };
+    (told, report)
+}
+
+/// baresip puts the call on hold, takes it back and hangs up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_holds_resumes_and_hangs_up() {
+    let (stage, peer) = (Stage::new().await, Peer::baresip("PCMU/8000/1"));
+    let placement = stage.placement(&format!("sip:bob@{}", peer.sip), "Hello there.");
+    let mut handle = stage.engine.place(placement).await.expect("it was placed");
+    let (told, report) = hold_resume_and_hang_up(&mut handle, &peer).await;
     assert_eq!(told, ["speech.ended", "hold", "unhold"], "each once, in this order");
     assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", report.ending);
     assert!(report.ending.quality.received_packets > 20, "{:?}", report.ending.quality);

@@ -27,7 +27,7 @@ use super::local;
 /// How long a call may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ports of media, away from those of the peers.
-const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
+pub const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
 
 /// An engine on loopback.
 pub struct Stage {
@@ -66,6 +66,11 @@ impl Stage {
         Stage::of(EngineConfig { forwarding, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
+    /// The same that hears SIP there, and takes RTP from another port than was agreed on.
+    pub async fn at(sip: SipListen) -> Stage {
+        Stage::of(EngineConfig { sip, symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
+    }
+
     /// The same by this wall clock.
     pub async fn on(clock: Clock) -> Stage {
         Stage::of(local::config(RTP_PORTS, 10), clock).await
@@ -85,7 +90,7 @@ impl Stage {
         Stage::with_calls(config, clock).await.0
     }
 
-    async fn with_calls(config: EngineConfig, clock: Clock) -> (Stage, mpsc::Receiver<Incoming>) {
+    pub async fn with_calls(config: EngineConfig, clock: Clock) -> (Stage, mpsc::Receiver<Incoming>) {
         let synthesizer = Arc::new(FakeSynthesizer::default());
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
         let speech = Speech { synthesizer: synthesizer.clone(), recognizer };
@@ -135,9 +140,21 @@ impl Stage {
         intent: &str,
         max_ms: u32,
     ) -> CallReport {
+        self.answer_with(calls, folder, intent, max_ms, Codec::Pcmu).await
+    }
+
+    /// The same with this codec.
+    pub async fn answer_with(
+        &self,
+        calls: &mut mpsc::Receiver<Incoming>,
+        folder: &Path,
+        intent: &str,
+        max_ms: u32,
+        codec: Codec,
+    ) -> CallReport {
         let call = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("a call comes").expect("the engine runs");
         let mut placement = self.placement("", intent);
-        placement.destination = Destination::Incoming(Answering { codecs: vec![Codec::Pcmu], ..Answering::default() });
+        placement.destination = Destination::Incoming(Answering { codecs: vec![codec], ..Answering::default() });
         placement.spec.opening = Opening::Say(intent.into());
         placement.spec.limits.max_duration_ms = Some(max_ms);
         placement.folder = Some(folder.into());

@@ -30,10 +30,12 @@ fn loopback(text: &str) -> SipListen {
 }
 
 /// A side with a certificate for `name`, and settings of one that trusts it.
-fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
+pub fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
     let path = |name: &str| folder.path().join(name);
     let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    // OpenSSL takes a certificate for self-signed that has the name of its authority.
+    params.distinguished_name.push(rcgen::DnType::CommonName, "authority of a test");
     let authority = rcgen::CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed");
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec![name.to_owned()]).expect("a good name");

@@ -123,3 +123,37 @@ async fn a_redirect_to_a_number_that_is_denied_is_not_followed() {
     assert!(page.lines().any(|line| line == counted), "{page}");
     house.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_the_owner_of_an_agent_tells_is_limited_too() {
+    let peer = Peer::scenario("trunk");
+    let house = House::with_trunks(&trunk(&peer, "")).await;
+    let owner = Receiver::answering(vec![(200, json!({ "phone_number": "+1 900 555 0000" }).to_string())]).await;
+    let (_, ids) =
+        house.queue(json!({ "dynamic_sip_webhook_url": owner.url("/where") }), json!({}), &[json!({})]).await;
+    house.events(&ids[0]).await;
+    let result = house.result(&ids[0]).await;
+    let told = (&result["status"], &result["error_code"]);
+    assert_eq!(told, (&json!("NO_CONNECTION"), &json!("DIAL_PREFIX_REFUSED")), "{result}");
+    assert_eq!(peer.log(), "", "nothing was sent");
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outbound_proxy_is_told_whom_a_call_is_for() {
+    let peer = Peer::scenario("trunk");
+    let at = peer.sip;
+    let settings = format!(
+        "[sip.trunks.far]\nhost = 'carrier.invalid'\noutbound_proxy = '{at}'\nnumbers = ['+15550001111']\n\
+         allowed_prefixes = ['+1']"
+    );
+    let house = House::with_trunks(&settings).await;
+    let (_, ids) = house.queue(json!({ "phone_number": "+15550009999" }), json!({}), &[json!({})]).await;
+    house.events(&ids[0]).await;
+    let result = house.result(&ids[0]).await;
+    assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
+    let invite = peer.end();
+    assert!(invite.contains("INVITE sip:+15550009999@carrier.invalid SIP/2.0"), "{invite}");
+    assert_eq!(field(&invite, "Route"), Some(format!("<sip:{at};lr>").as_str()), "{invite}");
+    house.stop().await;
+}

@@ -1,4 +1,4 @@
-//! Other people's SIP programs as the other side of a test: sipp and baresip, each a child process on loopback with ports of
+//! Other people's SIP programs as the other side of a test: sipp, baresip and Kamailio, each a child process on loopback with ports of
 //! its own, awaited by what it says or does, never by a while, and killed with the test.
 
 use std::fs;
@@ -14,6 +14,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+mod kamailio;
+pub mod python;
+pub mod registrar;
 mod starts;
 
 /// No peer lives longer, whatever happens to the test.
@@ -117,45 +120,28 @@ impl Peer {
     /// baresip that answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of [`TONE_HZ`]; what it hears is kept in
     /// [`Peer::heard`].
     pub fn baresip(codec: &str) -> Peer {
-        Peer::softphone(codec, "", None)
+        Softphone { codec, ..Softphone::default() }.answering()
     }
 
     /// The same, which calls `to` as soon as it runs.
     pub fn calling_baresip(codec: &str, to: &str) -> Peer {
-        Peer::softphone(codec, "", Some(to))
+        Softphone { codec, ..Softphone::default() }.calling(to)
     }
 
-    /// The same with PCMU over secure RTP: with keys in SDP, `srtp` takes and offers it beside plain RTP, and `srtp-mand` takes nothing
-    /// else; with keys of a handshake, `dtls_srtp`.
-    pub fn secure_baresip(how: &str) -> Peer {
-        Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"), None)
+    /// The same with PCMU over secure RTP, as [`Softphone::keys`] tells.
+    pub fn secure_baresip(keys: &str) -> Peer {
+        Softphone { keys, ..Softphone::default() }.answering()
     }
 
     /// The same that calls `to` at once.
-    pub fn calling_securely(how: &str, to: SocketAddr) -> Peer {
-        Peer::softphone("PCMU/8000/1", &format!(";mediaenc={how}"), Some(&format!("sip:ringer@{to}")))
+    pub fn calling_securely(keys: &str, to: SocketAddr) -> Peer {
+        Softphone { keys, ..Softphone::default() }.calling(&format!("sip:ringer@{to}"))
     }
 
-    fn softphone(codec: &str, more: &str, dials: Option<&str>) -> Peer {
-        let rate_hz =
-            codec.split('/').nth(1).and_then(|rate| rate.parse().ok()).expect("a codec is told with its rate");
-        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-        let first = free_ports();
-        let path = |name: &str| folder.path().join(name);
-        fs::write(path("tone.wav"), tone(rate_hz)).expect("the folder is writable");
-        let account = format!("<sip:bob@127.0.0.1>;regint=0;answermode=auto;audio_codecs={codec}{more}\n");
-        fs::write(path("accounts"), account)
-            .and_then(|()| fs::write(path("contacts"), ""))
-            .and_then(|()| fs::write(path("config"), baresip_config(folder.path(), first, rate_hz)))
-            .expect("the folder is writable");
-        let mut command = limited("baresip");
-        command.args(["-4", "-v", "-f"]).arg(folder.path());
-        if let Some(to) = dials {
-            command.args(["-e", &format!("/dial {to}")]);
-        }
-        let peer = Peer::start("baresip", command, folder, first);
-        peer.wait_for("baresip is ready");
-        peer
+    /// Address of baresip's `bob` over UDP, TCP or TLS.
+    pub fn uri(&self, transport: &str) -> String {
+        let port = self.sip.port() + u16::from(transport == "TLS");
+        format!("sip:bob@127.0.0.1:{port};transport={}", transport.to_lowercase())
     }
 
     fn start(name: &str, mut command: Command, folder: TempDir, port: u16) -> Peer {
@@ -240,6 +226,70 @@ impl Peer {
     }
 }
 
+/// Settings of one baresip, before it starts.
+pub struct Softphone<'a> {
+    /// Codec, rate and channels: `PCMU/8000/1`.
+    pub codec: &'a str,
+    /// Keys of its media: none, those in SDP (`srtp` takes and offers them beside plain RTP, `srtp-mand` takes nothing else), or those
+    /// of a handshake (`dtls_srtp`).
+    pub keys: &'a str,
+    /// UDP, TCP or TLS, of the calls that it makes.
+    pub transport: &'a str,
+    /// Folder with its certificate `own.pem`, the key `own.key` and its authority `ca.pem`; with it baresip listens for TLS, at the
+    /// port after that of the others.
+    pub certificates: Option<&'a Path>,
+}
+
+impl Default for Softphone<'_> {
+    fn default() -> Self {
+        Softphone { codec: "PCMU/8000/1", keys: "", transport: "UDP", certificates: None }
+    }
+}
+
+impl Softphone<'_> {
+    /// baresip that answers every call at once.
+    pub fn answering(&self) -> Peer {
+        self.start(None)
+    }
+
+    /// The same, which calls `to` as soon as it runs.
+    pub fn calling(&self, to: &str) -> Peer {
+        self.start(Some(to))
+    }
+
+    fn start(&self, dials: Option<&str>) -> Peer {
+        let rate = self.codec.split('/').nth(1).and_then(|rate| rate.parse().ok());
+        let rate_hz = rate.expect("a codec is told with its rate");
+        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+        let first = free_ports();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("tone.wav"), tone(rate_hz)).expect("the folder is writable");
+        let keys = if self.keys.is_empty() { String::new() } else { format!(";mediaenc={}", self.keys) };
+        let (codec, transport) = (self.codec, self.transport.to_lowercase());
+        let account =
+            format!("<sip:bob@127.0.0.1;transport={transport}>;regint=0;answermode=auto;audio_codecs={codec}{keys}\n");
+        let mut config = baresip_config(folder.path(), first, rate_hz);
+        if let Some(certificates) = self.certificates {
+            let read = |name: &str| fs::read_to_string(certificates.join(name)).expect("it is there");
+            fs::write(path("own.pem"), read("own.pem") + &read("own.key")).expect("the folder is writable");
+            let (own, authority) = (path("own.pem"), certificates.join("ca.pem"));
+            config += &format!("sip_certificate {}\nsip_cafile {}\n", own.display(), authority.display());
+        }
+        fs::write(path("accounts"), account)
+            .and_then(|()| fs::write(path("contacts"), ""))
+            .and_then(|()| fs::write(path("config"), config))
+            .expect("the folder is writable");
+        let mut command = limited("baresip");
+        command.args(["-4", "-v", "-f"]).arg(folder.path());
+        if let Some(to) = dials {
+            command.args(["-e", &format!("/dial {to}")]);
+        }
+        let peer = Peer::start("baresip", command, folder, first);
+        peer.wait_for("baresip is ready");
+        peer
+    }
+}
+
 impl Drop for Peer {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
@@ -254,7 +304,8 @@ impl Drop for Peer {
 
 /// `program`, ended by timeout(1) when nothing else does.
 fn limited(program: &str) -> Command {
-    let known = ["/usr/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(program).is_file());
+    let known =
+        ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(program).is_file());
     assert!(known, "{program} is not installed: `make peers` installs it");
     let mut command = Command::new("timeout");
     command.args(["-k", "2", &LIFE_S.to_string(), program]);

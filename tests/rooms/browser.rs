@@ -9,15 +9,11 @@ use serde_json::{Value, json};
 use super::answers::serve;
 use super::phone::loopback;
 use super::pipelines::{Call, poster, target};
-use crate::calls::page::Browser;
+use crate::page::browser::Browser;
 use crate::program::PATIENCE;
 
-const FLAGS: [&str; 4] = [
-    "--use-fake-device-for-media-stream",
-    "--use-fake-ui-for-media-stream",
-    "--allow-loopback-in-peer-connection",
-    "--autoplay-policy=no-user-gesture-required",
-];
+const FLAGS: [&str; 3] =
+    ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", "--allow-loopback-in-peer-connection"];
 
 /// Answers an offer with a tone of 700 Hz; a granted microphone has candidates carry addresses.
 const ANSWER: &str = "
@@ -71,7 +67,7 @@ async fn a_browser_is_heard_and_hears() {
     }))
     .await;
     // Microphones are for pages of a server.
-    browser.tell("url", json!({ "url": base })).await;
+    browser.open(&base).await;
     let patience = Patience { request: PATIENCE, ..Patience::default() };
     let opened = Pipeline::open(target(&base), loopback(), poster(), patience).await;
     let mut call = Call::carry(opened.unwrap_or_else(|fault| panic!("{fault}")));

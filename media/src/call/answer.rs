@@ -298,6 +298,9 @@ impl Call {
             self.add_words(&mut plan, &next);
         }
         plan.digits.push_str(&next.dtmf);
+        if !next.more {
+            self.wanted_cut.clone_from(&next.cut);
+        }
         plan.thinking = next.more.then_some(id);
         plan.next = match next.then {
             Then::Listen => plan.next,

@@ -6,7 +6,7 @@ use super::event::{Kind, Side, What};
 use super::io::{Effect, EffectId, Move, Output, Purpose};
 use super::plan::Stage;
 use super::script::contains_phrase;
-use super::spec::{Interruption, Opening};
+use super::spec::{CutIn, Interruption, Opening};
 use super::turn::{JOINED_MS, SHORT_MS};
 use super::utterance::Utterance;
 use super::{Call, ms};
@@ -108,6 +108,9 @@ impl Call {
 
     /// At the onset of a turn of the other side.
     pub(super) fn draw_interruption(&mut self, onset: Sample) {
+        if self.take_wanted_cut(onset) {
+            return;
+        }
         let Interruption::Level { name, probability, from_ms, to_ms, at_most } = self.spec.interruption else { return };
         let u = self.draws.interruption.unit();
         let at_ms = self.draws.interruption.range(from_ms.into(), to_ms.into()) as u32;
@@ -118,6 +121,18 @@ impl Call {
         self.drop_cut();
         let thinking = Some(self.think(Purpose::CutIn));
         self.cut = Some(Cut { thinking, ..Cut::at(onset + ms(at_ms)) });
+    }
+
+    /// Plans the words that a move wanted in this turn. False when there are none, or this side speaks.
+    fn take_wanted_cut(&mut self, onset: Sample) -> bool {
+        let may = self.mouth.speaking_since().is_none() && self.hold.is_none() && self.waits.hangup.is_none();
+        let Some(CutIn { after_ms, say }) = self.wanted_cut.take_if(|_| may) else { return false };
+        let kind = "playback".into();
+        self.event(onset, Side::Dh, What::InterruptionDecided { kind, u: 0.0, at_ms: after_ms, keyword: None });
+        self.drop_cut();
+        let utterance = Some(self.words(&say, Kind::Interruption, true));
+        self.cut = Some(Cut { utterance, to_the_end: true, ..Cut::at(onset + ms(after_ms)) });
+        true
     }
 
     pub(super) fn prepare_keywords(&mut self) {
@@ -296,12 +311,9 @@ impl Call {
     /// Stops this side's words when it is time to give way.
     pub(super) fn run_yield(&mut self) {
         let (Some(started), Some(onset)) = (self.mouth.speaking_since(), self.other.since) else { return };
-        if self.mouth.holds_floor() {
-            return;
-        }
-        let turn = &self.spec.turn;
+        let held = is_floor_held(self);
         let cut_in = self.mouth.saying().is_some_and(|said| said.kind == Kind::Interruption);
-        let held = cut_in && self.frame_at < started + ms(turn.hold_floor_ms);
+        let turn = &self.spec.turn;
         // In noise an onset is sure only in hindsight: there the other side gets the time in which this one yields to it.
         let sure = !self.ears.voice.vad().in_noise();
         let both_started = sure && (onset - started).abs() <= ms(turn.both_start_ms) && !cut_in;
@@ -375,4 +387,11 @@ impl Call {
             self.event(at, by, What::BargeIn { by, overlap_ms, stop_ms });
         }
     }
+}
+
+/// True while this side does not give way: its words are to be said to their end, or it has just cut in.
+pub(super) fn is_floor_held(call: &mut Call) -> bool {
+    let Some(started) = call.mouth.speaking_since() else { return false };
+    let cut_in = call.mouth.saying().is_some_and(|said| said.kind == Kind::Interruption);
+    call.mouth.holds_floor() || (cut_in && call.frame_at < started + ms(call.spec.turn.hold_floor_ms))
 }

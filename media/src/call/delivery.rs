@@ -190,5 +190,6 @@ impl Call {
         if let Some(said) = self.mouth.cut(end.max(0)) {
             self.said(said);
         }
+        self.announce_silence();
     }
 }

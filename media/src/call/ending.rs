@@ -28,7 +28,12 @@ impl RemoteEnd {
 
     /// Returns the close code of a WebSocket (RFC 6455 7.4).
     pub fn close_code(&self) -> Option<u16> {
-        if let EndDetail::WebSocket { close_code } = self.detail { close_code } else { None }
+        if let EndDetail::WebSocket { close_code, .. } = self.detail { close_code } else { None }
+    }
+
+    /// Returns the HTTP status of an upgrade to a WebSocket that failed.
+    pub fn http_status(&self) -> Option<u16> {
+        if let EndDetail::WebSocket { status, .. } = self.detail { status } else { None }
     }
 
     /// True when the other side says that the call may be tried again later.
@@ -54,6 +59,8 @@ pub enum EndDetail {
     },
     /// By a WebSocket.
     WebSocket {
+        /// HTTP status of the upgrade that failed; `None` when there was none.
+        status: Option<u16>,
         /// Close code; `None` when the connection broke without one.
         close_code: Option<u16>,
     },
@@ -82,6 +89,8 @@ pub enum RemoteKind {
     Expired,
     /// No handshake brought the keys of the media: the call was answered, and no word could be said.
     NoKeys,
+    /// The connection that carried a call which was up broke, or the other side ended it as a fault.
+    Lost,
     /// A later handshake failed, and the call was ended for that.
     KeysLost,
 }
@@ -119,6 +128,8 @@ pub enum EndReason {
     MediaTimeout,
     /// The other side did not refresh the session in time.
     SessionExpired,
+    /// The connection that carried the call broke.
+    ConnectionLost,
     /// Cancelled before it was connected.
     Cancelled,
     /// The engine is stopping.
@@ -146,6 +157,7 @@ impl EndReason {
             EndReason::DialFailed => "dial_failed",
             EndReason::MediaTimeout => "media_timeout",
             EndReason::SessionExpired => "session_expired",
+            EndReason::ConnectionLost => "connection_lost",
             EndReason::Cancelled => "cancelled",
             EndReason::Shutdown => "shutdown",
             EndReason::Fault => "fault",

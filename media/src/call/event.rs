@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::channel::ChannelEvent;
 use super::io::Word;
 use super::utterance::Spoken;
 use crate::echo::EchoFigures;
@@ -87,7 +88,7 @@ pub enum What {
     /// Sample 0; `address` is what was dialled.
     Connected { address: Option<String>, code: u16, codec: Code },
     /// The end.
-    Ended { by: Code, reason: Code, sip_code: Option<u16>, q850_cause: Option<u16> },
+    Ended { by: Code, reason: Code, sip_code: Option<u16>, q850_cause: Option<u16>, close_code: Option<u16> },
     /// This side's words begin.
     SpeechStarted { utterance_id: u32, text: String, kind: Kind },
     /// This side's words end; `text` is what was really said.
@@ -127,6 +128,8 @@ pub enum What {
         missing: Option<Code>,
         /// It was answered before its text was final.
         late: bool,
+        /// Its text is that which the other side told by messages, since no words were recognised.
+        reported: bool,
     },
     /// From here on this side speaks the other side's language, which the turn that began at `from_sample` has shown.
     LanguageTaken { language: String, by: Code, from_sample: Sample },
@@ -190,6 +193,8 @@ pub enum What {
     ToolCall(Box<ToolCall>),
     /// How the far side went through a step of a playback; `None`: nobody has judged it.
     PlaybackStep { index: usize, passed: Option<bool> },
+    /// The other side told something by a message of the channel.
+    Channel(Box<ChannelEvent>),
     /// An event of another name or another form, as older and newer releases write them: it is kept as it stands.
     Unknown(Box<Unknown>),
 }

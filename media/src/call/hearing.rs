@@ -56,6 +56,8 @@ pub struct OtherTurn {
     segments: Vec<Segment>,
     /// Of all segments.
     text: Arc<str>,
+    /// Text that the other side told of it by messages.
+    reported: String,
 }
 
 impl OtherTurn {
@@ -72,7 +74,29 @@ impl OtherTurn {
             line: None,
             segments: Vec::new(),
             text: Arc::default(),
+            reported: String::new(),
         }
+    }
+
+    /// Adds text that the other side told of its words by a message.
+    pub fn report(&mut self, text: &str) {
+        if !self.reported.is_empty() {
+            self.reported.push(' ');
+        }
+        self.reported.push_str(text);
+        self.renew_text();
+    }
+
+    /// True when its text is the one that the other side told, since no words were recognised.
+    pub fn is_reported(&self) -> bool {
+        !self.reported.is_empty() && self.is_final() && !self.has_recognised()
+    }
+
+    fn has_recognised(&self) -> bool {
+        self.segments.iter().any(|segment| match &segment.text {
+            Text::Running(text) | Text::Final { text, .. } => !text.is_empty(),
+            Text::Missing(_) => false,
+        })
     }
 
     /// A segment begins; `hear` brings its text.
@@ -88,6 +112,7 @@ impl OtherTurn {
     /// A segment begins that nobody recognises.
     pub fn open_deaf(&mut self) {
         self.segments.push(Segment { hear: EffectId(0), recognize: None, text: Text::Missing("no_recognizer") });
+        self.renew_text();
     }
 
     /// The segment that is open ends; gives its `hear` effect when a final text is to be asked for as `recognize`.
@@ -135,6 +160,10 @@ impl OtherTurn {
     }
 
     fn renew_text(&mut self) {
+        if self.has_speech() && self.is_reported() {
+            self.text = self.reported.as_str().into();
+            return;
+        }
         let mut texts = self.segments.iter().filter_map(|segment| match &segment.text {
             Text::Running(text) | Text::Final { text, .. } if !text.is_empty() => Some(text.as_str()),
             _ => None,
@@ -155,6 +184,9 @@ impl OtherTurn {
 
     /// Why words of it are missing, if they are.
     pub fn missing(&self) -> Option<&'static str> {
+        if self.is_reported() {
+            return None;
+        }
         let lost = self.segments.iter().find_map(|segment| match segment.text {
             Text::Missing(why) => Some(why),
             _ => None,

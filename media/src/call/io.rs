@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::channel::ChannelEvent;
 use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::{Code, Event};
-use super::spec::Phrases;
+use super::spec::{CutIn, Phrases};
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
 use crate::rtp::srtp::SrtpParams;
@@ -122,6 +123,25 @@ pub enum Signal {
         /// As the sender says.
         duration_ms: u32,
     },
+    /// A digit came as a message of the channel. Before the answer it is passed over.
+    DigitMessage {
+        /// 0-9 * # A-D.
+        digit: char,
+        /// Duration of the key, in milliseconds; 0 when it is not told.
+        duration_ms: u32,
+    },
+    /// The other side told something by a message of the channel. Before the answer it is passed over.
+    Channel {
+        /// The message. The effect of [`ChannelEvent::SpeechClaimed`] is found by the call.
+        told: ChannelEvent,
+        /// True when the message came less than 300 ms after the announcement of an utterance of this side.
+        follows_own: bool,
+    },
+    /// Audio of the other side came faster than it is heard, and found no room any more.
+    Overflowed {
+        /// Frames of 20 ms that were dropped.
+        frames: u64,
+    },
     /// A digit of this side ([`Control::Digit`]) was not taken.
     DigitRefused,
     /// The other side changed the session, and it was answered. Before the answer it changes what is heard early.
@@ -193,6 +213,13 @@ pub enum Output<'a> {
         /// At the leg's rate.
         pcm: &'a [i16],
     },
+    /// An utterance of this side begins or is over, on a leg of PCM. Background noise and tones are none.
+    Utterance {
+        /// First sample of the frame in which it begins, or the end of the last frame of it.
+        at: Sample,
+        /// True at its beginning.
+        begins: bool,
+    },
     /// Drop frames that were handed out and have not left yet, on a leg of PCM: this side has fallen silent.
     ClearBuffered,
     /// Audio for the recognizer: 16 kHz, in order while a segment is open; a jitter buffer that becomes shallower, or stalls,
@@ -262,6 +289,10 @@ pub enum HangupCause {
     Normal,
     /// A limit of time was reached.
     Timer,
+    /// The program is being stopped.
+    Shutdown,
+    /// A fault of this side.
+    Fault,
 }
 
 /// Work that takes time and is done outside.
@@ -440,6 +471,8 @@ pub struct Move {
     pub then: Then,
     /// More parts of the same move follow.
     pub more: bool,
+    /// Words with which this side cuts into the other side's next turn.
+    pub cut: Option<CutIn>,
     /// Notes for the timeline (`late_first_token`, `fallback_speaker`, `answer_broke_off`): each is told once, when the move is made.
     pub notes: Vec<&'static str>,
 }

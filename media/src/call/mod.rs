@@ -8,6 +8,7 @@
 
 mod answer;
 mod barge_in;
+mod channel;
 mod concealed;
 mod delivery;
 mod dial;
@@ -16,11 +17,12 @@ mod edges;
 mod ending;
 mod event;
 mod hearing;
+mod hold;
 mod io;
 mod keyed;
 mod mouth;
 mod outbox;
-mod pacing;
+pub mod pacing;
 mod pauses;
 mod phase;
 mod plan;
@@ -35,6 +37,7 @@ mod utterance;
 
 use std::time::Duration;
 
+pub use channel::ChannelEvent;
 pub use ending::*;
 pub use event::*;
 pub use io::*;
@@ -43,13 +46,15 @@ pub use spec::*;
 pub use utterance::Spoken;
 
 use self::barge_in::{Cut, Overlap};
+use self::channel::ChannelState;
 use self::dial::Dial;
 use self::ears::EarSet;
 use self::hearing::OtherTurn;
+use self::hold::Hold;
 use self::mouth::Mouth;
 use self::outbox::Outbox;
 use self::pacing::Pacing;
-use self::phase::{Hold, Phase, Waits};
+use self::phase::{Phase, Waits};
 use self::plan::Plan;
 use self::probe::Probes;
 use crate::connection::{Arrivals, Connection};
@@ -67,6 +72,7 @@ pub struct Call {
     spec: CallSpec,
     phase: Phase,
     waits: Waits,
+    channel: ChannelState,
     origin: Time,
     /// First sample of the next frame to be sent.
     frame_at: Sample,
@@ -83,6 +89,8 @@ pub struct Call {
     other: Other,
     plan: Option<Plan>,
     cut: Option<Cut>,
+    /// Words for a fixed time in the other side's next turn.
+    wanted_cut: Option<CutIn>,
     overlap: Option<Overlap>,
     keywords: Vec<barge_in::KeywordClip>,
     cuts: u32,
@@ -140,6 +148,7 @@ impl Call {
         Call {
             phase: Phase::Idle,
             waits: Waits::default(),
+            channel: ChannelState::default(),
             origin: Time::default(),
             frame_at: 0,
             listened_to: 0,
@@ -153,6 +162,7 @@ impl Call {
             other: Other::default(),
             plan: None,
             cut: None,
+            wanted_cut: spec.cut.clone(),
             overlap: None,
             keywords: Vec::new(),
             cuts: 0,
@@ -279,6 +289,7 @@ impl Call {
         if !self.phase.is_connected() {
             return;
         }
+        self.announce_speech();
         let at = self.frame_at;
         let rendered = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
         if self.is_mute() {
@@ -312,6 +323,7 @@ impl Call {
         }
         self.pacing.sent(late);
         self.frame_at += FRAME as Sample;
+        self.announce_silence();
         if let Some(begun) = rendered.begun {
             self.speech_begins(begun);
         }

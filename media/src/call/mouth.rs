@@ -100,6 +100,13 @@ impl Mouth {
         })
     }
 
+    /// Returns the number of the words that sound, probes that have words included; tones, coughs and noise have none.
+    pub fn announced(&self) -> Option<u32> {
+        let has_words = |probe: &&Utterance| !probe.is_stopping() && probe.has_words();
+        let probe = self.probe.as_deref().filter(has_words);
+        self.utterance.as_ref().or(probe).map(|said| said.id)
+    }
+
     /// Since when this side speaks: the true onset, as soon as it is known.
     pub fn speaking_since(&self) -> Option<Sample> {
         self.utterance.as_ref().and_then(|said| said.onset.or(said.started))

@@ -1,14 +1,13 @@
 //! From dialling to the end: signals, timers, endings.
 
-use super::answer::NOT_YET;
+use super::channel::BY_MESSAGE;
 use super::dial::TONE_MS;
 use super::ending::{EndReason, Ending, Fault, Quality, RemoteEnd, RemoteKind};
 use super::event::{Side, What};
-use super::io::{Control, EffectId, HangupCause, Output, Path, Purpose, Signal};
+use super::io::{Control, EffectId, HangupCause, Output, Path, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::transfer::Target;
-use super::utterance::Utterance;
 use super::{Call, Dial, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
@@ -30,8 +29,6 @@ const EXTENSION_AFTER_MS: u32 = 500;
 const CONVERSATION_AFTER_MS: u32 = 300;
 /// Most signals that may come between an answer and the tick that makes it the connection.
 const MOST_BEHIND: usize = 32;
-/// A held silence that the mind chose.
-const STAY_SILENT_MS: u32 = 60_000;
 
 /// Where the call is.
 #[derive(Debug)]
@@ -91,26 +88,6 @@ pub(super) struct Waits {
     pub keys: [Option<SrtpParams>; 2],
 }
 
-/// A silence that this side keeps on purpose.
-#[derive(Clone, Debug)]
-pub(super) struct Hold {
-    /// Ends here at the latest.
-    pub until: Option<Sample>,
-    /// Ends when the other side begins to speak (the mind's silence).
-    pub until_onset: bool,
-    /// Said at its end.
-    pub then: Option<Utterance>,
-    /// The mind is asked to go on at its end.
-    pub goes_on: bool,
-}
-
-impl Hold {
-    /// Effects that are not wanted any more when it is dropped.
-    pub fn effects(&self) -> Vec<EffectId> {
-        self.then.iter().flat_map(Utterance::waiting).collect()
-    }
-}
-
 impl Call {
     pub(super) fn signal(&mut self, now: Time, signal: Signal) {
         if self.waits.answered.is_some() {
@@ -148,6 +125,13 @@ impl Call {
                 let from = (self.sample(now) - ms(duration_ms)).clamp(0, self.frame_at);
                 self.digit_beside_audio(digit, from, duration_ms, "info");
             }
+            Signal::DigitMessage { digit, duration_ms } if self.phase.is_connected() => {
+                self.digit_by_message(digit, duration_ms);
+            }
+            Signal::Channel { told, follows_own } => self.take_channel_event(told, follows_own),
+            Signal::Overflowed { frames } if self.phase.is_connected() => {
+                self.event(self.frame_at, Side::Engine, What::RxOverflow { packets: frames });
+            }
             Signal::DigitRefused if self.phase.is_connected() => {
                 self.note(self.frame_at, "dtmf_info_refused");
             }
@@ -178,6 +162,8 @@ impl Call {
             Signal::EarlyMedia { .. }
             | Signal::Answered { .. }
             | Signal::Digit { .. }
+            | Signal::DigitMessage { .. }
+            | Signal::Overflowed { .. }
             | Signal::DigitRefused
             | Signal::Renegotiated { .. }
             | Signal::SessionAnswered { .. }
@@ -309,6 +295,13 @@ impl Call {
     fn key(&mut self, digit: char, at: Sample) -> &'static str {
         let events = self.leg.as_mut().filter(|leg| leg.has_events());
         match (self.spec.dtmf, events) {
+            (method @ (DtmfMethod::Message | DtmfMethod::MessageAndTone), _) => {
+                self.out.push(Output::Control(Control::Digit { digit, duration_ms: TONE_MS }));
+                if method == DtmfMethod::MessageAndTone {
+                    self.sound_digit(digit, at);
+                }
+                BY_MESSAGE
+            }
             (DtmfMethod::Info, _) => {
                 self.out.push(Output::Control(Control::Digit { digit, duration_ms: TONE_MS }));
                 "info"
@@ -367,68 +360,6 @@ impl Call {
         }
     }
 
-    fn run_hold(&mut self) {
-        let frame_end = self.frame_at + FRAME as Sample;
-        let until = self.hold.as_ref().and_then(|hold| hold.until).filter(|until| *until < frame_end);
-        if let Some(until) = until.filter(|_| self.other.since.is_none()) {
-            self.end_hold(until);
-        }
-    }
-
-    /// The held silence is over at `due`: its words, if any, are planned.
-    pub(super) fn end_hold(&mut self, due: Sample) {
-        let Some(hold) = self.hold.take() else { return };
-        self.waits.quiet_since = self.waits.quiet_since.max(self.frame_at);
-        if let Some(utterance) = hold.then {
-            self.plan_ready(utterance, due);
-        } else if hold.goes_on {
-            self.plan_thought(Purpose::GoOn, super::event::Kind::Turn, due);
-        }
-    }
-
-    /// True while this side is not heard: the other side put it on hold, does not want to hear it, or has left for a transfer.
-    pub(super) fn is_held(&self) -> bool {
-        self.waits.on_hold || self.is_mute() || self.is_alone()
-    }
-
-    /// True while nothing is sent because the other side does not want to hear.
-    pub(super) fn is_mute(&self) -> bool {
-        self.leg.as_ref().is_some_and(|leg| !leg.may_send())
-    }
-
-    /// From now on nobody hears this side: what it is saying ends, and it cuts in no more.
-    pub(super) fn fall_silent(&mut self) {
-        self.drop_cut();
-        self.stop_speech(self.frame_at);
-    }
-
-    /// A tick on hold. What was due is due so much later: planned words, the next digit, the end of a silence on purpose. What was
-    /// heard before is still taken in.
-    pub(super) fn stand_still(&mut self) {
-        const FRAME_LENGTH: Sample = FRAME as Sample;
-        self.run_linger();
-        self.run_pause();
-        self.waits.quiet_since += FRAME_LENGTH;
-        if let Some(plan) = self.plan.as_mut().filter(|plan| plan.due < NOT_YET) {
-            plan.due += FRAME_LENGTH;
-            plan.floor += FRAME_LENGTH;
-            plan.comparing.iter_mut().for_each(|comparing| comparing.until += FRAME_LENGTH);
-        }
-        if let Some(hold) = &mut self.hold {
-            hold.until.iter_mut().for_each(|until| *until += FRAME_LENGTH);
-        }
-        self.dial.iter_mut().for_each(|dial| dial.wait(FRAME_LENGTH));
-    }
-
-    /// A silence that the mind chose.
-    pub(super) fn stay_silent(&mut self) {
-        self.event(self.frame_at, Side::Dh, What::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
-        let text = self.spec.phrases.still_there.clone();
-        let then = Some(self.words(&text, super::event::Kind::Reprompt, true));
-        let until = Some(self.frame_at + ms(STAY_SILENT_MS));
-        self.hold = Some(Hold { until, until_onset: true, then, goes_on: false });
-    }
-
     /// From the control API.
     pub(super) fn hang_up(&mut self, now: Time, reason: EndReason) {
         match self.phase {
@@ -443,7 +374,12 @@ impl Call {
 
     /// This side ends a connected call.
     pub(super) fn end_now(&mut self, now: Time, reason: EndReason) {
-        let cause = if reason == EndReason::MaxDuration { HangupCause::Timer } else { HangupCause::Normal };
+        let cause = match reason {
+            EndReason::MaxDuration => HangupCause::Timer,
+            EndReason::Shutdown => HangupCause::Shutdown,
+            _ => HangupCause::Normal,
+        };
+        self.end_announcement(self.frame_at);
         self.out.push(Output::Control(Control::Hangup(cause)));
         self.finish(now, reason, None, None);
     }
@@ -451,7 +387,8 @@ impl Call {
     /// The engine cannot go on.
     pub(super) fn fail(&mut self, fault: Fault) {
         if self.phase.is_connected() {
-            self.out.push(Output::Control(Control::Hangup(HangupCause::Normal)));
+            self.end_announcement(self.frame_at);
+            self.out.push(Output::Control(Control::Hangup(HangupCause::Fault)));
             let now =
                 self.origin + Duration::from_micros((self.frame_at.max(0) as u64 * 1_000_000) / u64::from(RATE_HZ));
             self.finish(now, EndReason::Fault, None, Some(fault));
@@ -464,6 +401,7 @@ impl Call {
             Phase::Connected if matches!(remote.kind, RemoteKind::NoKeys | RemoteKind::KeysLost) => {
                 EndReason::DialFailed
             }
+            Phase::Connected if remote.kind == RemoteKind::Lost => EndReason::ConnectionLost,
             Phase::Connected => EndReason::AgentHangup,
             Phase::Closing { .. } | Phase::Over => return,
             _ if remote.kind == RemoteKind::Refused => EndReason::Rejected,
@@ -491,15 +429,17 @@ impl Call {
             | EndReason::Shutdown
             | EndReason::MediaTimeout
             | EndReason::SessionExpired
+            | EndReason::ConnectionLost
             | EndReason::DialFailed => "engine",
             _ => "USER",
         };
         let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code(), end.q850_cause()));
+        let close_code = remote.as_ref().and_then(RemoteEnd::close_code);
         let told = if connected { self.sample(now).clamp(end, end.max(self.frame_at)) } else { 0 };
         self.event(
             told,
             Side::Engine,
-            What::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause },
+            What::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause, close_code },
         );
         let ending = Ending {
             reason,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::channel::ChannelEvent;
 use super::event::{Code, Event, Kind, NO_UTTERANCE, ProbeKind, Side, TimelineEntry, ToolCall, Unknown, What};
 use super::io::Word;
 use super::utterance::Spoken;
@@ -113,6 +114,7 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
             reason: data.code("reason"),
             sip_code: data.number("sip_code"),
             q850_cause: data.number("q850_cause"),
+            close_code: data.number("close_code"),
         },
         "speech.started" | "speech.ended" => return speech(name == "speech.started", side, data),
         "turn.ended" => turn(sample, data),
@@ -166,7 +168,7 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
             text: data.text("text"),
             channel: data.some_text("channel"),
         },
-        _ => return figures(name, data).or_else(|| note(name, data)),
+        _ => return figures(name, data).or_else(|| channel(name, data)).or_else(|| note(name, data)),
     })
 }
 
@@ -208,6 +210,7 @@ fn turn(sample: Sample, data: &Members<'_>) -> What {
         concealed_ms: data.whole("concealed_ms"),
         missing: data.some_text("text_missing").map(Cow::Owned),
         late: data.is_true("text_late"),
+        reported: data.str("text_source") == "reported",
     }
 }
 
@@ -261,6 +264,11 @@ fn figures(name: &str, data: &Members<'_>) -> Option<What> {
 
 fn outcome_of_transfer(data: &Members<'_>) -> What {
     What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
+}
+
+/// An event that the other side told by a message.
+fn channel(name: &str, data: &Members<'_>) -> Option<What> {
+    ChannelEvent::from_wire(name, data.0).map(|told| What::Channel(Box::new(told)))
 }
 
 /// An event of another name that has nothing but a message, or not even that, is a note of that code.
@@ -360,7 +368,13 @@ mod tests {
     }
 
     fn call_ends() -> What {
-        What::Ended { by: "AGENT".into(), reason: "agent_hangup".into(), sip_code: Some(200), q850_cause: None }
+        What::Ended {
+            by: "AGENT".into(),
+            reason: "agent_hangup".into(),
+            sip_code: Some(200),
+            q850_cause: None,
+            close_code: Some(1000),
+        }
     }
 
     fn turn_ended() -> What {
@@ -373,6 +387,7 @@ mod tests {
             concealed_ms: 40,
             missing: Some("recognizer_late".into()),
             late: true,
+            reported: true,
         }
     }
 
@@ -439,6 +454,23 @@ mod tests {
             (Agent, tool_call()),
             (Engine, What::PlaybackStep { index: 2, passed: Some(false) }),
         ]
+        .into_iter()
+        .chain(told().map(|told| (Agent, What::Channel(Box::new(told)))))
+        .collect()
+    }
+
+    fn told() -> impl Iterator<Item = ChannelEvent> {
+        let text = || "a".to_owned();
+        [
+            ChannelEvent::SpeechClaimed { utterance_id: text(), effect: "interrupt".into() },
+            ChannelEvent::SuspectedEcho { utterance_id: text() },
+            ChannelEvent::Reported { text: text() },
+            ChannelEvent::Cleared { dropped_ms: 40 },
+            ChannelEvent::Error { code: text(), message: text() },
+            ChannelEvent::Violation { code: "NOT_JSON".into(), excerpt: text() },
+            ChannelEvent::Other { name: "opened_again".into(), data: json!({ "a": 1 }) },
+        ]
+        .into_iter()
     }
 
     fn speech_ended(pauses: Box<[[Sample; 2]]>) -> What {
@@ -508,6 +540,7 @@ mod tests {
             concealed_ms: 0,
             missing: None,
             late: false,
+            reported: false,
         };
         check("turn.ended", "agent", json!({ "text": "Hello." }), turn(24_001, 24_001));
         check("turn.ended", "agent", json!({ "text": "Hello.", "end_sample": 9 }), turn(9, 9));
@@ -530,8 +563,7 @@ mod tests {
         check("hold", "agent", json!(null), What::Held);
         let note = What::Note { code: "recognizer_failed".into(), why: "it is gone".into() };
         check("recognizer_failed", "engine", json!({ "message": "it is gone", "again_in_ms": 5 }), note);
-        let data =
-            json!({ "by": "AGENT", "reason": "agent_hangup", "sip_code": 200, "q850_cause": null, "close_code": 1000 });
+        let data = json!({ "by": "AGENT", "reason": "agent_hangup", "sip_code": 200, "close_code": 1000 });
         check("call.ended", "engine", data, call_ends());
         // A word that is none takes no other with it.
         let words = json!([{ "word": "Hello.", "start_offset_ms": 100, "end_offset_ms": 200, "confidence": 0.25 }, { "word": "x" }]);

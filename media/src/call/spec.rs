@@ -6,6 +6,15 @@ use crate::connection::ConnectionSpec;
 use crate::impair::AudioQuality;
 use crate::seed::Seed;
 
+/// Words at a fixed time in the other side's turn.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CutIn {
+    /// Milliseconds from the true onset of the other side's turn.
+    pub after_ms: u32,
+    /// Words, said exactly and to their end.
+    pub say: String,
+}
+
 /// One simulated conversation, described.
 #[derive(Clone, Debug)]
 pub struct CallSpec {
@@ -17,6 +26,8 @@ pub struct CallSpec {
     pub opening: Opening,
     /// When the call cuts into the other side's speech.
     pub interruption: Interruption,
+    /// Words with which the call cuts into the other side's first turn.
+    pub cut: Option<CutIn>,
     /// Sounds while the other side speaks that ask for no reaction.
     pub probes: ProbeRates,
     /// Scripted answers, in the order in which they are tested.
@@ -64,6 +75,8 @@ pub struct TurnSpec {
     pub hold_floor_ms: u32,
     /// Both sides starting within this time: this side gives way.
     pub both_start_ms: u32,
+    /// A message of the other side that it begins to speak stops this side's words.
+    pub yield_to_claims: bool,
     /// How long a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
     /// Received digits count as a turn this long after the last of them, and stop this side's speech (`None`: digits are
@@ -79,6 +92,7 @@ impl Default for TurnSpec {
             yield_after_ms: 200,
             hold_floor_ms: 1500,
             both_start_ms: 150,
+            yield_to_claims: true,
             recognizer_grace_ms: 150,
             digit_turn_ms: None,
         }
@@ -213,6 +227,10 @@ pub enum DtmfMethod {
     Inband,
     /// [`super::Control::Digit`]: SIP INFO.
     Info,
+    /// [`super::Control::Digit`]: a message of the channel.
+    Message,
+    /// A message of the channel, and tones in the audio.
+    MessageAndTone,
 }
 
 /// Timers and caps; `None` is "no limit".
@@ -291,6 +309,7 @@ impl Default for CallSpec {
             turn: TurnSpec::default(),
             opening: Opening::Listen { open_after_ms: Some(10_000) },
             interruption: Interruption::None,
+            cut: None,
             probes: ProbeRates::default(),
             script: Vec::new(),
             script_ordered: false,

@@ -9,7 +9,7 @@ use crate::frame::{PER_MS, Sample};
 
 impl Event {
     /// Every wire name but those of notes, which are their codes.
-    pub const NAMES: [&str; 35] = [
+    pub const NAMES: [&str; 41] = [
         "call.dialing",
         "call.ringing",
         "call.early_media",
@@ -45,6 +45,12 @@ impl Event {
         "message.received",
         "tool_call",
         "playback_step",
+        "agent_speech_event",
+        "agent_reported",
+        "agent_cleared",
+        "agent_error",
+        "dialect_violation",
+        "channel_event",
     ];
 
     /// The event's wire name.
@@ -86,6 +92,7 @@ impl Event {
             What::MessageReceived { .. } => "message.received",
             What::ToolCall(_) => "tool_call",
             What::PlaybackStep { .. } => "playback_step",
+            What::Channel(told) => told.name(),
             What::Unknown(unknown) => &unknown.event,
         }
     }
@@ -106,8 +113,12 @@ impl Event {
                 json!({ "address": address, "code": code })
             }
             What::Connected { address, code, codec } => json!({ "address": address, "code": code, "codec": codec }),
-            What::Ended { by, reason, sip_code, q850_cause } => {
-                json!({ "by": by, "reason": reason, "sip_code": sip_code, "q850_cause": q850_cause })
+            What::Ended { by, reason, sip_code, q850_cause, close_code } => {
+                let mut data = json!({ "by": by, "reason": reason, "sip_code": sip_code, "q850_cause": q850_cause });
+                if let Some(close_code) = close_code {
+                    data["close_code"] = (*close_code).into();
+                }
+                data
             }
             What::SpeechStarted { utterance_id, text, kind } => {
                 json!({ "utterance_id": utterance_id, "text": text, "kind": kind })
@@ -130,7 +141,17 @@ impl Event {
                 }
                 data
             }
-            What::TurnEnded { text, from_sample, end_sample, confidence, words, concealed_ms, missing, late } => {
+            What::TurnEnded {
+                text,
+                from_sample,
+                end_sample,
+                confidence,
+                words,
+                concealed_ms,
+                missing,
+                late,
+                reported,
+            } => {
                 let mut data = json!({
                     "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": confidence,
                     "concealed_ms": concealed_ms,
@@ -141,6 +162,9 @@ impl Event {
                 }
                 if *late {
                     data["text_late"] = true.into();
+                }
+                if *reported {
+                    data["text_source"] = "reported".into();
                 }
                 data
             }
@@ -201,6 +225,7 @@ impl Event {
                 "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
             }),
             What::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
+            What::Channel(told) => told.data(),
             What::Unknown(unknown) => unknown.data.clone(),
         }
     }

@@ -51,6 +51,7 @@ impl Call {
         } else if !self.ears.which.text {
             turn.open_deaf();
         }
+        self.give_reported(&mut turn);
         self.other.turn = Some(turn);
         self.other.over_at = None;
         self.overlap_goes_on(onset);
@@ -215,6 +216,7 @@ impl Call {
                 concealed_ms: turn.concealed[1].saturating_sub(turn.concealed[0]),
                 missing: turn.missing().map(Into::into),
                 late: turn.late,
+                reported: turn.is_reported(),
             };
             self.event(turn.end, Side::Agent, what);
         }

@@ -183,6 +183,11 @@ impl Utterance {
         Some(Begun { utterance_id: self.id, text: self.text(), kind: self.kind, onset })
     }
 
+    /// True when any part of it has words.
+    pub fn has_words(&self) -> bool {
+        self.parts.iter().any(|part| !part.text.is_empty())
+    }
+
     /// All that is planned to be heard.
     pub fn text(&self) -> String {
         join(self.parts.iter().map(Part::voiced))

@@ -5,10 +5,14 @@
 //! [`PcmLeg::heard_samples`] tells a feeder how far it got. After `new` nothing allocates.
 //!
 //! A piece begins where the one before it ends, or at the moment of its arrival when the queue has run dry for longer than
-//! [`BRIDGED`]. The ears follow [`BEHIND`] after the positions, so that uneven sending makes no gaps.
+//! [`BRIDGED`]. The ears follow [`BEHIND`] after the positions, so that uneven sending makes no gaps. A steady lead of a stream that
+//! includes its silence is given back in its pauses ([`lead`]).
+
+mod lead;
 
 use std::collections::VecDeque;
 
+use self::lead::{Lead, is_quiet};
 use super::{Heard, HeardKind, LegFigures, Passed, Room};
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, Sample};
 use crate::resample::{Down2, Resampler};
@@ -86,6 +90,7 @@ pub struct PcmLeg {
     /// Position of the next frame for the ears.
     next: Option<Sample>,
     heard: u64,
+    lead: Lead,
     received: u64,
     overflowed: u64,
     last_arrival: Option<Time>,
@@ -109,6 +114,7 @@ impl PcmLeg {
             end: Sample::MIN,
             next: None,
             heard: 0,
+            lead: Lead::default(),
             received: 0,
             overflowed: 0,
             last_arrival: None,
@@ -150,7 +156,10 @@ impl PcmLeg {
         let begins = position(arrived, self.origin);
         let next = self.next.unwrap_or(Sample::MIN);
         let goes_on = self.end >= next && begins.saturating_sub(self.end) <= BRIDGED;
-        if !goes_on {
+        if goes_on {
+            self.lead.seen(self.end - begins);
+        } else {
+            self.lead.reset();
             // Nothing of what was said before sounds into it.
             self.from_channel.iter_mut().for_each(Resampler::reset);
             let lag = self.from_channel.as_ref().map_or(0.0, |resampler| resampler.delay_s() * f64::from(RATE_HZ));
@@ -190,6 +199,7 @@ impl PcmLeg {
         self.queue.clear();
         self.pieces.clear();
         self.end = Sample::MIN;
+        self.lead.reset();
     }
 
     /// Returns the samples of 16 kHz that were heard or dropped by [`PcmLeg::clear`] so far; gaps do not count.
@@ -213,10 +223,26 @@ impl PcmLeg {
             passed = Some((at, kind));
             at += FRAME as Sample;
         }
+        self.leave_out(at);
         let kind = self.frame(at, &mut room.wide);
+        let flows = self.last_arrival.is_some_and(|last| position(now, last) <= BRIDGED);
+        self.lead.heard(&room.wide, flows);
         self.down.process(&room.wide, &mut room.narrow);
         let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
         Heard { position: at, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved: 0 }
+    }
+
+    /// Leaves out 20 ms of silence that would be heard at `at`, where the stream stays further ahead than it needs to.
+    fn leave_out(&mut self, at: Sample) {
+        let is_whole = self.pieces.front().is_some_and(|piece| piece.at <= at && piece.len >= 2 * FRAME);
+        if is_whole && self.lead.may_leave_out() && is_quiet(self.queue.iter().take(FRAME)) {
+            self.queue.drain(..FRAME);
+            self.heard += FRAME as u64;
+            self.pieces.iter_mut().skip(1).for_each(|piece| piece.at -= FRAME as Sample);
+            self.pieces.iter_mut().take(1).for_each(|piece| piece.len -= FRAME);
+            self.end -= FRAME as Sample;
+            self.lead.left_out();
+        }
     }
 
     /// Writes the 20 ms at `at`, which are the next.

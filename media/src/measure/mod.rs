@@ -15,7 +15,7 @@ pub use pitch::{pitch_hz, pitch_variability};
 pub use probes::{Counted, Probe, ProbeTimes, asides};
 pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
-pub use turn::{Turn, abbreviated, turns};
+pub use turn::{Turn, abbreviated, turns, turns_after};
 
 use serde::Serialize;
 

@@ -164,17 +164,22 @@ impl Heard {
     }
 
     fn after(&self, side: Side) -> Vec<(&Turn, &Turn)> {
-        let mut pairs = Vec::new();
-        let mut before: Option<&Turn> = None;
-        for turn in &self.turns {
-            match before {
-                _ if turn.side != side => before = Some(turn),
-                Some(other) if other.to() <= turn.from() => pairs.push((turn, other)),
-                _ => {}
-            }
-        }
-        pairs
+        turns_after(&self.turns, side)
     }
+}
+
+/// Returns the turns of `side`, each with the other side's turn before it, where that was over.
+pub fn turns_after(turns: &[Turn], side: Side) -> Vec<(&Turn, &Turn)> {
+    let mut pairs = Vec::new();
+    let mut before: Option<&Turn> = None;
+    for turn in turns {
+        match before {
+            _ if turn.side != side => before = Some(turn),
+            Some(other) if other.to() <= turn.from() => pairs.push((turn, other)),
+            _ => {}
+        }
+    }
+    pairs
 }
 
 /// Whether what was taken for the agent's speech, before the echo was known, is the beginning of an echo: it begins as one of

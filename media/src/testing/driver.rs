@@ -65,6 +65,17 @@ pub struct SentFrame {
     pub len: usize,
 }
 
+/// The beginning or end of an utterance among the frames of a leg of PCM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentUtterance {
+    /// Position that was told.
+    pub at: Sample,
+    /// True at the beginning.
+    pub begins: bool,
+    /// Number of frames that were sent before it.
+    pub frames: usize,
+}
+
 /// Audio that was given to the recognizer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
@@ -93,6 +104,8 @@ pub struct Log {
     pub packets: Vec<SentPacket>,
     /// Frames of a leg of PCM.
     pub frames: Vec<SentFrame>,
+    /// Beginnings and ends of utterances of this side, on a leg of PCM.
+    pub utterances: Vec<SentUtterance>,
     /// Times at which buffered frames were to be dropped.
     pub cleared: Vec<Time>,
     /// RTCP only.
@@ -282,11 +295,14 @@ impl Rig {
         rings.receive(&mut self.call, self.now);
         while let Some(message) = peer.next_message() {
             match message {
-                FromCall::Frame { from, piece } => {
+                FromCall::Frame { from, piece, .. } => {
                     self.far.receive_frame(self.now, piece.pcm());
                     self.log.frames.push(SentFrame { at: self.now, from, len: piece.pcm().len() });
                 }
                 FromCall::Clear => self.log.cleared.push(self.now),
+                FromCall::Utterance { at, begins } => {
+                    self.log.utterances.push(SentUtterance { at, begins, frames: self.log.frames.len() });
+                }
             }
         }
     }
@@ -319,7 +335,12 @@ impl Rig {
                         Path::Rtcp => self.log.reports.push(bytes.to_vec()),
                     }
                 }
-                Output::Frame { from, pcm } => self.rings.iter_mut().for_each(|(rings, _)| rings.send(from, pcm)),
+                Output::Frame { from, pcm } => {
+                    self.rings.iter_mut().for_each(|(rings, _)| rings.send(from, self.now, pcm))
+                }
+                Output::Utterance { at, begins } => {
+                    self.rings.iter_mut().for_each(|(rings, _)| rings.tell_utterance(at, begins));
+                }
                 Output::ClearBuffered => self.rings.iter_mut().for_each(|(rings, _)| rings.clear()),
                 Output::Ears { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: false }),
                 Output::EarsPast { from, pcm } => self.log.ears.push(Heard { from, len: pcm.len(), first: true }),

@@ -8,7 +8,7 @@ mod mind;
 pub mod speaker;
 mod voice;
 
-pub use driver::{Heard, Log, Rig, RigSpec, SentPacket};
+pub use driver::{Heard, Log, Rig, RigSpec, SentFrame, SentPacket, SentUtterance};
 pub use far::{Echo, Far, Spoken};
 pub use mind::{Answer, CutWord, Delays, Mind};
 pub use voice::Voice;

@@ -2,6 +2,7 @@
 //! every one of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds `name` and shows
 //! their timelines.
 
+mod channel;
 mod concealed;
 mod connection;
 mod edges;

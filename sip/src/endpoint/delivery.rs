@@ -62,16 +62,22 @@ impl EndpointConfig {
     /// Contact of this side for a dialog over this transport; `secure`: the dialog is of a `sips:` address, and needs no
     /// parameter (RFC 3261 8.1.1.8, RFC 5630 5.1.1.1).
     pub(crate) fn contact(&self, user: &str, transport: Transport, secure: bool) -> String {
-        let at = if user.is_empty() { "" } else { "@" };
-        if secure {
-            return format!("<sips:{user}{at}{}>", self.address(Transport::Tls));
-        }
+        let transport = if secure { Transport::Tls } else { transport };
+        EndpointConfig::contact_of(self.address(transport), user, transport, secure, "")
+    }
+
+    /// Returns the Contact of `user` at an address of this side, with `more` parameters.
+    pub(crate) fn contact_of(at: SocketAddr, user: &str, transport: Transport, secure: bool, more: &str) -> String {
+        let mark = if user.is_empty() { "" } else { "@" };
         let parameter = match transport {
             Transport::Udp => "",
             Transport::Tcp => ";transport=tcp",
             Transport::Tls => ";transport=tls",
         };
-        format!("<sip:{user}{at}{}{parameter}>", self.address(transport))
+        match secure {
+            true => format!("<sips:{user}{mark}{at}{more}>"),
+            false => format!("<sip:{user}{mark}{at}{parameter}{more}>"),
+        }
     }
 }
 
@@ -157,7 +163,7 @@ impl Endpoint {
         for key in waiting {
             let Some(client) = self.clients.get(&key).filter(|client| client.open()) else { continue };
             let is_unanswered = client.unanswered();
-            if !self.send_once_more(&key) && !(is_unanswered && self.fall_back(now, &key)) {
+            if !(self.send_once_more(&key) || is_unanswered && self.fall_back(now, &key)) {
                 self.fail(now, &key, Failure::ConnectionLost);
             }
         }

@@ -186,7 +186,7 @@ impl Dtls {
 
     /// Returns the answer to the offer `theirs`, and what both then agree on. `None` when no handshake is wanted now.
     ///
-    /// Where the offer leaves the choice, a side that has a part already keeps it, and another one begins (RFC 5763 5).
+    /// A side that has a part already keeps it where the offer leaves the choice; another one begins (RFC 5763 5).
     pub(super) fn answer(&self, theirs: Dtls) -> Option<(Dtls, Handshake)> {
         let setup = match theirs.setup {
             Setup::Actpass if self.setup == Setup::Passive => Setup::Passive,

@@ -282,8 +282,9 @@ impl Endpoint {
 
     /// The Contact of this side in a call.
     pub(super) fn contact(&self, key: CallKey) -> String {
-        let Some(call) = self.calls.get(&key) else { return self.config.contact("", Transport::Udp, false) };
-        self.config.contact(&call.contact_user, call.transport(), call.secure)
+        let known = self.calls.get(&key).and_then(|call| Some((call, call.place()?)));
+        let Some((call, place)) = known else { return self.config.contact("", Transport::Udp, false) };
+        self.contact_at(&call.contact_user, place, call.secure)
     }
 
     /// Ends a call at this side's wish: BYE when it is up, CANCEL or a rejection before. `Ended` (LocalHangup) comes at once;

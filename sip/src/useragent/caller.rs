@@ -160,11 +160,12 @@ impl Endpoint {
     }
 
     fn transmit_invite(&mut self, now: Time, key: CallKey) {
-        let Some(Call { side: Side::Caller(caller), contact_user, secure, .. }) = self.calls.get_mut(&key) else {
+        if !self.calls.contains_key(&key) {
             return;
-        };
+        }
+        let contact = self.contact(key);
+        let Some(Call { side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return };
         caller.provisional = false;
-        let contact = self.config.contact(contact_user, caller.to.transport, *secure);
         caller.request.headers.set("Contact", contact);
         caller.request.headers.set("CSeq", format!("{} INVITE", caller.seq));
         let (mut request, to) = (caller.request.clone(), caller.to.clone());
@@ -440,6 +441,8 @@ impl Endpoint {
         }
         caller.redirected = true;
         caller.login.forget();
+        // The proxy was on the way to the first target.
+        caller.request.headers.remove("Route");
         // The same request goes through the proxy that 305 names (RFC 3261 21.3.4).
         if response.code != 305 {
             caller.request.uri = target.to_string();

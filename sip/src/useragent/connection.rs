@@ -1,8 +1,10 @@
 //! Connections that a call is signalled by: which one its dialogs use, and what becomes of it when that is closed.
 
+use std::net::SocketAddr;
+
 use super::{Call, CallEnd, CallEvent, CallKey, EndKind, Side, Stage, reason};
-use crate::endpoint::{Endpoint, TransactionKey};
-use crate::hop::{ConnectionId, Hop, Transport};
+use crate::endpoint::{Endpoint, EndpointConfig, TransactionKey};
+use crate::hop::{ConnectionId, Hop};
 use crate::message::Response;
 use crate::time::Time;
 
@@ -43,18 +45,50 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// Sets the addresses at which the hosts of some places see this side (RFC 3581): there they stand in the Contact header field, and
+    /// what comes by a registration's way finds back (RFC 5626 4.3).
+    pub fn appear_as(&mut self, seen: Vec<(Hop, SocketAddr)>) {
+        self.seen = seen;
+    }
+
+    /// Returns the place that a call is signalled with; `None` for a call that is forgotten.
+    pub fn place_of(&self, call: CallKey) -> Option<&Hop> {
+        self.calls.get(&call)?.place()
+    }
+
+    /// Sends a refusal of an incoming call no more than once for each time that the INVITE comes, whether it is acknowledged or not: its
+    /// sender may be another than it says (RFC 3261 8.2.7).
+    pub fn answer_sparingly(&mut self, call: CallKey) {
+        let Some(Call { side: Side::Answerer(tx), .. }) = self.calls.get(&call) else { return };
+        if let Some(server) = self.servers.get_mut(tx) {
+            server.is_sparing = true;
+        }
+    }
+
+    /// Returns the Contact of this side for a dialog with `place`.
+    pub(super) fn contact_at(&self, user: &str, place: &Hop, secure: bool) -> String {
+        let host = (place.transport, place.address.ip());
+        let seen = self.seen.iter().find(|(hop, _)| (hop.transport, hop.address.ip()) == host);
+        match seen {
+            Some((_, address)) => EndpointConfig::contact_of(*address, user, place.transport, secure, ";ob"),
+            None => self.config.contact(user, place.transport, secure),
+        }
+    }
+}
+
 impl Call {
+    /// Returns the place that the call is signalled with.
+    pub(super) fn place(&self) -> Option<&Hop> {
+        match &self.side {
+            Side::Caller(caller) => Some(&caller.to),
+            Side::Answerer(_) => self.dialogs.first().map(|fork| fork.dialog.place()),
+        }
+    }
+
     /// True when `Ended` was reported.
     pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::Over
-    }
-
-    /// Transport that the call is signalled by.
-    pub(super) fn transport(&self) -> Transport {
-        match &self.side {
-            Side::Caller(caller) => caller.to.transport,
-            Side::Answerer(_) => self.dialogs.first().map_or(Transport::Udp, |fork| fork.dialog.transport()),
-        }
     }
 
     /// The connection is closed: nothing goes by it any more. True for a call whose dialog in use lived on it.

@@ -27,23 +27,23 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    pub(super) fn new(who: Option<Credentials>) -> Login {
+    pub(crate) fn new(who: Option<Credentials>) -> Login {
         Login { who, known: Vec::new() }
     }
 
     /// True when a challenge was answered.
-    pub(super) fn is_challenged(&self) -> bool {
+    pub(crate) fn is_challenged(&self) -> bool {
         !self.known.is_empty()
     }
 
     /// Another server is asked from now on.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
     /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused. `answered`
     /// has those of the same request.
-    pub(super) fn learn(&mut self, response: &Response, answered: &mut Challenged) -> bool {
+    pub(crate) fn learn(&mut self, response: &Response, answered: &mut Challenged) -> bool {
         let challenges = Challenge::read(&response.headers);
         if self.who.is_none() || challenges.is_empty() {
             return false;
@@ -72,7 +72,7 @@ impl Login {
     }
 
     /// Adds the credentials for every challenge that is known.
-    pub(super) fn sign(&mut self, request: &mut Request, ids: &mut Ids) {
+    pub(crate) fn sign(&mut self, request: &mut Request, ids: &mut Ids) {
         let Some(who) = &self.who else { return };
         for (challenge, count) in &mut self.known {
             *count += 1;

@@ -21,8 +21,7 @@ mod transfer;
 
 use change::Change;
 use digits::Keyed;
-pub(crate) use login::Challenged;
-use login::Login;
+pub(crate) use login::{Challenged, Login};
 use offer::Offered;
 use prack::Ringing;
 pub(crate) use state::Call;

@@ -1,6 +1,7 @@
 //! What the flags of a call may hold.
 
 use crate::transport::sip::address::Address;
+use crate::transport::websocket::Kind;
 
 /// Background noises by name.
 pub const NOISES: [&str; 9] =
@@ -44,6 +45,30 @@ pub struct Noise {
     pub kind: String,
     /// 0 to 1.
     pub volume: f64,
+}
+
+/// True for the address of a WebSocket.
+pub fn is_socket(text: &str) -> bool {
+    let is = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    is("ws://") || is("wss://")
+}
+
+/// Reads an address that can be called: of SIP, or of a WebSocket.
+pub fn address(text: &str) -> Result<String, String> {
+    if !is_socket(text) {
+        return sip_address(text);
+    }
+    match url::Url::parse(text) {
+        Ok(url) if url.has_host() => Ok(text.to_owned()),
+        Ok(_) => Err("the address has no host".to_owned()),
+        Err(error) => Err(format!("the address is no URL: {error}")),
+    }
+}
+
+/// Reads the name of a dialect of WebSockets.
+pub fn dialect(text: &str) -> Result<Kind, String> {
+    let names = || Kind::DIALECTS.map(Kind::name).join(", ");
+    Kind::from_name(text).ok_or_else(|| format!("it must be one of {}", names()))
 }
 
 /// An address that can be called.
@@ -92,7 +117,20 @@ pub fn header(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{header, sip_address};
+    use super::{address, dialect, header, sip_address};
+
+    #[test]
+    fn addresses_of_websockets_are_urls() {
+        for good in ["ws://h", "WSS://h:1/a?b=c", "ws://[::1]:8080/", "sip:a@h"] {
+            assert_eq!(address(good), Ok(good.to_owned()));
+        }
+        for (bad, part) in [("ws://", "no URL"), ("wss://h:port", "no URL"), ("http://h", "must start with sip:")] {
+            let why = address(bad).expect_err(bad);
+            assert!(why.contains(part), "{bad}: {why}");
+        }
+        assert!(dialect("raw_pcm16").is_ok());
+        assert!(dialect("default").expect_err("it is no dialect").contains("twilio_media_streams, "));
+    }
 
     #[test]
     fn addresses_that_cannot_be_called_are_named() {

@@ -43,7 +43,7 @@ impl Api {
     pub async fn events(&self, result_id: &str) -> Result<Events, String> {
         let path = format!("/v1/simulation-result/{result_id}/events");
         let answer = self.send(&path, self.client.get(format!("{}{path}", self.base))).await?;
-        Ok(Events { answer, text: Vec::new(), ready: VecDeque::new() })
+        Ok(Events::of(answer))
     }
 
     async fn send(&self, path: &str, request: reqwest::RequestBuilder) -> Result<reqwest::Response, String> {
@@ -66,6 +66,11 @@ pub struct Events {
 }
 
 impl Events {
+    /// The events of an answer whose body is just beginning.
+    pub fn of(answer: reqwest::Response) -> Events {
+        Events { answer, text: Vec::new(), ready: VecDeque::new() }
+    }
+
     /// The next event's name and data; `None` at the end of the stream.
     pub async fn next(&mut self) -> Result<Option<(String, Value)>, String> {
         loop {

@@ -11,6 +11,8 @@ pub enum Shows {
     Script,
     /// Keys through a menu.
     Keys,
+    /// A call over a WebSocket, in which the agent tells by messages when it speaks.
+    Stream,
 }
 
 /// A caller.
@@ -30,9 +32,26 @@ pub const NOISE_SNR_DB: f64 = 30.0 - 25.0 * NOISE_VOLUME;
 /// Base seed of the run: all draws of all calls follow from it.
 pub const SEED: u64 = 11;
 
-/// The three callers.
+/// Returns the callers who telephone.
 pub fn cast() -> [Caller; 3] {
     [interrupting(), accented(), keying()]
+}
+
+/// Returns the caller who comes by a WebSocket.
+pub fn streaming() -> Caller {
+    Caller {
+        name: "Amara",
+        shows: Shows::Stream,
+        digital_human: json!({
+            "name": "Amara",
+            "intent": "I would like to see a doctor. Yes, that is good for me.",
+            "language": "en",
+            "accent": "american",
+            "gender": "female",
+            "endpointing_delay": 1.2,
+            "allow_dtmf_tool": false,
+        }),
+    }
 }
 
 fn interrupting() -> Caller {

@@ -86,6 +86,7 @@ pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
         }
         Shows::Script => checks.push(script(call).of_words(call)),
         Shows::Keys => checks.push(keys(call, own).of_words(call)),
+        Shows::Stream => checks.push(stream(call)),
     }
     checks
 }
@@ -177,6 +178,16 @@ fn keys(call: &Call, own: &OwnLog) -> Check {
         ok,
         json!({ "sent": sent, "received": own.digits }),
     )
+}
+
+/// The agent's messages say when it speaks, and its voice is heard then.
+fn stream(call: &Call) -> Check {
+    let transport = &call.result["metadata"]["transport"];
+    let told = call.named("agent_speech_event").count();
+    let heard = call.named("turn.ended").count();
+    let ok = transport == "WebSocket, default" && told > 0 && heard > 0;
+    let figure = json!({ "transport": transport, "messages": told, "turns": heard });
+    Check::new(call, "the call goes over a WebSocket, and the agent says when it speaks", ok, figure)
 }
 
 #[cfg(test)]

@@ -40,14 +40,26 @@ pub struct Program {
 impl Program {
     /// Starts this same executable with `args`; its log goes to `NAME.log` in `folder`.
     pub fn start(name: &'static str, args: &[String], env: &[(&str, &str)], folder: &Path) -> Result<Program, String> {
+        Program::start_without(&NOT_INHERITED, name, args, env, folder)
+    }
+
+    /// As [`Program::start`], without these variables of this process.
+    pub fn start_without(
+        not_inherited: &[&str],
+        name: &'static str,
+        args: &[String],
+        env: &[(&str, &str)],
+        folder: &Path,
+    ) -> Result<Program, String> {
         let told = |error: std::io::Error| format!("{name}: {error}");
         let path = folder.join(format!("{name}.log"));
         let log = File::create(&path).map_err(told)?;
         let mut command = Command::new(std::env::current_exe().map_err(told)?);
-        command.args(args).envs(env.iter().copied()).current_dir(folder).process_group(0).kill_on_drop(true);
-        NOT_INHERITED.iter().for_each(|name| {
+        command.args(args).current_dir(folder).process_group(0).kill_on_drop(true);
+        not_inherited.iter().for_each(|name| {
             command.env_remove(name);
         });
+        command.envs(env.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().map_err(told)?;
         let stdout = child.stdout.take().ok_or_else(|| format!("{name}: no output"))?;
@@ -56,13 +68,17 @@ impl Program {
 
     /// Waits for the line in which `start` is found, and gives the word that begins with it.
     pub async fn ready(&mut self, start: &str) -> Result<String, String> {
+        self.ready_with([start]).await.map(|[word]| word)
+    }
+
+    /// Waits for the line in which words with all of these beginnings are found, and returns them.
+    pub async fn ready_with<const N: usize>(&mut self, starts: [&str; N]) -> Result<[String; N], String> {
         let found = timeout(START, async {
             while let Ok(Some(line)) = self.output.next_line().await {
-                let word = line
-                    .split(|c: char| c.is_whitespace() || "\"'(),".contains(c))
-                    .find(|word| word.starts_with(start));
-                if let Some(word) = word {
-                    return Some(word.to_owned());
+                let words = line.split(|c: char| c.is_whitespace() || "\"'(),".contains(c));
+                let words = starts.map(|start| words.clone().find(|word| word.starts_with(start)));
+                if words.iter().all(Option::is_some) {
+                    return Some(words.map(|word| word.unwrap_or_default().to_owned()));
                 }
             }
             None

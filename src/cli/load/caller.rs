@@ -11,8 +11,9 @@ use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
 use super::Args;
+use crate::cli::call::is_socket;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{Destination, Placement, SipDial, Speech};
+use crate::engine::{Destination, Placement, SipDial, Speech, WebSocketDial};
 use crate::human::{Fluency, Mind};
 use crate::provider::Job;
 use crate::provider::canned::Canned;
@@ -41,6 +42,14 @@ impl Callers {
         Ok(Callers { to, ears: Ears { text: false, voice_activity: !args.no_vad, dtmf: !args.no_dtmf }, beds })
     }
 
+    fn destination(&self, number: usize) -> Destination {
+        if is_socket(&self.to) {
+            let dial = WebSocketDial { url: self.to.clone(), result_id: number as u64, ..WebSocketDial::default() };
+            return Destination::WebSocket(Box::new(dial));
+        }
+        Destination::Sip(SipDial { target: self.to.clone(), codecs: vec![Codec::Pcmu], ..SipDial::default() })
+    }
+
     /// The call of this number; its files go below `folder`.
     pub fn placement(&self, number: usize, folder: &Path) -> Placement {
         let seed = Seed(number as u64 + 1);
@@ -57,11 +66,7 @@ impl Callers {
         Placement {
             id: format!("load-{number}"),
             spec,
-            destination: Destination::Sip(SipDial {
-                target: self.to.clone(),
-                codecs: vec![Codec::Pcmu],
-                ..SipDial::default()
-            }),
+            destination: self.destination(number),
             mind: Box::new(Talker { hears_turns: self.ears.voice_activity }),
             fluency: Fluency::default(),
             voice: Some(Canned::named("caller")),

@@ -1,6 +1,8 @@
 //! The far side of a load test, in a process of its own so that its cost is not the engine's: it answers every call, streams
 //! prepared speech and silence in turn, counts what it receives and listens to none of it.
 
+pub mod websocket;
+
 use std::net::SocketAddr;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::cli::failed;
 use crate::cli::out::Out;
 use crate::clock::monotonic;
-use crate::engine::pace::{prefer_timing, sleep_until};
+use crate::engine::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
 use crate::provider::canned::SPEECH;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
@@ -42,9 +44,9 @@ const PORTS: std::ops::RangeInclusive<u16> = 60_000..=60_999;
 /// What the far side counted.
 #[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// RTP packets sent.
+    /// RTP packets or messages of audio sent.
     pub sent: u64,
-    /// RTP packets received.
+    /// RTP packets or messages of audio received.
     pub received: u64,
 }
 
@@ -57,14 +59,15 @@ pub struct FarSide {
 }
 
 impl FarSide {
-    /// Starts it.
+    /// Starts it, over SIP or over WebSockets.
     ///
     /// # Errors
     /// The program cannot be started again, or says no address.
-    pub async fn start() -> Result<FarSide, String> {
+    pub async fn start(websocket: bool) -> Result<FarSide, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut child = Command::new(program)
             .args(["load", "--far-side"])
+            .args(websocket.then_some("--websocket"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -73,7 +76,8 @@ impl FarSide {
         let stdout = child.stdout.take().ok_or("the far side has no output")?;
         let mut lines = BufReader::new(stdout).lines();
         let address = lines.next_line().await.ok().flatten().ok_or("the far side did not start")?;
-        Ok(FarSide { uri: format!("sip:far@{address}"), child, lines })
+        let uri = if websocket { address } else { format!("sip:far@{address}") };
+        Ok(FarSide { uri, child, lines })
     }
 
     /// Ends it; gives what it counted.
@@ -175,7 +179,7 @@ struct Stream {
 
 impl Media {
     fn run(&self, sockets: &mut MediaSockets, orders: &Receiver<Order>) {
-        prefer_timing();
+        prefer_timing(MEDIA_PRIORITY);
         let mut slots: [Vec<Stream>; SLOTS] = std::array::from_fn(|_| Vec::new());
         let mut batch = Batch::default();
         let start: Time = monotonic();

@@ -75,6 +75,12 @@ fn trunks_and_limits_of_organizations_are_read() {
     assert_eq!(config.limits.organizations, BTreeMap::from([("desk.example".to_owned(), limits)]));
     let bare = &config.sip.trunks["bare"];
     assert_eq!((bare.uri("+1"), bare.proxy_uri(), bare.domain()), ("sip:+1@192.0.2.7".to_owned(), None, "192.0.2.7"));
+    assert_eq!(
+        (trunk.host_uri(), bare.host_uri()),
+        ("sip:sip.carrier.example:5080;transport=tls".into(), "sip:192.0.2.7".into())
+    );
+    let same = settings_of("[sip.trunks.a]\nhost = 'h'\nport = 5070\noutbound_proxy = 'H:5070'", &[]).expect("good");
+    assert_eq!(same.sip.trunks["a"].proxy_uri(), None, "it is the host itself");
     assert_eq!((bare.srtp, bare.expires_s, bare.keepalive_s), (Encryption::Optional, 3600, 30));
     assert_eq!((&bare.codecs[..], &bare.limits), (&CODECS[..], &DialLimits::default()));
     assert_eq!(config.warnings, ["sip.trunks.bare.allowed_prefixes is empty: the trunk dials no number"]);

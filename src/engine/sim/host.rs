@@ -414,7 +414,7 @@ impl Host {
             Output::Early(pcm) => self.early.extend_from_slice(pcm),
             Output::Ears { .. } | Output::EarsPast { .. } => {}
             // Both sides talk over RTP.
-            Output::Frame { .. } | Output::ClearBuffered => {}
+            Output::Frame { .. } | Output::Utterance { .. } | Output::ClearBuffered => {}
             Output::Control(control) => {
                 self.port.iter_mut().for_each(|port| port.control(&control));
                 self.drain_port(now);

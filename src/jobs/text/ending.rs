@@ -42,7 +42,11 @@ impl TextWork<'_> {
         let from = self.news(0, 0).await?.status;
         let (fault, by) = verdict(&end);
         let to = next_status(from, fault.as_ref().map(|(code, _)| code));
-        let patch = move |doc: &mut ResultDoc| fill_in(doc, &end, fault, by, notes, warnings);
+        let own_faults = judge::own_faults(&timeline, false, None);
+        let patch = move |doc: &mut ResultDoc| {
+            fill_in(doc, &end, fault, by, notes, warnings);
+            doc.body.own_faults = own_faults;
+        };
         match to {
             Some(to) => self.advance(from, to, patch).await.map(drop),
             None => service.amend(organization, id, patch).await.map(drop),

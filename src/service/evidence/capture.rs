@@ -17,11 +17,19 @@ const LONGEST: usize = 70_000;
 
 /// A message of the log.
 #[derive(Debug, PartialEq)]
-struct Message {
-    at_us: u64,
-    from: SocketAddr,
-    to: SocketAddr,
-    text: String,
+pub struct Message {
+    /// Time in microseconds since 1970.
+    pub at_us: u64,
+    /// Address that it came from.
+    pub from: SocketAddr,
+    /// Address that it went to.
+    pub to: SocketAddr,
+    /// True when this side sent it.
+    pub is_sent: bool,
+    /// Transport of SIP: UDP, TCP or TLS.
+    pub transport: &'static str,
+    /// Text of the message, lines ended by CR LF.
+    pub text: String,
 }
 
 /// Writes the capture of a SIP log and of captured media, in the order of time. False: there is no packet in either. Media that
@@ -29,7 +37,7 @@ struct Message {
 pub fn write(log: &str, media: Option<impl Read>, out: &mut impl Write) -> io::Result<bool> {
     out.write_all(&head())?;
     let mut waiting = Waiting::default();
-    for Message { at_us, from, to, text } in messages(log) {
+    for Message { at_us, from, to, text, .. } in messages(log) {
         let payload = &text.as_bytes()[..text.len().min(MOST_BYTES)];
         let mut block = Vec::new();
         Datagram { at_us, from, to, payload }.write(&mut block);
@@ -89,7 +97,7 @@ fn next_block(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
 
 /// A message's lines, a blank before each, follow the one that says when and between whom it went. In logs of earlier versions
 /// there is no blank.
-fn messages(log: &str) -> Vec<Message> {
+pub fn messages(log: &str) -> Vec<Message> {
     let is_apart = log.lines().nth(1).is_some_and(|line| line.starts_with(' '));
     let mut messages: Vec<Message> = Vec::new();
     for line in log.lines() {
@@ -113,10 +121,12 @@ fn first_line(line: &str) -> Option<Message> {
     };
     let (peer, local) = rest.split_once(" at ")?;
     // Messages over streams are datagrams in the capture, too.
-    let peer = ["TCP ", "TLS "].iter().find_map(|name| peer.strip_prefix(name)).unwrap_or(peer);
+    let stream = ["TCP", "TLS"].iter().find_map(|name| Some((*name, peer.strip_prefix(name)?.strip_prefix(' ')?)));
+    let (transport, peer) = stream.unwrap_or(("UDP", peer));
     let (at_ms, peer, local): (u64, _, _) = (at_ms.parse().ok()?, peer.parse().ok()?, local.parse().ok()?);
     let (from, to) = if sent { (local, peer) } else { (peer, local) };
-    Some(Message { at_us: at_ms.checked_mul(1000)?, from, to, text: String::new() })
+    let at_us = at_ms.checked_mul(1000)?;
+    Some(Message { at_us, from, to, is_sent: sent, transport, text: String::new() })
 }
 
 #[cfg(test)]

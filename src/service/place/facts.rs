@@ -7,13 +7,13 @@ use crate::model::digital_human::{DigitalHumanSpec, Trait};
 use crate::model::result::ResultDoc;
 use crate::model::run::RunDoc;
 use crate::service::generate::{bound, is_invented};
-use crate::service::runs::result_seed;
+use crate::service::runs::{result_seed, seed_key};
 use crate::store::Session;
 
 /// Draws who the Digital Human of a result is: in all steps of a journey the same person.
-pub(super) fn identity(result: &ResultDoc, human_id: i64, run_seed: i64) -> Seed {
+pub(super) fn identity(result: &ResultDoc, key: &str, run_seed: i64) -> Seed {
     match result.body.journey_step {
-        Some(_) => result_seed(Seed(run_seed as u64), human_id, result.repetition, Some(1)),
+        Some(_) => result_seed(Seed(run_seed as u64), key, result.repetition, Some(1)),
         None => Seed(result.body.seed as u64),
     }
 }
@@ -34,5 +34,7 @@ pub(in crate::service) async fn as_held(
     let is_open = traits.iter().any(|fact| is_invented(&fact.value));
     let Some(id) = result.body.digital_human_id.filter(|_| is_open) else { return Ok(traits) };
     let run = db.get::<RunDoc>(result.body.simulation_run_id).await?;
-    Ok(bound(traits, identity(result, id, run.doc.seed)))
+    let human = db.find::<DigitalHumanSpec>(id).await?;
+    let key = human.map_or_else(|| id.to_string(), |human| seed_key(&human));
+    Ok(bound(traits, identity(result, &key, run.doc.seed)))
 }

@@ -88,11 +88,13 @@ impl Cast {
     fn idle_overrides(&self) -> impl Iterator<Item = &'static str> {
         let (run, agent) = (&self.overrides, &self.agent.spec);
         let dials = !is_written(agent) && !self.is_called();
+        let by_socket = dials && agent.connection() == Some(ConnectionType::WebSocket);
         let by_trunk = self.telephony() == Some(ConnectionType::Phone);
         let set = [
             ("phone_number", run.phone_number.is_some() && !is_sms(agent) && !(dials && by_trunk)),
-            ("sip_uri", run.sip_uri.is_some() && (!dials || by_trunk)),
-            ("websocket_url", run.websocket_url.is_some()),
+            ("sip_uri", run.sip_uri.is_some() && (!dials || by_trunk || by_socket)),
+            ("websocket_url", run.websocket_url.is_some() && !by_socket),
+            ("websocket_dialect", run.websocket_dialect.is_some() && !by_socket),
             ("P1_agent_name", run.p1_agent_name.is_some()),
             ("P1_metadata", run.p1_metadata.is_some()),
             ("P2_agent_configuration", run.p2_agent_configuration.is_some()),

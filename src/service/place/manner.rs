@@ -8,10 +8,10 @@ use ringer_media::level::to_speech_level;
 use ringer_media::noise::Kind;
 use serde_json::{Value, json};
 
+use super::steps::keys;
 use super::{Cast, Obstacle, Placer, Settings, ms};
 use crate::config::Behaviour;
-use crate::human::{Facts, Step, phrases};
-use crate::model::Object;
+use crate::human::{Facts, phrases};
 use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirstMode};
 use crate::model::error_code::ErrorCode;
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
@@ -74,47 +74,6 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
         Interruption::Keywords(keywords) => json!({ "type": "keywords", "count": keywords.len() }),
         Interruption::Contextual { .. } => json!({ "type": "contextual" }),
     }
-}
-
-/// What the Digital Human plays, step by step. A step that says nothing that can be played is left out; `idle` tells of it.
-pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step> {
-    human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
-}
-
-/// What is played of a step; `None`: nothing.
-pub(super) fn step(given: &Object, traits: &Facts<'_>) -> Option<Step> {
-    let text = |key: &str| given.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    let speaker = text("speaker").or(text("role")).unwrap_or("user");
-    let agent = speaker.eq_ignore_ascii_case("agent");
-    let duration_ms =
-        || given.get("duration_ms").and_then(Value::as_f64).filter(|ms| *ms >= 0.0).map(|ms| ms.round() as u32);
-    match text("type").unwrap_or("message") {
-        "silence" if agent => duration_ms().map(Step::WaitMs),
-        "silence" => duration_ms().map(Step::SilenceMs),
-        _ if agent => Some(Step::Hear),
-        "dtmf" => {
-            text("digits").map(|digits| keys(&traits.fill(digits))).filter(|keys| !keys.is_empty()).map(Step::Keys)
-        }
-        _ => match (text("exact_message"), text("intent")) {
-            (Some(words), _) => Some(Step::Say(traits.fill(words))),
-            (None, meant) => meant.map(|meant| Step::Mean(traits.fill(meant))),
-        },
-    }
-}
-
-/// The digits of a text that can be sent.
-pub(super) fn keys(text: &str) -> String {
-    text.to_ascii_uppercase().chars().filter(is_key).collect()
-}
-
-fn is_key(c: &char) -> bool {
-    c.is_ascii_digit() || "*#ABCD".contains(*c)
-}
-
-/// What of a text is neither a digit that can be sent nor stands between such digits.
-pub(super) fn no_keys(text: &str) -> String {
-    let parts = |c: &char| *c == ',' || c.is_whitespace();
-    text.chars().filter(|c| !is_key(&c.to_ascii_uppercase()) && !parts(c)).collect()
 }
 
 /// How often the Digital Human probes while the agent speaks.
@@ -501,28 +460,6 @@ mod tests {
         assert_eq!(spec.loop_pcm.len(), 24_000);
         let level = 20.0 * f64::from(spec.gain_wide).log10() + rms_dbov(&spec.loop_pcm);
         assert!((level + 36.0).abs() < 0.1, "{level:.2} dBov");
-    }
-
-    #[test]
-    fn playback_steps_are_read_as_they_are_written() {
-        let human = human(json!({"enriched_playback": [
-            {"speaker": "agent", "type": "message", "exact_match_text": "Hi."}, {"role": "AGENT", "type": "dtmf", "digits": "1"},
-            {"exact_message": "I am {{name}}."}, {"speaker": "user", "type": "message", "intent": "greets {{name}}"},
-            {"type": "dtmf", "digits": "1, 2a"}, {"type": "silence", "duration_ms": 1500},
-            {"speaker": "agent", "type": "silence", "duration_ms": 2000}, {"speaker": "user"}, {"type": "silence"},
-            {"type": "dtmf", "digits": "xyz"}, {"type": "silence", "duration_ms": -1},
-        ]}));
-        let traits = [("name".to_owned(), "Ann".to_owned())];
-        let expect = [
-            Step::Hear,
-            Step::Hear,
-            Step::Say("I am Ann.".into()),
-            Step::Mean("greets Ann".into()),
-            Step::Keys("12A".into()),
-            Step::SilenceMs(1500),
-            Step::WaitMs(2000),
-        ];
-        assert_eq!(playback(&human, &Facts::of(&traits)), expect);
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use ringer_sip::Hop;
 use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
-use super::{Cast, Obstacle, phone};
+use super::{Cast, Obstacle, phone, socket};
 use crate::config::Secret;
 use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
@@ -35,8 +35,15 @@ pub(super) async fn destination(
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
         let (codecs, headers) = (codecs.to_vec(), headers(cast));
-        let answering = Answering { codecs, guard: Some(guard), headers, ..Answering::default() };
+        let websocket = match kind {
+            ConnectionType::WebSocket => Some(Box::new(socket::terms(cast, settings)?)),
+            _ => None,
+        };
+        let answering = Answering { codecs, guard: Some(guard), headers, websocket, ..Answering::default() };
         return Ok((Destination::Incoming(answering), None));
+    }
+    if kind == ConnectionType::WebSocket {
+        return Ok((Destination::WebSocket(Box::new(socket::dial(cast, settings)?)), None));
     }
     if kind == ConnectionType::Phone {
         let (dial, outgoing) = phone::dial(cast, settings).await?;
@@ -64,7 +71,7 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacl
     cast.own_channel(&settings.sms)?;
     match cast.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
-        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone)) => Ok(kind),
+        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone | ConnectionType::WebSocket)) => Ok(kind),
         Some(other) => Err(cast.unmet(other)),
     }
 }
@@ -223,7 +230,9 @@ mod tests {
             (json!({}), json!({}), Some("NO_CONNECTION_TYPE")),
             (json!({"phone_number": "+15550001111"}), json!({}), Some("SIP_NOT_CONFIGURED")),
             (json!({}), json!({"phone_number": "+15550001111"}), Some("SIP_NOT_CONFIGURED")),
-            (json!({"websocket_url": "ws://h"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
+            (json!({"websocket_url": "ws://h"}), json!({}), None),
+            (json!({"connection_type": "WEBSOCKET"}), json!({}), Some("WEBSOCKET_CONNECT_FAILED")),
+            (json!({"connection_type": "WEBSOCKET"}), json!({"websocket_url": "ws://h"}), None),
             (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
             (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),
             (json!({"P10_agent_token": "t"}), json!({}), Some("P10_ADAPTER_NOT_CONFIGURED")),
@@ -235,7 +244,8 @@ mod tests {
             (json!({"sip_uri": sip, "type": "OUTBOUND"}), json!({}), None),
             (json!({"connection_type": "SIP", "type": "OUTBOUND"}), json!({}), None),
             (json!({"phone_number": "+15550001111", "type": "OUTBOUND"}), json!({}), None),
-            (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), Some("CONNECTION_NOT_SUPPORTED")),
+            (json!({"websocket_url": "ws://h", "type": "OUTBOUND"}), json!({}), None),
+            (json!({"connection_type": "WEBSOCKET", "type": "OUTBOUND"}), json!({}), None),
             (json!({"dynamic_sip_webhook_url": "http://h"}), json!({"sip_uri": sip}), None),
         ] {
             let dialled = destination(&cast(agent.clone(), json!({}), run.clone()), &[Codec::Pcmu], &settings).await;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Cast;
-use super::manner::{keys, no_keys, step};
+use super::steps::{keys, no_keys, step};
 use crate::human::{Facts, Step};
 use crate::model::Object;
 use crate::model::playback::ResponseType;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +14,14 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
 use super::address::called_user;
+use super::names::Resolver;
 use super::port::SipOrder;
+use super::registration::{HEAD_BYTES, LineBoard, LineTerms, Lines};
 use super::streams::{Hold, Patience, StreamNews, Streams};
 use super::tls::TlsSettings;
-use crate::clock::monotonic;
-use crate::config::SipListen;
+use super::unknown::Strangers;
+use crate::clock::{Clock, monotonic, random_seed};
+use crate::config::{SipListen, Sources};
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, IncomingChannel, Refusal};
 use crate::transport::sockets::{keep_errors, undelivered};
@@ -70,6 +73,8 @@ enum Order {
     About(CallKey, SipOrder),
     Authorize(CallKey, Box<Demand>, oneshot::Sender<bool>),
     AskInterval(Option<u32>),
+    KeepLines(Box<(Vec<LineTerms>, Resolver, Clock)>),
+    LimitStrangers(Sources),
 }
 
 /// A handle on the socket's task; cheap to clone.
@@ -77,6 +82,7 @@ enum Order {
 pub struct SipSocket {
     orders: mpsc::Sender<Order>,
     local: SipListen,
+    board: LineBoard,
 }
 
 impl SipSocket {
@@ -109,11 +115,15 @@ impl SipSocket {
             tcp: local.tcp,
             tls: local.tls,
             user_agent,
-            seed: crate::clock::random_seed(),
+            seed: random_seed(),
         };
         let (orders, waiting) = mpsc::channel(ORDERS);
         let (incoming, arrivals) = mpsc::channel(INCOMING);
+        let board = LineBoard::default();
         let port = SipDriver {
+            lines: Lines::new(board.clone(), tasks),
+            strangers: Strangers::new(now()),
+            board: board.clone(),
             endpoint: Endpoint::new(config),
             local,
             udp,
@@ -126,7 +136,7 @@ impl SipSocket {
             incoming,
         };
         tasks.spawn("sip", port.run(waiting, tasks.clone()));
-        Ok((SipSocket { orders, local }, arrivals))
+        Ok((SipSocket { orders, local, board }, arrivals))
     }
 
     /// Returns the addresses in Via and Contact.
@@ -144,6 +154,21 @@ impl SipSocket {
     /// Has the calls from now on ask for this session interval, in seconds (RFC 4028).
     pub async fn ask_session_interval(&self, seconds: Option<u32>) {
         let _ = self.orders.send(Order::AskInterval(seconds)).await;
+    }
+
+    /// Keeps these lines to providers from now on: registers them, asks whether they answer, and knows their hosts.
+    pub async fn keep_lines(&self, terms: Vec<LineTerms>, resolver: Resolver, clock: Clock) {
+        let _ = self.orders.send(Order::KeepLines(Box::new((terms, resolver, clock)))).await;
+    }
+
+    /// Limits what strangers send from now on; `allowed` are none, nor are hosts of lines and of calls.
+    pub async fn limit_strangers(&self, allowed: Sources) {
+        let _ = self.orders.send(Order::LimitStrangers(allowed)).await;
+    }
+
+    /// Returns the standing of the lines.
+    pub fn board(&self) -> &LineBoard {
+        &self.board
     }
 
     /// Gives an order about a call.
@@ -177,6 +202,9 @@ impl Leaving {
 
 struct SipDriver {
     endpoint: Endpoint,
+    lines: Lines,
+    strangers: Strangers,
+    board: LineBoard,
     /// As the endpoint names them.
     local: SipListen,
     udp: Option<Arc<UdpSocket>>,
@@ -197,7 +225,7 @@ impl SipDriver {
         let mut buffer = vec![0; DATAGRAM_BYTES];
         let udp = self.udp.clone();
         loop {
-            let wait = self.endpoint.next_timer().map(until);
+            let wait = self.endpoint.next_timer().into_iter().chain(self.lines.next_timer()).min().map(until);
             // What begins a call comes before the call that it is a part of.
             let mut beginning = None;
             tokio::select! {
@@ -213,12 +241,15 @@ impl SipDriver {
                         tracing::debug!(%hop, why, "a SIP connection is gone");
                         self.cause = Some(format!("the connection to {hop} was lost: {why}"));
                         self.endpoint.connection_lost(now(), connection);
+                        self.lines.connection_lost(now(), connection, self.cause.as_deref().unwrap_or_default());
                     }
                     StreamNews::Unreachable { to, why } => {
+                        self.lines.unreachable(now(), &to, &why);
                         self.cause = Some(why);
                         self.endpoint.unreachable(now(), &to);
                     }
                 },
+                found = self.lines.next() => self.lines.take_places(now(), found),
                 order = orders.recv() => match order {
                     Some(order) => self.carry_out(order),
                     None => break,
@@ -230,7 +261,11 @@ impl SipDriver {
             self.send_all().await;
             self.cause = None;
             self.endpoint.tick(now());
+            self.lines.tick(now());
             self.send_all().await;
+            if let Some(seen) = self.lines.publish() {
+                self.endpoint.appear_as(seen);
+            }
             if let Some((from, bytes)) = beginning {
                 self.keep(self.key_of(&bytes), from.connection);
                 self.trace(false, &from, &bytes);
@@ -241,16 +276,67 @@ impl SipDriver {
             if self.holds.len() > self.calls.len() + self.leaving.len() {
                 self.holds.retain(|key, _| self.calls.contains_key(key) || self.leaving.contains_key(key));
             }
+            if self.strangers.count_calls() > self.calls.len() + self.leaving.len() {
+                self.strangers.retain(|key| self.calls.contains_key(key) || self.leaving.contains_key(key));
+            }
         }
         self.drain(orders).await;
+        self.leave(&mut buffer).await;
     }
 
     /// Takes a message; gives it back where it is of no call that is known yet, and may begin one.
     fn receive(&mut self, from: Hop, bytes: &[u8]) -> Option<(Hop, Vec<u8>)> {
+        if !self.is_admitted(&from, bytes) {
+            self.board.note_limited();
+            return None;
+        }
+        if self.lines.receive(now(), &from, bytes) {
+            return None;
+        }
         self.keep(self.key_of(bytes), from.connection);
         let is_known = self.trace(false, &from, bytes);
         self.endpoint.receive(now(), from.clone(), bytes);
         (!is_known).then(|| (from, bytes.to_vec()))
+    }
+
+    /// True if a message is looked at: it comes from nobody unknown, or from a stranger who has not sent too many.
+    fn is_admitted(&mut self, from: &Hop, bytes: &[u8]) -> bool {
+        let host = from.address.ip();
+        if !self.is_stranger(host) {
+            return true;
+        }
+        let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+        let is_of_call = self.key_of(head).is_some_and(|key| self.strangers.has_call(key));
+        is_of_call || self.strangers.admits(now(), host)
+    }
+
+    fn is_stranger(&self, host: IpAddr) -> bool {
+        self.strangers.is_one(host) && !self.lines.has_host(host)
+    }
+
+    /// Takes the registrations back, for as long as lines may take.
+    async fn leave(&mut self, buffer: &mut [u8]) {
+        self.lines.leave(now());
+        let udp = self.udp.clone();
+        loop {
+            self.send_all().await;
+            if self.lines.is_over() {
+                break;
+            }
+            let wait = self.lines.next_timer().map(until);
+            tokio::select! {
+                received = datagram(udp.as_deref(), buffer) => if let Ok((len, from)) = received {
+                    self.lines.receive(now(), &Hop::udp(from), &buffer[..len]);
+                },
+                news = self.streams.next() => match news {
+                    StreamNews::Message { from, bytes } => drop(self.lines.receive(now(), &from, &bytes)),
+                    StreamNews::Lost { connection, why, .. } => self.lines.connection_lost(now(), connection, &why),
+                    StreamNews::Unreachable { to, why } => self.lines.unreachable(now(), &to, &why),
+                },
+                () = sleep(wait) => self.lines.tick(now()),
+            }
+        }
+        self.lines.publish();
     }
 
     /// Keeps a connection open for the call that a message went by it for.
@@ -278,16 +364,29 @@ impl SipDriver {
     fn carry_out(&mut self, order: Order) {
         match order {
             Order::Invite(invite, news, reply) => {
+                let hops = invite.alternatives.iter().chain([&invite.destination]);
+                let hosts: Vec<IpAddr> = hops.map(|hop| hop.address.ip()).collect();
                 let key = self.endpoint.invite(now(), *invite);
                 let id = self.endpoint.call_id(key).unwrap_or_default().to_owned();
                 self.calls.insert(key, news);
+                hosts.into_iter().for_each(|host| self.strangers.note_partner(key, host));
                 self.by_id.insert(id.clone(), key);
                 let _ = reply.send((key, id));
             }
             Order::About(key, order) => {
+                let answered = matches!(order, SipOrder::Answer(_)).then(|| self.endpoint.place_of(key)).flatten();
+                let next = if let SipOrder::Resolved(hops) = &order { hops.as_slice() } else { &[] };
+                let hosts: Vec<IpAddr> = answered.into_iter().chain(next).map(|hop| hop.address.ip()).collect();
+                hosts.into_iter().for_each(|host| self.strangers.note_partner(key, host));
                 order.apply(&mut self.endpoint, now(), key);
             }
             Order::AskInterval(seconds) => self.endpoint.ask_session_interval(seconds),
+            Order::KeepLines(lines) => {
+                let (terms, resolver, clock) = *lines;
+                let terms = terms.into_iter().map(|terms| terms.at(&self.local));
+                self.lines.begin(now(), terms.collect(), (resolver, clock), random_seed);
+            }
+            Order::LimitStrangers(allowed) => self.strangers.limit(allowed),
             Order::Authorize(key, demand, reply) => {
                 let _ = reply.send(self.endpoint.authorize(now(), key, &demand));
             }
@@ -304,6 +403,18 @@ impl SipDriver {
                 Output::Event(key, event) => self.tell(key, event),
             }
         }
+        while let Some((line, to, bytes)) = self.lines.poll() {
+            self.send_of_line(line, to, bytes).await;
+        }
+    }
+
+    async fn send_of_line(&mut self, line: usize, to: Hop, bytes: Vec<u8>) {
+        if to.transport != Transport::Udp {
+            let Some((connection, is_new)) = self.streams.send(&to, bytes) else { return };
+            let hold = self.streams.hold(connection);
+            return self.lines.sent_over(line, &to, (connection, is_new), hold);
+        }
+        self.send(to, bytes, None).await;
     }
 
     /// An error of an earlier datagram ends a later send in its place; that one is then sent again.
@@ -317,12 +428,15 @@ impl SipDriver {
             return self.keep(key, Some(connection));
         }
         let Some(socket) = self.udp.clone() else {
-            self.cause = Some(format!("{to} cannot be reached: this side has no UDP socket (sip.listen)"));
+            let why = format!("{to} cannot be reached: this side has no UDP socket (sip.listen)");
+            self.lines.unreachable(now(), &to, &why);
+            self.cause = Some(why);
             return self.endpoint.unreachable(now(), &to);
         };
         if socket.send_to(&bytes, to.address).await.is_err() {
             self.note_undelivered();
-            if socket.send_to(&bytes, to.address).await.is_err() {
+            if let Err(error) = socket.send_to(&bytes, to.address).await {
+                self.lines.unreachable(now(), &to, &format!("{to} cannot be reached: {error}"));
                 self.endpoint.unreachable(now(), &to);
             }
         }
@@ -330,8 +444,9 @@ impl SipDriver {
 
     fn note_undelivered(&mut self) {
         let Some(socket) = self.udp.clone() else { return };
-        while let Some(to) = undelivered(&*socket) {
-            self.endpoint.unreachable(now(), &Hop::udp(to));
+        while let Some(to) = undelivered(&*socket).map(Hop::udp) {
+            self.lines.unreachable(now(), &to, &format!("{to} cannot be reached"));
+            self.endpoint.unreachable(now(), &to);
         }
     }
 
@@ -343,6 +458,9 @@ impl SipDriver {
         }
         if let CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source } = event {
             let (news, receiver) = mpsc::channel(NEWS);
+            if self.is_stranger(source.address.ip()) {
+                self.endpoint.answer_sparingly(key);
+            }
             self.by_id.insert(call_id.clone(), key);
             self.calls.insert(key, news);
             let dialog = IncomingDialog { key, transport: source.transport, offer: sdp, news: receiver };
@@ -469,121 +587,4 @@ async fn sleep(wait: Option<Duration>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_answer_of_a_dialog_is_known() {
-        let check = |first: &str, cseq: &str, expect: bool| {
-            let message = format!("{first}\r\nCall-ID: 7\r\nCSeq: {cseq}\r\n\r\n");
-            assert_eq!(is_last(message.as_bytes()), expect, "{first} {cseq}");
-        };
-        check("SIP/2.0 200 OK", "2 BYE", true);
-        check("SIP/2.0 481 Call/Transaction Does Not Exist", "2 BYE", true);
-        check("SIP/2.0 100 Trying", "2 BYE", false);
-        check("SIP/2.0 401 Unauthorized", "2 BYE", false);
-        check("SIP/2.0 487 Request Terminated", "1 INVITE", true);
-        // It has crossed the CANCEL: BYE follows.
-        check("SIP/2.0 200 OK", "1 INVITE", false);
-        check("SIP/2.0 200 OK", "1 CANCEL", false);
-        check("SIP/2.0 2", "2 BYE", false);
-        check("BYE sip:a@b SIP/2.0", "2 BYE", false);
-    }
-
-    /// Waits for a request of this method, and answers it with 200.
-    async fn accept(peer: &UdpSocket, method: &str, body: &str) {
-        let mut buffer = vec![0; DATAGRAM_BYTES];
-        let (request, from) = loop {
-            let (len, from) = peer.recv_from(&mut buffer).await.expect("a datagram");
-            let request = String::from_utf8(buffer[..len].to_vec()).expect("text");
-            if request.starts_with(method) {
-                break (request, from);
-            }
-        };
-        let copied = request
-            .lines()
-            .filter(|line| ["Via:", "From:", "To:", "Call-ID:", "CSeq:"].iter().any(|name| line.starts_with(name)));
-        let mut answer = String::from("SIP/2.0 200 OK\r\n");
-        for line in copied {
-            let tag = if line.starts_with("To:") && !line.contains("tag=") { ";tag=far" } else { "" };
-            answer.extend([line, tag, "\r\n"]);
-        }
-        let local = peer.local_addr().expect("it is bound");
-        answer += &format!("Contact: <sip:far@{local}>\r\nContent-Type: application/sdp\r\n");
-        answer += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
-        peer.send_to(answer.as_bytes(), from).await.expect("it is sent");
-    }
-
-    #[tokio::test]
-    async fn the_answer_to_a_hang_up_is_the_last_that_a_call_hears() {
-        use ringer_media::codec::Codec;
-
-        let tasks = Tasks::new();
-        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-        let (socket, _incoming) =
-            SipSocket::start(any.into(), &TlsSettings::default(), None, &tasks).await.expect("a loopback socket");
-        let peer = UdpSocket::bind(any).await.expect("a loopback socket");
-        let destination = peer.local_addr().expect("it is bound");
-        let sdp = crate::transport::sip::sdp::offer(&[Codec::Pcmu], any.ip(), 20_000, 1).session().to_string();
-        let (news, mut heard) = mpsc::channel(NEWS);
-        let invite = Invite {
-            target: ringer_sip::Uri::parse(&format!("sip:far@{destination}")).expect("a target"),
-            destination: Hop::udp(destination),
-            alternatives: Vec::new(),
-            from_user: "near".into(),
-            from_host: None,
-            from_display: None,
-            headers: Vec::new(),
-            sdp: sdp.clone(),
-            username: None,
-            password: None,
-            reach: ringer_sip::Reach::default(),
-        };
-        let placed = socket.invite(invite, news);
-        let (placed, ()) = tokio::join!(placed, accept(&peer, "INVITE", &sdp));
-        let (key, _) = placed.expect("the socket is open");
-        let (mut ended, mut after) = (false, Vec::new());
-        let hearing = async {
-            while let Some(news) = heard.recv().await {
-                match news {
-                    SipNews::Event(event) if matches!(*event, CallEvent::Answered { .. }) => {
-                        socket.order(key, SipOrder::Hangup(16, "Normal call clearing")).await;
-                        accept(&peer, "BYE", "").await;
-                    }
-                    SipNews::Event(event) => ended |= matches!(*event, CallEvent::Ended(_)),
-                    SipNews::Trace(message) => after.push(message),
-                }
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(10), hearing).await.expect("nothing more is to be heard");
-        let last = after.last().expect("messages");
-        assert!(ended && last.starts_with("received from"), "{after:?}");
-        assert!(last.contains("SIP/2.0 200") && last.contains(" BYE"), "{after:?}");
-        tasks.stop().await;
-    }
-
-    #[test]
-    fn only_a_call_that_this_side_ends_waits_for_an_answer() {
-        let waits = |kind, sip_code| {
-            let end =
-                CallEnd { kind, sip_code, q850_cause: None, text: String::new(), by_remote: false, retry_after: false };
-            Leaving::after(&end, mpsc::channel(1).0).is_some()
-        };
-        assert!(waits(EndKind::LocalHangup, None) && waits(EndKind::Cancelled, None));
-        assert!(!waits(EndKind::LocalHangup, Some(486)) && !waits(EndKind::Cancelled, Some(487)));
-        assert!(!waits(EndKind::RemoteBye, None) && !waits(EndKind::Refused, Some(404)));
-    }
-
-    #[test]
-    fn finds_call_ids_and_masks_credentials() {
-        let message = b"INVITE sip:a@b SIP/2.0\r\ni : 77@x\r\nAuthorization: Digest response=\"dead\"\r\n\r\n";
-        assert_eq!(call_id(message), Some("77@x"));
-        assert_eq!(call_id(b"\xff\xfe"), None);
-        let text = masked(message);
-        assert_eq!(text, " INVITE sip:a@b SIP/2.0\n i : 77@x\n Authorization: (masked)\n \n");
-        let text = masked(b"a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:WVNfX19z|2^20;inline:beef\r\na=ptime:20\r\n");
-        assert_eq!(text, " a=crypto:1 AES_CM_128_HMAC_SHA1_80 Inline:(masked)\n a=ptime:20\n");
-        let text = masked(b"BYE sip:a@b SIP/2.0\r\n7 sent to 192.0.2.1:5 at 192.0.2.2:9\n\n8 sent to 192.0.2.1:5\r\n");
-        assert!(text.lines().count() == 4 && text.lines().all(|line| line.starts_with(' ')), "{text}");
-    }
-}
+mod tests;

@@ -354,7 +354,9 @@ impl SipPort {
         }
         let order = match *control {
             Control::Cancel | Control::CancelTarget => SipOrder::Hangup(NORMAL.0, NORMAL.1),
-            Control::Hangup(HangupCause::Normal) => SipOrder::Hangup(NORMAL.0, NORMAL.1),
+            Control::Hangup(HangupCause::Normal | HangupCause::Shutdown | HangupCause::Fault) => {
+                SipOrder::Hangup(NORMAL.0, NORMAL.1)
+            }
             Control::Hangup(HangupCause::Timer) => SipOrder::Hangup(TIMER.0, TIMER.1),
             Control::Digit { digit, duration_ms } => SipOrder::Digit(digit, duration_ms),
             Control::Transfer(answer) => SipOrder::Transfer(answer == Onward::Leave),

@@ -65,7 +65,7 @@ struct Shop {
     next: Arc<AtomicU64>,
     /// Connections at a time.
     count: Arc<AtomicUsize>,
-    /// Those of them that the other sides have opened.
+    /// Connections that the other sides have opened.
     accepted: Arc<AtomicUsize>,
     by_host: HostCounts,
     /// Connections from which no message came yet.

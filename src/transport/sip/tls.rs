@@ -147,6 +147,22 @@ impl Tls {
     }
 }
 
+/// Returns a client that takes certificates of the well-known authorities and of `roots` for the names of hosts.
+pub(crate) fn verified_client(roots: &Roots) -> Arc<ClientConfig> {
+    let versions = ClientConfig::builder_with_provider(Arc::new(provider())).with_safe_default_protocol_versions();
+    let versions = versions.expect("ring has both versions");
+    Arc::new(versions.with_root_certificates(roots.store()).with_no_client_auth())
+}
+
+/// Returns a client that takes every certificate.
+pub(crate) fn unverified_client() -> Arc<ClientConfig> {
+    let provider = Arc::new(provider());
+    let verifier = Verifier { roots: None, algorithms: provider.signature_verification_algorithms };
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = versions.expect("ring has both versions").dangerous();
+    Arc::new(config.with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+}
+
 fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
@@ -248,7 +264,7 @@ fn fault(fault: Fault) -> Error {
 }
 
 /// Returns why a handshake with `peer` failed, for a person.
-pub(super) fn explain(error: &io::Error, peer: &str) -> String {
+pub(crate) fn explain(error: &io::Error, peer: &str) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let why = match inner {
         Some(Error::InvalidCertificate(problem)) => certificate_problem(problem),

@@ -192,3 +192,56 @@ fn a_listener_that_was_away_passes_over_what_is_old() {
     let (position, ..) = *listener.heard.last().expect("it listened");
     assert_eq!(position, 840 * 16 - 320);
 }
+
+/// Sends 20 ms of `level` at a time for `ticks`, each `behind_ms` after its time, and listens.
+fn stream(listener: &mut Listener, level: i16, ticks: usize, behind_ms: u64) {
+    for _ in 0..ticks {
+        let now = listener.now + Duration::from_millis(behind_ms);
+        listener.leg.receive(now, &[level; 320]);
+        listener.listen(0);
+    }
+}
+
+#[test]
+fn time_that_a_stream_was_held_up_is_given_back_in_its_silence() {
+    let mut listener = Listener::new(16_000);
+    stream(&mut listener, 0, 50, 0);
+    // 200 ms without a frame, and then all of them at once.
+    listener.listen_for(10);
+    (0..10).for_each(|_| listener.leg.receive(listener.now, &[0; 320]));
+    stream(&mut listener, 0, 20, 0);
+    // Words are never cut, nor are the pauses between them.
+    let depth = |listener: &Listener| listener.leg.figures().depth_ms;
+    let before = depth(&listener);
+    for _ in 0..4 {
+        stream(&mut listener, 3000, 40, 0);
+        stream(&mut listener, 0, 30, 0);
+    }
+    assert!(before >= 200.0 && depth(&listener) == before, "{before} {}", depth(&listener));
+    let heard = listener.leg.heard_samples();
+    stream(&mut listener, 0, 150, 0);
+    assert!(depth(&listener) <= 60.0, "{}", depth(&listener));
+    // What was left out counts as heard, for whoever waits for the end of it.
+    let passed = listener.leg.heard_samples() - heard;
+    assert!((150 * 320 + 2560..=150 * 320 + 3200).contains(&passed), "{passed}");
+    stream(&mut listener, 3000, 1, 0);
+    listener.listen_for(5);
+    let loud = listener.track().iter().rposition(|sample| *sample != 0).expect("the last word");
+    let sent = (listener.now.0 - ORIGIN.0) as usize / 62_500 - 6 * 320;
+    assert!(loud - sent <= 60 * 16, "heard {} samples after it was sent", loud - sent);
+}
+
+#[test]
+fn a_burst_keeps_its_pauses() {
+    let mut listener = Listener::new(16_000);
+    let words: Vec<i16> = [[2000; 1600].as_slice(), &[0; 12_000], &[2000; 1600]].concat();
+    for (at, piece) in words.chunks(640).enumerate() {
+        // Twice as fast as real time.
+        listener.leg.receive(listener.now, piece);
+        assert!(at < 100);
+        listener.listen(0);
+    }
+    listener.listen_for(60);
+    let (first, last) = listener.sounds().expect("words");
+    assert_eq!(last - first + 1, words.len());
+}

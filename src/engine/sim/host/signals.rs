@@ -146,12 +146,17 @@ impl Host {
                 }
                 PortOutput::Media(plan) => self.media = Some(plan),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
+                PortOutput::Send(ToPeer::WebSocket(_))
+                | PortOutput::Frames(_)
+                | PortOutput::ClearFrames
+                | PortOutput::Log(..) => {}
             }
         }
     }
 
     fn locate(&mut self, now: Time, address: &Address, lookup: Lookup) {
-        let found = self.runtime.block_on(address.hops(&Resolver::default(), &self.destination.guard()));
+        let resolver = Resolver::default().for_transports(&[ringer_sip::Transport::Udp]);
+        let found = self.runtime.block_on(address.hops(&resolver, &self.destination.guard()));
         match lookup {
             Lookup::Redirect => self.order(now, SipOrder::Resolved(found.unwrap_or_default())),
             Lookup::TargetRedirect => self.order_target(now, SipOrder::Resolved(found.unwrap_or_default())),

@@ -61,6 +61,10 @@ fn outputs(port: &mut SipPort) -> Vec<String> {
         PortOutput::Dial(call) => format!("dial {} at {} {:?}", call.uri, call.hops[0], call.headers),
         PortOutput::Switch => "switch".to_owned(),
         PortOutput::Warning(warning) => warning,
+        other @ (PortOutput::Send(ToPeer::WebSocket(_))
+        | PortOutput::Frames(_)
+        | PortOutput::ClearFrames
+        | PortOutput::Log(..)) => panic!("{other:?} is not SIP's"),
         PortOutput::Signal(Signal::Transfer { to, can_follow }) => format!("transfer to {to}: {can_follow}"),
         PortOutput::Signal(Signal::Transferred { outcome, code, leg, .. }) => {
             format!("transferred: {outcome} {code} {}", leg.is_some())

@@ -1,0 +1,137 @@
+//! Faults that the sample agent has on purpose, so that what finds faults can be held against them.
+
+use ringer_media::call::{CallSpec, Interruption, Opening, Phrases};
+use ringer_media::impair::AudioQuality;
+
+/// Silence of the caller before an agent answers that is slow, in milliseconds.
+const SLOW_MS: u32 = 4500;
+/// Time from connect until a first word that is late, in milliseconds.
+const LATE_OPENING_MS: u32 = 6000;
+/// Speech of the caller before an agent stops that does not yield, in milliseconds: no call lasts so long.
+const NEVER_MS: u32 = 86_400_000;
+/// Speech of the caller before an agent stops that knows a cough from a word, in milliseconds.
+const STEADY_MS: u32 = 1000;
+
+/// A fault on purpose.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Fault {
+    /// Answers later than a caller expects.
+    SlowAnswer,
+    /// It speaks while the caller does.
+    TalksOver,
+    /// It takes no keys.
+    IgnoresKeys,
+    /// It reads back another digit than the last one that was pressed.
+    WrongDigit,
+    /// It hangs up in the middle.
+    DropsCall,
+    /// It asks each question twice.
+    RepeatsItself,
+    /// It calls the caller by a name that is not the caller's.
+    MishearsName,
+    /// Nothing is heard of it.
+    OneWayAudio,
+    /// Sends audio that clips at full scale.
+    ClippedAudio,
+    /// Its first word comes late.
+    LateFirstWord,
+    /// It goes on when the caller cuts in.
+    DoesNotYield,
+    /// It stops for a cough. The agent without this fault does too; what it is compared with does not.
+    YieldsToCough,
+    /// No fault: it goes on over short sounds, as a good agent does.
+    Steady,
+}
+
+impl Fault {
+    /// The faults, without what they are compared with.
+    pub const ALL: [Fault; 12] = [
+        Fault::SlowAnswer,
+        Fault::TalksOver,
+        Fault::IgnoresKeys,
+        Fault::WrongDigit,
+        Fault::DropsCall,
+        Fault::RepeatsItself,
+        Fault::MishearsName,
+        Fault::OneWayAudio,
+        Fault::ClippedAudio,
+        Fault::LateFirstWord,
+        Fault::DoesNotYield,
+        Fault::YieldsToCough,
+    ];
+
+    /// Returns its word, as on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fault::SlowAnswer => "slow_answer",
+            Fault::TalksOver => "talks_over",
+            Fault::IgnoresKeys => "ignores_keys",
+            Fault::WrongDigit => "wrong_digit",
+            Fault::DropsCall => "drops_call",
+            Fault::RepeatsItself => "repeats_itself",
+            Fault::MishearsName => "mishears_name",
+            Fault::OneWayAudio => "one_way_audio",
+            Fault::ClippedAudio => "clipped_audio",
+            Fault::LateFirstWord => "late_first_word",
+            Fault::DoesNotYield => "does_not_yield",
+            Fault::YieldsToCough => "yields_to_cough",
+            Fault::Steady => "steady",
+        }
+    }
+
+    /// Returns the fault of a word.
+    pub fn of_word(word: &str) -> Option<Fault> {
+        Fault::ALL.into_iter().chain([Fault::Steady]).find(|fault| fault.as_str() == word)
+    }
+
+    /// Bends the manner of a call.
+    pub fn bend(self, spec: &mut CallSpec) {
+        match self {
+            Fault::SlowAnswer => spec.turn.endpointing_delay_ms = SLOW_MS,
+            Fault::TalksOver => {
+                let (from_ms, to_ms) = (600, 900);
+                let at_most = None;
+                spec.interruption = Interruption::Level { name: "level", probability: 1.0, from_ms, to_ms, at_most };
+                spec.turn.hold_floor_ms = 3000;
+            }
+            Fault::OneWayAudio => {
+                spec.opening = Opening::Listen { open_after_ms: None };
+                spec.interruption = Interruption::None;
+                spec.phrases = Phrases {
+                    reprompt: String::new(),
+                    still_there: String::new(),
+                    interruption: Vec::new(),
+                    ..Phrases::default()
+                };
+                spec.turn.silence_timeout_ms = NEVER_MS;
+            }
+            Fault::ClippedAudio => spec.audio_quality = AudioQuality::HORRIBLE,
+            Fault::LateFirstWord => spec.opening = Opening::Listen { open_after_ms: Some(LATE_OPENING_MS) },
+            Fault::DoesNotYield => spec.turn.yield_after_ms = NEVER_MS,
+            Fault::Steady => spec.turn.yield_after_ms = STEADY_MS,
+            Fault::IgnoresKeys
+            | Fault::WrongDigit
+            | Fault::DropsCall
+            | Fault::RepeatsItself
+            | Fault::MishearsName
+            | Fault::YieldsToCough => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_have_the_words_of_the_command_line() {
+        use clap::ValueEnum;
+        for fault in Fault::ALL.into_iter().chain([Fault::Steady]) {
+            assert_eq!(Fault::of_word(fault.as_str()), Some(fault));
+            let word = fault.to_possible_value().expect("it can be given");
+            assert_eq!(word.get_name(), fault.as_str());
+        }
+        assert_eq!(Fault::of_word("desk"), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! The page: its files, the views that they show, and the routes that only it needs. No file comes from elsewhere.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::CONTENT_DISPOSITION;
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use axum::routing::any;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::answer::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
+use crate::api::audio;
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put, tagged};
+use crate::api::host::{is_own_host, misdirection, protect};
+use crate::api::page_file::{ASSETS, SHELL, call_page};
+use crate::api::run_live;
+use crate::error::{Error, Result};
+use crate::model::api_key::KeyOut;
+use crate::model::review::ReviewRequest;
+use crate::service::{Ladder, Reviewed, Reviews, RunPage, RunQuery, TurnList};
+
+/// Paths at which the page shows something; the page itself reads the path.
+const VIEWS: [&str; 7] = ["/", "/runs/{id}", "/results/{id}", "/call", "/agents", "/agents/{id}", "/simulations/{id}"];
+
+#[derive(Deserialize, JsonSchema)]
+struct IdPath {
+    id: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct LadderQuery {
+    /// False: without the figures of the network, of which there is one a second.
+    #[serde(default = "yes")]
+    rtcp: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct TurnsQuery {
+    /// False: without the times of single words.
+    #[serde(default = "yes")]
+    words: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Request to change a start token for a key.
+#[derive(Deserialize, JsonSchema)]
+struct PageSessionIn {
+    /// Token of the address that the engine printed.
+    #[schemars(length(max = 200))]
+    token: String,
+}
+
+/// The sample agent of this engine.
+#[derive(Serialize, JsonSchema)]
+struct SampleAgentOut {
+    /// Address that can be called.
+    sip_uri: String,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let runs = vec![
+        get("/v1/simulation-runs", runs).of("Organization").about("Runs of all simulations by page, newest first"),
+        get("/v1/simulation-run/{id}/events", run_events).about("Changes of a run's results as they happen"),
+    ];
+    let results = vec![
+        get("/v1/simulation-result/{id}/ladder", ladder).packs().about("Signalling with its times, figures and keys"),
+        get("/v1/simulation-result/{id}/turns", turns)
+            .packs()
+            .about("Turns of both sides with what is measured of each"),
+        put("/v1/simulation-result/{id}/review", review).if_match().about("Set values beside the judged ones"),
+        get("/v1/simulation-result/{id}/reviews", reviews).about("Changes that people made to the evaluation"),
+        get("/v1/simulation-result/{id}/capture", capture).about("Packets of a finished conversation as pcapng"),
+        get("/v1/simulation-result/{id}/page", file).about("One conversation as a page to keep, with its recording"),
+    ];
+    let page = vec![
+        get("/v1/behaviour-levels", levels)
+            .of("Organization")
+            .about("Numbers behind the named levels of Digital Humans"),
+        post("/v1/page-session", session)
+            .open()
+            .repeatable()
+            .of_page()
+            .about("Change the printed start token for a key"),
+        post("/v1/sample-agent", sample_agent)
+            .repeatable()
+            .of("Organization")
+            .about("Start the sample agent on this machine"),
+    ];
+    tagged("Runs", "Simulation run", runs)
+        .chain(tagged("Results", "Simulation result", results))
+        .chain(tagged("System", "", page))
+        .collect()
+}
+
+async fn runs(ctx: Ctx, request: In<Nothing, RunQuery>) -> Result<RunPage> {
+    ctx.service.runs(&ctx.caller, request.query).await
+}
+
+async fn run_events(ctx: Ctx, request: In<IdPath>) -> Result<Stream> {
+    run_live::stream(ctx, request.path.id).await.map(Stream::from)
+}
+
+async fn ladder(ctx: Ctx, request: In<IdPath, LadderQuery>) -> Result<Ladder> {
+    let mut ladder = ctx.service.ladder(&ctx.caller, request.path.id).await?;
+    ladder.entries.retain(|entry| request.query.rtcp || entry.kind != "rtcp");
+    Ok(ladder)
+}
+
+async fn turns(ctx: Ctx, request: In<IdPath, TurnsQuery>) -> Result<TurnList> {
+    let mut list = ctx.service.turn_list(&ctx.caller, request.path.id).await?;
+    if !request.query.words {
+        list.turns.iter_mut().for_each(|turn| turn.words.clear());
+    }
+    Ok(list)
+}
+
+async fn review(ctx: Ctx, request: In<IdPath, Nothing, ReviewRequest>) -> Result<Reviewed> {
+    let seen = ctx.headers.get(axum::http::header::IF_MATCH).map(|seen| seen.to_str().unwrap_or("?"));
+    ctx.service.review(&ctx.caller, request.path.id, seen, request.body).await
+}
+
+async fn reviews(ctx: Ctx, request: In<IdPath>) -> Result<Reviews> {
+    ctx.service.reviews(&ctx.caller, request.path.id).await
+}
+
+async fn capture(ctx: Ctx, request: In<IdPath>) -> Result<Packets> {
+    let file = ctx.service.capture(&ctx.caller, request.path.id).await?;
+    audio::send_all(file, PCAPNG).await.map(Packets::from)
+}
+
+async fn levels(ctx: Ctx, _: In) -> Result<Document> {
+    let levels = serde_json::to_string(&ctx.service.settings().behaviour).map_err(Error::internal)?;
+    Ok(respond(StatusCode::OK, JSON, levels).into())
+}
+
+async fn file(ctx: Ctx, request: In<IdPath>) -> Result<Page> {
+    let id = request.path.id;
+    let mut response = respond(StatusCode::OK, HTML, call_page(&ctx.service.call_file(&ctx.caller, id).await?));
+    let name = format!("attachment; filename=\"call-{id}.html\"");
+    response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(Error::internal)?);
+    Ok(response.into())
+}
+
+async fn session(ctx: Ctx, request: In<Nothing, Nothing, PageSessionIn>) -> Result<KeyOut> {
+    let is_forwarded = |name: &str| name == "forwarded" || name.starts_with("x-forwarded-");
+    match &ctx.door {
+        Some(door) if !ctx.headers.keys().any(|name| is_forwarded(name.as_str())) => {
+            ctx.service.open_page(door, &request.body.token).await
+        }
+        _ => Err(Error::Forbidden("Start token is not valid".into())),
+    }
+}
+
+async fn sample_agent(ctx: Ctx, _: In<Nothing, Nothing, Option<Nothing>>) -> Result<SampleAgentOut> {
+    let none = || Error::Unavailable("There is no sample agent in this process".into());
+    let start = ctx.sample_agent.ok_or_else(none)?;
+    let sip_uri = start().await.map_err(|why| Error::Unavailable(format!("The sample agent does not start: {why}")))?;
+    Ok(SampleAgentOut { sip_uri })
+}
+
+/// Adds the views and files of the page. On a loopback listener they are shown to its own names alone.
+pub(super) fn add_to(mut router: Router, is_loopback: bool, identify: fn(Response) -> Response) -> Router {
+    let files = ASSETS.iter().map(|asset| (asset.path, asset.content_type, asset.text));
+    for (path, content_type, text) in VIEWS.into_iter().map(|path| (path, HTML, SHELL)).chain(files) {
+        let shown = move |request: Request| async move {
+            identify(match request.method() {
+                _ if is_loopback && !is_own_host(request.headers()) => misdirection(),
+                &Method::GET | &Method::HEAD => {
+                    let body = if request.method() == Method::HEAD { Body::empty() } else { Body::from(text) };
+                    let mut response = respond(StatusCode::OK, content_type, body);
+                    protect(response.headers_mut());
+                    response
+                }
+                _ => answer::no_method(HeaderValue::from_static("GET, HEAD")),
+            })
+        };
+        router = router.route(path, any(shown));
+    }
+    router
+}

@@ -1,0 +1,163 @@
+//! The files of the page, and the page of one call that needs no server: everything it shows is inside.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::service::CallFile;
+
+/// A file of the page.
+pub(super) struct Asset {
+    /// Path that it is served at.
+    pub path: &'static str,
+    /// Content type of its text.
+    pub content_type: &'static str,
+    /// Text as it is served.
+    pub text: &'static str,
+}
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+/// The document that all views begin with.
+pub(super) const SHELL: &str = include_str!("../../web/index.html");
+
+const STYLES: &str = include_str!("../../web/page.css");
+
+/// Declares the modules of the page by their names.
+macro_rules! scripts {
+    ($($name:literal),+ $(,)?) => {
+        [$(Asset {
+            path: concat!("/page/", $name),
+            content_type: SCRIPT,
+            text: include_str!(concat!("../../web/", $name)),
+        }),+]
+    };
+}
+
+/// Modules of the page. Those that a call needs stand first, each behind those that it imports.
+const SCRIPTS: [Asset; 17] = scripts![
+    "dom.js",
+    "lanes.js",
+    "player.js",
+    "numbers.js",
+    "why.js",
+    "ladder.js",
+    "call.js",
+    "file.js",
+    "api.js",
+    "live.js",
+    "review.js",
+    "runs.js",
+    "run.js",
+    "start.js",
+    "agents.js",
+    "app.js",
+    "docs.js",
+];
+
+/// Modules of a page of one call: the first of [`SCRIPTS`].
+const OF_A_CALL: usize = 8;
+
+/// Every file but the document.
+pub(super) const ASSETS: [Asset; SCRIPTS.len() + 1] = {
+    let mut all = [const { Asset { path: "/page/page.css", content_type: STYLE, text: STYLES } }; SCRIPTS.len() + 1];
+    let mut at = 0;
+    while at < SCRIPTS.len() {
+        let Asset { path, content_type, text } = SCRIPTS[at];
+        all[at] = Asset { path, content_type, text };
+        at += 1;
+    }
+    all
+};
+
+/// Returns the page of one call: style, script, data and recording in one document, which may load nothing.
+pub(super) fn call_page(file: &CallFile) -> String {
+    let script: String = SCRIPTS[..OF_A_CALL].iter().map(|asset| join_module(asset.text)).collect();
+    let peaks = file.peaks.as_ref().map(|stretch| {
+        let bytes: Vec<u8> = stretch.steps.iter().flatten().map(|level| small(*level)).collect();
+        json!({
+            "step_ms": stretch.zoom.step_ms(), "duration_ms": stretch.duration_ms, "from_ms": stretch.from_ms,
+            "levels": STANDARD.encode(bytes),
+        })
+    });
+    let mut data = file.data.clone();
+    data["peaks"] = json!(peaks);
+    // Within an element of the document nothing of it may look like its end.
+    let data = data.to_string().replace('<', "\\u003c");
+    let audio = file.audio.as_ref().map(|audio| STANDARD.encode(audio)).unwrap_or_default();
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; media-src blob:; img-src data:; base-uri 'none'",
+        hash(&script),
+        hash(STYLES)
+    );
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Ringer</title>\n\
+         <style>{STYLES}</style>\n</head>\n<body>\n<main id=\"main\"></main>\n\
+         <script type=\"application/json\" id=\"data\">{data}</script>\n\
+         <script type=\"text/plain\" id=\"audio\">{audio}</script>\n\
+         <script type=\"module\">{script}</script>\n</body>\n</html>\n"
+    )
+}
+
+/// Returns a module as a part of one script: what it imports stands before it.
+fn join_module(module: &str) -> String {
+    let lines = module.lines().filter(|line| !line.starts_with("import "));
+    lines.map(|line| format!("{}\n", line.strip_prefix("export ").unwrap_or(line))).collect()
+}
+
+/// Returns a level as one signed byte; what is heard at all does not become silence.
+pub(super) fn small(level: i16) -> u8 {
+    let scaled = f32::from(level) / 32768.0 * 127.0;
+    (if scaled < 0.0 { scaled.floor() } else { scaled.ceil() }).clamp(-127.0, 127.0) as i8 as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_small_and_its_modules_can_be_joined() {
+        let bytes: usize = ASSETS.iter().map(|asset| asset.text.len()).sum();
+        assert!(bytes + SHELL.len() <= 400 * 1024, "{bytes} bytes");
+        let mut names = std::collections::BTreeSet::new();
+        for asset in &SCRIPTS[..OF_A_CALL] {
+            assert!(!asset.text.contains("</script"), "{}", asset.path);
+            for line in asset.text.lines() {
+                assert!(!line.starts_with("import ") || line.ends_with(';'), "{}: {line}", asset.path);
+                let line = line.strip_prefix("export ").unwrap_or(line);
+                let line = line.strip_prefix("async ").unwrap_or(line);
+                let declares =
+                    ["function ", "const ", "let ", "class "].iter().find_map(|word| line.strip_prefix(word));
+                let Some(name) = declares else { continue };
+                let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '$').collect();
+                assert!(name.is_empty() || names.insert(name.clone()), "{}: {name} is declared twice", asset.path);
+            }
+        }
+        for asset in &ASSETS {
+            assert!(!asset.text.contains("innerHTML") && !asset.text.contains("eval("), "{}", asset.path);
+            assert!(!asset.text.contains("https://") || asset.path == "/page/start.js", "{}", asset.path);
+        }
+        assert!(!SHELL.contains("<script>") && !SHELL.contains("style="));
+    }
+
+    #[test]
+    fn a_page_of_a_call_holds_hostile_words_as_data() {
+        let data = json!({ "result": { "id": 1, "tags": ["</script><script>alert(1)</script><!--"] } });
+        let page = call_page(&CallFile { data, peaks: None, audio: Some(vec![1, 2, 3]) });
+        assert!(!page.contains("<script>alert") && !page.contains("<!--"));
+        assert!(page.contains("\\u003c/script>") && page.contains(">AQID</script>"));
+        assert_eq!(page.matches("<script").count(), 3);
+    }
+
+    #[test]
+    fn levels_keep_what_is_heard() {
+        for (level, expect) in [(0, 0), (1, 1), (-1, -1), (32767, 127), (-32768, -127), (16384, 64)] {
+            assert_eq!(small(level) as i8, expect, "{level}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! `ringer run`: suites beside the agent's code. It turns each scenario into resources of the API, has an engine make the calls, and says
+//! by exit code, table and files what came of them.
+
+mod call;
+mod client;
+mod command;
+mod files;
+mod plan;
+mod show;
+mod write;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use self::call::Caller;
+use self::client::{Client, Trouble};
+use self::command::Running;
+use self::files::Shard;
+use self::plan::{Job, Plan, Ready};
+use self::show::Show;
+use super::demo::children::Program;
+use super::out::Out;
+use super::signals::Signals;
+use super::{BAD_USAGE, Place, complain};
+use crate::config::variable;
+use crate::suite::Played;
+use crate::suite::verdict::{Judgement, Verdict};
+
+/// Flags of `ringer run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ringer run tests/calls                         every *.yaml and *.yml of the folder
+  ringer run calls.yaml --filter menu --repeat 5
+  ringer run calls.yaml --dry-run                what would be made, without a call
+  RINGER_API_KEY=... ringer run calls.yaml --server https://ringer.example
+
+The exit code is 0 when every gate passed, 1 when one failed by the agent's fault, 2 when nothing was called (a bad file, flag or
+setting), 3 when no gate failed and at least one could not be told, 130 when it was interrupted.")]
+pub struct Args {
+    /// Files, folders (all *.yaml and *.yml in them) and globs
+    #[arg(value_name = "PATH", required_unless_present = "schema")]
+    pub paths: Vec<String>,
+    /// Only scenarios whose name has this text
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Only scenarios with one of these tags
+    #[arg(long, value_name = "NAME")]
+    pub tag: Vec<String>,
+    /// Only part K of N of the scenarios, by a hash of their names
+    #[arg(long, value_name = "K/N", value_parser = Shard::parse)]
+    pub shard: Option<Shard>,
+    /// Base seed of the first repetition; each further one takes the next
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..1 << 53))]
+    pub seed: u64,
+    /// Repetitions of each scenario [default: what the file says, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Calls at once [default: one for each core, at most what the engine allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub concurrency: Option<u32>,
+    /// Seconds for the whole run
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    pub timeout: Option<u64>,
+    /// Address of a server, with its key in RINGER_API_KEY [default: an engine of this run's own]
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// Settings file of the run's own engine [default: ringer.toml when it exists]
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    pub config: Option<PathBuf>,
+    /// Folder of the results; one that a run made is replaced
+    #[arg(long, value_name = "DIR", default_value = "ringer-results")]
+    pub out: PathBuf,
+    /// Results of an earlier run to compare with
+    #[arg(long, value_name = "DIR")]
+    pub baseline: Option<PathBuf>,
+    /// Call the sample agent in virtual time instead of what the files name
+    #[arg(long, conflicts_with = "server")]
+    pub sim: bool,
+    /// Allow `spawn` together with --server
+    #[arg(long)]
+    pub spawn: bool,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Check the files and print what would be made, call nobody
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the scenarios, call nobody
+    #[arg(long)]
+    pub list: bool,
+    /// Print the JSON Schema of the files
+    #[arg(long)]
+    pub schema: bool,
+}
+
+/// Exit code of a run of which something could not be told.
+const UNKNOWN: u8 = 3;
+/// Exit code of a run that was interrupted.
+const INTERRUPTED: u8 = 130;
+/// Time that calls have to end in after a run is broken off.
+const HANGING_UP: Duration = Duration::from_secs(20);
+
+/// Why nothing was called, or not all of it.
+#[derive(Debug)]
+pub enum Stop {
+    /// Bad file, flag or setting: lines for a person.
+    Bad(Vec<String>),
+    /// The server is not reached, or refuses the key.
+    Unreached(String),
+}
+
+impl Stop {
+    fn bad(why: impl Into<String>) -> Stop {
+        Stop::Bad(vec![why.into()])
+    }
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Stop {
+        match trouble {
+            Trouble::Refused(..) => Stop::bad(trouble.to_string()),
+            Trouble::Unreached(_) | Trouble::Key(_) => Stop::Unreached(trouble.to_string()),
+        }
+    }
+}
+
+/// Runs the suites, and returns the exit code.
+pub async fn run(args: Args) -> ExitCode {
+    let out = Out::standard();
+    if args.schema {
+        out.line(format_args!("{:#}", plan::schema()));
+        return out.verdict(true);
+    }
+    match suites(&args, &out).await {
+        Ok(code) if out.is_gone() => {
+            let _ = code;
+            out.verdict(true)
+        }
+        Ok(code) => ExitCode::from(code),
+        Err(Stop::Bad(lines)) => {
+            lines.iter().for_each(complain);
+            ExitCode::from(BAD_USAGE)
+        }
+        Err(Stop::Unreached(why)) => {
+            complain(why);
+            ExitCode::from(UNKNOWN)
+        }
+    }
+}
+
+async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
+    let plan = Plan::read(args)?;
+    if args.list || args.dry_run {
+        plan.tell(args, out);
+        return Ok(0);
+    }
+    write::claim(&args.out)?;
+    let baseline = args.baseline.as_deref().map(write::baseline).transpose()?;
+    let mut stop = Signals::new().map_err(Stop::bad)?;
+    let work = tempfolder()?;
+    let ended = serve(args, &plan, &work, &mut stop).await;
+    let _ = std::fs::remove_dir_all(&work);
+    let Ended { calls, interrupted, late } = ended?;
+    let told = write::Told { args, plan: &plan, calls: &calls, baseline: baseline.as_deref(), interrupted, late };
+    let verdict = write::results(&told, out).map_err(|why| Stop::bad(format!("{}: {why}", args.out.display())))?;
+    Ok(match (interrupted, verdict) {
+        (true, _) => INTERRUPTED,
+        (false, Verdict::Failed) => 1,
+        (false, _) if late => UNKNOWN,
+        (false, Verdict::Unknown) => UNKNOWN,
+        (false, Verdict::Passed) => 0,
+    })
+}
+
+/// Plays suites and gives their calls, without a report.
+///
+/// # Errors
+/// Why nothing was called, for a person.
+pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
+    let told = |stop: Stop| match stop {
+        Stop::Bad(lines) => lines.join("\n"),
+        Stop::Unreached(why) => why,
+    };
+    let plan = Plan::read(args).map_err(told)?;
+    write::claim(&args.out).map_err(told)?;
+    let (mut signals, work) = (Signals::new()?, tempfolder().map_err(told)?);
+    let ended = serve(args, &plan, &work, &mut signals).await;
+    let _ = std::fs::remove_dir_all(&work);
+    let Ended { calls, interrupted, .. } = ended.map_err(told)?;
+    if interrupted { Err("interrupted".to_owned()) } else { Ok(calls) }
+}
+
+/// A run that is over.
+struct Ended {
+    calls: Vec<Played>,
+    interrupted: bool,
+    late: bool,
+}
+
+/// A folder for the engine's data that only this user reads.
+fn tempfolder() -> Result<PathBuf, Stop> {
+    use std::os::unix::fs::DirBuilderExt;
+    let path = std::env::temp_dir().join(format!("ringer-run-{}", crate::clock::new_id()));
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+    made.map(|()| path.clone()).map_err(|error| Stop::bad(format!("{}: {error}", path.display())))
+}
+
+/// Settings of this process that would change a run's own engine.
+const NOT_INHERITED: [&str; 6] = [
+    "RINGER_DATABASE_URL",
+    "RINGER_API_KEY",
+    "RINGER_SERVER_PUBLIC_URL",
+    "RINGER_SERVER_LISTEN",
+    "RINGER_SIP_LISTEN",
+    "RINGER_CONFIG",
+];
+
+/// Makes the calls on an engine of the run's own, or on the server.
+async fn serve(args: &Args, plan: &Plan, work: &std::path::Path, stop: &mut Signals) -> Result<Ended, Stop> {
+    if plan.jobs.is_empty() {
+        return Ok(Ended { calls: Vec::new(), interrupted: false, late: false });
+    }
+    if let Some(server) = &args.server {
+        let key = variable("RINGER_API_KEY").unwrap_or_default();
+        return calls(args, plan, &Client::new(server, &key).map_err(Stop::bad)?, stop).await;
+    }
+    let mut engine = start(args, plan, work)?;
+    let address = tokio::select! {
+        address = engine.ready("http://") => address,
+        () = stop.wait() => Err("interrupted".to_owned()),
+    };
+    let address = match address {
+        Ok(address) => address,
+        Err(why) => {
+            let log = std::fs::read_to_string(work.join("engine.log")).unwrap_or_default();
+            let last: Vec<&str> = log.lines().rev().take(5).collect();
+            engine.stop().await;
+            return Err(Stop::Bad([vec![why], last.into_iter().rev().map(str::to_owned).collect()].concat()));
+        }
+    };
+    let client = Client::new(&address, &plan.key).map_err(Stop::bad)?;
+    let ended = calls(args, plan, &client, stop).await;
+    engine.stop().await;
+    ended
+}
+
+fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, Stop> {
+    let file = args.config.clone().or_else(|| variable("RINGER_CONFIG").map(PathBuf::from));
+    let file = file.or_else(|| Some(PathBuf::from("ringer.toml")).filter(|path| path.is_file()));
+    let place = Place { config: file.clone(), ..Place::default() };
+    let config = place.settings(&[]).map_err(|_| Stop::bad("the settings cannot be used"))?;
+    if config.database.url.is_some() && variable("RINGER_DATABASE_URL").is_none() {
+        return Err(Stop::bad("database.url: a run keeps its data in a temporary folder of its own"));
+    }
+    let mut flags: Vec<String> = ["up", "--listen", "127.0.0.1:0", "--sip"].map(String::from).to_vec();
+    flags.push(if plan.is_local { "127.0.0.1:0".to_owned() } else { "0.0.0.0:0".to_owned() });
+    flags.extend(["--data".to_owned(), work.join("data").to_string_lossy().into_owned()]);
+    if let Some(file) = file {
+        let file = file.canonicalize().map_err(|error| Stop::bad(format!("{}: {error}", file.display())))?;
+        flags.extend(["--config".to_owned(), file.to_string_lossy().into_owned()]);
+    }
+    if args.sim {
+        flags.push("--sim".to_owned());
+    }
+    let mut env = vec![
+        ("RINGER_BOOTSTRAP_KEY", plan.key.as_str()),
+        ("RINGER_SECURITY_ALLOW_PRIVATE_AGENTS", "true"),
+        ("RINGER_SECURITY_ALLOW_PRIVATE_TARGETS", "true"),
+    ];
+    let codecs = plan.codecs.join(",");
+    if !codecs.is_empty() {
+        env.push(("RINGER_SIP_CODECS", &codecs));
+    }
+    Program::start_without(&NOT_INHERITED, "engine", &flags, &env, work).map_err(Stop::bad)
+}
+
+/// Makes every resource, then the calls of one suite after the other.
+async fn calls(args: &Args, plan: &Plan, client: &Client, stop: &mut Signals) -> Result<Ended, Stop> {
+    let ready = plan.make(client).await?;
+    let show = Arc::new(Show::new(args.json, plan.masked.clone()));
+    let halt = CancellationToken::new();
+    let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out: args.out.clone() };
+    let making = all(args, plan, &ready, &caller);
+    tokio::pin!(making);
+    let limit = Duration::from_secs(args.timeout.unwrap_or(u64::MAX / 4));
+    let (mut interrupted, mut late) = (false, false);
+    let calls = tokio::select! {
+        calls = &mut making => Some(calls),
+        () = stop.wait() => {
+            interrupted = true;
+            None
+        }
+        () = tokio::time::sleep(limit) => {
+            late = true;
+            None
+        }
+    };
+    let calls = match calls {
+        Some(calls) => calls,
+        None => {
+            halt.cancel();
+            // Calls hang up, are evaluated and written; a second signal is not waited for.
+            tokio::time::timeout(HANGING_UP, &mut making).await.unwrap_or_else(|_| Ok(Vec::new()))
+        }
+    };
+    show.clear();
+    Ok(Ended { calls: calls?, interrupted, late })
+}
+
+/// The calls of all suites, in the order of the files.
+async fn all(args: &Args, plan: &Plan, ready: &[Ready], caller: &Caller) -> Result<Vec<Played>, Stop> {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let at_once = args.concurrency.map_or(cores, |count| count as usize);
+    let mut played = Vec::new();
+    for suite in &plan.suites {
+        let jobs: Vec<(&Job, &Ready)> = plan.jobs.iter().zip(ready).filter(|(job, _)| job.suite == suite.at).collect();
+        if jobs.is_empty() {
+            continue;
+        }
+        let mut running = match &suite.spawn {
+            Some(spawn) if !args.sim => {
+                let log = args.out.join(format!("command-{}.log", suite.at + 1));
+                Some((Running::start(spawn, &log).map_err(|why| Stop::bad(format!("{}: {why}", suite.file)))?, spawn))
+            }
+            _ => None,
+        };
+        if let Some((command, spawn)) = &mut running
+            && let Err(why) = command.ready(spawn).await
+        {
+            played.extend(jobs.iter().map(|(job, _)| job.not_made(Judgement::not_started(why.clone()))));
+            continue;
+        }
+        let ended = Arc::new(tokio::sync::Mutex::new(running.take().map(|(command, _)| command)));
+        let calls = jobs.into_iter().map(|(job, ready)| caller.hold(job, ready, ended.clone()));
+        let calls: Vec<Played> = stream::iter(calls).buffered(at_once).collect().await;
+        played.extend(calls);
+        if let Some(command) = ended.lock().await.take() {
+            command.stop().await;
+        }
+    }
+    Ok(played)
+}
+
+/// A number as the text that bodies and paths carry.
+fn text_of(id: &Value) -> String {
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+/// A short object of what a run came to, for `--json`.
+fn summary(rows: &[crate::suite::table::Row], exit: Verdict, out: &std::path::Path) -> Value {
+    let row = |row: &crate::suite::table::Row| {
+        json!({
+            "file": row.file, "scenario": row.scenario, "passed": row.passed, "failed": row.failed,
+            "unknown": row.unknown, "flaky": row.is_flaky(), "p50_agent_latency": row.p50,
+            "p95_agent_latency": row.p95, "gate": row.gate.as_str(), "reason": row.reason,
+        })
+    };
+    json!({
+        "verdict": exit.as_str(),
+        "scenarios": rows.iter().map(row).collect::<Vec<_>>(),
+        "out": out,
+    })
+}

@@ -1,0 +1,182 @@
+//! One call of a run: queued, followed to its end, and what is left of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::client::{Client, Trouble};
+use super::command::Running;
+use super::plan::{Job, Ready};
+use super::show::{Line, Show};
+use super::text_of;
+use crate::model::status::ResultStatus;
+use crate::suite::Played;
+use crate::suite::verdict::{Judgement, Verdict, judge};
+use crate::suite::yaml::mask;
+
+/// Time between two looks at a result whose events cannot be followed.
+const LOOK: Duration = Duration::from_millis(300);
+/// How often a server that is not reached is asked again.
+const ASKED: usize = 10;
+/// Characters of a scenario's name in the names of its files.
+const NAME_CHARS: usize = 60;
+
+/// Maker of the calls of a run.
+pub struct Caller {
+    /// Client of the engine's API.
+    pub client: Client,
+    /// Lines that tell how the calls go.
+    pub show: Arc<Show>,
+    /// The run is broken off.
+    pub halt: CancellationToken,
+    /// Folder of the results.
+    pub out: PathBuf,
+}
+
+impl Caller {
+    /// Makes a call and gives what is left of it.
+    pub async fn hold(&self, job: &Job, ready: &Ready, command: Arc<Mutex<Option<Running>>>) -> Played {
+        if self.halt.is_cancelled() {
+            return job.not_made(Judgement::unknown("not_made", "the run was over before the call"));
+        }
+        if let Some(status) = await_end(&command).await {
+            return job.not_made(Judgement::not_started(format!("the agent's command {status}")));
+        }
+        let line = self.show.line(&job.scenario.name, job.seed);
+        let played = match self.follow(job, ready, &line).await {
+            Ok(record) => self.gather(job, record, &command).await,
+            Err(trouble) => job.not_made(Judgement::unknown("server", trouble.to_string())),
+        };
+        line.show_end(&played);
+        played
+    }
+
+    /// Queues the call and waits for its end.
+    async fn follow(&self, job: &Job, ready: &Ready, line: &Line) -> Result<Value, Trouble> {
+        let body = json!({ "simulation_id": ready.simulation, "seed": job.seed });
+        let queued = self.client.post("/v1/queue-simulation-run", &body).await?;
+        let (run, id) = (text_of(&queued["simulation_run_id"]), text_of(&queued["simulation_result_ids"][0]));
+        let (mut hung_up, mut missed) = (false, 0);
+        loop {
+            let watching = self.watch(&id, line);
+            tokio::select! {
+                () = watching => {}
+                () = self.halt.cancelled(), if !hung_up => {
+                    hung_up = true;
+                    let _ = self.client.post(&format!("/v1/simulation-run/{run}/cancel?hangup=true"), &json!({})).await;
+                    continue;
+                }
+            }
+            match self.client.get(&format!("/v1/retrieve-simulation-result/{id}")).await {
+                Ok(answer) => {
+                    missed = 0;
+                    let record = answer["simulation_result"].clone();
+                    let status = record["status"].as_str().map(ResultStatus::from);
+                    if status.is_some_and(ResultStatus::is_terminal) {
+                        return Ok(record);
+                    }
+                }
+                Err(trouble @ Trouble::Unreached(_)) if missed < ASKED => {
+                    missed += 1;
+                    line.state(&trouble.to_string());
+                }
+                Err(trouble) => return Err(trouble),
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Shows what happens until the events end; they may break off.
+    async fn watch(&self, id: &str, line: &Line) {
+        let Ok(mut events) = self.client.events(id).await else { return };
+        while let Ok(Some((event, data))) = events.next().await {
+            match event.as_str() {
+                "status" => line.state(data["status"].as_str().unwrap_or_default()),
+                "turn.ended" => line.words("agent", data["data"]["text"].as_str().unwrap_or_default()),
+                "speech.ended" if data["side"] == "dh" => {
+                    line.words("caller", data["data"]["text"].as_str().unwrap_or_default());
+                }
+                "end" => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// Fetches what is left of a call and writes its files.
+    async fn gather(&self, job: &Job, record: Value, command: &Arc<Mutex<Option<Running>>>) -> Played {
+        let status = await_end(command).await;
+        let judgement = judge(&record, status.as_deref());
+        let id = text_of(&record["id"]);
+        let path = |part: &str| format!("/v1/simulation-result/{id}/{part}");
+        let list = |answer: Result<Value, Trouble>, key: &str| {
+            answer.ok().and_then(|mut answer| answer[key].take().as_array().cloned()).unwrap_or_default()
+        };
+        let transcript = list(self.client.get(&path("transcript")).await, "entries");
+        let timeline = list(self.client.get(&path("timeline")).await, "events");
+        let has_sound = record["audio_url"].is_string();
+        let (mut recording, mut opus) = (Vec::new(), Vec::new());
+        if has_sound {
+            recording = self.client.file(&path("recording")).await.unwrap_or_default();
+            opus = self.client.file(&path("recording?format=opus&channel=mix")).await.unwrap_or_default();
+        }
+        let mut played = Played { record, transcript, timeline, recording, opus, ..job.not_made(judgement) };
+        let name = format!("{}-{}", slug(&job.scenario.name), job.seed);
+        self.write(&mut played, &format!("recordings/{name}.wav"), |played| played.recording.clone());
+        if played.judgement.verdict != Verdict::Passed {
+            let evidence = self.client.file(&path("evidence")).await.unwrap_or_default();
+            self.write(&mut played, &format!("evidence/{name}.tar"), |_| evidence);
+        }
+        played
+    }
+
+    /// Writes a file below the folder of the results; what cannot be written is said.
+    fn write(&self, played: &mut Played, name: &str, bytes: impl FnOnce(&Played) -> Vec<u8>) {
+        let (bytes, path) = (bytes(played), self.out.join(name));
+        if bytes.is_empty() {
+            return;
+        }
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        match made.and_then(|()| std::fs::write(&path, bytes)) {
+            Ok(()) => played.files.push(name.to_owned()),
+            Err(error) => self.show.warn(&mask(&format!("{}: {error}", path.display()), &self.show.masked)),
+        }
+    }
+}
+
+async fn await_end(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {
+    command.lock().await.as_mut().and_then(Running::exit_reason)
+}
+
+/// A name for files, of letters and digits, with a hash where others could become the same.
+fn slug(name: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let short: String = name.chars().take(NAME_CHARS).map(plain).collect();
+    let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == ' ' || c == '-');
+    let short = short.trim_matches('-').to_owned();
+    if is_plain && name.chars().count() <= NAME_CHARS && !name.contains('-') && !short.is_empty() {
+        return short;
+    }
+    let hash = hex::encode(&Sha256::digest(name)[..4]);
+    if short.is_empty() { hash } else { format!("{short}-{hash}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slug;
+
+    #[test]
+    fn names_of_files_are_plain_and_differ() {
+        assert_eq!(slug("books a visit"), "books-a-visit");
+        for (one, other) in [("a b", "a-b"), ("A", "a"), ("a/../b", "a-b"), ("é", "è")] {
+            let (one, other) = (slug(one), slug(other));
+            assert_ne!(one, other);
+            assert!([one, other].iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Client of a run at its server: JSON and files over HTTP, with the reason where a request is refused.
+
+use serde_json::Value;
+
+use crate::cli::demo::api::Events;
+
+/// Characters of a refusal that are shown.
+const SHOWN_CHARS: usize = 600;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The server cannot be reached, or broke off.
+    Unreached(String),
+    /// The key is refused.
+    Key(String),
+    /// The request is refused: status and text.
+    Refused(u16, String),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Unreached(why) => write!(f, "the server is not reached: {why}"),
+            Trouble::Key(why) => write!(f, "the server refuses the key: {why}"),
+            Trouble::Refused(status, why) => write!(f, "the server refuses it: {status}: {why}"),
+        }
+    }
+}
+
+/// A client of one server.
+#[derive(Clone)]
+pub struct Client {
+    client: reqwest::Client,
+    base: String,
+    key: String,
+}
+
+impl Client {
+    /// For the server at `base`, with `key`.
+    ///
+    /// # Errors
+    /// No client can be made.
+    pub fn new(base: &str, key: &str) -> Result<Client, String> {
+        crate::provider::chat::install_tls();
+        let client = reqwest::Client::builder().build().map_err(|error| error.to_string())?;
+        Ok(Client { client, base: base.trim_end_matches('/').into(), key: key.into() })
+    }
+
+    /// GET of a JSON body.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub async fn get(&self, path: &str) -> Result<Value, Trouble> {
+        let answer = self.send(self.client.get(format!("{}{path}", self.base))).await?;
+        answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
+    }
+
+    /// POST of a JSON body.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
+        let answer = self.send(self.client.post(format!("{}{path}", self.base)).json(body)).await?;
+        answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
+    }
+
+    /// GET of a file.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub async fn file(&self, path: &str) -> Result<Vec<u8>, Trouble> {
+        let answer = self.send(self.client.get(format!("{}{path}", self.base))).await?;
+        let bytes = answer.bytes().await;
+        bytes.map(|bytes| bytes.to_vec()).map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
+    }
+
+    /// The events of a result as they happen.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub async fn events(&self, result_id: &str) -> Result<Events, Trouble> {
+        let path = format!("{}/v1/simulation-result/{result_id}/events", self.base);
+        Ok(Events::of(self.send(self.client.get(path)).await?))
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, Trouble> {
+        let answer = request.header("x-api-key", &self.key).send().await;
+        let answer = answer.map_err(|error| Trouble::Unreached(error.without_url().to_string()))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = answer.text().await.unwrap_or_default();
+        let told = serde_json::from_str::<Value>(&text).ok().map(|body| match body.get("detail") {
+            Some(Value::String(detail)) => detail.clone(),
+            Some(detail) => detail.to_string(),
+            None => body.to_string(),
+        });
+        let told: String = told.unwrap_or(text).chars().take(SHOWN_CHARS).collect();
+        Err(match status.as_u16() {
+            401 | 403 => Trouble::Key(told),
+            code => Trouble::Refused(code, told),
+        })
+    }
+}

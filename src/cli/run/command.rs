@@ -1,0 +1,186 @@
+//! The command that a suite starts: a process group of its own, which ends with the run, whatever ends it.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use crate::config::variable;
+use crate::suite::spawn::Spawn;
+
+/// Time that a command has to end in after TERM.
+const END: Duration = Duration::from_secs(5);
+/// Time between two looks for whether a command is ready, or has ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// Variables that a command is given of this process.
+const GIVEN: [&str; 3] = ["PATH", "HOME", "LANG"];
+
+/// A command that was started.
+pub struct Running {
+    child: Child,
+    group: i32,
+    ended: Arc<Mutex<Option<String>>>,
+}
+
+impl Running {
+    /// Starts a command; what it prints goes to `log`.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(spawn: &Spawn, log: &Path) -> Result<Running, String> {
+        let told = |error: std::io::Error| format!("{}: {error}", spawn.command.join(" "));
+        let (program, args) = spawn.command.split_first().ok_or("there is no command")?;
+        let out = File::create(log).map_err(told)?;
+        let mut command = Command::new(program);
+        command.args(args).env_clear().current_dir(&spawn.folder).process_group(0).kill_on_drop(true);
+        for name in GIVEN {
+            command.envs(variable(name).map(|value| (name, value)));
+        }
+        command.envs(&spawn.env).env_remove("RINGER_API_KEY");
+        command.stdin(Stdio::null()).stdout(out.try_clone().map_err(told)?).stderr(out);
+        let child = command.spawn().map_err(told)?;
+        let group = child.id().ok_or("the command has no process id")? as i32;
+        Ok(Running { child, group, ended: Arc::default() })
+    }
+
+    /// Waits until it takes connections.
+    ///
+    /// # Errors
+    /// It ended, or was not ready in time.
+    pub async fn ready(&mut self, spawn: &Spawn) -> Result<(), String> {
+        let Some(address) = spawn.ready else { return Ok(()) };
+        let within = Duration::from_secs_f64(spawn.within_s);
+        let looking = async {
+            loop {
+                if let Some(status) = self.exit_reason() {
+                    return Err(format!("the agent's command {status}"));
+                }
+                if TcpStream::connect(address).await.is_ok() {
+                    return Ok(());
+                }
+                sleep(LOOK).await;
+            }
+        };
+        let late = || format!("the agent's command was not ready at {address} within {} s", spawn.within_s);
+        timeout(within, looking).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn exit_reason(&mut self) -> Option<String> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.is_none() {
+            *ended = self.child.try_wait().ok().flatten().map(describe_exit);
+        }
+        ended.clone()
+    }
+
+    /// Asks the whole group to end, and kills what is left of it after 5 s.
+    pub async fn stop(mut self) {
+        self.signal(libc::SIGTERM);
+        let _ = timeout(END, self.child.wait()).await;
+        // Members of the group may outlive the command itself.
+        let _ = timeout(END, async {
+            while self.signal(0) {
+                sleep(LOOK).await;
+            }
+        })
+        .await;
+        self.signal(libc::SIGKILL);
+        let _ = self.child.wait().await;
+    }
+
+    /// False when nobody of the group is there.
+    fn signal(&self, signal: i32) -> bool {
+        // SAFETY: sends a signal to the group that was made for the child; takes no pointer.
+        unsafe { libc::killpg(self.group, signal) == 0 }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(libc::SIGKILL);
+    }
+}
+
+fn describe_exit(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with status {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spawn(script: &str, ready: Option<u16>, within_s: f64) -> Spawn {
+        Spawn {
+            command: vec!["/bin/sh".into(), "-c".into(), script.into()],
+            env: [("GIVEN".to_owned(), "yes".to_owned())].into(),
+            folder: ".".into(),
+            ready: ready.map(|port| std::net::SocketAddr::from(([127, 0, 0, 1], port))),
+            within_s,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_is_ready_or_has_ended_or_is_late() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let open = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = open.local_addr().expect("an address").port();
+        for (script, port, within_s, expect) in [
+            ("exec sleep 60", Some(port), 30.0, Ok(())),
+            ("exec sleep 60", None, 30.0, Ok(())),
+            ("exit 3", Some(1), 30.0, Err("the agent's command ended with status 3")),
+            ("exec sleep 60", Some(1), 0.1, Err("the agent's command was not ready at 127.0.0.1:1 within 0.1 s")),
+        ] {
+            let spawn = spawn(script, port, within_s);
+            let mut running = Running::start(&spawn, &log).expect("it starts");
+            let ready = running.ready(&spawn).await;
+            assert_eq!(
+                ready.as_ref().map_err(String::as_str),
+                expect.as_ref().map(|()| &()).map_err(|why| *why),
+                "{script}"
+            );
+            running.stop().await;
+        }
+        let missing = Spawn { command: vec!["/no/such/program".into()], ..spawn("", None, 1.0) };
+        assert!(Running::start(&missing, &log).is_err_and(|why| why.starts_with("/no/such/program: ")));
+    }
+
+    #[tokio::test]
+    async fn its_environment_is_what_was_given_and_its_whole_group_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let spawn = spawn("env; sleep 600 & echo child $!; wait", None, 1.0);
+        let running = Running::start(&spawn, &log).expect("it starts");
+        let text = loop {
+            let text = std::fs::read_to_string(&log).expect("there is a log");
+            if text.contains("child ") {
+                break text;
+            }
+            sleep(LOOK).await;
+        };
+        let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+        let is_known = |name: &&str| ["PATH", "HOME", "LANG", "GIVEN", "PWD", "OLDPWD", "SHLVL", "_"].contains(name);
+        assert!(names.iter().all(is_known) && names.contains(&"GIVEN"), "{names:?}");
+        let child: i32 = text.split("child ").nth(1).and_then(|rest| rest.trim().parse().ok()).expect("a number");
+        running.stop().await;
+        // SAFETY: asks whether a process is there; takes no pointer.
+        let is_there = || unsafe { libc::kill(child, 0) } == 0 && !is_zombie(child);
+        assert!(!is_there(), "the whole group has ended");
+    }
+
+    fn is_zombie(process: i32) -> bool {
+        let about = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        about.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+    }
+}

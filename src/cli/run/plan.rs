@@ -1,0 +1,385 @@
+//! Plan of a run: which scenarios of which files with which seeds, and the resources that are made of them.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, Trouble};
+use super::files::files;
+use super::{Args, Stop, text_of};
+use crate::cli::out::Out;
+use crate::clock::new_id;
+use crate::config::{nearest, variable};
+use crate::suite::Played;
+use crate::suite::expand::{Connect, Made};
+use crate::suite::file::{Scenario, human_fields, read, simulation_fields};
+use crate::suite::spawn::Spawn;
+use crate::suite::verdict::Judgement;
+use crate::suite::yaml::mask;
+
+/// Calls of which a run may consist.
+const CALLS_MAX: usize = 100_000;
+
+/// A file of the run.
+pub struct Suite {
+    /// Its place among the files.
+    pub at: usize,
+    /// Its path as it was found.
+    pub file: String,
+    /// Connection to the agent of the suite.
+    pub connect: Connect,
+    /// Command that is started before the calls.
+    pub spawn: Option<Spawn>,
+}
+
+/// One call to make.
+pub struct Job {
+    /// Place of its file.
+    pub suite: usize,
+    /// File of the suite, as it was named.
+    pub file: String,
+    /// Scenario that the call plays.
+    pub scenario: Scenario,
+    /// Base seed of the repetition.
+    pub seed: u64,
+}
+
+impl Job {
+    /// The call, where it was not made.
+    pub fn not_made(&self, judgement: Judgement) -> Played {
+        Played {
+            file: self.file.clone(),
+            scenario: self.scenario.name.clone(),
+            seed: self.seed,
+            judgement,
+            record: Value::Null,
+            transcript: Vec::new(),
+            timeline: Vec::new(),
+            recording: Vec::new(),
+            opus: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// The simulation of a call.
+#[derive(Clone, Debug, Default)]
+pub struct Ready {
+    /// Id of the simulation at the engine.
+    pub simulation: String,
+}
+
+/// Suites and calls of the whole run.
+pub struct Plan {
+    /// Suites of the run, in the order of their files.
+    pub suites: Vec<Suite>,
+    /// Its calls in the order of files, scenarios and seeds.
+    pub jobs: Vec<Job>,
+    /// Scenarios that were filtered out: file and name.
+    pub skipped: Vec<(String, String)>,
+    /// Values that are never printed.
+    pub masked: Vec<String>,
+    /// Codecs of the run's own engine.
+    pub codecs: Vec<String>,
+    /// Everything that is called is on this machine.
+    pub is_local: bool,
+    /// Key of the run's own engine.
+    pub key: String,
+    /// The sample agent is called in virtual time.
+    pub sim: bool,
+}
+
+impl Plan {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// Everything that is wrong in them, or that no scenario is asked for.
+    pub fn read(args: &Args) -> Result<Plan, Stop> {
+        let key = format!("run-{}", new_id());
+        let mut plan = Plan {
+            suites: Vec::new(),
+            jobs: Vec::new(),
+            skipped: Vec::new(),
+            masked: Vec::new(),
+            codecs: Vec::new(),
+            is_local: true,
+            key,
+            sim: args.sim,
+        };
+        let (mut problems, mut names): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
+        let mut wanted = 0;
+        for (at, path) in files(&args.paths).map_err(Stop::bad)?.into_iter().enumerate() {
+            let suite = match read(&path, &variable) {
+                Ok(suite) => suite,
+                Err(wrong) => {
+                    problems.extend(wrong.iter().map(ToString::to_string));
+                    continue;
+                }
+            };
+            let file = path.to_string_lossy().into_owned();
+            plan.masked.extend(suite.masked);
+            problems.extend(plan.admit(args, &file, &suite.connect, suite.spawn.is_some()));
+            for scenario in suite.scenarios {
+                if let Some((_, other)) = names.iter().find(|(name, _)| *name == scenario.name) {
+                    problems.push(format!("{}: the name '{}' is in {other} too", scenario.at, scenario.name));
+                }
+                names.push((scenario.name.clone(), file.clone()));
+                let has_tag = args.tag.is_empty() || scenario.tags.iter().any(|tag| args.tag.contains(tag));
+                if !has_tag || args.filter.as_ref().is_some_and(|text| !scenario.name.contains(text)) {
+                    plan.skipped.push((file.clone(), scenario.name));
+                    continue;
+                }
+                wanted += 1;
+                if args.shard.is_some_and(|shard| !shard.has(&scenario.name)) {
+                    continue;
+                }
+                let repeat = args.repeat.or(scenario.repeat).unwrap_or(1);
+                let job = |repetition| Job {
+                    suite: at,
+                    file: file.clone(),
+                    scenario: scenario.clone(),
+                    seed: args.seed + u64::from(repetition),
+                };
+                plan.jobs.extend((0..repeat).map(job));
+            }
+            plan.suites.push(Suite { at, file, connect: suite.connect, spawn: suite.spawn });
+        }
+        if problems.is_empty() && wanted == 0 {
+            let asked = args.filter.iter().chain(&args.tag).next().map_or("", String::as_str);
+            let near = nearest(asked, names.iter().map(|(name, _)| name.as_str()));
+            problems.push(format!("no scenario matches {asked:?}{near}"));
+        }
+        if plan.jobs.len() > CALLS_MAX {
+            problems.push(format!("the run would make {} calls, at most {CALLS_MAX} are made", plan.jobs.len()));
+        }
+        if args.server.is_some() && variable("RINGER_API_KEY").is_none() && !args.dry_run && !args.list {
+            problems.push("RINGER_API_KEY is not set: it is the key of the server".to_owned());
+        }
+        if problems.is_empty() { Ok(plan) } else { Err(Stop::Bad(plan.hidden(problems))) }
+    }
+
+    fn hidden(&self, lines: Vec<String>) -> Vec<String> {
+        lines.iter().map(|line| mask(line, &self.masked)).collect()
+    }
+
+    /// Returns problems of a file with these flags.
+    fn admit(&mut self, args: &Args, file: &str, connect: &Connect, spawns: bool) -> Vec<String> {
+        let mut problems = Vec::new();
+        if spawns && args.server.is_some() && !args.spawn {
+            problems.push(format!("{file}: spawn together with --server needs --spawn"));
+        }
+        match connect {
+            Connect::Named(name) if args.server.is_none() && !args.sim => {
+                problems.push(format!("{file}: agent {name} is on a server: it needs --server"));
+            }
+            Connect::Named(_) => {}
+            Connect::Made(made) => {
+                if !made.codecs.is_empty() && args.server.is_some() {
+                    problems
+                        .push(format!("{file}: codecs are settings of the server, and cannot be given with --server"));
+                }
+                if !made.codecs.is_empty() && !self.codecs.is_empty() && self.codecs != made.codecs {
+                    problems.push(format!("{file}: another file of the run has other codecs"));
+                }
+                self.codecs.clone_from(&made.codecs);
+                self.is_local &= args.sim || is_here(made.agent.get("sip_uri").and_then(Value::as_str));
+            }
+        }
+        problems
+    }
+
+    /// Prints the scenarios (`--list`), or what would be made of them (`--dry-run`).
+    pub fn tell(&self, args: &Args, out: &Out) {
+        if args.list {
+            let mut last = None;
+            for job in self.jobs.iter().filter(|job| job.seed == args.seed) {
+                if last != Some(job.suite) {
+                    out.line(&job.file);
+                }
+                last = Some(job.suite);
+                let tags = if job.scenario.tags.is_empty() {
+                    String::new()
+                } else {
+                    format!(" [{}]", job.scenario.tags.join(", "))
+                };
+                out.line(mask(&format!("  {}{tags}", job.scenario.name), &self.masked));
+            }
+            return;
+        }
+        let made = |suite: &Suite| {
+            let agent = match &suite.connect {
+                Connect::Named(name) => json!(name),
+                Connect::Made(made) => Value::Object(made.agent.clone()),
+            };
+            let jobs = self.jobs.iter().filter(|job| job.suite == suite.at);
+            let jobs = jobs.map(|job| {
+                json!({
+                    "scenario": job.scenario.name, "seed": job.seed, "digital_human": job.scenario.human,
+                    "simulation": job.scenario.simulation,
+                })
+            });
+            json!({
+                "file": suite.file, "agent": agent, "spawn": suite.spawn.as_ref().map(|spawn| &spawn.command),
+                "calls": jobs.collect::<Vec<_>>(),
+            })
+        };
+        let all: Vec<Value> = self.suites.iter().map(made).collect();
+        out.line(mask(&format!("{:#}", json!({ "suites": all, "calls": self.jobs.len() })), &self.masked));
+    }
+
+    /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario.
+    ///
+    /// # Errors
+    /// The server is not reached, or refuses a resource: then nothing was called.
+    pub async fn make(&self, client: &Client) -> Result<Vec<Ready>, Stop> {
+        let mut agents = Vec::new();
+        for suite in &self.suites {
+            let has_jobs = self.jobs.iter().any(|job| job.suite == suite.at);
+            let agent = if has_jobs { self.agent(client, suite).await? } else { String::new() };
+            agents.push((suite.at, agent));
+        }
+        let mut ready: Vec<Ready> = Vec::new();
+        for (at, job) in self.jobs.iter().enumerate() {
+            let same = |other: &Job| other.suite == job.suite && other.scenario.name == job.scenario.name;
+            if let Some(before) = self.jobs[..at].iter().rposition(same) {
+                ready.push(ready[before].clone());
+                continue;
+            }
+            let agent = agents.iter().find(|(suite, _)| *suite == job.suite).map_or("", |(_, agent)| agent);
+            let told = |trouble: Trouble| match trouble {
+                Trouble::Refused(status, why) => {
+                    let line = format!("{}: scenario '{}': {status}: {why}", job.scenario.at, job.scenario.name);
+                    Stop::Bad(self.hidden(vec![line]))
+                }
+                other => other.into(),
+            };
+            let mut simulation = job.scenario.simulation.clone();
+            simulation.insert("agent_id".into(), json!(agent));
+            simulation.entry("name").or_insert_with(|| json!(job.scenario.name));
+            let made = client.post("/v1/create-simulation", &Value::Object(simulation)).await.map_err(told)?;
+            let simulation = text_of(&made["simulation_id"]);
+            let body = json!({ "digital_human": job.scenario.human, "simulation_ids": [made["simulation_id"]] });
+            client.post("/v1/create-digital-human", &body).await.map_err(told)?;
+            ready.push(Ready { simulation });
+        }
+        Ok(ready)
+    }
+
+    async fn agent(&self, client: &Client, suite: &Suite) -> Result<String, Stop> {
+        let sample = sample_agent(suite);
+        let made = match &suite.connect {
+            _ if self.sim => &sample,
+            Connect::Made(made) => made,
+            Connect::Named(name) => return find_agent(client, suite, name).await,
+        };
+        let mut body = made.agent.clone();
+        body.insert("name".into(), json!(format!("Suite {}", suite.file)));
+        let told = |trouble: Trouble| match trouble {
+            Trouble::Refused(status, why) => {
+                Stop::Bad(self.hidden(vec![format!("{}: connect: {status}: {why}", suite.file)]))
+            }
+            other => other.into(),
+        };
+        Ok(text_of(&client.post("/v1/add-agent", &Value::Object(body)).await.map_err(told)?["agent_id"]))
+    }
+}
+
+/// The sample agent in the place of what a suite calls; the user of a SIP address may name a fault of it.
+fn sample_agent(suite: &Suite) -> Made {
+    let uri = match &suite.connect {
+        Connect::Made(made) => made.agent.get("sip_uri").and_then(Value::as_str).unwrap_or_default(),
+        Connect::Named(_) => "",
+    };
+    let user = uri.trim_start_matches("sip:").split_once('@').map_or("desk", |(user, _)| user);
+    let agent = json!({
+        "type": "INBOUND", "mode": "VOICE", "connection_type": "SIP", "sip_uri": format!("sip:{user}@127.0.0.1:5080"),
+    });
+    Made { kind: "sip", agent: agent.as_object().cloned().unwrap_or_default(), codecs: Vec::new() }
+}
+
+async fn find_agent(client: &Client, suite: &Suite, name: &str) -> Result<String, Stop> {
+    let all = client.get("/v1/all-agents").await?;
+    let agents = all["agents"].as_array().or(all.as_array()).cloned().unwrap_or_default();
+    let of = |agent: &Value| (text_of(&agent["id"]), agent["name"].as_str().unwrap_or_default().to_owned());
+    let agents: Vec<(String, String)> = agents.iter().map(of).collect();
+    let by_name: Vec<&(String, String)> = agents.iter().filter(|(_, known)| known == name).collect();
+    match by_name[..] {
+        [(id, _)] => Ok(id.clone()),
+        [] if agents.iter().any(|(id, _)| id == name) => Ok(name.to_owned()),
+        [] => {
+            let near = nearest(name, agents.iter().map(|(_, known)| known.as_str()));
+            Err(Stop::bad(format!("{}: the server has no agent {name:?}{near}", suite.file)))
+        }
+        _ => Err(Stop::bad(format!("{}: the server has several agents {name:?}: give the id", suite.file))),
+    }
+}
+
+/// True for an address of this machine.
+fn is_here(uri: Option<&str>) -> bool {
+    let Some(uri) = uri else { return true };
+    let host = uri.rsplit_once('@').map_or(uri, |(_, host)| host);
+    host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("sip:127.")
+}
+
+/// The JSON Schema of the files.
+pub fn schema() -> Value {
+    use crate::model::digital_human::DigitalHumanSpec;
+    use crate::model::expectation::Expectation;
+    use crate::model::simulation::SimulationSpec;
+    let mut generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
+    let expectation = generator.subschema_for::<Expectation>();
+    let human = generator.root_schema_for::<DigitalHumanSpec>().to_value();
+    let simulation = generator.root_schema_for::<SimulationSpec>().to_value();
+    let mut definitions = serde_json::Map::new();
+    let mut fields = serde_json::Map::new();
+    for (schema, names) in [(human, human_fields()), (simulation, simulation_fields())] {
+        definitions.extend(schema["$defs"].as_object().cloned().unwrap_or_default());
+        fields.extend(
+            names.into_iter().filter_map(|name| Some((name.clone(), schema["properties"].get(&name)?.clone()))),
+        );
+    }
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text });
+    let milliseconds = json!({ "type": "number", "minimum": 0, "maximum": 600_000 });
+    let turn = |word: &str, value: Value| json!({ "type": "object", "properties": { word: value }, "required": [word], "additionalProperties": false });
+    let words = json!({
+        "name": text, "tags": { "anyOf": [text, texts] }, "persona": text, "goal": text,
+        "traits": { "type": "object" }, "success": text, "expect": { "type": "array", "items": expectation },
+        "turns": { "type": "array", "items": { "anyOf": [
+            turn("say", text.clone()),
+            turn("dtmf", json!({ "type": ["string", "number"] })),
+            turn("wait", milliseconds.clone()),
+            turn("interrupt", json!({ "type": "object", "required": ["after_ms", "say"], "additionalProperties": false,
+                "properties": { "after_ms": milliseconds, "say": text } })),
+            turn("expect", json!({ "type": "object", "minProperties": 1, "additionalProperties": false, "properties": {
+                "contains": { "anyOf": [text, texts] }, "excludes": { "anyOf": [text, texts] }, "meaning": text,
+                "exact": text, "within_ms": milliseconds, "absent": { "type": "boolean" } } })),
+        ] } },
+        "repeat": { "type": "integer", "minimum": 1, "maximum": 1000 },
+        "noise": fields.get("background_noise").cloned().unwrap_or_default(),
+        "noise_db": { "type": "number", "minimum": 5, "maximum": 30 },
+        "network": fields.get("connection_quality").cloned().unwrap_or_default(),
+        "max_seconds": { "type": "number", "minimum": 1, "maximum": 86_400 },
+        "gate": { "type": "object", "additionalProperties": false,
+            "properties": { "pass_rate": { "type": "number", "minimum": 0, "maximum": 1 } } },
+    });
+    fields.extend(words.as_object().cloned().unwrap_or_default());
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Suite",
+        "type": "object",
+        "required": ["version", "connect", "scenarios"],
+        "additionalProperties": false,
+        "properties": {
+            "version": { "const": 1 },
+            "connect": { "type": "object", "minProperties": 1 },
+            "spawn": { "type": "object", "required": ["command"], "additionalProperties": false, "properties": {
+                "command": { "anyOf": [text, texts] }, "shell": { "type": "boolean" },
+                "env": { "type": "object" },
+                "ready": { "type": "object", "required": ["tcp"], "additionalProperties": false,
+                    "properties": { "tcp": text, "within_s": { "type": "number" } } } } },
+            "defaults": { "type": "object", "properties": fields, "additionalProperties": false },
+            "scenarios": { "type": "array", "minItems": 1, "items": {
+                "type": "object", "required": ["name"], "properties": fields, "additionalProperties": false } },
+        },
+        "$defs": definitions,
+    })
+}

@@ -1,0 +1,160 @@
+//! Results of a run as files: table, JUnit, JSON lines, the page, and the summary of a build server.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::plan::Plan;
+use super::{Args, Stop, summary};
+use crate::cli::complain;
+use crate::cli::out::Out;
+use crate::config::variable;
+use crate::suite::table::Row;
+use crate::suite::verdict::Verdict;
+use crate::suite::yaml::mask;
+use crate::suite::{Played, baseline as compared, html, junit, lines, table};
+
+/// File by which a folder is known as that of a run.
+const MARK: &str = ".ringer-run";
+/// Longest file of an earlier run, in bytes.
+const BASELINE_BYTES_MAX: u64 = 256 << 20;
+
+/// Makes the folder of the results, empty; one that no run has made is left alone.
+///
+/// # Errors
+/// The folder has something else in it, or cannot be written.
+pub fn claim(out: &Path) -> Result<(), Stop> {
+    let told = |error: std::io::Error| Stop::bad(format!("--out {}: {error}", out.display()));
+    match std::fs::symlink_metadata(out) {
+        Ok(about) if about.is_dir() => {
+            let is_empty = std::fs::read_dir(out).map_err(told)?.next().is_none();
+            if !is_empty && !out.join(MARK).is_file() {
+                return Err(Stop::bad(format!(
+                    "--out {}: no run has made this folder; it is not replaced",
+                    out.display()
+                )));
+            }
+            for entry in std::fs::read_dir(out).map_err(told)? {
+                let path = entry.map_err(told)?.path();
+                let is_folder = path.symlink_metadata().map_err(told)?.is_dir();
+                let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+                removed.map_err(told)?;
+            }
+        }
+        Ok(_) => return Err(Stop::bad(format!("--out {}: it is no folder", out.display()))),
+        Err(_) => std::fs::create_dir_all(out).map_err(told)?,
+    }
+    std::fs::write(out.join(MARK), "made by ringer run; it is replaced by the next run\n").map_err(told)
+}
+
+/// The calls of an earlier run.
+///
+/// # Errors
+/// There are none.
+pub fn baseline(folder: &Path) -> Result<Vec<(Played, Value)>, Stop> {
+    let path = folder.join("results.jsonl");
+    let told = |error: std::io::Error| Stop::bad(format!("--baseline {}: {error}", path.display()));
+    if std::fs::metadata(&path).map_err(told)?.len() > BASELINE_BYTES_MAX {
+        return Err(Stop::bad(format!("--baseline {}: it is too long", path.display())));
+    }
+    let calls = lines::read_all(&std::fs::read_to_string(&path).map_err(told)?);
+    if calls.is_empty() {
+        return Err(Stop::bad(format!("--baseline {}: there are no results in it", path.display())));
+    }
+    Ok(calls)
+}
+
+/// Facts that the reports of a run tell.
+pub struct Told<'t> {
+    /// Flags of the run.
+    pub args: &'t Args,
+    /// Plan of the calls.
+    pub plan: &'t Plan,
+    /// Calls that were made, with their verdicts.
+    pub calls: &'t [Played],
+    /// The run that it is compared with.
+    pub baseline: Option<&'t [(Played, Value)]>,
+    /// True when the run was interrupted.
+    pub interrupted: bool,
+    /// It took too long.
+    pub late: bool,
+}
+
+/// Writes every report, prints the table, and gives the verdict on the whole run.
+///
+/// # Errors
+/// A report cannot be written.
+pub fn results(told: &Told<'_>, out: &Out) -> std::io::Result<Verdict> {
+    let Told { args, plan, calls, .. } = told;
+    let hide = |text: &str| mask(text, &plan.masked);
+    let rows = rows(plan, calls);
+    let verdict = overall(&rows);
+    let mut notes = Vec::new();
+    if told.interrupted {
+        notes.push("The run was interrupted.".to_owned());
+    }
+    if told.late {
+        notes.push("The run took longer than --timeout allows.".to_owned());
+    }
+    let all: Vec<Value> = calls.iter().map(lines::line).collect();
+    if let Some(before) = told.baseline {
+        notes.extend(compared::warnings(&all, before).into_iter().map(|warning| format!("Warning: {warning}")));
+        let differences = compared::compare(calls, before, args.seed);
+        notes.extend(compared::plain(&differences).lines().map(str::to_owned));
+    }
+    let text: String = all.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(args.out.join("results.jsonl"), hide(&text))?;
+    std::fs::write(args.out.join("junit.xml"), hide(&junit::document(calls, &plan.skipped)))?;
+    std::fs::write(args.out.join("report.html"), hide(&html::page("Ringer run", &rows, calls, &notes)))?;
+    if let Some(path) = variable("GITHUB_STEP_SUMMARY") {
+        let text = format!("{}\n\n{}\n", table::markdown(&rows), notes.join("\n\n"));
+        let written = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+        if let Err(error) = written.and_then(|mut file| file.write_all(hide(&text).as_bytes())) {
+            complain(format!("GITHUB_STEP_SUMMARY: {path}: {error}"));
+        }
+    }
+    if args.json {
+        out.line(hide(&summary(&rows, verdict, &args.out).to_string()));
+        return Ok(verdict);
+    }
+    if !rows.is_empty() {
+        out.line(hide(&table::plain(&rows)));
+    }
+    notes.iter().for_each(|note| out.line(hide(note)));
+    out.line(format_args!("results lie in {}", args.out.display()));
+    Ok(verdict)
+}
+
+/// A row a scenario, in the order of the files; calls that are missing could not be told.
+fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut done: Vec<&str> = Vec::new();
+    for job in &plan.jobs {
+        if done.contains(&job.scenario.name.as_str()) {
+            continue;
+        }
+        done.push(&job.scenario.name);
+        let of_scenario: Vec<&Played> = calls.iter().filter(|call| call.scenario == job.scenario.name).collect();
+        let wanted = plan.jobs.iter().filter(|other| other.scenario.name == job.scenario.name);
+        let missing = wanted.filter(|other| of_scenario.iter().all(|call| call.seed != other.seed));
+        let missing: Vec<Played> = missing
+            .map(|job| {
+                job.not_made(crate::suite::verdict::Judgement::unknown("not_made", "the run was over before the call"))
+            })
+            .collect();
+        let all: Vec<&Played> = of_scenario.into_iter().chain(&missing).collect();
+        rows.push(Row::of(&all, job.scenario.pass_rate));
+    }
+    rows
+}
+
+/// One gate failed: failed; none failed and one is not known: unknown.
+fn overall(rows: &[Row]) -> Verdict {
+    let has = |verdict| rows.iter().any(|row| row.gate == verdict);
+    match (has(Verdict::Failed), has(Verdict::Unknown)) {
+        (true, _) => Verdict::Failed,
+        (false, true) => Verdict::Unknown,
+        (false, false) => Verdict::Passed,
+    }
+}

@@ -1,0 +1,110 @@
+//! Calls of agents that open a WebSocket to the engine: a seat for each, taken before the handshake is answered.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::incoming::Desk;
+use super::{call, logged};
+use crate::error::Result;
+use crate::model::Object;
+use crate::queue::CallJob;
+use crate::service::StreamGoal;
+use crate::tasks::Tasks;
+use crate::transport::port::{Incoming, IncomingChannel};
+use crate::transport::websocket::Role;
+use crate::transport::websocket::link::{Link, LinkLimits};
+use crate::transport::websocket::listen::IncomingSocket;
+
+/// Reasons for which a connection is not taken.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum StreamRefusal {
+    /// Nobody has the token, or its time is over.
+    Unknown,
+    /// The call of the token runs.
+    InUse,
+    /// The call of the token is over.
+    Over,
+    /// No place is free, or the engine is about to stop.
+    Busy,
+}
+
+/// A result that is DISPATCHED, with its place among the calls.
+#[derive(Debug)]
+pub struct Seat {
+    job: CallJob,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Door for agents that call by WebSocket.
+#[derive(Clone)]
+pub struct AgentStreams {
+    desk: Arc<Desk>,
+    tasks: Tasks,
+}
+
+impl AgentStreams {
+    /// Returns the door to the calls of a desk.
+    pub(super) fn new(desk: Arc<Desk>, tasks: Tasks) -> AgentStreams {
+        AgentStreams { desk, tasks }
+    }
+
+    /// Returns the limits of a connection.
+    pub fn limits(&self) -> LinkLimits {
+        self.desk.workshop.service.settings().sockets.limits
+    }
+
+    /// Takes the result that waits for this token.
+    ///
+    /// # Errors
+    /// The outer error is a fault of the store; the inner one says why the connection is not taken.
+    pub async fn take(&self, token: &str, source: SocketAddr) -> Result<std::result::Result<Seat, StreamRefusal>> {
+        let service = &self.desk.workshop.service;
+        let leg = match service.stream_goal(token).await? {
+            StreamGoal::Leg(leg) => leg,
+            StreamGoal::Unknown => return Ok(Err(StreamRefusal::Unknown)),
+            StreamGoal::InUse => return Ok(Err(StreamRefusal::InUse)),
+            StreamGoal::Over => return Ok(Err(StreamRefusal::Over)),
+        };
+        if self.desk.stopping.is_cancelled() {
+            return Ok(Err(StreamRefusal::Busy));
+        }
+        let Ok(place) = self.desk.room.clone().try_acquire_owned() else { return Ok(Err(StreamRefusal::Busy)) };
+        let about = json!({ "source": source.to_string() });
+        let about: Object = about.as_object().cloned().unwrap_or_default();
+        match service.take_call(&leg, about).await? {
+            Some(job) => Ok(Ok(Seat { job, _place: place })),
+            // Somebody was faster, or its run has no place.
+            None => match service.stream_goal(token).await? {
+                StreamGoal::Leg(_) => Ok(Err(StreamRefusal::Busy)),
+                _ => Ok(Err(StreamRefusal::InUse)),
+            },
+        }
+    }
+
+    /// Holds the call of a seat over a connection that was opened; `None`: the handshake failed.
+    pub fn hold(&self, seat: Seat, link: Option<Link>, source: SocketAddr) {
+        let desk = self.desk.clone();
+        self.tasks.spawn("agent stream", async move {
+            let Seat { job, _place } = seat;
+            let done = match link {
+                Some(link) => {
+                    let incoming = Incoming {
+                        called: String::new(),
+                        from: source.to_string(),
+                        to: String::new(),
+                        source,
+                        headers: Vec::new(),
+                        call_id: String::new(),
+                        channel: IncomingChannel::WebSocket(Box::new(IncomingSocket::new(link, source, Role::Caller))),
+                    };
+                    call::answer(&desk.workshop, &job, &desk.stopping, incoming).await
+                }
+                None => call::abandon(&desk.workshop, &job, &desk.stopping).await,
+            };
+            logged("a call of an agent failed", done);
+        });
+    }
+}

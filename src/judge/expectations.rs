@@ -1,0 +1,421 @@
+//! How the expectations of a Digital Human came out. What is found decides; what is missing decides only where nothing on this side
+//! failed that it leans on.
+
+use std::collections::BTreeMap;
+
+use regex_lite::RegexBuilder;
+use ringer_media::call::{Side, TimelineEntry, contains_phrase};
+use serde_json::{Value, json};
+
+use super::custom::{Material, NO_MODEL};
+use super::decide::decide;
+use super::reading;
+use crate::model::digital_human::Role;
+use crate::model::expectation::{
+    EndsIt, Expectation, ExpectationResult, ExpectationStatus as Status, FaultCode, OwnFault, WordsAs,
+};
+use crate::model::result::{MetricValue, PostedToolCall};
+use crate::model::status::EndedBy;
+use crate::model::tool_call::object_contains;
+use crate::model::transcript::TranscriptEntry;
+use crate::provider::LanguageModel;
+
+/// Largest compiled regular expression, in bytes.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+/// Characters of words that a verdict shows.
+const SHOWN_CHARS: usize = 200;
+
+/// Facts of a conversation that expectations are held against.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Grounds<'g> {
+    /// Transcript, tool calls and turns that were not heard.
+    pub material: Material<'g>,
+    /// Built-in metrics that have a value.
+    pub metrics: &'g [MetricValue],
+    /// The timeline, in order.
+    pub moments: &'g [TimelineEntry],
+    /// Side that ended the conversation.
+    pub ended_by: Option<EndedBy>,
+    /// Length of the conversation.
+    pub duration_ms: Option<i64>,
+    /// Parts of this side that failed.
+    pub own_faults: &'g [OwnFault],
+    /// Why timing is not to be relied on; `None`: it is.
+    pub untrusted: Option<&'g str>,
+}
+
+/// Finding on one expectation.
+struct Found {
+    status: Status,
+    measured: Value,
+    reason: Option<String>,
+    at_ms: Option<i64>,
+}
+
+impl Found {
+    fn of(passed: bool, measured: Value, reason: impl Into<String>) -> Found {
+        let status = if passed { Status::Passed } else { Status::Failed };
+        Found { status, measured, reason: Some(reason.into()).filter(|_| !passed), at_ms: None }
+    }
+
+    fn unknown(measured: Value, reason: impl Into<String>) -> Found {
+        Found { status: Status::Untold, measured, reason: Some(reason.into()), at_ms: None }
+    }
+
+    fn at(self, at_ms: Option<i64>) -> Found {
+        Found { at_ms, ..self }
+    }
+
+    /// A failure that a fault of this side may have brought about is none of the agent's.
+    fn unless(self, faults: &[OwnFault], codes: &[FaultCode]) -> Found {
+        let fault = faults.iter().find(|fault| codes.contains(&fault.code));
+        match (self.status, fault) {
+            (Status::Failed, Some(fault)) => {
+                let reason = format!("{}; this side failed: {}", self.reason.unwrap_or_default(), fault.code.as_str());
+                Found { status: Status::Untold, reason: Some(reason), ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// Faults by which words of the agent were not heard.
+const HEARING: &[FaultCode] =
+    &[FaultCode::RecognizerLate, FaultCode::RecognizerBusy, FaultCode::RecognizerFailed, FaultCode::SpeechUnclear];
+/// Faults by which the Digital Human may have said or done something else than it should.
+const LEADING: &[FaultCode] = &[
+    FaultCode::RecognizerLate,
+    FaultCode::RecognizerBusy,
+    FaultCode::RecognizerFailed,
+    FaultCode::SpeechUnclear,
+    FaultCode::ModelFailed,
+    FaultCode::SynthesizerFailed,
+];
+
+/// Metrics that are made of the agent's words.
+const OF_WORDS: &[&str] = &[
+    "avg_filler_ignored_latency",
+    "p50_filler_ignored_latency",
+    "p90_filler_ignored_latency",
+    "p95_filler_ignored_latency",
+    "p99_filler_ignored_latency",
+    "avg_punctuation_latency",
+    "p50_punctuation_latency",
+    "p90_punctuation_latency",
+    "agent_words_per_turn_avg",
+    "agent_wpm",
+    "predicted_wer",
+    super::reported::NAME,
+];
+/// Metrics that a language model has judged.
+const JUDGED: &[&str] = &[
+    "goal_success",
+    "success",
+    "hallucination",
+    "redundancy",
+    "pronunciation_score",
+    "sentiment_label",
+    "sentiment_score",
+    "sentiment_scores",
+    "call_summary",
+];
+/// Metrics of the Digital Human's own speech.
+const OF_OWN_SPEECH: &[&str] =
+    &["avg_customer_latency", "p50_customer_latency", "p90_customer_latency", "customer_words_per_turn_avg"];
+/// Metrics of the recording's sound.
+const OF_SOUND: &[&str] = &[
+    "agent_perceived_loudness",
+    "agent_audio_clipping",
+    "agent_snr",
+    "agent_audio_dropouts",
+    "agent_dropout_ms",
+    "agent_pitch_variability",
+    "agent_audio_clarity",
+    "user_audio_clarity",
+    "audio_fidelity",
+];
+/// Metrics that neither clock nor speech changes.
+const OF_FACTS: &[&str] = &["interface", "expected_tool_calls_met", "num_turns"];
+
+/// Faults of this side that stand against a value of the metric, whatever it is.
+fn leaned_on(metric: &str) -> &'static [FaultCode] {
+    match metric {
+        name if OF_WORDS.contains(&name) || JUDGED.contains(&name) => HEARING,
+        name if OF_OWN_SPEECH.contains(&name) => {
+            &[FaultCode::ModelFailed, FaultCode::SynthesizerFailed, FaultCode::Pacing]
+        }
+        name if OF_SOUND.contains(&name) => &[FaultCode::Recording, FaultCode::Pacing],
+        name if OF_FACTS.contains(&name) => &[],
+        _ => &[FaultCode::Pacing],
+    }
+}
+
+/// Evaluates the expectations in order; `model` judges meanings.
+pub async fn judge_expectations(
+    expectations: &[Expectation],
+    grounds: &Grounds<'_>,
+    model: Option<&dyn LanguageModel>,
+) -> Vec<ExpectationResult> {
+    let mut results = Vec::with_capacity(expectations.len());
+    // The same meaning is asked for once.
+    let mut meanings: BTreeMap<&str, (Status, Option<String>)> = BTreeMap::new();
+    for expected in expectations {
+        let found = match &expected.meaning {
+            Some(meaning) => {
+                if !meanings.contains_key(meaning.as_str()) {
+                    meanings.insert(meaning, judge_meaning(meaning, grounds, model).await);
+                }
+                let (status, reason) = meanings[meaning.as_str()].clone();
+                Found { status, measured: Value::Null, reason, at_ms: None }.unless(grounds.own_faults, LEADING)
+            }
+            None => by_rules(expected, grounds),
+        };
+        results.push(result(expected, found));
+    }
+    results
+}
+
+/// Evaluates those results again that stand on tool calls, which may come late.
+pub fn rejudge_tools(results: &mut [ExpectationResult], calls: &[PostedToolCall], own_faults: &[OwnFault]) {
+    for kept in results.iter_mut().filter(|kept| kept.expected.tool.is_some()) {
+        let name = kept.expected.tool.as_deref().unwrap_or_default();
+        *kept = result(&kept.expected, tool(name, &kept.expected, calls).unless(own_faults, LEADING));
+    }
+}
+
+fn result(expected: &Expectation, found: Found) -> ExpectationResult {
+    let Found { status, measured, reason, at_ms } = found;
+    ExpectationResult { expected: expected.clone(), measured, status, reason, at_ms }
+}
+
+fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
+    let faults = grounds.own_faults;
+    if let Some(name) = &expected.metric {
+        return metric(name, expected, grounds);
+    }
+    if let Some(words) = expected.heard.as_ref().or(expected.not_heard.as_ref()) {
+        return check_heard(words, expected, grounds).unless(faults, LEADING);
+    }
+    if let Some(name) = &expected.tool {
+        return tool(name, expected, grounds.material.calls).unless(faults, LEADING);
+    }
+    if let Some(side) = expected.ended_by {
+        return check_end(side, expected.within_s, grounds).unless(faults, LEADING);
+    }
+    if let Some(digits) = &expected.dtmf_received {
+        return check_digits(digits, grounds).unless(faults, LEADING);
+    }
+    match &expected.event {
+        Some(name) => check_count(name, expected, grounds).unless(faults, LEADING),
+        None => Found::unknown(Value::Null, "nothing is expected"),
+    }
+}
+
+/// Returns the bounds of a number, in words.
+fn bounds(expected: &Expectation) -> String {
+    match (expected.at_least, expected.at_most) {
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => "any".to_owned(),
+    }
+}
+
+fn is_within(value: f64, expected: &Expectation) -> bool {
+    expected.at_least.is_none_or(|least| value >= least) && expected.at_most.is_none_or(|most| value <= most)
+}
+
+fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
+    let value = grounds.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value);
+    let number = match value {
+        Some(Value::Bool(flag)) => Some(f64::from(u8::from(*flag))),
+        value => value.and_then(Value::as_f64),
+    };
+    let codes = leaned_on(name);
+    if let Some(fault) = grounds.own_faults.iter().find(|fault| codes.contains(&fault.code)) {
+        let why = format!("{name} leans on a part of this side that failed: {}", fault.code.as_str());
+        return Found::unknown(value.cloned().unwrap_or_default(), why);
+    }
+    if codes.contains(&FaultCode::Pacing)
+        && let Some(why) = grounds.untrusted
+    {
+        return Found::unknown(value.cloned().unwrap_or_default(), format!("the measurement is not trusted: {why}"));
+    }
+    match (number, value) {
+        (Some(number), _) => Found::of(
+            is_within(number, expected),
+            json!(number),
+            format!("{name} is {number}, not {}", bounds(expected)),
+        ),
+        (None, Some(other)) => Found::unknown(other.clone(), format!("{name} is no number")),
+        (None, None) if is_silent(grounds) => {
+            let why = format!("{name} has no value: the agent was silent where it could answer");
+            Found::of(false, Value::Null, why).unless(grounds.own_faults, LEADING)
+        }
+        (None, None) => Found::unknown(Value::Null, format!("{name} has no value")),
+    }
+}
+
+/// True when the Digital Human spoke, and the agent answered none of its turns that it could answer.
+fn is_silent(grounds: &Grounds<'_>) -> bool {
+    let rate = grounds.metrics.iter().find(|metric| metric.name == "response_rate");
+    rate.and_then(|rate| rate.value.as_f64()) == Some(0.0)
+}
+
+fn quote(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS).collect()
+}
+
+fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
+    let side = expected.speaker.unwrap_or(Role::Agent);
+    let unwanted = expected.not_heard.is_some();
+    let holds: Box<dyn Fn(&str) -> bool> = match expected.form.unwrap_or_default() {
+        WordsAs::Text => Box::new(|text| contains_phrase(text, words)),
+        WordsAs::Regex => match RegexBuilder::new(words).case_insensitive(true).size_limit(REGEX_BYTES_MAX).build() {
+            Ok(regex) => Box::new(move |text| regex.is_match(text)),
+            Err(error) => return Found::unknown(Value::Null, format!("no regular expression: {error}")),
+        },
+    };
+    let said: Vec<&TranscriptEntry> =
+        grounds.material.entries.iter().filter(|entry| entry.speaker == side && entry.has_words()).collect();
+    let who = if side == Role::Agent { "the agent" } else { "the caller" };
+    if let Some(entry) = said.iter().find(|entry| holds(&entry.utterance)) {
+        let why = format!("{who} said '{words}'");
+        return Found::of(!unwanted, json!(quote(&entry.utterance)), why).at(Some(entry.start_offset_ms));
+    }
+    let lacking =
+        grounds.material.all_unheard().iter().filter(|turn| turn.speaker == side && turn.lacks_words()).count();
+    match (said.is_empty(), lacking) {
+        (_, 1..) => {
+            let turns = if lacking == 1 { "1 turn" } else { &format!("{lacking} turns") };
+            Found::unknown(Value::Null, format!("words of {turns} of {who} are not known"))
+        }
+        (true, 0) if side == Role::Agent && is_silent(grounds) => {
+            Found::of(unwanted, Value::Null, "the agent was silent where it could answer")
+        }
+        (true, 0) => Found::unknown(Value::Null, format!("no words of {who} are known")),
+        (false, 0) => Found::of(unwanted, Value::Null, format!("{who} did not say '{words}'")),
+    }
+}
+
+fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall]) -> Found {
+    let none = crate::model::Object::new();
+    let fits = |call: &&PostedToolCall| {
+        let given = call.parameters.as_ref().unwrap_or(&none);
+        call.name == name && expected.args.as_ref().is_none_or(|args| object_contains(given, args))
+    };
+    let found: Vec<&PostedToolCall> = calls.iter().filter(fits).collect();
+    let others = calls.iter().filter(|call| call.name == name).count() - found.len();
+    let at_ms = found.iter().map(|call| call.start_offset_ms).min();
+    let count = found.len() as i64;
+    let passed = expected.times.map_or(count > 0, |times| count == times);
+    let wanted = expected.times.map_or_else(String::new, |times| format!(", not {times} times"));
+    let with = match others {
+        0 => String::new(),
+        count => format!("; {count} calls had other arguments"),
+    };
+    let with_args = if expected.args.is_some() { " with these arguments" } else { "" };
+    let why = match count {
+        0 => format!("{name} was not called{with_args}{with}"),
+        count => format!("{name} was called{with_args} {count} times{wanted}{with}"),
+    };
+    Found::of(passed, json!(count), why).at(at_ms)
+}
+
+fn check_end(side: EndsIt, within_s: Option<f64>, grounds: &Grounds<'_>) -> Found {
+    let by = match grounds.ended_by {
+        Some(EndedBy::Agent) => EndsIt::Agent,
+        Some(EndedBy::User) => EndsIt::User,
+        _ => return Found::unknown(Value::Null, "it is not known who ended the conversation"),
+    };
+    let seconds = grounds.duration_ms.map(|ms| ms as f64 / 1000.0);
+    let measured = json!({ "ended_by": by.as_str(), "after_s": seconds });
+    let at_ms = grounds.duration_ms;
+    let found = match (by == side, within_s, seconds) {
+        (false, ..) => Found::of(false, measured, format!("the {} ended it", by.as_str())),
+        (true, None, _) => Found::of(true, measured, ""),
+        (true, Some(_), None) => Found::unknown(measured, "it is not known how long the conversation was"),
+        (true, Some(within), Some(after)) => {
+            Found::of(after <= within, measured, format!("it ended after {after} s, not within {within}"))
+        }
+    };
+    found.at(at_ms)
+}
+
+fn check_digits(digits: &str, grounds: &Grounds<'_>) -> Found {
+    let keys: Vec<reading::Key> =
+        grounds.moments.iter().filter_map(|moment| reading::key(moment)).filter(|key| !key.sent).collect();
+    let all: String = keys.iter().map(|key| key.digit).collect();
+    let wanted: String =
+        digits.to_ascii_uppercase().chars().filter(|c| c.is_ascii_alphanumeric() || "*#".contains(*c)).collect();
+    let at = all.find(&wanted).and_then(|at| keys.get(at)).map(|key| reading::whole_ms(key.at));
+    Found::of(at.is_some(), json!(all), format!("the digits '{wanted}' did not come in this order")).at(at)
+}
+
+fn check_count(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
+    let found: Vec<&TimelineEntry> = grounds.moments.iter().filter(|moment| moment.name() == name).collect();
+    let count = found.len() as f64;
+    let is_bounded = expected.at_least.is_some() || expected.at_most.is_some();
+    let passed = if is_bounded { is_within(count, expected) } else { count > 0.0 };
+    let wanted = if is_bounded { bounds(expected) } else { "at least 1".to_owned() };
+    let at = found.first().map(|moment| reading::whole_ms(moment.sample));
+    Found::of(passed, json!(found.len()), format!("{name} came {count} times, not {wanted}")).at(at)
+}
+
+async fn judge_meaning(
+    meaning: &str,
+    grounds: &Grounds<'_>,
+    model: Option<&dyn LanguageModel>,
+) -> (Status, Option<String>) {
+    let Some(model) = model else { return (Status::Untold, Some(NO_MODEL.to_owned())) };
+    if !grounds.material.has_words() {
+        return (Status::Untold, Some("no words of the conversation are known".to_owned()));
+    }
+    let question = format!("Is this true of the conversation, in whatever words: {meaning}");
+    match decide(&question, grounds.material, model).await {
+        Ok(decision) if decision.yes => (Status::Passed, None),
+        Ok(decision) => (Status::Failed, Some(decision.reasoning.unwrap_or_else(|| "the judge says no".to_owned()))),
+        Err(why) => (Status::Untold, Some(why)),
+    }
+}
+
+/// Parts of this side that failed, by the events that warnings are made of; `untrusted`: why the timing is not to be relied on.
+pub fn own_faults(moments: &[TimelineEntry], is_voice_substituted: bool, untrusted: Option<&str>) -> Vec<OwnFault> {
+    let mut faults = Vec::new();
+    let mut turn = 0;
+    let whole = |code| OwnFault { code, at_ms: None, turn: None };
+    faults.extend(is_voice_substituted.then(|| whole(FaultCode::VoiceSubstituted)));
+    for moment in moments {
+        if let Some(heard) = reading::turn(moment) {
+            turn += 1;
+            let code = match heard.missing {
+                None | Some("no_recognizer" | "unsupported_language") => continue,
+                Some("recognizer_late") => FaultCode::RecognizerLate,
+                Some("recognizer_busy") => FaultCode::RecognizerBusy,
+                Some("not_understood" | "unclear") => FaultCode::SpeechUnclear,
+                Some(_) => FaultCode::RecognizerFailed,
+            };
+            faults.push(OwnFault { code, at_ms: Some(reading::whole_ms(heard.from)), turn: Some(turn) });
+            continue;
+        }
+        let code = match moment.name() {
+            "fallback_speaker" | "answer_broke_off" => FaultCode::ModelFailed,
+            name if name.starts_with("synthesizer_") => FaultCode::SynthesizerFailed,
+            _ => continue,
+        };
+        if moment.side != Side::Agent {
+            faults.push(OwnFault { code, at_ms: Some(reading::whole_ms(moment.sample)), turn: None });
+        }
+    }
+    // What a network lost is not a fault of this side.
+    let code = untrusted.and_then(|why| match why {
+        why if why.starts_with("concealed_ms") => None,
+        why if why.contains("recording") => Some(FaultCode::Recording),
+        _ => Some(FaultCode::Pacing),
+    });
+    faults.extend(code.map(whole));
+    faults
+}
+
+#[cfg(test)]
+mod tests;

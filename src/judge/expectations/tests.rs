@@ -1,0 +1,284 @@
+//! Expectations of each kind, against conversations that meet them and that do not.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::judge::moments;
+use crate::judge::unheard::{Lack, Unheard};
+use crate::model::transcript::EntrySource;
+use crate::provider::fake::{Reply, ScriptedModel};
+
+/// A conversation that expectations are held against, in short words.
+#[derive(Default)]
+struct Talk {
+    metrics: Vec<MetricValue>,
+    entries: Vec<TranscriptEntry>,
+    unheard: Vec<Unheard>,
+    calls: Vec<PostedToolCall>,
+    timeline: Value,
+    ended_by: Option<EndedBy>,
+    duration_ms: Option<i64>,
+    faults: Vec<OwnFault>,
+    untrusted: Option<&'static str>,
+}
+
+impl Talk {
+    fn saying(mut self, speaker: Role, at_ms: i64, words: &str) -> Talk {
+        self.entries.push(TranscriptEntry::of(speaker, at_ms, at_ms + 900, words.into(), EntrySource::Recognized));
+        self
+    }
+
+    fn metric(mut self, name: &str, value: Value) -> Talk {
+        self.metrics.push(MetricValue { name: name.into(), value, note: None });
+        self
+    }
+
+    fn unheard(mut self) -> Talk {
+        self.unheard.push(Unheard { speaker: Role::Agent, from_ms: 5000, to_ms: 5900, lack: Lack::Words });
+        self
+    }
+
+    fn call(mut self, name: &str, at_ms: i64, parameters: Value) -> Talk {
+        let call = json!({"name": name, "start_offset_ms": at_ms, "parameters": parameters});
+        self.calls.push(serde_json::from_value(call).expect("a call"));
+        self
+    }
+
+    fn fault(mut self, code: FaultCode) -> Talk {
+        self.faults.push(OwnFault { code, at_ms: None, turn: None });
+        self
+    }
+
+    fn events(self, timeline: Value) -> Talk {
+        Talk { timeline, ..self }
+    }
+
+    fn ending(self, by: EndedBy, duration_ms: i64) -> Talk {
+        Talk { ended_by: Some(by), duration_ms: Some(duration_ms), ..self }
+    }
+
+    async fn judge(&self, expected: Value, model: Option<&dyn LanguageModel>) -> ExpectationResult {
+        let moments = moments(&self.timeline);
+        let material =
+            Material { entries: &self.entries, unheard: &self.unheard, calls: &self.calls, ..Material::default() };
+        let grounds = Grounds {
+            material,
+            metrics: &self.metrics,
+            moments: &moments,
+            ended_by: self.ended_by,
+            duration_ms: self.duration_ms,
+            own_faults: &self.faults,
+            untrusted: self.untrusted,
+        };
+        let expected: Expectation = serde_json::from_value(expected).expect("an expectation");
+        assert_eq!(expected.wrong(), None);
+        judge_expectations(&[expected], &grounds, model).await.remove(0)
+    }
+}
+
+fn talk() -> Talk {
+    Talk::default()
+}
+
+async fn check(talk: Talk, expected: Value, status: &str, reason: &str, at_ms: Option<i64>) {
+    let found = talk.judge(expected.clone(), None).await;
+    let told = (found.status.as_str(), found.reason.as_deref().unwrap_or_default(), found.at_ms);
+    assert_eq!(told, (status, reason, at_ms), "{expected}");
+}
+
+#[tokio::test]
+async fn a_metric_is_within_or_it_is_not() {
+    let fast = || talk().metric("p95_agent_latency", json!(1.25));
+    let most = |limit: f64| json!({"metric": "p95_agent_latency", "at_most": limit});
+    check(fast(), most(1.25), "passed", "", None).await;
+    check(fast(), most(1.2), "failed", "p95_agent_latency is 1.25, not at most 1.2", None).await;
+    let between = json!({"metric": "p95_agent_latency", "at_least": 1, "at_most": 2});
+    check(fast(), between, "passed", "", None).await;
+    let flag = json!({"metric": "expected_tool_calls_met", "at_least": 1});
+    check(
+        talk().metric("expected_tool_calls_met", json!(false)),
+        flag,
+        "failed",
+        "expected_tool_calls_met is 0, not at least 1",
+        None,
+    )
+    .await;
+    check(talk(), most(1.0), "unknown", "p95_agent_latency has no value", None).await;
+    let silent = || talk().metric("response_rate", json!(0.0));
+    let why = "p95_agent_latency has no value: the agent was silent where it could answer";
+    check(silent(), most(1.0), "failed", why, None).await;
+    check(
+        silent().fault(FaultCode::SynthesizerFailed),
+        most(1.0),
+        "unknown",
+        &format!("{why}; this side failed: synthesizer_failed"),
+        None,
+    )
+    .await;
+    let why = "p95_agent_latency leans on a part of this side that failed: pacing";
+    check(fast().fault(FaultCode::Pacing), most(1.0), "unknown", why, None).await;
+    // Words that were not heard change no time.
+    check(fast().fault(FaultCode::RecognizerLate), most(2.0), "passed", "", None).await;
+    let untrusted = Talk { untrusted: Some("concealed_ms is 900"), ..fast() };
+    check(untrusted, most(2.0), "unknown", "the measurement is not trusted: concealed_ms is 900", None).await;
+    let words = json!({"metric": "agent_wpm", "at_most": 200});
+    let why = "agent_wpm leans on a part of this side that failed: speech_unclear";
+    check(talk().metric("agent_wpm", json!(150)).fault(FaultCode::SpeechUnclear), words, "unknown", why, None).await;
+    let label = json!({"metric": "sentiment_label", "at_most": 1});
+    check(talk().metric("sentiment_label", json!("neutral")), label, "unknown", "sentiment_label is no number", None)
+        .await;
+}
+
+#[tokio::test]
+async fn words_are_heard_or_missing_or_not_known() {
+    let one = || talk().saying(Role::Agent, 300, "Press ONE, please.").saying(Role::User, 2000, "Hello there.");
+    check(one(), json!({"heard": "press one"}), "passed", "", Some(300)).await;
+    check(one(), json!({"heard": "press"}), "passed", "", Some(300)).await;
+    check(one(), json!({"heard": "pre"}), "failed", "the agent did not say 'pre'", None).await;
+    check(one(), json!({"heard": "pre.s", "as": "regex"}), "passed", "", Some(300)).await;
+    check(one(), json!({"heard": "hello"}), "failed", "the agent did not say 'hello'", None).await;
+    check(one(), json!({"heard": "hello", "speaker": "USER"}), "passed", "", Some(2000)).await;
+    check(one(), json!({"not_heard": "hello"}), "passed", "", None).await;
+    check(one(), json!({"not_heard": "please"}), "failed", "the agent said 'please'", Some(300)).await;
+    // What is found decides; what is missing may be in what was not heard.
+    check(one().unheard(), json!({"heard": "one"}), "passed", "", Some(300)).await;
+    check(one().unheard(), json!({"not_heard": "one"}), "failed", "the agent said 'one'", Some(300)).await;
+    let lacking = "words of 1 turn of the agent are not known";
+    check(one().unheard(), json!({"heard": "two"}), "unknown", lacking, None).await;
+    check(one().unheard(), json!({"not_heard": "two"}), "unknown", lacking, None).await;
+    check(talk(), json!({"heard": "two"}), "unknown", "no words of the agent are known", None).await;
+    check(talk(), json!({"not_heard": "two"}), "unknown", "no words of the agent are known", None).await;
+    let silent = || talk().metric("response_rate", json!(0.0)).saying(Role::User, 0, "Hello?");
+    check(silent(), json!({"heard": "two"}), "failed", "the agent was silent where it could answer", None).await;
+    check(silent(), json!({"not_heard": "two"}), "passed", "", None).await;
+    let why = "the agent did not say 'two'; this side failed: model_failed";
+    check(one().fault(FaultCode::ModelFailed), json!({"heard": "two"}), "unknown", why, None).await;
+}
+
+#[tokio::test]
+async fn tools_are_called_with_what_was_wanted() {
+    let booked = || talk().call("book", 4000, json!({"day": " tuesday ", "n": 2, "who": {"name": "Ann", "age": 4}}));
+    check(booked(), json!({"tool": "book"}), "passed", "", Some(4000)).await;
+    let args = json!({"tool": "book", "args": {"day": "tuesday", "n": 2.0, "who": {"name": "Ann"}}});
+    check(booked(), args, "passed", "", Some(4000)).await;
+    let why = "book was not called with these arguments; 1 calls had other arguments";
+    check(booked(), json!({"tool": "book", "args": {"day": "monday"}}), "failed", why, None).await;
+    check(talk(), json!({"tool": "book"}), "failed", "book was not called", None).await;
+    check(talk(), json!({"tool": "book", "times": 0}), "passed", "", None).await;
+    check(booked(), json!({"tool": "book", "times": 2}), "failed", "book was called 1 times, not 2 times", Some(4000))
+        .await;
+    check(booked().call("book", 9, json!({})), json!({"tool": "book", "times": 2}), "passed", "", Some(9)).await;
+    let why = "book was not called; this side failed: recognizer_late";
+    check(talk().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "unknown", why, None).await;
+    check(booked().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "passed", "", Some(4000)).await;
+    let mut kept = vec![talk().judge(json!({"tool": "book"}), None).await];
+    rejudge_tools(&mut kept, &booked().calls, &[]);
+    assert_eq!((kept[0].status, &kept[0].measured), (Status::Passed, &json!(1)), "calls may come late");
+}
+
+#[tokio::test]
+async fn a_side_ends_the_conversation_in_time() {
+    let ended = || talk().ending(EndedBy::Agent, 30_500);
+    check(ended(), json!({"ended_by": "agent"}), "passed", "", Some(30_500)).await;
+    check(ended(), json!({"ended_by": "agent", "within_s": 30.5}), "passed", "", Some(30_500)).await;
+    let why = "it ended after 30.5 s, not within 30";
+    check(ended(), json!({"ended_by": "agent", "within_s": 30}), "failed", why, Some(30_500)).await;
+    check(ended(), json!({"ended_by": "user"}), "failed", "the agent ended it", Some(30_500)).await;
+    check(talk(), json!({"ended_by": "user"}), "unknown", "it is not known who ended the conversation", None).await;
+    let why = "the user ended it; this side failed: recognizer_busy";
+    let late = talk().ending(EndedBy::User, 1000).fault(FaultCode::RecognizerBusy);
+    check(late, json!({"ended_by": "agent"}), "unknown", why, Some(1000)).await;
+}
+
+#[tokio::test]
+async fn digits_and_events_are_those_of_the_timeline() {
+    let at = |ms: i64, event: &str, side: &str, data: Value| json!({"seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data});
+    let keyed = || {
+        talk().events(json!([
+            at(100, "dtmf_sent", "dh", json!({"digits": "9"})),
+            at(200, "dtmf_received", "agent", json!({"digits": "1"})),
+            at(300, "dtmf_received", "agent", json!({"digits": "2"})),
+            at(400, "dtmf_received", "agent", json!({"digits": "#"})),
+            at(500, "barge_in", "agent", json!({"by": "agent", "overlap_ms": 10, "stop_ms": 10})),
+        ]))
+    };
+    check(keyed(), json!({"dtmf_received": "2#"}), "passed", "", Some(300)).await;
+    check(keyed(), json!({"dtmf_received": "1, 2"}), "passed", "", Some(200)).await;
+    check(keyed(), json!({"dtmf_received": "91"}), "failed", "the digits '91' did not come in this order", None).await;
+    check(keyed(), json!({"event": "barge_in"}), "passed", "", Some(500)).await;
+    check(
+        keyed(),
+        json!({"event": "barge_in", "at_most": 0}),
+        "failed",
+        "barge_in came 1 times, not at most 0",
+        Some(500),
+    )
+    .await;
+    check(keyed(), json!({"event": "transfer"}), "failed", "transfer came 0 times, not at least 1", None).await;
+    check(keyed(), json!({"event": "transfer", "at_most": 0}), "passed", "", None).await;
+}
+
+#[tokio::test]
+async fn a_meaning_is_judged_or_not_known() {
+    let talk = || talk().saying(Role::Agent, 0, "See you on Tuesday.");
+    let expected = json!({"meaning": "A day is named."});
+    for (replies, status, reason) in [
+        (Some(&[r#"{"answer": "yes"}"#][..]), "passed", None),
+        (Some(&[r#"{"answer": "no", "reasoning": "No day."}"#]), "failed", Some("No day.")),
+        (Some(&[r#"{"answer": "no"}"#]), "failed", Some("the judge says no")),
+        (Some(&["?", "?", "?"]), "unknown", Some("Judge answer could not be read")),
+        (Some(&[]), "unknown", Some("scripted failure")),
+        (None, "unknown", Some(NO_MODEL)),
+    ] {
+        let model = replies.map(|all| ScriptedModel::new(all.iter().map(|reply| Reply::says(&[reply])).collect()));
+        let found = talk().judge(expected.clone(), model.as_ref().map(|model| model as &dyn LanguageModel)).await;
+        assert_eq!((found.status.as_str(), found.reason.as_deref()), (status, reason), "{replies:?}");
+    }
+    let model = ScriptedModel::new(vec![Reply::says(&[r#"{"answer": "no"}"#])]);
+    let found = talk().fault(FaultCode::RecognizerLate).judge(expected.clone(), Some(&model)).await;
+    assert_eq!(found.status, Status::Untold, "the caller may have been led astray");
+    let model = ScriptedModel::new(vec![Reply::says(&[r#"{"answer": "yes"}"#])]);
+    let found = Talk::default().judge(expected, Some(&model)).await;
+    assert_eq!(found.status, Status::Untold, "nobody is asked about nothing");
+}
+
+#[test]
+fn faults_of_this_side_are_told_with_their_turn() {
+    let turn = |ms: i64, missing: Value| {
+        let data = json!({"text": "", "from_sample": ms * 16, "end_sample": (ms + 900) * 16, "text_missing": missing});
+        json!({"seq": ms, "sample": (ms + 1200) * 16, "event": "turn.ended", "side": "agent", "data": data})
+    };
+    let note =
+        |ms: i64, event: &str| json!({"seq": ms, "sample": ms * 16, "event": event, "side": "engine", "data": {}});
+    let timeline = json!([
+        turn(100, Value::Null),
+        turn(2000, json!("recognizer_late")),
+        turn(4000, json!("not_understood")),
+        turn(6000, json!("no_recognizer")),
+        turn(8000, json!("recognizer_unreachable")),
+        note(10_000, "late_first_token"),
+        note(11_000, "fallback_speaker"),
+        note(12_000, "synthesizer_missing"),
+    ]);
+    let told = |faults: Vec<OwnFault>| -> Vec<(String, Option<i64>, Option<i64>)> {
+        faults.iter().map(|fault| (fault.code.as_str().to_owned(), fault.at_ms, fault.turn)).collect()
+    };
+    let of = |code: &str, at_ms, turn| (code.to_owned(), at_ms, turn);
+    let expect = vec![
+        of("recognizer_late", Some(2000), Some(2)),
+        of("speech_unclear", Some(4000), Some(3)),
+        of("recognizer_failed", Some(8000), Some(5)),
+        of("model_failed", Some(11_000), None),
+        of("synthesizer_failed", Some(12_000), None),
+    ];
+    assert_eq!(told(own_faults(&moments(&timeline), false, None)), expect);
+    for (substituted, untrusted, expect) in [
+        (true, None, vec![of("voice_substituted", None, None)]),
+        (false, Some("pacing_p99_ms is 9, more than 5"), vec![of("pacing", None, None)]),
+        (false, Some("the clock slipped: 5 frames in a row"), vec![of("pacing", None, None)]),
+        (false, Some("the recording lacks 2 frames"), vec![of("recording", None, None)]),
+        (false, Some("concealed_ms is 900, more than 1 % of the call"), vec![]),
+    ] {
+        assert_eq!(told(own_faults(&[], substituted, untrusted)), expect, "{untrusted:?}");
+    }
+}

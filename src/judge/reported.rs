@@ -1,0 +1,83 @@
+//! Words that the agent's side told of, against those that were recognised.
+
+use std::iter::successors;
+
+use ringer_media::call::{ChannelEvent, TimelineEntry, What};
+use serde_json::json;
+
+use super::reading;
+use crate::model::result::MetricValue;
+
+/// Name of the metric.
+pub(super) const NAME: &str = "reported_wer";
+
+/// Most words of a call that are compared; the distance takes time and memory by their square.
+const MOST_WORDS: usize = 4000;
+
+/// Returns the share of wrong words in what was recognised of a call, 0 for none: substitutions, insertions and deletions by the number
+/// of words that the agent's side told of. `None` where nothing was told, nothing recognised, or there are too many words.
+pub(super) fn word_error_rate(moments: &[TimelineEntry]) -> Option<MetricValue> {
+    let told: Vec<String> = moments.iter().filter_map(reported).flat_map(words).take(MOST_WORDS + 1).collect();
+    let heard = reading::turns(moments).filter(|turn| !turn.reported && !turn.written);
+    let heard: Vec<String> = heard.flat_map(|turn| words(turn.text)).take(MOST_WORDS + 1).collect();
+    if told.is_empty() || heard.is_empty() || told.len().max(heard.len()) > MOST_WORDS {
+        return None;
+    }
+    let rate = distance(&told, &heard) as f64 / told.len() as f64;
+    Some(MetricValue { name: NAME.to_owned(), value: json!((rate * 1000.0).round() / 1000.0), note: None })
+}
+
+fn reported(moment: &TimelineEntry) -> Option<&str> {
+    let What::Channel(told) = moment.reading() else { return None };
+    let ChannelEvent::Reported { text } = &**told else { return None };
+    Some(text)
+}
+
+/// Returns the words of a text in lower case, without punctuation.
+fn words(text: &str) -> Vec<String> {
+    let plain =
+        |word: &str| word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    text.split_whitespace().map(plain).filter(|word| !word.is_empty()).collect()
+}
+
+/// Returns the least number of words to change, add and leave out between two texts (Levenshtein 1966).
+fn distance(told: &[String], heard: &[String]) -> usize {
+    let first: Vec<usize> = (0..=heard.len()).collect();
+    let mut rows = successors(Some((0, first)), |(at, above)| {
+        let word = told.get(*at)?;
+        let mut row = vec![above[0] + 1];
+        for (column, other) in heard.iter().enumerate() {
+            let changed = above[column] + usize::from(word != other);
+            row.push(changed.min(above[column + 1] + 1).min(row[column] + 1));
+        }
+        Some((at + 1, row))
+    });
+    rows.nth(told.len()).and_then(|(_, row)| row.last().copied()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::moments;
+
+    #[test]
+    fn the_rate_is_that_of_the_words_that_were_told() {
+        let told = |text: &str| json!({"sample": 16_000, "seq": 1, "event": "agent_reported", "side": "agent", "data": {"text": text}});
+        let heard = |text: &str, source: &str| {
+            json!({"sample": 32_000, "seq": 2, "event": "turn.ended", "side": "agent",
+                "data": {"text": text, "text_source": source, "from_sample": 16, "end_sample": 32_000, "words": []}})
+        };
+        for (events, expect) in [
+            (vec![told("Good day, how can I help?"), heard("good day how can I help", "recognized")], Some(0.0)),
+            (vec![told("Good day."), told("Bye."), heard("good they bye", "recognized")], Some(0.333)),
+            (vec![told("one two three four"), heard("one three four five six", "recognized")], Some(0.75)),
+            (vec![told("one"), heard("two three", "recognized")], Some(2.0)),
+            (vec![told("one"), heard("one", "reported")], None),
+            (vec![told("one"), heard("", "recognized")], None),
+            (vec![heard("one", "recognized")], None),
+        ] {
+            let found = word_error_rate(&moments(&json!(events)));
+            assert_eq!(found.map(|metric| metric.value), expect.map(|value| json!(value)), "{events:?}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A run against an earlier one, paired by scenario and seed.
+
+use std::collections::BTreeSet;
+
+use ringer_media::seed::Seed;
+use serde_json::Value;
+
+use super::Played;
+use super::stats::{bootstrap, mcnemar, pairs_needed};
+use super::verdict::Verdict;
+
+/// Probability below which a difference is no chance.
+const CHANCE: f64 = 0.05;
+
+/// One scenario against its earlier run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Scenario of both runs.
+    pub scenario: String,
+    /// Pairs that were told in both.
+    pub pairs: u64,
+    /// Pairs that passed before and fail now.
+    pub worse: u64,
+    /// Pairs that failed before and pass now.
+    pub better: u64,
+    /// Exact test of McNemar.
+    pub p: f64,
+    /// Differences of the median and of the 95th percentile of the latency, seconds, each with its interval of 95 %.
+    pub latency: [Option<(f64, f64, f64)>; 2],
+    /// Conclusion, for a person.
+    pub says: String,
+}
+
+/// Compares scenario by scenario; `before`: calls and lines of the earlier run.
+pub fn compare(now: &[Played], before: &[(Played, Value)], seed: u64) -> Vec<Difference> {
+    let names: BTreeSet<&str> = now.iter().map(|call| call.scenario.as_str()).collect();
+    names.into_iter().filter_map(|name| difference(name, now, before, seed)).collect()
+}
+
+fn difference(name: &str, now: &[Played], before: &[(Played, Value)], seed: u64) -> Option<Difference> {
+    let paired = now.iter().filter(|call| call.scenario == name).filter_map(|call| {
+        let same = |(other, _): &&(Played, Value)| {
+            other.scenario == name && other.seed == call.seed && other.file == call.file
+        };
+        Some((&before.iter().find(same)?.0, call))
+    });
+    let paired: Vec<(&Played, &Played)> = paired.collect();
+    if paired.is_empty() {
+        return None;
+    }
+    let verdicts = |(old, new): &(&Played, &Played)| (old.judgement.verdict, new.judgement.verdict);
+    let told = paired.iter().filter(|pair| {
+        let (old, new) = verdicts(pair);
+        old != Verdict::Unknown && new != Verdict::Unknown
+    });
+    let pairs = told.count() as u64;
+    let count = |wanted| paired.iter().filter(|pair| verdicts(pair) == wanted).count() as u64;
+    let worse = count((Verdict::Passed, Verdict::Failed));
+    let better = count((Verdict::Failed, Verdict::Passed));
+    let p = mcnemar(worse, better);
+    let latencies: Vec<(Vec<f64>, Vec<f64>)> =
+        paired.iter().map(|(old, new)| (old.latencies(), new.latencies())).collect();
+    let of = |percent: f64| bootstrap(&latencies, percent, Seed(seed));
+    let latency = [of(50.0), of(95.0)];
+    let slower = latency.iter().flatten().any(|(_, low, _)| *low > 0.0);
+    let faster = latency.iter().flatten().any(|(.., high)| *high < 0.0);
+    let verdict = match (p < CHANCE, worse > better) {
+        (true, true) => "worse".to_owned(),
+        (true, false) => "better".to_owned(),
+        (false, _) => match pairs_needed(worse, better, pairs) {
+            Some(needed) if needed > pairs => format!("not told: {} more runs for 80 % power", needed - pairs),
+            _ => "no change of the pass rate".to_owned(),
+        },
+    };
+    let says = match (slower, faster) {
+        (true, false) => format!("{verdict}; slower"),
+        (false, true) => format!("{verdict}; faster"),
+        _ => verdict,
+    };
+    Some(Difference { scenario: name.to_owned(), pairs, worse, better, p, latency, says })
+}
+
+/// Warnings where recognizer, voice or version are not those of the earlier run.
+pub fn warnings(now: &[Value], before: &[(Played, Value)]) -> Vec<String> {
+    let values = |lines: &mut dyn Iterator<Item = &Value>, key: &str| -> BTreeSet<String> {
+        lines.map(|line| &line[key]).filter(|value| !value.is_null()).map(Value::to_string).collect()
+    };
+    let mut warnings = Vec::new();
+    for key in ["recognizer", "synthesizer", "voice", "version"] {
+        let (old, new) = (values(&mut before.iter().map(|(_, line)| line), key), values(&mut now.iter(), key));
+        if !old.is_empty() && !new.is_empty() && old != new {
+            let shown = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
+            warnings.push(format!("the {key} is another one than before: {} instead of {}", shown(&new), shown(&old)));
+        }
+    }
+    warnings
+}
+
+/// The differences for a terminal, a line each.
+pub fn plain(differences: &[Difference]) -> String {
+    let line = |one: &Difference| {
+        let signed = |name: &str, value: Option<(f64, f64, f64)>| {
+            value.map_or_else(String::new, |(value, low, high)| {
+                format!(", {name} {value:+.2} s ({low:+.2} to {high:+.2})")
+            })
+        };
+        let [p50, p95] = one.latency;
+        format!(
+            "{}: {} ({} worse, {} better of {} pairs, p = {:.3}{}{})",
+            one.scenario,
+            one.says,
+            one.worse,
+            one.better,
+            one.pairs,
+            one.p,
+            signed("p50", p50),
+            signed("p95", p95)
+        )
+    };
+    differences.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::lines::{line, read_all};
+    use super::super::testing::call;
+    use super::*;
+
+    fn run(verdicts: &[Verdict], latency: f64) -> Vec<Played> {
+        let made = |(verdict, seed): (&Verdict, u64)| call("a", seed, *verdict, "r", &[latency, latency + 0.1]);
+        verdicts.iter().zip(1..).map(made).collect()
+    }
+
+    fn keep(calls: &[Played]) -> Vec<(Played, Value)> {
+        read_all(&calls.iter().map(|call| line(call).to_string()).collect::<Vec<_>>().join("\n"))
+    }
+
+    #[test]
+    fn pairs_are_compared() {
+        use Verdict::{Failed, Passed, Unknown};
+        for (old, new, shift, says) in [
+            (vec![Passed; 8], vec![Failed; 8], 0.0, "worse"),
+            (vec![Failed; 8], vec![Passed; 8], 0.0, "better"),
+            (vec![Passed; 4], vec![Passed, Passed, Passed, Failed], 0.0, "not told: "),
+            (vec![Passed; 8], vec![Passed; 8], 0.5, "no change of the pass rate; slower"),
+            (vec![Passed; 8], vec![Passed; 8], -0.5, "no change of the pass rate; faster"),
+            (vec![Unknown; 8], vec![Failed; 8], 0.0, "no change of the pass rate"),
+        ] {
+            let found = compare(&run(&new, 1.0 + shift), &keep(&run(&old, 1.0)), 1);
+            assert!(found.len() == 1 && found[0].says.starts_with(says), "{found:?} {says}");
+        }
+        assert_eq!(compare(&run(&[Passed], 1.0), &[], 1), []);
+    }
+
+    #[test]
+    fn another_voice_is_warned_of() {
+        let before = vec![(call("a", 1, Verdict::Passed, "", &[]), json!({"voice": "x", "recognizer": null}))];
+        assert_eq!(warnings(&[json!({"voice": "x", "recognizer": {"kind": "b"}})], &before), Vec::<String>::new());
+        let told = warnings(&[json!({"voice": "y"})], &before);
+        assert_eq!(told, ["the voice is another one than before: \"y\" instead of \"x\""]);
+    }
+}

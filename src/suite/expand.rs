@@ -1,0 +1,224 @@
+//! Connection of a suite as an agent of the API.
+
+use serde_json::{Map, Value, json};
+
+use super::reading::check_known;
+use super::yaml::{Node, Problem};
+
+/// Connection to an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Connect {
+    /// An agent of the server, by its name or id.
+    Named(String),
+    /// An agent that is made for the run.
+    Made(Made),
+}
+
+/// An agent that is made for the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// Kind of connection, by the word of the file.
+    pub kind: &'static str,
+    /// Fields of the agent.
+    pub agent: Map<String, Value>,
+    /// Codecs that are offered; empty: those of the settings.
+    pub codecs: Vec<String>,
+}
+
+/// A kind of connection: its word, its connection type, the field of its address, and the fields of the words beside it.
+struct Way {
+    word: &'static str,
+    kind: &'static str,
+    mode: &'static str,
+    address: &'static str,
+    beside: &'static [(&'static str, &'static str)],
+    /// This build speaks it.
+    spoken: bool,
+}
+
+const WAYS: [Way; 7] = [
+    Way {
+        word: "sip",
+        kind: "SIP",
+        mode: "VOICE",
+        address: "sip_uri",
+        beside: &[
+            ("username", "sip_username"),
+            ("password", "sip_password"),
+            ("headers", "custom_sip_headers"),
+            ("codecs", ""),
+        ],
+        spoken: true,
+    },
+    Way {
+        word: "phone",
+        kind: "PHONE",
+        mode: "VOICE",
+        address: "phone_number",
+        beside: &[("headers", "custom_sip_headers"), ("codecs", "")],
+        spoken: true,
+    },
+    Way {
+        word: "ws",
+        kind: "WEBSOCKET",
+        mode: "VOICE",
+        address: "websocket_url",
+        beside: &[
+            ("username", "websocket_username"),
+            ("password", "websocket_password"),
+            ("dialect", "websocket_dialect"),
+            ("parameters", "websocket_parameters"),
+        ],
+        spoken: true,
+    },
+    Way {
+        word: "room",
+        kind: "P1",
+        mode: "VOICE",
+        address: "P1_token_webhook_url",
+        beside: &[
+            ("agent_name", "P1_agent_name"),
+            ("metadata", "P1_metadata"),
+            ("token_auth", "P1_token_webhook_auth"),
+        ],
+        spoken: false,
+    },
+    Way {
+        word: "pipeline",
+        kind: "P2",
+        mode: "VOICE",
+        address: "P2_agent_name",
+        beside: &[("configuration", "P2_agent_configuration"), ("room_properties", "P2_room_properties")],
+        spoken: false,
+    },
+    Way {
+        word: "http",
+        kind: "HTTP_WEBHOOK",
+        mode: "TEXT",
+        address: "http_webhook",
+        beside: &[("key", "http_webhook_key"), ("sync_reply", "http_webhook_sync_reply")],
+        spoken: true,
+    },
+    Way {
+        word: "chat",
+        kind: "P12",
+        mode: "TEXT",
+        address: "P12_base_url",
+        beside: &[("model", "P12_model"), ("key", "P12_api_key")],
+        spoken: true,
+    },
+];
+
+/// Reads `connect`.
+///
+/// # Errors
+/// Everything that is wrong in it.
+pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
+    let Some(members) = node.members() else {
+        return Err(vec![Problem::new(&node.at, "connect must be a map, like { sip: \"sip:desk@127.0.0.1:5080\" }")]);
+    };
+    let words: Vec<&str> = WAYS.iter().map(|way| way.word).chain(["agent"]).collect();
+    let kinds: Vec<&str> = words.iter().copied().filter(|word| node.get(word).is_some()).collect();
+    let mut problems = Vec::new();
+    let [word] = kinds[..] else {
+        let known_words = words.iter().copied().chain(WAYS.iter().flat_map(|way| way.beside).map(|(word, _)| *word));
+        let all: Vec<&str> = known_words.collect();
+        members.iter().for_each(|(key, _)| check_known(key, all.iter().copied(), &mut problems));
+        problems.push(Problem::new(&node.at, format!("connect must have exactly one of {}", words.join(", "))));
+        return Err(problems);
+    };
+    let Some(address) = node.get(word).and_then(Node::text).filter(|text| !text.trim().is_empty()) else {
+        let at = node.get(word).map_or(&node.at, |value| &value.at);
+        return Err(vec![Problem::new(at, format!("{word} must be a text"))]);
+    };
+    if word == "agent" {
+        members.iter().for_each(|(key, _)| check_known(key, ["agent"].into_iter(), &mut problems));
+        return if problems.is_empty() { Ok(Connect::Named(address.to_owned())) } else { Err(problems) };
+    }
+    let Some(way) = WAYS.iter().find(|way| way.word == word) else { return Err(problems) };
+    let allowed: Vec<&str> = [word].into_iter().chain(way.beside.iter().map(|(word, _)| *word)).collect();
+    members.iter().for_each(|(key, _)| check_known(key, allowed.iter().copied(), &mut problems));
+    if !way.spoken {
+        problems.push(Problem::new(&node.at, format!("this build does not speak connections of kind {word}")));
+    }
+    let mut agent = Map::from_iter([
+        ("type".to_owned(), json!("INBOUND")),
+        ("mode".to_owned(), json!(way.mode)),
+        ("connection_type".to_owned(), json!(way.kind)),
+        (way.address.to_owned(), json!(address)),
+    ]);
+    if word == "http" {
+        agent.insert("http_webhook_sync_reply".into(), json!(true));
+    }
+    let mut codecs = Vec::new();
+    for (beside, field) in way.beside {
+        let Some(value) = node.get(beside) else { continue };
+        match *beside {
+            "codecs" => codecs = super::reading::texts(Some(value), "codecs", &mut problems),
+            "username" | "password" | "key" | "model" | "dialect" | "agent_name" => match value.text() {
+                Some(text) => {
+                    agent.insert((*field).to_owned(), json!(text));
+                }
+                None => problems.push(Problem::new(&value.at, format!("{beside} must be a text"))),
+            },
+            _ => {
+                agent.insert((*field).to_owned(), value.json());
+            }
+        }
+    }
+    if problems.is_empty() { Ok(Connect::Made(Made { kind: way.word, agent, codecs })) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::yaml::parse;
+    use super::*;
+
+    #[test]
+    fn each_kind_becomes_an_agent() {
+        for (text, expect) in [
+            (
+                "{sip: 'sip:a@127.0.0.1', username: u, password: 007, headers: {X-A: b}}",
+                json!({"type": "INBOUND", "mode": "VOICE", "connection_type": "SIP", "sip_uri": "sip:a@127.0.0.1",
+                    "sip_username": "u", "sip_password": "007", "custom_sip_headers": {"X-A": "b"}}),
+            ),
+            (
+                "{http: 'http://127.0.0.1:1/x'}",
+                json!({"type": "INBOUND", "mode": "TEXT", "connection_type": "HTTP_WEBHOOK",
+                    "http_webhook": "http://127.0.0.1:1/x", "http_webhook_sync_reply": true}),
+            ),
+            (
+                "{chat: 'http://h/v1', model: m, key: k}",
+                json!({"type": "INBOUND", "mode": "TEXT", "connection_type": "P12", "P12_base_url": "http://h/v1",
+                    "P12_model": "m", "P12_api_key": "k"}),
+            ),
+            (
+                "{phone: '+14155550100'}",
+                json!({"type": "INBOUND", "mode": "VOICE", "connection_type": "PHONE", "phone_number": "+14155550100"}),
+            ),
+        ] {
+            match connect(&parse(text, "f").expect("it is read")) {
+                Ok(Connect::Made(made)) => assert_eq!(Value::Object(made.agent), expect, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        assert_eq!(connect(&parse("{agent: 12}", "f").expect("it is read")), Ok(Connect::Named("12".into())));
+    }
+
+    #[test]
+    fn what_cannot_be_called_is_named() {
+        for (text, expect) in [
+            ("{}", "f:1:1: connect must have exactly one of sip, phone, ws, room, pipeline, http, chat, agent"),
+            ("{sip: a, http: b}", "connect must have exactly one of"),
+            ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
+            ("{sip: a, user: b}", "f:1:10: user is not known"),
+            ("{sip: }", "sip must be a text"),
+            ("{room: a}", "this build does not speak connections of kind room"),
+            ("{agent: a, username: b}", "username is not known"),
+        ] {
+            let told = connect(&parse(text, "f").expect("it is read")).expect_err(text);
+            let told: Vec<String> = told.iter().map(Problem::to_string).collect();
+            assert!(told.iter().any(|line| line.contains(expect)), "{told:?} {expect}");
+        }
+    }
+}

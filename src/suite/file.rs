@@ -1,0 +1,452 @@
+//! The words of a suite: what it connects to, what it starts, and its scenarios, each as a Digital Human and a simulation of the API.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::expand::{Connect, connect};
+use super::reading::{check_known, number, texts};
+use super::spawn::{Spawn, spawn};
+use super::yaml::{Key, Loaded, Node, Place, Problem, load};
+use super::{evals, turns};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::expectation::Expectation;
+use crate::model::simulation::SimulationSpec;
+
+/// Version of the words of a suite.
+pub const VERSION: i64 = 1;
+/// Most repetitions of a scenario.
+pub const REPEAT_MAX: u32 = 1000;
+/// Words of a whole file.
+pub const WORDS: [&str; 5] = ["version", "connect", "spawn", "defaults", "scenarios"];
+/// Words of a scenario beside the fields of a Digital Human and of a simulation.
+pub const SCENARIO: [&str; 13] = [
+    "name",
+    "tags",
+    "persona",
+    "goal",
+    "traits",
+    "success",
+    "expect",
+    "turns",
+    "repeat",
+    "noise",
+    "noise_db",
+    "network",
+    "max_seconds",
+];
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// Path as it was given.
+    pub path: PathBuf,
+    /// Connection to the agent.
+    pub connect: Connect,
+    /// Command that is started before the calls.
+    pub spawn: Option<Spawn>,
+    /// The scenarios in their order.
+    pub scenarios: Vec<Scenario>,
+    /// Values that are masked in everything that is printed or written.
+    pub masked: Vec<String>,
+}
+
+/// One scenario of a suite.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name, which is there once in a file.
+    pub name: String,
+    /// Position of its name.
+    pub at: Place,
+    /// Tags, by which scenarios are chosen.
+    pub tags: Vec<String>,
+    /// Repetitions that the file asks for.
+    pub repeat: Option<u32>,
+    /// Share of the told calls that has to pass, 0 to 1.
+    pub pass_rate: f64,
+    /// Fields of the Digital Human.
+    pub human: Map<String, Value>,
+    /// Fields of the simulation.
+    pub simulation: Map<String, Value>,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// Everything that is wrong in it.
+pub fn read(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Suite, Vec<Problem>> {
+    let Loaded { root, masked } = load(path, variable)?;
+    let suite = of_node(&root, path)?;
+    Ok(Suite { masked, ..suite })
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// Everything that is wrong in it.
+pub fn of_node(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
+    if evals::is_in_these_words(root) {
+        return evals::suite(root, path);
+    }
+    let mut problems = Vec::new();
+    let Some(members) = root.members() else {
+        return Err(vec![Problem::new(&root.at, "a suite is a map with version, connect and scenarios")]);
+    };
+    members.iter().for_each(|(key, _)| check_known(key, WORDS.into_iter(), &mut problems));
+    match root.get("version").map(Node::json) {
+        Some(version) if version == json!(VERSION) => {}
+        Some(version) => {
+            let at = root.get("version").map_or(&root.at, |node| &node.at);
+            problems.push(Problem::new(at, format!("version {version} is not known, {VERSION} is")));
+        }
+        None => problems.push(Problem::new(&root.at, format!("version is missing: write version: {VERSION}"))),
+    }
+    let connect = match root.get("connect") {
+        Some(node) => connect(node).map_err(|wrong| problems.extend(wrong)).ok(),
+        None => {
+            problems.push(Problem::new(&root.at, "connect is missing: it says what is called"));
+            None
+        }
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let spawn = root.get("spawn").and_then(|node| spawn(node, folder).map_err(|wrong| problems.extend(wrong)).ok());
+    let nothing = Node { at: root.at.clone(), kind: super::yaml::Kind::Map(Vec::new()) };
+    let defaults = root.get("defaults").unwrap_or(&nothing);
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    match root.get("scenarios").map(|node| (node, node.items())) {
+        Some((_, Some(items))) if !items.is_empty() => {
+            for item in items {
+                match scenario(item, defaults) {
+                    Ok(made) => scenarios.push(made),
+                    Err(wrong) => {
+                        problems.extend(wrong.into_iter().filter(|one| !problems.contains(one)).collect::<Vec<_>>())
+                    }
+                }
+            }
+        }
+        Some((node, _)) => problems.push(Problem::new(&node.at, "scenarios must be a list of at least one scenario")),
+        None => problems.push(Problem::new(&root.at, "scenarios is missing")),
+    }
+    for (at, scenario) in scenarios.iter().enumerate() {
+        if scenarios[..at].iter().any(|other| other.name == scenario.name) {
+            problems.push(Problem::new(&scenario.at, format!("the name '{}' is there twice", scenario.name)));
+        }
+    }
+    match (connect, problems.is_empty()) {
+        (Some(connect), true) => {
+            Ok(Suite { path: path.to_owned(), connect, spawn: spawn.flatten(), scenarios, masked: Vec::new() })
+        }
+        _ => Err(problems),
+    }
+}
+
+fn fields_of(default: impl serde::Serialize) -> Vec<String> {
+    match serde_json::to_value(default) {
+        Ok(Value::Object(fields)) => fields.keys().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Names of the fields of a Digital Human.
+pub fn human_fields() -> Vec<String> {
+    fields_of(DigitalHumanSpec::default())
+}
+
+/// Names of the fields of a simulation.
+pub fn simulation_fields() -> Vec<String> {
+    fields_of(SimulationSpec::default())
+}
+
+/// Settings of a scenario, its own over the defaults.
+struct Words<'n> {
+    own: &'n Node,
+    defaults: &'n Node,
+}
+
+impl<'n> Words<'n> {
+    fn get(&self, name: &str) -> Option<&'n Node> {
+        self.own.get(name).or_else(|| self.defaults.get(name))
+    }
+}
+
+fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let words = Words { own, defaults };
+    if own.members().is_none() {
+        return Err(vec![Problem::new(&own.at, "a scenario is a map with a name")]);
+    }
+    let name = match own.get("name").map(|node| (node, node.text().map(str::trim))) {
+        Some((_, Some(name))) if !name.is_empty() => name.to_owned(),
+        Some((node, _)) => {
+            problems.push(Problem::new(&node.at, "name must be a text"));
+            String::new()
+        }
+        None => {
+            problems.push(Problem::new(&own.at, "the scenario has no name"));
+            String::new()
+        }
+    };
+    let at = own.get("name").map_or(&own.at, |node| &node.at).clone();
+    let (mut human, mut simulation) = fields(own, defaults, &mut problems);
+    let tags = texts(words.get("tags"), "tags", &mut problems);
+    read_persona(&words, &mut human, &mut problems);
+    conditions(&words, &mut human, &mut simulation, &mut problems);
+    let mut expectations = match human.remove("expectations") {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    };
+    if let Some(node) = words.get("success") {
+        match node.text() {
+            Some(text) => expectations.push(json!({ "meaning": text })),
+            None => problems.push(Problem::new(&node.at, "success must be a text")),
+        }
+    }
+    for source in [defaults, own] {
+        expect(source.get("expect"), &mut expectations, &mut problems);
+    }
+    human.insert("expectations".into(), expectations.into());
+    if let Some(node) = words.get("turns") {
+        match turns::steps(node) {
+            Ok(steps) => {
+                human.insert("enriched_playback".into(), steps.into());
+                human.entry("stop_on_failure").or_insert(json!(true));
+            }
+            Err(wrong) => problems.extend(wrong),
+        }
+    }
+    human.insert("suite_name".into(), json!(name));
+    human.entry("name").or_insert_with(|| json!(name));
+    human.insert("tags".into(), json!(tags));
+    let repeat = number(words.get("repeat"), "repeat", 1.0, REPEAT_MAX.into(), &mut problems).map(|count| count as u32);
+    let pass_rate = gate(words.get("gate"), &mut problems);
+    match problems.is_empty() {
+        true => Ok(Scenario { name, at, tags, repeat, pass_rate, human, simulation }),
+        false => Err(problems),
+    }
+}
+
+/// Reads the fields of a Digital Human and of a simulation that a scenario and the defaults have under their own names.
+fn fields(own: &Node, defaults: &Node, problems: &mut Vec<Problem>) -> (Map<String, Value>, Map<String, Value>) {
+    let (of_human, of_simulation) = (human_fields(), simulation_fields());
+    let mut human = Map::new();
+    let mut simulation = Map::new();
+    for (source, is_default) in [(defaults, true), (own, false)] {
+        for (key, node) in source.members().unwrap_or_default() {
+            if key.name == "gate" || SCENARIO.contains(&key.name.as_str()) && !(is_default && key.name == "name") {
+                continue;
+            }
+            if of_human.contains(&key.name) {
+                field::<DigitalHumanSpec>(key, node, &mut human, problems);
+            } else if of_simulation.contains(&key.name) {
+                let agent = json!({"agent_id": "1"});
+                simulation_field(key, node, agent, &mut simulation, problems);
+            } else {
+                let all = SCENARIO.into_iter().chain(["gate"]);
+                let all =
+                    all.chain(of_human.iter().map(String::as_str)).chain(of_simulation.iter().map(String::as_str));
+                check_known(key, all.collect::<Vec<_>>().into_iter(), problems);
+            }
+        }
+    }
+    (human, simulation)
+}
+
+/// Reads persona, goal and traits of the caller.
+fn read_persona(words: &Words<'_>, human: &mut Map<String, Value>, problems: &mut Vec<Problem>) {
+    for (word, field) in [("persona", "role_description"), ("goal", "intent")] {
+        let Some(node) = words.get(word) else { continue };
+        match node.text() {
+            Some(text) => {
+                human.insert(field.into(), json!(text));
+            }
+            None => problems.push(Problem::new(&node.at, format!("{word} must be a text"))),
+        }
+    }
+    let Some(node) = words.get("traits") else { return };
+    let Some(members) = node.members() else {
+        return match node.items() {
+            Some(_) => {
+                human.insert("traits".into(), node.json());
+            }
+            None => problems.push(Problem::new(&node.at, "traits must be a map of names and values")),
+        };
+    };
+    let made = members.iter().map(|(key, node)| {
+        let value = node.json();
+        let kind = match &value {
+            Value::Bool(_) => "BOOLEAN",
+            Value::Number(_) => "NUMBER",
+            Value::String(text) if is_date(text) => "DATE",
+            Value::String(_) => "STRING",
+            _ => {
+                problems.push(Problem::new(&node.at, format!("the trait {} must be one value", key.name)));
+                "STRING"
+            }
+        };
+        json!({ "trait_name": key.name, "trait_data_type": kind, "value": value })
+    });
+    let made: Vec<Value> = made.collect();
+    human.insert("traits".into(), made.into());
+}
+
+fn is_date(text: &str) -> bool {
+    let is_digits = |part: &str, count| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = text.split('-').collect();
+    matches!(parts[..], [year, month, day] if is_digits(year, 4) && is_digits(month, 2) && is_digits(day, 2))
+}
+
+/// Reads noise, network and the longest duration.
+fn conditions(
+    words: &Words<'_>,
+    human: &mut Map<String, Value>,
+    simulation: &mut Map<String, Value>,
+    problems: &mut Vec<Problem>,
+) {
+    for (word, field) in [("noise", "background_noise"), ("network", "connection_quality")] {
+        if let Some(node) = words.get(word) {
+            let key = Key { at: node.at.clone(), name: field.to_owned() };
+            field_named::<DigitalHumanSpec>(word, &key, node, human, problems);
+        }
+    }
+    if let Some(db) = number(words.get("noise_db"), "noise_db", 5.0, 30.0, problems) {
+        human.insert("background_noise_volume".into(), json!((30.0 - db) / 25.0));
+    }
+    if let Some(seconds) = number(words.get("max_seconds"), "max_seconds", 1.0, 86_400.0, problems) {
+        simulation.insert("max_call_duration".into(), json!(seconds.round() as i64));
+        simulation.insert("max_call_duration_units".into(), json!("seconds"));
+    }
+}
+
+fn gate(node: Option<&Node>, problems: &mut Vec<Problem>) -> f64 {
+    let Some(node) = node else { return 1.0 };
+    let Some(members) = node.members() else {
+        problems.push(Problem::new(&node.at, "gate must be a map with pass_rate"));
+        return 1.0;
+    };
+    members.iter().for_each(|(key, _)| check_known(key, ["pass_rate"].into_iter(), problems));
+    number(node.get("pass_rate"), "pass_rate", 0.0, 1.0, problems).unwrap_or(1.0)
+}
+
+/// Adds the expectations of a list.
+fn expect(node: Option<&Node>, expectations: &mut Vec<Value>, problems: &mut Vec<Problem>) {
+    let Some(node) = node else { return };
+    let Some(items) = node.items() else {
+        return problems.push(Problem::new(&node.at, "expect must be a list of expectations"));
+    };
+    for item in items {
+        match expectation(item) {
+            Ok(made) => expectations.push(made),
+            Err(wrong) => problems.extend(wrong),
+        }
+    }
+}
+
+/// Words that an expectation may have.
+const EXPECT: [&str; 15] = [
+    "metric",
+    "heard",
+    "not_heard",
+    "as",
+    "speaker",
+    "tool",
+    "args",
+    "times",
+    "ended_by",
+    "within_s",
+    "dtmf_received",
+    "meaning",
+    "event",
+    "at_most",
+    "at_least",
+];
+
+/// Members of an expectation that are texts, whatever they look like.
+const TEXTS: [&str; 8] = ["metric", "heard", "not_heard", "speaker", "tool", "dtmf_received", "meaning", "event"];
+
+pub(super) fn expectation(node: &Node) -> Result<Value, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let Some(members) = node.members() else {
+        return Err(vec![Problem::new(&node.at, "an expectation is a map, like { heard: \"goodbye\" }")]);
+    };
+    let mut made = Map::new();
+    for (key, node) in members {
+        check_known(key, EXPECT.into_iter(), &mut problems);
+        let text = node.text().filter(|_| TEXTS.contains(&key.name.as_str()));
+        made.insert(key.name.clone(), text.map_or_else(|| node.json(), |text| json!(text)));
+    }
+    if problems.is_empty() {
+        match serde_json::from_value::<Expectation>(Value::Object(made.clone())) {
+            Ok(read) => {
+                problems.extend(read.wrong().map(|why| Problem::new(&node.at, format!("the expectation {why}"))))
+            }
+            Err(error) => problems.push(Problem::new(&node.at, format!("the expectation cannot be read: {error}"))),
+        }
+    }
+    if problems.is_empty() { Ok(Value::Object(made)) } else { Err(problems) }
+}
+
+/// Takes a field of the API, where its value fits.
+fn field<T: serde::de::DeserializeOwned>(
+    key: &Key,
+    node: &Node,
+    fields: &mut Map<String, Value>,
+    problems: &mut Vec<Problem>,
+) {
+    field_named::<T>(&key.name, key, node, fields, problems);
+}
+
+fn field_named<T: serde::de::DeserializeOwned>(
+    word: &str,
+    key: &Key,
+    node: &Node,
+    fields: &mut Map<String, Value>,
+    problems: &mut Vec<Problem>,
+) {
+    let value = fitting::<T>(&key.name, node, Map::new());
+    match value {
+        Ok(value) => {
+            fields.insert(key.name.clone(), value);
+        }
+        Err(why) => problems.push(Problem::new(&node.at, format!("{word}: {why}"))),
+    }
+}
+
+fn simulation_field(
+    key: &Key,
+    node: &Node,
+    beside: Value,
+    fields: &mut Map<String, Value>,
+    problems: &mut Vec<Problem>,
+) {
+    let beside = beside.as_object().cloned().unwrap_or_default();
+    match fitting::<SimulationSpec>(&key.name, node, beside) {
+        Ok(value) => {
+            fields.insert(key.name.clone(), value);
+        }
+        Err(why) => problems.push(Problem::new(&node.at, format!("{}: {why}", key.name))),
+    }
+}
+
+/// The value as JSON where it fits the field, else as the text that it is written as.
+fn fitting<T: serde::de::DeserializeOwned>(
+    name: &str,
+    node: &Node,
+    beside: Map<String, Value>,
+) -> Result<Value, String> {
+    let try_with = |value: Value| {
+        let mut body = beside.clone();
+        body.insert(name.to_owned(), value);
+        serde_json::from_value::<T>(Value::Object(body)).map(drop)
+    };
+    let value = node.json();
+    match (try_with(value.clone()), node.text()) {
+        (Ok(()), _) => Ok(value),
+        (Err(error), text) => match text.map(|text| json!(text)).filter(|text| try_with(text.clone()).is_ok()) {
+            Some(text) => Ok(text),
+            None => Err(error.to_string()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

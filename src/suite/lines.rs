@@ -1,0 +1,64 @@
+//! Results as JSON, an object a line: what a later run is compared with.
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::verdict::{Judgement, Verdict};
+
+/// Version of the lines.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// The line of a call.
+pub fn line(call: &Played) -> Value {
+    let record = &call.record;
+    let part = |key: &str| record.get(key).cloned().unwrap_or_default();
+    let metadata = |key: &str| record["metadata"].get(key).cloned().unwrap_or_default();
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "file": call.file,
+        "scenario": call.scenario,
+        "seed": call.seed,
+        "result_id": call.result_id(),
+        "verdict": call.judgement.verdict.as_str(),
+        "code": call.judgement.code,
+        "reason": call.judgement.reason,
+        "expectations": part("expectations"),
+        "playback": metadata("playback"),
+        "metrics": part("metrics"),
+        "latency": part("latency"),
+        "engine_quality": part("engine_quality"),
+        "own_faults": part("own_faults"),
+        "recognizer": metadata("recognizer"),
+        "synthesizer": metadata("synthesizer"),
+        "voice": metadata("voice"),
+        "version": env!("CARGO_PKG_VERSION"),
+        "files": call.files,
+    })
+}
+
+/// Reads lines that an earlier run has written; what is no line of it is left out.
+pub fn read_all(text: &str) -> Vec<(Played, Value)> {
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter_map(|line| Some((as_played(&line)?, line))).collect()
+}
+
+fn as_played(line: &Value) -> Option<Played> {
+    let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    let verdict = match line["verdict"].as_str()? {
+        "passed" => Verdict::Passed,
+        "failed" => Verdict::Failed,
+        _ => Verdict::Unknown,
+    };
+    Some(Played {
+        file: text("file"),
+        scenario: line["scenario"].as_str()?.to_owned(),
+        seed: line["seed"].as_u64()?,
+        judgement: Judgement { verdict, code: text("code"), reason: text("reason") },
+        record: json!({ "metrics": line["metrics"], "latency": line["latency"], "id": line["result_id"] }),
+        transcript: Vec::new(),
+        timeline: Vec::new(),
+        recording: Vec::new(),
+        opus: Vec::new(),
+        files: Vec::new(),
+    })
+}

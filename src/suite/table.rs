@@ -1,0 +1,140 @@
+//! The table of a run: a row a scenario, for a terminal and as Markdown.
+
+use super::Played;
+use super::stats::{pass_k, percentile, wilson};
+use super::verdict::{Verdict, gate};
+
+/// Figures of the calls of a scenario.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// File of the suite.
+    pub file: String,
+    /// Scenario of the suite.
+    pub scenario: String,
+    /// Number of calls that passed.
+    pub passed: u64,
+    /// Number of calls that failed.
+    pub failed: u64,
+    /// Calls that could not be told.
+    pub unknown: u64,
+    /// Median of the agent's latency, seconds.
+    pub p50: Option<f64>,
+    /// 95th percentile of it.
+    pub p95: Option<f64>,
+    /// Reason of the first call that did not pass.
+    pub reason: String,
+    /// Verdict on the scenario's gate.
+    pub gate: Verdict,
+}
+
+impl Row {
+    /// Sums the calls of one scenario up.
+    pub fn of(calls: &[&Played], pass_rate: f64) -> Row {
+        let count = |verdict| calls.iter().filter(|call| call.judgement.verdict == verdict).count() as u64;
+        let (passed, failed) = (count(Verdict::Passed), count(Verdict::Failed));
+        let all = calls.len() as u64;
+        let latencies: Vec<f64> = calls.iter().flat_map(|call| call.latencies()).collect();
+        let first = |verdict| calls.iter().find(|call| call.judgement.verdict == verdict);
+        let reason = first(Verdict::Failed).or(first(Verdict::Unknown)).map(|call| call.judgement.reason.clone());
+        Row {
+            file: calls.first().map(|call| call.file.clone()).unwrap_or_default(),
+            scenario: calls.first().map(|call| call.scenario.clone()).unwrap_or_default(),
+            passed,
+            failed,
+            unknown: all - passed - failed,
+            p50: percentile(&latencies, 50.0),
+            p95: percentile(&latencies, 95.0),
+            reason: reason.unwrap_or_default(),
+            gate: gate(passed, passed + failed, all, pass_rate),
+        }
+    }
+
+    /// Number of calls of which the verdict is known.
+    pub fn count_told(&self) -> u64 {
+        self.passed + self.failed
+    }
+
+    /// True where the agent both passed and failed.
+    pub fn is_flaky(&self) -> bool {
+        self.passed > 0 && self.failed > 0
+    }
+
+    /// The cells in the order of [`HEAD`].
+    pub fn cells(&self) -> Vec<String> {
+        let all = self.count_told() + self.unknown;
+        let rate = match self.count_told() {
+            0 => "-".to_owned(),
+            told => {
+                let (low, high) = wilson(self.passed, told);
+                let percent = |share: f64| (share * 100.0).round();
+                format!("{} % ({} to {})", percent(self.passed as f64 / told as f64), percent(low), percent(high))
+            }
+        };
+        let together = pass_k(self.passed, self.count_told(), self.count_told())
+            .map_or_else(|| "-".to_owned(), |share| format!("{:.0} % (k={})", share * 100.0, self.count_told()));
+        let seconds = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2} s"));
+        vec![
+            self.scenario.clone(),
+            format!("{} / {} / {} of {all}", self.passed, self.failed, self.unknown),
+            rate,
+            together,
+            if self.is_flaky() { "flaky".to_owned() } else { String::new() },
+            seconds(self.p50),
+            seconds(self.p95),
+            self.gate.as_str().to_owned(),
+            self.reason.clone(),
+        ]
+    }
+}
+
+/// Titles of the columns.
+pub const HEAD: [&str; 9] =
+    ["scenario", "passed / failed / unknown", "pass rate (95 %)", "pass^k", "", "p50", "p95", "gate", "first reason"];
+
+/// The table for a terminal; blanks part the columns.
+pub fn plain(rows: &[Row]) -> String {
+    let mut lines: Vec<Vec<String>> = vec![HEAD.iter().map(|title| (*title).to_owned()).collect()];
+    lines.extend(rows.iter().map(Row::cells));
+    let width = |at: usize| lines.iter().map(|cells| cells[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let line = |cells: &Vec<String>| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The table as Markdown.
+pub fn markdown(rows: &[Row]) -> String {
+    let escaped = |cell: &String| cell.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;");
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let head = line(HEAD.iter().map(|title| (*title).to_owned()).collect());
+    let rule = line(HEAD.iter().map(|_| "---".to_owned()).collect());
+    let body = rows.iter().map(|row| line(row.cells().iter().map(escaped).collect()));
+    [head, rule].into_iter().chain(body).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::call;
+    use super::*;
+
+    #[test]
+    fn a_row_sums_its_calls_up() {
+        let calls = [
+            call("a", 1, Verdict::Passed, "", &[0.5, 1.0]),
+            call("a", 2, Verdict::Unknown, "nobody there", &[]),
+            call("a", 3, Verdict::Failed, "a | b", &[1.5]),
+        ];
+        let row = Row::of(&calls.iter().collect::<Vec<_>>(), 1.0);
+        assert_eq!((row.passed, row.failed, row.unknown, row.is_flaky(), row.gate), (1, 1, 1, true, Verdict::Failed));
+        assert_eq!(
+            row.cells(),
+            ["a", "1 / 1 / 1 of 3", "50 % (9 to 91)", "0 % (k=2)", "flaky", "1.00 s", "1.45 s", "failed", "a | b"]
+        );
+        let text = plain(std::slice::from_ref(&row));
+        assert!(text.lines().count() == 2 && text.starts_with("scenario  "), "{text}");
+        let text = markdown(&[row]);
+        assert!(text.ends_with("| failed | a \\| b |"), "{text}");
+    }
+}

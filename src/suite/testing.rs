@@ -1,0 +1,23 @@
+//! Calls for tests of reports.
+
+use serde_json::json;
+
+use super::Played;
+use super::verdict::{Judgement, Verdict};
+
+/// A call with its verdict, reason and latencies in seconds.
+pub fn call(scenario: &str, seed: u64, verdict: Verdict, reason: &str, latency: &[f64]) -> Played {
+    let code = if verdict == Verdict::Passed { "" } else { "expectation" };
+    Played {
+        file: "suite.yaml".into(),
+        scenario: scenario.into(),
+        seed,
+        judgement: Judgement { verdict, code: code.into(), reason: reason.into() },
+        record: json!({ "id": seed * 10, "latency": latency, "duration_ms": 1500, "metrics": [] }),
+        transcript: Vec::new(),
+        timeline: Vec::new(),
+        recording: Vec::new(),
+        opus: Vec::new(),
+        files: Vec::new(),
+    }
+}

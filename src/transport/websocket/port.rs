@@ -1,0 +1,557 @@
+//! A WebSocket as the port of a call: what its session of messages says becomes signals, controls become messages. It keeps the state
+//! of the connection up to the end, and decides which attempts are repeated.
+
+mod log;
+mod order;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ringer_media::call::{ChannelEvent, Control, EndDetail, HangupCause, RemoteEnd, RemoteKind, Signal};
+use ringer_media::frame::{FRAME, PER_MS, SILENCE, Sample};
+use ringer_media::leg::PcmParams;
+use ringer_media::seed::Stream;
+use ringer_media::time::Time;
+use serde_json::{Value, json};
+
+use self::log::MessageLog;
+pub use self::order::{AgentError, DialRules, SocketOrder};
+use super::dial::DialFault;
+use super::handshake::Upgrade;
+use super::voice::Encoding;
+use super::{Dialect, Message, Role, Session, SessionControl, SessionFacts, SessionOutput};
+use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
+use crate::transport::websocket::protocol::SessionEnd;
+
+/// Rate of the frames between the call and the session, in Hz.
+const RATE_HZ: u32 = 16_000;
+
+/// Most events of the other side that go into a timeline.
+const MAX_EVENTS: usize = 5000;
+
+/// Most errors of the other side that are kept with the result.
+const MAX_ERRORS: usize = 100;
+
+/// Most characters of an error's code, and of its message.
+const ERROR_CHARS: usize = 500;
+
+/// Most of the time between two attempts that is drawn: a fifth of the fixed time.
+const JITTER: f64 = 0.2;
+
+/// Code of a close without one (RFC 6455 7.4.1).
+const NO_CODE: u16 = 1005;
+
+/// Code of a close because of a rule, which stands for refused credentials while a session is opened.
+const POLICY: u16 = 1008;
+
+/// State of the connection.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Dialling, or waiting to dial again.
+    Dialling,
+    /// The socket is open, the session is not established.
+    Opening,
+    /// The call is up.
+    Open,
+    /// This side has closed.
+    Closing,
+    /// Nothing more happens.
+    Over,
+}
+
+/// The WebSocket side of one call.
+#[derive(Debug)]
+pub struct WebSocketPort {
+    dialect: Dialect,
+    facts: SessionFacts,
+    rules: DialRules,
+    session: Session,
+    state: State,
+    now: Time,
+    attempt: u32,
+    /// True where this side dials, and may do so again.
+    dials: bool,
+    role: Role,
+    draws: Stream,
+    out: VecDeque<PortOutput>,
+    peer: PeerInfo,
+    /// Utterances whose beginning or end waits for its frame.
+    marks: VecDeque<(Sample, bool)>,
+    sent_to: Sample,
+    events: usize,
+    errors: Vec<AgentError>,
+    variables: Option<Value>,
+    log: MessageLog,
+}
+
+impl WebSocketPort {
+    /// Returns the port of a call that this side dials.
+    pub fn caller(dialect: Dialect, facts: SessionFacts, rules: DialRules) -> WebSocketPort {
+        let mut port = WebSocketPort::new(dialect, facts, rules, true);
+        port.signal(Signal::Dialing { address: shown(&port.facts.url) });
+        port.order(SocketOrder::Dial { after: Duration::ZERO });
+        port
+    }
+
+    /// Returns the port of a call whose connection the other side has opened; this side has the part of `role` in its protocol.
+    pub fn incoming(role: Role, dialect: Dialect, facts: SessionFacts) -> WebSocketPort {
+        let mut port = WebSocketPort::new(dialect, facts, DialRules::default(), false);
+        if role == Role::Agent {
+            port.session = Session::agent(port.dialect.clone(), port.facts.clone());
+        }
+        port.role = role;
+        port
+    }
+
+    fn new(dialect: Dialect, facts: SessionFacts, rules: DialRules, dials: bool) -> WebSocketPort {
+        let is_tls = ["wss:", "https:"].iter().any(|start| facts.url.to_ascii_lowercase().starts_with(start));
+        let peer = PeerInfo {
+            protocol: if is_tls { "WebSocket/TLS" } else { "WebSocket" },
+            codec: Some(match dialect.wire.encoding {
+                Encoding::Pcmu => "PCMU",
+                Encoding::Pcma => "PCMA",
+                Encoding::L16Le | Encoding::L16Be => "L16",
+            }),
+            profile: Some(dialect.kind.name()),
+            ..PeerInfo::default()
+        };
+        WebSocketPort {
+            session: Session::caller(dialect.clone(), facts.clone()),
+            dialect,
+            state: State::Dialling,
+            now: facts.at,
+            attempt: 0,
+            dials,
+            role: Role::Caller,
+            draws: facts.seed.stream("websocket retries"),
+            out: VecDeque::new(),
+            peer,
+            marks: VecDeque::new(),
+            sent_to: Sample::MIN,
+            events: 0,
+            errors: Vec::new(),
+            variables: None,
+            log: MessageLog::default(),
+            facts,
+            rules,
+        }
+    }
+
+    /// Returns the upgrade request.
+    pub fn upgrade(&mut self, now: Time) -> Upgrade {
+        self.now = now;
+        let upgrade = self.session.upgrade(now);
+        self.log.upgrade(&upgrade);
+        self.write_log();
+        upgrade
+    }
+
+    /// Takes the news that the socket at `address` is open.
+    pub fn opened(&mut self, now: Time, address: String) {
+        if self.state != State::Dialling {
+            return self.order(SocketOrder::Drop);
+        }
+        (self.now, self.state) = (now, State::Opening);
+        self.peer.address = Some(address);
+        self.log.note("101, the socket is open");
+        self.session.opened(now);
+        self.drain();
+    }
+
+    /// Takes the news that no socket came about.
+    pub fn failed(&mut self, now: Time, fault: &DialFault) {
+        if self.state != State::Dialling {
+            return;
+        }
+        self.now = now;
+        self.log.note(&fault.text());
+        let kind = match fault {
+            DialFault::Unauthorized(_) => RemoteKind::AuthFailed,
+            DialFault::Busy(_) | DialFault::Refused { .. } => RemoteKind::Refused,
+            DialFault::Unreachable { .. } => RemoteKind::Unreachable,
+        };
+        self.give_up(fault.may_retry(), kind, fault.status(), None, fault.text());
+    }
+
+    /// Takes 20 ms of this side's voice that begin at `from`.
+    pub fn frame(&mut self, now: Time, from: Sample, pcm: &[i16]) {
+        self.now = now;
+        let to = from + FRAME as Sample;
+        while let Some((_, begins)) = self.marks.pop_front_if(|(at, begins)| *at < if *begins { to } else { from + 1 })
+        {
+            self.tell_utterance(begins);
+        }
+        self.session.frame(now, pcm);
+        self.sent_to = to;
+        self.drain_voice();
+        self.end_utterances();
+    }
+
+    /// Takes the news that an utterance begins in the frame at `at`, or ends with the frame that ends there.
+    pub fn utterance(&mut self, now: Time, at: Sample, begins: bool) {
+        self.now = now;
+        self.marks.push_back((at, begins));
+        self.end_utterances();
+    }
+
+    /// Takes the news that frames which have not left yet never will.
+    pub fn silenced(&mut self, now: Time) {
+        self.now = now;
+        if self.role == Role::Agent {
+            self.session.control(now, SessionControl::Clear);
+            self.drain();
+        }
+        while let Some((_, begins)) = self.marks.pop_front() {
+            self.tell_utterance(begins);
+        }
+    }
+
+    fn end_utterances(&mut self) {
+        let sent_to = self.sent_to;
+        while let Some((_, begins)) = self.marks.pop_front_if(|(at, begins)| !*begins && *at <= sent_to) {
+            self.tell_utterance(begins);
+        }
+    }
+
+    fn tell_utterance(&mut self, begins: bool) {
+        let order = if begins { SessionControl::UtteranceStarted } else { SessionControl::UtteranceCompleted };
+        self.session.control(self.now, order);
+        self.drain();
+    }
+
+    /// Takes a message of the other side.
+    pub fn receive(&mut self, now: Time, message: Message) {
+        if !matches!(self.state, State::Opening | State::Open) {
+            return;
+        }
+        self.now = now;
+        let entry = self.log.received(&message);
+        self.session.receive(now, message);
+        let has_audio = self.drain();
+        self.log.keep(entry, has_audio);
+        self.write_log();
+    }
+
+    /// Takes the number of samples of 16 kHz that came and were not heard yet; also the passing of time.
+    pub fn tick(&mut self, now: Time, unheard: u64) {
+        if !matches!(self.state, State::Opening | State::Open | State::Closing) {
+            return;
+        }
+        self.now = now;
+        if self.state == State::Opening {
+            self.session.frame(now, &SILENCE);
+            self.drain_voice();
+        }
+        self.session.unplayed(now, unheard);
+        self.session.tick(now);
+        self.drain();
+        self.log.tick(now);
+        self.write_log();
+    }
+
+    /// Takes the news that the other side closed.
+    pub fn closed(&mut self, now: Time, code: u16, reason: &str) {
+        self.now = now;
+        self.log.end(&format!("< close {code} {reason}"));
+        let text = [code.to_string(), reason.to_owned()].join(" ").trim().to_owned();
+        match self.state {
+            State::Opening if code == POLICY => {
+                self.give_up(false, RemoteKind::AuthFailed, None, Some(code), text);
+            }
+            State::Opening => {
+                let text = format!("the server closed the connection before the session began: {text}");
+                self.give_up(true, RemoteKind::Unreachable, None, Some(code), text);
+            }
+            State::Open => {
+                let is_orderly = matches!(code, 1000 | 1001 | NO_CODE);
+                let kind = if is_orderly { RemoteKind::Bye } else { RemoteKind::Lost };
+                self.end(kind, Some(code), text);
+            }
+            State::Dialling | State::Closing | State::Over => {}
+        }
+        self.write_log();
+    }
+
+    /// Takes the news that the connection is gone.
+    pub fn lost(&mut self, now: Time, why: &str) {
+        self.now = now;
+        self.log.end(&format!("the connection is lost: {why}"));
+        match self.state {
+            State::Opening => {
+                let text = format!("the connection was lost before the session began: {why}");
+                self.give_up(true, RemoteKind::Unreachable, None, None, text);
+            }
+            State::Open => self.end(RemoteKind::Lost, None, why.to_owned()),
+            State::Dialling | State::Closing | State::Over => {}
+        }
+        self.write_log();
+    }
+
+    /// Takes the news that the other side broke the protocol below the messages; `code` is told to it.
+    pub fn broken(&mut self, now: Time, code: u16, why: &'static str) {
+        self.now = now;
+        if matches!(self.state, State::Opening | State::Open) {
+            self.order(SocketOrder::Close { code, reason: why });
+            let was_open = self.state == State::Open;
+            if was_open {
+                self.end(RemoteKind::Lost, None, format!("{why} (closed with {code})"));
+                self.state = State::Closing;
+            } else {
+                self.give_up(false, RemoteKind::Refused, None, None, why.to_owned());
+            }
+        }
+    }
+
+    /// Takes a control of the Call.
+    pub fn control(&mut self, control: &Control) {
+        let order = match control {
+            Control::Cancel if self.state == State::Dialling => {
+                self.state = State::Over;
+                return self.order(SocketOrder::Drop);
+            }
+            Control::Cancel | Control::Hangup(HangupCause::Normal | HangupCause::Timer) => SessionControl::Hangup,
+            Control::Hangup(HangupCause::Shutdown) => SessionControl::Shutdown,
+            Control::Hangup(HangupCause::Fault) => SessionControl::Fault,
+            Control::Digit { digit, duration_ms } => SessionControl::Digit { digit: *digit, duration_ms: *duration_ms },
+            // There are no transfers.
+            Control::CancelTarget | Control::Transfer(_) => return,
+        };
+        if matches!(self.state, State::Opening | State::Open) {
+            self.session.control(self.now, order);
+            self.drain();
+            self.write_log();
+        }
+    }
+
+    /// Returns the next output.
+    pub fn poll(&mut self) -> Option<PortOutput> {
+        self.out.pop_front()
+    }
+
+    /// Returns the other side, as far as it is known.
+    pub fn peer(&self) -> &PeerInfo {
+        &self.peer
+    }
+
+    /// Returns the errors that the other side told of.
+    pub fn agent_errors(&self) -> &[AgentError] {
+        &self.errors
+    }
+
+    /// Returns the values that the agent handed over at the end.
+    pub fn variables(&self) -> Option<&Value> {
+        self.variables.as_ref()
+    }
+
+    /// True until the call is up: nobody else tells the session the time.
+    pub fn needs_ticks(&self) -> bool {
+        matches!(self.state, State::Opening | State::Closing)
+    }
+
+    /// True once the close of this side is on its way.
+    pub fn is_closing(&self) -> bool {
+        self.state == State::Closing
+    }
+
+    /// True when nothing more is sent.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Ends an attempt; another one follows where that may help and attempts are left.
+    fn give_up(
+        &mut self,
+        may_retry: bool,
+        kind: RemoteKind,
+        status: Option<u16>,
+        close_code: Option<u16>,
+        text: String,
+    ) {
+        if may_retry && self.dials && self.attempt < self.rules.retries {
+            let fixed = self.rules.backoff_ms.get(self.attempt as usize).or(self.rules.backoff_ms.last());
+            let wait_ms = f64::from(fixed.copied().unwrap_or(0)) * (1.0 + JITTER * self.draws.unit());
+            self.attempt += 1;
+            self.session = Session::caller(self.dialect.clone(), self.facts.clone());
+            self.state = State::Dialling;
+            self.marks.clear();
+            self.log.note(&format!("attempt {} in {wait_ms:.0} ms", self.attempt + 1));
+            return self.order(SocketOrder::Dial { after: Duration::from_micros((wait_ms * 1000.0) as u64) });
+        }
+        self.state = State::Over;
+        self.order(SocketOrder::Drop);
+        let detail = EndDetail::WebSocket { status, close_code };
+        self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
+    }
+
+    /// The other side, or the way to it, ends a call that is up.
+    fn end(&mut self, kind: RemoteKind, close_code: Option<u16>, text: String) {
+        if self.state == State::Open {
+            self.state = State::Over;
+            let detail = EndDetail::WebSocket { status: None, close_code };
+            self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
+        }
+    }
+
+    /// Carries out what the session says after a frame of this side's voice: binary and text messages with audio are not logged.
+    fn drain_voice(&mut self) {
+        while let Some(output) = self.session.poll() {
+            match output {
+                SessionOutput::Send(message) => {
+                    self.log.sent_audio(message.len());
+                    self.order(SocketOrder::Send(message));
+                }
+                output => self.carry_out(output),
+            }
+        }
+    }
+
+    /// Carries out what the session says. True when audio of the other side was among it.
+    fn drain(&mut self) -> bool {
+        let mut has_audio = false;
+        while let Some(output) = self.session.poll() {
+            has_audio |= matches!(output, SessionOutput::Frames(_));
+            self.carry_out(output);
+        }
+        self.write_log();
+        has_audio
+    }
+
+    fn carry_out(&mut self, output: SessionOutput) {
+        match output {
+            SessionOutput::Send(message) => {
+                self.log.sent(&message);
+                self.order(SocketOrder::Send(message));
+            }
+            SessionOutput::Frames(pcm) => self.out.push_back(PortOutput::Frames(pcm)),
+            SessionOutput::ClearFrames => self.out.push_back(PortOutput::ClearFrames),
+            SessionOutput::Opened => self.establish(),
+            SessionOutput::SpeechStarted { utterance_id, follows_own } => {
+                let told = ChannelEvent::SpeechClaimed { utterance_id, effect: "none".into() };
+                self.tell(told, follows_own);
+            }
+            SessionOutput::SpeechCompleted { utterance_id } => {
+                self.tell_other("agent_speech_completed", json!({ "utterance_id": utterance_id }));
+            }
+            SessionOutput::Cleared { dropped } => {
+                self.tell(ChannelEvent::Cleared { dropped_ms: dropped / PER_MS as u64 }, false);
+            }
+            SessionOutput::Digit(digit) => self.signal(Signal::DigitMessage { digit, duration_ms: 0 }),
+            SessionOutput::Reported(text) => self.tell(ChannelEvent::Reported { text }, false),
+            SessionOutput::PeerError { code, message } => self.keep_error(code, message),
+            SessionOutput::Violation { code, excerpt } => {
+                self.tell(ChannelEvent::Violation { code: code.into(), excerpt }, false);
+            }
+            SessionOutput::Overflowed { dropped } => {
+                self.signal(Signal::Overflowed { frames: dropped.div_ceil(FRAME as u64) });
+            }
+            SessionOutput::Event { name, data } => self.tell_other(name, data),
+            SessionOutput::Variables(values) => self.variables = Some(values),
+            SessionOutput::Ended(end) => self.take_end(end),
+            SessionOutput::Close { code, reason } => {
+                self.log.end(&format!("> close {code} {reason}"));
+                self.order(SocketOrder::Close { code, reason });
+                if self.state != State::Dialling {
+                    self.state = State::Closing;
+                }
+            }
+            SessionOutput::Drop => self.order(SocketOrder::Drop),
+            // These are for the agent's side.
+            SessionOutput::Called(_) | SessionOutput::MarkReached(_) => {}
+        }
+    }
+
+    fn establish(&mut self) {
+        if self.state == State::Opening {
+            self.state = State::Open;
+            let leg = PcmParams { rate_hz: RATE_HZ }.into();
+            self.signal(Signal::Answered { code: 101, leg, text: true });
+        }
+    }
+
+    /// The protocol has ended the session.
+    fn take_end(&mut self, end: SessionEnd) {
+        let opening = self.state == State::Opening;
+        match end {
+            SessionEnd::Own | SessionEnd::OwnFault => {}
+            SessionEnd::Unauthorized if opening => {
+                self.give_up(false, RemoteKind::AuthFailed, None, None, "the agent refused the session".to_owned());
+            }
+            SessionEnd::NoAnswer if opening => {
+                let text = "the agent did not answer the opening message in time".to_owned();
+                self.give_up(true, RemoteKind::Unreachable, None, None, text);
+            }
+            SessionEnd::Peer if opening => {
+                let text = "the agent ended the session before it began".to_owned();
+                self.give_up(true, RemoteKind::Unreachable, None, None, text);
+            }
+            SessionEnd::PeerFault(why) | SessionEnd::Dropped(why) if opening => {
+                self.give_up(false, RemoteKind::Refused, None, None, why);
+            }
+            SessionEnd::TooManyViolations if opening => {
+                self.give_up(false, RemoteKind::Refused, None, None, "too many protocol errors".to_owned());
+            }
+            SessionEnd::Peer => self.end(RemoteKind::Bye, None, String::new()),
+            SessionEnd::Unauthorized => {
+                self.end(RemoteKind::Lost, None, "the agent does not accept the credentials".to_owned());
+            }
+            SessionEnd::NoAnswer => self.end(RemoteKind::Lost, None, "the agent did not answer in time".to_owned()),
+            SessionEnd::PeerFault(why) | SessionEnd::Dropped(why) => self.end(RemoteKind::Lost, None, why),
+            SessionEnd::TooManyViolations => {
+                self.end(RemoteKind::Lost, None, "too many protocol errors".to_owned());
+            }
+        }
+    }
+
+    fn keep_error(&mut self, code: String, message: String) {
+        let short = |text: String| text.chars().take(ERROR_CHARS).collect::<String>();
+        let (code, message) = (short(code), short(message));
+        if self.errors.len() < MAX_ERRORS {
+            let at_ms = self.facts.epoch_ms + (self.now.since(self.facts.at).as_millis() as i64);
+            self.errors.push(AgentError { code: code.clone(), message: message.clone(), at_ms });
+        }
+        self.tell(ChannelEvent::Error { code, message }, false);
+    }
+
+    fn tell_other(&mut self, name: &'static str, data: Value) {
+        self.tell(ChannelEvent::Other { name: name.into(), data }, false);
+    }
+
+    fn tell(&mut self, told: ChannelEvent, follows_own: bool) {
+        self.events += 1;
+        if self.events == MAX_EVENTS {
+            let text =
+                format!("the agent sent more than {MAX_EVENTS} messages that are events: later ones are not kept");
+            self.out.push_back(PortOutput::Warning(text));
+        } else if self.events < MAX_EVENTS {
+            self.signal(Signal::Channel { told, follows_own });
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.out.push_back(PortOutput::Signal(signal));
+    }
+
+    fn order(&mut self, order: SocketOrder) {
+        self.out.push_back(PortOutput::Send(ToPeer::WebSocket(order)));
+    }
+
+    fn write_log(&mut self) {
+        let at_ms = self.facts.epoch_ms + (self.now.since(self.facts.at).as_millis() as i64);
+        while let Some(line) = self.log.next_line() {
+            self.out.push_back(PortOutput::Log(at_ms, line));
+        }
+    }
+}
+
+/// Returns an address without user, password, query and fragment, which may be secret.
+pub fn shown(url: &str) -> String {
+    let plain = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = plain.split_once("://") else { return plain.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
+#[cfg(test)]
+mod tests;

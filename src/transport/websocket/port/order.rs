@@ -1,0 +1,52 @@
+//! Orders to the task of a connection, rules of its attempts, and errors that the other side told of.
+
+use std::time::Duration;
+
+use crate::transport::websocket::Message;
+
+/// An order to the task of the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SocketOrder {
+    /// Dial after this time.
+    Dial {
+        /// Time to wait before.
+        after: Duration,
+    },
+    /// Send a message.
+    Send(Message),
+    /// Close with this code and reason, and wait for the other side to do the same.
+    Close {
+        /// Status code (RFC 6455 7.4).
+        code: u16,
+        /// Reason.
+        reason: &'static str,
+    },
+    /// Give the connection up at once, or the attempt to make one.
+    Drop,
+}
+
+/// Rules of attempts to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DialRules {
+    /// Attempts after the first.
+    pub retries: u32,
+    /// Time before each further attempt, in milliseconds; the last one counts for all that follow.
+    pub backoff_ms: Vec<u32>,
+}
+
+impl Default for DialRules {
+    fn default() -> DialRules {
+        DialRules { retries: 3, backoff_ms: vec![500, 1000, 2000] }
+    }
+}
+
+/// An error that the other side told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentError {
+    /// Its code.
+    pub code: String,
+    /// Its message.
+    pub message: String,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+}

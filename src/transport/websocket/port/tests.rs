@@ -1,0 +1,309 @@
+use ringer_media::seed::Seed;
+
+use super::*;
+use crate::transport::websocket::Kind;
+
+/// A driver without sockets and clock.
+struct Rig {
+    port: WebSocketPort,
+    now: Time,
+    sent: Vec<Message>,
+    orders: Vec<SocketOrder>,
+    signals: Vec<Signal>,
+    log: Vec<String>,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        Rig::of(WebSocketPort::caller(Dialect::new(Kind::Default), facts(), DialRules::default()))
+    }
+
+    fn of(port: WebSocketPort) -> Rig {
+        let (sent, orders, signals, log) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut rig = Rig { port, now: Time(0), sent, orders, signals, log };
+        rig.drain();
+        rig
+    }
+
+    fn opened() -> Rig {
+        let mut rig = Rig::new();
+        rig.port.opened(rig.now, "127.0.0.1:1".to_owned());
+        rig.drain();
+        rig
+    }
+
+    fn open() -> Rig {
+        let mut rig = Rig::opened();
+        rig.receive(Message::Binary(vec![0; 640]));
+        assert!(matches!(rig.signals.pop(), Some(Signal::Answered { code: 101, .. })));
+        rig
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.port.poll() {
+            match output {
+                PortOutput::Send(ToPeer::WebSocket(SocketOrder::Send(message))) => self.sent.push(message),
+                PortOutput::Send(ToPeer::WebSocket(order)) => self.orders.push(order),
+                PortOutput::Signal(signal) => self.signals.push(signal),
+                PortOutput::Log(_, line) => self.log.push(line),
+                _ => {}
+            }
+        }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        for _ in 0..ms / 20 {
+            self.now = self.now + Duration::from_millis(20);
+            self.port.tick(self.now, 0);
+            self.drain();
+        }
+    }
+
+    fn receive(&mut self, message: Message) {
+        self.port.receive(self.now, message);
+        self.drain();
+    }
+
+    fn end(&self) -> Option<(RemoteKind, Option<u16>, Option<u16>)> {
+        self.signals.iter().find_map(|signal| match signal {
+            Signal::Ended(remote) => Some((remote.kind, remote.close_code(), remote.http_status())),
+            _ => None,
+        })
+    }
+
+    /// Types of the text messages that were sent, and `-` for each run of audio.
+    fn order_of_messages(&self) -> Vec<String> {
+        let kinds = self.sent.iter().map(|message| match message {
+            Message::Text(text) => {
+                let value: Value = serde_json::from_str(text).expect("it is JSON");
+                value["type"].as_str().expect("it has a type").to_owned()
+            }
+            Message::Binary(_) => "-".to_owned(),
+        });
+        let mut kinds: Vec<String> = kinds.collect();
+        kinds.dedup();
+        kinds
+    }
+}
+
+fn facts() -> SessionFacts {
+    SessionFacts::new(7, "ws://u:secret@h/a?token=secret", Seed(3), Time(0), 1_767_225_600_000)
+}
+
+fn unreachable() -> DialFault {
+    DialFault::Unreachable { status: None, why: "the connection was refused".to_owned() }
+}
+
+#[test]
+fn attempts_are_repeated_with_growing_waits() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.signals, [Signal::Dialing { address: "ws://h/a".to_owned() }]);
+    for (attempt, least_ms) in [500, 1000, 2000].into_iter().enumerate() {
+        rig.port.failed(rig.now, &unreachable());
+        rig.drain();
+        let Some(SocketOrder::Dial { after }) = rig.orders.last() else { panic!("{:?}", rig.orders) };
+        let wait_ms = after.as_secs_f64() * 1000.0;
+        assert!((f64::from(least_ms)..=1.2 * f64::from(least_ms)).contains(&wait_ms), "{attempt}: {wait_ms}");
+        assert_eq!(rig.end(), None);
+    }
+    rig.port.failed(rig.now, &unreachable());
+    rig.drain();
+    assert_eq!(rig.end(), Some((RemoteKind::Unreachable, None, None)));
+    assert_eq!(rig.orders.last(), Some(&SocketOrder::Drop));
+    rig.port.failed(rig.now, &unreachable());
+    rig.drain();
+    assert_eq!(rig.signals.iter().filter(|signal| matches!(signal, Signal::Ended(_))).count(), 1);
+}
+
+#[test]
+fn each_answer_to_the_upgrade_has_its_end() {
+    let status = |status| DialFault::Refused { status: Some(status), why: String::new() };
+    for (fault, expect) in [
+        (DialFault::Unauthorized(401), Some((RemoteKind::AuthFailed, None, Some(401)))),
+        (DialFault::Unauthorized(403), Some((RemoteKind::AuthFailed, None, Some(403)))),
+        (status(302), Some((RemoteKind::Refused, None, Some(302)))),
+        (status(404), Some((RemoteKind::Refused, None, Some(404)))),
+        (DialFault::Busy(429), None),
+        (DialFault::Busy(503), None),
+        (unreachable(), None),
+    ] {
+        let mut rig = Rig::new();
+        rig.port.failed(rig.now, &fault);
+        rig.drain();
+        assert_eq!(rig.end(), expect, "{fault:?}");
+    }
+    let rules = DialRules { retries: 0, ..DialRules::default() };
+    let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(Kind::Default), facts(), rules));
+    rig.port.failed(rig.now, &DialFault::Busy(503));
+    rig.drain();
+    assert_eq!(rig.end(), Some((RemoteKind::Refused, None, Some(503))));
+}
+
+#[test]
+fn audio_flows_before_the_session_is_established() {
+    let mut rig = Rig::opened();
+    rig.pass(1980);
+    assert_eq!(rig.sent.len(), 99);
+    assert!(rig.sent.iter().all(|message| *message == Message::Binary(vec![0; 640])));
+    assert!(!rig.signals.iter().any(|signal| matches!(signal, Signal::Answered { .. })));
+    rig.pass(40);
+    assert!(rig.signals.iter().any(|signal| matches!(signal, Signal::Answered { code: 101, .. })));
+    assert!(!rig.port.needs_ticks(), "frames of the call take the place of ticks");
+    let sent = rig.sent.len();
+    rig.pass(100);
+    assert_eq!(rig.sent.len(), sent, "the call sends by itself");
+}
+
+#[test]
+fn ends_of_the_other_side() {
+    for (code, opening, open) in [
+        (1000, None, RemoteKind::Bye),
+        (1001, None, RemoteKind::Bye),
+        (1005, None, RemoteKind::Bye),
+        (1002, None, RemoteKind::Lost),
+        (1003, None, RemoteKind::Lost),
+        (1008, Some(RemoteKind::AuthFailed), RemoteKind::Lost),
+        (1009, None, RemoteKind::Lost),
+        (1011, None, RemoteKind::Lost),
+        (4000, None, RemoteKind::Lost),
+    ] {
+        let mut rig = Rig::opened();
+        rig.port.closed(rig.now, code, "");
+        rig.drain();
+        assert_eq!(rig.end().map(|(kind, ..)| kind), opening, "{code}, and else it is dialled again");
+        let mut rig = Rig::open();
+        rig.port.closed(rig.now, code, "over\u{7}");
+        rig.drain();
+        assert_eq!(rig.end(), Some((open, Some(code), None)), "{code}");
+    }
+    let mut rig = Rig::opened();
+    rig.port.lost(rig.now, "gone");
+    rig.drain();
+    assert!(matches!(rig.orders.last(), Some(SocketOrder::Dial { after }) if *after >= Duration::from_millis(500)));
+    let mut rig = Rig::open();
+    rig.port.lost(rig.now, "gone");
+    rig.drain();
+    assert_eq!(rig.end(), Some((RemoteKind::Lost, None, None)));
+    let mut rig = Rig::of(WebSocketPort::incoming(Role::Caller, Dialect::new(Kind::Default), facts()));
+    rig.port.opened(rig.now, "127.0.0.1:1".to_owned());
+    rig.port.lost(rig.now, "gone");
+    rig.drain();
+    assert_eq!(rig.end(), Some((RemoteKind::Unreachable, None, None)), "nobody can be dialled again");
+}
+
+#[test]
+fn utterances_are_announced_around_their_frames() {
+    let mut rig = Rig::open();
+    rig.sent.clear();
+    let frame = |rig: &mut Rig, from: Sample| rig.port.frame(rig.now, from, &[1; FRAME]);
+    frame(&mut rig, 0);
+    rig.port.utterance(rig.now, 320, true);
+    rig.drain();
+    assert_eq!(rig.order_of_messages(), ["-"], "its first frame has not come");
+    frame(&mut rig, 320);
+    frame(&mut rig, 640);
+    rig.port.utterance(rig.now, 960, false);
+    rig.drain();
+    assert_eq!(rig.order_of_messages(), ["-", "speech.started", "-", "speech.completed"]);
+    // A bad connection holds frames back: the end waits for the last one.
+    rig.sent.clear();
+    rig.port.utterance(rig.now, 960, true);
+    rig.port.utterance(rig.now, 1600, false);
+    frame(&mut rig, 960);
+    rig.drain();
+    assert_eq!(rig.order_of_messages(), ["speech.started", "-"]);
+    frame(&mut rig, 1280);
+    rig.drain();
+    assert_eq!(rig.order_of_messages(), ["speech.started", "-", "speech.completed"]);
+    // What does not come any more ends at once.
+    rig.sent.clear();
+    rig.port.utterance(rig.now, 1600, true);
+    frame(&mut rig, 1600);
+    rig.port.utterance(rig.now, 9600, false);
+    rig.port.silenced(rig.now);
+    rig.drain();
+    assert_eq!(rig.order_of_messages(), ["speech.started", "-", "speech.completed"]);
+}
+
+#[test]
+fn a_call_that_ends_closes_in_order() {
+    for (control, code, reason) in [
+        (Control::Hangup(HangupCause::Normal), 1000, "call ended"),
+        (Control::Hangup(HangupCause::Timer), 1000, "call ended"),
+        (Control::Hangup(HangupCause::Shutdown), 1001, "going away"),
+        (Control::Hangup(HangupCause::Fault), 1011, "internal error"),
+    ] {
+        let mut rig = Rig::open();
+        rig.sent.clear();
+        rig.port.control(&control);
+        rig.drain();
+        assert_eq!(rig.orders.last(), Some(&SocketOrder::Close { code, reason }));
+        assert_eq!(rig.order_of_messages().last().map(String::as_str), (code == 1011).then_some("session.error"));
+        rig.port.closed(rig.now, 1000, "");
+        rig.port.lost(rig.now, "gone");
+        rig.drain();
+        assert_eq!(rig.end(), None, "the call has ended by itself");
+    }
+    let mut rig = Rig::new();
+    rig.port.control(&Control::Cancel);
+    rig.drain();
+    assert_eq!(rig.orders.last(), Some(&SocketOrder::Drop));
+    rig.port.opened(rig.now, "127.0.0.1:1".to_owned());
+    rig.drain();
+    assert_eq!(rig.orders.last(), Some(&SocketOrder::Drop), "a socket that opens too late is given up");
+}
+
+#[test]
+fn messages_of_the_other_side_are_signals_and_lines() {
+    let mut rig = Rig::open();
+    rig.port.upgrade(rig.now);
+    rig.signals.clear();
+    rig.receive(Message::Text(r#"{"type":"speech.started","data":{"utterance_id":"a1"}}"#.to_owned()));
+    rig.receive(Message::Text(r#"{"type":"session.error","data":{"code":"C","message":"M"}}"#.to_owned()));
+    rig.receive(Message::Text("{".to_owned()));
+    rig.receive(Message::Binary(vec![0; 64_000]));
+    let told = |signal: &Signal| match signal {
+        Signal::Channel { told, .. } => told.name(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        rig.signals.iter().map(told).collect::<Vec<_>>(),
+        ["agent_speech_event", "agent_error", "dialect_violation"]
+    );
+    assert_eq!(rig.port.agent_errors().len(), 1);
+    assert_eq!((&*rig.port.agent_errors()[0].code, &*rig.port.agent_errors()[0].message), ("C", "M"));
+    rig.pass(11_000);
+    let log = rig.log.join("\n");
+    assert!(log.contains("< {\"type\":\"session.error\"") && log.contains("< audio: 2 messages, 64640 bytes"), "{log}");
+    assert!(log.contains("GET ws://h/a?...") && !log.contains("secret"), "{log}");
+}
+
+#[test]
+fn a_flood_of_events_is_cut_off() {
+    let mut rig = Rig::open();
+    rig.signals.clear();
+    for n in 0..MAX_EVENTS + 100 {
+        rig.receive(Message::Text(format!(r#"{{"type":"speech.started","data":{{"utterance_id":"{n}"}}}}"#)));
+    }
+    assert_eq!(rig.signals.len(), MAX_EVENTS - 1);
+    assert_eq!(rig.end(), None);
+}
+
+#[test]
+fn too_many_violations_end_the_call() {
+    let mut rig = Rig::open();
+    for _ in 0..100 {
+        rig.receive(Message::Binary(vec![0; 3]));
+    }
+    assert_eq!(rig.end(), Some((RemoteKind::Lost, None, None)));
+    assert_eq!(rig.orders.last(), Some(&SocketOrder::Close { code: 1008, reason: "too many protocol errors" }));
+}
+
+#[test]
+fn addresses_are_shown_without_what_may_be_secret() {
+    for (url, expect) in
+        [("wss://u:p@h:8443/a/b?key=k#f", "wss://h:8443/a/b"), ("ws://h", "ws://h"), ("ws://u@h?k", "ws://h")]
+    {
+        assert_eq!(shown(url), expect);
+    }
+}

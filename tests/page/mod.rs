@@ -1,0 +1,268 @@
+//! The page in a real Chromium through the built program, and the types of its modules.
+
+pub mod browser;
+mod tools;
+
+use serde_json::{Value, json};
+
+use self::browser::Browser;
+use self::tools::{AXE, tools};
+use crate::program::{KEY, PATIENCE, Program, client, up};
+
+/// Widths that are looked at: a telephone, a desk.
+const WIDTHS: [u32; 2] = [390, 1440];
+
+/// Serious findings of axe-core on what is shown, and whether it is wider than the window.
+async fn faults(browser: &Browser) -> Value {
+    let axe = std::fs::read_to_string(tools().join(AXE)).expect("`make peers` installs it");
+    browser.run(&format!("{axe}\n;return 1")).await;
+    browser
+        .run(
+            "const found = await axe.run(document, { resultTypes: ['violations'] });
+             const bad = found.violations.filter((one) => ['serious', 'critical'].includes(one.impact));
+             const wide = document.documentElement.scrollWidth > innerWidth ? ['wider than the window'] : [];
+             return bad.map((one) => one.id + ': ' + one.nodes[0].html).concat(wide);",
+        )
+        .await
+}
+
+/// Looks at a view in both widths and both schemes.
+async fn looks_right(browser: &Browser, view: &str) {
+    for width in WIDTHS {
+        for dark in [false, true] {
+            browser.look(width, dark).await;
+            assert_eq!(faults(browser).await, json!([]), "{view} at {width}, dark: {dark}");
+        }
+    }
+}
+
+async fn ask_json(base: &str, key: &str, path: &str) -> Value {
+    let answer = client().get(format!("{base}{path}")).header("x-api-key", key).send().await.expect("it answers");
+    assert!(answer.status().is_success(), "{path}: {}", answer.status());
+    answer.json().await.expect("JSON")
+}
+
+async fn send_json(base: &str, path: &str, body: Value) -> Value {
+    let answer = client().post(format!("{base}{path}")).header("x-api-key", KEY).json(&body).send().await;
+    let answer = answer.expect("it answers");
+    assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap_or_default());
+    answer.json().await.expect("JSON")
+}
+
+/// Clicks every number of a call and tells those whose stretch is not lit up, or is not played from a second before.
+const CLICK_ALL: &str = "
+    const wrong = [];
+    const audio = document.querySelector('audio');
+    for (const button of document.querySelectorAll('.figures .figure')) {
+        button.click();
+        const { from, to } = button.dataset;
+        const wanted = Math.max(0, Number(from) - 1000);
+        for (let n = 0; n < 200 && !(audio.currentTime * 1000 >= wanted - 20 && !audio.paused); n += 1) {
+            await new Promise((done) => setTimeout(done, 20));
+        }
+        const began = Number(document.querySelector('#player').dataset.from);
+        const at = audio.currentTime * 1000;
+        const lit = document.querySelector('canvas').dataset.lit;
+        if (lit !== from + '-' + to || Math.abs(began - wanted) > 20 || at < wanted - 20 || at > wanted + 2000) {
+            wrong.push([button.textContent, from, to, lit, began, at]);
+        }
+    }
+    audio.pause();
+    return wrong;";
+
+#[tokio::test]
+async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_heard() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut engine = Program::start(&mut up(folder.path()));
+    let base = engine.address("http://").await;
+    let link = engine.address("http://").await;
+    assert!(link.starts_with(&format!("{base}/#start=")), "{link}");
+    let browser = Browser::start().await;
+    browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;
+    browser.open(&link).await;
+    browser.until("the start", "document.querySelector('#sample')").await;
+    assert_eq!(browser.run("return location.href").await, format!("{base}/"), "the token is gone");
+    looks_right(&browser, "no run yet").await;
+    browser.run("document.querySelector('#sample').click(); return 1").await;
+    // The call is seen to move: a latency is shown while it goes on.
+    let live = "location.pathname === '/results/1' && document.querySelector('.figure[data-kind=latency]') && document.querySelector('.chip').textContent";
+    assert_eq!(browser.until("a live latency", live).await, "running");
+    browser.until("the end", "document.querySelector('.chip').textContent === 'completed'").await;
+    browser.until("downloads", "document.querySelector('.downloads button')").await;
+    let key = browser.run("return sessionStorage.getItem('ringer-key')").await;
+    let key = key.as_str().expect("a key");
+
+    let expect = numbers_lead_to_their_stretches(&browser, &base, key).await;
+    lanes_and_keys_seek(&browser).await;
+    looks_right(&browser, "a call").await;
+    saved_call_opens_from_disk(&browser, &base, key, folder.path()).await;
+    review_in_page(&browser, &base, key).await;
+    for (path, shown) in [
+        ("/", "tbody a"),
+        ("/runs/1", "svg.dots a"),
+        ("/call", "form.start"),
+        ("/agents", "tbody a"),
+        ("/agents/1", "h2"),
+        ("/simulations/1", "h2"),
+    ] {
+        browser.open(&format!("{base}{path}")).await;
+        browser.until(path, &format!("document.querySelector('main {shown}')")).await;
+        looks_right(&browser, path).await;
+    }
+    // A dot of the run leads to the answer that it stands for.
+    browser.open(&format!("{base}/runs/1")).await;
+    browser.until("dots", "document.querySelector('svg.dots a')").await;
+    browser.run("document.querySelector('svg.dots a').dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true })); return 1").await;
+    let lit = browser
+        .until("the answer", "document.querySelector('canvas') && document.querySelector('canvas').dataset.lit")
+        .await;
+    assert_eq!(lit, format!("{}-{}", expect[0][0], expect[0][1]));
+    wrong_keys_and_lost_servers_are_said(&browser, engine).await;
+}
+
+/// Every number leads to its stretch, and those of the latencies are those that were measured; returns these.
+async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &str) -> Vec<Vec<f64>> {
+    assert_eq!(browser.run(CLICK_ALL).await, json!([]));
+    let turns = ask_json(base, key, "/v1/simulation-result/1/turns").await;
+    let result = ask_json(base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
+    let of_agent = turns["turns"].as_array().expect("turns").iter().filter(|turn| turn["speaker"] == "AGENT");
+    let of_agent = of_agent.filter(|turn| turn["latency_ms"].is_number());
+    let ms = |sample: &Value| json!(sample.as_f64().expect("a position") / 16.0);
+    let expect: Vec<Value> =
+        of_agent.map(|turn| json!([ms(&turn["latency_from_sample"]), ms(&turn["from_sample"])])).collect();
+    let shown = "return [...document.querySelectorAll('.figures .figure[data-kind=latency]')].map((one) => [Number(one.dataset.from), Number(one.dataset.to)])";
+    let shown: Vec<Vec<f64>> = serde_json::from_value(browser.run(shown).await).expect("numbers");
+    let expect: Vec<Vec<f64>> = serde_json::from_value(json!(expect)).expect("numbers");
+    assert_eq!(shown, expect);
+    let measured: Vec<f64> = serde_json::from_value(result["latency"].clone()).expect("latencies");
+    let lengths: Vec<f64> = shown.iter().map(|one| one[1] - one[0]).collect();
+    assert!(!measured.is_empty() && measured.len() == lengths.len(), "{measured:?} {lengths:?}");
+    assert!(measured.iter().zip(&lengths).all(|(s, ms)| (s * 1000.0 - ms).abs() <= 1.0), "{measured:?} {lengths:?}");
+    expect
+}
+
+/// A click on the lanes and a key seek to within 20 ms.
+async fn lanes_and_keys_seek(browser: &Browser) {
+    let sought = browser
+        .run(
+            "const canvas = document.querySelector('canvas');
+             const box = canvas.getBoundingClientRect();
+             canvas.dispatchEvent(new PointerEvent('pointerdown', { clientX: box.left + box.width / 2, clientY: box.top + 40, button: 0, bubbles: true }));
+             const at = () => document.querySelector('audio').currentTime * 1000;
+             const [middle, whole] = [at(), Number(canvas.getAttribute('aria-valuemax'))];
+             document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+             return [middle - whole / 2, at() - middle];",
+        )
+        .await;
+    let off: Vec<f64> = serde_json::from_value(sought).expect("two positions");
+    assert!(off[0].abs() <= 20.0 && (off[1] - 1000.0).abs() <= 20.0, "{off:?}");
+}
+
+/// One HTML file opens without a server, and asks nothing of the network.
+async fn saved_call_opens_from_disk(browser: &Browser, base: &str, key: &str, folder: &std::path::Path) {
+    let path = format!("{base}/v1/simulation-result/1/page");
+    let answer = client().get(path).header("x-api-key", key).send().await.expect("it answers");
+    let page = answer.bytes().await.expect("a page");
+    assert!(page.len() < 20 * 1024 * 1024, "{} bytes", page.len());
+    let file = folder.join("call.html");
+    std::fs::write(&file, page).expect("the folder is writable");
+    browser.open(&format!("file://{}", file.display())).await;
+    browser.until("numbers", "document.querySelector('.figures .figure')").await;
+    assert_eq!(browser.run(CLICK_ALL).await, json!([]));
+    let asked = browser.run("return performance.getEntriesByType('resource').map((one) => one.name).filter((name) => !name.startsWith('blob:'))").await;
+    assert_eq!(asked, json!([]));
+    looks_right(browser, "a saved call").await;
+}
+
+/// A person overrules the judge in the page, and sees both values and who changed what.
+async fn review_in_page(browser: &Browser, base: &str, key: &str) {
+    browser.open(&format!("{base}/results/1")).await;
+    browser.until("the form", "document.querySelector('form.review')").await;
+    browser
+        .run(
+            "const form = document.querySelector('form.review');
+             form.reviewer.value = 'Ann';
+             form.human_goal_success.value = 'false';
+             form.human_goal_reasoning.value = '<b>wrong</b> day';
+             form.querySelector('button').click();
+             return 1;",
+        )
+        .await;
+    let audit = browser
+        .until("the audit", "document.querySelector('.audit') && document.querySelector('.audit').textContent")
+        .await;
+    let audit = audit.as_str().expect("text");
+    assert!(audit.contains("Ann") && audit.contains("human goal success: null \u{2192} false"), "{audit}");
+    assert_eq!(browser.run("return document.querySelectorAll('main b b, .audit b b, td b > b').length").await, 0);
+    let result = ask_json(base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
+    assert_eq!(
+        (&result["outcome"], &result["evaluations"][0]["human_goal_success"]),
+        (&json!("failed"), &json!(false))
+    );
+}
+
+/// A key that is not valid and a server that is gone are said plainly.
+async fn wrong_keys_and_lost_servers_are_said(browser: &Browser, engine: Program) {
+    browser
+        .run("sessionStorage.setItem('ringer-key', 'wrong'); document.querySelector('nav a').click(); return 1")
+        .await;
+    browser
+        .until(
+            "the key",
+            "document.querySelector('h1') && document.querySelector('h1').textContent === 'This key is not valid'",
+        )
+        .await;
+    looks_right(browser, "a wrong key").await;
+    browser
+        .run(&format!(
+            "document.getElementById('key').value = {}; document.querySelector('#keyform button').click(); return 1",
+            json!(KEY)
+        ))
+        .await;
+    browser.until("the runs", "document.querySelector('tbody a')").await;
+    engine.kill().await;
+    browser
+        .until("the loss", "document.querySelector('#notice').textContent.startsWith('The server does not answer')")
+        .await;
+    assert_eq!(browser.run("return document.querySelectorAll('tbody a').length > 0").await, true, "nothing is lost");
+}
+
+#[tokio::test]
+async fn hostile_texts_are_text_and_failed_calls_are_shown() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut engine = Program::start(&mut up(folder.path()));
+    let base = engine.address("http://").await;
+    let hostile = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
+    let backwards = "\u{202e}desrever\u{202c} \u{5e9}\u{5dc}\u{5d5}\u{5dd}";
+    let long = "x".repeat(10_000);
+    let agent =
+        json!({ "name": hostile, "type": "INBOUND", "connection_type": "SIP", "sip_uri": "sip:nobody@127.0.0.1:9" });
+    let agent = send_json(&base, "/v1/add-agent", agent).await["agent_id"].to_string();
+    let simulation = json!({ "agent_id": agent, "name": backwards, "runs_per_digital_human": 2 });
+    let simulation = send_json(&base, "/v1/create-simulation", simulation).await["simulation_id"].clone();
+    for name in [hostile, backwards, &long] {
+        let human = json!({ "name": name, "intent": hostile, "language": "en" });
+        send_json(&base, "/v1/create-digital-human", json!({ "digital_human": human, "simulation_ids": [simulation] }))
+            .await;
+    }
+    let run = send_json(&base, "/v1/queue-simulation-run", json!({ "simulation_id": simulation.to_string() })).await;
+    assert_eq!(run["simulation_result_ids"].as_array().map(Vec::len), Some(6));
+    let browser = Browser::start().await;
+    browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;
+    browser.open(&base).await;
+    browser.run(&format!("sessionStorage.setItem('ringer-key', {}); return 1", json!(KEY))).await;
+    browser.open(&format!("{base}/runs/1")).await;
+    browser.until("all failed", "[...document.querySelectorAll('tbody .chip.bad')].length >= 6").await;
+    let result = run["simulation_result_ids"][0].as_str().expect("an id");
+    for path in ["/", "/runs/1", &format!("/results/{result}"), "/agents", "/agents/1", "/simulations/1"] {
+        browser.open(&format!("{base}{path}")).await;
+        browser.until(path, "document.querySelector('main h1') && !document.querySelector('main[aria-busy]')").await;
+        looks_right(&browser, path).await;
+        let made = browser
+            .run("return [document.title.includes('owned'), document.querySelectorAll('main script, main img').length]")
+            .await;
+        assert_eq!(made, json!([false, 0]), "{path}");
+    }
+    let shown = browser.run("return document.body.textContent.includes('<script>document.title')").await;
+    assert_eq!(shown, true, "it is shown as it was written");
+}

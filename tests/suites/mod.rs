@@ -1,0 +1,230 @@
+//! Suites beside an agent's code, by the program: exit codes, whose fault a call's end is, and what a run leaves.
+
+mod answers;
+
+use std::path::{Path, PathBuf};
+
+use ringer_media::seed::Seed;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use self::answers::Answers;
+use crate::program::{PATIENCE, ringer};
+
+/// A folder with suites, and runs in it.
+struct Bench {
+    folder: TempDir,
+}
+
+/// Output and exit code of a run.
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { folder: tempfile::tempdir().expect("the folder for temporary files is writable") }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, text).expect("it is written");
+        path
+    }
+
+    async fn run(&self, args: &[&str]) -> Ran {
+        let mut command = ringer(&[&["run"], args].concat());
+        command.current_dir(self.path()).stderr(std::process::Stdio::piped());
+        command
+            .env("RINGER_LOG", "error")
+            .env("CI", "1")
+            .env_remove("GITHUB_STEP_SUMMARY")
+            .env("SUITE_TOKEN", "hush-hush");
+        let out = timeout(PATIENCE, command.output()).await.expect("it ends in time").expect("it starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
+        Ran { code: out.status.code().unwrap_or(-1), out: text(out.stdout), err: text(out.stderr) }
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let text =
+            std::fs::read_to_string(self.path().join("ringer-results/results.jsonl")).expect("there are results");
+        text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    }
+}
+
+fn suite(connect: &str, scenarios: &str) -> String {
+    format!("version: 1\nconnect: {{ {connect} }}\nscenarios:\n{scenarios}")
+}
+
+const DESK: &str = "sip: \"sip:desk@127.0.0.1:5080\"";
+const BOOKS: &str = "  - name: books a visit
+    tags: [smoke]
+    goal: I need an appointment. The third of March. Yes please.
+    traits: { date_of_birth: \"The third of March.\" }
+    endpointing_delay: 1
+    max_seconds: 90
+    expect:
+      - { heard: booked }
+      - { ended_by: agent }
+";
+
+#[tokio::test]
+async fn nothing_is_called_where_something_is_wrong() {
+    let bench = Bench::new();
+    bench.write("good.yaml", &suite(DESK, BOOKS));
+    bench.write("bad.yaml", &suite(DESK, "  - name: x\n    expct: []\n"));
+    bench.write("room.yaml", &suite("room: \"http://127.0.0.1:1\"", "  - name: y\n"));
+    bench.write("secret.yaml", &suite("sip: \"${SUITE_TOKEN}\", user: x", "  - name: z\n"));
+    bench.write("twice.yaml", &suite(DESK, "  - name: books a visit\n"));
+    std::fs::create_dir(bench.path().join("full")).expect("it is made");
+    bench.write("full/precious.txt", "mine");
+    for (args, code, said) in [
+        (&["bad.yaml"][..], 2, "bad.yaml:5:5: expct is not known, did you mean expect?"),
+        (&["room.yaml"], 2, "this build does not speak connections of kind room"),
+        (&["none.yaml"], 2, "none.yaml: No such file"),
+        (&["good.yaml", "--filter", "boks a visit"], 2, "did you mean books a visit?"),
+        (&["good.yaml", "--tag", "none"], 2, "no scenario matches"),
+        (&["good.yaml", "--shard", "5/4"], 2, "a shard is K/N"),
+        (&["good.yaml", "twice.yaml"], 2, "the name 'books a visit' is in good.yaml too"),
+        (&["good.yaml", "--out", "full"], 2, "no run has made this folder"),
+        (&["good.yaml", "--baseline", "full"], 2, "results.jsonl"),
+        (&["good.yaml", "--sed", "1"], 2, "--sed"),
+        (&["secret.yaml"], 2, "user is not known"),
+        (&["good.yaml", "--server", "http://127.0.0.1:1"], 2, "RINGER_API_KEY is not set"),
+        (&["good.yaml", "--list"], 0, "books a visit [smoke]"),
+        (&["good.yaml", "--dry-run"], 0, "\"suite_name\": \"books a visit\""),
+        (&["--schema"], 0, "\"enriched_playback\""),
+    ] {
+        let ran = bench.run(args).await;
+        assert_eq!(ran.code, code, "{args:?}: {}{}", ran.out, ran.err);
+        assert!(ran.out.contains(said) || ran.err.contains(said), "{args:?}: {}{}", ran.out, ran.err);
+        assert!(!ran.out.contains("hush-hush") && !ran.err.contains("hush-hush"), "{args:?}");
+    }
+    assert_eq!(std::fs::read_to_string(bench.path().join("full/precious.txt")).expect("it is there"), "mine");
+    // One of two shards has nothing of one scenario: that is no fault.
+    let mut codes = Vec::new();
+    for shard in ["1/2", "2/2"] {
+        codes.push(bench.run(&["good.yaml", "--shard", shard, "--list"]).await.out.contains("books a visit"));
+    }
+    codes.sort_unstable();
+    assert_eq!(codes, [false, true]);
+}
+
+#[tokio::test]
+async fn calls_in_virtual_time_end_by_their_gates() {
+    let bench = Bench::new();
+    bench.write("good.yaml", &suite(DESK, BOOKS));
+    let ran = bench.run(&["good.yaml", "--sim", "--repeat", "2", "--seed", "7"]).await;
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let lines = bench.lines();
+    let seeds: Vec<u64> = lines.iter().filter_map(|line| line["seed"].as_u64()).collect();
+    assert_eq!(seeds, [7, 8]);
+    for line in &lines {
+        assert_eq!((&line["verdict"], line["schema_version"].as_i64()), (&Value::from("passed"), Some(1)), "{line}");
+    }
+    let folder = bench.path().join("ringer-results");
+    for file in ["junit.xml", "report.html", "recordings/books-a-visit-7.wav"] {
+        assert!(folder.join(file).is_file(), "{file}");
+    }
+    // The next run replaces what this one has made.
+    let wrong = BOOKS.replace("heard: booked", "heard: pineapple");
+    bench.write("good.yaml", &suite(DESK, &wrong));
+    let before = bench.path().join("before");
+    std::fs::rename(&folder, &before).expect("it is moved");
+    let ran = bench.run(&["good.yaml", "--sim", "--seed", "7", "--baseline", "before"]).await;
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("the agent did not say 'pineapple'"), "{}", ran.out);
+    assert!(ran.out.contains("1 worse, 0 better of 1 pairs"), "{}", ran.out);
+    assert!(folder.join("evidence/books-a-visit-7.tar").is_file(), "what failed has its evidence");
+    // Without a model a meaning is not known, which is nobody's fault.
+    let meant = BOOKS.replace("heard: booked", "meaning: A day is named.");
+    bench.write("good.yaml", &suite(DESK, &meant));
+    let ran = bench.run(&["good.yaml", "--sim", "--json"]).await;
+    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+    let told: Value = serde_json::from_str(ran.out.trim()).expect("one JSON object");
+    assert_eq!((&told["verdict"], &told["scenarios"][0]["gate"]), (&Value::from("unknown"), &Value::from("unknown")));
+}
+
+#[test]
+fn the_seed_of_a_suite_follows_from_the_name() {
+    // What docs promise, by hand: SHA-256("7:books a visit:0:"), first 53 bits.
+    let seed = Seed::of("7:books a visit:0:");
+    assert!(seed.0 < 1 << 53);
+    assert_ne!(seed, Seed::of("8:books a visit:0:"));
+}
+
+#[tokio::test]
+async fn whose_fault_it_is_that_there_is_no_conversation() {
+    let bench = Bench::new();
+    let scenario = "    ringing_timeout: 5\n    goal: Hello.\n    expect: [{ ended_by: agent }]\n";
+    let mut files = Vec::new();
+    let mut desks = Vec::new();
+    for (name, status, reason) in [
+        ("busy", 486, "Busy Here"),
+        ("declined", 603, "Decline"),
+        ("overloaded", 503, "Service Unavailable"),
+        ("unknown", 404, "Not Found"),
+        ("caller", 403, "Caller not allowed"),
+        ("broken", 500, "Server Internal Error"),
+    ] {
+        let desk = Answers::with(status, reason).await;
+        let connect = format!("sip: \"sip:desk@{}\"", desk.address);
+        desks.push(desk);
+        bench.write(&format!("{name}.yaml"), &suite(&connect, &format!("  - name: {name}\n{scenario}")));
+        files.push(format!("{name}.yaml"));
+    }
+    bench.write("gone.yaml", &suite("sip: \"sip:desk@127.0.0.1:9\"", &format!("  - name: gone\n{scenario}")));
+    files.push("gone.yaml".to_owned());
+    let crashes = format!(
+        "version: 1\nconnect: {{ {DESK} }}\nspawn: {{ command: [sh, -c, \"exit 3\"], ready: {{ tcp: \"127.0.0.1:9\" }} }}\n\
+         scenarios:\n  - name: crashes\n{scenario}"
+    );
+    bench.write("crashes.yaml", &crashes);
+    files.push("crashes.yaml".to_owned());
+    let args: Vec<&str> = files.iter().map(String::as_str).collect();
+    let ran = bench.run(&args).await;
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    let lines = bench.lines();
+    for (name, verdict, code) in [
+        ("busy", "failed", "CALL_REJECTED"),
+        ("declined", "failed", "CALL_REJECTED"),
+        ("overloaded", "unknown", "SIP_DIAL_FAILED"),
+        ("unknown", "unknown", "INVALID_SIP_DESTINATION"),
+        ("caller", "unknown", "UNUSABLE_CALLER_ID"),
+        ("broken", "unknown", "SIP_DIAL_FAILED"),
+        ("gone", "unknown", "SIP_DIAL_FAILED"),
+        ("crashes", "failed", "AGENT_NOT_STARTED"),
+    ] {
+        let line = lines.iter().find(|line| line["scenario"] == name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert_eq!((line["verdict"].as_str(), line["code"].as_str()), (Some(verdict), Some(code)), "{line}");
+    }
+    let crashed = lines.iter().find(|line| line["scenario"] == "crashes").expect("it is there");
+    assert_eq!(crashed["reason"], "the agent's command ended with status 3");
+    // What is not there and what cannot be started are not the same.
+    bench.write("missing.yaml", &crashes.replace("[sh, -c, \"exit 3\"]", "[/no/such/program]"));
+    let ran = bench.run(&["missing.yaml"]).await;
+    assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+    let ran = bench.run(&["gone.yaml"]).await;
+    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+}
+
+#[tokio::test]
+async fn planted_faults_are_found() {
+    let mut command = ringer(&["selftest", "--seeds", "1", "--json"]);
+    for fault in ["slow_answer", "ignores_keys", "wrong_digit", "mishears_name", "drops_call"] {
+        command.args(["--fault", fault]);
+    }
+    let out = timeout(PATIENCE, command.env("RINGER_LOG", "error").output()).await.expect("it ends in time");
+    let out = out.expect("it starts");
+    let text = String::from_utf8(out.stdout).expect("it is text");
+    assert_eq!(out.status.code(), Some(0), "{text}");
+    let told: Value = serde_json::from_str(text.trim()).expect("one JSON object");
+    assert_eq!((&told["recall"], &told["precision"]), (&Value::from(1.0), &Value::from(1.0)));
+}

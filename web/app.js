@@ -1,0 +1,132 @@
+import { el, words } from "./dom.js";
+import { ask, key } from "./api.js";
+import { callPage } from "./live.js";
+import { runsPage } from "./runs.js";
+import { runPage } from "./run.js";
+import { startPage } from "./start.js";
+import { agentsPage, agentPage, simulationPage } from "./agents.js";
+
+/**
+ * What a view may do with the page.
+ * @typedef {{
+ *   show: (...nodes: any[]) => void, title: (text: string) => void, notice: (text: string) => void, go: (path: string) => void,
+ *   after: (act: () => void) => void, isGone: () => boolean, connected: (is: boolean) => void, failed: (error: any) => void,
+ *   key: ((event: KeyboardEvent) => boolean) | null,
+ * }} Page
+ */
+
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const notice = /** @type {HTMLElement} */ (document.getElementById("notice"));
+const keyField = /** @type {HTMLInputElement} */ (document.getElementById("key"));
+const LOST = "The server does not answer. What is shown stays; it goes on by itself when the server is back.";
+
+/** @type {(() => void)[]} */
+let ends = [];
+/** @type {Page | null} */
+let open = null;
+
+/** @param {string} text */
+function say(text) {
+  notice.replaceChildren(words(text));
+  notice.hidden = !text;
+}
+
+/** @param {any} error */
+function failure(error) {
+  if (error.status === 401) {
+    keyField.focus();
+    return el("div", { class: "welcome" }, el("h1", {}, key.get() ? "This key is not valid" : "An API key is needed"),
+      el("p", {}, key.get() ? "The server does not know this key, or it was revoked. Enter another one above." : "Enter an API key above. `ringer up` prints one at its first start, and `ringer keys create` makes one."));
+  }
+  const again = el("button", { type: "button", onclick: () => void view() }, "Try again");
+  const text = error.status === 0 ? "The server does not answer." : error.status === 404 ? "This does not exist, or it belongs to another organization." : error.message;
+  return el("div", { class: "welcome" }, el("h1", {}, error.status === 404 ? "Not found" : "This did not work"), el("p", {}, words(text)), el("p", {}, again));
+}
+
+/** Shows what the address names. */
+async function view() {
+  ends.forEach((end) => end());
+  ends = [];
+  let gone = false;
+  ends.push(() => { gone = true; });
+  /** @type {Page} */
+  const page = {
+    show: (...nodes) => { if (!gone) main.replaceChildren(...nodes.filter(Boolean)); },
+    title: (text) => { if (!gone) document.title = text + " \u2013 Ringer"; },
+    notice: (text) => { if (!gone) say(text); },
+    go, isGone: () => gone,
+    after: (act) => { if (gone) act(); else ends.push(act); },
+    connected: (is) => {
+      if (gone || is === (notice.dataset.lost !== "1")) return;
+      notice.dataset.lost = is ? "" : "1";
+      say(is ? "" : LOST);
+    },
+    failed: (error) => { if (!gone) main.replaceChildren(failure(error)); },
+    key: null,
+  };
+  open = page;
+  const path = location.pathname;
+  document.querySelectorAll("nav a").forEach((link) => {
+    if (link.getAttribute("href") === path) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+  });
+  const id = (path.split("/")[2] || "").replace(/[^0-9]/g, "");
+  main.setAttribute("aria-busy", "true");
+  try {
+    if (path === "/") await runsPage(page);
+    else if (path.startsWith("/runs/")) await runPage(id, page);
+    else if (path.startsWith("/results/")) await callPage(id, page);
+    else if (path === "/call") await startPage(page);
+    else if (path === "/agents") await agentsPage(page);
+    else if (path.startsWith("/agents/")) await agentPage(id, page);
+    else if (path.startsWith("/simulations/")) await simulationPage(id, page);
+    else page.failed({ status: 404 });
+  } catch (error) {
+    page.failed(error);
+  }
+  if (!gone) main.removeAttribute("aria-busy");
+}
+
+/** @param {string} path */
+function go(path) {
+  history.pushState(null, "", path);
+  say("");
+  void view().then(() => main.focus({ preventScroll: true }));
+  scrollTo(0, 0);
+}
+
+document.addEventListener("click", (event) => {
+  const link = /** @type {Element} */ (event.target).closest("a");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  const href = link.getAttribute("href") || "";
+  if (!href.startsWith("/") || href.startsWith("/docs") || link.hasAttribute("download")) return;
+  event.preventDefault();
+  go(href);
+});
+addEventListener("popstate", () => void view());
+document.addEventListener("keydown", (event) => {
+  const at = /** @type {Element} */ (event.target);
+  if (open && open.key && !at.closest("input, select, textarea, button, summary, a") && open.key(event)) event.preventDefault();
+});
+/** @type {HTMLFormElement} */ (document.getElementById("keyform")).onsubmit = (event) => {
+  event.preventDefault();
+  key.set(keyField.value.trim());
+  keyField.value = "";
+  say("");
+  void view();
+};
+
+/** Changes the start token of the address for a key; the token leaves the address at once. */
+async function begin() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("start");
+  if (token) {
+    history.replaceState(null, "", location.pathname + location.search);
+    try {
+      key.set((await (await ask("POST", "/v1/page-session", { body: { token } })).json()).api_key);
+    } catch (error) {
+      if (!key.get()) say("The address that opened this page was used before, or is older than ten minutes: enter a key, or start the engine again.");
+    }
+  }
+  await view();
+}
+
+void begin();

@@ -1,0 +1,120 @@
+// Elements, formats and small helpers. Text is always set as text, never as markup.
+
+/**
+ * Makes an element. `class` sets its class, `data` its data attributes, names with a dash attributes, all else properties.
+ * @param {string} name
+ * @param {Record<string, any>} [props]
+ * @param {...any} children
+ * @returns {any}
+ */
+export function el(name, props = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(props)) {
+    if (value === undefined || value === null) continue;
+    if (key === "class") node.className = value;
+    else if (key === "data") Object.assign(node.dataset, value);
+    else if (key.includes("-") || key === "role" || key === "for") node.setAttribute(key, String(value));
+    else /** @type {any} */ (node)[key] = value;
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Most characters of a text that are shown at once. */
+const SHOWN_CHARS = 400;
+
+/**
+ * A user's text: isolated, so that its direction and length disturb nothing; the rest of a long one behind a click.
+ * @param {any} value
+ * @param {number} [most]
+ */
+export function words(value, most = SHOWN_CHARS) {
+  const text = String(value ?? "");
+  if (text.length <= most) return el("bdi", { class: "words" }, text);
+  const rest = el("button", { type: "button", class: "more" }, "show all");
+  const shown = el("bdi", { class: "words" }, text.slice(0, most) + "\u2026");
+  rest.onclick = () => { shown.textContent = text; rest.remove(); };
+  return el("span", {}, shown, " ", rest);
+}
+
+/** @param {number | null | undefined} ms */
+export function ms(ms) {
+  return ms === null || ms === undefined ? "" : Math.round(ms).toLocaleString("en") + " ms";
+}
+
+/** @param {number | null | undefined} seconds */
+export function asMs(seconds) {
+  return seconds === null || seconds === undefined ? "" : ms(seconds * 1000);
+}
+
+/**
+ * A position in a call: 1:02:03.4.
+ * @param {number} at milliseconds
+ */
+export function clock(at) {
+  const sign = at < 0 ? "\u2212" : "";
+  const tenths = Math.floor(Math.abs(at) / 100);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  const [hours, minutes, seconds] = [Math.floor(tenths / 36000), Math.floor(tenths / 600) % 60, Math.floor(tenths / 10) % 60];
+  return sign + (hours ? hours + ":" + two(minutes) : String(minutes)) + ":" + two(seconds) + "." + (tenths % 10);
+}
+
+/** @param {number | null | undefined} ms */
+export function span(ms) {
+  if (ms === null || ms === undefined) return "";
+  const seconds = Math.round(ms / 1000);
+  return seconds < 60 ? seconds + " s" : Math.floor(seconds / 60) + " min " + (seconds % 60) + " s";
+}
+
+/** @param {string | null | undefined} at */
+export function when(at) {
+  return at ? new Date(at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) : "";
+}
+
+/**
+ * A word on a coloured ground. The colour repeats what the word says.
+ * @param {string | null | undefined} word
+ */
+export function chip(word) {
+  const text = String(word ?? "");
+  const good = ["passed", "COMPLETED", "pass", "yes", "true"].includes(text);
+  const bad = ["failed", "SYSTEM_ERROR", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "fail", "false", "no"].includes(text);
+  return el("span", { class: "chip " + (good ? "good" : bad ? "bad" : "plain") }, text.replace(/_/g, " ").toLowerCase() || "\u2013");
+}
+
+/**
+ * A table whose rows are given as cells.
+ * @param {string} label
+ * @param {string[]} head
+ * @param {any[][]} rows
+ */
+export function table(label, head, rows) {
+  return el("div", { class: "scroll", tabIndex: 0, role: "group", "aria-label": label },
+    el("table", {},
+      el("caption", { class: "hidden" }, label),
+      el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell) => el("td", {}, cell)))))));
+}
+
+/**
+ * @param {string} title
+ * @param {...any} children
+ */
+export function section(title, ...children) {
+  const id = "s-" + title.toLowerCase().replace(/[^a-z]+/g, "-");
+  return el("section", { "aria-labelledby": id }, el("h2", { id }, title), ...children);
+}
+
+/** @param {...[string, any]} pairs */
+export function facts(...pairs) {
+  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return el("dl", { class: "facts" }, shown.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+/**
+ * Bytes of a text in base64.
+ * @param {string} text
+ */
+export function bytesOf(text) {
+  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+}

@@ -1,0 +1,263 @@
+import { el, clock } from "./dom.js";
+
+/**
+ * The outline of a stretch of a recording: four levels (-127 to 127) a step.
+ * @typedef {{ stepMs: number, fromMs: number, durationMs: number, levels: Int8Array }} Outline
+ * @typedef {{ from: number, to: number }} Stretch
+ * @typedef {{ at: number, end?: number, kind: string, side: string }} Mark
+ */
+
+/** Height of a lane and of the events between the lanes, in CSS pixels. */
+const LANE_PX = 74;
+const MARKS_PX = 26;
+const RULER_PX = 18;
+/** Shortest stretch that fills the lanes, in milliseconds. */
+const LEAST_MS = 1000;
+
+/** Two lanes (Digital Human above, agent below) with the events between them, drawn from outlines. */
+export class Lanes {
+  /**
+   * @param {{ ask: (zoom: number, from: number, to: number) => Promise<Outline | null>, onSeek: (ms: number) => void }} hooks
+   */
+  constructor(hooks) {
+    this.hooks = hooks;
+    this.duration = 1000;
+    this.view = { from: 0, to: 1000 };
+    this.position = 0;
+    /** @type {Stretch | null} */
+    this.lit = null;
+    /** @type {Mark[]} */
+    this.marks = [];
+    /** @type {Outline | null} */
+    this.whole = null;
+    /** @type {Outline | null} */
+    this.fine = null;
+    this.asking = "";
+    this.canvas = /** @type {HTMLCanvasElement} */ (el("canvas", {
+      class: "lanes", tabIndex: 0, role: "slider", "aria-label": "Position in the call", "aria-valuemin": 0, "aria-valuenow": 0, "aria-valuemax": 1000,
+    }));
+    const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onclick) =>
+      el("button", { type: "button", "aria-label": label, title: label, onclick }, text);
+    this.node = el("div", { class: "lanebox" },
+      el("div", { class: "lanenames", "aria-hidden": "true" }, el("span", {}, "Digital Human"), el("span", {}, "Agent")),
+      this.canvas,
+      el("div", { class: "zooms" },
+        button("+", "Show a shorter stretch", () => this.zoom(0.5)), button("\u2212", "Show a longer stretch", () => this.zoom(2)),
+        button("All", "Show the whole call", () => this.show(0, this.duration))));
+    this.canvas.addEventListener("pointerdown", (event) => this.press(event));
+    this.canvas.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.shiftKey) return;
+      event.preventDefault();
+      if (event.ctrlKey) this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.at(event));
+      else this.move((event.deltaY / 400) * (this.view.to - this.view.from));
+    }, { passive: false });
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+  }
+
+  /** @param {MouseEvent} event */
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+    return this.view.from + share * (this.view.to - this.view.from);
+  }
+
+  /** @param {PointerEvent} event */
+  press(event) {
+    if (event.button === 0) this.hooks.onSeek(Math.min(this.duration, Math.max(0, this.at(event))));
+  }
+
+  /**
+   * @param {number} factor
+   * @param {number} [around]
+   */
+  zoom(factor, around = this.position) {
+    const length = Math.min(this.duration, Math.max(LEAST_MS, (this.view.to - this.view.from) * factor));
+    const share = (around - this.view.from) / (this.view.to - this.view.from);
+    const from = around - Math.min(1, Math.max(0, share)) * length;
+    this.show(from, from + length);
+  }
+
+  /** @param {number} by milliseconds */
+  move(by) {
+    this.show(this.view.from + by, this.view.to + by);
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  show(from, to) {
+    const length = Math.min(Math.max(LEAST_MS, to - from), Math.max(LEAST_MS, this.duration));
+    const begin = Math.max(0, Math.min(from, this.duration - length));
+    this.view = { from: begin, to: begin + length };
+    this.draw();
+    void this.refine();
+  }
+
+  /** @param {number} duration */
+  setDuration(duration) {
+    const wasWhole = this.view.from === 0 && this.view.to >= this.duration;
+    this.duration = Math.max(LEAST_MS, duration);
+    this.canvas.setAttribute("aria-valuemax", String(Math.round(this.duration)));
+    if (wasWhole || this.view.to > this.duration) this.view = { from: 0, to: this.duration };
+  }
+
+  /** @param {Outline} outline of the whole call */
+  setWhole(outline) {
+    this.whole = outline;
+    this.fine = null;
+    this.draw();
+  }
+
+  /** Asks for shorter steps where those that are there are longer than a pixel. */
+  async refine() {
+    const { from, to } = this.view;
+    const width = this.canvas.clientWidth || 600;
+    const perPixel = (to - from) / width;
+    const zoom = perPixel < 30 ? 2 : perPixel < 300 ? 1 : 0;
+    const step = [1000, 100, 10][zoom];
+    const covers = (/** @type {Outline | null} */ one) => one && one.stepMs <= step && one.fromMs <= from &&
+      one.fromMs + (one.levels.length / 4) * one.stepMs >= Math.min(to, one.durationMs) - one.stepMs;
+    if (covers(this.whole) || covers(this.fine)) return;
+    const key = zoom + ":" + Math.round(from) + ":" + Math.round(to);
+    if (this.asking === key) return;
+    this.asking = key;
+    const margin = (to - from) / 2;
+    const fine = await this.hooks.ask(zoom, Math.max(0, Math.floor(from - margin)), Math.ceil(to + margin)).catch(() => null);
+    if (fine && this.asking === key) {
+      this.fine = fine;
+      this.draw();
+    }
+    if (this.asking === key) this.asking = "";
+  }
+
+  /**
+   * Lights a stretch up; it is brought into view.
+   * @param {Stretch | null} lit
+   */
+  light(lit) {
+    this.lit = lit;
+    this.canvas.dataset.lit = lit ? lit.from + "-" + lit.to : "";
+    if (lit && (lit.from < this.view.from || lit.to > this.view.to)) {
+      const length = Math.max(this.view.to - this.view.from, (lit.to - lit.from) * 1.5);
+      this.show((lit.from + lit.to - length) / 2, (lit.from + lit.to + length) / 2);
+    } else {
+      this.draw();
+    }
+  }
+
+  /** @param {number} position */
+  setPosition(position) {
+    this.position = position;
+    this.canvas.setAttribute("aria-valuenow", String(Math.round(position)));
+    this.canvas.setAttribute("aria-valuetext", clock(position) + " of " + clock(this.duration));
+    const length = this.view.to - this.view.from;
+    if (length < this.duration && (position > this.view.to || position < this.view.from)) {
+      this.show(position - length * 0.1, position + length * 0.9);
+    } else {
+      this.draw();
+    }
+  }
+
+  /** @param {Mark[]} marks */
+  setMarks(marks) {
+    this.marks = marks;
+    this.draw();
+  }
+
+  draw() {
+    if (this.drawing) return;
+    this.drawing = requestAnimationFrame(() => { this.drawing = 0; this.paint(); });
+  }
+
+  paint() {
+    const width = this.canvas.clientWidth;
+    const height = RULER_PX + LANE_PX * 2 + MARKS_PX;
+    if (!width) return;
+    const scale = devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * scale);
+    this.canvas.height = Math.round(height * scale);
+    this.canvas.style.height = height + "px";
+    const pen = this.canvas.getContext("2d");
+    if (!pen) return;
+    pen.scale(scale, scale);
+    const style = getComputedStyle(this.canvas);
+    const color = (/** @type {string} */ name) => style.getPropertyValue("--" + name).trim();
+    const x = (/** @type {number} */ at) => ((at - this.view.from) / (this.view.to - this.view.from)) * width;
+    pen.fillStyle = color("soft");
+    pen.fillRect(0, RULER_PX, width, LANE_PX);
+    pen.fillRect(0, RULER_PX + LANE_PX + MARKS_PX, width, LANE_PX);
+    if (this.lit) {
+      pen.fillStyle = color("lit");
+      const [from, to] = [x(this.lit.from), x(this.lit.to)];
+      pen.fillRect(from, RULER_PX, Math.max(2, to - from), height - RULER_PX);
+    }
+    this.ruler(pen, width, color, x);
+    [color("dh"), color("agent")].forEach((ink, side) => {
+      const middle = RULER_PX + LANE_PX / 2 + side * (LANE_PX + MARKS_PX);
+      pen.fillStyle = ink;
+      this.wave(pen, width, side, middle);
+    });
+    for (const mark of this.marks) {
+      const at = x(mark.at);
+      if (at < -2 || at > width + 2) continue;
+      pen.fillStyle = color("k-" + mark.kind) || color("ink");
+      const end = mark.end ? x(mark.end) : at;
+      const top = RULER_PX + LANE_PX + (mark.side === "agent" ? MARKS_PX / 2 : 2);
+      pen.fillRect(at, top, Math.max(3, end - at), MARKS_PX / 2 - 4);
+    }
+    pen.fillStyle = color("accent");
+    pen.fillRect(x(this.position) - 1, 0, 2, height);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {number} width
+   * @param {(name: string) => string} color
+   * @param {(at: number) => number} x
+   */
+  ruler(pen, width, color, x) {
+    const wanted = ((this.view.to - this.view.from) / width) * 80;
+    const steps = [100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000, 300000, 600000, 1800000];
+    const step = steps.find((one) => one >= wanted) || 3600000;
+    pen.fillStyle = color("faint");
+    pen.font = "11px system-ui, sans-serif";
+    for (let at = Math.ceil(this.view.from / step) * step; at <= this.view.to; at += step) {
+      pen.fillRect(Math.round(x(at)), RULER_PX - 5, 1, 5);
+      pen.fillText(clock(at), Math.round(x(at)) + 3, 11);
+    }
+  }
+
+  /**
+   * One lane: for each pixel the least and the greatest level of its steps.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {number} width
+   * @param {number} side
+   * @param {number} middle
+   */
+  wave(pen, width, side, middle) {
+    const fine = this.fine;
+    const isFine = fine && fine.fromMs <= this.view.from && fine.fromMs + (fine.levels.length / 4) * fine.stepMs >= this.view.to - fine.stepMs;
+    const one = isFine ? fine : this.whole;
+    if (!one) return;
+    const steps = one.levels.length / 4;
+    const perPixel = (this.view.to - this.view.from) / width;
+    const half = LANE_PX / 2 - 2;
+    for (let px = 0; px < width; px += 1) {
+      const from = Math.floor((this.view.from + px * perPixel - one.fromMs) / one.stepMs);
+      const to = Math.max(from + 1, Math.floor((this.view.from + (px + 1) * perPixel - one.fromMs) / one.stepMs));
+      let [low, high, any] = [127, -127, false];
+      for (let at = Math.max(0, from); at < Math.min(to, steps); at += 1) {
+        low = Math.min(low, one.levels[at * 4 + side * 2]);
+        high = Math.max(high, one.levels[at * 4 + side * 2 + 1]);
+        any = true;
+      }
+      if (!any) continue;
+      // Speech is mostly far below full scale: the square root shows it, and keeps the order of levels.
+      const up = Math.sqrt(Math.max(0, high) / 127) * half;
+      const down = Math.sqrt(Math.max(0, -low) / 127) * half;
+      pen.fillRect(px, middle - up, 1, Math.max(1, up + down));
+    }
+  }
+}

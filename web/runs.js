@@ -1,0 +1,104 @@
+import { el, words, chip, asMs, span, when, table } from "./dom.js";
+import { get } from "./api.js";
+import { callSample } from "./start.js";
+
+/** Time between two looks at a list in which something goes on, in milliseconds. */
+const LOOK_MS = 2000;
+const FIELDS = ["agent_id", "simulation_id", "status", "tag", "since"];
+
+/**
+ * The list of runs, filtered by what stands in the address.
+ * @param {import("./app.js").Page} page
+ */
+export async function runsPage(page) {
+  const query = new URLSearchParams(location.search);
+  const wanted = new URLSearchParams();
+  FIELDS.forEach((name) => { if (query.get(name)) wanted.set(name, query.get(name) || ""); });
+  if (wanted.get("since") && /^\d{4}-\d\d-\d\d$/.test(wanted.get("since") || "")) wanted.set("since", wanted.get("since") + "T00:00:00Z");
+  const path = "/v1/simulation-runs?" + wanted;
+  page.title("Runs");
+  const [first, agents] = await Promise.all([get(path), get("/v1/all-agents").catch(() => [])]);
+  if (!first.simulation_runs.length && ![...wanted].length) return page.show(welcome(page));
+  const list = el("div");
+  const more = el("button", { type: "button" }, "Older runs");
+  let [runs, cursor] = [first.simulation_runs, first.next_cursor];
+  const fill = () => {
+    list.replaceChildren(runs.length ? runTable(runs) : el("p", { class: "empty" }, "No run is like this."));
+    more.hidden = cursor === null;
+  };
+  more.onclick = async () => {
+    const next = await get(path + "&cursor=" + cursor);
+    [runs, cursor] = [runs.concat(next.simulation_runs), next.next_cursor];
+    fill();
+  };
+  fill();
+  page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), list, more, sampleButton(page));
+  const look = async () => {
+    if (page.isGone()) return;
+    const fresh = await get(path).catch((error) => { page.connected(error.status !== 0); return null; });
+    if (fresh && !page.isGone()) {
+      page.connected(true);
+      const ids = new Set(fresh.simulation_runs.map((/** @type {any} */ run) => run.id));
+      runs = fresh.simulation_runs.concat(runs.filter((/** @type {any} */ run) => !ids.has(run.id)));
+      if (!list.contains(document.activeElement)) fill();
+    }
+    setTimeout(look, LOOK_MS);
+  };
+  setTimeout(look, LOOK_MS);
+}
+
+/** @param {any} answer */
+export function agentList(answer) {
+  return Array.isArray(answer) ? answer : answer.agents || [];
+}
+
+/** @param {any[]} runs */
+export function runTable(runs) {
+  return table("Runs", ["Run", "Agent", "Simulation", "Status", "Passed", "Failed", "Other", "p50", "p95", "Started", "Took", "By"], runs.map((run) => [
+    el("a", { href: "/runs/" + run.id }, String(run.id)), words(run.agent_name ?? run.agent_id, 60), words(run.simulation_name ?? run.simulation_id, 60),
+    chip(run.outcome || run.status), run.tests_passed, run.tests_failed, run.total_tests - run.tests_passed - run.tests_failed,
+    asMs(run.p50_agent_latency), asMs(run.p95_agent_latency), when(run.started_at), span(run.duration_ms), words(run.created_by ?? "", 40)]));
+}
+
+/**
+ * @param {URLSearchParams} query
+ * @param {any[]} agents
+ * @param {import("./app.js").Page} page
+ */
+function filters(query, agents, page) {
+  const choice = (/** @type {string} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) => el("label", {}, label,
+    el("select", { name }, options.map(([value, text]) => el("option", { value, selected: value === (query.get(name) || "") }, text))));
+  const form = el("form", { class: "filters", role: "search" },
+    choice("agent_id", "Agent", [["", "all"], ...agents.slice(0, 500).map((agent) => /** @type {[string, string]} */ ([String(agent.id ?? agent.agent_id), String(agent.name).slice(0, 60)]))]),
+    choice("status", "Status", [["", "all"], ["RUNNING", "running"], ["COMPLETED", "completed"]]),
+    el("label", {}, "Tag", el("input", { name: "tag", value: query.get("tag") || "" })),
+    el("label", {}, "Since", el("input", { name: "since", type: "date", value: (query.get("since") || "").slice(0, 10) })),
+    el("button", { type: "submit" }, "Filter"));
+  form.onsubmit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const wanted = new URLSearchParams();
+    new FormData(form).forEach((value, name) => { if (value) wanted.set(name, String(value)); });
+    page.go("/" + (wanted.size ? "?" + wanted : ""));
+  };
+  return form;
+}
+
+/** @param {import("./app.js").Page} page */
+function sampleButton(page) {
+  const button = el("button", { type: "button", id: "sample", class: "big" }, "Call the sample agent");
+  button.onclick = async () => {
+    button.disabled = true;
+    await callSample(page).catch((error) => page.notice(error.message));
+    button.disabled = false;
+  };
+  return el("p", {}, button);
+}
+
+/** @param {import("./app.js").Page} page */
+function welcome(page) {
+  return el("div", { class: "welcome" }, el("h1", {}, "No call was made yet"),
+    el("p", {}, "A simulated caller, a Digital Human, calls a voice agent, and the call is measured: how fast the agent answers, who interrupts whom, what was said."),
+    el("p", {}, "There is a sample agent on this machine, an appointment desk. One click calls it, and shows the call as it goes on."),
+    sampleButton(page),
+    el("p", {}, "For an agent of your own: ", el("a", { href: "/call" }, "call an address"), ", or use the ", el("a", { href: "/docs" }, "API"), "."));
+}
