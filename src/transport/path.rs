@@ -1,6 +1,7 @@
 //! Media of a call as its media thread reads and writes them: UDP sockets, or rings of frames to a task that speaks a message
-//! protocol.
+//! protocol, or rings of packets to the task of a peer connection.
 
+use ringer_media::packet_rings::PacketRings;
 use ringer_media::rings::FrameRings;
 
 use super::sockets::MediaSockets;
@@ -11,4 +12,6 @@ pub enum MediaPath {
     Udp(MediaSockets),
     /// Frames of PCM.
     Rings(FrameRings),
+    /// RTP packets and reports; someone else encrypts and sends them.
+    Packets(PacketRings),
 }

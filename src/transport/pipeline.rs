@@ -3,6 +3,8 @@
 //!
 //! [`wire`] (bodies and answers) and [`rtvi`] (messages) do no IO; [`Pipeline`] asks over HTTP and holds the peer connection.
 
+pub mod answered;
+pub mod port;
 pub mod rtvi;
 mod session;
 mod wire;
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub(crate) use self::session::hung_up;
 pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews};
 pub use self::wire::{Answer, OfferRequest, PatchRequest, read_offer};
 use super::webrtc::PeerFault;
@@ -112,6 +115,7 @@ impl PipelineFault {
         let platform = |fault| ErrorCode::Platform(Platform::P2, fault);
         match (&self.reason, self.step) {
             (Reason::Local(_), _) => ErrorCode::BridgePreStartFailed,
+            (Reason::Room, _) => ErrorCode::ConnectionNotSupported,
             (Reason::Agent(_), _) => platform(PlatformFault::AgentError),
             (Reason::Status(401 | 403), Step::Start | Step::Offer) => platform(PlatformFault::AuthFailed),
             (Reason::Status(429), Step::Start | Step::Offer) => ErrorCode::CustomerConcurrencyLimit,
@@ -147,7 +151,7 @@ impl fmt::Display for PipelineFault {
             Reason::NoAnswer(why) | Reason::Local(why) | Reason::Agent(why) => f.write_str(why),
             Reason::Status(status) => write!(f, "it answered {status}"),
             Reason::Unusable(why) => write!(f, "its answer {why}"),
-            Reason::Room => f.write_str("its answer names a media room and no pipeline"),
+            Reason::Room => f.write_str("its answer hands out a media room, which is reached by connection_type P1"),
             Reason::Peer(fault) => fault.fmt(f),
         }
     }
@@ -176,7 +180,7 @@ mod tests {
             check(step, Reason::Unusable("is no JSON".into()), failed, false);
             check(step, Reason::Local("no socket".into()), "BRIDGE_PRE_START_FAILED", false);
         }
-        check(Start, Reason::Room, "P2_SESSION_SETUP_FAILED", false);
+        check(Start, Reason::Room, "CONNECTION_NOT_SUPPORTED", false);
         check(Offer, Reason::Peer(PeerFault::NoAudio), "P2_CONNECTION_FAILED", false);
         check(Offer, Reason::Peer(PeerFault::Failed), "P2_CONNECTION_FAILED", true);
         check(Call, Reason::Peer(PeerFault::Failed), "P2_CONNECTION_FAILED", true);

@@ -12,7 +12,7 @@ mod pump;
 mod tap;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -23,9 +23,9 @@ use tokio::sync::{mpsc, watch};
 pub use self::candidate::{Admission, Ignored, Tally};
 pub use self::description::{Kind, Remote, read_description};
 pub use self::peer::Peer;
-pub use self::pump::{Bell, Pump};
+pub use self::pump::{Bell, Pump, PumpFigures};
 
-use crate::config::Secret;
+use crate::config::{self, Secret};
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
 
@@ -120,6 +120,37 @@ pub struct IceServer {
     pub username: String,
     /// Password at a TURN server.
     pub credential: Option<Secret>,
+}
+
+/// Terms of peer connections that come from the settings.
+#[derive(Clone, Debug, Default)]
+pub struct PeerTerms {
+    /// Servers that help to find a path.
+    pub ice_servers: Vec<IceServer>,
+    /// Local addresses to bind; empty: every interface, and loopback where the guard lets it be reached.
+    pub bind: Vec<IpAddr>,
+}
+
+impl From<&config::WebRtc> for PeerTerms {
+    fn from(settings: &config::WebRtc) -> PeerTerms {
+        let stun = IceServer { urls: settings.stun.clone(), ..IceServer::default() };
+        let turn = IceServer {
+            urls: settings.turn.clone(),
+            username: settings.turn_username.clone().unwrap_or_default(),
+            credential: settings.turn_password.clone(),
+        };
+        let ice_servers = [stun, turn].into_iter().filter(|server| !server.urls.is_empty()).collect();
+        PeerTerms { ice_servers, bind: settings.bind.clone() }
+    }
+}
+
+impl PeerTerms {
+    /// Returns the settings of a connection whose other side `guard` judges.
+    pub fn settings(&self, guard: Guard, tasks: Tasks) -> PeerSettings {
+        let all = PeerSettings::new(guard, tasks);
+        let bind = if self.bind.is_empty() { all.bind } else { self.bind.clone() };
+        PeerSettings { bind, ice_servers: self.ice_servers.clone(), ..all }
+    }
 }
 
 /// Surroundings of a peer connection.
@@ -260,6 +291,8 @@ pub struct PeerFigures {
     pub long_messages: u64,
     /// Candidates of the other side.
     pub candidates: Tally,
+    /// Address of the other side on the path in use.
+    pub remote: Option<SocketAddr>,
 }
 
 /// A peer connection with one microphone track of Opus. Dropping it closes it.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::barge_in::is_floor_held;
-use super::event::{Code, Side, What};
+use super::event::{Code, Side, ToolCall, What};
 use super::hearing::OtherTurn;
 use super::io::Output;
 use super::{Call, ms};
@@ -74,6 +74,8 @@ pub enum ChannelEvent {
         /// Beginning of its message.
         excerpt: String,
     },
+    /// It called one of its tools. In a timeline this is [`What::ToolCall`].
+    ToolCalled(ToolCall),
     /// Something else, in the words of the channel.
     Other {
         /// Stable name.
@@ -93,6 +95,7 @@ impl ChannelEvent {
             ChannelEvent::Cleared { .. } => "agent_cleared",
             ChannelEvent::Error { .. } => "agent_error",
             ChannelEvent::Violation { .. } => "dialect_violation",
+            ChannelEvent::ToolCalled(_) => "tool_call",
             ChannelEvent::Other { .. } => "channel_event",
         }
     }
@@ -108,6 +111,9 @@ impl ChannelEvent {
             ChannelEvent::Cleared { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
             ChannelEvent::Error { code, message } => json!({ "code": code, "message": message }),
             ChannelEvent::Violation { code, excerpt } => json!({ "code": code, "excerpt": excerpt }),
+            ChannelEvent::ToolCalled(call) => {
+                json!({ "name": call.name, "parameters": call.parameters, "output": call.output })
+            }
             ChannelEvent::Other { name, data } => json!({ "name": name, "data": data }),
         }
     }
@@ -169,6 +175,9 @@ impl Call {
             return;
         }
         let told = match told {
+            ChannelEvent::ToolCalled(call) => {
+                return self.event(self.frame_at, Side::Agent, What::ToolCall(Box::new(call)));
+            }
             ChannelEvent::SpeechClaimed { utterance_id, .. } => self.take_claim(utterance_id, follows_own),
             ChannelEvent::Reported { text } => {
                 self.keep_reported(&text);

@@ -25,6 +25,9 @@ use crate::transport::webrtc::{
 /// Name of the data channel.
 const CHANNEL: &str = "chat";
 
+/// Time within which a lost connection is back: with the time without consent it is less than that of a call without media.
+const RESTART_WITHIN: Duration = Duration::from_secs(8);
+
 /// Candidates that go out in one request after the offer.
 const PATCHED_AT_ONCE: usize = 20;
 
@@ -37,6 +40,8 @@ pub enum PipelineNews {
     Restarts,
     /// It is back, with these media.
     Restarted(MediaParams),
+    /// A key of the caller, where this side is the pipeline.
+    Digit(char),
     /// For the user of the result.
     Warning(String),
 }
@@ -174,7 +179,11 @@ impl Pipeline {
         self.line.peer.close().await;
         let Pipeline { target, settings, poster, patience, base, .. } = &*self;
         let asked = Asked { target, settings, poster, patience: *patience, base };
-        let line = asked.connect(Some(self.line.pc_id.clone()), Step::Call).await?;
+        let again = asked.connect(Some(self.line.pc_id.clone()), Step::Call);
+        let line = tokio::time::timeout(RESTART_WITHIN, again).await.unwrap_or_else(|_| {
+            let reason = Reason::Peer(PeerFault::NotConnected(RESTART_WITHIN));
+            Err(PipelineFault { step: Step::Call, reason })
+        })?;
         self.counts = self.counts();
         self.line = line;
         Ok(())
@@ -187,7 +196,7 @@ impl Pipeline {
 }
 
 /// Waits for the order to hang up, or for the end of all orders.
-async fn hung_up(orders: &mut mpsc::Receiver<Order>) {
+pub(crate) async fn hung_up(orders: &mut mpsc::Receiver<Order>) {
     while !matches!(orders.recv().await, Some(Order::HangUp) | None) {}
 }
 

@@ -3,12 +3,18 @@
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
+use std::time::Duration;
 
 use ringer_media::call::Path;
+use ringer_media::call::pacing::Pacing;
 use ringer_media::packet_rings::PacketPeer;
 use tokio::sync::{Notify, mpsc};
 
 use super::{Arrived, MediaPeer};
+use crate::clock::monotonic;
+
+/// Lateness from which on a packet counts as late.
+const LATE: Duration = Duration::from_millis(20);
 
 /// Bytes of a report block (RFC 3550 6.4.1).
 const BLOCK: usize = 24;
@@ -40,12 +46,25 @@ pub struct Pump {
     bell: Arc<Bell>,
     /// Source of the call's leg, once it has sent.
     leg: Option<[u8; 4]>,
+    pacing: Pacing,
+    late: u64,
+}
+
+/// Figures of a pump since it began.
+#[derive(Clone, Debug, Default)]
+pub struct PumpFigures {
+    /// Time between the moment at which a packet was due and the one at which it left.
+    pub pacing: Pacing,
+    /// Packets that left more than 20 ms late.
+    pub late: u64,
+    /// Packets of the other side that the call did not take in time.
+    pub lost: u64,
 }
 
 impl Pump {
     /// Returns a pump of the rings that `bell` was given to.
     pub fn new(rings: PacketPeer, bell: Arc<Bell>) -> Pump {
-        Pump { rings, bell, leg: None }
+        Pump { rings, bell, leg: None, pacing: Pacing::default(), late: 0 }
     }
 
     /// Moves packets both ways until the connection tells no more of them. It can be dropped and begun anew at any time.
@@ -63,9 +82,9 @@ impl Pump {
         }
     }
 
-    /// Returns the number of packets that the call did not take in time.
-    pub fn lost_packets(&self) -> u64 {
-        self.rings.lost_packets()
+    /// Returns the figures up to now.
+    pub fn figures(&self) -> PumpFigures {
+        PumpFigures { pacing: self.pacing.clone(), late: self.late, lost: self.rings.lost_packets() }
     }
 
     async fn send_all(&mut self, peer: &dyn MediaPeer, wire: [u8; 4]) {
@@ -73,6 +92,9 @@ impl Pump {
             let sent = match packet.path {
                 Path::Rtp => {
                     self.leg = exchange_source(packet.bytes_mut(), wire).or(self.leg);
+                    let late = monotonic().since(packet.at);
+                    self.pacing.sent(late);
+                    self.late += u64::from(late > LATE);
                     peer.send_packet(packet.bytes()).await
                 }
                 Path::Rtcp => {
