@@ -2,6 +2,7 @@
 //! [`router`] and takes the calls from [`Offers`].
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,11 +13,77 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
+use super::{Desk, RESULT_ID};
 use crate::clock::new_id;
+use crate::provider::guard::Guard;
+use crate::tasks::Tasks;
+use crate::transport::pipeline::answered::{AnsweredLine, IncomingPipeline};
 use crate::transport::pipeline::{Answer, OfferRequest, PatchRequest, read_offer};
+use crate::transport::port::{Incoming, IncomingChannel};
 use crate::transport::webrtc::{MAX_SDP, MediaPeer, Peer, PeerFault, PeerSettings, PeerState, PeerStreams};
+
+/// Serves offers at `listener` until `tasks` end. Returns their calls.
+pub fn listen(listener: TcpListener, tasks: &Tasks) -> mpsc::Receiver<AnsweredCall> {
+    let settings = PeerSettings::new(Guard::by(|_| true), tasks.clone());
+    let bound = listener.local_addr().map(|address| address.ip());
+    // Whoever listens on one address has its media there, too.
+    let bind = bound.ok().filter(|address| !address.is_unspecified()).map_or(settings.bind.clone(), |ip| vec![ip]);
+    let (offers, calls) = Offers::new(PeerSettings { bind, ..settings });
+    let app = router(offers);
+    tasks.spawn_until_stop("offers of callers", async move {
+        if let Err(error) = axum::serve(listener, app).await {
+            tracing::error!("offers are not answered any more: {error}");
+        }
+    });
+    calls
+}
+
+impl Desk {
+    /// Takes a call that an offer made, or the connection that takes the place of a running one.
+    pub(super) fn take_offer(self: &Arc<Self>, call: AnsweredCall, over: mpsc::Sender<()>) {
+        let AnsweredCall { pc_id, peer, streams, request_data, is_restart } = call;
+        let mut line = AnsweredLine { peer, streams };
+        let successors = {
+            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_restart && let Some(running) = lines.get(&pc_id) {
+                match running.try_send(line) {
+                    Ok(()) => return,
+                    Err(TrySendError::Full(back) | TrySendError::Closed(back)) => line = back,
+                }
+            }
+            let (sender, successors) = mpsc::channel(1);
+            lines.retain(|_, running| !running.is_closed());
+            lines.insert(pc_id.clone(), sender);
+            successors
+        };
+        let told = |name: &str| request_data[name].as_str().map(str::to_owned);
+        let result_id = told(RESULT_ID).or_else(|| told("simulation_result_id"));
+        let incoming = Incoming {
+            called: String::new(),
+            from: "webrtc".to_owned(),
+            to: "/api/offer".to_owned(),
+            source: SocketAddr::from(([0, 0, 0, 0], 0)),
+            headers: result_id.map(|id| (RESULT_ID.to_owned(), id)).into_iter().collect(),
+            call_id: pc_id.clone(),
+            channel: IncomingChannel::Pipeline(Box::new(IncomingPipeline::new(pc_id, line, successors))),
+        };
+        self.take(incoming, over);
+    }
+}
+
+/// Returns the next call of an offer; waits for ever without any.
+pub(super) async fn next_offer(offers: &mut Option<mpsc::Receiver<AnsweredCall>>) -> AnsweredCall {
+    if let Some(offers) = offers
+        && let Some(call) = offers.recv().await
+    {
+        return call;
+    }
+    std::future::pending().await
+}
 
 /// Connections at one time.
 const MOST: usize = 64;
@@ -70,10 +137,7 @@ impl Offers {
                 let sdp = peer.answer(&offer.sdp).await.map_err(refusal)?;
                 return Ok(Answer { sdp, kind: "answer".to_owned(), pc_id: Some(pc_id.clone()) });
             }
-            Some((pc_id, peer)) => {
-                peer.close().await;
-                pc_id.clone()
-            }
+            Some((pc_id, _)) => pc_id.clone(),
             None => new_id().to_string(),
         };
         let busy = || (StatusCode::SERVICE_UNAVAILABLE, "no place is free".to_owned());
@@ -81,6 +145,7 @@ impl Offers {
         if known.is_none() && self.live().len() >= MOST {
             return Err(busy());
         }
+        let is_restart = known.is_some();
         let (peer, streams) = Peer::new(self.settings.clone()).await.map_err(refusal)?;
         let peer = Arc::new(peer);
         let sdp = peer.answer(&offer.sdp).await.map_err(refusal)?;
@@ -91,8 +156,12 @@ impl Offers {
             peer: peer.clone(),
             streams,
             request_data: offer.request_data,
-            is_restart: known.is_some(),
+            is_restart,
         });
+        if let Some((_, replaced)) = known {
+            // The call has gone on to the new one, or looks for it now.
+            self.settings.tasks.spawn("replaced connection", async move { replaced.close().await });
+        }
         let (offers, id) = (self.clone(), pc_id.clone());
         self.settings.tasks.spawn_until_stop("connection of a pipeline", async move {
             let over = |state: &PeerState| matches!(state, PeerState::Failed | PeerState::Closed);
