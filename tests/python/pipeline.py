@@ -1,20 +1,17 @@
 """A voice pipeline's small WebRTC transport with its real request handler and aiortc, on 127.0.0.1.
 
 It sends a tone of 880 Hz, measures the one that it hears, and answers messages; `POST /cut` makes its sockets deaf and mute.
-Prints its port. Everything else that it says goes to stderr.
+Prints its address, and ends with its input. Everything else that it says goes to stderr.
 """
 
 import asyncio
-import fractions
 import json
 import socket
 import sys
 
 import aioice.ice
-import numpy
 import uvicorn
-from aiortc import MediaStreamTrack
-from av import AudioFrame
+from ending import end_with_input
 from fastapi import FastAPI, HTTPException, Request
 from loguru import logger
 from pipecat.transports.smallwebrtc.request_handler import (
@@ -23,17 +20,13 @@ from pipecat.transports.smallwebrtc.request_handler import (
     SmallWebRTCRequest,
     SmallWebRTCRequestHandler,
 )
+from tones import Tone, listen
 
 logger.remove()
 logger.add(sys.stderr, level="WARNING")
 
-RATE = 48000
-SENT_HZ = 880
-HEARD_HZ = 500
 TAKES_PATCHES = "--no-patch" not in sys.argv
-
-# Traffic stays on loopback, which the library leaves out.
-aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
+SHORT_TONE = "--short-tone" in sys.argv
 
 protocols, deaf = [], set()
 made, received = aioice.ice.StunProtocol.connection_made, aioice.ice.StunProtocol.datagram_received
@@ -53,45 +46,9 @@ aioice.ice.StunProtocol.connection_made = connection_made
 aioice.ice.StunProtocol.datagram_received = datagram_received
 
 
-class Tone(MediaStreamTrack):
-    kind = "audio"
-
-    def __init__(self):
-        super().__init__()
-        self.at, self.began = 0, None
-
-    async def recv(self):
-        loop = asyncio.get_running_loop()
-        self.began = self.began or loop.time()
-        await asyncio.sleep(max(0, self.began + self.at / RATE - loop.time()))
-        count = RATE // 50
-        sine = numpy.sin(2 * numpy.pi * SENT_HZ / RATE * (self.at + numpy.arange(count)))
-        frame = AudioFrame.from_ndarray((8000 * sine).astype(numpy.int16).reshape(1, -1), layout="mono")
-        frame.sample_rate, frame.pts, frame.time_base = RATE, self.at, fractions.Fraction(1, RATE)
-        self.at += count
-        return frame
-
-
 app, handler = FastAPI(), SmallWebRTCRequestHandler()
-seen = {"share": 0.0, "messages": [], "requests": [], "connections": 0, "patches": 0}
+seen = {"share": 0.0, "loud": 0, "key": 0.0, "messages": [], "requests": [], "connections": 0, "patches": 0}
 running = set()
-
-
-async def listen(connection):
-    """Keeps the share of the tone in the power of the last second."""
-    heard = numpy.zeros(0)
-    track = connection.audio_input_track()
-    while True:
-        frame = await track.recv()
-        if frame is None:
-            return
-        pcm = frame.to_ndarray().astype(float).reshape(-1)
-        pcm = pcm[:: len(frame.layout.channels)] if frame.format.is_packed else pcm
-        heard = numpy.concatenate([heard, pcm])[-frame.sample_rate :]
-        turn = numpy.exp(-2j * numpy.pi * HEARD_HZ / frame.sample_rate * numpy.arange(len(heard)))
-        power = numpy.sum(heard**2)
-        loud = power / len(heard) > 100**2
-        seen["share"] = float(2 * abs(numpy.sum(heard * turn)) ** 2 / len(heard) / power) if loud else 0.0
 
 
 async def connected(connection):
@@ -99,8 +56,8 @@ async def connected(connection):
 
     @connection.event_handler("connected")
     async def on_connected(connection):
-        connection.replace_audio_track(Tone())
-        task = asyncio.create_task(listen(connection))
+        connection.replace_audio_track(Tone(1.5 if SHORT_TONE else None))
+        task = asyncio.create_task(listen(connection.audio_input_track(), seen))
         running.add(task)
 
     @connection.event_handler("app-message")
@@ -115,6 +72,7 @@ async def connected(connection):
         say("bot-started-speaking", None)
         say("bot-transcription", {"text": "Good day."})
         say("llm-function-call-in-progress", {"tool_call_id": "1", "function_name": "weather", "arguments": {"in": "Bern"}})
+        say("llm-function-call-stopped", {"tool_call_id": "1", "function_name": "weather", "cancelled": False, "result": "sunny"})
         say("metrics", {"ttfb": [{"processor": "x", "value": 0.1}]})
 
     await connection.connect()
@@ -149,7 +107,7 @@ async def start(name: str, request: Request):
 @app.post("/cut")
 async def cut():
     deaf.update(protocols)
-    seen["share"] = 0.0
+    seen["share"] = seen["key"] = 0.0
     for protocol in protocols:
         if protocol.transport:
             protocol.transport.sendto = lambda *_: None
@@ -172,6 +130,7 @@ async def main():
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+    end_with_input()
     await server.serve(sockets=[listener])
 
 

@@ -24,7 +24,7 @@ use super::phone::{PATIENCE, Phone, loopback};
 use super::pipelines::{Call, poster, target};
 use super::relay::{Relay, without_candidates};
 
-type Answering = Arc<dyn Fn(Method, Value) -> BoxFuture<'static, (u16, String)> + Send + Sync>;
+pub type Answering = Arc<dyn Fn(Method, Value) -> BoxFuture<'static, (u16, String)> + Send + Sync>;
 
 /// A server that answers every request so; it ends with the test.
 pub async fn serve(answering: Answering) -> String {
@@ -87,7 +87,7 @@ async fn open_at(answering: Answering, start: bool) -> (Result<Pipeline, Pipelin
     (done, asked.load(Ordering::Relaxed))
 }
 
-fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
+pub fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
     let text = text.into();
     Arc::new(move |_, _| {
         let text = text.clone();
@@ -194,7 +194,7 @@ async fn a_start_that_fails_has_a_code_of_its_own() {
         (fixed_answer(403, ""), "P2_AUTH_FAILED", 1),
         (fixed_answer(429, ""), "CUSTOMER_CONCURRENCY_LIMIT", 1),
         (fixed_answer(500, ""), "P2_SESSION_SETUP_FAILED", 3),
-        (fixed_answer(200, r#"{"url":"wss://rooms.example","token":"t"}"#), "P2_SESSION_SETUP_FAILED", 1),
+        (fixed_answer(200, r#"{"url":"wss://rooms.example","token":"t"}"#), "CONNECTION_NOT_SUPPORTED", 1),
     ] {
         let (done, asked) = open_at(answering, true).await;
         let Err(fault) = done else { panic!("{code}: it is connected") };

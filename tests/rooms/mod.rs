@@ -3,8 +3,10 @@
 
 mod answers;
 mod browser;
+mod calls;
+mod desk;
+mod house;
 mod pairs;
 mod phone;
 mod pipelines;
-mod python;
 mod relay;

@@ -13,11 +13,16 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::phone::{PATIENCE, Phone, loopback};
-use super::python::Bot;
+use crate::peers::python::PythonServer;
 
 /// Tone that the pipeline sends, and the one that it listens for.
 const THEIRS_HZ: f64 = 880.0;
 const OURS_HZ: f64 = 500.0;
+
+/// Starts the pipeline.
+pub async fn bot(flags: &[&str]) -> PythonServer {
+    PythonServer::start("pipeline.py", flags, "http://").await
+}
 
 pub fn poster() -> Arc<Poster> {
     Arc::new(Poster::new(Guard::new(true), Duration::from_secs(10)))
@@ -95,7 +100,7 @@ fn events(news: &[PipelineNews]) -> Vec<&RtviEvent> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_is_started_heard_and_left() {
-    let bot = Bot::start(&[]).await;
+    let bot = bot(&[]).await;
     let start = Start { url: format!("{}/agents", bot.base), agent_name: "desk 1".into(), body: None };
     let target = PipelineTarget { start: Some(start), api_key: Some(Secret::new("key".into())), ..target(&bot.base) };
     let pipeline = Pipeline::open(target, loopback(), poster(), Patience::default()).await;
@@ -141,7 +146,7 @@ async fn a_pipeline_is_started_heard_and_left() {
 /// call is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_connection_is_made_anew_once() {
-    let bot = Bot::start(&["--no-patch"]).await;
+    let bot = bot(&["--no-patch"]).await;
     let pipeline = Pipeline::open(target(&bot.base), loopback(), poster(), Patience::default()).await;
     let pipeline = pipeline.unwrap_or_else(|fault| panic!("{fault}"));
     let pc_id = pipeline.pc_id().map(str::to_owned);
