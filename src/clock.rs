@@ -109,6 +109,13 @@ pub fn monotonic() -> Time {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Does the work and tells how many seconds it took.
+pub fn seconds_of<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let begun = monotonic().0;
+    let made = work();
+    (made, (monotonic().0 - begun) as f64 / 1e9)
+}
+
 /// CLOCK_REALTIME in nanoseconds since the epoch: the clock of kernel receive timestamps.
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME).0

@@ -34,7 +34,7 @@ pub use sip::{CODECS, Dtmf, Encryption, OfferedIn, Refer, Sip, SrtpKeys, Switch,
 use source::Source;
 pub use source::{ConfigError, nearest};
 pub use sources::Sources;
-pub use speech::{Place, Recognizer, Synthesizer};
+pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
@@ -73,6 +73,8 @@ pub struct Config {
     pub audio_model: LanguageModel,
     /// Whom the servers of speech and language may be certified by.
     pub tls: Tls,
+    /// Place of the models of speech.
+    pub speech: SpeechFiles,
     /// Text to speech.
     pub synthesizer: Synthesizer,
     /// Speech to text.
@@ -308,6 +310,7 @@ impl Default for Config {
             language_model: LanguageModel::default(),
             audio_model: LanguageModel::default(),
             tls: Tls::default(),
+            speech: SpeechFiles::default(),
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
@@ -354,6 +357,11 @@ impl Config {
         Config::read(file, &environment, flags, raise_file_limit())
     }
 
+    /// Folder of neural models.
+    pub fn models(&self) -> PathBuf {
+        self.speech.models.clone().unwrap_or_else(|| self.data.join("models"))
+    }
+
     /// The settings of given texts; `file_limit` is how many files the process may have open.
     pub fn read(
         file: Option<(&Path, &str)>,
@@ -380,6 +388,7 @@ impl Config {
         config.language_model.read("language_model", &mut from);
         config.audio_model.read("audio_model", &mut from);
         config.tls.take(&mut from);
+        config.speech.take(&mut from);
         config.synthesizer.read(&mut from);
         config.recognizer.read(&mut from);
         config.behaviour.read(&mut from);
@@ -532,6 +541,15 @@ pub fn log_is_json() -> Result<bool, String> {
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// Returns the folder in which tests find neural models.
+#[cfg(test)]
+pub(crate) fn test_models() -> PathBuf {
+    let environment = environment();
+    let named = |name: &str| environment.get(name).map(PathBuf::from);
+    let home = || named("HOME").unwrap_or_default().join(".cache/ringer-test-models");
+    named("RINGER_MODELS_CACHE").unwrap_or_else(home)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]

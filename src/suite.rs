@@ -13,7 +13,7 @@ pub mod spawn;
 pub mod stats;
 pub mod table;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 pub mod turns;
 pub mod verdict;
 pub mod yaml;
@@ -38,8 +38,10 @@ pub struct Played {
     pub transcript: Vec<Value>,
     /// Events of the timeline.
     pub timeline: Vec<Value>,
-    /// Recording as a WAV file; empty where there is none.
-    pub recording: Vec<u8>,
+    /// Turns of both sides, with their latencies.
+    pub turns: Vec<Value>,
+    /// Levels of its recording, as the report draws them; null where there is none.
+    pub peaks: Value,
     /// Recording as Ogg Opus; empty where there is none.
     pub opus: Vec<u8>,
     /// Paths of its files, below the output folder.

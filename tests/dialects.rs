@@ -47,14 +47,14 @@ impl Judge {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no answer to {order}: {line:?}"))
     }
 
-    fn read(&mut self, message: &Message) -> Value {
+    fn read_by_judge(&mut self, message: &Message) -> Value {
         match message {
             Message::Text(text) => self.ask(&json!({ "read": text })),
             Message::Binary(bytes) => self.ask(&json!({ "read_binary": STANDARD.encode(bytes) })),
         }
     }
 
-    /// What the agent's side sends for a frame of audio, or to take audio back.
+    /// Returns the message of the agent's side for a frame of audio, or to take audio back.
     fn write(&mut self, what: &str, rate: u32) -> Option<Message> {
         let made = self.ask(&json!({ "write": what, "rate": rate }));
         match (made["text"].as_str(), made["binary"].as_str()) {
@@ -92,7 +92,7 @@ impl Caller {
     }
 
     /// Takes the messages that are to be sent; everything is played at once.
-    fn sent(&mut self) -> Vec<Message> {
+    fn take_sent(&mut self) -> Vec<Message> {
         let mut sent = Vec::new();
         while let Some(output) = self.session.poll() {
             match output {
@@ -101,7 +101,7 @@ impl Caller {
                 other => self.seen.push(other),
             }
         }
-        self.session.unplayed(self.now, 0);
+        self.session.set_unplayed(self.now, 0);
         sent
     }
 
@@ -109,7 +109,7 @@ impl Caller {
         self.now = self.now + Duration::from_millis(20);
         self.session.tick(self.now);
         self.session.frame(self.now, pcm);
-        self.sent()
+        self.take_sent()
     }
 
     fn violations(&self) -> Vec<&SessionOutput> {
@@ -174,8 +174,8 @@ fn serializers_of_a_framework_hear_and_are_heard() {
     let mut judge = Judge::new();
     for kind in kinds {
         let mut caller = Caller::new(Dialect::new(kind));
-        caller.session.opened(caller.now);
-        let opening = caller.sent();
+        caller.session.on_open(caller.now);
+        let opening = caller.take_sent();
         let (stream, call) = names(&opening);
         let rate = caller.session.dialect().wire.rate_hz;
         judge.ask(&json!({ "new": kind.name(), "stream": stream, "call": call, "rate": rate }));
@@ -192,7 +192,7 @@ fn serializers_of_a_framework_hear_and_are_heard() {
         let own = level(&heard[8000..24_000], 16_000, 700.0);
         assert!((0.95..1.05).contains(&own), "{kind:?} {own}");
         caller.session.control(caller.now, SessionControl::Digit { digit: '5', duration_ms: 100 });
-        let digits: Vec<Value> = caller.sent().iter().map(|message| judge.read(message)).collect();
+        let digits: Vec<Value> = caller.take_sent().iter().map(|message| judge.read_by_judge(message)).collect();
         let expect = if kind == Kind::PipecatProtobuf { vec![] } else { vec![json!({"frame": "digit", "digit": "5"})] };
         assert_eq!(digits, expect, "{kind:?}");
         // The agent's tone is heard, and taken back.
@@ -202,14 +202,14 @@ fn serializers_of_a_framework_hear_and_are_heard() {
             let pcm = bytes_of(&tone(900.0, 24_000, at * chunk, chunk));
             if let Some(message) = judge.write(&pcm, 24_000) {
                 caller.session.receive(caller.now, message);
-                caller.sent();
+                caller.take_sent();
             }
         }
         let theirs = level(&caller.heard[8000..24_000], 16_000, 900.0);
         assert!((0.95..1.05).contains(&theirs), "{kind:?} {theirs}");
         let clear = judge.write("clear", 0).expect("an interruption is a message");
         caller.session.receive(caller.now, clear);
-        caller.sent();
+        caller.take_sent();
         assert!(caller.seen.iter().any(|output| matches!(output, SessionOutput::Cleared { .. })), "{kind:?}");
         let serious = caller
             .violations()
@@ -221,7 +221,7 @@ fn serializers_of_a_framework_hear_and_are_heard() {
 
 /// Has a message read; an answer goes back to the caller. Returns the audio in it.
 fn answer(judge: &mut Judge, caller: &mut Caller, message: &Message) -> Vec<i16> {
-    let read = judge.read(message);
+    let read = judge.read_by_judge(message);
     match read["frame"].as_str() {
         Some("audio") => {
             assert_eq!((&read["rate"], &read["channels"]), (&json!(16_000), &json!(1)));
@@ -231,7 +231,7 @@ fn answer(judge: &mut Judge, caller: &mut Caller, message: &Message) -> Vec<i16>
             let text = read["text"].as_str().expect("a text").to_owned();
             caller.session.receive(caller.now, Message::Text(text));
             // What the caller says to it is read in turn.
-            let more = caller.sent();
+            let more = caller.take_sent();
             more.iter().flat_map(|message| answer(judge, caller, message)).collect()
         }
         _ => Vec::new(),
@@ -248,8 +248,8 @@ fn a_framework_knows_the_carrier_by_its_first_messages() {
         (Kind::ExotelAgentstream, "exotel"),
     ] {
         let mut caller = Caller::new(Dialect::new(kind));
-        caller.session.opened(caller.now);
-        let mut sent = caller.sent();
+        caller.session.on_open(caller.now);
+        let mut sent = caller.take_sent();
         (0..5).for_each(|_| sent.extend(caller.say(&[0; FRAME])));
         let (stream, call) = names(&sent[..if kind == Kind::PlivoAudioStreaming { 1 } else { 2 }]);
         let texts: Vec<&str> = sent
@@ -272,9 +272,9 @@ fn a_framework_knows_the_carrier_by_its_first_messages() {
 fn a_session_of_a_platform_is_closed_by_both() {
     let mut judge = Judge::new();
     let mut caller = Caller::new(Dialect::new(Kind::Audiohook));
-    caller.session.opened(caller.now);
+    caller.session.on_open(caller.now);
     judge.ask(&json!({ "new": "audiohook" }));
-    for message in caller.sent() {
+    for message in caller.take_sent() {
         answer(&mut judge, &mut caller, &message);
     }
     // Pings are answered, with the numbers that the caller expects.
@@ -284,7 +284,7 @@ fn a_session_of_a_platform_is_closed_by_both() {
         }
     }
     caller.session.control(caller.now, SessionControl::Hangup);
-    for message in caller.sent() {
+    for message in caller.take_sent() {
         answer(&mut judge, &mut caller, &message);
     }
     let closed = SessionOutput::Close { code: 1000, reason: "call ended" };
@@ -297,15 +297,15 @@ fn a_session_of_a_platform_is_closed_by_both() {
 fn a_double_of_a_carrier_and_the_engine_say_the_same() {
     let mut judge = Judge::new();
     let mut caller = Caller::new(Dialect::new(Kind::TwilioMediaStreams));
-    caller.session.opened(caller.now);
-    let mut sent = caller.sent();
+    caller.session.on_open(caller.now);
+    let mut sent = caller.take_sent();
     let (stream, _) = names(&sent);
     (0..2).for_each(|_| sent.extend(caller.say(&[0; FRAME])));
     let mark = json!({"event": "mark", "streamSid": stream, "mark": {"name": "m"}});
     caller.session.receive(caller.now, Message::Text(mark.to_string()));
     caller.session.control(caller.now, SessionControl::Digit { digit: '7', duration_ms: 100 });
     caller.session.control(caller.now, SessionControl::Hangup);
-    sent.extend(caller.sent());
+    sent.extend(caller.take_sent());
 
     let silence = STANDARD.encode([0xff; 160]);
     let order = json!([["connected"], ["start", {"simulation_result_id": "13062"}], ["media", silence], ["media", silence],
@@ -315,7 +315,7 @@ fn a_double_of_a_carrier_and_the_engine_say_the_same() {
     assert_eq!(sent.len(), doubled.len());
     let mut agent =
         Session::agent(Dialect::new(Kind::TwilioMediaStreams), SessionFacts::new(0, "ws://h", Seed(1), Time(0), 0));
-    agent.opened(Time(0));
+    agent.on_open(Time(0));
     for (ours, theirs) in sent.iter().zip(doubled) {
         let Message::Text(ours) = ours else { panic!("{ours:?}") };
         let ours: Value = serde_json::from_str(ours).expect("JSON");
@@ -340,7 +340,7 @@ fn a_double_of_a_carrier_takes_what_an_agent_sends() {
     let texts = judge.ask(&json!({ "doubled": [["connected"], ["start", {}]] }));
     let mut agent =
         Session::agent(Dialect::new(Kind::TwilioMediaStreams), SessionFacts::new(0, "ws://h", Seed(1), Time(0), 0));
-    agent.opened(Time(0));
+    agent.on_open(Time(0));
     let texts = texts["texts"].as_array().expect("texts");
     texts.iter().for_each(|text| agent.receive(Time(0), Message::Text(text.as_str().unwrap_or_default().to_owned())));
     agent.frame(Time(0), &[1000; FRAME]);

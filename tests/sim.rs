@@ -4,6 +4,7 @@ mod edges;
 mod fluency;
 mod language;
 mod scripts;
+mod websocket;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

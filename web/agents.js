@@ -49,7 +49,7 @@ export async function simulationPage(id, page) {
     event.preventDefault();
     send.disabled = true;
     const body = { simulation_id: id, ...(seed.value ? { seed: Number(seed.value) } : {}) };
-    await post("/v1/queue-simulation-run", body).then((run) => page.go("/runs/" + run.simulation_run_id), (error) => page.notice(error.message));
+    await post("/v1/queue-simulation-run", body).then((run) => page.go("/runs/" + run.simulation_run_id), page.refused);
     send.disabled = false;
   };
   const set = simulation.settings || {};

@@ -1,4 +1,4 @@
-import { el, words } from "./dom.js";
+import { el, words, usesKey } from "./dom.js";
 import { ask, key } from "./api.js";
 import { callPage } from "./live.js";
 import { runsPage } from "./runs.js";
@@ -10,7 +10,7 @@ import { agentsPage, agentPage, simulationPage } from "./agents.js";
  * What a view may do with the page.
  * @typedef {{
  *   show: (...nodes: any[]) => void, title: (text: string) => void, notice: (text: string) => void, go: (path: string) => void,
- *   after: (act: () => void) => void, isGone: () => boolean, connected: (is: boolean) => void, failed: (error: any) => void,
+ *   after: (act: () => void) => void, isGone: () => boolean, connected: (is: boolean) => void, refused: (error: any) => void, failed: (error: any) => void,
  *   key: ((event: KeyboardEvent) => boolean) | null,
  * }} Page
  */
@@ -18,7 +18,10 @@ import { agentsPage, agentPage, simulationPage } from "./agents.js";
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const notice = /** @type {HTMLElement} */ (document.getElementById("notice"));
 const keyField = /** @type {HTMLInputElement} */ (document.getElementById("key"));
+/** Time until a view is tried again whose server did not answer, in milliseconds. */
+const AGAIN_MS = 2000;
 const LOST = "The server does not answer. What is shown stays; it goes on by itself when the server is back.";
+const REVOKED = "This key is not valid any more. What is shown stays: enter a key above, or open the address that `ringer up` prints at its start.";
 
 /** @type {(() => void)[]} */
 let ends = [];
@@ -27,7 +30,7 @@ let open = null;
 
 /** @param {string} text */
 function say(text) {
-  notice.replaceChildren(words(text));
+  notice.replaceChildren(words(text), el("button", { type: "button", class: "more", "aria-label": "Close this message", onclick: () => say("") }, "\u00d7"));
   notice.hidden = !text;
 }
 
@@ -39,7 +42,7 @@ function failure(error) {
       el("p", {}, key.get() ? "The server does not know this key, or it was revoked. Enter another one above." : "Enter an API key above. `ringer up` prints one at its first start, and `ringer keys create` makes one."));
   }
   const again = el("button", { type: "button", onclick: () => void view() }, "Try again");
-  const text = error.status === 0 ? "The server does not answer." : error.status === 404 ? "This does not exist, or it belongs to another organization." : error.message;
+  const text = error.status === 0 ? "The server does not answer. This is tried again until it does." : error.status === 404 ? "This does not exist, or it belongs to another organization." : error.message;
   return el("div", { class: "welcome" }, el("h1", {}, error.status === 404 ? "Not found" : "This did not work"), el("p", {}, words(text)), el("p", {}, again));
 }
 
@@ -61,7 +64,13 @@ async function view() {
       notice.dataset.lost = is ? "" : "1";
       say(is ? "" : LOST);
     },
-    failed: (error) => { if (!gone) main.replaceChildren(failure(error)); },
+    refused: (error) => { if (!gone) say(error.status === 401 ? REVOKED : error.message); },
+    failed: (error) => {
+      if (gone) return;
+      main.replaceChildren(failure(error));
+      // Where the server is gone the view comes by itself when it is back.
+      if (error.status === 0) setTimeout(() => { if (!gone) void view(); }, AGAIN_MS);
+    },
     key: null,
   };
   open = page;
@@ -70,6 +79,7 @@ async function view() {
     if (link.getAttribute("href") === path) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   });
   const id = (path.split("/")[2] || "").replace(/[^0-9]/g, "");
+  keyField.placeholder = key.get() ? "in use" : "rk_...";
   main.setAttribute("aria-busy", "true");
   try {
     if (path === "/") await runsPage(page);
@@ -105,7 +115,7 @@ document.addEventListener("click", (event) => {
 addEventListener("popstate", () => void view());
 document.addEventListener("keydown", (event) => {
   const at = /** @type {Element} */ (event.target);
-  if (open && open.key && !at.closest("input, select, textarea, button, summary, a") && open.key(event)) event.preventDefault();
+  if (open && open.key && !usesKey(at, event.key) && open.key(event)) event.preventDefault();
 });
 /** @type {HTMLFormElement} */ (document.getElementById("keyform")).onsubmit = (event) => {
   event.preventDefault();

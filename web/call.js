@@ -1,4 +1,4 @@
-import { el, words, chip, clock, span, when, section } from "./dom.js";
+import { el, words, chip, clock, span, when, section, swap } from "./dom.js";
 import { Lanes } from "./lanes.js";
 import { Player } from "./player.js";
 import { figuresOf, figureList, lengthOf } from "./numbers.js";
@@ -13,6 +13,7 @@ import { ladderView } from "./ladder.js";
  *   audio: (track: string) => Promise<Blob | null>,
  *   tracks?: string[],
  *   ladder?: () => Promise<any>,
+ *   actions?: () => any[],
  *   tools?: (view: CallView) => any[],
  * }} Source
  */
@@ -21,6 +22,8 @@ import { ladderView } from "./ladder.js";
 const LEAD_MS = 1000;
 /** Longest call whose outline is asked for in steps of 100 ms; longer ones begin with steps of 1 s. */
 const FINE_MS = 600000;
+/** Stretch of an event that has no length, in milliseconds. */
+const MOMENT_MS = 200;
 /** Most rows of a list that are shown at once. */
 const MOST_ROWS = 400;
 
@@ -45,9 +48,9 @@ export class CallView {
     this.hidden = new Set();
     this.lanes = new Lanes({ ask: (zoom, from, to) => source.peaks(zoom, from, to), onSeek: (at) => this.player.seek(at) });
     this.player = new Player({ audio: source.audio, tracks: source.tracks, onTime: (at) => this.moved(at) });
-    this.parts = { head: el("div", { class: "head" }), numbers: el("div"), transcript: el("div"), events: el("div"), why: el("div"), ladder: el("div"), tools: el("div") };
-    this.node = el("article", { class: "call" }, this.parts.head, this.lanes.node, this.player.node,
-      el("div", { class: "columns" }, el("div", {}, this.parts.transcript, this.parts.events), el("div", {}, this.parts.numbers, this.parts.why)),
+    this.parts = { head: el("div", { class: "head" }), actions: el("div"), numbers: el("div"), transcript: el("div"), events: el("div"), why: el("div"), ladder: el("div"), tools: el("div") };
+    this.node = el("article", { class: "call" }, this.parts.head, this.parts.actions, this.lanes.node, this.player.node,
+      el("div", { class: "columns" }, el("div", {}, this.parts.transcript, this.parts.events, this.parts.why), el("div", {}, this.parts.numbers)),
       this.parts.ladder, this.parts.tools);
     /** @type {any[]} */
     this.rows = [];
@@ -75,20 +78,27 @@ export class CallView {
     this.player.duration = Math.max(this.player.duration, ms);
   }
 
-  /** Shows the data as they are now. */
-  show() {
+  /**
+   * Shows the data as they are now. What can be done with the call, and its signalling, stay while they are the same.
+   * @param {boolean} [isSame] whether it is the call that was shown, a little later
+   */
+  show(isSame = false) {
     const { result } = this.data;
     this.resize(Math.max(lengthOf(this.data), 1000));
-    this.parts.head.replaceChildren(this.head(result));
+    swap(this.parts.head, this.head(result));
     const figures = figuresOf(this.data);
     this.figures = figures;
     const live = (/** @type {any} */ figure) => this.play(figure);
-    this.parts.numbers.replaceChildren(section("Numbers", ...(figures.length ? figureList(figures, live) : [el("p", { class: "empty" }, "There is nothing to measure yet.")])));
-    this.parts.transcript.replaceChildren(this.transcript());
+    swap(this.parts.numbers, section("Numbers", ...(figures.length ? figureList(figures, live) : [el("p", { class: "empty" }, "There is nothing to measure yet.")])));
+    swap(this.parts.transcript, this.transcript(isSame));
     this.events();
-    this.parts.why.replaceChildren(why(result));
-    this.parts.ladder.replaceChildren(ladderView(this.data.ladder, (at) => this.player.seek(at), this.source.ladder));
-    this.parts.tools.replaceChildren(...(this.source.tools ? this.source.tools(this) : []));
+    swap(this.parts.why, why(result));
+    if (!isSame || this.shownLadder !== this.data.ladder) {
+      this.shownLadder = this.data.ladder;
+      swap(this.parts.ladder, ladderView(this.data.ladder, (at) => this.player.seek(at), this.source.ladder));
+    }
+    if (!isSame) swap(this.parts.actions, ...(this.source.actions ? this.source.actions() : []));
+    if (!isSame) swap(this.parts.tools, ...(this.source.tools ? this.source.tools(this) : []));
   }
 
   /** @param {any} result */
@@ -118,16 +128,21 @@ export class CallView {
   /** @param {number} at */
   moved(at) {
     this.lanes.setPosition(at);
-    const row = this.rows.find((one) => at >= one.from && at < one.to);
+    // Of those that are heard at once the one that began last.
+    let row = null;
+    for (const one of this.rows) if (at >= one.from && at < one.to && (!row || one.from >= row.from)) row = one;
     if (row === this.active) return;
     if (this.active) this.active.node.classList.remove("now");
     if (row) row.node.classList.add("now");
     this.active = row;
   }
 
-  transcript() {
-    const entries = (this.data.transcript && this.data.transcript.entries) || this.spoken();
-    if (!entries.length) return section("Transcript", el("p", { class: "empty" }, "Nothing was said."));
+  /** @param {boolean} goesOn the newest rows are shown then */
+  transcript(goesOn) {
+    const all = (this.data.transcript && this.data.transcript.entries) || this.spoken();
+    if (!all.length) return section("Transcript", el("p", { class: "empty" }, goesOn ? "Nothing was said yet." : "Nothing was said."));
+    const entries = goesOn ? all.slice(-MOST_ROWS) : all;
+    this.active = null;
     this.rows = entries.slice(0, MOST_ROWS).map((/** @type {any} */ entry) => this.row(entry));
     const list = el("ol", { class: "transcript", role: "list" }, this.rows.map((row) => row.node));
     const rest = entries.slice(MOST_ROWS);
@@ -153,7 +168,7 @@ export class CallView {
     const missing = entry.text_missing ? el("em", {}, "(words not understood: " + (/** @type {any} */ (MISSING)[entry.text_missing] || entry.text_missing) + ")") : null;
     const node = el("li", { class: entry.speaker === "AGENT" ? "agent" : "dh" },
       el("button", { type: "button", class: "at", onclick: () => this.player.seek(entry.start_offset_ms) }, clock(entry.start_offset_ms)),
-      el("span", { class: "who" }, who), el("span", { class: "said" }, entry.utterance ? words(entry.utterance) : null, " ", missing,
+      el("span", { class: "who" }, who), el("span", { class: "said" }, entry.utterance ? words(entry.utterance) : missing ? null : "\u2026", " ", missing,
         entry.interrupted ? el("span", { class: "cut" }, " \u2014 interrupted") : null));
     return { node, from: entry.start_offset_ms, to: Math.max(entry.end_offset_ms, entry.start_offset_ms + 200) };
   }
@@ -166,9 +181,11 @@ export class CallView {
     const fill = () => {
       const shown = all.filter((mark) => !this.hidden.has(mark.kind));
       this.lanes.setMarks(shown);
-      list.replaceChildren(...shown.slice(0, MOST_ROWS).map((mark) => el("li", { data: { kind: mark.kind } },
-        el("button", { type: "button", class: "figure", data: { from: mark.at, to: mark.end || mark.at, kind: mark.kind }, onclick: () => this.play({ from: mark.at, to: mark.end || mark.at + 200 }) },
-          el("span", { class: "dot k-" + mark.kind }), el("span", { class: "at" }, clock(mark.at)), " ", words(mark.text, 120)))));
+      list.replaceChildren(...shown.slice(0, MOST_ROWS).map((mark) => {
+        const stretch = { from: mark.at, to: Math.max(mark.end || 0, mark.at + MOMENT_MS) };
+        return el("li", { data: { kind: mark.kind } }, el("button", { type: "button", class: "figure", data: { ...stretch, kind: mark.kind }, onclick: () => this.play(stretch) },
+          el("span", { class: "dot k-" + mark.kind }), el("span", { class: "at" }, clock(mark.at)), " ", words(mark.text, 120)));
+      }), ...(shown.length > MOST_ROWS ? [el("li", {}, (shown.length - MOST_ROWS) + " more are in the download")] : []));
     };
     const toggles = kinds.map((kind) => {
       const box = el("input", { type: "checkbox", checked: !this.hidden.has(kind), onchange: () => {
@@ -179,7 +196,7 @@ export class CallView {
     });
     fill();
     const body = all.length ? [el("p", { class: "toggles" }, toggles), list] : [el("p", { class: "empty" }, "Nothing of note happened.")];
-    this.parts.events.replaceChildren(section("Events", ...body));
+    swap(this.parts.events, section("Events", ...body));
   }
 }
 

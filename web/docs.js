@@ -253,6 +253,8 @@ $("caller").onsubmit = async (event) => {
 };
 
 $("find").oninput = () => spec && show();
+// The key of the page, where it was opened in this tab.
+/** @type {HTMLInputElement} */ ($("key")).value = sessionStorage.getItem("ringer-key") || "";
 fetch("/openapi.json").then((response) => response.json()).then((document) => {
   spec = document;
   $("title").textContent = spec.info.title + " API " + spec.info.version;

@@ -52,8 +52,8 @@ export function asMs(seconds) {
  * @param {number} at milliseconds
  */
 export function clock(at) {
-  const sign = at < 0 ? "\u2212" : "";
   const tenths = Math.floor(Math.abs(at) / 100);
+  const sign = at < 0 && tenths > 0 ? "\u2212" : "";
   const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
   const [hours, minutes, seconds] = [Math.floor(tenths / 36000), Math.floor(tenths / 600) % 60, Math.floor(tenths / 10) % 60];
   return sign + (hours ? hours + ":" + two(minutes) : String(minutes)) + ":" + two(seconds) + "." + (tenths % 10);
@@ -77,7 +77,7 @@ export function when(at) {
  */
 export function chip(word) {
   const text = String(word ?? "");
-  const good = ["passed", "COMPLETED", "pass", "yes", "true"].includes(text);
+  const good = ["passed", "pass", "yes", "true"].includes(text);
   const bad = ["failed", "SYSTEM_ERROR", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "fail", "false", "no"].includes(text);
   return el("span", { class: "chip " + (good ? "good" : bad ? "bad" : "plain") }, text.replace(/_/g, " ").toLowerCase() || "\u2013");
 }
@@ -107,7 +107,7 @@ export function section(title, ...children) {
 
 /** @param {...[string, any]} pairs */
 export function facts(...pairs) {
-  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && !value.length));
   return el("dl", { class: "facts" }, shown.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
@@ -117,4 +117,62 @@ export function facts(...pairs) {
  */
 export function bytesOf(text) {
   return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+}
+
+let isDown = false;
+for (const [name, is] of /** @type {[string, boolean][]} */ ([["pointerdown", true], ["pointerup", false], ["pointercancel", false]])) {
+  addEventListener(name, () => { isDown = is; }, true);
+}
+
+/** True while a button of the mouse or a finger is down: what it is on must stay until the click has come. */
+export function isPressed() {
+  return isDown;
+}
+
+/** Parts that scroll within the page. */
+const SCROLLING = ".scroll, .transcript, .events, .ladder";
+
+/**
+ * Shows something else in a box. The same control keeps the focus, lists keep their place, and one at its end stays there.
+ * @param {HTMLElement} box
+ * @param {...any} nodes
+ */
+export function swap(box, ...nodes) {
+  const at = document.activeElement;
+  const used = at && at !== box && box.contains(at) ? at : null;
+  const places = [...box.querySelectorAll(SCROLLING)].map((list) => ({
+    left: list.scrollLeft, top: list.scrollTop, isAtEnd: list.scrollHeight > list.clientHeight && list.scrollTop + list.clientHeight > list.scrollHeight - 4,
+  }));
+  box.replaceChildren(...nodes.filter(Boolean));
+  [...box.querySelectorAll(SCROLLING)].forEach((list, n) => {
+    const place = places[n];
+    if (!place) return;
+    list.scrollLeft = place.left;
+    list.scrollTop = place.isAtEnd ? list.scrollHeight : place.top;
+  });
+  if (!used) return;
+  const again = [...box.querySelectorAll(used.tagName)].find((node) => nameOf(node) === nameOf(used));
+  if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
+}
+
+/**
+ * By what a control is known again.
+ * @param {Element} node
+ */
+function nameOf(node) {
+  const label = node.getAttribute("aria-label") || (node.closest("label") || node).textContent;
+  return [label, node.getAttribute("href"), /** @type {HTMLElement} */ (node).dataset.from].join("|");
+}
+
+/**
+ * True where the control in focus uses a key itself.
+ * @param {Element} at
+ * @param {string} key
+ */
+export function usesKey(at, key) {
+  const isArrow = key.startsWith("Arrow");
+  const field = at.closest("input, select, textarea");
+  if (field && /** @type {any} */ (field).type !== "radio" && /** @type {any} */ (field).type !== "checkbox") return true;
+  if (key === " " || key === "Enter") return Boolean(field || at.closest("button, summary, a"));
+  return isArrow && Boolean(field || at.closest(".scroll, pre"));
 }

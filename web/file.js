@@ -1,4 +1,4 @@
-import { el, words, bytesOf } from "./dom.js";
+import { el, words, bytesOf, usesKey } from "./dom.js";
 import { CallView } from "./call.js";
 
 /** Shows the call that is in this file. Nothing is asked of a server. */
@@ -20,7 +20,7 @@ async function showFile() {
   document.title = "Call " + data.result.id;
   document.addEventListener("keydown", (event) => {
     const at = /** @type {Element} */ (event.target);
-    if (!at.closest("input, select, textarea, button, summary") && view.player.key(event)) event.preventDefault();
+    if (!usesKey(at, event.key) && view.player.key(event)) event.preventDefault();
   });
   await view.start();
 }

@@ -1,4 +1,4 @@
-import { el, section } from "./dom.js";
+import { el, isPressed, section } from "./dom.js";
 import { ask, follow, get, maybe, outline, post, save } from "./api.js";
 import { CallView } from "./call.js";
 import { reviewForm, reviewList } from "./review.js";
@@ -6,7 +6,7 @@ import { reviewForm, reviewList } from "./review.js";
 /** Longest call that is heard as it was recorded; a longer one is fetched in a smaller form. */
 const WAV_MS = 300000;
 /** Least time between two looks at a call that goes on, in milliseconds. */
-const PAUSE_MS = 400;
+const PAUSE_MS = 200;
 const OVER = ["COMPLETED", "CANCELLED", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "SYSTEM_ERROR", "OUT_OF_FUNDS"];
 
 /** @param {string} status */
@@ -51,10 +51,12 @@ export async function callPage(id, page) {
     data,
     peaks: (/** @type {number} */ zoom, /** @type {number} */ from, /** @type {number | null} */ to) => outline(id, zoom, from, to),
     audio: async (/** @type {string} */ track) => {
+      if (!isOver(data.result.status)) throw new Error("The call can be heard when it is over");
       const format = (view.lanes.duration > WAV_MS ? "opus" : "wav");
       return (await ask("GET", of + "/recording?format=" + format + "&channel=" + track)).blob();
     },
     ladder: () => get(of + "/ladder"),
+    actions: () => (isOver(data.result.status) ? [] : [hangUp(id, page)]),
     tools: (/** @type {CallView} */ shown) => tools(id, shown, page),
   };
   /** @type {CallView} */
@@ -79,7 +81,14 @@ async function watch(id, view, page) {
   page.after(() => stop.abort());
   /** @type {Map<number, any>} */
   const events = new Map();
-  let [asked, isAsking] = [false, false];
+  let [asked, isAsking, hasNews] = [false, false, true];
+  // Sound comes later than words: nothing waits for it.
+  let isDrawing = false;
+  const draw = () => {
+    if (isDrawing) return;
+    isDrawing = true;
+    void view.outline().finally(() => { isDrawing = false; });
+  };
   const refresh = async () => {
     if (isAsking) { asked = true; return; }
     isAsking = true;
@@ -87,11 +96,14 @@ async function watch(id, view, page) {
     view.data.turns = (await maybe(of + "/turns?words=false").catch(() => null)) || view.data.turns;
     const list = [...events.values()].sort((one, other) => one.sample - other.sample || one.seq - other.seq);
     view.data.timeline = { events: list };
+    if (hasNews) {
+      hasNews = false;
+      view.data.ladder = (await maybe(of + "/ladder?rtcp=false").catch(() => null)) || view.data.ladder;
+    }
     if (!stop.signal.aborted && !isOver(view.data.result.status)) {
-      const at = document.activeElement;
-      // A button in use is not taken away.
-      if (!(at && view.node.contains(at) && at.closest("details, form"))) view.show();
-      await view.outline();
+      // What is being clicked is not taken away.
+      if (isPressed()) asked = true; else view.show(true);
+      draw();
     }
     await new Promise((done) => setTimeout(done, Math.max(0, PAUSE_MS - (performance.now() - began))));
     isAsking = false;
@@ -102,6 +114,8 @@ async function watch(id, view, page) {
       view.data.result.status = entry.status;
     } else if (entry.seq !== undefined) {
       if (entry.event === "call.dialing") events.clear();
+      // Messages and keys that the signalling shows.
+      if (/^(call\.|session\.|dtmf_|hold|unhold|transfer)/.test(entry.event)) hasNews = true;
       events.set(entry.seq, entry);
     }
     void refresh();
@@ -109,32 +123,42 @@ async function watch(id, view, page) {
   try {
     await follow(of + "/events", take, stop.signal, (connected) => page.connected(connected));
   } catch (error) {
-    page.notice(/** @type {Error} */ (error).message);
+    page.refused(error);
     return;
   }
   if (stop.signal.aborted) return;
-  Object.assign(view.data, await load(id));
+  try {
+    Object.assign(view.data, await load(id));
+  } catch (error) {
+    page.refused(error);
+    return;
+  }
   view.show();
   view.player.forget();
   await view.outline();
 }
 
 /**
- * What can be done with a call: hang up, review, downloads.
+ * @param {string} id
+ * @param {import("./app.js").Page} page
+ */
+function hangUp(id, page) {
+  const end = el("button", { type: "button", class: "danger", onclick: async () => {
+    end.disabled = true;
+    await post("/v1/simulation-result/" + id + "/hangup").catch((error) => { page.refused(error); end.disabled = false; });
+  } }, "Hang up");
+  return el("p", {}, "This call is going on. ", end);
+}
+
+/**
+ * What can be done with a call that is over: review, downloads.
  * @param {string} id
  * @param {CallView} view
  * @param {import("./app.js").Page} page
  */
 function tools(id, view, page) {
-  const of = "/v1/simulation-result/" + id;
   const { result } = view.data;
-  if (!isOver(result.status)) {
-    const end = el("button", { type: "button", class: "danger", onclick: async () => {
-      end.disabled = true;
-      await post(of + "/hangup").catch((error) => page.notice(error.message));
-    } }, "Hang up");
-    return [section("This call is going on", el("p", {}, end))];
-  }
+  if (!isOver(result.status)) return [];
   const evaluated = (result.evaluations || []).length > 0;
   const again = async () => {
     Object.assign(view.data, await load(id));
@@ -143,7 +167,7 @@ function tools(id, view, page) {
   return [
     evaluated ? section("Review", reviewForm(id, result, again, page), reviewList(view.data.reviews, result)) : "",
     section("Download", el("p", { class: "downloads" }, downloads(id, result).map(([name, path, file]) =>
-      el("button", { type: "button", data: { path }, onclick: () => save(path, file).catch((error) => page.notice(error.message)) }, name)))),
+      el("button", { type: "button", data: { path }, onclick: () => save(path, file).catch(page.refused) }, name)))),
   ];
 }
 

@@ -137,7 +137,7 @@ function metrics(data, turns, whole) {
     // A latency of several turns is heard at the turn that is nearest to it.
     const turn = /_agent_latency$/.test(metric.name) ? nearest(metric.value * 1000) : null;
     const [from, to] = turn ? [turn.latency_from_sample / PER_MS, turn.from_sample / PER_MS] : [0, whole];
-    const value = unit === "s" ? ms(metric.value * 1000) : metric.value.toLocaleString("en") + (unit ? " " + unit : "");
+    const value = unit === "s" ? ms(metric.value * 1000) : unit === "ms" ? ms(metric.value) : metric.value.toLocaleString("en") + (unit ? " " + unit : "");
     return { group: "Whole call", name, value, from, to, kind: metric.name };
   });
 }

@@ -1,4 +1,4 @@
-import { el, words, chip, ms, asMs, span, when, table, section, facts } from "./dom.js";
+import { el, words, chip, ms, asMs, isPressed, span, swap, when, table, section, facts } from "./dom.js";
 import { ask, follow, post, save } from "./api.js";
 
 /** Least time between two drawings of a run that goes on, in milliseconds. */
@@ -22,11 +22,13 @@ export async function runPage(id, page) {
   const draw = () => {
     drawing = 0;
     if (!run) return;
+    // What is being clicked is not taken away.
+    if (isPressed()) { drawing = window.setTimeout(draw, DRAW_MS); return; }
     const list = [...results.values()].sort((one, other) => one.id - other.id);
-    parts.head.replaceChildren(head(run, page));
-    parts.dots.replaceChildren(section("Latency of the agent", dots(list, page)));
-    parts.callers.replaceChildren(section("By caller", byCaller(list)));
-    if (!parts.list.contains(document.activeElement)) parts.list.replaceChildren(section("Results", resultTable(list)));
+    swap(parts.head, head(run, page));
+    swap(parts.dots, section("Latency of the agent", dots(list, page)));
+    swap(parts.callers, section("By caller", byCaller(list)));
+    swap(parts.list, section("Results", resultTable(list)));
   };
   page.show(parts.head, parts.list, parts.dots, parts.callers);
   const take = (/** @type {string} */ event, /** @type {any} */ data) => {
@@ -35,7 +37,7 @@ export async function runPage(id, page) {
     if (event === "run" && !drawing) drawing = results.size ? window.setTimeout(draw, parts.list.childElementCount ? DRAW_MS : 0) : window.setTimeout(draw, 0);
   };
   const over = follow("/v1/simulation-run/" + id + "/events", take, stop.signal, (connected) => page.connected(connected));
-  over.then(() => { if (!stop.signal.aborted) draw(); }, (error) => page.failed(error));
+  over.then(() => { if (!stop.signal.aborted) draw(); }, (error) => { if (run) page.refused(error); else page.failed(error); });
 }
 
 /**
@@ -43,7 +45,7 @@ export async function runPage(id, page) {
  * @param {import("./app.js").Page} page
  */
 function head(run, page) {
-  const refuse = (/** @type {Error} */ error) => page.notice(error.message);
+  const refuse = (/** @type {Error} */ error) => page.refused(error);
   const button = (/** @type {string} */ text, /** @type {() => Promise<any>} */ act) => el("button", { type: "button", onclick: () => act().catch(refuse) }, text);
   const again = () => post("/v1/queue-simulation-run", { simulation_id: String(run.simulation_id), seed: run.seed }).then((made) => page.go("/runs/" + made.simulation_run_id));
   const cancel = () => ask("POST", "/v1/simulation-run/" + run.id + "/cancel?hangup=true");
@@ -87,7 +89,7 @@ function dots(list, page) {
   const svg = draw("svg", { viewBox: "0 0 " + width + " " + (height + 20), class: "dots", role: "group", "aria-label": all.length + " answers by their latency" });
   const step = most > 8000 ? 2000 : most > 3000 ? 1000 : 250;
   for (let at = 0; at <= most; at += step) {
-    svg.append(draw("line", { x1: (at / most) * width, x2: (at / most) * width, y1: 0, y2: height, class: "grid" }), draw("text", { x: (at / most) * width + 2, y: height + 14 }, at + " ms"));
+    svg.append(draw("line", { x1: (at / most) * width, x2: (at / most) * width, y1: 0, y2: height, class: "grid" }), draw("text", { x: (at / most) * width, y: height + 14, "text-anchor": at === 0 ? "start" : at > most * 0.95 ? "end" : "middle" }, at + " ms"));
   }
   const stacks = new Map();
   for (const { one, turn, at } of all) {

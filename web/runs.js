@@ -1,4 +1,4 @@
-import { el, words, chip, asMs, span, when, table } from "./dom.js";
+import { el, words, chip, asMs, isPressed, span, swap, when, table } from "./dom.js";
 import { get } from "./api.js";
 import { callSample } from "./start.js";
 
@@ -23,24 +23,37 @@ export async function runsPage(page) {
   const more = el("button", { type: "button" }, "Older runs");
   let [runs, cursor] = [first.simulation_runs, first.next_cursor];
   const fill = () => {
-    list.replaceChildren(runs.length ? runTable(runs) : el("p", { class: "empty" }, "No run is like this."));
+    swap(list, runs.length ? runTable(runs) : el("p", { class: "empty" }, "No run is like this."));
     more.hidden = cursor === null;
   };
   more.onclick = async () => {
-    const next = await get(path + "&cursor=" + cursor);
-    [runs, cursor] = [runs.concat(next.simulation_runs), next.next_cursor];
-    fill();
+    more.disabled = true;
+    try {
+      const next = await get(path + "&cursor=" + cursor);
+      [runs, cursor] = [runs.concat(next.simulation_runs), next.next_cursor];
+      fill();
+    } catch (error) {
+      page.refused(error);
+    }
+    more.disabled = false;
   };
   fill();
   page.show(el("h1", {}, "Runs"), filters(query, agentList(agents), page), list, more, sampleButton(page));
   const look = async () => {
     if (page.isGone()) return;
-    const fresh = await get(path).catch((error) => { page.connected(error.status !== 0); return null; });
+    let isRevoked = false;
+    const fresh = await get(path).catch((error) => {
+      page.connected(error.status !== 0);
+      isRevoked = error.status === 401;
+      if (isRevoked) page.refused(error);
+      return null;
+    });
+    if (isRevoked) return;
     if (fresh && !page.isGone()) {
       page.connected(true);
       const ids = new Set(fresh.simulation_runs.map((/** @type {any} */ run) => run.id));
       runs = fresh.simulation_runs.concat(runs.filter((/** @type {any} */ run) => !ids.has(run.id)));
-      if (!list.contains(document.activeElement)) fill();
+      if (!isPressed()) fill();
     }
     setTimeout(look, LOOK_MS);
   };
@@ -88,7 +101,7 @@ function sampleButton(page) {
   const button = el("button", { type: "button", id: "sample", class: "big" }, "Call the sample agent");
   button.onclick = async () => {
     button.disabled = true;
-    await callSample(page).catch((error) => page.notice(error.message));
+    await callSample(page).catch(page.refused);
     button.disabled = false;
   };
   return el("p", {}, button);

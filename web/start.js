@@ -66,10 +66,14 @@ export async function startPage(page) {
   });
   const volume = el("input", { type: "range", min: "0", max: "1", step: "0.05", value: "0.8", name: "background_noise_volume" });
   const loud = el("output");
+  const noise = selects[choices.findIndex(([name]) => name === "background_noise")].control;
   const shown = () => {
+    volume.disabled = noise.value === "none";
+    if (volume.disabled) { loud.textContent = "no noise"; return; }
     const snr = of.noise_quietest_snr_db + (of.noise_loudest_snr_db - of.noise_quietest_snr_db) * Number(volume.value);
     loud.textContent = "speech " + snr.toFixed(1) + " dB above the noise";
   };
+  noise.onchange = shown;
   volume.oninput = shown;
   shown();
   const address = el("input", { name: "sip_uri", required: true, maxLength: 2000, placeholder: "sip:desk@127.0.0.1:5080" });
@@ -78,7 +82,7 @@ export async function startPage(page) {
   const sample = el("button", { type: "button" }, "Use the sample agent");
   sample.onclick = async () => {
     sample.disabled = true;
-    try { address.value = (await post("/v1/sample-agent")).sip_uri; } catch (error) { page.notice(/** @type {Error} */ (error).message); }
+    try { address.value = (await post("/v1/sample-agent")).sip_uri; } catch (error) { page.refused(error); }
     sample.disabled = false;
   };
   const form = el("form", { class: "start" }, el("label", { class: "field" }, "Address", address), el("p", {}, sample), el("label", { class: "field" }, "Intent", intent),
@@ -89,7 +93,7 @@ export async function startPage(page) {
     /** @type {Record<string, any>} */
     const human = { name: "Caller of the page", intent: intent.value, language: "en", background_noise_volume: Number(volume.value) };
     for (const [name] of choices) human[name] = /** @type {HTMLSelectElement} */ (form.elements.namedItem(name)).value;
-    await call(page, address.value.trim(), human, "Called from the page").catch((error) => page.notice(error.message));
+    await call(page, address.value.trim(), human, "Called from the page").catch(page.refused);
     send.disabled = false;
   };
   page.show(el("h1", {}, "Call an agent"), form, facts(["The caller gives way after", of.yield_after_ms + " ms of the agent's speech"],

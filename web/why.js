@@ -58,7 +58,7 @@ function engine(quality) {
 function judged(evaluation) {
   const rows = PARTS.map(([name, member, part]) => {
     const human = evaluation[part === "pronunciation" ? "human_pronunciation_score" : part === "goal" ? "human_goal_success" : "human_" + part];
-    const reasons = [evaluation[part + "_reasoning"], evaluation["human_" + part + "_reasoning"]].filter(Boolean);
+    const reasons = [evaluation[part + "_reasoning"], evaluation["human_" + part + "_reasoning"], evaluation["override_" + part + "_reason_code"], evaluation["override_" + part + "_notes"]].filter(Boolean);
     return [name, told(evaluation[member]), human === null || human === undefined ? "" : el("b", {}, told(human)), reasons.map((text) => el("p", {}, words(text)))];
   });
   const parts = [el("h3", {}, "Evaluation"),
@@ -70,7 +70,7 @@ function judged(evaluation) {
       evaluation.custom_metrics.map((/** @type {any} */ metric) => [words(metric.name),
         metric.status === "evaluated" ? words(metric.response_value) : metric.status.replace(/_/g, " "),
         metric.human_response_value ? el("b", {}, words(metric.human_response_value)) : "",
-        [metric.reasoning, metric.reason, metric.human_reasoning].filter(Boolean).map((text) => el("p", {}, words(text)))])));
+        [metric.reasoning, metric.reason, metric.human_reasoning, metric.override_reason_code, metric.override_notes].filter(Boolean).map((text) => el("p", {}, words(text)))])));
   }
   if (evaluation.reviewer) parts.push(el("p", {}, "Last reviewed by ", words(evaluation.reviewer), "."));
   return parts;

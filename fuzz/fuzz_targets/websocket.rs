@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let dialect = Dialect { plain_control: plain % 2 == 1, ..Dialect::new(kind) };
     let facts = SessionFacts::new(1, "ws://h/a?sample-rate=16000", Seed(1), Time(0), 0);
     let mut session = if choice % 2 == 0 { Session::caller(dialect, facts) } else { Session::agent(dialect, facts) };
-    session.opened(Time(0));
+    session.on_open(Time(0));
     let names = names(&mut session);
     let (mut now, mut waiting, mut ends, mut violations, mut is_closed) = (0, 0u64, 0, 0, false);
     // Messages end with a line; a `#` begins a binary one, a `!` lets time pass or orders something.
@@ -44,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
                 session.frame(Time(now), &[i16::from(order); 320]);
                 session.tick(Time(now));
                 waiting = waiting.saturating_sub(u64::from(order) * 1600);
-                session.unplayed(Time(now), waiting);
+                session.set_unplayed(Time(now), waiting);
                 session.control(Time(now), match order % 16 {
                     0 => SessionControl::UtteranceStarted,
                     1 => SessionControl::UtteranceCompleted,

@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let facts = SessionFacts::new(1, "wss://u:p@h:1/a?b", Seed(1), Time(0), 0);
     let mut session = Session::caller(dialect, SessionFacts { parameters, ..facts });
     let _ = session.upgrade(Time(0));
-    session.opened(Time(0));
+    session.on_open(Time(0));
     (0..60).for_each(|at| session.frame(Time(at * 20_000_000), &[7; 320]));
     let mut sent = 0;
     while let Some(output) = session.poll() {

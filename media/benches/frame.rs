@@ -42,7 +42,7 @@ const MOST_OPUS_US: f64 = 160.0;
 
 fn main() {
     let far = FarSide::new();
-    let all = Ears { text: false, voice_activity: true, dtmf: true };
+    let all = Ears { text: false, ..Ears::default() };
     // `--ticks N` runs one call of PCMU for as many ticks and nothing else: for callgrind, which counts instructions.
     let args: Vec<String> = std::env::args().collect();
     if let Some(at) = args.iter().position(|arg| arg == "--ticks") {

@@ -8,6 +8,8 @@ pub enum Tongue {
     Untold,
     /// This one: `en`, `es`, ...
     Told(String),
+    /// Perhaps this one: two turns in a row that are taken for it count as one that tells it.
+    Hinted(String),
     /// It writes everything as if it were the one language that it knows: its words tell nothing.
     Assumed,
 }

@@ -27,7 +27,7 @@ fn apart(ppm: i64) -> (i64, i64) {
         opening: Opening::Listen { open_after_ms: None },
         turn: TurnSpec { silence_timeout_ms: u32::MAX, ..TurnSpec::default() },
         limits: hour,
-        ears: Ears { text: false, voice_activity: false, dtmf: false },
+        ears: Ears { text: false, voice_activity: false, dtmf: false, whole: false },
         ..CallSpec::default()
     });
     call.handle(begin, Input::Signal(Signal::Dialing { address: String::new() }));

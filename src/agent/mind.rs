@@ -65,6 +65,10 @@ struct State {
     asked: u32,
     /// Keys towards a member number.
     digits: String,
+    /// Its answers so far.
+    answers: u32,
+    /// Words of the last of them.
+    last: String,
 }
 
 /// The desk's mind, for one call.
@@ -74,15 +78,12 @@ pub struct DeskMind {
     /// word never happened.
     before: Option<(State, String, usize)>,
     fault: Option<Fault>,
-    /// Its answers so far, and the last of them.
-    answers: u32,
-    last: String,
 }
 
 impl Default for DeskMind {
     fn default() -> Self {
-        let state = State { step: Step::Menu, asked: 1, digits: String::new() };
-        DeskMind { state, before: None, fault: None, answers: 0, last: String::new() }
+        let state = State { step: Step::Menu, asked: 1, digits: String::new(), answers: 0, last: String::new() };
+        DeskMind { state, before: None, fault: None }
     }
 }
 
@@ -105,24 +106,21 @@ impl DeskMind {
         DeskMind { fault: Some(fault), ..DeskMind::default() }
     }
 
-    /// Returns the move as the fault changes it.
-    fn bent(&mut self, mut next: Move) -> Move {
-        self.answers += 1;
-        match self.fault {
-            Some(Fault::DropsCall) if self.answers == 2 => Move { then: Then::Hangup, ..Move::default() },
-            Some(Fault::OneWayAudio) => Move::default(),
-            Some(Fault::RepeatsItself) if self.answers.is_multiple_of(2) => {
-                Move { say: self.last.clone(), exact: true, ..Move::default() }
+    /// Returns the move as the fault changes it; `before`: the state before it.
+    fn apply_fault(&mut self, next: Move, before: &State) -> Move {
+        self.state.answers = before.answers + 1;
+        let bent = match self.fault {
+            Some(Fault::DropsCall) if self.state.answers == 2 => Move { then: Then::Hangup, ..Move::default() },
+            Some(Fault::RepeatsItself) if self.state.answers.is_multiple_of(2) => {
+                // Whoever says what was said before has not gone on.
+                self.state = State { answers: self.state.answers, ..before.clone() };
+                Move { say: before.last.clone(), exact: true, ..Move::default() }
             }
-            Some(Fault::MishearsName) => {
-                next.say = format!("Thank you, Mister Walker. {}", next.say);
-                next
-            }
-            _ => {
-                self.last.clone_from(&next.say);
-                next
-            }
-        }
+            Some(Fault::MishearsName) => Move { say: format!("Thank you, Mister Walker. {}", next.say), ..next },
+            _ => next,
+        };
+        self.state.last.clone_from(&bent.say);
+        bent
     }
 
     fn next(&mut self, thought: &Thought) -> Move {
@@ -132,16 +130,7 @@ impl DeskMind {
             Purpose::CutIn => say(CUT_IN, Then::Listen),
             Purpose::StillThere => say(STILL_THERE, Then::Listen),
             Purpose::Contextual { .. } => Move::default(),
-            Purpose::Reply | Purpose::GoOn => {
-                // Whoever says what was said before has not gone on.
-                let kept = (self.state.clone(), self.before.clone());
-                let next = self.reply(&thought.history);
-                let bent = self.bent(next);
-                if self.fault == Some(Fault::RepeatsItself) && self.answers.is_multiple_of(2) {
-                    (self.state, self.before) = kept;
-                }
-                bent
-            }
+            Purpose::Reply | Purpose::GoOn => self.reply(&thought.history),
         }
     }
 
@@ -163,7 +152,8 @@ impl DeskMind {
         self.state.asked = if step == self.state.step { self.state.asked + 1 } else { 1 };
         self.state.step = step;
         let next = say(&words, if step == Step::Over { Then::Hangup } else { Then::Listen });
-        self.before = Some((before, words, history.len()));
+        let next = self.apply_fault(next, &before);
+        self.before = Some((before, next.say.clone(), history.len()));
         next
     }
 
@@ -327,6 +317,32 @@ mod tests {
         assert_eq!(ask(&mut mind, &history), BIRTH);
         history.extend([own("Yes, I can help", true), turn("")]);
         assert!(ask(&mut mind, &history).starts_with("Yes, of course. Please tell me your date of birth"));
+    }
+
+    #[test]
+    fn a_fault_is_as_it_is_named_and_nothing_else() {
+        // Each turn is thought about twice: the first move is dropped, and never happened.
+        let check = |fault: Fault, turns: &[&str], expect: &[&str]| {
+            let (mut mind, mut history) = (DeskMind::faulty(fault), vec![own(GREETING, false)]);
+            for (heard, expect) in turns.iter().zip(expect) {
+                history.push(turn(heard));
+                let ask = || Thought { purpose: Purpose::Reply, history: history.clone(), unsaid: None };
+                let (dropped, next) = (mind.next(&ask()), mind.next(&ask()));
+                assert_eq!(dropped.say, next.say, "{fault:?}: {heard}");
+                assert!(next.say.contains(expect), "{fault:?}: {heard}: {}", next.say);
+                history.push(own(&next.say, false));
+            }
+        };
+        check(
+            Fault::RepeatsItself,
+            &["an appointment", "march third", "march third", "yes", "yes"],
+            &["date of birth", "date of birth", "Tuesday", "Tuesday", "booked"],
+        );
+        check(
+            Fault::MishearsName,
+            &["#1", "#4711", "yes"],
+            &["Walker. Okay, please enter", "Walker. All right, your member number is 4, 7, 1, 1", "checked in"],
+        );
     }
 
     #[test]

@@ -33,10 +33,10 @@ pub(super) struct CameFrom(pub SocketAddr);
 pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: Request) -> Response {
     let Some(streams) = &server.setup.streams else { return super::nowhere() };
     if request.method() != Method::GET {
-        return refused(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+        return refusal_of(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
     }
     let Some(accept) = accept_key(request.headers()) else {
-        let mut response = refused(StatusCode::UPGRADE_REQUIRED, "This address is for WebSockets alone");
+        let mut response = refusal_of(StatusCode::UPGRADE_REQUIRED, "This address is for WebSockets alone");
         response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
         return response;
     };
@@ -57,11 +57,11 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
                 StreamRefusal::Over => (StatusCode::GONE, "The call of this token is over"),
                 StreamRefusal::Busy => (StatusCode::SERVICE_UNAVAILABLE, "No call can be taken at the moment"),
             };
-            refused(status, text)
+            refusal_of(status, text)
         }
         Err(error) => {
             tracing::error!(%error, "an agent's connection could not be taken");
-            refused(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+            refusal_of(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
         }
     }
 }
@@ -98,7 +98,7 @@ fn switching(accept: &str) -> Response {
     response
 }
 
-fn refused(status: StatusCode, text: &str) -> Response {
+fn refusal_of(status: StatusCode, text: &str) -> Response {
     let mut response = Response::new(Body::from(json!({ "detail": text }).to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));

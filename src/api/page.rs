@@ -15,7 +15,7 @@ use crate::api::audio;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put, tagged};
 use crate::api::host::{is_own_host, misdirection, protect};
 use crate::api::page_file::{ASSETS, SHELL, call_page};
-use crate::api::run_live;
+use crate::api::{packed, run_live};
 use crate::error::{Error, Result};
 use crate::model::api_key::KeyOut;
 use crate::model::review::ReviewRequest;
@@ -174,7 +174,7 @@ pub(super) fn add_to(mut router: Router, is_loopback: bool, identify: fn(Respons
                     let body = if request.method() == Method::HEAD { Body::empty() } else { Body::from(text) };
                     let mut response = respond(StatusCode::OK, content_type, body);
                     protect(response.headers_mut());
-                    response
+                    if packed::is_taken(request.headers()) { packed::pack(response).await } else { response }
                 }
                 _ => answer::no_method(HeaderValue::from_static("GET, HEAD")),
             })

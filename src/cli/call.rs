@@ -64,7 +64,7 @@ Examples:
   ringer call pipeline:http://127.0.0.1:7860
   ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
 pub struct Args {
-    /// Who to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://;
+    /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://;
     /// or pipeline:http://host:port, a voice pipeline that takes offers at /api/offer
     #[arg(value_name = "URI", value_parser = address)]
     pub to: String,

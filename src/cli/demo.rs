@@ -144,6 +144,7 @@ async fn hold(
     let [sip, socket] = desk.ready_with(["sip:", "ws://"]).await?;
     if !args.json {
         out.line(format_args!("the sample agent answers on {sip} and {socket}"));
+        local::neural(&local::own_settings()).iter().for_each(|line| out.line(line));
     }
     tokio::select! {
         calls = place(&api, [&sip, &socket], args.json, out) => calls,
@@ -164,11 +165,13 @@ fn start_agent(folder: &Path, log: &Path) -> Result<Program, String> {
         "--log",
         &log.to_string_lossy(),
     ];
-    Program::start("agent", &args.map(String::from), &[], folder)
+    let models = local::own_models();
+    Program::start("agent", &args.map(String::from), &[("RINGER_SPEECH_MODELS", &models)], folder)
 }
 
 fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     let data = folder.join("data");
+    let models = local::own_models();
     let args = [
         "up",
         "--listen",
@@ -180,7 +183,12 @@ fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
         "--data",
         &data.to_string_lossy(),
     ];
-    Program::start("engine", &args.map(String::from), &[("RINGER_BOOTSTRAP_KEY", key)], folder)
+    Program::start(
+        "engine",
+        &args.map(String::from),
+        &[("RINGER_BOOTSTRAP_KEY", key), ("RINGER_SPEECH_MODELS", &models)],
+        folder,
+    )
 }
 
 /// Makes agents, simulations and callers, runs them, and follows their calls to the end.

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::out::Out;
 use super::{Place, count, local};
 use crate::clock;
-use crate::config::{Config, most_calls, raise_file_limit};
-use crate::provider::Failure;
+use crate::config::{self, Config, most_calls, raise_file_limit};
 use crate::provider::remote::{Part, Probed, probe};
+use crate::provider::{Failure, models};
 
 /// Sleeps that the timer is judged by.
 const TIMER_PROBES: usize = 200;
@@ -102,6 +102,8 @@ pub async fn run(args: Args) -> ExitCode {
             timer(&probe_timer()),
         ]
     });
+    checks.push(hearing(local::heard_at_once(&config)));
+    checks.extend(tokio::task::block_in_place(|| neural(&config)));
     // The settings were refused if it could not be read.
     let roots = local::roots(&config).unwrap_or_default();
     for (part, form, remote) in local::servers(&config, &roots) {
@@ -150,6 +152,34 @@ fn model(path: &Path) -> Check {
     Check { name: "pocketsphinx-en-us", ok, purpose: "hearing English words", detail, package }
 }
 
+/// The neural models that are here, each tried, or what they would need. None is missed where none is asked for.
+fn neural(config: &Config) -> Vec<Check> {
+    const PURPOSE: &str = "neural speech, also on the telephone";
+    let (folder, name) = (config.models(), "speech models");
+    let found = models::list(&folder);
+    let wanted = config.recognizer.kind == config::Place::Whisper || config.synthesizer.kind == config::Place::Piper;
+    if found.is_empty() {
+        let detail = format!(
+            "none in {}; `ringer models add` brings one: a Whisper model (tiny 80 MB on disk and about 150 MB of memory, base 150 \
+             and 300) hears, a Piper voice (20 to 120 MB) speaks, with libespeak-ng1",
+            folder.display()
+        );
+        return vec![Check { name, ok: !wanted, purpose: PURPOSE, detail, package: None }];
+    }
+    let tried = |model: models::Model| {
+        let checked = super::models::check(&model.folder);
+        let (ok, told) = checked.map_or_else(|why| (false, why), |checked| (true, checked.text()));
+        Check {
+            name,
+            ok,
+            purpose: PURPOSE,
+            detail: format!("{} ({}): {told}", model.name, model.kind.name()),
+            package: None,
+        }
+    };
+    found.into_iter().map(tried).collect()
+}
+
 /// `stands_in`: what is installed takes over when the server fails.
 fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check {
     let (name, section, purpose) = match part {
@@ -167,6 +197,16 @@ fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check
         }
     };
     Check { name, ok, purpose, detail: format!("{section}.base_url: {said}"), package: None }
+}
+
+fn hearing(calls: usize) -> Check {
+    Check {
+        name: "hearing",
+        ok: true,
+        purpose: "calls at once whose words are understood in time",
+        detail: format!("{}; `ringer run` makes as many by default", count(calls, "call")),
+        package: None,
+    }
 }
 
 fn files(limit: u64) -> Check {
@@ -214,7 +254,7 @@ fn probe_timer() -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, Failure, Part, Probed, Report, files, model, server, timer};
+    use super::{Check, Config, Failure, Part, Probed, Report, files, model, server, timer};
 
     fn check(name: &'static str, ok: bool, package: Option<&'static str>) -> Check {
         Check { name, ok, purpose: "p", detail: "d".to_owned(), package }
@@ -280,6 +320,24 @@ mod tests {
             let check = server(part, probed, stands_in);
             assert_eq!((check.ok, check.detail.as_str()), (ok, detail));
         }
+    }
+
+    #[test]
+    fn neural_models_are_missed_only_where_they_are_asked_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut config = Config { data: folder.path().to_owned(), ..Config::default() };
+        let found = |config: &Config| super::neural(config).into_iter().map(|check| (check.ok, check.detail));
+        let (ok, detail) = found(&config).next().expect("it is told");
+        assert!(ok && detail.contains("`ringer models add` brings one"), "{detail}");
+        config.recognizer.kind = crate::config::Place::Whisper;
+        assert!(!found(&config).next().expect("it is told").0);
+        let model = folder.path().join("models").join("x");
+        std::fs::create_dir_all(&model).expect("writable");
+        for name in ["model.bin", "tokenizer.json"] {
+            std::fs::write(model.join(name), "{}").expect("writable");
+        }
+        let (ok, detail) = found(&config).next().expect("it is told");
+        assert!(!ok && detail.starts_with("x (whisper): ") && detail.contains("it was cut"), "{detail}");
     }
 
     #[test]

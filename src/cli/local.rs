@@ -11,15 +11,27 @@ use crate::clock::Clock;
 use crate::config::{self, Config, Encryption, OfferedIn, Secret, SipListen, SrtpKeys, most_calls, raise_file_limit};
 use crate::engine::{Engine, EngineConfig, Speech};
 use crate::provider::fallback::{RecognizerPair, SynthesizerPair};
-use crate::provider::pocketsphinx::{MODEL, Pocketsphinx};
+use crate::provider::piper::PiperSpeech;
+use crate::provider::pocketsphinx::{self, MODEL, Pocketsphinx};
 use crate::provider::remote::{Form, HttpRecognizer, Part, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::tls::Roots;
-use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted};
+use crate::provider::whisper::WhisperRecognizer;
+use crate::provider::{Recognizer, Synthesizer, Voice, VoiceWanted, models};
 use crate::transport::port::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
+
+/// Number of calls at once of which this machine hears every word, and that its files and ports carry.
+pub fn heard_at_once(config: &Config) -> usize {
+    let carried = most_calls(raise_file_limit(), &config.sip.rtp_ports);
+    match config.recognizer.kind {
+        config::Place::Embedded => carried.min(pocketsphinx::heard_at_once()),
+        // The server's own limits are not known.
+        _ => carried,
+    }
+}
 
 /// The programs that speak. Each is in a package of its own name.
 pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
@@ -45,15 +57,17 @@ pub fn installed(programs: &[&str]) -> Result<(), String> {
     }
 }
 
-/// The installed synthesizer's voice that is nearest to the wanted one.
+/// The voice of the synthesizer here that is nearest to the wanted one.
 ///
 /// # Errors
 /// Names the program that is missing, and the command that installs it.
 pub fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
-    let voice = synthesizer()?.voice(wanted).map_err(|failure| failure.message)?;
+    let voice = speaking(&own_settings())?.voice(wanted).map_err(|failure| failure.message)?;
     // Voices are named PROGRAM:NAME.
     let program = voice.id.split(':').next().unwrap_or_default();
-    installed(&[program])?;
+    if SPEAKERS.contains(&program) {
+        installed(&[program])?;
+    }
     Ok(voice)
 }
 
@@ -65,16 +79,95 @@ pub fn synthesizer() -> Result<EmbeddedSpeech, String> {
     EmbeddedSpeech::new().map_err(|failure| failure.message)
 }
 
-/// The synthesizer and recognizer that are installed.
+/// The synthesizer in this process: neural voices where they are there and wanted, with the installed programs behind them.
+fn speaking(config: &Config) -> Result<Arc<dyn Synthesizer>, String> {
+    let (mouth, floor) = (&config.synthesizer, Arc::new(synthesizer()?));
+    let folders = voice_folders(config);
+    let make = || {
+        let kept = config.data.join("cache").join("speech");
+        // A folder of data that nobody made is not made for this alone.
+        let kept = config.data.is_dir().then_some(kept);
+        PiperSpeech::new(&folders, mouth.voices.clone(), kept, floor.clone()).map_err(|failure| failure.message)
+    };
+    match mouth.kind {
+        config::Place::Piper => Ok(Arc::new(make()?)),
+        config::Place::Auto if !folders.is_empty() => match make() {
+            Ok(voices) => Ok(Arc::new(voices)),
+            Err(why) => {
+                tracing::warn!("{why}; the installed programs speak in its place");
+                Ok(floor)
+            }
+        },
+        _ => Ok(floor),
+    }
+}
+
+/// Folders of voices: the one that `synthesizer.model` names, else all.
+fn voice_folders(config: &Config) -> Vec<PathBuf> {
+    let found = models::list(&config.models()).into_iter().filter(|model| model.kind == models::Kind::Piper);
+    match config.synthesizer.model.as_deref().filter(|_| !config.synthesizer.kind.is_remote()) {
+        Some(wanted) if Path::new(wanted).is_absolute() => vec![PathBuf::from(wanted)],
+        Some(wanted) => found.filter(|model| model.name == wanted).map(|model| model.folder).collect(),
+        None => found.map(|model| model.folder).collect(),
+    }
+}
+
+/// The synthesizer and recognizer that are here.
 ///
 /// # Errors
 /// Names what is missing.
 pub fn speech() -> Result<Speech, String> {
-    Ok(Speech { synthesizer: Arc::new(synthesizer()?), recognizer: recognizer() })
+    let config = own_settings();
+    Ok(Speech { synthesizer: speaking(&config)?, recognizer: near(&config)? })
 }
 
-fn recognizer() -> Arc<dyn Recognizer> {
+/// The settings of commands that need none, for the folder of models: those that cannot be read are none.
+pub fn own_settings() -> Config {
+    let read = Config::load(None, &[]).unwrap_or_default();
+    Config { speech: read.speech, data: read.data, ..Config::default() }
+}
+
+/// The folder of models of commands that need no settings, whatever folder their programs run in.
+pub fn own_models() -> String {
+    let models = own_settings().models();
+    std::path::absolute(&models).unwrap_or(models).to_string_lossy().into_owned()
+}
+
+/// Describes the neural models in use: a line each for ears and voices, none where there are no models.
+pub fn neural(config: &Config) -> Vec<String> {
+    let hears = matches!(config.recognizer.kind, config::Place::Auto | config::Place::Whisper);
+    let speaks = matches!(config.synthesizer.kind, config::Place::Auto | config::Place::Piper);
+    let model = models::whisper(&config.models(), config.recognizer.model.as_deref()).ok().filter(|_| hears);
+    let name = |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let ears = model.map(|folder| format!("words are heard by the Whisper model {}", name(&folder)));
+    let voices: Vec<String> = voice_folders(config).iter().flat_map(|folder| models::voices(folder)).collect();
+    let mouth = (speaks && !voices.is_empty())
+        .then(|| format!("words are said by {} where they fit, else by flite and espeak-ng", voices.join(", ")));
+    ears.into_iter().chain(mouth).collect()
+}
+
+fn embedded_recognizer() -> Arc<dyn Recognizer> {
     Arc::new(Pocketsphinx::new(0, Path::new(MODEL)))
+}
+
+/// The recognizer in this process. A model that is not asked for and cannot be used is told, and passed over.
+fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
+    let ears = &config.recognizer;
+    let load = || {
+        let folder = models::whisper(&config.models(), ears.model.as_deref())?;
+        WhisperRecognizer::new(&folder, ears.threads).map_err(|failure| failure.message)
+    };
+    match ears.kind {
+        config::Place::Whisper => Ok(Arc::new(load()?)),
+        config::Place::Auto if models::whisper(&config.models(), ears.model.as_deref()).is_ok() => match load() {
+            Ok(recognizer) => Ok(Arc::new(recognizer)),
+            Err(why) => {
+                tracing::warn!("{why}; the installed recognizer hears in its place");
+                Ok(embedded_recognizer())
+            }
+        },
+        _ => Ok(embedded_recognizer()),
+    }
 }
 
 /// The synthesizer and recognizer of the settings, each with the installed one behind it where that is wanted.
@@ -85,12 +178,12 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
     let (ears, mouth, roots) = (&config.recognizer, &config.synthesizer, roots(config)?);
     let there = remote(&ears.base_url, &ears.api_key, &ears.model, &roots);
     let distant: Option<Arc<dyn Recognizer>> = match ears.kind {
-        config::Place::Embedded => None,
         config::Place::Websocket => Some(Arc::new(WsRecognizer::new(there))),
         config::Place::Http => {
             let made = HttpRecognizer::new(there, ears.interim_ms, ears.word_times);
             Some(Arc::new(made.map_err(|failure| failure.message)?))
         }
+        _ => None,
     };
     let voices = form(mouth.kind).map(|form| {
         let voices = RemoteVoices {
@@ -103,16 +196,25 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
     let voices = voices.transpose().map_err(|failure| failure.message)?.map(Arc::new);
     Ok(Speech {
         recognizer: match distant {
-            None => recognizer(),
-            Some(distant) if ears.fallback => Arc::new(RecognizerPair::new(distant, recognizer())),
+            None => near(config)?,
+            Some(distant) if ears.fallback => Arc::new(RecognizerPair::new(distant, near(&beside(config))?)),
             Some(distant) => distant,
         },
         synthesizer: match voices {
-            None => Arc::new(synthesizer()?),
-            Some(voices) if mouth.fallback => Arc::new(SynthesizerPair::new(voices, Arc::new(synthesizer()?))),
+            None => speaking(config)?,
+            Some(voices) if mouth.fallback => Arc::new(SynthesizerPair::new(voices, speaking(&beside(config))?)),
             Some(voices) => voices,
         },
     })
+}
+
+/// The settings of what stands in for servers: their models have other names.
+fn beside(config: &Config) -> Config {
+    let mut config = config.clone();
+    (config.recognizer.kind, config.recognizer.model) = (config::Place::Auto, None);
+    (config.synthesizer.kind, config.synthesizer.model) = (config::Place::Auto, None);
+    config.synthesizer.voices.clear();
+    config
 }
 
 /// The authorities of the settings.
@@ -137,9 +239,9 @@ pub fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
 /// How a server is asked; `None`: there is none.
 fn form(kind: config::Place) -> Option<Form> {
     match kind {
-        config::Place::Embedded => None,
         config::Place::Http => Some(Form::Http),
         config::Place::Websocket => Some(Form::WebSocket),
+        _ => None,
     }
 }
 

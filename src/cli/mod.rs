@@ -29,6 +29,7 @@ pub mod keys;
 mod lines;
 pub mod load;
 mod local;
+pub mod models;
 pub mod openapi;
 mod out;
 pub mod run;
@@ -85,6 +86,8 @@ pub enum Command {
     Selftest(selftest::Args),
     /// Say what is installed and what is missing.
     Doctor(doctor::Args),
+    /// List, add, check and remove neural models of speech.
+    Models(models::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
     /// Check the settings.
@@ -106,6 +109,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Sim(args) => sim::run(args).await,
         Command::Selftest(args) => selftest::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
+        Command::Models(args) => models::run(args).await,
         Command::Keys(args) => keys::run(args).await,
         Command::Config(args) => config::run(args).await,
         Command::Openapi(args) => openapi::run(args).await,

@@ -28,8 +28,8 @@ use self::show::Show;
 use super::demo::children::Program;
 use super::out::Out;
 use super::signals::Signals;
-use super::{BAD_USAGE, Place, complain};
-use crate::config::variable;
+use super::{BAD_USAGE, Place, complain, local};
+use crate::config::{Config, variable};
 use crate::suite::Played;
 use crate::suite::verdict::{Judgement, Verdict};
 
@@ -63,7 +63,7 @@ pub struct Args {
     /// Repetitions of each scenario [default: what the file says, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
-    /// Calls at once [default: one for each core, at most what the engine allows]
+    /// Calls at once [default: as many as `ringer doctor` says that this machine hears, at most what the engine allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub concurrency: Option<u32>,
     /// Seconds for the whole run
@@ -230,8 +230,10 @@ async fn serve(args: &Args, plan: &Plan, work: &std::path::Path, stop: &mut Sign
     }
     if let Some(server) = &args.server {
         let key = variable("RINGER_API_KEY").unwrap_or_default();
-        return calls(args, plan, &Client::new(server, &key).map_err(Stop::bad)?, stop).await;
+        let client = Client::new(server, &key).map_err(Stop::bad)?;
+        return calls(args, plan, &client, count_at_once(args, &Config::default()), stop).await;
     }
+    let config = settings(args)?;
     let mut engine = start(args, plan, work)?;
     let address = tokio::select! {
         address = engine.ready("http://") => address,
@@ -247,23 +249,43 @@ async fn serve(args: &Args, plan: &Plan, work: &std::path::Path, stop: &mut Sign
         }
     };
     let client = Client::new(&address, &plan.key).map_err(Stop::bad)?;
-    let ended = calls(args, plan, &client, stop).await;
+    let ended = calls(args, plan, &client, count_at_once(args, &config), stop).await;
     engine.stop().await;
     ended
 }
 
-fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, Stop> {
+/// Number of calls that are made at once.
+fn count_at_once(args: &Args, config: &Config) -> usize {
+    let machine = match args.sim {
+        // Calls in virtual time take all of a core.
+        true => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+        false => local::heard_at_once(config),
+    };
+    // 0 where no settings were read: the limits of a server are its own.
+    let allowed = if config.limits.max_calls == 0 { usize::MAX } else { config.limits.max_calls };
+    args.concurrency.map_or(machine.min(allowed), |count| count as usize)
+}
+
+/// Path of the settings of the run's own engine; `None` where there are none.
+fn settings_file(args: &Args) -> Option<PathBuf> {
     let file = args.config.clone().or_else(|| variable("RINGER_CONFIG").map(PathBuf::from));
-    let file = file.or_else(|| Some(PathBuf::from("ringer.toml")).filter(|path| path.is_file()));
-    let place = Place { config: file.clone(), ..Place::default() };
+    file.or_else(|| Some(PathBuf::from("ringer.toml")).filter(|path| path.is_file()))
+}
+
+fn settings(args: &Args) -> Result<Config, Stop> {
+    let place = Place { config: settings_file(args), ..Place::default() };
     let config = place.settings(&[]).map_err(|_| Stop::bad("the settings cannot be used"))?;
     if config.database.url.is_some() && variable("RINGER_DATABASE_URL").is_none() {
         return Err(Stop::bad("database.url: a run keeps its data in a temporary folder of its own"));
     }
+    Ok(config)
+}
+
+fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, Stop> {
     let mut flags: Vec<String> = ["up", "--listen", "127.0.0.1:0", "--sip"].map(String::from).to_vec();
     flags.push(if plan.is_local { "127.0.0.1:0".to_owned() } else { "0.0.0.0:0".to_owned() });
     flags.extend(["--data".to_owned(), work.join("data").to_string_lossy().into_owned()]);
-    if let Some(file) = file {
+    if let Some(file) = settings_file(args) {
         let file = file.canonicalize().map_err(|error| Stop::bad(format!("{}: {error}", file.display())))?;
         flags.extend(["--config".to_owned(), file.to_string_lossy().into_owned()]);
     }
@@ -283,12 +305,12 @@ fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, St
 }
 
 /// Makes every resource, then the calls of one suite after the other.
-async fn calls(args: &Args, plan: &Plan, client: &Client, stop: &mut Signals) -> Result<Ended, Stop> {
+async fn calls(args: &Args, plan: &Plan, client: &Client, at_once: usize, stop: &mut Signals) -> Result<Ended, Stop> {
     let ready = plan.make(client).await?;
     let show = Arc::new(Show::new(args.json, plan.masked.clone()));
     let halt = CancellationToken::new();
     let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out: args.out.clone() };
-    let making = all(args, plan, &ready, &caller);
+    let making = all(args, plan, &ready, &caller, at_once);
     tokio::pin!(making);
     let limit = Duration::from_secs(args.timeout.unwrap_or(u64::MAX / 4));
     let (mut interrupted, mut late) = (false, false);
@@ -316,9 +338,7 @@ async fn calls(args: &Args, plan: &Plan, client: &Client, stop: &mut Signals) ->
 }
 
 /// The calls of all suites, in the order of the files.
-async fn all(args: &Args, plan: &Plan, ready: &[Ready], caller: &Caller) -> Result<Vec<Played>, Stop> {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let at_once = args.concurrency.map_or(cores, |count| count as usize);
+async fn all(args: &Args, plan: &Plan, ready: &[Ready], caller: &Caller, at_once: usize) -> Result<Vec<Played>, Stop> {
     let mut played = Vec::new();
     for suite in &plan.suites {
         let jobs: Vec<(&Job, &Ready)> = plan.jobs.iter().zip(ready).filter(|(job, _)| job.suite == suite.at).collect();
@@ -368,4 +388,33 @@ fn summary(rows: &[crate::suite::table::Row], exit: Verdict, out: &std::path::Pa
         "scenarios": rows.iter().map(row).collect::<Vec<_>>(),
         "out": out,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        run: Args,
+    }
+
+    #[test]
+    fn calls_at_once_are_as_many_as_the_machine_hears_and_the_engine_allows() {
+        let heard = local::heard_at_once(&Config::default());
+        assert!(heard >= 1);
+        let mut few = Config::default();
+        few.limits.max_calls = 1;
+        for (flags, config, expect) in [
+            (&["ringer", "x.yaml"][..], &Config::default(), heard),
+            (&["ringer", "x.yaml"], &few, 1),
+            (&["ringer", "x.yaml", "--concurrency", "7"], &few, 7),
+        ] {
+            let args = Flags::try_parse_from(flags).expect("they are flags").run;
+            assert_eq!(count_at_once(&args, config), expect, "{flags:?}");
+        }
+    }
 }

@@ -1,21 +1,26 @@
-//! `ringer selftest`: faults that the sample agent has on purpose, against what the checks say of them, in virtual time.
+//! `ringer selftest`: faults that the sample agent has on purpose, against what the checks say of them, in virtual or in real time.
 
+mod plans;
+
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use self::plans::{Plan, file, finding, name, sound, sparing};
 use super::out::Out;
 use super::{failed, run as suites};
 use crate::agent::Fault;
+use crate::suite::Played;
 use crate::suite::stats::wilson;
 use crate::suite::verdict::Verdict;
 
 /// Flags of `ringer selftest`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit code is 0 when every fault was found with every seed and nothing was found in an agent without one, else 1."
+    after_help = "The exit code is 0 when every fault was found with every seed and nothing was found where no fault shows, else 1."
 )]
 pub struct Args {
     /// Calls for each fault, each with a seed of its own
@@ -24,74 +29,12 @@ pub struct Args {
     /// Play only these faults
     #[arg(long, value_name = "KIND")]
     pub fault: Vec<Fault>,
+    /// Make real calls, with the installed voices and the recognizer, instead of calls in virtual time
+    #[arg(long)]
+    pub real: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-const BOOKS: &str = "
-    goal: I need an appointment. The third of March. Yes please.
-    traits: { date_of_birth: \"The third of March.\" }
-    endpointing_delay: 1
-    max_seconds: 90
-    expect:
-      - { metric: p95_agent_latency, at_most: 2.5 }
-      - { metric: time_to_first_agent_utterance, at_most: 3 }
-      - { metric: agent_interruption_count, at_most: 0 }
-      - { metric: num_turns, at_most: 5 }
-      - { metric: agent_snr, at_least: 25 }
-      - { heard: booked }
-      - { not_heard: walker }
-      - { ended_by: agent, within_s: 80 }
-";
-
-const KEYS: &str = "
-    endpointing_delay: 1
-    max_seconds: 90
-    turns:
-      - expect: { contains: press one }
-      - dtmf: \"1\"
-      - expect: { contains: member number, within_ms: 5000 }
-      - dtmf: \"4711\"
-      - expect: { contains: \"4 7 1 1\", within_ms: 5000 }
-      - say: Yes, that is right.
-      - expect: { contains: checked in, within_ms: 5000 }
-";
-
-const CUTS_IN: &str = "
-    endpointing_delay: 1
-    max_seconds: 60
-    turns:
-      - interrupt: { after_ms: 1500, say: \"Excuse me, I have one question for you.\" }
-      - expect: { within_ms: 5000 }
-    expect: [{ metric: yield_rate, at_least: 1 }]
-";
-
-const COUGHS: &str = "
-    goal: I need an appointment. The third of March. Yes please.
-    endpointing_delay: 1
-    max_seconds: 90
-    duplex: { vocal_tic_per_minute: 10 }
-    expect: [{ metric: vocal_tic_selectivity, at_least: 1 }]
-";
-
-/// The scenario that shows a fault.
-fn scenario(fault: Fault) -> (&'static str, &'static str) {
-    match fault {
-        Fault::IgnoresKeys | Fault::WrongDigit => ("keys", KEYS),
-        Fault::DoesNotYield => ("cuts in", CUTS_IN),
-        Fault::YieldsToCough => ("coughs", COUGHS),
-        _ => ("books", BOOKS),
-    }
-}
-
-/// The agent without the fault, that the same scenario passes.
-fn sound(fault: Fault) -> &'static str {
-    if fault == Fault::YieldsToCough { Fault::Steady.as_str() } else { "desk" }
-}
-
-fn suite(user: &str, name: &str, body: &str) -> String {
-    format!("version: 1\nconnect: {{ sip: \"sip:{user}@127.0.0.1:5080\" }}\nscenarios:\n  - name: {user} {name}{body}")
 }
 
 /// Runs the calls and counts what was found.
@@ -107,83 +50,210 @@ async fn selftest(args: &Args, out: &Out) -> Result<bool, String> {
     let faults: Vec<Fault> = if args.fault.is_empty() { Fault::ALL.to_vec() } else { args.fault.clone() };
     let folder = std::env::temp_dir().join(format!("ringer-selftest-{}", crate::clock::new_id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let played = calls(args, &faults, &folder).await;
+    let played = play(args, &agents(&faults), &folder).await;
     let _ = std::fs::remove_dir_all(&folder);
-    let played = played?;
-    let of = |name: &str, verdict: Verdict| {
-        played.iter().filter(|call| call.scenario == name && call.judgement.verdict == verdict).count() as u64
-    };
-    let (mut found, mut missed, mut lines) = (0, 0, Vec::new());
-    let (mut false_alarms, mut sound_calls, mut seen) = (0, 0, Vec::new());
-    for fault in &faults {
-        let (kind, _) = scenario(*fault);
-        let name = format!("{} {kind}", fault.as_str());
-        let hits = of(&name, Verdict::Failed);
-        let reason = played.iter().find(|call| call.scenario == name && !call.judgement.reason.is_empty());
-        let reason = reason.map_or("", |call| call.judgement.reason.as_str()).to_owned();
-        found += hits;
-        missed += u64::from(args.seeds) - hits;
-        let (low, high) = wilson(hits, args.seeds.into());
-        lines.push(json!({ "fault": fault.as_str(), "found": hits, "of": args.seeds, "low": low, "high": high, "reason": reason }));
-        let control = format!("{} {kind}", sound(*fault));
-        if !seen.contains(&control) {
-            false_alarms += of(&control, Verdict::Failed);
-            sound_calls += u64::from(args.seeds);
-            seen.push(control);
-        }
+    let counted = Counted::of(&faults, &played?);
+    match args.json {
+        true => out.line(counted.figures()),
+        false => counted.lines().iter().for_each(|line| out.line(line)),
     }
-    let share = |part: u64, all: u64| if all == 0 { 1.0 } else { part as f64 / all as f64 };
-    let (recall, precision) = (share(found, found + missed), share(found, found + false_alarms));
-    let figures = json!({
-        "faults": lines,
-        "recall": recall, "recall_interval": wilson(found, found + missed),
-        "precision": precision, "precision_interval": wilson(found, found + false_alarms),
-        "false_alarms": false_alarms, "sound_calls": sound_calls,
-    });
-    if args.json {
-        out.line(&figures);
-    } else {
-        for line in &lines {
-            let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-            let percent = |key: &str| line[key].as_f64().unwrap_or(0.0) * 100.0;
-            out.line(format_args!(
-                "{:<16} found in {} of {} ({:.0} to {:.0} %)  {}",
-                text("fault"),
-                line["found"],
-                line["of"],
-                percent("low"),
-                percent("high"),
-                text("reason")
-            ));
-        }
-        let interval = |part: u64, all: u64| {
-            let (low, high) = wilson(part, all);
-            format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
-        };
-        out.line(format_args!("recall {:.0} % ({})", recall * 100.0, interval(found, found + missed)));
-        out.line(format_args!(
-            "precision {:.0} % ({}), {false_alarms} false alarms in {sound_calls} calls to an agent without a fault",
-            precision * 100.0,
-            interval(found, found + false_alarms)
-        ));
-    }
-    Ok(missed == 0 && false_alarms == 0)
+    Ok(counted.count_missed() == 0 && counted.false_alarms() == 0)
 }
 
-/// Writes a suite for each fault and for what it is compared with, and plays them.
-async fn calls(args: &Args, faults: &[Fault], folder: &Path) -> Result<Vec<crate::suite::Played>, String> {
+/// An agent with the suites that it is called with.
+type Agent = (&'static str, Vec<Plan>);
+
+/// The agents: each fault with the suite that should find it and the one that should not, and those without a fault.
+fn agents(faults: &[Fault]) -> Vec<Agent> {
+    let mut agents: Vec<Agent> = Vec::new();
     for fault in faults {
-        let (kind, body) = scenario(*fault);
-        for user in [fault.as_str(), sound(*fault)] {
-            let path = folder.join(format!("{user}-{}.yaml", kind.replace(' ', "-")));
-            std::fs::write(&path, suite(user, kind, body)).map_err(|error| format!("{}: {error}", path.display()))?;
+        agents.push((fault.as_str(), vec![finding(*fault), sparing(*fault)]));
+    }
+    for fault in faults {
+        let (agent, plan) = (sound(*fault), finding(*fault));
+        match agents.iter_mut().find(|(other, _)| *other == agent) {
+            Some((_, plans)) if plans.contains(&plan) => {}
+            Some((_, plans)) => plans.push(plan),
+            None => agents.push((agent, vec![plan])),
         }
+    }
+    agents
+}
+
+/// Calls with the same suite at the same agent, and what became of them.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Number of calls that were made.
+    calls: u64,
+    /// Calls in which a fault was found.
+    failed: u64,
+    /// Calls of which nothing was told: this side was charged.
+    unknown: u64,
+    /// Reason of the first call that did not pass.
+    reason: String,
+}
+
+impl Tally {
+    fn of(name: &str, played: &[Played]) -> Tally {
+        let calls: Vec<&Played> = played.iter().filter(|call| call.scenario == name).collect();
+        let count = |verdict| calls.iter().filter(|call| call.judgement.verdict == verdict).count() as u64;
+        let reason = calls.iter().map(|call| &call.judgement).find(|judgement| !judgement.reason.is_empty());
+        Tally {
+            calls: calls.len() as u64,
+            failed: count(Verdict::Failed),
+            unknown: count(Verdict::Unknown),
+            reason: reason.map_or_else(String::new, |judgement| judgement.reason.clone()),
+        }
+    }
+}
+
+/// Tallies of all calls.
+struct Counted {
+    /// Calls with a suite that should find something, a fault each.
+    finding: Vec<(&'static str, Tally)>,
+    /// Calls with a suite that should find nothing, by the name of the scenario.
+    clean: Vec<(String, Tally)>,
+}
+
+impl Counted {
+    fn of(faults: &[Fault], played: &[Played]) -> Counted {
+        let (mut found, mut clean) = (Vec::new(), Vec::new());
+        for (agent, plans) in agents(faults) {
+            let is_faulty = faults.iter().any(|fault| fault.as_str() == agent);
+            for (at, plan) in plans.into_iter().enumerate() {
+                let name = name(agent, plan);
+                let tally = Tally::of(&name, played);
+                match is_faulty && at == 0 {
+                    true => found.push((agent, tally)),
+                    false => clean.push((name, tally)),
+                }
+            }
+        }
+        Counted { finding: found, clean }
+    }
+
+    fn count_found(&self) -> u64 {
+        self.finding.iter().map(|(_, tally)| tally.failed).sum()
+    }
+
+    fn count_missed(&self) -> u64 {
+        self.finding.iter().map(|(_, tally)| tally.calls - tally.failed).sum()
+    }
+
+    fn false_alarms(&self) -> u64 {
+        self.clean.iter().map(|(_, tally)| tally.failed).sum()
+    }
+
+    /// Calls that should find nothing.
+    fn clean_calls(&self) -> u64 {
+        self.clean.iter().map(|(_, tally)| tally.calls).sum()
+    }
+
+    /// Calls in which this side was charged, of all: none of its faults was planted.
+    fn count_charged(&self) -> (u64, u64) {
+        let all = || self.finding.iter().map(|(_, tally)| tally).chain(self.clean.iter().map(|(_, tally)| tally));
+        (all().map(|tally| tally.unknown).sum(), all().map(|tally| tally.calls).sum())
+    }
+
+    fn figures(&self) -> Value {
+        let (found, missed, alarms) = (self.count_found(), self.count_missed(), self.false_alarms());
+        let fault = |(fault, tally): &(&str, Tally)| {
+            let (low, high) = wilson(tally.failed, tally.calls);
+            json!({
+                "fault": fault, "found": tally.failed, "of": tally.calls, "low": low, "high": high,
+                "unknown": tally.unknown, "reason": tally.reason,
+            })
+        };
+        let clean = |(name, tally): &(String, Tally)| {
+            json!({
+                "scenario": name, "false_alarms": tally.failed, "of": tally.calls, "unknown": tally.unknown,
+                "reason": tally.reason,
+            })
+        };
+        let (charged, calls) = self.count_charged();
+        json!({
+            "faults": self.finding.iter().map(fault).collect::<Vec<_>>(),
+            "clean": self.clean.iter().map(clean).collect::<Vec<_>>(),
+            "recall": share(found, found + missed), "recall_interval": wilson(found, found + missed),
+            "precision": share(found, found + alarms), "precision_interval": wilson(found, found + alarms),
+            "false_alarms": alarms, "clean_calls": self.clean_calls(),
+            "wrongly_charged": charged, "calls": calls, "wrongly_charged_interval": wilson(charged, calls),
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let (found, missed, alarms) = (self.count_found(), self.count_missed(), self.false_alarms());
+        let mut lines: Vec<String> = Vec::new();
+        for (fault, tally) in &self.finding {
+            let range = interval(tally.failed, tally.calls);
+            lines.push(format!("{fault:<16} found in {} of {} ({range})  {}", tally.failed, tally.calls, tally.reason));
+        }
+        for (name, tally) in self.clean.iter().filter(|(_, tally)| tally.failed + tally.unknown > 0) {
+            let (failed, calls, unknown) = (tally.failed, tally.calls, tally.unknown);
+            lines.push(format!(
+                "{name}: {failed} of {calls} failed and {unknown} unknown, all should pass: {}",
+                tally.reason
+            ));
+        }
+        let percent = |part, all| share(part, all) * 100.0;
+        lines.push(format!("recall {:.1} % ({})", percent(found, found + missed), interval(found, found + missed)));
+        lines.push(format!(
+            "precision {:.1} % ({}), {alarms} false alarms in {} calls that should find nothing",
+            percent(found, found + alarms),
+            interval(found, found + alarms),
+            self.clean_calls()
+        ));
+        let (charged, calls) = self.count_charged();
+        lines.push(format!(
+            "this side was wrongly charged in {charged} of {calls} calls ({:.1} %, {})",
+            if calls == 0 { 0.0 } else { percent(charged, calls) },
+            interval(charged, calls)
+        ));
+        lines
+    }
+}
+
+/// A share from 0 to 1; all of nothing is 1.
+fn share(part: u64, all: u64) -> f64 {
+    if all == 0 { 1.0 } else { part as f64 / all as f64 }
+}
+
+/// Wilson's interval of 95 %, in words.
+fn interval(part: u64, all: u64) -> String {
+    let (low, high) = wilson(part, all);
+    format!("{:.1} to {:.1} %", low * 100.0, high * 100.0)
+}
+
+/// Writes a file for each agent, and plays them.
+async fn play(args: &Args, agents: &[Agent], folder: &Path) -> Result<Vec<Played>, String> {
+    for (at, (agent, plans)) in agents.iter().enumerate() {
+        let command = if args.real { Some(command(agent)?) } else { None };
+        let spawn = command.as_ref().map(|(command, port)| (command.as_slice(), *port));
+        let path = folder.join(format!("{at:02}-{agent}.yaml"));
+        let text = file(agent, plans, spawn);
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let (paths, seeds) = (folder.to_string_lossy().into_owned(), args.seeds.to_string());
     let results = folder.join("results").to_string_lossy().into_owned();
-    let flags = ["run", &paths, "--sim", "--repeat", &seeds, "--out", &results, "--json"];
+    let mut flags = vec!["run", &paths, "--repeat", &seeds, "--out", &results, "--json"];
+    if !args.real {
+        flags.push("--sim");
+    }
     let flags = RunFlags::try_parse_from(flags).map_err(|error| error.to_string())?;
     suites::play(&flags.run).await
+}
+
+/// The command that starts an agent of this program on a free port, and the port.
+fn command(agent: &str) -> Result<(Vec<String>, u16), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let port = free.map_err(|error| format!("no port is free: {error}"))?.port();
+    let listen = format!("udp:127.0.0.1:{port},tcp:127.0.0.1:{port}");
+    let mut command = vec![program.to_string_lossy().into_owned(), "agent".into(), "--listen".into(), listen];
+    if Fault::of_word(agent).is_some() {
+        command.extend(["--fault".into(), agent.into()]);
+    }
+    Ok((command, port))
 }
 
 /// The flags of a run, as they are read from a command line.
@@ -196,18 +266,41 @@ struct RunFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::file::of_node;
-    use crate::suite::yaml::parse;
+    use crate::suite::testing::call;
 
     #[test]
-    fn the_suites_of_the_faults_can_be_read() {
-        for fault in Fault::ALL {
-            let (kind, body) = scenario(fault);
-            for user in [fault.as_str(), sound(fault)] {
-                let root = parse(&suite(user, kind, body), "f").expect("it is YAML");
-                let read = of_node(&root, Path::new("f")).unwrap_or_else(|problems| panic!("{problems:?}"));
-                assert_eq!(read.scenarios[0].name, format!("{user} {kind}"));
-            }
+    fn what_was_found_is_counted_and_this_side_apart() {
+        let faults = [Fault::SlowAnswer, Fault::IgnoresKeys];
+        let mut played = Vec::new();
+        for (name, verdicts) in [
+            ("slow_answer books", [Verdict::Failed, Verdict::Failed]),
+            ("slow_answer greets", [Verdict::Passed, Verdict::Unknown]),
+            ("ignores_keys keys", [Verdict::Failed, Verdict::Passed]),
+            ("ignores_keys books", [Verdict::Passed, Verdict::Failed]),
+            ("desk books", [Verdict::Passed, Verdict::Passed]),
+            ("desk keys", [Verdict::Passed, Verdict::Unknown]),
+        ] {
+            played.extend((1..).zip(verdicts).map(|(seed, verdict)| call(name, seed, verdict, "r", &[])));
         }
+        let counted = Counted::of(&faults, &played);
+        let figures = counted.figures();
+        for (key, expect) in [
+            ("recall", json!(0.75)),
+            ("precision", json!(0.75)),
+            ("false_alarms", json!(1)),
+            ("clean_calls", json!(8)),
+            ("wrongly_charged", json!(2)),
+            ("calls", json!(12)),
+        ] {
+            assert_eq!(figures[key], expect, "{key}: {figures}");
+        }
+        assert_eq!((counted.count_missed(), counted.false_alarms()), (1, 1));
+        let lines = counted.lines();
+        let last = lines.last().expect("there are lines");
+        assert!(last.starts_with("this side was wrongly charged in 2 of 12 calls (16.7 %, 4.7 to 44.8 %)"), "{last}");
+        assert!(
+            lines.iter().any(|line| line.starts_with("ignores_keys books: 1 of 2 failed and 0 unknown")),
+            "{lines:?}"
+        );
     }
 }

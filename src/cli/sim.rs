@@ -2,6 +2,7 @@
 
 pub mod drawn;
 pub mod script;
+pub mod websocket;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use ringer_media::seed::Seed;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use self::websocket::{OWN, kind, over_websocket};
 use super::call::{Noise, noise};
 use super::out::Out;
 use super::{count, failed, own_cpu};
@@ -25,9 +27,10 @@ use crate::agent;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::sim::script::Script;
 use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
-use crate::engine::{Destination, Placement, SipDial};
+use crate::engine::{Destination, Placement, SIP_LOG, SipDial, WEBSOCKET_LOG};
 use crate::human::{self, Profile};
 use crate::provider::canned::Canned;
+use crate::transport::websocket::{Dialect, Kind as Protocol};
 
 /// Flags of `ringer sim`.
 #[derive(Debug, clap::Args)]
@@ -37,6 +40,8 @@ use crate::provider::canned::Canned;
   ringer sim --seed 7 --noise cafe:0.5 --out sim
   ringer sim --drawn --calls 1000 --twice
   ringer sim --script fixtures/sim/hold.txt --out sim
+  ringer sim --websocket --calls 20 --twice --loss 1
+  ringer sim --websocket twilio_media_streams --seed 7 --out sim
   ringer sim --calls 30 --at-least 200")]
 pub struct Args {
     /// Seed of the first call; each further call takes the next one
@@ -48,6 +53,10 @@ pub struct Args {
     /// Run every call twice; it is an error when their bytes differ
     #[arg(long)]
     pub twice: bool,
+    /// Go over a WebSocket, in the engine's own protocol, or in that of this kind
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = OWN, value_parser = kind,
+          conflicts_with_all = ["script", "codec"])]
+    pub websocket: Option<Protocol>,
     /// Draw codec, network, manner, line, digits and failures of each call from its seed; of the flags below only `--out` and
     /// `--json` then count
     #[arg(long)]
@@ -87,7 +96,7 @@ pub struct Args {
     /// No call lasts longer
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub max_seconds: u32,
-    /// Write recording.wav, timeline.json, sip.log, and early_media.wav where there was any, of each side below this folder
+    /// Write recording.wav, timeline.json, sip.log or websocket.log, and early_media.wav where there was any, of each side below this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// It is an error when the calls are not so many times as fast as real ones, by the CPU time of this process
@@ -166,9 +175,15 @@ fn call(args: &Args, script: Option<&Script>, seed: u64, beds: &NoiseBeds, voice
     if let Some(script) = script {
         return script::call(script.clone(), seed, voices);
     }
-    if args.drawn {
-        return drawn::faulty(seed, voices, beds);
+    let sim = if args.drawn { drawn::faulty(seed, voices, beds) } else { by_flags(args, seed, beds, voices) };
+    match args.websocket {
+        Some(kind) => over_websocket(sim, &Dialect::new(kind)),
+        None => sim,
     }
+}
+
+/// Returns the call that the flags tell of, by SIP.
+fn by_flags(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> Sim {
     let seed = Seed(seed);
     let share = args.loss / 100.0;
     let loss = match (share > 0.0, args.burst > 1.0) {
@@ -248,7 +263,7 @@ fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join("recording.wav"), &side.recording)?;
         std::fs::write(folder.join("timeline.json"), timeline(side))?;
-        std::fs::write(folder.join("sip.log"), &side.sip_log)?;
+        std::fs::write(folder.join(if side.is_socket { WEBSOCKET_LOG } else { SIP_LOG }), &side.sip_log)?;
         if !side.early.is_empty() {
             std::fs::write(folder.join("early_media.wav"), wav(Layout::Agent, &side.early))?;
         }

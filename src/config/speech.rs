@@ -1,6 +1,7 @@
-//! `[synthesizer]` and `[recognizer]`: the programs that are installed, or a server.
+//! `[speech]`, `[synthesizer]` and `[recognizer]`: the models and programs that are installed, or a server.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -11,9 +12,15 @@ use super::source::Source;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// In this process and its children.
+    /// In this process: by a neural model when one is there, else as `embedded`.
     #[default]
+    Auto,
+    /// In this process and its children, by the programs and libraries that are installed.
     Embedded,
+    /// In this process, by a Whisper model.
+    Whisper,
+    /// In this process, by Piper voices; what they do not speak is said as by `embedded`.
+    Piper,
     /// At a server, by HTTP requests.
     Http,
     /// At a server, by WebSockets.
@@ -23,18 +30,46 @@ pub enum Place {
 impl Place {
     fn named(name: &str) -> Option<Place> {
         match name {
+            "auto" => Some(Place::Auto),
             "embedded" => Some(Place::Embedded),
             "http" => Some(Place::Http),
             "websocket" => Some(Place::Websocket),
             _ => None,
         }
     }
+
+    fn of_synthesizer(name: &str) -> Option<Place> {
+        if name == "piper" { Some(Place::Piper) } else { Place::named(name) }
+    }
+
+    fn of_recognizer(name: &str) -> Option<Place> {
+        if name == "whisper" { Some(Place::Whisper) } else { Place::named(name) }
+    }
+
+    /// True if a server is asked.
+    pub fn is_remote(self) -> bool {
+        matches!(self, Place::Http | Place::Websocket)
+    }
+}
+
+/// Settings of the section `[speech]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SpeechFiles {
+    /// Folder of neural models, a folder each. Not given: `models` in the data folder.
+    pub models: Option<PathBuf>,
+}
+
+impl SpeechFiles {
+    pub(super) fn take(&mut self, from: &mut Source) {
+        let folder = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
+        from.parsed("speech.models", "a folder", folder, &mut self.models);
+    }
 }
 
 /// `[synthesizer]`
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Synthesizer {
-    /// `embedded`, `http` (`POST {base_url}/audio/speech`) or `websocket`.
+    /// `auto`, `embedded`, `piper`, `http` (`POST {base_url}/audio/speech`) or `websocket`.
     pub kind: Place,
     /// For example `https://host/v1` or `wss://host/speak`.
     pub base_url: Option<String>,
@@ -55,14 +90,16 @@ pub struct Synthesizer {
 /// `[recognizer]`
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recognizer {
-    /// `embedded`, `http` (`POST {base_url}/audio/transcriptions`) or `websocket`.
+    /// `auto`, `embedded`, `whisper`, `http` (`POST {base_url}/audio/transcriptions`) or `websocket`.
     pub kind: Place,
     /// For example `https://host/v1` or `wss://host/listen`.
     pub base_url: Option<String>,
     /// Bearer token.
     pub api_key: Option<Secret>,
-    /// Name of the model.
+    /// Name of the server's model, or of the folder of a Whisper model. Not given: the first one of the alphabet.
     pub model: Option<String>,
+    /// Threads that hear, in kind `whisper`; 0 is one a core.
+    pub threads: usize,
     /// Of kind `http`: running text is asked for after so much new speech; 0 is never.
     pub interim_ms: u32,
     /// Of kind `http`: asks for the times of words, which not every server gives.
@@ -76,7 +113,7 @@ pub struct Recognizer {
 impl Default for Synthesizer {
     fn default() -> Self {
         Synthesizer {
-            kind: Place::Embedded,
+            kind: Place::default(),
             base_url: None,
             api_key: None,
             model: None,
@@ -91,10 +128,11 @@ impl Default for Synthesizer {
 impl Default for Recognizer {
     fn default() -> Self {
         Recognizer {
-            kind: Place::Embedded,
+            kind: Place::default(),
             base_url: None,
             api_key: None,
             model: None,
+            threads: 0,
             interim_ms: 0,
             word_times: false,
             fallback: true,
@@ -105,7 +143,12 @@ impl Default for Recognizer {
 
 impl Synthesizer {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed("synthesizer.kind", "one of embedded, http, websocket", Place::named, &mut self.kind);
+        from.parsed(
+            "synthesizer.kind",
+            "one of auto, embedded, piper, http, websocket",
+            Place::of_synthesizer,
+            &mut self.kind,
+        );
         from.maybe_text("synthesizer.base_url", &mut self.base_url);
         from.secret("synthesizer.api_key", &mut self.api_key);
         from.maybe_text("synthesizer.model", &mut self.model);
@@ -114,7 +157,7 @@ impl Synthesizer {
         from.number("synthesizer.natural_wpm", 80.0..=400.0, &mut self.natural_wpm);
         from.boolean("synthesizer.fallback", &mut self.fallback);
         check("synthesizer", self.kind, self.base_url.as_deref(), from);
-        if self.kind != Place::Embedded && self.voice.is_none() {
+        if self.kind.is_remote() && self.voice.is_none() {
             from.refuse("synthesizer.voice is missing: the server has to be told a voice".to_owned());
         }
     }
@@ -122,10 +165,16 @@ impl Synthesizer {
 
 impl Recognizer {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed("recognizer.kind", "one of embedded, http, websocket", Place::named, &mut self.kind);
+        from.parsed(
+            "recognizer.kind",
+            "one of auto, embedded, whisper, http, websocket",
+            Place::of_recognizer,
+            &mut self.kind,
+        );
         from.maybe_text("recognizer.base_url", &mut self.base_url);
         from.secret("recognizer.api_key", &mut self.api_key);
         from.maybe_text("recognizer.model", &mut self.model);
+        from.whole("recognizer.threads", 0..=256, &mut self.threads);
         from.whole("recognizer.interim_ms", 0..=10_000, &mut self.interim_ms);
         from.boolean("recognizer.word_times", &mut self.word_times);
         from.boolean("recognizer.fallback", &mut self.fallback);
@@ -137,7 +186,7 @@ impl Recognizer {
 /// A server has an address of its kind. The address may hold a password: it is not repeated.
 fn check(part: &str, kind: Place, base_url: Option<&str>, from: &mut Source) {
     let schemes = match kind {
-        Place::Embedded => return,
+        Place::Auto | Place::Embedded | Place::Whisper | Place::Piper => return,
         Place::Http => ["http://", "https://"],
         Place::Websocket => ["ws://", "wss://"],
     };

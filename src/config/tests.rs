@@ -390,7 +390,9 @@ fn servers_of_speech_have_addresses_of_their_kind_and_keys_that_never_show() {
     refused("recognizer.kind = 'http'", "recognizer.base_url must begin with https:// or http://");
     refused("[recognizer]\nkind = 'websocket'\nbase_url = 'http://x'", "must begin with wss:// or ws://");
     refused("[synthesizer]\nkind = 'http'\nbase_url = 'http://x'", "synthesizer.voice is missing");
-    refused("[synthesizer]\nkind = 'cloud'", "one of embedded, http, websocket");
+    refused("[synthesizer]\nkind = 'cloud'", "one of auto, embedded, piper, http, websocket");
+    refused("[recognizer]\nkind = 'piper'", "one of auto, embedded, whisper, http, websocket");
+    refused("[synthesizer]\nkind = 'whisper'", "one of auto, embedded, piper");
 }
 
 #[test]

@@ -16,7 +16,7 @@ const MAX_WAITS: usize = 20;
 /// Settings of a dialect that are not shown.
 const SECRETS: [&str; 4] = ["signing_key", "api_key", "client_secret", "headers"];
 
-/// `[websocket]`
+/// Settings of the section `[websocket]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebSocket {
     /// Time for TCP, TLS and upgrade.
@@ -112,7 +112,7 @@ mod tests {
 
     use crate::config::Config;
 
-    fn read(text: &str) -> Result<Config, String> {
+    fn config_of(text: &str) -> Result<Config, String> {
         let file = Some((Path::new("r.toml"), text));
         Config::read(file, &Default::default(), &[], 1024).map_err(|error| error.to_string())
     }
@@ -130,7 +130,7 @@ mod tests {
             faults = ['alaw', 'reorder']
             [websocket.dialects.desk.headers]
             X-Key = 'secret'";
-        let config = read(text).expect("it can be read");
+        let config = config_of(text).expect("it can be read");
         assert_eq!((config.websocket.retries, &config.websocket.retry_backoff_ms[..]), (1, &[10, 20][..]));
         let table = &config.websocket.dialects["desk"];
         assert_eq!(
@@ -153,7 +153,7 @@ mod tests {
             ("retry_backoff_ms = 'soon'", "websocket.retry_backoff_ms"),
             ("pings = 3", "unknown setting websocket.pings"),
         ] {
-            let why = read(&format!("[websocket]\n{text}")).expect_err("it is refused");
+            let why = config_of(&format!("[websocket]\n{text}")).expect_err("it is refused");
             assert!(why.contains(expect), "{text}: {why}");
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use ringer_media::call::{Comparison, Effect, EffectId, Effected, Thought, Word};
+use ringer_media::call::{Comparison, Effect, EffectId, Effected, Interruption, Thought, Word};
 use ringer_media::frame::PER_MS;
 use ringer_media::tongue::Tongue;
 use rtrb::Consumer;
@@ -33,6 +33,8 @@ pub(super) struct Effects {
     /// The other side's language is spoken.
     following: Option<Following>,
     keyterms: Vec<String>,
+    /// Something follows from words while they are being said.
+    wants_running: bool,
     running: HashMap<EffectId, CancellationToken>,
     tap: Consumer<i16>,
     /// Samples taken out of the tap so far.
@@ -92,6 +94,10 @@ impl Effects {
                 .map(|wanted| Following::new(wanted, &placement.language, placement.voice.as_ref())),
             voice: placement.voice,
             language: placement.language,
+            wants_running: matches!(
+                placement.spec.interruption,
+                Interruption::Keywords(_) | Interruption::Contextual { .. }
+            ),
             keyterms: placement.keyterms,
             running: HashMap::new(),
             tap,
@@ -246,7 +252,11 @@ impl Effects {
     fn open(&mut self, hear: EffectId) {
         let language =
             if self.following.is_some() { SpokenIn::Likely(&self.language) } else { SpokenIn::Known(&self.language) };
-        let (feed, mut heard) = self.link.inner.speech.recognizer.open(language, &self.keyterms);
+        let recognizer = &self.link.inner.speech.recognizer;
+        let (feed, mut heard) = match self.wants_running {
+            true => recognizer.open_running(language, &self.keyterms),
+            false => recognizer.open(language, &self.keyterms),
+        };
         let (link, base, started) = (self.link.clone(), self.base, self.start(hear));
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);

@@ -8,6 +8,7 @@ mod dialogs;
 pub mod dialogue;
 mod drive;
 mod effects;
+mod exchange;
 mod following;
 mod gate;
 mod keys;

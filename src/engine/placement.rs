@@ -22,7 +22,7 @@ use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
 use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::link::LinkLimits;
-use crate::transport::websocket::port::{DialRules, shown};
+use crate::transport::websocket::port::{DialRules, without_secrets};
 use crate::transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
 use crate::transport::websocket::{Dialect, Kind, SessionFacts};
 
@@ -270,7 +270,7 @@ pub struct WebSocketDial {
     pub from: String,
     /// Number or address that is called, empty when it has none.
     pub to: String,
-    /// Times and limits.
+    /// Times and limits of the connection.
     pub settings: SocketSettings,
     /// Addresses that may be connected to; `None`: all of them.
     pub guard: Option<Guard>,
@@ -279,7 +279,7 @@ pub struct WebSocketDial {
 impl std::fmt::Debug for WebSocketDial {
     /// Writes no credentials, no query and no parameters: they may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "WebSocketDial({}, {:?})", shown(&self.url), self.dialect)
+        write!(f, "WebSocketDial({}, {:?})", without_secrets(&self.url), self.dialect)
     }
 }
 
@@ -318,7 +318,7 @@ impl WebSocketDial {
 pub struct SocketSettings {
     /// Time for TCP, TLS and upgrade.
     pub connect_timeout: Duration,
-    /// Further attempts.
+    /// Rules of further attempts.
     pub rules: DialRules,
     /// Pings and the longest message.
     pub limits: LinkLimits,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use ringer_media::call::{Call, EndReason};
+use ringer_media::call::{Call, CallSpec, EndReason};
 use ringer_media::codec::Codec;
 use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
@@ -436,6 +436,12 @@ impl Inner {
         CallNo(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Sets in a call's spec how its recognizer hears.
+    fn as_it_is_heard(&self, mut spec: CallSpec) -> CallSpec {
+        spec.ears.whole = self.speech.recognizer.hears_wholes();
+        spec
+    }
+
     /// Returns the SIP channel of a call with its media sockets.
     fn sip_channel(&self, sockets: MediaSockets, placement: &Placement, mut port: SipPort) -> CallChannel {
         let mut forwarding = self.config.forwarding.clone();
@@ -481,7 +487,7 @@ impl Inner {
         let (handshakes, keys) = is_secure.then(|| keys_of(self.identity.clone())).unzip();
         let live = LiveCall {
             no,
-            call: Call::new(placement.spec.clone()),
+            call: Call::new(self.as_it_is_heard(placement.spec.clone())),
             media,
             tap,
             tapped: 0,

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent, Signal,
-    What,
+    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Quality, Sent,
+    Signal, What,
 };
 use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
@@ -131,6 +131,21 @@ pub(super) struct Shard {
     /// What the tick of a call has sent.
     sent: Sent,
     kernel: KernelClock,
+}
+
+impl LiveCall {
+    /// Adds what was counted beside the call to its figures.
+    fn add_to(&mut self, quality: &mut Quality) {
+        quality.recording_dropped = self.dropped_frames;
+        match &mut self.media {
+            MediaPath::Udp(sockets) => {
+                sockets.look_at_strangers(false);
+                quality.foreign_address = sockets.foreign_datagrams();
+            }
+            MediaPath::Rings(rings) => quality.late_frames += rings.lost_frames(),
+            MediaPath::Packets(rings) => quality.late_frames += rings.lost_packets(),
+        }
+    }
 }
 
 impl Shard {
@@ -406,15 +421,7 @@ impl Shard {
                 Output::Event(event) => FromShard::Event(no, event),
                 Output::Ended(mut ending) => {
                     over = true;
-                    ending.quality.recording_dropped = live.dropped_frames;
-                    match &mut live.media {
-                        MediaPath::Udp(sockets) => {
-                            sockets.look_at_strangers(false);
-                            ending.quality.foreign_address = sockets.foreign_datagrams();
-                        }
-                        MediaPath::Rings(rings) => ending.quality.late_frames += rings.lost_frames(),
-                        MediaPath::Packets(rings) => ending.quality.late_frames += rings.lost_packets(),
-                    }
+                    live.add_to(&mut ending.quality);
                     FromShard::Ended(no, ending)
                 }
             };

@@ -5,6 +5,8 @@
 //! a side hears is told by the other side's own words, as far as they were said by then (`hearing`): turn-taking is real, mishearing
 //! is not.
 //!
+//! A call over a WebSocket has the port of real ones on both sides, and streams of bytes between them in place of the network (`stream`).
+//!
 //! A [`script::Script`] has the sides and the network do what a conversation does not: early media, hold, re-INVITE, redirects, transfers.
 
 mod hearing;
@@ -12,6 +14,7 @@ mod host;
 mod network;
 mod redirector;
 pub mod script;
+mod stream;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +29,8 @@ use self::host::Host;
 use self::network::Network;
 use self::redirector::Redirector;
 use self::script::Script;
-use super::{Placement, TimelineEntry};
+use self::stream::Streams;
+use super::{Destination, Placement, TimelineEntry};
 use crate::provider::Synthesizer;
 
 /// SIP addresses of the two sides, of the proxy and of the target of transfers: from the range for documentation (RFC 5737).
@@ -50,7 +54,7 @@ pub struct Sim {
     pub network: NetemSpec,
     /// The network becomes this one at a time after the INVITE.
     pub then: Option<(Duration, NetemSpec)>,
-    /// Who calls. `folder` is not used: what it would hold is in the report.
+    /// Who calls: by SIP, or over a WebSocket where that is its destination, and the agent's terms have one. `folder` is not used: what it would hold is in the report.
     pub caller: Placement,
     /// Who is called. `dial` is not used.
     pub agent: Placement,
@@ -105,8 +109,10 @@ pub struct Side {
     pub timeline: Vec<TimelineEntry>,
     /// The recording as a WAV file; empty when never connected.
     pub recording: Vec<u8>,
-    /// SIP messages with their virtual milliseconds.
+    /// SIP messages, or lines of the log of a WebSocket, with their virtual milliseconds.
     pub sip_log: String,
+    /// True if the call went over a WebSocket.
+    pub is_socket: bool,
     /// What has to hold for every call; empty unless the engine is wrong.
     pub violations: Vec<String>,
     /// Audio that came before the answer, at 16 kHz.
@@ -145,6 +151,7 @@ struct World {
     hosts: Vec<Host>,
     proxy: Option<Redirector>,
     network: Network,
+    streams: Streams,
     then: Option<(Time, NetemSpec)>,
     dies: Option<Time>,
     /// Beginnings of SIP messages that are lost, each so many times more.
@@ -158,6 +165,7 @@ const START: Time = Time::from_millis(1000);
 impl World {
     fn new(sim: Sim) -> Result<World, String> {
         let delay = Duration::from_nanos((sim.network.delay_ms * 1e6) as u64);
+        let is_socket = matches!(sim.caller.destination, Destination::WebSocket(_));
         let (script, target) = sim.script.map_or((None, None), |play| (Some(play.script), play.target));
         let is_scripted = script.is_some();
         let manners =
@@ -191,11 +199,15 @@ impl World {
         let proxy = of_proxy.filter(|actions| !actions.is_empty());
         let proxy = proxy.map(|actions| Redirector::new(PROXY, Seed::of(&format!("{}:proxy", sim.seed.0)), actions));
         let target = target.map(|target| new(TARGET, target, "target", None, of_target, of_target_side)).transpose()?;
-        caller.dial(START, if by_proxy { PROXY } else { AGENT })?;
+        match is_socket {
+            true => caller.dial_socket(START),
+            false => caller.dial(START, if by_proxy { PROXY } else { AGENT })?,
+        }
         Ok(World {
             hosts: [caller, agent].into_iter().chain(target).collect(),
             proxy,
             network: Network::new(sim.network, sim.seed),
+            streams: Streams::new(sim.network, sim.seed),
             then: sim.then.map(|(after, spec)| (START + after, spec)),
             dies: sim.faults.network_dies.map(|after| START + after),
             longest: START + sim.longest,
@@ -226,16 +238,26 @@ impl World {
     /// When something happens next.
     fn next(&self) -> Option<Time> {
         let hosts = self.hosts.iter().filter_map(Host::next);
-        hosts.chain(self.network.next()).chain(self.proxy.as_ref().and_then(Redirector::next)).min()
+        hosts
+            .chain(self.network.next())
+            .chain(self.streams.next())
+            .chain(self.proxy.as_ref().and_then(Redirector::next))
+            .min()
     }
 
     fn step(&mut self, now: Time) {
         if let Some((_, spec)) = self.then.take_if(|(at, _)| now >= *at) {
             self.network.change(spec);
+            self.streams.change(spec);
         }
         for (address, host) in [CALLER, AGENT, TARGET].into_iter().zip(&mut self.hosts) {
             while let Some(arrived) = self.network.receive(address.ip(), now) {
                 host.receive(&arrived);
+            }
+        }
+        for (is_caller, host) in [true, false].into_iter().zip(&mut self.hosts) {
+            while let Some((at, parcel)) = self.streams.receive(is_caller, now) {
+                host.receive_parcel(at, parcel);
             }
         }
         if let Some(proxy) = &mut self.proxy {
@@ -256,6 +278,11 @@ impl World {
     /// Hands what the hosts sent to the network.
     fn exchange(&mut self, now: Time) {
         let dead = self.dies.is_some_and(|at| now >= at);
+        for (is_to_caller, host) in [false, true].into_iter().zip(&mut self.hosts) {
+            for parcel in host.take_parcels().into_iter().filter(|_| !dead) {
+                self.streams.send(now, is_to_caller, parcel);
+            }
+        }
         let hosts = self.hosts.iter_mut().flat_map(Host::sent);
         let sent = hosts.chain(self.proxy.iter_mut().flat_map(Redirector::take_sent));
         for datagram in sent.filter(|_| !dead) {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use ringer_media::call::Quality;
-use ringer_media::call::pacing::Pacing;
-use ringer_media::rings::{FramePeer, FromCall};
+use ringer_media::rings::FramePeer;
 use ringer_media::time::Time;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use super::exchange::FrameExchange;
 use super::placement::SocketSettings;
 use crate::clock::monotonic;
 use crate::provider::guard::Guard;
@@ -22,14 +22,8 @@ use crate::transport::websocket::port::{SocketOrder, WebSocketPort};
 /// Distance of ticks while no frames come from the media thread.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Frames that leave at once: the one that is due, and three that are caught up.
-const AT_ONCE: usize = 4;
-
-/// Lateness from which on a frame counts as late.
-const LATE: Duration = Duration::from_millis(20);
-
 /// Time that a protocol may take for its own goodbye before the socket is closed.
-const GOODBYE: Duration = Duration::from_secs(10);
+pub(super) const GOODBYE: Duration = Duration::from_secs(10);
 
 /// News for the driver of a call.
 #[derive(Debug)]
@@ -47,18 +41,12 @@ pub(super) struct SocketSide {
     dialer: Dialer,
     guard: Guard,
     settings: SocketSettings,
-    frames: FramePeer,
+    frames: FrameExchange,
     link: Option<Link>,
     /// News that came before the call was answered.
     early: VecDeque<LinkNews>,
     dialling: Option<BoxFuture<'static, Result<Dialled, DialFault>>>,
     ticks: Interval,
-    pacing: Pacing,
-    late: u64,
-    from_call: VecDeque<FromCall>,
-    /// The call could not be told yet that audio is to be dropped; audio that came later waits.
-    clear_waits: bool,
-    held: Vec<i16>,
 }
 
 impl SocketSide {
@@ -70,16 +58,11 @@ impl SocketSide {
             dialer,
             guard,
             settings,
-            frames,
+            frames: FrameExchange::new(frames),
             link: None,
             early: VecDeque::new(),
             dialling: None,
             ticks,
-            pacing: Pacing::default(),
-            late: 0,
-            from_call: VecDeque::new(),
-            clear_waits: false,
-            held: Vec::new(),
         }
     }
 
@@ -114,7 +97,7 @@ impl SocketSide {
         match order {
             SocketOrder::Dial { after } => {
                 self.link = None;
-                self.frames.hand_on();
+                self.frames.hand_on(SocketSide::now());
                 let (dialer, guard, upgrade) = (self.dialer.clone(), self.guard.clone(), upgrade());
                 let (limits, patience) = (self.settings.limits, self.settings.connect_timeout);
                 self.dialling = Some(Box::pin(async move {
@@ -134,55 +117,25 @@ impl SocketSide {
 
     /// Takes audio of the other side that came at `now`.
     pub fn hear(&mut self, now: Time, pcm: &[i16]) {
-        if self.clear_waits {
-            self.held.extend_from_slice(pcm);
-            return;
-        }
-        self.frames.receive(now, pcm);
+        self.frames.hear(now, pcm);
     }
 
     /// Drops the audio of the other side that was not heard yet.
     pub fn clear(&mut self) {
-        self.held.clear();
-        self.clear_waits = !self.frames.clear();
+        self.frames.clear();
     }
 
     /// Hands the frames that the call has made to the port, and looks after everything that depends on time.
     pub fn exchange(&mut self, now: Time, port: &mut WebSocketPort) {
-        self.from_call.extend(std::iter::from_fn(|| self.frames.next_message()));
-        let is_frame = |message: &&FromCall| matches!(message, FromCall::Frame { .. });
-        let mut skipped = self.from_call.iter().filter(is_frame).count().saturating_sub(AT_ONCE);
-        if skipped > 0 {
-            self.pacing.skipped(skipped as u64);
-        }
-        while let Some(message) = self.from_call.pop_front() {
-            match message {
-                FromCall::Frame { .. } if skipped > 0 => skipped -= 1,
-                FromCall::Frame { from, due, piece } => {
-                    let late = now.since(due);
-                    self.late += u64::from(late > LATE);
-                    self.pacing.sent(late);
-                    port.frame(now, from, piece.pcm());
-                }
-                FromCall::Utterance { at, begins } => port.utterance(now, at, begins),
-                FromCall::Clear => port.silenced(now),
-            }
-        }
+        self.frames.send(now, port);
         self.tick(now, port);
     }
 
     /// Looks after everything that depends on time alone.
     pub fn tick(&mut self, now: Time, port: &mut WebSocketPort) {
-        if self.clear_waits {
-            self.clear_waits = !self.frames.clear();
-            if !self.clear_waits {
-                let held = std::mem::take(&mut self.held);
-                self.frames.receive(now, &held);
-            }
-        }
-        self.frames.hand_on();
+        self.frames.hand_on(now);
         self.link.iter_mut().for_each(|link| link.tick(now));
-        port.tick(now, self.frames.unheard() + self.held.len() as u64);
+        port.tick(now, self.frames.unheard());
     }
 
     /// True while there is a connection that may still be closed in order.
@@ -207,12 +160,7 @@ impl SocketSide {
 
     /// Adds what was measured at the socket to the figures of the media thread.
     pub fn add_to(&self, quality: &mut Quality) {
-        let measured = &self.pacing;
-        quality.pacing_p99_ms = quality.pacing_p99_ms.max(measured.quantile_ms(0.99));
-        quality.pacing_max_ms = quality.pacing_max_ms.max(measured.max_ms());
-        quality.sent_frames = quality.sent_frames.saturating_sub(measured.late_frames());
-        quality.late_frames += measured.late_frames() + self.late;
-        quality.longest_gap_frames = quality.longest_gap_frames.max(measured.longest_gap_frames());
+        self.frames.add_to(quality);
     }
 }
 

@@ -34,15 +34,16 @@ const LETTERS_MIN: usize = 8;
 const WORDS_MIN: usize = 3;
 /// Fewer words tell it where both detectors say the same, the one so much surer of it than of the next one, 0 to 1.
 const CONFIDENCE_MIN: f64 = 0.3;
-/// Turns that have to differ in a row.
-const DIFFERING: usize = 2;
+
+/// By which a language is found that a recognizer takes it for.
+const HINT: &str = "recognizer_hint";
 
 /// A language that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// `en`, `es`, ...; as the recognizer names it when it is none of the Digital Humans'.
     pub language: String,
-    /// `recognizer` or `text`.
+    /// `recognizer`, `recognizer_hint` (it took it for that, twice) or `text`.
     pub by: &'static str,
 }
 
@@ -77,20 +78,28 @@ impl Follower {
     }
 
     fn spoken(&self) -> Option<(i64, &Found)> {
-        let mut told = self.turns.iter().filter_map(|(turn, found)| Some((*turn, found.as_ref()?)));
-        let first = told.next()?;
-        let (last, _) = told.fold((first, 0), |(spoken, differing), heard| match differing + 1 {
-            _ if heard.1.language == spoken.1.language => (spoken, 0),
-            DIFFERING => (heard, 0),
-            differing => (spoken, differing),
-        });
-        Some(last)
+        let mut spoken: Option<(i64, &Found)> = None;
+        // The one before in a row of those that differ.
+        let mut before: Option<&Found> = None;
+        for (turn, found) in self.turns.iter().filter_map(|(turn, found)| Some((*turn, found.as_ref()?))) {
+            let decides = match spoken {
+                None => found.by != HINT || before.is_some_and(|before| before.language == found.language),
+                Some((_, spoken)) => spoken.language != found.language && before.is_some(),
+            };
+            let differs = spoken.is_none_or(|(_, spoken)| spoken.language != found.language);
+            before = (differs && !decides).then_some(found);
+            if decides {
+                spoken = Some((turn, found));
+            }
+        }
+        spoken
     }
 }
 
 fn found(text: &str, told: &Tongue) -> Option<Found> {
     match told {
         Tongue::Told(name) => Some(Found { language: code(name), by: "recognizer" }),
+        Tongue::Hinted(name) => Some(Found { language: code(name), by: HINT }),
         Tongue::Untold => Some(Found { language: of_text(text)?.to_owned(), by: "text" }),
         Tongue::Assumed => None,
     }
@@ -196,6 +205,23 @@ mod tests {
         for (name, expect) in ways {
             assert_eq!(code(name), expect, "{name}");
         }
+    }
+
+    #[test]
+    fn a_hint_counts_when_the_next_turn_has_the_same() {
+        let check = |hints: &[&str], expect: &[Option<&str>]| {
+            let mut follower = Follower::default();
+            let mut heard = |(turn, name): (i64, &&str)| {
+                let told = Tongue::Hinted((*name).to_owned());
+                follower.heard(turn, "x", &told).map(|(_, found)| (found.language, found.by))
+            };
+            let answers: Vec<_> = (0..).zip(hints).map(&mut heard).collect();
+            let expect: Vec<_> = expect.iter().map(|name| name.map(|name| (name.to_owned(), HINT))).collect();
+            assert_eq!(answers, expect, "{hints:?}");
+        };
+        check(&["es", "es", "es"], &[None, Some("es"), None]);
+        check(&["es", "pt", "pt", "es"], &[None, None, Some("pt"), None]);
+        check(&["es", "es", "en", "en"], &[None, Some("es"), None, Some("en")]);
     }
 
     const EN: &str = "hello how can i help you today";

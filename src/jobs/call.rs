@@ -122,7 +122,7 @@ impl CallWork<'_> {
         notes: Object,
         warnings: Vec<String>,
     ) -> Result<()> {
-        let running = &self.workshop.running;
+        let (running, notes) = (&self.workshop.running, self.workshop.with_ears(notes));
         running.begin(self.job.result_id, handle.control.clone());
         let control = handle.control.clone();
         let watched = caught(Box::pin(self.watch(handle, redactor, notes, warnings))).await;

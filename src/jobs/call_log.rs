@@ -21,6 +21,7 @@ use crate::model::Object;
 use crate::model::call_log::{CallInterface, CallSpec};
 use crate::model::time::{LONGEST_SPAN_MS, Timestamp};
 use crate::model::transcript::{PostedEntry, TranscriptEntry};
+use crate::provider::ModelName;
 use crate::provider::audio::{self, CallAudio};
 use crate::provider::fetch::{Bounds, fetch_within};
 use crate::provider::guard::ip_allowed;
@@ -79,6 +80,7 @@ async fn gathered(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>>
         match heard(upkeep, &path, &sides, rate_hz).await? {
             Ok(words) => {
                 notes.insert("transcript_source".to_owned(), "recognized".into());
+                notes.extend(words.recognizer.map(|model| ("recognizer".to_owned(), json!(model))));
                 warnings.extend(words.warnings);
                 (entries, is_apart) = (words.entries, sides.len() == 2);
             }
@@ -145,6 +147,9 @@ struct Heard {
     entries: Vec<PostedEntry>,
     /// What is to be known of them.
     warnings: Vec<String>,
+    /// Model that heard them.
+    #[serde(default)]
+    recognizer: Option<ModelName>,
 }
 
 /// The words of the recording at `path`: those that it was given before, so that a new evaluation judges the same.

@@ -60,6 +60,10 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     if let Some(redactor) = service.redactor(organization, id).await? {
         service.redact(organization, id, &redactor, &mut judged).await?;
     }
+    // Whoever hears of the end finds it; what is private is out of the recording by now.
+    if let Err(error) = service.keep_outline(id).await {
+        tracing::warn!(%error, "the outline of a recording was not made: it is at the first asking");
+    }
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 

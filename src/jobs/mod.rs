@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use ringer_media::measure::ProbeTimes;
+use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,7 @@ use tracing::field::Empty;
 use crate::config::{Retention, Sources};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::model::Object;
 use crate::provider::LanguageModel;
 use crate::queue::{CallJob, CallLogJob, Claimed, EvaluateJob, Job, Lane, TextJob};
 use crate::service::{Cleared, EVALUATION_MS, Placer, Running, Service};
@@ -80,6 +82,14 @@ pub struct Workshop {
     pub inbound_allow: Sources,
     /// Judges by ear, when there is a model that hears.
     pub ear: Option<Arc<dyn LanguageModel>>,
+}
+
+impl Workshop {
+    /// Adds the name of the recognizer to the notes of a call.
+    fn with_ears(&self, mut notes: Object) -> Object {
+        notes.extend(self.engine.recognizer().model().map(|model| ("recognizer".to_owned(), json!(model))));
+        notes
+    }
 }
 
 /// The workers of this process.

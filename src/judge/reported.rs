@@ -17,7 +17,7 @@ const MOST_WORDS: usize = 4000;
 /// Returns the share of wrong words in what was recognised of a call, 0 for none: substitutions, insertions and deletions by the number
 /// of words that the agent's side told of. `None` where nothing was told, nothing recognised, or there are too many words.
 pub(super) fn word_error_rate(moments: &[TimelineEntry]) -> Option<MetricValue> {
-    let told: Vec<String> = moments.iter().filter_map(reported).flat_map(words).take(MOST_WORDS + 1).collect();
+    let told: Vec<String> = moments.iter().filter_map(told_text).flat_map(words).take(MOST_WORDS + 1).collect();
     let heard = reading::turns(moments).filter(|turn| !turn.reported && !turn.written);
     let heard: Vec<String> = heard.flat_map(|turn| words(turn.text)).take(MOST_WORDS + 1).collect();
     if told.is_empty() || heard.is_empty() || told.len().max(heard.len()) > MOST_WORDS {
@@ -27,7 +27,7 @@ pub(super) fn word_error_rate(moments: &[TimelineEntry]) -> Option<MetricValue> 
     Some(MetricValue { name: NAME.to_owned(), value: json!((rate * 1000.0).round() / 1000.0), note: None })
 }
 
-fn reported(moment: &TimelineEntry) -> Option<&str> {
+fn told_text(moment: &TimelineEntry) -> Option<&str> {
     let What::Channel(told) = moment.reading() else { return None };
     let ChannelEvent::Reported { text } = &**told else { return None };
     Some(text)

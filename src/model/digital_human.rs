@@ -292,10 +292,10 @@ pub struct DigitalHumanSpec {
     /// E.164; sender of text messages.
     #[serde(default)]
     pub outbound_text_number: Option<String>,
-    /// Overrides the agent's.
+    /// Dialect in place of the agent's.
     #[serde(default)]
     pub websocket_url: Option<String>,
-    /// Overrides the agent's.
+    /// Dialect in place of the agent's.
     #[serde(default)]
     pub websocket_dialect: Option<String>,
     /// When a follow-up SMS counts as passed.

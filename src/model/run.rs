@@ -37,19 +37,19 @@ pub struct QueueSpec {
     /// ws, wss, http or https URL.
     #[serde(default)]
     pub websocket_url: Option<String>,
-    /// Replaces the agent's.
+    /// Dialect in place of the agent's.
     #[serde(default)]
     pub websocket_dialect: Option<String>,
     /// "" is the default dispatch.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,
-    /// Replaces the agent's.
+    /// Dialect in place of the agent's.
     #[serde(default, rename = "P1_metadata")]
     pub p1_metadata: Option<Object>,
-    /// Replaces the agent's.
+    /// Dialect in place of the agent's.
     #[serde(default, rename = "P2_agent_configuration")]
     pub p2_agent_configuration: Option<Object>,
-    /// Replaces the agent's.
+    /// Dialect in place of the agent's.
     #[serde(default, rename = "P2_room_properties")]
     pub p2_room_properties: Option<Object>,
     /// Pipeline to start.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{
-    Failure, Job, Recognized, Recognizer, RecognizerFeed, Spoken, SpokenIn, Status, Synthesizer, Voice, VoiceWanted,
-    whole_speech,
+    Failure, Job, ModelName, Recognized, Recognizer, RecognizerFeed, Spoken, SpokenIn, Status, Synthesizer, Voice,
+    VoiceWanted, whole_speech,
 };
 use crate::tasks::Tasks;
 
@@ -111,6 +111,10 @@ impl Synthesizer for SynthesizerPair {
     fn status(&self) -> Status {
         self.first.status()
     }
+
+    fn model(&self, voice: &Voice) -> Option<ModelName> {
+        self.first.model(voice)
+    }
 }
 
 /// A recognizer with another behind it.
@@ -145,6 +149,10 @@ impl Recognizer for RecognizerPair {
         self.first.identifies()
     }
 
+    fn hears_wholes(&self) -> bool {
+        self.first.hears_wholes()
+    }
+
     fn expect(&self) {
         self.first.expect();
         self.second.expect();
@@ -155,10 +163,41 @@ impl Recognizer for RecognizerPair {
         language: SpokenIn<'_>,
         keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        self.begin(language, keyterms, false)
+    }
+
+    fn open_running(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        self.begin(language, keyterms, true)
+    }
+
+    fn status(&self) -> Status {
+        self.first.status()
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        self.first.model()
+    }
+}
+
+impl RecognizerPair {
+    fn begin(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+        running: bool,
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        let open = move |recognizer: &dyn Recognizer, language: SpokenIn<'_>, keyterms: &[String]| match running {
+            true => recognizer.open_running(language, keyterms),
+            false => recognizer.open(language, keyterms),
+        };
         if !self.rest.is_over() {
-            return self.second.open(language, keyterms);
+            return open(&*self.second, language, keyterms);
         }
-        let (feed, mut heard) = self.first.open(language, keyterms);
+        let (feed, mut heard) = open(&*self.first, language, keyterms);
         let (news, receiver) = mpsc::channel(16);
         let kept = Arc::new(Mutex::new(Kept::default()));
         let (second, rest, listener) = (self.second.clone(), self.rest.clone(), kept.clone());
@@ -174,7 +213,7 @@ impl Recognizer for RecognizerPair {
                     rest.begin();
                     let _ = news.send(Recognized::Fallback(failure)).await;
                     let language = if is_known { SpokenIn::Known(&language) } else { SpokenIn::Likely(&language) };
-                    let (feed, others) = second.open(language, &keyterms);
+                    let (feed, others) = open(&*second, language, &keyterms);
                     lock(&listener).turn_to(feed);
                     heard = others;
                     while let Some(message) = heard.recv().await {
@@ -189,10 +228,6 @@ impl Recognizer for RecognizerPair {
             }
         });
         (Box::new(PairFeed { first: feed, kept }), receiver)
-    }
-
-    fn status(&self) -> Status {
-        self.first.status()
     }
 }
 

@@ -14,6 +14,8 @@ mod flite;
 pub mod guard;
 pub mod mail;
 pub mod messages;
+pub mod models;
+pub mod piper;
 pub mod pocketsphinx;
 pub mod post;
 pub mod remote;
@@ -23,6 +25,7 @@ pub mod speech;
 mod timbre;
 pub mod tls;
 mod voice;
+pub mod whisper;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -82,6 +85,24 @@ impl VoiceWanted {
             speed: "normal".to_owned(),
             seed: ringer_media::seed::Seed::default(),
         }
+    }
+}
+
+/// Name of a recognizer or synthesizer with its model, as results tell it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ModelName {
+    /// `embedded`, `whisper`, `piper`, `http` or `websocket`.
+    pub kind: String,
+    /// Name of the model; `None` where a server was told none.
+    pub model: Option<String>,
+    /// SHA-256 of the model's weights in hexadecimal digits, where they are here and were read.
+    pub sha256: Option<String>,
+}
+
+impl ModelName {
+    /// Names a model without its hash. An empty name is none.
+    pub fn new(kind: &str, model: &str) -> ModelName {
+        ModelName { kind: kind.to_owned(), model: (!model.is_empty()).then(|| model.to_owned()), sha256: None }
     }
 }
 
@@ -165,6 +186,11 @@ pub trait Synthesizer: Send + Sync {
 
     /// Whether it works.
     fn status(&self) -> Status;
+
+    /// Returns the name of the model that speaks with this voice; `None` where nobody tells it.
+    fn model(&self, _voice: &Voice) -> Option<ModelName> {
+        None
+    }
 }
 
 /// All of a text's speech, once it is made.
@@ -271,6 +297,11 @@ pub trait Recognizer: Send + Sync {
         Ok(())
     }
 
+    /// True if a stretch is heard as a whole: parts of it that short pauses set apart would lose words.
+    fn hears_wholes(&self) -> bool {
+        false
+    }
+
     /// A call is being placed: what takes long to get ready may do so now.
     fn expect(&self) {}
 
@@ -281,8 +312,22 @@ pub trait Recognizer: Send + Sync {
         keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>);
 
+    /// Opens a stream whose text is wanted while it goes on, too. A recognizer for which that is no more work makes no difference.
+    fn open_running(
+        &self,
+        language: SpokenIn<'_>,
+        keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        self.open(language, keyterms)
+    }
+
     /// Whether it works.
     fn status(&self) -> Status;
+
+    /// Returns the name of the model that hears; `None` where nobody tells it.
+    fn model(&self) -> Option<ModelName> {
+        None
+    }
 }
 
 /// Who says a message of a chat.

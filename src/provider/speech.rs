@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::cache::SpeechCache;
 use super::timbre::{self, Timbre};
 use super::voice::{TEXT_BYTES_MAX, choose, measurable_words, substitute};
-use super::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite};
+use super::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted, espeak, flite};
 use crate::tasks;
 
 /// The program of a voice is not installed.
@@ -181,6 +181,11 @@ impl Synthesizer for EmbeddedSpeech {
             Some(program) => Status::Down(format!("{program} is missing: install the package {program}")),
             None => Status::Ok,
         }
+    }
+
+    fn model(&self, voice: &Voice) -> Option<ModelName> {
+        // Voices are named PROGRAM:NAME.
+        Some(ModelName::new("embedded", voice.id.split(':').next().unwrap_or_default()))
     }
 }
 

@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
-use super::agent_stream::{self, AGENT_STREAM};
 use super::place::{is_sms, is_written, text_number};
 use super::privacy::redactor_of;
 use super::sms::pair;
+use super::stream_address::{self, AGENT_STREAM};
 use super::texts::writes;
 use super::trunks::called_number;
 use super::{Obstacle, Service};
@@ -230,7 +230,7 @@ impl Service {
         let body = &row.doc.body;
         let user = leg_user(&organization, stage.human_id, &stage.human, body.simulation_run_id);
         let at = match over_socket(&stage.agent) {
-            true => agent_stream::note(&self.settings, &organization, row.id),
+            true => stream_address::note(&self.settings, &organization, row.id),
             false => json!({ "sip_uri": leg_uri(&user, self.live.sip_address()), "phone_number": stage.number() }),
         };
         row.doc.note("listening", at);

@@ -62,6 +62,7 @@ mod scenarios;
 mod schedules;
 mod simulations;
 mod sms;
+mod stream_address;
 mod summary;
 mod texts;
 mod trigger;
@@ -98,7 +99,7 @@ use crate::transport::sip::names::Resolver;
 use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::{Dialect, Kind};
 
-pub use self::agent_stream::{AGENT_STREAM, StreamGoal};
+pub use self::agent_stream::StreamGoal;
 pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
 pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
 pub use self::call_logs::{
@@ -142,6 +143,7 @@ pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::schedules::{ScheduleDeleted, ScheduleList};
 pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::sms::{SmsQueued, Terminated};
+pub use self::stream_address::AGENT_STREAM;
 pub use self::summary::RunTold;
 pub use self::texts::TextNews;
 pub use self::turn_list::TurnList;

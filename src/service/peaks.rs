@@ -1,10 +1,11 @@
 //! The outline of a recording in three steps of time, kept beside it: least and greatest sample of both channels.
 //!
-//! The file holds the steps one after the other, the longest first. It is made of the finished recording at the first asking.
+//! The file holds the steps one after the other, the longest first. It is made of the recording before a result is over, and at
+//! the first asking where it is not there.
 //! While a recording still grows, the stretch that is asked for is read from its samples.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use ringer_media::recording::WAV_HEADER;
@@ -133,6 +134,21 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Makes the outline of a recording that nothing changes any more; nothing happens where there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or the outline not written.
+    pub async fn keep_outline(&self, result_id: i64) -> Result<()> {
+        let recording = self.result_folder(result_id).join(Track::Both.file());
+        let made = tokio::task::spawn_blocking(move || read_peaks(&recording, true, Zoom::Second, 0, 0)).await;
+        match made.map_err(Error::internal)? {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::internal(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Reads steps `from` to before `to`; `None`: they are too many.
 fn read_peaks(recording: &Path, is_final: bool, zoom: Zoom, from: i64, to: i64) -> io::Result<Option<PeakStretch>> {
     let mut wav = File::open(recording)?;
@@ -228,25 +244,32 @@ fn make(path: &Path, wav: &mut File, samples: i64) -> io::Result<()> {
     written
 }
 
-/// Hands the steps of each length to `take`, with the place of the length, as they are complete.
+/// Hands the steps of each length to `take`, with the place of the length, as they are complete. The last length is the shortest;
+/// the others are multiples of it.
 fn outline<const N: usize>(
-    from: impl Read,
+    mut from: impl Read,
     zooms: [Zoom; N],
     mut take: impl FnMut(usize, Levels) -> io::Result<()>,
 ) -> io::Result<()> {
-    let none: Levels = [i16::MAX, i16::MIN, i16::MAX, i16::MIN];
-    let (mut from, mut open) = (BufReader::with_capacity(PIECE * FRAME_BYTES as usize, from), [(none, 0i64); N]);
-    let mut frame = [0; FRAME_BYTES as usize];
-    while read_frame(&mut from, &mut frame)? {
-        let own = i16::from_le_bytes([frame[0], frame[1]]);
-        let agent = i16::from_le_bytes([frame[2], frame[3]]);
-        for (at, (zoom, (levels, count))) in zooms.iter().zip(&mut open).enumerate() {
-            *levels = [levels[0].min(own), levels[1].max(own), levels[2].min(agent), levels[3].max(agent)];
-            *count += 1;
-            if *count == zoom.samples() {
-                take(at, *levels)?;
-                (*levels, *count) = (none, 0);
+    let shortest = zooms.last().map_or(PIECE, |zoom| zoom.samples() as usize) * FRAME_BYTES as usize;
+    // Whole shortest steps, about a second of them.
+    let mut piece = vec![0; (PIECE * FRAME_BYTES as usize).next_multiple_of(shortest)];
+    let mut open = [(SILENT, 0); N];
+    loop {
+        let length = read_piece(&mut from, &mut piece)?;
+        for step in piece[..length].chunks(shortest) {
+            let (levels, frames) = (extremes(step), (step.len() / FRAME_BYTES as usize) as i64);
+            for (at, (zoom, (whole, count))) in zooms.iter().zip(&mut open).enumerate() {
+                *whole = wider(*whole, levels);
+                *count += frames;
+                if *count == zoom.samples() {
+                    take(at, *whole)?;
+                    (*whole, *count) = (SILENT, 0);
+                }
             }
+        }
+        if length < piece.len() {
+            break;
         }
     }
     for (at, (levels, count)) in open.into_iter().enumerate() {
@@ -257,13 +280,35 @@ fn outline<const N: usize>(
     Ok(())
 }
 
-/// Reads a whole frame; false at the end, and for the rest of a frame.
-fn read_frame(from: &mut impl Read, frame: &mut [u8]) -> io::Result<bool> {
-    match from.read_exact(frame) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
+/// Levels of no sample at all.
+const SILENT: Levels = [i16::MAX, i16::MIN, i16::MAX, i16::MIN];
+
+/// Returns the least and greatest sample of both channels.
+fn extremes(frames: &[u8]) -> Levels {
+    let mut levels = SILENT;
+    for [a, b, c, d] in frames.as_chunks::<{ FRAME_BYTES as usize }>().0 {
+        let (own, agent) = (i16::from_le_bytes([*a, *b]), i16::from_le_bytes([*c, *d]));
+        levels = wider(levels, [own, own, agent, agent]);
     }
+    levels
+}
+
+fn wider(one: Levels, other: Levels) -> Levels {
+    [one[0].min(other[0]), one[1].max(other[1]), one[2].min(other[2]), one[3].max(other[3])]
+}
+
+/// Fills `piece` as far as there is something, and returns the bytes of whole frames in it.
+fn read_piece(from: &mut impl Read, piece: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < piece.len() {
+        match from.read(&mut piece[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length - length % FRAME_BYTES as usize)
 }
 
 fn levels(bytes: &[u8; 8]) -> Levels {
@@ -308,6 +353,30 @@ mod tests {
             }
         }
         assert!(folder.path().join(PEAKS).is_file(), "kept");
+    }
+
+    #[test]
+    fn the_samples_of_a_step_are_all_looked_at() {
+        for (samples, marked) in [(1, 0), (159, 158), (160, 159), (16_001, 16_000), (40_000, 15_999), (40_000, 16_000)]
+        {
+            let mut frames = vec![[0; 4]; samples];
+            frames[marked] = [1, 0, 255, 255];
+            let bytes: Vec<u8> = frames.concat().into_iter().chain([9, 9]).collect();
+            let mut found: [Vec<Levels>; 3] = Default::default();
+            outline(bytes.as_slice(), Zoom::ALL, |at, step| {
+                found[at].push(step);
+                Ok(())
+            })
+            .expect("it is read");
+            for (steps, zoom) in found.iter().zip(Zoom::ALL) {
+                let length = zoom.samples() as usize;
+                let mut expect = vec![[0; 4]; samples.div_ceil(length)];
+                // A step of one sample has no silence in it.
+                let is_alone = (samples - marked / length * length).min(length) == 1;
+                expect[marked / length] = if is_alone { [1, 1, -1, -1] } else { [0, 1, -1, 0] };
+                assert!(*steps == expect, "{zoom:?} {samples} {marked}");
+            }
+        }
     }
 
     #[test]

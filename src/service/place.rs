@@ -236,6 +236,8 @@ impl Cast {
             ("voice".to_owned(), json!(voice.id)),
             ("channel_layout".to_owned(), json!({ "0": "digital_human", "1": "agent" })),
         ]);
+        let speaks = placer.synthesizer.model(&voice);
+        notes.extend(speaks.map(|model| ("synthesizer".to_owned(), json!(model))));
         if let Some(substituted) = &voice.substituted {
             notes.insert("voice_substituted".to_owned(), json!(substituted));
         }

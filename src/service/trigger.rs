@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Service;
-use super::agent_stream::url_of;
 use super::legs::{Stage, leg_uri, leg_user, over_sip, over_socket, stage};
 use super::simulations::name_of;
+use super::stream_address::url_of;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
 use crate::model::error_code::ErrorCode;

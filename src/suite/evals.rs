@@ -14,10 +14,19 @@ use super::yaml::{Node, Problem};
 const FILE: [&str; 7] = ["name", "description", "connect", "turns", "scenarios", "tags", "spawn"];
 /// Words of a turn.
 const TURN: [&str; 4] = ["user", "dtmf", "send_after", "expect"];
-/// Words of an expectation.
-const EXPECT: [&str; 8] = ["event", "within_ms", "text_contains", "text_excludes", "absent", "eval", "name", "args"];
-/// Events that may be expected.
-const EVENTS: [&str; 4] = ["response", "bot_started_speaking", "bot_interrupted", "function_call"];
+/// Words of a scenario in a list of them.
+const SCENARIO: [&str; 4] = ["name", "description", "turns", "tags"];
+/// Words that go with each event that may be expected.
+const EVENTS: [(&str, &[&str]); 4] = [
+    ("response", SAID),
+    ("bot_started_speaking", SAID),
+    ("bot_interrupted", &["event", "within_ms", "absent"]),
+    ("function_call", &["event", "absent", "name", "args", "calls"]),
+];
+/// Words that go with an answer of the agent.
+const SAID: &[&str] = &["event", "within_ms", "text_contains", "text_excludes", "absent", "eval"];
+/// Time from the agent's first sound after which this side is sure that it speaks, in milliseconds.
+const SURE_MS: i64 = 200;
 /// Longest time of an expectation, in milliseconds.
 const MS_MAX: f64 = 600_000.0;
 
@@ -63,7 +72,13 @@ pub fn suite(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
     let stem = path.file_stem().map_or_else(|| "suite".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let mut scenarios: Vec<Scenario> = Vec::new();
     for node in nodes {
-        let made = scenario(node, &stem, &mut problems);
+        if root.get("scenarios").is_some() {
+            let members = node.members().unwrap_or_default();
+            members.iter().for_each(|(key, _)| check_known(key, SCENARIO.into_iter(), &mut problems));
+        }
+        // What stands at the top is for every scenario that has none of its own.
+        let turns = node.get("turns").or(root.get("turns"));
+        let made = scenario(node, turns, &stem, &mut problems);
         if scenarios.iter().any(|other| other.name == made.name) {
             problems.push(Problem::new(&made.at, format!("the name '{}' is there twice", made.name)));
         }
@@ -77,10 +92,13 @@ pub fn suite(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
     }
 }
 
-fn scenario(node: &Node, stem: &str, problems: &mut Vec<Problem>) -> Scenario {
+fn scenario(node: &Node, turns: Option<&Node>, stem: &str, problems: &mut Vec<Problem>) -> Scenario {
     let name = node.get("name").and_then(Node::text).unwrap_or(stem).to_owned();
     let (mut steps, mut expectations) = (Vec::new(), Vec::new());
-    for item in node.get("turns").and_then(Node::items).unwrap_or_default() {
+    if turns.and_then(Node::items).is_none_or(<[Node]>::is_empty) {
+        problems.push(Problem::new(turns.map_or(&node.at, |turns| &turns.at), "turns must be a list, and not empty"));
+    }
+    for item in turns.and_then(Node::items).unwrap_or_default() {
         turn(item, &mut steps, &mut expectations, problems);
     }
     let human = Map::from_iter([
@@ -111,72 +129,99 @@ fn turn(node: &Node, steps: &mut Vec<Value>, expectations: &mut Vec<Value>, prob
         return;
     }
     members.iter().for_each(|(key, _)| check_known(key, TURN.into_iter(), problems));
-    let cuts_in = match node.get("send_after").map(|after| (after, after.text())) {
-        None | Some((_, Some("none"))) => false,
-        Some((after, Some("bot_started_speaking"))) => {
-            if node.get("dtmf").is_some() {
-                problems.push(Problem::new(&after.at, "send_after bot_started_speaking is for user alone"));
-            }
-            true
+    for (word, what) in [("user", "a text; pauses in it are not read"), ("dtmf", "the keys")] {
+        if let Some(value) = node.get(word).filter(|value| value.text().is_none()) {
+            problems.push(Problem::new(&value.at, format!("{word} must be {what}")));
         }
-        Some((after, _)) => {
-            problems.push(Problem::new(&after.at, "send_after must be bot_started_speaking or none"));
-            false
-        }
-    };
+    }
+    let after = node.get("send_after").and_then(|after| send_after(after, problems));
+    if let (Some(SendAfter::Onset(_)), Some(keys)) = (&after, node.get("dtmf")) {
+        problems.push(Problem::new(&keys.at, "send_after bot_started_speaking is for user alone"));
+    }
+    if let Some(SendAfter::Pause(ms)) = after {
+        steps.push(json!({ "speaker": "user", "type": "silence", "duration_ms": ms }));
+    }
     match (node.get("user").and_then(Node::text), node.get("dtmf").and_then(Node::text)) {
-        (Some(words), None) if cuts_in => {
-            // As early as this side is sure that the agent speaks.
-            steps.push(json!({ "speaker": "user", "interrupt": { "after_ms": 200, "exact_message": words } }));
-        }
-        (Some(words), None) => steps.push(json!({ "speaker": "user", "exact_message": words })),
+        (Some(words), None) => steps.push(match after {
+            Some(SendAfter::Onset(after_ms)) => {
+                json!({ "speaker": "user", "interrupt": { "after_ms": after_ms, "exact_message": words } })
+            }
+            _ => json!({ "speaker": "user", "exact_message": words }),
+        }),
         (None, Some(digits)) => steps.push(json!({ "speaker": "user", "type": "dtmf", "digits": digits })),
-        (None, None) if node.get("expect").is_some() => {}
+        (None, None) if node.get("expect").is_some() && after.is_none() => {}
         _ => problems.push(Problem::new(&node.at, "a turn has one of user and dtmf")),
     }
-    // What is expected of the words of one turn is expected of one turn of the agent.
-    let mut answer = Map::new();
-    for item in node.get("expect").and_then(Node::items).unwrap_or_default() {
-        expect(item, &mut answer, expectations, problems);
+    let mut answers: Vec<Map<String, Value>> = Vec::new();
+    match node.get("expect").map(|expect| (expect, expect.items())) {
+        None => {}
+        Some((expect, None)) => problems.push(Problem::new(&expect.at, "expect must be a list")),
+        Some((_, Some(items))) => items.iter().for_each(|item| expect(item, &mut answers, expectations, problems)),
     }
-    if !answer.is_empty() {
+    for mut answer in answers {
         answer.insert("speaker".to_owned(), json!("agent"));
         steps.push(Value::Object(answer));
     }
 }
 
-fn expect(node: &Node, answer: &mut Map<String, Value>, expectations: &mut Vec<Value>, problems: &mut Vec<Problem>) {
-    for (key, _) in node.members().unwrap_or_default() {
-        check_known(key, EXPECT.into_iter(), problems);
+/// Moment of the words or keys of a turn.
+enum SendAfter {
+    /// Milliseconds after the agent began to speak.
+    Onset(i64),
+    /// Milliseconds after what was sent before.
+    Pause(i64),
+}
+
+/// Reads `send_after`: an event with a delay, a delay alone, or the event as a word; `None` where nothing is waited for.
+fn send_after(node: &Node, problems: &mut Vec<Problem>) -> Option<SendAfter> {
+    let (event, delay) = match node.members() {
+        Some(members) => {
+            members.iter().for_each(|(key, _)| check_known(key, ["event", "delay_ms"].into_iter(), problems));
+            (node.get("event").map_or(Some("none"), Node::text), node.get("delay_ms"))
+        }
+        None => (node.text(), None),
+    };
+    let ms = number(delay, "delay_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
+    match event {
+        Some("none") => ms.filter(|ms| *ms > 0).map(SendAfter::Pause),
+        // As early as this side is sure that the agent speaks.
+        Some("bot_started_speaking") => Some(SendAfter::Onset(ms.unwrap_or(0).max(SURE_MS))),
+        _ => {
+            problems.push(Problem::new(&node.at, "send_after must be bot_started_speaking or none"));
+            None
+        }
     }
+}
+
+fn expect(
+    node: &Node,
+    answers: &mut Vec<Map<String, Value>>,
+    expectations: &mut Vec<Value>,
+    problems: &mut Vec<Problem>,
+) {
     let Some(event) = node.get("event").and_then(Node::text) else {
         return problems.push(Problem::new(&node.at, "an expectation needs event"));
     };
-    let within = number(node.get("within_ms"), "within_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
-    let is_absent = node.get("absent").map(Node::json) == Some(json!(true));
-    match event {
-        "response" | "bot_started_speaking" => {
-            answer.extend(within.map(|ms| ("within_ms".to_owned(), json!(ms))));
-            if is_absent {
-                if within.is_none() {
-                    problems.push(Problem::new(&node.at, "absent needs within_ms"));
-                }
-                answer.insert("absent".to_owned(), json!(true));
-            }
-            for (word, field) in [("text_contains", "contains"), ("text_excludes", "excludes")] {
-                let phrases = texts(node.get(word), word, problems);
-                if !phrases.is_empty() {
-                    answer.insert(field.to_owned(), json!(phrases));
-                }
-            }
-            if let Some(meaning) = node.get("eval").and_then(Node::text) {
-                answer.insert("criteria".to_owned(), json!(meaning));
-            }
-            // A turn of the agent is to come, whatever it says.
-            if answer.is_empty() {
-                answer.insert("within_ms".to_owned(), json!(MS_MAX as i64));
-            }
+    let Some((_, beside)) = EVENTS.iter().find(|(known, _)| *known == event) else {
+        let near = crate::config::nearest(event, EVENTS.iter().map(|(known, _)| *known));
+        return problems.push(Problem::new(&node.at, format!("the event {event} is not known{near}")));
+    };
+    for (key, _) in node.members().unwrap_or_default() {
+        let words = || EVENTS.iter().flat_map(|(_, beside)| beside.iter().copied());
+        match words().any(|word| word == key.name) && !beside.contains(&key.name.as_str()) {
+            true => problems.push(Problem::new(&key.at, format!("{} is not checked of {event}", key.name))),
+            false => check_known(key, words().collect::<Vec<_>>().into_iter(), problems),
         }
+    }
+    let absent = node.get("absent").map(|absent| (absent, absent.json()));
+    if let Some((absent, value)) = &absent
+        && !value.is_boolean()
+    {
+        problems.push(Problem::new(&absent.at, "absent must be true or false"));
+    }
+    let is_absent = absent.is_some_and(|(_, value)| value == json!(true));
+    match event {
+        "function_call" => calls(node, is_absent, expectations, problems),
         "bot_interrupted" => {
             let bound = if is_absent { "at_most" } else { "at_least" };
             let count = i64::from(!is_absent);
@@ -184,20 +229,83 @@ fn expect(node: &Node, answer: &mut Map<String, Value>, expectations: &mut Vec<V
             if !is_absent {
                 expectations.push(json!({ "metric": "yield_rate", "at_least": 1 }));
             }
+            if let Some(ms) = number(node.get("within_ms"), "within_ms", 0.0, MS_MAX, problems) {
+                expectations.push(json!({ "metric": "yield_latency", "at_most": ms / 1000.0 }));
+            }
         }
-        "function_call" => {
-            let Some(name) = node.get("name").and_then(Node::text) else {
-                return problems.push(Problem::new(&node.at, "function_call needs name"));
-            };
-            let mut made = Map::from_iter([("tool".to_owned(), json!(name))]);
-            made.extend(node.get("args").map(|args| ("args".to_owned(), args.json())));
-            made.extend(is_absent.then(|| ("times".to_owned(), json!(0))));
-            expectations.push(Value::Object(made));
+        _ => answer(node, is_absent, answers, problems),
+    }
+}
+
+/// Adds what is expected of an answer of the agent. What is expected of the words of one turn is expected of one turn of the agent;
+/// a silence after it is a step of its own.
+fn answer(node: &Node, is_absent: bool, answers: &mut Vec<Map<String, Value>>, problems: &mut Vec<Problem>) {
+    let within = number(node.get("within_ms"), "within_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
+    if is_absent {
+        if within.is_none() {
+            problems.push(Problem::new(&node.at, "absent needs within_ms"));
         }
-        other => {
-            let near = crate::config::nearest(other, EVENTS.into_iter());
-            problems.push(Problem::new(&node.at, format!("the event {other} is not known{near}")));
+        for (key, _) in node.members().unwrap_or_default() {
+            if ["text_contains", "text_excludes", "eval"].contains(&key.name.as_str()) {
+                problems.push(Problem::new(&key.at, format!("{} cannot be beside absent", key.name)));
+            }
         }
+        answers.push(Map::from_iter([("within_ms".to_owned(), json!(within)), ("absent".to_owned(), json!(true))]));
+        return;
+    }
+    if answers.last().is_none_or(|last| last.contains_key("absent")) {
+        answers.push(Map::new());
+    }
+    let Some(step) = answers.last_mut() else { return };
+    // A turn of the agent is to come, whatever it says; the shorter time counts.
+    let longest = step.get("within_ms").and_then(Value::as_i64);
+    let within = within.into_iter().chain(longest).min();
+    step.extend(within.map(|ms| ("within_ms".to_owned(), json!(ms))));
+    for (word, field) in [("text_contains", "contains"), ("text_excludes", "excludes")] {
+        let phrases = texts(node.get(word), word, problems);
+        if let (false, Some(all)) = (phrases.is_empty(), step.entry(field).or_insert_with(|| json!([])).as_array_mut())
+        {
+            all.extend(phrases.into_iter().map(Value::from));
+        }
+    }
+    step.retain(|_, value| value.as_array().is_none_or(|all| !all.is_empty()));
+    if let Some(meaning) = node.get("eval") {
+        match (meaning.text(), step.get("criteria").and_then(Value::as_str)) {
+            (None, _) => problems.push(Problem::new(&meaning.at, "eval must be a text")),
+            (Some(text), None) => drop(step.insert("criteria".to_owned(), json!(text))),
+            (Some(text), Some(before)) => {
+                let both = format!("{before} And: {text}");
+                step.insert("criteria".to_owned(), json!(both));
+            }
+        }
+    }
+    if step.is_empty() {
+        step.insert("within_ms".to_owned(), json!(MS_MAX as i64));
+    }
+}
+
+/// Adds the calls of tools that are expected: `calls`, names or maps of name and args, or a single name with its args.
+fn calls(node: &Node, is_absent: bool, expectations: &mut Vec<Value>, problems: &mut Vec<Problem>) {
+    let listed = node.get("calls").map(|calls| (calls, calls.items().unwrap_or_default()));
+    let nodes: Vec<&Node> = match &listed {
+        Some((calls, [])) => return problems.push(Problem::new(&calls.at, "calls must be a list, and not empty")),
+        Some((_, items)) => items.iter().collect(),
+        None => vec![node],
+    };
+    for call in nodes {
+        if listed.is_some() {
+            let members = call.members().unwrap_or_default();
+            members.iter().for_each(|(key, _)| check_known(key, ["name", "args"].into_iter(), problems));
+        }
+        let name = if listed.is_some() { call.text() } else { None };
+        let Some(name) = name.or_else(|| call.get("name").and_then(Node::text)) else {
+            problems.push(Problem::new(&call.at, "function_call needs name"));
+            continue;
+        };
+        let mut made = Map::from_iter([("tool".to_owned(), json!(name))]);
+        made.extend(call.get("args").map(|args| ("args".to_owned(), args.json())));
+        made.extend(is_absent.then(|| ("times".to_owned(), json!(0))));
+        expectations.push(Value::Object(made));
     }
 }
 
@@ -257,6 +365,77 @@ turns:
         );
     }
 
+    /// The steps of a list of turns.
+    fn steps(turns: &str) -> Value {
+        let suite = read_text(&format!("connect: {{sip: 'sip:a@127.0.0.1'}}\nturns:\n{turns}")).expect("it is read");
+        suite.scenarios[0].human["enriched_playback"].clone()
+    }
+
+    #[test]
+    fn words_are_sent_after_an_event_or_a_delay() {
+        let cut = |ms: i64| json!([{"speaker": "user", "interrupt": {"after_ms": ms, "exact_message": "a"}}]);
+        for (after, expect) in [
+            ("bot_started_speaking", cut(200)),
+            ("{event: bot_started_speaking}", cut(200)),
+            ("{event: bot_started_speaking, delay_ms: 1500}", cut(1500)),
+            ("{event: none}", json!([{"speaker": "user", "exact_message": "a"}])),
+            (
+                "{delay_ms: 700}",
+                json!([{"speaker": "user", "type": "silence", "duration_ms": 700}, {"speaker": "user", "exact_message": "a"}]),
+            ),
+        ] {
+            assert_eq!(steps(&format!("  - {{user: a, send_after: {after}}}\n")), expect, "{after}");
+        }
+    }
+
+    #[test]
+    fn what_is_expected_of_one_turn_is_one_step_and_a_silence_is_another() {
+        let turns = "  - user: a
+    expect:
+      - {event: response, text_contains: one, within_ms: 9000}
+      - {event: response, text_contains: two, eval: greets, within_ms: 5000}
+      - {event: response, absent: true, within_ms: 3000}
+";
+        assert_eq!(
+            steps(turns),
+            json!([
+                {"speaker": "user", "exact_message": "a"},
+                {"within_ms": 5000, "contains": ["one", "two"], "criteria": "greets", "speaker": "agent"},
+                {"within_ms": 3000, "absent": true, "speaker": "agent"},
+            ])
+        );
+    }
+
+    #[test]
+    fn several_calls_are_several_expectations_and_turns_at_the_top_are_for_all() {
+        let suite = read_text(
+            "name: all
+connect: {sip: 'sip:a@127.0.0.1'}
+turns:
+  - user: Hi.
+    expect: [{event: function_call, calls: [look, {name: book, args: {day: tuesday}}]}, {event: bot_interrupted, within_ms: 800}]
+scenarios:
+  - name: one
+  - {name: two, turns: [{user: Bye.}]}
+",
+        )
+        .expect("it is read");
+        let of = |at: usize, field: &str| suite.scenarios[at].human[field].clone();
+        let hi = json!([{"speaker": "user", "exact_message": "Hi."}]);
+        let bye = json!([{"speaker": "user", "exact_message": "Bye."}]);
+        assert_eq!((of(0, "enriched_playback"), of(1, "enriched_playback")), (hi, bye));
+        assert_eq!(
+            of(0, "expectations"),
+            json!([
+                {"tool": "look"},
+                {"tool": "book", "args": {"day": "tuesday"}},
+                {"metric": "customer_interruption_count", "at_least": 1},
+                {"metric": "yield_rate", "at_least": 1},
+                {"metric": "yield_latency", "at_most": 0.8},
+            ])
+        );
+    }
+
     #[test]
     fn anything_else_is_named() {
         let head = "connect: {sip: 'sip:a@127.0.0.1'}\nturns:\n  - user: Hi.\n";
@@ -268,6 +447,25 @@ turns:
             ),
             ("  - {user: a, delay: 5}", "delay is not known"),
             ("  - {user: a, send_after: later}", "send_after must be bot_started_speaking or none"),
+            ("  - {user: [a, {pause_ms: 900}]}", "user must be a text; pauses in it are not read"),
+            ("  - {user: a, send_after: {event: llm_started}}", "send_after must be bot_started_speaking or none"),
+            ("  - {user: a, send_after: {delay: 5}}", "delay is not known"),
+            (
+                "  - {dtmf: 1, send_after: {event: bot_started_speaking}}",
+                "send_after bot_started_speaking is for user alone",
+            ),
+            ("  - {user: a, expect: {event: response}}", "expect must be a list"),
+            ("  - {user: a, expect: [{event: response, name: b}]}", "f:4:42: name is not checked of response"),
+            (
+                "  - {user: a, expect: [{event: function_call, name: b, within_ms: 9}]}",
+                "within_ms is not checked of function_call",
+            ),
+            ("  - {user: a, expect: [{event: function_call, calls: []}]}", "calls must be a list, and not empty"),
+            ("  - {user: a, expect: [{event: response, absent: 1, within_ms: 5}]}", "absent must be true or false"),
+            (
+                "  - {user: a, expect: [{event: response, absent: true, within_ms: 5, eval: b}]}",
+                "eval cannot be beside absent",
+            ),
             ("  - {say: a}", "say is a word of another kind of file"),
             ("  - {user: a, dtmf: 1}", "a turn has one of user and dtmf"),
             ("metrics: {}", "metrics is not known"),
@@ -275,6 +473,10 @@ turns:
             let told = read_text(&format!("{head}{rest}\n")).expect_err(rest);
             assert!(told.iter().any(|line| line.contains(expect)), "{told:?} {expect}");
         }
+        let listed = "connect: {sip: a}\nscenarios:\n  - {name: x, context: [], turns: [{user: a}]}\n";
+        assert!(read_text(listed).expect_err("context")[0].contains("context is not known"));
+        let empty = "connect: {sip: a}\nturns: [{user: a}]\nscenarios:\n  - {name: x, turns: []}\n";
+        assert!(read_text(empty).expect_err("no turn")[0].contains("turns must be a list, and not empty"));
         let both = "version: 1\nconnect: {sip: a}\nscenarios:\n  - {name: x, turns: [{user: a}]}\n";
         assert!(read_text(both).expect_err("both kinds")[0].contains("user is not known"));
     }

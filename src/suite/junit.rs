@@ -1,6 +1,9 @@
 //! Results as JUnit XML: a suite a file, a case a scenario and seed.
 
-use std::fmt::Write;
+use std::io;
+
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::Played;
 use super::verdict::Verdict;
@@ -8,54 +11,92 @@ use super::verdict::Verdict;
 /// A scenario that was filtered out: its file and name.
 pub type Skipped = (String, String);
 
+/// Writer of XML into memory.
+type Xml = Writer<Vec<u8>>;
+
 /// The document; `masked` values are not in it.
 pub fn document(calls: &[Played], skipped: &[Skipped]) -> String {
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
+    let written = write(&mut xml, calls, skipped);
+    debug_assert!(written.is_ok(), "memory takes every byte");
+    let mut text = String::from_utf8(xml.into_inner()).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn write(xml: &mut Xml, calls: &[Played], skipped: &[Skipped]) -> io::Result<()> {
     let mut files: Vec<&str> = Vec::new();
     for file in calls.iter().map(|call| call.file.as_str()).chain(skipped.iter().map(|(file, _)| file.as_str())) {
         if !files.contains(&file) {
             files.push(file);
         }
     }
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for file in files {
-        let of_file: Vec<&Played> = calls.iter().filter(|call| call.file == file).collect();
-        let left: Vec<&str> = skipped.iter().filter(|(of, _)| of == file).map(|(_, name)| name.as_str()).collect();
-        let count = |verdict| of_file.iter().filter(|call| call.judgement.verdict == verdict).count();
-        let _ = writeln!(
-            text,
-            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3}\">",
-            escape(file),
-            of_file.len() + left.len(),
-            count(Verdict::Failed),
-            count(Verdict::Unknown),
-            left.len(),
-            of_file.iter().filter_map(|call| seconds(call)).sum::<f64>(),
-        );
-        of_file.iter().for_each(|call| case(&mut text, call));
-        for name in left {
-            let (file, name) = (escape(file), escape(name));
-            let _ = writeln!(text, "    <testcase classname=\"{file}\" name=\"{name}\"><skipped/></testcase>");
-        }
-        text.push_str("  </testsuite>\n");
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let suites = xml.create_element("testsuites");
+    if files.is_empty() {
+        return suites.write_empty().map(|_| ());
     }
-    text.push_str("</testsuites>\n");
-    text
+    suites.write_inner_content(|xml| files.iter().try_for_each(|file| suite(xml, file, calls, skipped)))?;
+    Ok(())
+}
+
+fn suite(xml: &mut Xml, file: &str, calls: &[Played], skipped: &[Skipped]) -> io::Result<()> {
+    let of_file: Vec<&Played> = calls.iter().filter(|call| call.file == file).collect();
+    let left: Vec<&str> = skipped.iter().filter(|(of, _)| of == file).map(|(_, name)| name.as_str()).collect();
+    let count = |verdict| of_file.iter().filter(|call| call.judgement.verdict == verdict).count().to_string();
+    let seconds: f64 = of_file.iter().filter_map(|call| seconds(call)).sum();
+    xml.create_element("testsuite")
+        .with_attribute(("name", &*plain(file)))
+        .with_attribute(("tests", &*(of_file.len() + left.len()).to_string()))
+        .with_attribute(("failures", &*count(Verdict::Failed)))
+        .with_attribute(("errors", &*count(Verdict::Unknown)))
+        .with_attribute(("skipped", &*left.len().to_string()))
+        .with_attribute(("time", &*format!("{seconds:.3}")))
+        .write_inner_content(|xml| {
+            of_file.iter().try_for_each(|call| case(xml, call))?;
+            left.iter().try_for_each(|name| {
+                let case = xml.create_element("testcase").with_attribute(("classname", &*plain(file)));
+                let case = case.with_attribute(("name", &*plain(name)));
+                case.write_inner_content(|xml| xml.create_element("skipped").write_empty().map(|_| ())).map(|_| ())
+            })
+        })?;
+    Ok(())
 }
 
 fn seconds(call: &Played) -> Option<f64> {
     Some(call.record["duration_ms"].as_f64()? / 1000.0)
 }
 
-fn case(text: &mut String, call: &Played) {
+fn case(xml: &mut Xml, call: &Played) -> io::Result<()> {
     let name = format!("{} [seed {}]", call.scenario, call.seed);
-    let _ = writeln!(
-        text,
-        "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\">",
-        escape(&call.file),
-        escape(&name),
-        seconds(call).unwrap_or(0.0)
-    );
-    text.push_str("      <properties>\n");
+    xml.create_element("testcase")
+        .with_attribute(("classname", &*plain(&call.file)))
+        .with_attribute(("name", &*plain(&name)))
+        .with_attribute(("time", &*format!("{:.3}", seconds(call).unwrap_or(0.0))))
+        .write_inner_content(|xml| {
+            xml.create_element("properties").write_inner_content(|xml| properties(xml, call))?;
+            let tag = match call.judgement.verdict {
+                Verdict::Passed => None,
+                Verdict::Failed => Some("failure"),
+                Verdict::Unknown => Some("error"),
+            };
+            if let Some(tag) = tag {
+                let reason = plain(&call.judgement.reason);
+                xml.create_element(tag)
+                    .with_attribute(("type", &*plain(&call.judgement.code)))
+                    .with_attribute(("message", &*reason))
+                    .write_text_content(BytesText::new(&reason))?;
+            }
+            let said = transcript(call);
+            if !said.is_empty() {
+                xml.create_element("system-out").write_text_content(BytesText::new(&plain(&said)))?;
+            }
+            Ok(())
+        })?;
+    Ok(())
+}
+
+fn properties(xml: &mut Xml, call: &Played) -> io::Result<()> {
     let mut properties = vec![("seed".to_owned(), call.seed.to_string()), ("result_id".to_owned(), call.result_id())];
     for metric in call.record["metrics"].as_array().into_iter().flatten() {
         if let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) {
@@ -63,24 +104,10 @@ fn case(text: &mut String, call: &Played) {
         }
     }
     for (name, value) in properties {
-        let (name, value) = (escape(&name), escape(&value));
-        let _ = writeln!(text, "        <property name=\"{name}\" value=\"{value}\"/>");
+        let property = xml.create_element("property").with_attribute(("name", &*plain(&name)));
+        property.with_attribute(("value", &*plain(&value))).write_empty()?;
     }
-    text.push_str("      </properties>\n");
-    let tag = match call.judgement.verdict {
-        Verdict::Passed => None,
-        Verdict::Failed => Some("failure"),
-        Verdict::Unknown => Some("error"),
-    };
-    if let Some(tag) = tag {
-        let (code, reason) = (escape(&call.judgement.code), escape(&call.judgement.reason));
-        let _ = writeln!(text, "      <{tag} type=\"{code}\" message=\"{reason}\">{reason}</{tag}>");
-    }
-    let said = transcript(call);
-    if !said.is_empty() {
-        let _ = writeln!(text, "      <system-out>{}</system-out>", escape(&said));
-    }
-    text.push_str("    </testcase>\n");
+    Ok(())
 }
 
 /// Returns the transcript, a line for each turn.
@@ -93,21 +120,10 @@ pub fn transcript(call: &Played) -> String {
     call.transcript.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A text for XML 1.0; characters that it cannot hold become U+FFFD.
-pub fn escape(text: &str) -> String {
-    let mut done = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => done.push_str("&amp;"),
-            '<' => done.push_str("&lt;"),
-            '>' => done.push_str("&gt;"),
-            '"' => done.push_str("&quot;"),
-            '\t' | '\n' => done.push(c),
-            '\r' | '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => done.push('\u{fffd}'),
-            c => done.push(c),
-        }
-    }
-    done
+/// The text with U+FFFD in the place of characters that XML 1.0 cannot hold (section 2.2).
+fn plain(text: &str) -> String {
+    let held = |c: char| !matches!(c, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+    text.chars().map(|c| if held(c) { c } else { '\u{fffd}' }).collect()
 }
 
 #[cfg(test)]
@@ -134,7 +150,7 @@ mod tests {
             "name=\"a &quot;b&quot; [seed 1]\"",
             "<failure type=\"expectation\" message=\"x &lt; y\u{fffd}\">",
             "<error type=\"expectation\" message=\"nobody\">",
-            "<testcase classname=\"suite.yaml\" name=\"left out\"><skipped/></testcase>",
+            "<testcase classname=\"suite.yaml\" name=\"left out\">\n      <skipped/>\n    </testcase>",
             "<property name=\"talk_ratio\" value=\"0.5\"/>",
             "<property name=\"seed\" value=\"2\"/>",
             "<system-out>AGENT: Hi &amp; bye.\nUSER: [speech not understood]</system-out>",

@@ -57,7 +57,8 @@ fn as_played(line: &Value) -> Option<Played> {
         record: json!({ "metrics": line["metrics"], "latency": line["latency"], "id": line["result_id"] }),
         transcript: Vec::new(),
         timeline: Vec::new(),
-        recording: Vec::new(),
+        turns: Vec::new(),
+        peaks: Value::Null,
         opus: Vec::new(),
         files: Vec::new(),
     })

@@ -1,6 +1,6 @@
 //! Calls for tests of reports.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Played;
 use super::verdict::{Judgement, Verdict};
@@ -16,7 +16,8 @@ pub fn call(scenario: &str, seed: u64, verdict: Verdict, reason: &str, latency: 
         record: json!({ "id": seed * 10, "latency": latency, "duration_ms": 1500, "metrics": [] }),
         transcript: Vec::new(),
         timeline: Vec::new(),
-        recording: Vec::new(),
+        turns: Vec::new(),
+        peaks: Value::Null,
         opus: Vec::new(),
         files: Vec::new(),
     }

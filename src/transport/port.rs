@@ -25,7 +25,7 @@ use super::websocket::port::{SocketOrder, WebSocketPort};
 pub enum Port {
     /// SIP dialogs over the socket that all calls share.
     Sip(Box<SipPort>),
-    /// One WebSocket.
+    /// One WebSocket of a call.
     WebSocket(Box<WebSocketPort>),
     /// The peer connection to a voice pipeline.
     Pipeline(Box<PipelinePort>),

@@ -334,6 +334,17 @@ async fn the_page_is_served_under_its_policy_to_this_machine() {
         assert!(policy.starts_with("default-src 'self';") && !policy.contains("unsafe"), "{path}");
         assert_eq!(answer.headers["referrer-policy"], "no-referrer");
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+        let packed = [with("host", "localhost"), with("accept-encoding", "gzip")];
+        let packed = world.send("GET", path, &packed, Vec::new()).await;
+        assert_eq!(packed.status, 200, "{path}");
+        if answer.body.len() > 2000 {
+            assert_eq!(
+                ["content-encoding", "vary"].map(|name| packed.headers[name].as_bytes()),
+                [&b"gzip"[..], b"accept-encoding"],
+                "{path}"
+            );
+            assert!(packed.body.len() * 2 < answer.body.len(), "{path}");
+        }
         for name in ["evil.example", "127.0.0.1.evil.example", ""] {
             assert_eq!(world.send("GET", path, &host(name), Vec::new()).await.status, 421, "{path} {name}");
         }
@@ -378,4 +389,59 @@ async fn a_start_token_is_good_once_and_for_ten_minutes() {
     let (door, token) = service.page_door("a");
     clock.advance_ms(10 * 60 * 1000 + 1);
     assert_eq!(session(&Arc::new(door), &token, false).await.status, 403, "it is old");
+}
+
+#[tokio::test]
+async fn routes_of_the_page_check_what_they_are_given() {
+    let (world, run, [first, second]) = queued().await;
+    judge(&world, first).await;
+    judge(&world, second).await;
+    for path in [
+        "/v1/simulation-result/x/turns",
+        "/v1/simulation-result/1/turns?words=perhaps",
+        "/v1/simulation-result/x/ladder",
+        "/v1/simulation-result/1/ladder?rtcp=2",
+        "/v1/simulation-result/x/reviews",
+        "/v1/simulation-result/x/page",
+        "/v1/simulation-result/x/capture",
+        "/v1/simulation-result/x/peaks",
+        "/v1/simulation-result/1/peaks?zoom=0&to_ms=-1",
+        "/v1/simulation-run/x/events",
+        "/v1/simulation-runs?status=DONE",
+        "/v1/simulation-runs?agent_id=x",
+        "/v1/simulation-runs?limit=x",
+    ] {
+        assert_eq!(status(&world, path, &[]).await.0, 422, "{path}");
+    }
+    for path in [
+        "/v1/simulation-runs".to_owned(),
+        format!("/v1/simulation-run/{run}/events"),
+        format!("/v1/simulation-result/{first}/reviews"),
+        "/v1/behaviour-levels".to_owned(),
+    ] {
+        assert_eq!(status(&world, &path, &[with("x-api-key", "")]).await.0, 401, "{path}");
+        assert_eq!(world.send("GET", &path, &[with("x-api-key", "$read")], Vec::new()).await.status, 200, "{path}");
+    }
+    let (long, longer) = ("x".repeat(201), "x".repeat(10_001));
+    for body in [
+        json!({ "reviewer": long }),
+        json!({ "reviewer": "A", "human_goal_reasoning": longer }),
+        json!({ "reviewer": "A", "override_goal_reason_code": long }),
+        json!({ "reviewer": "A", "override_goal_notes": longer }),
+        json!({ "reviewer": "A", "human_goal_success": "perhaps" }),
+        json!({ "reviewer": "A", "metrics": [{ "human_response_value": "pass" }] }),
+        json!({ "reviewer": "A", "metrics": [{ "metric_id": "x" }] }),
+        json!({ "reviewer": "A", "metrics": [{ "metric_id": uuid::Uuid::nil(), "human_response_value": "x".repeat(10_001) }] }),
+    ] {
+        let answer = put_review(&world, first, &[], body.clone()).await;
+        assert_eq!((answer.status, answer.json()["detail"].is_array()), (422, true), "{body}");
+    }
+    let whole = world.get(&format!("/v1/retrieve-simulation-result/{first}")).await;
+    assert_eq!(whole["simulation_result"]["evaluations"][0]["human_edited"], false, "nothing was kept");
+    for (key, expect) in [("$admin", 503), ("$write", 503), ("$read", 403), ("", 401)] {
+        let answer = world.send("POST", "/v1/sample-agent", &[with("x-api-key", key)], Vec::new()).await;
+        assert_eq!(answer.status, expect, "{key}");
+    }
+    let token = json!({ "token": long }).to_string().into_bytes();
+    assert_eq!(world.send("POST", "/v1/page-session", &[], token).await.status, 422);
 }

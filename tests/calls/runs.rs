@@ -199,14 +199,39 @@ async fn what_is_private_is_taken_out_of_a_conversation() {
     }
     assert!(!result["metadata"]["warnings"].to_string().contains("the recording was not kept"), "{result}");
     assert!(result["audio_url"].is_string());
-    assert_eq!(files(&house, &ids[0]), ["caller_clean.wav", "recording.wav"]);
+    assert_eq!(files(&house, &ids[0]), ["caller_clean.wav", "peaks.bin", "recording.wav"]);
     let recording = house.folder.path().join("results").join(&ids[0]).join("recording.wav");
     let bytes = std::fs::read(recording).expect("a recording");
     let at = |ms: &Value| 104 + 64 * ms.as_i64().expect("an offset") as usize;
     let said = &bytes[at(&first["start_offset_ms"])..at(&first["end_offset_ms"])];
     assert!(said.iter().all(|byte| *byte == 0), "both channels are silent while it is said");
+    the_page_tells_nothing_private(&house, &ids[0], first).await;
     peer.end();
     house.stop().await;
+}
+
+/// Checks the parts of the page: turns, signalling, outlines, reviews, the file to keep.
+async fn the_page_tells_nothing_private(house: &House, id: &str, said: &Value) {
+    let of = format!("/v1/simulation-result/{id}");
+    let review = json!({ "reviewer": "Ann", "human_goal_success": true, "human_goal_reasoning": "They said 98765." });
+    let reviewed = house.call("PUT", &format!("{of}/review"), review).await;
+    assert_eq!(reviewed["evaluation"]["human_goal_reasoning"], "They said [NUMBER].", "{reviewed}");
+    for (part, expect) in [("turns", "[NUMBER]"), ("reviews", "[NUMBER]"), ("ladder", "entries")] {
+        let told = house.call("GET", &format!("{of}/{part}"), Value::Null).await.to_string();
+        assert!(told.contains(expect) && !told.contains("98765"), "{part}: {told}");
+    }
+    let stretch = format!("from_ms={}&to_ms={}", said["start_offset_ms"], said["end_offset_ms"]);
+    let peaks = house.call("GET", &format!("{of}/peaks?zoom=2&{stretch}"), Value::Null).await["channels"].clone();
+    let inner = |channel: &Value| {
+        let levels = channel.as_array().expect("levels").clone();
+        // The first and the last step reach beyond the words.
+        levels[4..levels.len() - 4].iter().all(|level| *level == json!(0.0))
+    };
+    assert!(peaks.as_array().is_some_and(|channels| channels.len() == 2 && channels.iter().all(inner)), "{peaks}");
+    let (status, page) = house.ask("GET", &format!("{of}/page"), Value::Null).await;
+    let page = axum::body::to_bytes(page, usize::MAX).await.expect("a page");
+    let page = String::from_utf8_lossy(&page);
+    assert!(status == 200 && page.contains("[NUMBER]") && !page.contains("98765"));
 }
 
 fn files(house: &House, id: &str) -> Vec<String> {

@@ -1,7 +1,12 @@
 //! The page in a real Chromium through the built program, and the types of its modules.
 
+mod acts;
 pub mod browser;
+mod gone;
+mod kept;
+mod live;
 mod tools;
+mod views;
 
 use serde_json::{Value, json};
 
@@ -27,7 +32,7 @@ async fn faults(browser: &Browser) -> Value {
 }
 
 /// Looks at a view in both widths and both schemes.
-async fn looks_right(browser: &Browser, view: &str) {
+pub async fn looks_right(browser: &Browser, view: &str) {
     for width in WIDTHS {
         for dark in [false, true] {
             browser.look(width, dark).await;
@@ -49,11 +54,48 @@ async fn send_json(base: &str, path: &str, body: Value) -> Value {
     answer.json().await.expect("JSON")
 }
 
-/// Clicks every number of a call and tells those whose stretch is not lit up, or is not played from a second before.
+/// A browser with the admin key.
+async fn with_key(base: &str) -> Browser {
+    let browser = Browser::start().await;
+    browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;
+    browser.open(base).await;
+    browser.run(&format!("sessionStorage.setItem('ringer-key', {}); return 1", json!(KEY))).await;
+    browser
+}
+
+/// Queues a run of one Digital Human that calls an address; `more` is said of its simulation.
+async fn queue_run(base: &str, address: &str, human: Value, more: Value) -> Value {
+    let agent = json!({ "name": "Desk", "type": "INBOUND", "connection_type": "SIP", "sip_uri": address });
+    let agent = send_json(base, "/v1/add-agent", agent).await["agent_id"].to_string();
+    let mut simulation = json!({ "agent_id": agent, "name": "Booking" });
+    simulation.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+    let simulation = send_json(base, "/v1/create-simulation", simulation).await["simulation_id"].clone();
+    let mut caller =
+        json!({ "intent": "Hello, I would like to book an appointment. Tuesday is good for me.", "language": "en" });
+    caller.as_object_mut().expect("an object").extend(human.as_object().cloned().unwrap_or_default());
+    let human = json!({ "digital_human": caller, "simulation_ids": [simulation] });
+    send_json(base, "/v1/create-digital-human", human).await;
+    send_json(base, "/v1/queue-simulation-run", json!({ "simulation_id": simulation.to_string(), "seed": 7 })).await
+}
+
+/// Waits until a run is over: its stream ends then.
+async fn run_over(base: &str, run: i64) {
+    let path = format!("{base}/v1/simulation-run/{run}/events");
+    let stream = client().get(path).header("x-api-key", KEY).timeout(PATIENCE).send().await.expect("it answers");
+    let text = stream.text().await.expect("it ends in time");
+    assert!(text.contains("event: end"), "{text}");
+}
+
+/// A script that clicks every number that `which` selects, and tells those whose stretch is not lit up, or is not played from a
+/// second before.
+fn click_all(which: &str) -> String {
+    format!("const which = {};{CLICK_ALL}", json!(which))
+}
+
 const CLICK_ALL: &str = "
     const wrong = [];
     const audio = document.querySelector('audio');
-    for (const button of document.querySelectorAll('.figures .figure')) {
+    for (const button of document.querySelectorAll(which)) {
         button.click();
         const { from, to } = button.dataset;
         const wanted = Math.max(0, Number(from) - 1000);
@@ -68,7 +110,7 @@ const CLICK_ALL: &str = "
         }
     }
     audio.pause();
-    return wrong;";
+    return document.querySelector(which) ? wrong : 'none of ' + which;";
 
 #[tokio::test]
 async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_heard() {
@@ -92,37 +134,18 @@ async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_he
     let key = browser.run("return sessionStorage.getItem('ringer-key')").await;
     let key = key.as_str().expect("a key");
 
-    let expect = numbers_lead_to_their_stretches(&browser, &base, key).await;
+    numbers_lead_to_their_stretches(&browser, &base, key).await;
     lanes_and_keys_seek(&browser).await;
     looks_right(&browser, "a call").await;
+    signalling_is_shown(&browser).await;
+    everything_is_downloaded(&browser).await;
     saved_call_opens_from_disk(&browser, &base, key, folder.path()).await;
     review_in_page(&browser, &base, key).await;
-    for (path, shown) in [
-        ("/", "tbody a"),
-        ("/runs/1", "svg.dots a"),
-        ("/call", "form.start"),
-        ("/agents", "tbody a"),
-        ("/agents/1", "h2"),
-        ("/simulations/1", "h2"),
-    ] {
-        browser.open(&format!("{base}{path}")).await;
-        browser.until(path, &format!("document.querySelector('main {shown}')")).await;
-        looks_right(&browser, path).await;
-    }
-    // A dot of the run leads to the answer that it stands for.
-    browser.open(&format!("{base}/runs/1")).await;
-    browser.until("dots", "document.querySelector('svg.dots a')").await;
-    browser.run("document.querySelector('svg.dots a').dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true })); return 1").await;
-    let lit = browser
-        .until("the answer", "document.querySelector('canvas') && document.querySelector('canvas').dataset.lit")
-        .await;
-    assert_eq!(lit, format!("{}-{}", expect[0][0], expect[0][1]));
-    wrong_keys_and_lost_servers_are_said(&browser, engine).await;
 }
 
-/// Every number leads to its stretch, and those of the latencies are those that were measured; returns these.
-async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &str) -> Vec<Vec<f64>> {
-    assert_eq!(browser.run(CLICK_ALL).await, json!([]));
+/// Every number leads to its stretch, and those of the latencies are those that were measured.
+async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &str) {
+    assert_eq!(browser.run(&click_all(".figures .figure")).await, json!([]));
     let turns = ask_json(base, key, "/v1/simulation-result/1/turns").await;
     let result = ask_json(base, key, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
     let of_agent = turns["turns"].as_array().expect("turns").iter().filter(|turn| turn["speaker"] == "AGENT");
@@ -138,7 +161,67 @@ async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &st
     let lengths: Vec<f64> = shown.iter().map(|one| one[1] - one[0]).collect();
     assert!(!measured.is_empty() && measured.len() == lengths.len(), "{measured:?} {lengths:?}");
     assert!(measured.iter().zip(&lengths).all(|(s, ms)| (s * 1000.0 - ms).abs() <= 1.0), "{measured:?} {lengths:?}");
-    expect
+}
+
+/// Messages open at a click; the figures of the network and the keys come and go with their boxes.
+async fn signalling_is_shown(browser: &Browser) {
+    let shown = browser
+        .run(
+            "const count = (kind) => document.querySelectorAll('.ladder li[data-kind=' + kind + ']').length;
+             const box = (name) => [...document.querySelectorAll('.toggles label')].find((one) => one.textContent === name).querySelector('input');
+             const ready = async (is) => { for (let n = 0; n < 500 && !is(); n += 1) await new Promise((done) => setTimeout(done, 10)); return is(); };
+             const told = [count('message') >= 5, count('rtcp'), count('digit')];
+             box('Network figures').click();
+             told.push(await ready(() => count('rtcp') > 3));
+             box('Keys').click();
+             told.push(await ready(() => count('digit') === 0));
+             const summary = document.querySelector('.ladder summary');
+             summary.click();
+             const message = summary.parentElement.querySelector('pre');
+             const { height } = message.getBoundingClientRect();
+             return [...told, height > 0, message.textContent.startsWith('INVITE sip:'), message.textContent.includes('m=audio')];",
+        )
+        .await;
+    assert_eq!(shown, json!([true, 0, 1, true, true, true, true, true]));
+}
+
+/// Each button of the downloads brings a file with something in it.
+async fn everything_is_downloaded(browser: &Browser) {
+    let saved = browser
+        .run(
+            "const make = URL.createObjectURL;
+             const saved = [];
+             const ready = async (is) => { for (let n = 0; n < 3000 && !is(); n += 1) await new Promise((done) => setTimeout(done, 10)); return is(); };
+             URL.createObjectURL = (blob) => { saved.push(blob); return make.call(URL, blob); };
+             const told = [];
+             for (const button of document.querySelectorAll('.downloads button')) {
+                 const before = saved.length;
+                 button.click();
+                 const came = await ready(() => saved.length > before);
+                 const head = came ? await saved[saved.length - 1].slice(0, 15).text() : document.querySelector('#notice').textContent;
+                 told.push([button.textContent, came && saved[saved.length - 1].size > 100, head]);
+             }
+             URL.createObjectURL = make;
+             return told;",
+        )
+        .await;
+    let saved: Vec<(String, bool, String)> = serde_json::from_value(saved).expect("files");
+    let expect = [
+        ("One HTML file", "<!doctype html>"),
+        ("WAV", "RIFF"),
+        ("FLAC", "fLaC"),
+        ("Opus", "OggS"),
+        ("Timeline (JSON)", "{"),
+        ("Transcript (JSON)", "{"),
+        ("Transcript (text)", ""),
+        ("Transcript (WebVTT)", "WEBVTT"),
+        ("Packets (pcapng)", "\n\r\r\n"),
+        ("Evidence (tar)", ""),
+    ];
+    assert_eq!(saved.len(), expect.len(), "{saved:?}");
+    for ((name, came, head), (wanted, begins)) in saved.iter().zip(expect) {
+        assert!(name == wanted && *came && head.starts_with(begins), "{name} {came} {head:?}");
+    }
 }
 
 /// A click on the lanes and a key seek to within 20 ms.
@@ -168,7 +251,7 @@ async fn saved_call_opens_from_disk(browser: &Browser, base: &str, key: &str, fo
     std::fs::write(&file, page).expect("the folder is writable");
     browser.open(&format!("file://{}", file.display())).await;
     browser.until("numbers", "document.querySelector('.figures .figure')").await;
-    assert_eq!(browser.run(CLICK_ALL).await, json!([]));
+    assert_eq!(browser.run(&click_all(".figures .figure")).await, json!([]));
     let asked = browser.run("return performance.getEntriesByType('resource').map((one) => one.name).filter((name) => !name.startsWith('blob:'))").await;
     assert_eq!(asked, json!([]));
     looks_right(browser, "a saved call").await;
@@ -199,32 +282,6 @@ async fn review_in_page(browser: &Browser, base: &str, key: &str) {
         (&result["outcome"], &result["evaluations"][0]["human_goal_success"]),
         (&json!("failed"), &json!(false))
     );
-}
-
-/// A key that is not valid and a server that is gone are said plainly.
-async fn wrong_keys_and_lost_servers_are_said(browser: &Browser, engine: Program) {
-    browser
-        .run("sessionStorage.setItem('ringer-key', 'wrong'); document.querySelector('nav a').click(); return 1")
-        .await;
-    browser
-        .until(
-            "the key",
-            "document.querySelector('h1') && document.querySelector('h1').textContent === 'This key is not valid'",
-        )
-        .await;
-    looks_right(browser, "a wrong key").await;
-    browser
-        .run(&format!(
-            "document.getElementById('key').value = {}; document.querySelector('#keyform button').click(); return 1",
-            json!(KEY)
-        ))
-        .await;
-    browser.until("the runs", "document.querySelector('tbody a')").await;
-    engine.kill().await;
-    browser
-        .until("the loss", "document.querySelector('#notice').textContent.startsWith('The server does not answer')")
-        .await;
-    assert_eq!(browser.run("return document.querySelectorAll('tbody a').length > 0").await, true, "nothing is lost");
 }
 
 #[tokio::test]

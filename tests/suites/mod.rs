@@ -1,15 +1,18 @@
 //! Suites beside an agent's code, by the program: exit codes, whose fault a call's end is, and what a run leaves.
 
 mod answers;
+mod blame;
+mod outside;
+mod report;
 
 use std::path::{Path, PathBuf};
 
 use ringer_media::seed::Seed;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::process::Command;
 use tokio::time::timeout;
 
-use self::answers::Answers;
 use crate::program::{PATIENCE, ringer};
 
 /// A folder with suites, and runs in it.
@@ -39,7 +42,8 @@ impl Bench {
         path
     }
 
-    async fn run(&self, args: &[&str]) -> Ran {
+    /// `ringer run` in the folder, with what it prints piped.
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = ringer(&[&["run"], args].concat());
         command.current_dir(self.path()).stderr(std::process::Stdio::piped());
         command
@@ -47,7 +51,11 @@ impl Bench {
             .env("CI", "1")
             .env_remove("GITHUB_STEP_SUMMARY")
             .env("SUITE_TOKEN", "hush-hush");
-        let out = timeout(PATIENCE, command.output()).await.expect("it ends in time").expect("it starts");
+        command
+    }
+
+    async fn run(&self, args: &[&str]) -> Ran {
+        let out = timeout(PATIENCE, self.command(args).output()).await.expect("it ends in time").expect("it starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
         Ran { code: out.status.code().unwrap_or(-1), out: text(out.stdout), err: text(out.stderr) }
     }
@@ -160,71 +168,44 @@ fn the_seed_of_a_suite_follows_from_the_name() {
     assert_ne!(seed, Seed::of("8:books a visit:0:"));
 }
 
+/// The suites of the examples, in virtual time and without a model; their schema takes what they are written in.
 #[tokio::test]
-async fn whose_fault_it_is_that_there_is_no_conversation() {
+async fn examples_pass_and_fit_their_schema() {
     let bench = Bench::new();
-    let scenario = "    ringing_timeout: 5\n    goal: Hello.\n    expect: [{ ended_by: agent }]\n";
-    let mut files = Vec::new();
-    let mut desks = Vec::new();
-    for (name, status, reason) in [
-        ("busy", 486, "Busy Here"),
-        ("declined", 603, "Decline"),
-        ("overloaded", 503, "Service Unavailable"),
-        ("unknown", 404, "Not Found"),
-        ("caller", 403, "Caller not allowed"),
-        ("broken", 500, "Server Internal Error"),
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/examples");
+    let ran = bench.run(&[examples, "--sim"]).await;
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert_eq!(bench.lines().len(), 5);
+
+    let schema = bench.run(&["--schema"]).await.out;
+    let schema =
+        jsonschema::validator_for(&serde_json::from_str(&schema).expect("it is JSON")).expect("it is a schema");
+    let text = std::fs::read_to_string(Path::new(examples).join("clinic.yaml")).expect("it is there");
+    let fits =
+        |text: &str| schema.is_valid(&ringer::suite::yaml::parse(text, "clinic.yaml").expect("it is YAML").json());
+    assert!(fits(&text));
+    for (word, wrong) in [
+        ("tags: [smoke]", "tag: [smoke]"),
+        ("version: 1", "version: 2"),
+        ("at_most: 2.5", "at_most: soon"),
+        ("dtmf:", "keys:"),
     ] {
-        let desk = Answers::with(status, reason).await;
-        let connect = format!("sip: \"sip:desk@{}\"", desk.address);
-        desks.push(desk);
-        bench.write(&format!("{name}.yaml"), &suite(&connect, &format!("  - name: {name}\n{scenario}")));
-        files.push(format!("{name}.yaml"));
+        assert!(text.contains(word) && !fits(&text.replace(word, wrong)), "{wrong}");
     }
-    bench.write("gone.yaml", &suite("sip: \"sip:desk@127.0.0.1:9\"", &format!("  - name: gone\n{scenario}")));
-    files.push("gone.yaml".to_owned());
-    let crashes = format!(
-        "version: 1\nconnect: {{ {DESK} }}\nspawn: {{ command: [sh, -c, \"exit 3\"], ready: {{ tcp: \"127.0.0.1:9\" }} }}\n\
-         scenarios:\n  - name: crashes\n{scenario}"
-    );
-    bench.write("crashes.yaml", &crashes);
-    files.push("crashes.yaml".to_owned());
-    let args: Vec<&str> = files.iter().map(String::as_str).collect();
-    let ran = bench.run(&args).await;
-    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
-    let lines = bench.lines();
-    for (name, verdict, code) in [
-        ("busy", "failed", "CALL_REJECTED"),
-        ("declined", "failed", "CALL_REJECTED"),
-        ("overloaded", "unknown", "SIP_DIAL_FAILED"),
-        ("unknown", "unknown", "INVALID_SIP_DESTINATION"),
-        ("caller", "unknown", "UNUSABLE_CALLER_ID"),
-        ("broken", "unknown", "SIP_DIAL_FAILED"),
-        ("gone", "unknown", "SIP_DIAL_FAILED"),
-        ("crashes", "failed", "AGENT_NOT_STARTED"),
-    ] {
-        let line = lines.iter().find(|line| line["scenario"] == name).unwrap_or_else(|| panic!("{name} is missing"));
-        assert_eq!((line["verdict"].as_str(), line["code"].as_str()), (Some(verdict), Some(code)), "{line}");
-    }
-    let crashed = lines.iter().find(|line| line["scenario"] == "crashes").expect("it is there");
-    assert_eq!(crashed["reason"], "the agent's command ended with status 3");
-    // What is not there and what cannot be started are not the same.
-    bench.write("missing.yaml", &crashes.replace("[sh, -c, \"exit 3\"]", "[/no/such/program]"));
-    let ran = bench.run(&["missing.yaml"]).await;
-    assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
-    let ran = bench.run(&["gone.yaml"]).await;
-    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
 }
 
+/// Two calls for each fault with the suite that should find it, and with two that should find nothing.
 #[tokio::test]
 async fn planted_faults_are_found() {
-    let mut command = ringer(&["selftest", "--seeds", "1", "--json"]);
-    for fault in ["slow_answer", "ignores_keys", "wrong_digit", "mishears_name", "drops_call"] {
-        command.args(["--fault", fault]);
-    }
-    let out = timeout(PATIENCE, command.env("RINGER_LOG", "error").output()).await.expect("it ends in time");
+    let mut command = ringer(&["selftest", "--seeds", "2", "--json"]);
+    let out = timeout(3 * PATIENCE, command.env("RINGER_LOG", "error").output()).await.expect("it ends in time");
     let out = out.expect("it starts");
     let text = String::from_utf8(out.stdout).expect("it is text");
     assert_eq!(out.status.code(), Some(0), "{text}");
     let told: Value = serde_json::from_str(text.trim()).expect("one JSON object");
-    assert_eq!((&told["recall"], &told["precision"]), (&Value::from(1.0), &Value::from(1.0)));
+    for (key, expect) in [("recall", 1.0), ("precision", 1.0)] {
+        assert_eq!(told[key], expect, "{text}");
+    }
+    let counts = ["false_alarms", "wrongly_charged", "calls"].map(|key| told[key].as_u64());
+    assert_eq!(counts, [Some(0), Some(0), Some(2 * (12 + 12 + 5))], "{text}");
 }

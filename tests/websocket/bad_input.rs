@@ -16,7 +16,7 @@ use crate::calls::stage::Stage;
 const NO_WORDS: &str = "nothing was understood";
 
 /// A call of two seconds beside another one: it is heard and recorded whole.
-async fn undisturbed(stage: &Stage) {
+async fn other_call(stage: &Stage) {
     let server = Server::start(|mut line: Line| async move {
         let words = speech(1.0);
         for piece in words.chunks(640) {
@@ -56,7 +56,7 @@ async fn with_input(bad: Vec<Message>, settings: SocketSettings) -> (CallReport,
     .await;
     let mut call = placement(&stage, &server.url(), settings);
     call.spec.limits.max_duration_ms = Some(3000);
-    let (report, ()) = tokio::join!(stage.call(call), undisturbed(&stage));
+    let (report, ()) = tokio::join!(stage.call(call), other_call(&stage));
     stage.engine.stop().await;
     (report.expect("there is room"), server)
 }
@@ -105,7 +105,7 @@ async fn messages_that_break_the_rules_are_answered_and_the_call_goes_on() {
     ];
     assert_eq!(violations(&report), codes);
     let answers: Vec<String> = server
-        .seen()
+        .what_came()
         .texts("session.error")
         .iter()
         .map(|error| error["data"]["message"].as_str().expect("a text").to_owned())
@@ -120,7 +120,7 @@ async fn messages_that_break_the_rules_are_answered_and_the_call_goes_on() {
 async fn too_many_violations_close_the_connection() {
     let (report, server) = with_input(vec![Message::binary(vec![0; 3]); 200], quick()).await;
     assert_eq!(report.ending.reason, EndReason::ConnectionLost);
-    assert_eq!(server.seen().close(), Some((1008, "too many protocol errors".to_owned())));
+    assert_eq!(server.what_came().close(), Some((1008, "too many protocol errors".to_owned())));
     server.stop().await;
 }
 
@@ -128,7 +128,7 @@ async fn too_many_violations_close_the_connection() {
 async fn a_message_that_is_too_big_closes_the_connection() {
     let (report, server) = with_input(vec![Message::binary(vec![0; 1_048_577])], quick()).await;
     assert_eq!(report.ending.reason, EndReason::ConnectionLost);
-    assert_eq!(server.seen().close().map(|(code, _)| code), Some(1009));
+    assert_eq!(server.what_came().close().map(|(code, _)| code), Some(1009));
     server.stop().await;
 }
 
@@ -142,7 +142,7 @@ async fn marks_and_events_by_the_thousand() {
     let (report, server) = with_input(bad, quick()).await;
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration));
     let echoed: Vec<usize> = server
-        .seen()
+        .what_came()
         .texts("mark")
         .iter()
         .map(|mark| mark["data"]["name"].as_str().expect("a text").parse().expect("a number"))
@@ -188,7 +188,7 @@ async fn frames_that_break_the_protocol_of_websockets() {
         let report = stage.call(placement(&stage, &server.url(), quick())).await.expect("there is room");
         let remote = report.ending.remote.as_ref().expect("it says why");
         assert_eq!((remote.kind, report.ending.reason), (RemoteKind::Lost, EndReason::ConnectionLost), "{bytes:?}");
-        assert_eq!(server.seen().close().map(|(code, _)| code), Some(1002), "{bytes:?}");
+        assert_eq!(server.what_came().close().map(|(code, _)| code), Some(1002), "{bytes:?}");
         server.stop().await;
     }
     stage.engine.stop().await;
@@ -210,7 +210,7 @@ async fn a_server_that_stops_reading() {
     call.spec.limits.max_duration_ms = Some(15_000);
     let began = std::time::Duration::from_secs(30);
     let held = async { tokio::time::timeout(began, stage.call(call)).await.expect("it ends in time") };
-    let (report, ()) = tokio::join!(held, undisturbed(&stage));
+    let (report, ()) = tokio::join!(held, other_call(&stage));
     let report = report.expect("there is room");
     assert_eq!(report.ending.reason, EndReason::MaxDuration);
     let unsent = report.warnings.iter().any(|warning| warning.contains("were not sent: the agent did not read them"));

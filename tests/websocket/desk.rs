@@ -1,7 +1,13 @@
 //! The sample agent over WebSockets, as a program of its own.
 
+use futures_util::future::join_all;
+use ringer::engine::{Destination, WebSocketDial};
+use ringer::transport::websocket::{Dialect, Kind};
+use ringer_media::call::{ChannelEvent, What};
 use serde_json::Value;
 
+use super::quick;
+use crate::calls::stage::Stage;
 use crate::program::{Program, ringer};
 
 /// One call between two processes, in the engine's own protocol.
@@ -42,4 +48,38 @@ async fn flags_that_do_not_go_together_are_refused() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains(part), "{told}");
     }
+}
+
+/// A call of four seconds in every dialect at once: both sides are heard, and neither breaks the other's rules.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sample_agent_speaks_every_dialect() {
+    let args = ["agent", "--listen", "127.0.0.1:0", "--websocket", "127.0.0.1:0", "--rtp-ports", "38850-38899"];
+    let mut agent = Program::start(&mut ringer(&args));
+    let line = agent.line().await;
+    let url = line.split(' ').find(|word| word.starts_with("ws://")).unwrap_or_else(|| panic!("no ws:// in {line}"));
+    let stage = Stage::new().await;
+    let calls = Kind::DIALECTS.map(|kind| {
+        let mut placement = stage.placement("", "Hello.");
+        let dial = WebSocketDial {
+            url: format!("{url}{}", kind.name()),
+            dialect: Some(Dialect::new(kind)),
+            result_id: 7,
+            settings: quick(),
+            ..WebSocketDial::default()
+        };
+        placement.destination = Destination::WebSocket(Box::new(dial));
+        placement.spec.limits.max_duration_ms = Some(4000);
+        stage.call(placement)
+    });
+    for (kind, report) in Kind::DIALECTS.into_iter().zip(join_all(calls).await) {
+        let report = report.expect("there is room");
+        assert!(report.ending.connected && report.ending.other_spoke, "{kind:?}: {:?}", report.ending);
+        assert_eq!(report.peer.transport(), format!("WebSocket, {}", kind.name()));
+        let broken = report.timeline.iter().find(
+            |entry| matches!(&entry.what, What::Channel(told) if matches!(**told, ChannelEvent::Violation { .. })),
+        );
+        assert!(broken.is_none(), "{kind:?}: {broken:?}");
+    }
+    stage.engine.stop().await;
+    agent.kill().await;
 }

@@ -25,7 +25,7 @@ async fn a_run_over_a_websocket() {
     assert_eq!((&metadata["transport"], &metadata["codec"]), (&json!("WebSocket, default"), &json!("L16")));
     assert_eq!(metadata["agent_errors"][0]["code"], "SLOW");
     assert_eq!(metadata["sip_call_id"], Value::Null);
-    assert_eq!(server.seen().header("x-simulation-result-id"), Some(ids[0].as_str()));
+    assert_eq!(server.what_came().header("x-simulation-result-id"), Some(ids[0].as_str()));
     let log = house.folder.path().join("results").join(&ids[0]).join("websocket.log");
     let log = std::fs::read_to_string(log).expect("it was written");
     assert!(log.contains("101") && !log.contains("secret"), "{log}");

@@ -24,7 +24,7 @@ fn placement(stage: &Stage, url: String, kind: Option<Kind>, max_ms: u32) -> Pla
 }
 
 /// Runs a script to its end, and reads the JSON that it prints.
-async fn told(script: &str, args: &[&str]) -> Value {
+async fn json_of(script: &str, args: &[&str]) -> Value {
     let line = Program::start(&mut python(script, args)).line().await;
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
@@ -82,7 +82,7 @@ async fn an_echo_agent_cannot_tell_the_engine_from_a_double_of_the_carrier() {
     let broken =
         |entry: &What| matches!(entry, What::Channel(event) if matches!(**event, ChannelEvent::Violation { .. }));
     assert!(!report.timeline.iter().any(|entry| broken(&entry.what)));
-    let double = told("double.py", &[&url]).await;
+    let double = json_of("double.py", &[&url]).await;
     assert_eq!((&double["violations"], &double["spoke"]), (&json!([]), &json!(true)), "{double}");
     let seen = server.sees(|seen| seen["echo"][0]["close"].is_array() && seen["echo"][1]["close"].is_array()).await;
     let [engine, double] = [&seen["echo"][0], &seen["echo"][1]];
@@ -114,7 +114,7 @@ async fn a_double_of_the_carrier_calls_the_sample_agent() {
     let mut agent = Program::start(&mut ringer(&args));
     let line = agent.line().await;
     let url = line.split(' ').find(|word| word.starts_with("ws://")).unwrap_or_else(|| panic!("no ws:// in {line}"));
-    let report = told("double.py", &[&format!("{url}twilio_media_streams")]).await;
+    let report = json_of("double.py", &[&format!("{url}twilio_media_streams")]).await;
     assert_eq!((&report["violations"], &report["spoke"]), (&json!([]), &json!(true)), "{report}");
     // Its greeting: more than two seconds of mu-law at 8 kHz.
     assert!(report["audio_bytes"].as_u64() > Some(16_000), "{report}");

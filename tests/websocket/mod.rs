@@ -84,28 +84,7 @@ async fn a_call_over_a_websocket() {
     assert_eq!(report.peer.address.as_deref(), Some(server.address.to_string().as_str()));
     assert_eq!(report.agent_errors.len(), 1, "{:?}", report.agent_errors);
 
-    let seen = server.seen();
-    assert_eq!(seen.header("authorization"), Some("Basic dTpwOnc="));
-    assert_eq!(seen.header("x-simulation-result-id"), Some("7"));
-    assert!(seen.header("user-agent").is_some_and(|name| name.starts_with("Ringer/")), "{:?}", seen.headers);
-    assert_eq!((seen.header("sec-websocket-extensions"), seen.header("sec-websocket-protocol")), (None, None));
-    assert_eq!(seen.target, "/agent?who=desk");
-    let audio = seen.messages.iter().filter(|message| message.is_binary());
-    assert!(audio.clone().all(|message| message.len() == 640) && audio.count() > 100);
-    let first = seen.messages.iter().position(|message| message.is_text()).expect("a text");
-    assert!(first >= 70, "the mark is echoed when 1.5 s have been played, not after {first} messages");
-    let started = seen.texts("speech.started");
-    assert_eq!(started.len(), 1, "{started:?}");
-    assert_eq!(started[0]["data"]["utterance_id"], "dh-7-1");
-    assert!(started[0]["id"].is_string() && started[0]["ts_ms"].is_i64(), "{started:?}");
-    let position = |kind: &str| {
-        let kind = format!("\"type\":\"{kind}\"");
-        seen.messages.iter().position(|message| message.to_text().is_ok_and(|text| text.contains(&kind)))
-    };
-    let (from, to) = (position("speech.started").expect("told"), position("speech.completed").expect("told"));
-    let loud: Vec<usize> = (0..seen.messages.len()).filter(|at| has_speech(&seen.messages[*at])).collect();
-    assert!(loud.iter().all(|at| (from..to).contains(at)), "{from} to {to}: {loud:?}");
-    assert!(loud[0] <= from + 2, "directly before its first frame: {from}, {loud:?}");
+    check_messages(&server.what_came());
 
     let heard: Vec<i64> = report
         .timeline
@@ -128,6 +107,31 @@ async fn a_call_over_a_websocket() {
     server.stop().await;
 }
 
+/// Checks the upgrade, the frames and the messages of the call above.
+fn check_messages(seen: &server::Seen) {
+    assert_eq!(seen.header("authorization"), Some("Basic dTpwOnc="));
+    assert_eq!(seen.header("x-simulation-result-id"), Some("7"));
+    assert!(seen.header("user-agent").is_some_and(|name| name.starts_with("Ringer/")), "{:?}", seen.headers);
+    assert_eq!((seen.header("sec-websocket-extensions"), seen.header("sec-websocket-protocol")), (None, None));
+    assert_eq!(seen.target, "/agent?who=desk");
+    let audio = seen.messages.iter().filter(|message| message.is_binary());
+    assert!(audio.clone().all(|message| message.len() == 640) && audio.count() > 100);
+    let first = seen.messages.iter().position(|message| message.is_text()).expect("a text");
+    assert!(first >= 70, "the mark is echoed when 1.5 s have been played, not after {first} messages");
+    let started = seen.texts("speech.started");
+    assert_eq!(started.len(), 1, "{started:?}");
+    assert_eq!(started[0]["data"]["utterance_id"], "dh-7-1");
+    assert!(started[0]["id"].is_string() && started[0]["ts_ms"].is_i64(), "{started:?}");
+    let position = |kind: &str| {
+        let kind = format!("\"type\":\"{kind}\"");
+        seen.messages.iter().position(|message| message.to_text().is_ok_and(|text| text.contains(&kind)))
+    };
+    let (from, to) = (position("speech.started").expect("told"), position("speech.completed").expect("told"));
+    let loud: Vec<usize> = (0..seen.messages.len()).filter(|at| has_speech(&seen.messages[*at])).collect();
+    assert!(loud.iter().all(|at| (from..to).contains(at)), "{from} to {to}: {loud:?}");
+    assert!(loud[0] <= from + 2, "directly before its first frame: {from}, {loud:?}");
+}
+
 /// The Digital Human ends the call: it closes, and waits for the server to do the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_hung_up_is_closed_in_order() {
@@ -141,7 +145,7 @@ async fn a_call_that_is_hung_up_is_closed_in_order() {
     placement.spec.limits.max_duration_ms = Some(500);
     let report = stage.call(placement).await.expect("there is room");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration));
-    let seen = server.seen();
+    let seen = server.what_came();
     assert_eq!(seen.close(), Some((1000, "call ended".to_owned())));
     let audio = seen.messages.iter().filter(|message| message.is_binary()).count();
     assert!((20..=60).contains(&audio), "{audio} messages of 20 ms in half a second and the opening");

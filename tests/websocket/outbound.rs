@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::server::speech;
 use crate::program::{KEY, PATIENCE, Program, client, up};
 
-/// Asks the API.
+/// Asks the API for something.
 async fn ask(api: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
     let method = method.parse().expect("a method");
     let mut request = client().request(method, format!("{api}{path}")).header("x-api-key", KEY);

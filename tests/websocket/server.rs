@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 
-/// G.711 speech.
+/// Recorded speech as G.711.
 const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
 
 /// Speech at 16 kHz as bytes, low byte first.
@@ -24,10 +24,10 @@ pub fn speech(seconds: f64) -> Vec<u8> {
     pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
 }
 
-/// What a server has seen of all its connections.
+/// Counts and messages that a server has seen of all its connections.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Connections of TCP.
+    /// Number of TCP connections.
     pub connections: usize,
     /// Headers of the last upgrade.
     pub headers: Vec<(String, String)>,
@@ -116,7 +116,7 @@ impl Line {
         self.until_end().await;
     }
 
-    /// The connection below.
+    /// Returns the TCP connection below.
     pub fn tcp(&mut self) -> &mut TcpStream {
         self.socket.get_mut()
     }
@@ -210,11 +210,11 @@ impl Server {
     }
 
     /// Everything that was seen so far.
-    pub fn seen(&self) -> Seen {
+    pub fn what_came(&self) -> Seen {
         self.seen.lock().expect("no test panics with it").clone()
     }
 
-    /// Ends all connections.
+    /// Ends all of its connections.
     pub async fn stop(&self) {
         self.tasks.stop().await;
     }

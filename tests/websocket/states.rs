@@ -46,10 +46,10 @@ async fn answers_to_the_upgrade() {
         let server = Server::answering(answer.clone()).await;
         let report = call(&stage, &server.url(), twice()).await;
         assert!(!report.ending.connected, "{answer}");
-        assert_eq!((kind(&report), server.seen().connections), (Some(expect), attempts), "{answer}");
+        assert_eq!((kind(&report), server.what_came().connections), (Some(expect), attempts), "{answer}");
         server.stop().await;
     }
-    assert_eq!(elsewhere.seen().connections, 0, "a redirect is not followed");
+    assert_eq!(elsewhere.what_came().connections, 0, "a redirect is not followed");
     elsewhere.stop().await;
     stage.engine.stop().await;
 }
@@ -77,7 +77,7 @@ async fn servers_that_cannot_be_reached() {
         let text = report.ending.remote.expect("it says why").text;
         assert!(text.contains(part), "{url}: {text}");
     }
-    assert_eq!(silent.seen().connections, 4);
+    assert_eq!(silent.what_came().connections, 4);
     silent.stop().await;
     stage.engine.stop().await;
 }
@@ -94,7 +94,7 @@ async fn an_address_that_is_not_allowed_is_not_connected_to() {
         (remote.kind, remote.text.as_str()),
         (RemoteKind::Refused, "websocket_url points to a host that is not allowed")
     );
-    assert_eq!(server.seen().connections, 0);
+    assert_eq!(server.what_came().connections, 0);
     server.stop().await;
     stage.engine.stop().await;
 }
@@ -109,14 +109,14 @@ async fn ends_before_the_session_is_established() {
     ] {
         let server = Server::start(move |mut line: Line| async move { line.close(code).await }).await;
         let report = call(&stage, &server.url(), twice()).await;
-        assert_eq!((kind(&report), server.seen().connections), (Some(expect), attempts), "{code}");
+        assert_eq!((kind(&report), server.what_came().connections), (Some(expect), attempts), "{code}");
         assert!(!report.ending.connected);
         server.stop().await;
     }
     let server = Server::start(|line: Line| async move { drop(line) }).await;
     let report = call(&stage, &server.url(), twice()).await;
     assert_eq!(kind(&report), Some((RemoteKind::Unreachable, None, None)));
-    assert_eq!(server.seen().connections, 2);
+    assert_eq!(server.what_came().connections, 2);
     server.stop().await;
     stage.engine.stop().await;
 }
@@ -142,7 +142,7 @@ async fn ends_of_calls_that_are_up() {
         assert_eq!(kind(&report), Some((expect, None, Some(code))), "{code}");
         assert_eq!((report.ending.connected, report.ending.reason), (true, reason), "{code}");
         assert!(report.ending.other_spoke, "{code}");
-        assert_eq!(server.seen().connections, 1, "a call that is up is not dialled again");
+        assert_eq!(server.what_came().connections, 1, "a call that is up is not dialled again");
         server.stop().await;
     }
     // Without a code, without a close frame, and in the middle of a frame.

@@ -36,11 +36,13 @@ pub(super) struct Cut {
     notes: Vec<&'static str>,
     /// Holds the floor to the end of its words (keyword responses).
     to_the_end: bool,
+    /// Words that a move wanted in the turn, from which this was made.
+    wanted: Option<CutIn>,
 }
 
 impl Cut {
     fn at(at: Sample) -> Cut {
-        Cut { at, thinking: None, utterance: None, notes: Vec::new(), to_the_end: false }
+        Cut { at, thinking: None, utterance: None, notes: Vec::new(), to_the_end: false, wanted: None }
     }
 
     /// Its words, once they are known.
@@ -88,6 +90,13 @@ impl Call {
         self.cancel(left);
     }
 
+    /// Keeps words that a move wants in a turn for the next one, where this was no turn.
+    pub(super) fn keep_wanted_cut(&mut self) {
+        if let Some(wanted) = self.cut.as_mut().and_then(|cut| cut.wanted.take()) {
+            self.wanted_cut.get_or_insert(wanted);
+        }
+    }
+
     /// A mind that is still asked whether to cut in is to answer the turn instead.
     pub(super) fn drop_question(&mut self) {
         let contextual = matches!(self.spec.interruption, Interruption::Contextual { .. });
@@ -126,12 +135,12 @@ impl Call {
     /// Plans the words that a move wanted in this turn. False when there are none, or this side speaks.
     fn take_wanted_cut(&mut self, onset: Sample) -> bool {
         let may = self.mouth.speaking_since().is_none() && self.hold.is_none() && self.waits.hangup.is_none();
-        let Some(CutIn { after_ms, say }) = self.wanted_cut.take_if(|_| may) else { return false };
-        let kind = "playback".into();
+        let Some(wanted) = self.wanted_cut.take_if(|_| may) else { return false };
+        let (kind, after_ms) = ("playback".into(), wanted.after_ms);
         self.event(onset, Side::Dh, What::InterruptionDecided { kind, u: 0.0, at_ms: after_ms, keyword: None });
         self.drop_cut();
-        let utterance = Some(self.words(&say, Kind::Interruption, true));
-        self.cut = Some(Cut { utterance, to_the_end: true, ..Cut::at(onset + ms(after_ms)) });
+        let utterance = Some(self.words(&wanted.say, Kind::Interruption, true));
+        self.cut = Some(Cut { utterance, to_the_end: true, wanted: Some(wanted), ..Cut::at(onset + ms(after_ms)) });
         true
     }
 

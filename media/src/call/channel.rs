@@ -1,9 +1,8 @@
 //! Messages of a channel beside its media: utterances of this side are announced, and the other side tells of its own by message.
 
-use serde_json::{Value, json};
-
 use super::barge_in::is_floor_held;
-use super::event::{Code, Side, ToolCall, What};
+use super::channel_event::ChannelEvent;
+use super::event::{Side, ToolCall, What};
 use super::hearing::OtherTurn;
 use super::io::Output;
 use super::{Call, ms};
@@ -35,117 +34,13 @@ impl ChannelState {
     }
 }
 
-/// An event that the other side told by a message.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ChannelEvent {
-    /// It says that it begins to speak.
-    SpeechClaimed {
-        /// Its own id of the utterance.
-        utterance_id: String,
-        /// Effect on this side: `interrupt`, `none`, `ignored` or `floor_held`.
-        effect: Code,
-    },
-    /// It says so just after this side has begun, and nothing is heard of it: the message may come of its echo.
-    SuspectedEcho {
-        /// Its own id of the utterance.
-        utterance_id: String,
-    },
-    /// Text of its own words.
-    Reported {
-        /// The words.
-        text: String,
-    },
-    /// It took audio back that was not heard yet, while this side spoke.
-    Cleared {
-        /// Duration of that audio in milliseconds.
-        dropped_ms: u64,
-    },
-    /// It tells of an error.
-    Error {
-        /// Its code.
-        code: String,
-        /// Its message.
-        message: String,
-    },
-    /// It broke the rules of the channel.
-    Violation {
-        /// Stable code.
-        code: Code,
-        /// Beginning of its message.
-        excerpt: String,
-    },
-    /// It called one of its tools. In a timeline this is [`What::ToolCall`].
-    ToolCalled(ToolCall),
-    /// Something else, in the words of the channel.
-    Other {
-        /// Stable name.
-        name: Code,
-        /// Members.
-        data: Value,
-    },
-}
-
-impl ChannelEvent {
-    /// Returns the wire name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            ChannelEvent::SpeechClaimed { .. } => "agent_speech_event",
-            ChannelEvent::SuspectedEcho { .. } => "suspected_echo_event",
-            ChannelEvent::Reported { .. } => "agent_reported",
-            ChannelEvent::Cleared { .. } => "agent_cleared",
-            ChannelEvent::Error { .. } => "agent_error",
-            ChannelEvent::Violation { .. } => "dialect_violation",
-            ChannelEvent::ToolCalled(_) => "tool_call",
-            ChannelEvent::Other { .. } => "channel_event",
-        }
-    }
-
-    /// Returns the wire data.
-    pub fn data(&self) -> Value {
-        match self {
-            ChannelEvent::SpeechClaimed { utterance_id, effect } => {
-                json!({ "utterance_id": utterance_id, "effect": effect })
-            }
-            ChannelEvent::SuspectedEcho { utterance_id } => json!({ "utterance_id": utterance_id }),
-            ChannelEvent::Reported { text } => json!({ "text": text }),
-            ChannelEvent::Cleared { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
-            ChannelEvent::Error { code, message } => json!({ "code": code, "message": message }),
-            ChannelEvent::Violation { code, excerpt } => json!({ "code": code, "excerpt": excerpt }),
-            ChannelEvent::ToolCalled(call) => {
-                json!({ "name": call.name, "parameters": call.parameters, "output": call.output })
-            }
-            ChannelEvent::Other { name, data } => json!({ "name": name, "data": data }),
-        }
-    }
-
-    /// Returns the event of a wire name and its data; `None` for another name, or data that lack a member.
-    pub(super) fn from_wire(name: &str, data: &Value) -> Option<ChannelEvent> {
-        let text = |key: &str| data[key].as_str().map(str::to_owned);
-        Some(match name {
-            "agent_speech_event" => ChannelEvent::SpeechClaimed {
-                utterance_id: text("utterance_id")?,
-                effect: Code::Owned(text("effect")?),
-            },
-            "suspected_echo_event" => ChannelEvent::SuspectedEcho { utterance_id: text("utterance_id")? },
-            "agent_reported" => ChannelEvent::Reported { text: text("text")? },
-            "agent_cleared" => ChannelEvent::Cleared { dropped_ms: data["dropped_ms"].as_u64()? },
-            "agent_error" => ChannelEvent::Error { code: text("code")?, message: text("message")? },
-            "dialect_violation" => {
-                ChannelEvent::Violation { code: Code::Owned(text("code")?), excerpt: text("excerpt")? }
-            }
-            "channel_event" => ChannelEvent::Other { name: Code::Owned(text("name")?), data: data["data"].clone() },
-            _ => return None,
-        })
-    }
-}
-
 impl Call {
     /// Announces what this side begins to say in the frame that is about to be sent.
     pub(super) fn announce_speech(&mut self) {
         if !matches!(self.leg, Some(Leg::Pcm(_))) {
             return;
         }
-        let said = self.mouth.announced();
+        let said = self.mouth.announced_id();
         if self.channel.announced != said {
             self.end_announcement(self.frame_at);
             if said.is_some() {
@@ -157,7 +52,7 @@ impl Call {
 
     /// Announces the end of what this side was saying, once its last frame was sent.
     pub(super) fn announce_silence(&mut self) {
-        if self.channel.announced.is_some() && self.mouth.announced() != self.channel.announced {
+        if self.channel.announced.is_some() && self.mouth.announced_id() != self.channel.announced {
             self.end_announcement(self.frame_at);
         }
     }
@@ -175,7 +70,8 @@ impl Call {
             return;
         }
         let told = match told {
-            ChannelEvent::ToolCalled(call) => {
+            ChannelEvent::ToolCalled { name, parameters, output, source } => {
+                let call = ToolCall { name, parameters, output, source: Some(source) };
                 return self.event(self.frame_at, Side::Agent, What::ToolCall(Box::new(call)));
             }
             ChannelEvent::SpeechClaimed { utterance_id, .. } => self.take_claim(utterance_id, follows_own),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::channel::ChannelEvent;
+use super::channel_event::ChannelEvent;
 use super::io::Word;
 use super::utterance::Spoken;
 use crate::echo::EchoFigures;

@@ -226,7 +226,7 @@ impl OtherTurn {
         });
         let weight = |(length, tongue): &(usize, &Tongue)| match tongue {
             Tongue::Untold => 0,
-            Tongue::Told(_) => *length,
+            Tongue::Told(_) | Tongue::Hinted(_) => *length,
             Tongue::Assumed => usize::MAX,
         };
         finals.max_by_key(weight).map(|(_, tongue)| tongue.clone()).unwrap_or_default()

@@ -13,7 +13,7 @@ const STAY_SILENT_MS: u32 = 60_000;
 /// A silence that this side keeps on purpose.
 #[derive(Clone, Debug)]
 pub(super) struct Hold {
-    /// Latest end.
+    /// Latest end, as a position.
     pub until: Option<Sample>,
     /// True when it ends as the other side begins to speak: the mind's silence.
     pub until_onset: bool,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::channel::ChannelEvent;
+use super::channel_event::ChannelEvent;
 use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::{Code, Event};
 use super::spec::{CutIn, Phrases};

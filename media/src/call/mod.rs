@@ -9,6 +9,7 @@
 mod answer;
 mod barge_in;
 mod channel;
+mod channel_event;
 mod concealed;
 mod delivery;
 mod dial;
@@ -37,7 +38,7 @@ mod utterance;
 
 use std::time::Duration;
 
-pub use channel::ChannelEvent;
+pub use channel_event::ChannelEvent;
 pub use ending::*;
 pub use event::*;
 pub use io::*;

@@ -101,7 +101,7 @@ impl Mouth {
     }
 
     /// Returns the number of the words that sound, probes that have words included; tones, coughs and noise have none.
-    pub fn announced(&self) -> Option<u32> {
+    pub fn announced_id(&self) -> Option<u32> {
         let has_words = |probe: &&Utterance| !probe.is_stopping() && probe.has_words();
         let probe = self.probe.as_deref().filter(has_words);
         self.utterance.as_ref().or(probe).map(|said| said.id)

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::channel::ChannelEvent;
+use super::channel_event::ChannelEvent;
 use super::event::{Code, Event, Kind, NO_UTTERANCE, ProbeKind, Side, TimelineEntry, ToolCall, Unknown, What};
 use super::io::Word;
 use super::utterance::Spoken;
@@ -455,11 +455,11 @@ mod tests {
             (Engine, What::PlaybackStep { index: 2, passed: Some(false) }),
         ]
         .into_iter()
-        .chain(told().map(|told| (Agent, What::Channel(Box::new(told)))))
+        .chain(channel_events().map(|told| (Agent, What::Channel(Box::new(told)))))
         .collect()
     }
 
-    fn told() -> impl Iterator<Item = ChannelEvent> {
+    fn channel_events() -> impl Iterator<Item = ChannelEvent> {
         let text = || "a".to_owned();
         [
             ChannelEvent::SpeechClaimed { utterance_id: text(), effect: "interrupt".into() },

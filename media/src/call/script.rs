@@ -43,10 +43,38 @@ fn words(text: &str) -> String {
     words
 }
 
+/// Words for 0 to 10 in English, Spanish, French and German: some recognizers write `press 1`, others `press one`.
+const NUMBERS: [&[&str]; 11] = [
+    &["zero", "cero", "zéro", "null"],
+    &["one", "uno", "un", "eins"],
+    &["two", "dos", "deux", "zwei"],
+    &["three", "tres", "trois", "drei"],
+    &["four", "cuatro", "quatre", "vier"],
+    &["five", "cinco", "cinq", "fünf"],
+    &["six", "seis", "sechs"],
+    &["seven", "siete", "sept", "sieben"],
+    &["eight", "ocho", "huit", "acht"],
+    &["nine", "nueve", "neuf", "neun"],
+    &["ten", "diez", "dix", "zehn"],
+];
+
+/// Writes the words for numbers in `words` as digits.
+fn with_digits(words: String) -> String {
+    let digits = |word: &str| match NUMBERS.iter().position(|names| names.contains(&word)) {
+        Some(number) => number.to_string(),
+        None => word.to_owned(),
+    };
+    words.split(' ').map(digits).collect::<Vec<_>>().join(" ")
+}
+
 /// True when the normal form of `phrase` is a run of whole words in the normal form of `text`. An empty phrase never is. Where words
-/// are not written apart, every letter counts as one.
+/// are not written apart, every letter counts as one. Digits and the words for 0 to 10 are the same.
 pub fn contains_phrase(text: &str, phrase: &str) -> bool {
-    let (text, phrase) = (words(text), words(phrase));
+    let (mut text, mut phrase) = (words(text), words(phrase));
+    // Only where the one side has digits can the other's words be meant by them.
+    if text.contains(|c: char| c.is_ascii_digit()) != phrase.contains(|c: char| c.is_ascii_digit()) {
+        (text, phrase) = (with_digits(text), with_digits(phrase));
+    }
     !phrase.is_empty() && format!(" {text} ").contains(&format!(" {phrase} "))
 }
 
@@ -157,6 +185,12 @@ mod tests {
             ("您的PIN码是多少？", "pin码", true),
             ("您的PINs码", "pin", false),
             ("생년월일을 말씀해 주세요", "말씀해 주세요", true),
+            ("Press 1 for appointments.", "press one for", true),
+            ("Press one or 2.", "press 1", false),
+            ("Press one for appointments.", "press 1", true),
+            ("Press 11 for appointments.", "press one", false),
+            ("Marque 3.", "marque tres", true),
+            ("one moment please", "2", false),
         ] {
             assert_eq!(contains_phrase(text, phrase), expect, "{text:?} {phrase:?}");
         }

@@ -338,10 +338,12 @@ pub struct Ears {
     pub voice_activity: bool,
     /// In-band DTMF detection runs.
     pub dtmf: bool,
+    /// The recognizer hears a stretch as a whole, and little in parts of it: short pauses never part one.
+    pub whole: bool,
 }
 
 impl Default for Ears {
     fn default() -> Self {
-        Ears { text: true, voice_activity: true, dtmf: true }
+        Ears { text: true, voice_activity: true, dtmf: true, whole: false }
     }
 }

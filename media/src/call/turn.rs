@@ -135,9 +135,10 @@ impl Call {
         self.settle_pause(self.frame_at - ms(JOINED_MS) - sure);
     }
 
-    /// Hang-up phrases act so soon after a turn that their text is wanted at once.
+    /// Hang-up phrases act so soon after a turn that their text is wanted at once, as far as the recognizer hears parts.
     fn linger_ms(&self) -> u32 {
-        let wanted = if self.spec.hangup_phrases.is_empty() { LINGER_MS } else { 0 };
+        let lingers = self.spec.ears.whole || self.spec.hangup_phrases.is_empty();
+        let wanted = if lingers { LINGER_MS } else { 0 };
         self.spec.turn.endpointing_delay_ms.saturating_sub(ANSWER_MS).min(wanted)
     }
 
@@ -181,8 +182,12 @@ impl Call {
         self.other.over_at = None;
         self.settle_pause(self.frame_at);
         let Some(mut turn) = self.other.turn.take() else { return };
+        let is_turn = turn.counts || !turn.digits.is_empty();
+        if !is_turn {
+            self.keep_wanted_cut();
+        }
         self.drop_cut();
-        if !turn.counts && turn.digits.is_empty() {
+        if !is_turn {
             let left = turn.give_up();
             self.cancel(left);
             // It was no turn: those before it may have been enough.

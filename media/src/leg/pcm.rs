@@ -157,7 +157,7 @@ impl PcmLeg {
         let next = self.next.unwrap_or(Sample::MIN);
         let goes_on = self.end >= next && begins.saturating_sub(self.end) <= BRIDGED;
         if goes_on {
-            self.lead.seen(self.end - begins);
+            self.lead.on_piece(self.end - begins);
         } else {
             self.lead.reset();
             // Nothing of what was said before sounds into it.
@@ -226,7 +226,7 @@ impl PcmLeg {
         self.leave_out(at);
         let kind = self.frame(at, &mut room.wide);
         let flows = self.last_arrival.is_some_and(|last| position(now, last) <= BRIDGED);
-        self.lead.heard(&room.wide, flows);
+        self.lead.on_heard(&room.wide, flows);
         self.down.process(&room.wide, &mut room.narrow);
         let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
         Heard { position: at, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved: 0 }

@@ -41,7 +41,7 @@ fn claim(rig: &mut Rig, follows_own: bool) {
     rig.signal(Signal::Channel { told, follows_own });
 }
 
-fn told(rig: &Rig) -> Vec<ChannelEvent> {
+fn channel_events(rig: &Rig) -> Vec<ChannelEvent> {
     let told = rig.log.events.iter().filter_map(|event| match &event.what {
         What::Channel(told) => Some((**told).clone()),
         _ => None,
@@ -50,14 +50,14 @@ fn told(rig: &Rig) -> Vec<ChannelEvent> {
 }
 
 fn effect(rig: &Rig) -> String {
-    match told(rig).last() {
+    match channel_events(rig).last() {
         Some(ChannelEvent::SpeechClaimed { effect, .. }) => effect.to_string(),
         Some(other) => other.name().to_owned(),
         None => String::new(),
     }
 }
 
-fn ended(rig: &Rig) -> Option<(i64, bool)> {
+fn end_of(rig: &Rig) -> Option<(i64, bool)> {
     rig.log.events.iter().find_map(|event| match &event.what {
         What::SpeechEnded { interrupted, .. } => Some((event.sample, *interrupted)),
         _ => None,
@@ -106,7 +106,7 @@ fn a_message_that_the_agent_speaks_is_an_interruption() {
     claim(&mut rig, false);
     run_to(&mut rig, 2.2);
     assert_eq!(effect(&rig), "interrupt");
-    let (end, interrupted) = ended(&rig).expect("it is over");
+    let (end, interrupted) = end_of(&rig).expect("it is over");
     assert!(interrupted && (32_000 - 320..=32_000 + 640).contains(&end), "{end}");
     check_announced(&rig, 1);
     assert!(rig.log.utterances[1].at <= 32_000 + 640, "{:?}", rig.log.utterances);
@@ -125,7 +125,7 @@ fn messages_that_interrupt_nobody() {
         run_to(&mut rig, 1.8);
         claim(&mut rig, follows_own);
         run_to(&mut rig, 1.9);
-        (effect(&rig), ended(&rig).is_some())
+        (effect(&rig), end_of(&rig).is_some())
     };
     assert_eq!(claimed(OPENS, |spec| spec.call.turn.yield_to_claims = false, false, false), ("ignored".into(), false));
     assert_eq!(claimed(OPENS, |_| {}, false, true), ("suspected_echo_event".into(), false));
@@ -142,7 +142,7 @@ fn words_that_are_said_to_their_end_are_not_stopped() {
     claim(&mut rig, false);
     assert_eq!(effect(&rig), "floor_held");
     run_to(&mut rig, 7.0);
-    let (end, _) = ended(&rig).expect("it is over");
+    let (end, _) = end_of(&rig).expect("it is over");
     assert!(end > 85_000, "{end}");
 }
 
@@ -158,7 +158,7 @@ fn words_that_nobody_recognised_are_those_that_were_told() {
             rig.signal(Signal::Channel { told: ChannelEvent::Reported { text: text.to_owned() }, follows_own: false });
         }
         run_to(&mut rig, 6.0);
-        assert_eq!(told(&rig).len(), 2);
+        assert_eq!(channel_events(&rig).len(), 2);
         rig.log.events.iter().find_map(|event| match &event.what {
             What::TurnEnded { text, missing, reported, .. } => Some((text.clone(), missing.is_some(), *reported)),
             _ => None,
@@ -178,13 +178,13 @@ fn what_else_the_channel_tells() {
     rig.signal(cleared());
     run_to(&mut rig, 0.1);
     rig.signal(cleared());
-    assert_eq!(told(&rig), [], "this side does not speak");
+    assert_eq!(channel_events(&rig), [], "this side does not speak");
     run_to(&mut rig, 2.0);
     rig.signal(cleared());
     rig.signal(Signal::DigitMessage { digit: '5', duration_ms: 0 });
     rig.signal(Signal::Overflowed { frames: 3 });
     run_to(&mut rig, 2.1);
-    assert_eq!(told(&rig), [ChannelEvent::Cleared { dropped_ms: 40 }]);
+    assert_eq!(channel_events(&rig), [ChannelEvent::Cleared { dropped_ms: 40 }]);
     let has = |name: &str, expect: &str| {
         let found = rig.log.events.iter().find(|event| event.name() == name).map(Event::data);
         assert!(found.as_ref().is_some_and(|data| data.to_string().contains(expect)), "{name}: {found:?}");

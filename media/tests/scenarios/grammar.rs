@@ -9,6 +9,7 @@
 //! caller replies "One." more "Two." dtmf 12 then hangup                caller replies silence
 //! caller replies "One." then pause 2.0      caller replies then finish       caller replies "One." notes fallback_speaker
 //! caller interrupts high | 0.3 from 0.8 to 3.0                         caller cuts in with "Wait."
+//! caller cuts in at 1.5 with "Wait."        # into the other side's first turn, so long after its onset
 //! caller keyword "refund" says "No refund." probability 0.5            caller contextual "..." yes when "pay" says "Stop."
 //! caller probes backchannel 20 tic 10 aside 10                         # of each kind, in a minute
 //! caller script exact|context "date of birth" phrase "March third" | silence 3.0 then "Yes." | dtmf 12 | audio 1.5 [first 2]
@@ -409,8 +410,14 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         "interrupts" => s.call.interruption = level(line)?,
         "probes" => probes(s, line)?,
         "cuts" => {
-            line.eat("in with");
-            s.mind.cut_in = line.text()?;
+            if line.eat("in at") {
+                let after_ms = line.seconds_ms()?;
+                line.eat("with");
+                s.call.cut = Some(CutIn { after_ms, say: line.text()? });
+            } else {
+                line.eat("in with");
+                s.mind.cut_in = line.text()?;
+            }
         }
         "keyword" => keyword(s, line)?,
         "contextual" => {

@@ -40,7 +40,11 @@ impl Callers {
         tokio::task::spawn_blocking(move || made.bed(Kind::Cafe, 0.0, &mut Seed(0).stream("noise")))
             .await
             .map_err(|error| error.to_string())?;
-        Ok(Callers { to, ears: Ears { text: false, voice_activity: !args.no_vad, dtmf: !args.no_dtmf }, beds })
+        Ok(Callers {
+            to,
+            ears: Ears { text: false, voice_activity: !args.no_vad, dtmf: !args.no_dtmf, whole: false },
+            beds,
+        })
     }
 
     fn destination(&self, number: usize) -> Destination {

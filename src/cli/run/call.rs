@@ -16,6 +16,7 @@ use super::show::{Line, Show};
 use super::text_of;
 use crate::model::status::ResultStatus;
 use crate::suite::Played;
+use crate::suite::html::peaks;
 use crate::suite::verdict::{Judgement, Verdict, judge};
 use crate::suite::yaml::mask;
 
@@ -118,25 +119,27 @@ impl Caller {
         };
         let transcript = list(self.client.get(&path("transcript")).await, "entries");
         let timeline = list(self.client.get(&path("timeline")).await, "events");
+        let turns = list(self.client.get(&path("turns?words=false")).await, "turns");
         let has_sound = record["audio_url"].is_string();
         let (mut recording, mut opus) = (Vec::new(), Vec::new());
         if has_sound {
             recording = self.client.file(&path("recording")).await.unwrap_or_default();
             opus = self.client.file(&path("recording?format=opus&channel=mix")).await.unwrap_or_default();
         }
-        let mut played = Played { record, transcript, timeline, recording, opus, ..job.not_made(judgement) };
+        let peaks = peaks(&recording);
+        let mut played = Played { record, transcript, timeline, turns, peaks, opus, ..job.not_made(judgement) };
         let name = format!("{}-{}", slug(&job.scenario.name), job.seed);
-        self.write(&mut played, &format!("recordings/{name}.wav"), |played| played.recording.clone());
+        self.write(&mut played, &format!("recordings/{name}.wav"), &recording);
         if played.judgement.verdict != Verdict::Passed {
             let evidence = self.client.file(&path("evidence")).await.unwrap_or_default();
-            self.write(&mut played, &format!("evidence/{name}.tar"), |_| evidence);
+            self.write(&mut played, &format!("evidence/{name}.tar"), &evidence);
         }
         played
     }
 
     /// Writes a file below the folder of the results; what cannot be written is said.
-    fn write(&self, played: &mut Played, name: &str, bytes: impl FnOnce(&Played) -> Vec<u8>) {
-        let (bytes, path) = (bytes(played), self.out.join(name));
+    fn write(&self, played: &mut Played, name: &str, bytes: &[u8]) {
+        let path = self.out.join(name);
         if bytes.is_empty() {
             return;
         }

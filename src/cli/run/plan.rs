@@ -53,7 +53,8 @@ impl Job {
             record: Value::Null,
             transcript: Vec::new(),
             timeline: Vec::new(),
-            recording: Vec::new(),
+            turns: Vec::new(),
+            peaks: Value::Null,
             opus: Vec::new(),
             files: Vec::new(),
         }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use ringer_media::call::{CallSpec, Opening};
 use ringer_media::codec::Codec;
-use ringer_media::netem::NetemSpec;
+use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::seed::Seed;
 
 use super::placement;
+use super::websocket::over_websocket;
 use crate::agent;
 use crate::engine::Placement;
 use crate::engine::sim::script::{MOST_BYTES, Manner, Script};
@@ -46,9 +47,11 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
     let caller = placement(seed, spec, profile, vec![Codec::Pcmu]);
     let desk = || agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec());
     let target = script.has_target.then(|| with_manner(desk(), &script.target, false, &script.names));
-    Sim {
+    let websocket = script.websocket.clone();
+    let loss = if script.loss > 0.0 { Loss::Independent(script.loss) } else { Loss::None };
+    let sim = Sim {
         seed,
-        network: NetemSpec { delay_ms: script.delay_ms, ..NetemSpec::default() },
+        network: NetemSpec { delay_ms: script.delay_ms, jitter_ms: script.jitter_ms, loss, ..NetemSpec::default() },
         then: None,
         caller: with_manner(caller, &script.caller, script.caller_holds(), &script.names),
         agent: with_manner(desk(), &script.agent, script.agent_holds(), &script.names),
@@ -56,6 +59,10 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
         faults: Faults { network_dies: script.network_dies, ..Faults::default() },
         longest: script.until,
         script: Some(Play { script, target }),
+    };
+    match websocket {
+        Some(dialect) => over_websocket(sim, &dialect),
+        None => sim,
     }
 }
 
@@ -68,6 +75,7 @@ fn with_manner(mut placement: Placement, manner: &Manner, holds: bool, names: &[
         spec.opening = Opening::Listen { open_after_ms: None };
         spec.turn.silence_timeout_ms = NEVER_MS;
     }
+    spec.turn.yield_to_claims &= !manner.ignores_claims;
     if let Some(patience) = manner.patience {
         spec.limits.ringing_ms = patience.as_millis() as u32;
     }

@@ -32,7 +32,7 @@ impl Driver {
             socket.take_link(link, early);
         }
         if let Port::WebSocket(port) = &mut self.port {
-            port.opened(SocketSide::now(), address);
+            port.on_open(SocketSide::now(), address);
         }
         self.drain_port().await;
         self.run().await;
@@ -50,13 +50,13 @@ impl Driver {
                         let text = format!("the certificate of {place} was not verified (tls.insecure_hosts)");
                         self.files.warnings.push(text);
                     }
-                    port.opened(now, dialled.address.to_string());
+                    port.on_open(now, dialled.address.to_string());
                 }
-                Err(fault) => port.failed(now, &fault),
+                Err(fault) => port.on_failure(now, &fault),
             },
             SocketNews::Link(LinkNews::Message(arrived, message)) => port.receive(arrived, message),
-            SocketNews::Link(LinkNews::Closed { code, reason }) => port.closed(now, code, &reason),
-            SocketNews::Link(LinkNews::Lost(why)) => port.lost(now, &why),
+            SocketNews::Link(LinkNews::Closed { code, reason }) => port.on_close(now, code, &reason),
+            SocketNews::Link(LinkNews::Lost(why)) => port.on_loss(now, &why),
             SocketNews::Link(LinkNews::TooBig) => port.broken(now, TOO_BIG.0, TOO_BIG.1),
             SocketNews::Link(LinkNews::Broken(why)) => {
                 tracing::info!("the agent broke the protocol of WebSockets: {why}");

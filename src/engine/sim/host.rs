@@ -4,6 +4,7 @@ mod branch;
 mod effects;
 mod scene;
 mod signals;
+mod socket;
 mod tone;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,10 +27,12 @@ use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use self::scene::Scene;
+use self::scene::{Scene, TONE_HZ};
+use self::socket::SocketEnd;
+use self::tone::Wave;
 use super::hearing::{Said, words};
 use super::network::{Arrived, Datagram};
-use super::script::{Action, Manner};
+use super::script::{Action, Manner, SocketAction};
 use super::{START, Side};
 use crate::engine::following::Following;
 use crate::engine::timeline::Journal;
@@ -44,6 +47,7 @@ use crate::transport::sip::names::Resolver;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
 use crate::transport::sip::transfer::{Forwarding, TargetCall};
+use crate::transport::websocket::SessionControl;
 
 /// Milliseconds that things take, drawn evenly from these.
 const THINKING_MS: (f64, f64) = (40.0, 120.0);
@@ -99,6 +103,8 @@ pub(super) struct Host {
     target_key: Option<CallKey>,
     forwarding: Forwarding,
     port: Option<SipPort>,
+    /// Present in a call over a WebSocket.
+    socket: Option<Box<SocketEnd>>,
     spec: CallSpec,
     destination: Destination,
     mind: Box<dyn Mind>,
@@ -175,6 +181,7 @@ impl Host {
             target_key: None,
             forwarding: setup.forwarding,
             port: None,
+            socket: SocketEnd::of(&placement.destination),
             spec: placement.spec,
             destination: placement.destination,
             mind: placement.mind,
@@ -246,9 +253,14 @@ impl Host {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
         let due = self.due.first_key_value().map(|((at, _), _)| *at);
         let held = self.call.as_ref().and_then(Call::due);
-        let scene = self.scene.as_ref().and_then(|scene| scene.next(self.key.is_some()));
+        let is_called = self.key.is_some() || self.socket.as_ref().is_some_and(|socket| socket.is_called());
+        let scene = self.scene.as_ref().and_then(|scene| scene.next(is_called));
+        let socket = self.socket.as_ref().and_then(|socket| socket.next());
         let looking = self.looking.as_ref().map(|(at, _)| *at);
-        [timer, self.answer, due, held, self.hangs_up, self.next_tick, scene, looking].into_iter().flatten().min()
+        [timer, self.answer, due, held, self.hangs_up, self.next_tick, scene, looking, socket]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Words of this side so far.
@@ -290,10 +302,16 @@ impl Host {
         self.endpoint.tick(sip_time(now));
         self.drain_sip(now);
         if self.answer.take_if(|at| *at <= now).is_some() {
-            self.begin(now);
-            self.port.iter_mut().for_each(SipPort::answer);
-            self.drain_port(now);
+            match self.socket {
+                Some(_) => self.accept_socket(now),
+                None => {
+                    self.begin(now);
+                    self.port.iter_mut().for_each(SipPort::answer);
+                    self.drain_port(now);
+                }
+            }
         }
+        self.act_socket(now);
         if let Some((_, found)) = self.looking.take_if(|(at, _)| *at <= now) {
             self.port.iter_mut().for_each(|port| port.media_found(found));
             self.drain_port(now);
@@ -327,6 +345,9 @@ impl Host {
         if self.scene.as_ref().is_some_and(|scene| !scene.branches.iter().all(branch::Branch::is_idle)) {
             self.violations.push("a SIP call or transaction of a branch is left".into());
         }
+        if self.socket.as_ref().is_some_and(|socket| !socket.is_closed()) {
+            self.violations.push("a WebSocket is left".into());
+        }
         if self.left != self.last_sequence.is_some() {
             self.violations.push(format!("the RTP session was left: {}", self.left));
         }
@@ -352,6 +373,7 @@ impl Host {
             timeline: self.journal.finish(&mut Vec::new()),
             recording,
             sip_log: self.sip_log,
+            is_socket: self.socket.is_some(),
             violations: self.violations,
             early: self.early,
             zero: self.zero.unwrap_or(START).since(START),
@@ -369,7 +391,8 @@ impl Host {
         self.tell(at, Input::Tick { late: Duration::ZERO, sent: &mut sent });
         if let Some(from) = sent.position {
             self.sent.resize(from as usize, 0);
-            self.sent.extend_from_slice(&sent.pcm);
+            let spoken = self.socket.as_mut().and_then(|socket| socket.take_spoken());
+            self.sent.extend_from_slice(&spoken.unwrap_or(sent.pcm));
         }
         // A bad connection loses packets and holds them back.
         let is_steady = self.spec.connection.is_clear() && self.scene.as_ref().is_none_or(|scene| scene.is_steady);
@@ -379,7 +402,9 @@ impl Host {
         for (arrived, path, bytes) in std::mem::take(&mut self.inbox) {
             self.tell(at, Input::Packet { path, arrived, bytes: &bytes });
         }
+        self.hear_socket(at);
         self.tell(at, Input::Listen);
+        self.settle_socket(at);
         self.next_tick = if self.is_over() { None } else { Some(at + TICK) };
     }
 
@@ -413,8 +438,15 @@ impl Host {
             Output::Heard(pcm) => self.heard.extend_from_slice(pcm),
             Output::Early(pcm) => self.early.extend_from_slice(pcm),
             Output::Ears { .. } | Output::EarsPast { .. } => {}
-            // Both sides talk over RTP.
-            Output::Frame { .. } | Output::Utterance { .. } | Output::ClearBuffered => {}
+            Output::Frame { from, pcm } => {
+                self.packets_in_tick += 1;
+                self.socket.iter_mut().for_each(|socket| socket.send_frame(now, from, pcm));
+            }
+            Output::Utterance { at, begins } => {
+                self.socket.iter_mut().for_each(|socket| socket.tell_utterance(at, begins));
+            }
+            Output::ClearBuffered => self.socket.iter_mut().for_each(|socket| socket.clear_buffered()),
+            Output::Control(control) if self.socket.is_some() => self.control_socket(now, &control),
             Output::Control(control) => {
                 self.port.iter_mut().for_each(|port| port.control(&control));
                 self.drain_port(now);

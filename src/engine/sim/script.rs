@@ -1,6 +1,6 @@
 //! Scripts of simulated calls: files that tell what the answering side, the caller and the network do, and what is expected.
 //!
-//! A file is plain text, one entry a line; `#` begins a comment. Words are parted by blanks, text stands in double quotes. All
+//! A file is plain text, one entry a line; `#` begins a comment. Words are parted by blanks, text stands in double or single quotes. All
 //! times are seconds after the INVITE. `SIDE` is `caller` (192.0.2.1), `agent` (192.0.2.2) or `target` (192.0.2.4), to which the agent
 //! may transfer the call; the `proxy` (192.0.2.3) is an element that only redirects and refuses. SIP is at port 5060 of each, media of
 //! the sides at port 20000.
@@ -22,8 +22,13 @@
 //! name HOST is ADDRESS                what a host name leads to (nowhere)
 //! names take SECONDS                  time of a look-up (0)
 //! network delay MS                    in each direction (20)
+//! network jitter MS                   further delay, from 0 to this (0)
+//! network loss PERCENT                packets that are lost (0); a WebSocket is late instead
 //! network loses "START" [N]           the first N SIP messages that begin so are lost (1)
 //! until SECONDS                       both sides hang up (30)
+//! websocket [KIND|JSON]               the call goes over a WebSocket, in the engine's own protocol, in that of a kind, or in that of
+//!                                     the settings of a dialect, as an object of JSON
+//! SIDE ignores_claims                 goes on speaking when the other side says by message that it speaks
 //!
 //! TIME agent rings [CODE]                          180
 //! TIME agent early_media [CODE] [port PORT]        183 with SDP; a tone is sent from there until the answer
@@ -46,6 +51,20 @@
 //! TIME network dies                                nothing arrives any more
 //! ```
 //!
+//! In a call over a WebSocket the agent may answer, refuse and redirect (without contacts) each upgrade request, hang up, and:
+//!
+//! ```text
+//! TIME agent sends "TEXT" [count N]                a text message as it stands, so many times (1)
+//! TIME agent sends bytes N [count N]               a binary message of so many zero bytes
+//! TIME agent plays MS                              a tone, all of it at once
+//! TIME agent says "TEXT"                           its voice, at real time
+//! TIME agent marks NAME                            asks to be told when all audio so far is played
+//! TIME agent clears                                takes audio back that was not played
+//! TIME agent closes CODE ["REASON"]                a close frame
+//! TIME agent drops                                 the connection is lost without one
+//! TIME agent goes_silent                           nothing of its own is sent any more, only what lines say
+//! ```
+//!
 //! What the agent may do, the target may do too. Both ring and answer by themselves where no line has them do so. Each INVITE that the proxy gets is answered by its next line,
 //! the last line answers all that follow.
 //!
@@ -61,6 +80,8 @@
 //! expect SIDE warning contains "TEXT"
 //! expect [SIDE] sip contains|lacks "TEXT"                         the SIP log of SIDE (the caller's)
 //! expect [SIDE] sip count of "START" = N                          messages that begin so
+//! expect [SIDE] message sent|received "TEXT" [RANGE] [count N]    lines of the log of a WebSocket with this text in them: messages
+//!                                                                 without audio, `close CODE REASON`
 //! ```
 //!
 //! `RANGE` is `between A and B` or `at T +- D`.
@@ -68,6 +89,7 @@
 mod branch;
 mod expect;
 mod manner;
+mod socket;
 mod words;
 
 use std::net::IpAddr;
@@ -78,9 +100,11 @@ use ringer_media::codec::Codec;
 pub use self::branch::BranchAction;
 use self::expect::Expectation;
 pub use self::manner::Manner;
+pub(super) use self::socket::SocketAction;
 use self::words::Words;
 use super::Outcome;
 use crate::config::Targets;
+use crate::transport::websocket::Dialect;
 
 /// Longest file, in bytes.
 pub const MOST_BYTES: usize = 64 * 1024;
@@ -102,10 +126,16 @@ pub struct Script {
     pub target: Manner,
     /// True if a line is about the target.
     pub has_target: bool,
+    /// Dialect of the WebSocket that the call goes over; `None`: it goes by SIP.
+    pub websocket: Option<Dialect>,
     /// The first INVITE goes to the proxy.
     pub by_proxy: bool,
     /// Delay of the network in each direction, milliseconds.
     pub delay_ms: f64,
+    /// Most milliseconds of further delay.
+    pub jitter_ms: f64,
+    /// Share of packets that are lost, 0 to 0.9.
+    pub loss: f64,
     /// Both sides hang up so long after the INVITE.
     pub until: Duration,
     /// Addresses of host names.
@@ -151,10 +181,22 @@ pub(super) enum Action {
     Refer { to: String, is_quiet: bool },
     /// The call is ended by this side.
     Hangup,
+    /// Something is done with the WebSocket.
+    Socket(SocketAction),
 }
 
 impl Action {
-    /// True for what answers an INVITE.
+    /// True for what a side can do in a call over a WebSocket, or by SIP.
+    fn fits(&self, is_socket: bool) -> bool {
+        match self {
+            Action::Hangup | Action::Answer(None) | Action::Refuse(_) => true,
+            Action::Redirect(_, contacts) if contacts.is_empty() => true,
+            Action::Socket(_) => is_socket,
+            _ => !is_socket,
+        }
+    }
+
+    /// True for what answers an INVITE, or the upgrade request of a WebSocket.
     pub fn is_response(&self) -> bool {
         matches!(
             self,
@@ -224,8 +266,11 @@ impl Script {
             agent: Manner::default(),
             target: Manner::default(),
             has_target: false,
+            websocket: None,
             by_proxy: false,
             delay_ms: 20.0,
+            jitter_ms: 0.0,
+            loss: 0.0,
             until: Duration::from_secs(30),
             names: Vec::new(),
             lookup: Duration::ZERO,
@@ -274,11 +319,18 @@ impl Script {
         }
         if words.take("expect") {
             self.expectations.push(Expectation::parse(number, &mut words)?);
+        } else if words.take("websocket") {
+            if self.actions.iter().any(|actions| !actions.is_empty()) {
+                return Err("websocket has to stand before the timed lines".to_owned());
+            }
+            self.websocket = Some(socket::dialect(&mut words)?);
         } else if words.take("until") {
             self.until = words.seconds("the end")?;
         } else if words.take("network") {
-            match words.one_of("what the network does", &["delay", "loses"])? {
+            match words.one_of("what the network does", &["delay", "loses", "jitter", "loss"])? {
                 0 => self.delay_ms = words.number("the delay", 0.0, 10_000.0)?,
+                2 => self.jitter_ms = words.number("the jitter", 0.0, 10_000.0)?,
+                3 => self.loss = words.number("the loss in percent", 0.0, 90.0)? / 100.0,
                 _ => {
                     let start = words.text("the beginning of the messages")?;
                     let count = if words.is_empty() { 1 } else { words.whole("the count", 1, 100)? };
@@ -322,7 +374,8 @@ impl Script {
         let action = action(words)?;
         let fits = match who {
             CALLER => {
-                let of_agent = matches!(action, Action::Branch(..) | Action::Refer { .. }) || action.is_response();
+                let of_agent = matches!(action, Action::Branch(..) | Action::Refer { .. } | Action::Socket(_))
+                    || action.is_response();
                 !of_agent || action == Action::StopMedia
             }
             AGENT | TARGET => true,
@@ -330,6 +383,12 @@ impl Script {
         };
         if !fits {
             return Err("this side cannot do that".to_owned());
+        }
+        if !action.fits(self.websocket.is_some()) || (self.websocket.is_some() && who != CALLER && who != AGENT) {
+            return Err(match self.websocket {
+                Some(_) => "there is no such thing in a call over a WebSocket".to_owned(),
+                None => "a call by SIP has no such thing: the line websocket has to stand before it".to_owned(),
+            });
         }
         self.has_target |= who == TARGET;
         self.actions[who].push((at, action));
@@ -359,7 +418,7 @@ fn codec(words: &mut Words) -> Result<Codec, String> {
 }
 
 fn action(words: &mut Words) -> Result<Action, String> {
-    const VERBS: [&str; 14] = [
+    const VERBS: [&str; 22] = [
         "rings",
         "early_media",
         "stops_media",
@@ -374,6 +433,14 @@ fn action(words: &mut Words) -> Result<Action, String> {
         "hangs_up",
         "updates",
         "branch",
+        "sends",
+        "plays",
+        "says",
+        "marks",
+        "clears",
+        "closes",
+        "drops",
+        "goes_silent",
     ];
     let code = |words: &mut Words, otherwise: Option<u16>, least: u16, most: u16| match otherwise {
         Some(code) if !words.is_number() => Ok(code),
@@ -412,7 +479,8 @@ fn action(words: &mut Words) -> Result<Action, String> {
         11 => Ok(Action::Hangup),
         12 if words.is_empty() => Ok(Action::Update(None)),
         12 => Ok(Action::Update(Some(new_terms(words)?))),
-        _ => BranchAction::parse(words).map(|(number, action)| Action::Branch(number, action)),
+        13 => BranchAction::parse(words).map(|(number, action)| Action::Branch(number, action)),
+        verb => SocketAction::parse(VERBS[verb], words).map(Action::Socket),
     }
 }
 
@@ -460,130 +528,4 @@ fn even_port(words: &mut Words) -> Result<u16, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Refer;
-    use crate::transport::sip::transfer::Forwarding;
-
-    #[test]
-    fn every_kind_of_line_is_read() {
-        let text = "
-            # a comment
-            caller codecs PCMU g722     # another
-            agent says \"Hold # on.\"
-            caller quiet
-            caller dials proxy
-            caller allows 192.0.2.2 192.0.2.3
-            caller patience 5
-            network delay 40
-            until 12.5
-            0.1 proxy redirects 302 to sip:agent@192.0.2.2;q=0.5 sip:other@192.0.2.9
-            0.3 agent rings
-            0.2 agent early_media 183 port 22000
-            5 agent holds sendonly music
-            6 agent resumes
-            7 caller changes port 30000 ptime 40 payload_type 100
-            8 network dies
-            caller follows 192.0.2.4 *.example.com +49
-            caller redirects 192.0.2.2
-            9 target refers to sip:a@192.0.2.2 quiet
-        ";
-        let script = Script::parse("x.txt", text).expect("it is well-formed");
-        assert_eq!(script.caller.codecs, [Codec::Pcmu, Codec::G722]);
-        assert_eq!(script.agent.says.as_deref(), Some("Hold # on."));
-        assert!(script.caller.is_quiet && script.by_proxy && !script.agent.is_quiet);
-        assert_eq!(script.caller.allows.as_ref().map(Vec::len), Some(2));
-        assert_eq!(
-            (script.caller.patience, script.until),
-            (Some(Duration::from_secs(5)), Duration::from_millis(12_500))
-        );
-        assert_eq!(script.network_dies, Some(Duration::from_secs(8)));
-        let contacts = ["sip:agent@192.0.2.2;q=0.5", "sip:other@192.0.2.9"].map(str::to_owned).to_vec();
-        assert_eq!(script.actions[PROXY], [(Duration::from_millis(100), Action::Redirect(302, contacts))]);
-        let targets = |list: &[&str]| Targets::parse(&list.iter().map(|&one| one.to_owned()).collect::<Vec<_>>());
-        let forwarding = Forwarding {
-            refer: Refer::Follow,
-            refer_targets: targets(&["192.0.2.4", "*.example.com", "+49"]).expect("they are targets"),
-            redirects: targets(&["192.0.2.2"]).expect("it is a target"),
-        };
-        assert_eq!(script.caller.forwarding, forwarding);
-        let refer = Action::Refer { to: "sip:a@192.0.2.2".to_owned(), is_quiet: true };
-        assert_eq!((&script.actions[TARGET], script.has_target), (&vec![(Duration::from_secs(9), refer)], true));
-        let hold = |hold| Action::Change(Change { hold: Some(hold), ..Change::default() });
-        let agent: Vec<Action> = script.actions[AGENT].iter().map(|(_, action)| action.clone()).collect();
-        let expect = [
-            Action::EarlyMedia(183, Some(22_000)),
-            Action::Ring(180),
-            hold(Hold::SendOnly { music: true }),
-            hold(Hold::Off),
-        ];
-        assert_eq!(agent, expect, "in order of their times");
-        let terms = Change { port: Some(30_000), ptime_ms: Some(40), payload_type: Some(100), ..Change::default() };
-        assert_eq!(script.actions[CALLER], [(Duration::from_secs(7), Action::Change(terms))]);
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_file_and_line() {
-        let check = |line: &str, expect: &str| {
-            let why = Script::parse("bad.txt", &format!("# first\n{line}\n")).expect_err(line);
-            assert_eq!(why, format!("bad.txt:2: {expect}"), "{line}");
-        };
-        check(
-            "5.0 agent sings",
-            "\"sings\" is not the action: it must be one of rings, early_media, stops_media, \
-             answers, refuses, redirects, holds, resumes, moves_media, changes, refers, hangs_up, updates, branch",
-        );
-        check(
-            "soon agent rings",
-            "\"soon\" is not the time (or caller, agent, network, until, expect): it must be a number from 0 to 600",
-        );
-        check("5.0", "who acts is missing");
-        check(
-            "601 agent rings",
-            "\"601\" is not the time (or caller, agent, network, until, expect): it must be a number from 0 to 600",
-        );
-        check(
-            "nan agent rings",
-            "\"nan\" is not the time (or caller, agent, network, until, expect): it must be a number from 0 to 600",
-        );
-        check("1 agent refuses 200", "\"200\" is not the status code: it must be a whole number from 400 to 699");
-        check("1 agent refuses", "the status code is missing");
-        check("1 agent rings 180 twice", "\"twice\" is not expected here");
-        check("1 agent moves_media 20001", "port 20001 is odd: RTP has an even one");
-        check("1 agent changes", "the change is missing");
-        check(
-            "1 agent changes codec MP3",
-            "\"MP3\" is no codec: it must be one of PCMU, PCMA, G722, L16/8000, L16, OPUS",
-        );
-        check("1 agent holds inactive music", "music goes with sendonly alone");
-        check("1 proxy answers", "this side cannot do that");
-        check("1 caller rings", "this side cannot do that");
-        check("1 caller refers to sip:a@b", "this side cannot do that");
-        check("1 agent refers sip:a@b", "\"sip:a@b\" is where to should be");
-        check("caller follows a@b", "\"a@b\" is no host, address, network or prefix of numbers");
-        check("agent says \"Hello", "a quotation mark is not closed");
-        check("caller allows home", "\"home\" is not an IP address");
-        check("caller dials", "proxy is missing");
-        check("expect caller event hold between 5 and 4", "the range ends before it begins");
-        check(
-            "expect caller sings",
-            "\"sings\" is not what is expected: it must be one of event, recording, early_media, \
-              ended, media, warning, sip, end",
-        );
-        check(
-            "expect caller recording agent loud between 1 and 2",
-            "\"loud\" is not how it sounds: it must be one of silent, audible, tone",
-        );
-        check("expect caller recording agent silent", "between A and B, or at T +- D, is missing");
-        check("expect sip count of \"INVITE\" 2", "\"2\" is where = should be");
-        let why = Script::parse("bad.txt", "caller dials proxy").expect_err("no proxy");
-        assert_eq!(why, "bad.txt: the proxy is dialled, and no line says what it does");
-        let many = "1 agent rings\n".repeat(MOST_ACTIONS + 1);
-        assert_eq!(
-            Script::parse("bad.txt", &many),
-            Err(format!("bad.txt: the agent has more than {MOST_ACTIONS} timed lines"))
-        );
-        let long = " ".repeat(MOST_BYTES + 1);
-        assert_eq!(Script::parse("bad.txt", &long), Err(format!("bad.txt: it is longer than {MOST_BYTES} bytes")));
-    }
-}
+mod tests;

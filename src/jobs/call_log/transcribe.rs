@@ -81,7 +81,7 @@ pub(super) async fn transcribe(
     let mut warnings = Vec::new();
     warnings.extend((sides.len() < 2).then(|| ONE_CHANNEL.to_owned()));
     warnings.extend(recognizer.identifies().err().map(|why| format!("transcript: {why}")));
-    Ok(Heard { entries, warnings })
+    Ok(Heard { entries, warnings, recognizer: recognizer.model() })
 }
 
 /// The text of one stretch of speech.

@@ -20,10 +20,20 @@ use tokio::sync::mpsc;
 
 use self::library::{Decoder, Library};
 use self::line::{Line, Order, Seat, Worker};
-use super::{Failure, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
+use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
 /// Where Debian's `pocketsphinx-en-us` puts the model.
 pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
+
+/// Number of calls that this machine hears at once beside the rest of the work.
+pub fn heard_at_once() -> usize {
+    live_streams(thread::available_parallelism().map_or(1, NonZero::get))
+}
+
+/// Number of live streams that so many cores carry: one is left to everything else.
+fn live_streams(cores: usize) -> usize {
+    (cores.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX)
+}
 
 /// Streams whose speech is over but whose text is still being made: the next words of the same call must not wait for it.
 const SPARE: usize = 2;
@@ -56,8 +66,7 @@ impl Pocketsphinx {
     /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let carried = (threads.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX);
-        let streams = if streams == 0 { carried + SPARE } else { streams };
+        let streams = if streams == 0 { live_streams(threads) + SPARE } else { streams };
         let broken = Arc::new(OnceLock::new());
         let mut pool = Pocketsphinx {
             workers: Vec::new(),
@@ -166,6 +175,10 @@ impl Recognizer for Pocketsphinx {
 
     fn status(&self) -> Status {
         self.broken.get().map_or(Status::Ok, |cause| Status::Down(cause.clone()))
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        Some(ModelName::new("embedded", "pocketsphinx"))
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{LastUse, RECOGNIZER, Remote, tongue_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
-use crate::provider::{Failure, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
+use crate::provider::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
 
 /// Longest stretch of speech that is sent: 2 minutes.
@@ -79,6 +79,10 @@ impl Recognizer for HttpRecognizer {
 
     fn status(&self) -> Status {
         self.service.last.status()
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        Some(ModelName::new("http", &self.service.remote.model))
     }
 }
 

@@ -10,7 +10,7 @@ use super::flow::{Flow, Measured};
 use super::{LastUse, Remote, SYNTHESIZER, http_synthesizer, ws_synthesizer};
 use crate::provider::espeak::counts_words;
 use crate::provider::voice::{NORMAL_WPM, TEXT_BYTES_MAX, is_female, measurable_words, rate_wpm};
-use crate::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
+use crate::provider::{Failure, Job, ModelName, Spoken, Status, Synthesizer, Voice, VoiceWanted};
 
 /// Voices, each of a language, whose figures are kept.
 const LEARNT_MAX: usize = 256;
@@ -160,5 +160,13 @@ impl Synthesizer for RemoteSynthesizer {
 
     fn status(&self) -> Status {
         self.last.status()
+    }
+
+    fn model(&self, _voice: &Voice) -> Option<ModelName> {
+        let kind = match self.form {
+            Form::Http => "http",
+            Form::WebSocket => "websocket",
+        };
+        Some(ModelName::new(kind, &self.remote.model))
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::websocket::{Connection, Heard};
 use super::{LastUse, RECOGNIZER, Remote, WORDS_MAX, bytes_of, tongue_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
-use crate::provider::{Failure, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
+use crate::provider::{Failure, ModelName, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
 
 /// Longest text of one stretch of speech, and of its words with times together.
@@ -71,6 +71,10 @@ impl Recognizer for WsRecognizer {
 
     fn status(&self) -> Status {
         self.last.status()
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        Some(ModelName::new("websocket", &self.remote.model))
     }
 }
 

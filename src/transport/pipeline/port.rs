@@ -15,7 +15,7 @@ use self::tools::Tools;
 use super::rtvi::RtviEvent;
 use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason};
 use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
-use crate::transport::websocket::port::{AgentError, shown};
+use crate::transport::websocket::port::{AgentError, without_secrets};
 
 /// Most events of the other side that go into a timeline.
 const MAX_EVENTS: usize = 5000;
@@ -87,7 +87,7 @@ impl PipelinePort {
     /// Returns the port of a call to the pipeline at `url`; `now` and `epoch_ms` are the same moment.
     pub fn caller(url: &str, now: Time, epoch_ms: i64) -> PipelinePort {
         let mut port = PipelinePort::new(Part::Caller, now, epoch_ms);
-        let address = shown(url);
+        let address = without_secrets(url);
         port.log(format!("> POST {}/api/offer", address.trim_end_matches('/')));
         port.signal(Signal::Dialing { address });
         port
@@ -151,7 +151,7 @@ impl PipelinePort {
             return;
         }
         for call in self.tools.late(now) {
-            self.tell(ChannelEvent::ToolCalled(call));
+            self.tell(call);
         }
         match news {
             PipelineNews::Event(at, event) => {
@@ -182,7 +182,7 @@ impl PipelinePort {
             return;
         }
         for call in self.tools.all() {
-            self.tell(ChannelEvent::ToolCalled(call));
+            self.tell(call);
         }
         match end {
             PipelineEnd::HungUp => {
@@ -276,7 +276,7 @@ impl PipelinePort {
             RtviEvent::Tool(news) => {
                 self.log("< a call of a tool".to_owned());
                 if let Some(call) = self.tools.take(self.now, news) {
-                    self.tell(ChannelEvent::ToolCalled(call));
+                    self.tell(call);
                 }
             }
             RtviEvent::Metrics(data) => self.tell_other("agent_metrics", data),

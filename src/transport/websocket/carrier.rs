@@ -139,18 +139,18 @@ impl Carrier {
                 let pairs = pairs.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
                 json!(pairs.collect::<Vec<_>>().join(","))
             }
-            "encoding" => json!(encoding_name(core.kind(), self.announced(core))),
+            "encoding" => json!(encoding_name(core.kind(), self.wire_of_start(core))),
             "rate" => json!(wire.rate_hz),
             "content_type" if core.kind() == Kind::VonageWebsocket => json!(format!("audio/l16;rate={}", wire.rate_hz)),
             "content_type" => json!(encoding_name(core.kind(), wire)),
-            "frame_bytes" => json!(self.announced(core).bytes(20)),
+            "frame_bytes" => json!(self.wire_of_start(core).bytes(20)),
             "media" => hook::offer(core),
             _ => return None,
         })
     }
 
     /// Returns the form of audio that is announced, which faults do not change.
-    fn announced(&self, core: &Core) -> Wire {
+    fn wire_of_start(&self, core: &Core) -> Wire {
         if core.is_caller() { core.dialect.wire } else { core.mouth.wire() }
     }
 
@@ -174,7 +174,7 @@ impl Carrier {
     }
 
     /// Reads a text message.
-    fn read(&mut self, core: &mut Core, now: Time, text: &str) {
+    fn on_text(&mut self, core: &mut Core, now: Time, text: &str) {
         if self.table.other.is_empty() {
             return core.deviation("UNKNOWN_TYPE", text);
         }
@@ -200,7 +200,7 @@ impl Carrier {
         };
         // Taken out while its templates are read, so that the session can change.
         let other = std::mem::replace(&mut self.table.other, table::Direction::none());
-        match other.named(&name) {
+        match other.by_name(&name) {
             Some((what, template)) => self.take(core, now, what, template, &message, text),
             None => core.deviation("UNKNOWN_TYPE", text),
         }
@@ -214,7 +214,7 @@ impl Carrier {
         }
         let known = if core.is_caller() { &self.ids.stream } else { &self.stream };
         let is_checked = core.is_caller() || (self.is_started && what != What::Start);
-        if is_checked && template.read(message, "stream").is_some_and(|stream| stream != known) {
+        if is_checked && template.find(message, "stream").is_some_and(|stream| stream != known) {
             return self.bad(core, now, "WRONG_STREAM_ID", text);
         }
         if self.hook.is_some() && !self.follows(template, message) {
@@ -231,7 +231,7 @@ impl Carrier {
     }
 
     fn from_agent(&mut self, core: &mut Core, now: Time, what: What, template: &Template, message: &Value, text: &str) {
-        let field = |name: &str| template.read(message, name);
+        let field = |name: &str| template.find(message, name);
         match what {
             What::Media => self.payload(core, now, template, message, text),
             What::Mark => {
@@ -264,10 +264,10 @@ impl Carrier {
         message: &Value,
         text: &str,
     ) {
-        let field = |name: &str| template.read(message, name);
+        let field = |name: &str| template.find(message, name);
         match what {
             What::Start => {
-                let facts = self.called(core, template, message);
+                let facts = self.caller_facts(core, template, message);
                 self.is_started = true;
                 if self.hook.is_some() {
                     return self.hook_request(core, now, what, Some(facts), field("media"));
@@ -311,11 +311,11 @@ impl Carrier {
     }
 
     /// Returns the facts of an opening message, and keeps the name of its stream.
-    fn called(&mut self, core: &Core, template: &Template, message: &Value) -> CallerFacts {
-        let text = |name: &str| template.read(message, name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    fn caller_facts(&mut self, core: &Core, template: &Template, message: &Value) -> CallerFacts {
+        let text = |name: &str| template.find(message, name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let key = &core.dialect.result_id_key;
         let parameters =
-            if core.kind() == Kind::VonageWebsocket { Some(message) } else { template.read(message, "params") };
+            if core.kind() == Kind::VonageWebsocket { Some(message) } else { template.find(message, "params") };
         let named = parameters.and_then(|all| all.get(key)).and_then(Value::as_str).map(str::to_owned);
         let paired = || {
             let pairs = text("pairs");
@@ -335,13 +335,13 @@ impl Carrier {
     /// Takes over the form of audio that a caller announces; where the protocol has one form for both, also for this side.
     fn follow_format(&mut self, core: &mut Core, template: &Template, message: &Value) {
         let little = core.kind() != Kind::TelnyxMediaStreaming;
-        let content_type = template.read(message, "content_type").and_then(Value::as_str).unwrap_or_default();
-        let named = template.read(message, "encoding").and_then(Value::as_str).unwrap_or(content_type);
+        let content_type = template.find(message, "content_type").and_then(Value::as_str).unwrap_or_default();
+        let named = template.find(message, "encoding").and_then(Value::as_str).unwrap_or(content_type);
         let rate = match core.kind() {
             Kind::ChanWebsocket if named == "slin16" => Some(16_000),
             Kind::ChanWebsocket => Some(8000),
             _ => template
-                .read(message, "rate")
+                .find(message, "rate")
                 .and_then(rate_of)
                 .or_else(|| content_type.split("rate=").nth(1).and_then(|rate| rate_of(&json!(rate)))),
         };
@@ -369,12 +369,12 @@ impl Carrier {
 
     /// Takes base64 audio of a text message.
     fn payload(&mut self, core: &mut Core, now: Time, template: &Template, message: &Value, text: &str) {
-        let Some(payload) = template.read(message, "payload").and_then(Value::as_str) else {
+        let Some(payload) = template.find(message, "payload").and_then(Value::as_str) else {
             return self.bad(core, now, "MISSING_FIELD", text);
         };
         let Ok(bytes) = STANDARD.decode(payload) else { return self.bad(core, now, "BAD_BASE64", text) };
-        if let Some(name) = template.read(message, "content_type") {
-            let rate = template.read(message, "rate").map_or(Some(core.ears.wire().rate_hz), rate_of);
+        if let Some(name) = template.find(message, "content_type") {
+            let rate = template.find(message, "rate").map_or(Some(core.ears.wire().rate_hz), rate_of);
             let encoding = name.as_str().and_then(|name| encoding_of(name, true));
             let (Some(encoding), Some(rate_hz)) = (encoding, rate) else {
                 return self.bad(core, now, "MISSING_FIELD", text);
@@ -407,7 +407,7 @@ impl Carrier {
         if core.kind() == Kind::VonageWebsocket {
             bytes.truncate(bytes.len() / 2 * 2);
         }
-        let before = core.ears.accepted();
+        let before = core.ears.accepted_samples();
         core.play(now, &bytes);
         self.hook_played(core, before);
     }
@@ -477,8 +477,8 @@ impl Carrier {
 }
 
 impl Protocol for Carrier {
-    fn opened(&mut self, core: &mut Core, now: Time) {
-        self.faults.opened(now);
+    fn on_open(&mut self, core: &mut Core, now: Time) {
+        self.faults.on_open(now);
         if self.table.other.is_empty() {
             core.sends = true;
             self.is_started = true;
@@ -543,7 +543,7 @@ impl Protocol for Carrier {
 
     fn receive(&mut self, core: &mut Core, now: Time, message: Message) {
         match message {
-            Message::Text(text) => self.read(core, now, &text),
+            Message::Text(text) => self.on_text(core, now, &text),
             Message::Binary(bytes) if self.table.carriage == Carriage::Text => {
                 self.bad(core, now, "BINARY_NOT_ALLOWED", &format!("{} bytes", bytes.len()));
             }
@@ -558,11 +558,11 @@ impl Protocol for Carrier {
         }
     }
 
-    fn reached(&mut self, core: &mut Core, now: Time, point: Point) {
+    fn on_mark_played(&mut self, core: &mut Core, now: Time, point: Point) {
         self.echo(core, now, point);
     }
 
-    fn moved(&mut self, core: &mut Core, now: Time) {
+    fn on_played(&mut self, core: &mut Core, now: Time) {
         self.channel_moved(core, now);
         self.hook_moved(core, now);
     }

@@ -27,7 +27,7 @@ const EXCERPT_CHARS: usize = 200;
 /// A protocol of one kind, in the role of [`Core::role`].
 pub(super) trait Protocol: Debug + Send {
     /// The socket is open.
-    fn opened(&mut self, core: &mut Core, now: Time);
+    fn on_open(&mut self, core: &mut Core, now: Time);
     /// A chunk of this side's voice is full.
     fn voice(&mut self, core: &mut Core, now: Time, chunk: Vec<u8>);
     /// The driver orders something.
@@ -35,10 +35,10 @@ pub(super) trait Protocol: Debug + Send {
     /// A message came; its length was checked.
     fn receive(&mut self, core: &mut Core, now: Time, message: Message);
     /// The audio before a point was played.
-    fn reached(&mut self, core: &mut Core, now: Time, point: Point);
+    fn on_mark_played(&mut self, core: &mut Core, now: Time, point: Point);
     /// The position in the ears moved; points that it passed were told before.
-    fn moved(&mut self, _core: &mut Core, _now: Time) {}
-    /// Time passed.
+    fn on_played(&mut self, _core: &mut Core, _now: Time) {}
+    /// Takes the passing of time.
     fn tick(&mut self, _core: &mut Core, _now: Time) {}
 }
 
@@ -278,7 +278,7 @@ impl Core {
 
     /// Returns the milliseconds of this side's audio that were sent.
     pub(super) fn sent_ms(&self) -> u64 {
-        self.mouth.sent() * 1000 / u64::from(self.mouth.wire().rate_hz)
+        self.mouth.sent_samples() * 1000 / u64::from(self.mouth.wire().rate_hz)
     }
 }
 

@@ -85,8 +85,8 @@ impl DefaultProtocol {
         let missing = |name: &str| format!("{kind} requires data.{name}");
         match kind {
             "speech.started" | "speech.completed" => match named("utterance_id") {
-                Some(id) if kind == TYPES[0] => self.started(core, now, id),
-                Some(id) => self.completed(core, id),
+                Some(id) if kind == TYPES[0] => self.on_speech_started(core, now, id),
+                Some(id) => self.on_speech_completed(core, id),
                 None => self.refuse(core, now, "MISSING_FIELD", &missing("utterance_id"), text, false),
             },
             "mark" => match named("name") {
@@ -103,7 +103,7 @@ impl DefaultProtocol {
         }
     }
 
-    fn started(&mut self, core: &mut Core, now: Time, id: &str) {
+    fn on_speech_started(&mut self, core: &mut Core, now: Time, id: &str) {
         if !self.known.insert(id.to_owned()) {
             return core.event("speech_started_again", json!({ "utterance_id": id }));
         }
@@ -117,7 +117,7 @@ impl DefaultProtocol {
         core.push(SessionOutput::SpeechStarted { utterance_id: id.to_owned(), follows_own });
     }
 
-    fn completed(&mut self, core: &mut Core, id: &str) {
+    fn on_speech_completed(&mut self, core: &mut Core, id: &str) {
         if self.known.contains(id) {
             core.push(SessionOutput::SpeechCompleted { utterance_id: id.to_owned() });
         } else {
@@ -137,7 +137,7 @@ impl DefaultProtocol {
 }
 
 impl Protocol for DefaultProtocol {
-    fn opened(&mut self, core: &mut Core, _now: Time) {
+    fn on_open(&mut self, core: &mut Core, _now: Time) {
         core.sends = true;
     }
 
@@ -188,7 +188,7 @@ impl Protocol for DefaultProtocol {
         }
     }
 
-    fn reached(&mut self, core: &mut Core, now: Time, point: Point) {
+    fn on_mark_played(&mut self, core: &mut Core, now: Time, point: Point) {
         if let Point::Mark(name) = point {
             self.message(core, now, TYPES[2], json!({ "name": name }));
         }

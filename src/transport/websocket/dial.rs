@@ -54,14 +54,14 @@ pub enum DialFault {
     Refused {
         /// Status code; `None` where the answer was no HTTP or no WebSocket.
         status: Option<u16>,
-        /// Reason in words.
+        /// Reason in plain words.
         why: String,
     },
     /// The server could not be reached, failed with a status from 500 on, or took too long.
     Unreachable {
         /// Status code, where there was one.
         status: Option<u16>,
-        /// Reason in words.
+        /// Reason in plain words.
         why: String,
     },
 }
@@ -92,7 +92,7 @@ impl DialFault {
 /// A connection that was opened.
 #[derive(Debug)]
 pub struct Dialled {
-    /// The connection.
+    /// The connection that was opened.
     pub link: Link,
     /// Address that was connected to.
     pub address: SocketAddr,
@@ -126,14 +126,14 @@ impl Dialer {
     }
 
     async fn open(&self, upgrade: &Upgrade, guard: &Guard, limits: LinkLimits) -> Result<Dialled, DialFault> {
-        let url = Url::parse(&upgrade.url).map_err(|_| refused("the address is no URL"))?;
+        let url = Url::parse(&upgrade.url).map_err(|_| refusal("the address is no URL"))?;
         let is_tls = match url.scheme() {
             "ws" => false,
             "wss" => true,
-            _ => return Err(refused("the address begins with neither ws:// nor wss://")),
+            _ => return Err(refusal("the address begins with neither ws:// nor wss://")),
         };
         let port = url.port_or_known_default().unwrap_or(if is_tls { 443 } else { 80 });
-        let host = url.host().ok_or_else(|| refused("the address has no host"))?;
+        let host = url.host().ok_or_else(|| refusal("the address has no host"))?;
         let request = request(upgrade)?;
         let (stream, address) = connect_tcp(&host, port, guard).await?;
         let _ = stream.set_nodelay(true);
@@ -154,7 +154,7 @@ impl Dialer {
     }
 }
 
-fn refused(why: &str) -> DialFault {
+fn refusal(why: &str) -> DialFault {
     DialFault::Refused { status: None, why: why.to_owned() }
 }
 
@@ -165,10 +165,10 @@ fn unreachable(why: String) -> DialFault {
 /// Returns the upgrade request with the headers of the protocol.
 fn request(upgrade: &Upgrade) -> Result<Request<()>, DialFault> {
     let request = upgrade.url.as_str().into_client_request();
-    let mut request = request.map_err(|_| refused("the address cannot be written in a request"))?;
+    let mut request = request.map_err(|_| refusal("the address cannot be written in a request"))?;
     let headers = request.headers_mut();
     for (name, value) in &upgrade.headers {
-        let bad = |_| refused(&format!("the header {name} cannot be sent"));
+        let bad = |_| refusal(&format!("the header {name} cannot be sent"));
         let header = HeaderName::try_from(name.as_str()).map_err(|_| bad(()))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad(()))?;
         value.set_sensitive(header == AUTHORIZATION);
@@ -176,7 +176,7 @@ fn request(upgrade: &Upgrade) -> Result<Request<()>, DialFault> {
     }
     if !upgrade.subprotocols.is_empty() {
         let value = HeaderValue::from_str(&upgrade.subprotocols.join(", "));
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, value.map_err(|_| refused("the subprotocol cannot be sent"))?);
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, value.map_err(|_| refusal("the subprotocol cannot be sent"))?);
     }
     Ok(request)
 }
@@ -194,7 +194,7 @@ async fn connect_tcp(host: &Host<&str>, port: u16, guard: &Guard) -> Result<(Tcp
         return Err(unreachable(format!("the host {host} has no address")));
     }
     let allowed: Vec<IpAddr> = found.into_iter().filter(|address| guard.allows(*address)).take(MAX_ADDRESSES).collect();
-    let mut why = refused("websocket_url points to a host that is not allowed");
+    let mut why = refusal("websocket_url points to a host that is not allowed");
     for address in allowed {
         let place = SocketAddr::new(address, port);
         match connect_to(place).await {
@@ -226,12 +226,12 @@ fn server_name(host: &Host<&str>) -> Result<ServerName<'static>, DialFault> {
         Host::Ipv4(address) => Ok(ServerName::IpAddress(IpAddr::from(*address).into())),
         Host::Ipv6(address) => Ok(ServerName::IpAddress(IpAddr::from(*address).into())),
         Host::Domain(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
-            .map_err(|_| refused("the host is no name that a certificate can have")),
+            .map_err(|_| refusal("the host is no name that a certificate can have")),
     }
 }
 
 /// Returns the fault of an answer other than 101.
-fn fault_of_status(status: u16) -> DialFault {
+pub fn fault_of_status(status: u16) -> DialFault {
     let why = match status {
         300..=399 => format!("the server answered {status}, a redirect, which is not followed"),
         _ => format!("the server answered {status} in place of 101"),

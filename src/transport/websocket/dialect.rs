@@ -322,7 +322,7 @@ impl Dialect {
             return Err(DialectError(format!("{place} needs a name of 1 to 64 letters, digits, _ and -")));
         }
         let table = table.as_object().ok_or_else(|| DialectError(format!("{place} must be a table")))?;
-        read(table).map_err(|why| DialectError(format!("{place} {why}")))
+        parse(table).map_err(|why| DialectError(format!("{place} {why}")))
     }
 
     /// Returns the dialect of an address: a query may name the rate of audio.
@@ -407,7 +407,7 @@ pub fn read_parameters(value: &Value) -> Result<Vec<(String, String)>, DialectEr
 }
 
 /// Reads the settings of a table.
-fn read(table: &Map<String, Value>) -> Result<Dialect, String> {
+fn parse(table: &Map<String, Value>) -> Result<Dialect, String> {
     let kind = text(table, "kind")?.ok_or("needs a kind")?;
     let kind = Kind::from_name(&kind).ok_or_else(|| {
         let names: Vec<&str> = Kind::DIALECTS.iter().map(|kind| kind.name()).collect();

@@ -27,7 +27,7 @@ const SIGNED: [&str; 6] = [
     "x-api-key",
 ];
 
-/// An upgrade request.
+/// An upgrade request to a server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Upgrade {
     /// Address to dial, without user name and password.

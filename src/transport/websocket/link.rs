@@ -103,7 +103,7 @@ pub struct Link {
     last_sign: Time,
     last_ping: Time,
     is_closing: bool,
-    /// What comes cannot be read any more.
+    /// True when nothing that comes can be read any more.
     is_deaf: bool,
     fault: Option<String>,
     is_over: bool,

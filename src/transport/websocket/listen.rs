@@ -60,7 +60,7 @@ impl IncomingSocket {
 /// A handshake that was accepted.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The connection.
+    /// The connection that was taken.
     pub link: Link,
     /// Protocol of its path.
     pub dialect: Dialect,

@@ -3,6 +3,7 @@
 
 mod log;
 mod order;
+mod script;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -55,7 +56,7 @@ enum State {
     Open,
     /// This side has closed.
     Closing,
-    /// Nothing more happens.
+    /// The connection is at its end.
     Over,
 }
 
@@ -88,7 +89,7 @@ impl WebSocketPort {
     /// Returns the port of a call that this side dials.
     pub fn caller(dialect: Dialect, facts: SessionFacts, rules: DialRules) -> WebSocketPort {
         let mut port = WebSocketPort::new(dialect, facts, rules, true);
-        port.signal(Signal::Dialing { address: shown(&port.facts.url) });
+        port.signal(Signal::Dialing { address: without_secrets(&port.facts.url) });
         port.order(SocketOrder::Dial { after: Duration::ZERO });
         port
     }
@@ -147,19 +148,19 @@ impl WebSocketPort {
     }
 
     /// Takes the news that the socket at `address` is open.
-    pub fn opened(&mut self, now: Time, address: String) {
+    pub fn on_open(&mut self, now: Time, address: String) {
         if self.state != State::Dialling {
             return self.order(SocketOrder::Drop);
         }
         (self.now, self.state) = (now, State::Opening);
         self.peer.address = Some(address);
         self.log.note("101, the socket is open");
-        self.session.opened(now);
+        self.session.on_open(now);
         self.drain();
     }
 
     /// Takes the news that no socket came about.
-    pub fn failed(&mut self, now: Time, fault: &DialFault) {
+    pub fn on_failure(&mut self, now: Time, fault: &DialFault) {
         if self.state != State::Dialling {
             return;
         }
@@ -195,7 +196,7 @@ impl WebSocketPort {
     }
 
     /// Takes the news that frames which have not left yet never will.
-    pub fn silenced(&mut self, now: Time) {
+    pub fn on_silence(&mut self, now: Time) {
         self.now = now;
         if self.role == Role::Agent {
             self.session.control(now, SessionControl::Clear);
@@ -225,7 +226,7 @@ impl WebSocketPort {
             return;
         }
         self.now = now;
-        let entry = self.log.received(&message);
+        let entry = self.log.log_received(&message);
         self.session.receive(now, message);
         let has_audio = self.drain();
         self.log.keep(entry, has_audio);
@@ -242,7 +243,7 @@ impl WebSocketPort {
             self.session.frame(now, &SILENCE);
             self.drain_voice();
         }
-        self.session.unplayed(now, unheard);
+        self.session.set_unplayed(now, unheard);
         self.session.tick(now);
         self.drain();
         self.log.tick(now);
@@ -250,7 +251,7 @@ impl WebSocketPort {
     }
 
     /// Takes the news that the other side closed.
-    pub fn closed(&mut self, now: Time, code: u16, reason: &str) {
+    pub fn on_close(&mut self, now: Time, code: u16, reason: &str) {
         self.now = now;
         self.log.end(&format!("< close {code} {reason}"));
         let text = [code.to_string(), reason.to_owned()].join(" ").trim().to_owned();
@@ -273,7 +274,7 @@ impl WebSocketPort {
     }
 
     /// Takes the news that the connection is gone.
-    pub fn lost(&mut self, now: Time, why: &str) {
+    pub fn on_loss(&mut self, now: Time, why: &str) {
         self.now = now;
         self.log.end(&format!("the connection is lost: {why}"));
         match self.state {
@@ -419,7 +420,7 @@ impl WebSocketPort {
     fn carry_out(&mut self, output: SessionOutput) {
         match output {
             SessionOutput::Send(message) => {
-                self.log.sent(&message);
+                self.log.log_sent(&message);
                 self.order(SocketOrder::Send(message));
             }
             SessionOutput::Frames(pcm) => self.out.push_back(PortOutput::Frames(pcm)),
@@ -544,7 +545,7 @@ impl WebSocketPort {
 }
 
 /// Returns an address without user, password, query and fragment, which may be secret.
-pub fn shown(url: &str) -> String {
+pub fn without_secrets(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = plain.split_once("://") else { return plain.to_owned() };
     let end = rest.find('/').unwrap_or(rest.len());

@@ -22,15 +22,15 @@ const LABEL: &str = "rtvi-ai";
 /// Frame of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Words.
+    /// Words of one side.
     Text(String),
     /// Samples, low byte first.
     Audio { audio: Vec<u8>, rate_hz: u32, channels: u32 },
     /// Recognised words of a user.
     Transcription(String),
-    /// JSON in text.
+    /// JSON within a text.
     Message(String),
-    /// What was not played yet is to be dropped.
+    /// Audio that was not played yet is to be dropped.
     Interruption,
 }
 
@@ -87,7 +87,7 @@ fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Field<'_>)>> {
 
 impl Frame {
     /// Reads a frame; `None` for bytes that are no frame. Of several frames in one message the last one counts (proto3).
-    pub(super) fn read(bytes: &[u8]) -> Option<Frame> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Frame> {
         let mut frame = None;
         for (number, value) in fields(bytes)? {
             let Field::Bytes(body) = value else { continue };
@@ -234,7 +234,7 @@ impl ProtobufProtocol {
 }
 
 impl Protocol for ProtobufProtocol {
-    fn opened(&mut self, core: &mut Core, _now: Time) {
+    fn on_open(&mut self, core: &mut Core, _now: Time) {
         core.sends = true;
         if core.is_caller() {
             let ready = json!({ "label": LABEL, "type": "client-ready", "id": "1",
@@ -261,7 +261,7 @@ impl Protocol for ProtobufProtocol {
             Message::Binary(bytes) => bytes,
             Message::Text(text) => return core.deviation("UNKNOWN_TYPE", &text),
         };
-        let Some(frame) = Frame::read(&bytes) else {
+        let Some(frame) = Frame::parse(&bytes) else {
             return core.violation("MISSING_FIELD", &format!("{} bytes that are no frame", bytes.len()));
         };
         core.establish();
@@ -275,7 +275,7 @@ impl Protocol for ProtobufProtocol {
         }
     }
 
-    fn reached(&mut self, _core: &mut Core, _now: Time, _point: Point) {}
+    fn on_mark_played(&mut self, _core: &mut Core, _now: Time, _point: Point) {}
 }
 
 #[cfg(test)]
@@ -293,7 +293,7 @@ mod tests {
             Frame::Interruption,
         ];
         for frame in frames {
-            assert_eq!(Frame::read(&frame.write()), Some(frame));
+            assert_eq!(Frame::parse(&frame.write()), Some(frame));
         }
     }
 
@@ -303,15 +303,15 @@ mod tests {
         let audio = [18, 18, 8, 0xac, 2, 18, 1, b'n', 26, 2, 1, 2, 32, 0xc0, 0xbb, 1, 40, 1, 48];
         let whole: Vec<u8> = audio.into_iter().chain([5]).collect();
         assert_eq!(whole[1] as usize, whole.len() - 2);
-        assert_eq!(Frame::read(&whole), Some(Frame::Audio { audio: vec![1, 2], rate_hz: 24_000, channels: 1 }));
+        assert_eq!(Frame::parse(&whole), Some(Frame::Audio { audio: vec![1, 2], rate_hz: 24_000, channels: 1 }));
         // Unknown fields of every wire type are passed over.
         let unknown = [&[0x79_u8, 1, 2, 3, 4, 5, 6, 7, 8, 0x7d, 1, 2, 3, 4, 0x70, 1][..], whole.as_slice()].concat();
-        assert_eq!(Frame::read(&unknown), Frame::read(&whole));
+        assert_eq!(Frame::parse(&unknown), Frame::parse(&whole));
     }
 
     #[test]
     fn bytes_that_are_no_frame_are_refused() {
-        let check = |bytes: &[u8]| assert_eq!(Frame::read(bytes), None, "{bytes:?}");
+        let check = |bytes: &[u8]| assert_eq!(Frame::parse(bytes), None, "{bytes:?}");
         check(&[]);
         check(&[18]);
         check(&[18, 5, 1]);

@@ -96,9 +96,9 @@ impl Kind {
 /// A message of a WebSocket (RFC 6455 5.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// A text message.
+    /// A message of UTF-8 text.
     Text(String),
-    /// A binary message.
+    /// A message of plain bytes.
     Binary(Vec<u8>),
 }
 
@@ -322,6 +322,6 @@ pub enum DigitPath {
     Tones,
     /// Messages, for which [`SessionControl::Digit`] asks.
     Messages,
-    /// Messages and tones.
+    /// Both messages and tones.
     Both,
 }

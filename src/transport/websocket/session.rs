@@ -58,9 +58,9 @@ impl Session {
     }
 
     /// Takes the news that the handshake is over and the socket open.
-    pub fn opened(&mut self, now: Time) {
+    pub fn on_open(&mut self, now: Time) {
         self.core.open(now);
-        self.protocol.opened(&mut self.core, now);
+        self.protocol.on_open(&mut self.core, now);
     }
 
     /// Takes 20 ms of this side's voice at 16 kHz; before the protocol allows audio, and after the end, they are dropped.
@@ -100,12 +100,12 @@ impl Session {
 
     /// Takes the number of samples of 16 kHz that were given by [`SessionOutput::Frames`] and have neither been played nor dropped.
     /// Every 20 ms is often enough.
-    pub fn unplayed(&mut self, now: Time, samples: u64) {
+    pub fn set_unplayed(&mut self, now: Time, samples: u64) {
         self.core.ears.set_unplayed(samples);
         self.core.release();
         self.tell_reached(now);
         if !self.core.is_over() {
-            self.protocol.moved(&mut self.core, now);
+            self.protocol.on_played(&mut self.core, now);
         }
     }
 
@@ -126,7 +126,7 @@ impl Session {
         // Playing rests as a whole, marks included.
         while !self.core.is_over() && !self.core.ears.is_paused() {
             let Some(point) = self.core.ears.next_reached() else { break };
-            self.protocol.reached(&mut self.core, now, point);
+            self.protocol.on_mark_played(&mut self.core, now, point);
         }
     }
 }

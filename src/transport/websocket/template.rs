@@ -62,11 +62,11 @@ impl Template {
 
     /// Returns the message; `fill` gives the value of a field. Members without one are left out.
     pub(super) fn write(&self, fill: &mut dyn FnMut(&str) -> Option<Value>) -> Value {
-        written(&self.value, fill).unwrap_or(Value::Null)
+        fill_in(&self.value, fill).unwrap_or(Value::Null)
     }
 
     /// Returns a field of a message; `None` when it is missing.
-    pub(super) fn read<'m>(&self, message: &'m Value, name: &str) -> Option<&'m Value> {
+    pub(super) fn find<'m>(&self, message: &'m Value, name: &str) -> Option<&'m Value> {
         let field = self.fields.iter().find(|field| field.name == name)?;
         at(message, &field.path)
     }
@@ -104,12 +104,12 @@ fn collect(value: &Value, path: &mut Vec<String>, fields: &mut Vec<Field>) {
     }
 }
 
-fn written(value: &Value, fill: &mut dyn FnMut(&str) -> Option<Value>) -> Option<Value> {
+fn fill_in(value: &Value, fill: &mut dyn FnMut(&str) -> Option<Value>) -> Option<Value> {
     match value {
         Value::Object(members) => {
             let mut made = Map::new();
             for (key, value) in members {
-                match written(value, fill) {
+                match fill_in(value, fill) {
                     Some(Value::Object(more)) if key == "*" => made.extend(more),
                     Some(value) => {
                         made.insert(key.clone(), value);
@@ -119,7 +119,7 @@ fn written(value: &Value, fill: &mut dyn FnMut(&str) -> Option<Value>) -> Option
             }
             Some(Value::Object(made))
         }
-        Value::Array(items) => Some(items.iter().filter_map(|item| written(item, fill)).collect()),
+        Value::Array(items) => Some(items.iter().filter_map(|item| fill_in(item, fill)).collect()),
         Value::String(text) => match Slot::of(text).0 {
             Slot::Constant => Some(value.clone()),
             Slot::Text(name) => fill(name).map(|value| match value {
@@ -153,7 +153,7 @@ mod tests {
             _ => None,
         });
         assert_eq!(message.to_string(), r#"{"event":"media","n":"7","in":{"at":8},"list":["7",1],"a":"b"}"#);
-        assert_eq!(template.read(&message, "at"), Some(&json!(8)));
+        assert_eq!(template.find(&message, "at"), Some(&json!(8)));
         assert_eq!(template.lacks(&message), None);
         assert_eq!(template.lacks(&json!({"n": "1"})), Some("in.at".to_owned()));
         assert_eq!(template.lacks(&json!({"n": null, "in": {"at": 1}})), Some("n".to_owned()));

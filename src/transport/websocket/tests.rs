@@ -57,7 +57,7 @@ impl Side {
     }
 
     fn open(&mut self) {
-        self.session.opened(self.now);
+        self.session.on_open(self.now);
         self.drain();
     }
 
@@ -83,7 +83,7 @@ impl Side {
         let count = self.queue.len().min(FRAME);
         self.heard.extend(self.queue.drain(..count));
         self.heard.resize(self.heard.len() + FRAME - count, 0);
-        self.session.unplayed(self.now, self.queue.len() as u64);
+        self.session.set_unplayed(self.now, self.queue.len() as u64);
         self.session.tick(self.now);
         self.session.frame(self.now, frame);
         self.drain();

@@ -45,7 +45,7 @@ impl Encoding {
 pub struct Wire {
     /// Form of the samples.
     pub encoding: Encoding,
-    /// Samples per second.
+    /// Number of samples per second.
     pub rate_hz: u32,
 }
 
@@ -170,7 +170,7 @@ impl Mouth {
     }
 
     /// Returns the number of samples in the chunks that were taken, at the rate of the wire.
-    pub(super) fn sent(&self) -> u64 {
+    pub(super) fn sent_samples(&self) -> u64 {
         self.sent
     }
 
@@ -282,12 +282,12 @@ impl Ears {
     }
 
     /// Returns the samples of 16 kHz that were accepted.
-    pub(super) fn accepted(&self) -> u64 {
+    pub(super) fn accepted_samples(&self) -> u64 {
         self.accepted
     }
 
     /// Returns the samples of 16 kHz that were played or dropped.
-    pub(super) fn played(&self) -> u64 {
+    pub(super) fn played_samples(&self) -> u64 {
         self.accepted - self.waiting()
     }
 
@@ -328,6 +328,6 @@ impl Ears {
     /// Returns the next point whose audio has been played.
     pub(super) fn next_reached(&mut self) -> Option<Point> {
         let (at, _) = self.points.front()?;
-        (*at <= self.played()).then(|| self.points.pop_front()).flatten().map(|(_, point)| point)
+        (*at <= self.played_samples()).then(|| self.points.pop_front()).flatten().map(|(_, point)| point)
     }
 }

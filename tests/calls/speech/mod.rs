@@ -2,6 +2,7 @@
 //! given up, and servers that fail.
 
 mod language;
+mod neural;
 mod pair;
 mod servers;
 

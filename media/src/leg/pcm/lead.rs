@@ -39,7 +39,7 @@ pub(super) fn is_quiet<'a>(pcm: impl IntoIterator<Item = &'a i16>) -> bool {
 
 impl Lead {
     /// Takes the lead of a piece that goes on where the one before it ended, in samples.
-    pub fn seen(&mut self, lead: Sample) {
+    pub fn on_piece(&mut self, lead: Sample) {
         let (least, most) = self.bounds.unwrap_or((lead, lead));
         self.bounds = Some((least.min(lead), most.max(lead)));
     }
@@ -50,7 +50,7 @@ impl Lead {
     }
 
     /// Takes 20 ms that were heard; `flows`: audio came within the last 40 ms.
-    pub fn heard(&mut self, pcm: &[i16], flows: bool) {
+    pub fn on_heard(&mut self, pcm: &[i16], flows: bool) {
         self.quiet = if is_quiet(pcm) { self.quiet + pcm.len() as u64 } else { 0 };
         if !flows {
             (self.bounds, self.ticks, self.surplus) = (None, 0, 0);

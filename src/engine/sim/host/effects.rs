@@ -159,10 +159,15 @@ impl Host {
 
     /// Words of the other side from position `from` until `to`, on this side's clock.
     fn heard(&self, said: &[Said], from: Sample, to: Time) -> Vec<Word> {
+        // Over a stream of bytes each word has a delay of its own.
+        let (said, delay) = match &self.socket {
+            Some(socket) => (socket.as_heard(said), Duration::ZERO),
+            None => (said.into(), self.delay),
+        };
         let earlier = |at: Time, by: Duration| Time(at.0.saturating_sub(by.as_nanos() as u64));
-        let heard = words(said, earlier(self.time(from), self.delay + MARGIN), earlier(to, self.delay));
+        let heard = words(&said, earlier(self.time(from), delay + MARGIN), earlier(to, delay));
         let origin = self.origin.unwrap_or_default();
-        let sample = |at: Time| ((at + self.delay).0 as i64 - origin.0 as i64) / SAMPLE_NS;
+        let sample = |at: Time| ((at + delay).0 as i64 - origin.0 as i64) / SAMPLE_NS;
         heard.into_iter().map(|heard| heard.at(sample)).collect()
     }
 }

@@ -15,7 +15,7 @@ use crate::engine::sim::redirector;
 use crate::engine::sim::script::{Change, Hold};
 
 /// The tone of early media and of music on hold.
-const TONE_HZ: f64 = 440.0;
+pub(super) const TONE_HZ: f64 = 440.0;
 
 /// Everything of a side that only a script asks for.
 pub(super) struct Scene {
@@ -160,8 +160,9 @@ const RTP_HEADER: usize = 12;
 impl Host {
     /// Does what the script says by now.
     pub(super) fn play_scene(&mut self, now: Time) {
-        let is_called = self.key.is_some();
-        while let Some(action) = self.scene.as_mut().and_then(|scene| scene.due(now, is_called)) {
+        while let Some(scene) = &mut self.scene {
+            let is_called = self.key.is_some() || self.socket.as_ref().is_some_and(|socket| socket.is_called());
+            let Some(action) = scene.due(now, is_called) else { break };
             self.play(now, action);
         }
         let tone = self.scene.as_mut().and_then(|scene| scene.tone.as_mut()).filter(|tone| tone.next <= now);
@@ -172,6 +173,13 @@ impl Host {
     }
 
     fn play(&mut self, now: Time, action: Action) {
+        if self.socket.is_some() {
+            match action {
+                Action::Answer(_) => return self.accept_socket(now),
+                Action::Refuse(status) | Action::Redirect(status, _) => return self.refuse_socket(now, status),
+                _ => {}
+            }
+        }
         match action {
             Action::Ring(code) => self.order(now, SipOrder::Ring(code, None)),
             Action::EarlyMedia(code, port) => self.send_early_media(now, code, port.unwrap_or(RTP_PORT)),
@@ -187,6 +195,7 @@ impl Host {
                 self.order(now, SipOrder::Refer(to, headers.into_iter().collect()));
             }
             Action::Hangup => self.hang_up(now, EndReason::ApiHangup),
+            Action::Socket(action) => self.play_socket(now, action),
         }
     }
 

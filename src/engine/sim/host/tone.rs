@@ -10,30 +10,47 @@ use super::TICK;
 /// Largest sample of a tone.
 const TONE_PEAK: f64 = 4000.0;
 
-/// A tone in a stream of its own.
-pub(super) struct Tone {
-    leg: RtpLeg,
+/// Samples of a tone, one frame after the other.
+pub(super) struct Wave {
     hz: f64,
-    pub next: Time,
     /// Number of samples so far.
     count: usize,
 }
 
-impl Tone {
-    /// Returns the tone of `hz`, a source that is named by `source`.
-    pub fn new(media: MediaParams, source: &str, hz: f64, now: Time) -> Tone {
-        Tone { leg: RtpLeg::new(media, Seed::of(source), now), hz, next: now, count: 0 }
+impl Wave {
+    /// Returns the tone of `hz`.
+    pub fn new(hz: f64) -> Wave {
+        Wave { hz, count: 0 }
     }
 
-    /// Returns the packets of one tick.
-    pub fn play(&mut self) -> Vec<Vec<u8>> {
+    /// Returns the next 20 ms.
+    pub fn next_frame(&mut self) -> Frame {
         let mut pcm: Frame = [0; FRAME];
         for sample in &mut pcm {
             let turns = self.hz * self.count as f64 / f64::from(RATE_HZ);
             *sample = (TONE_PEAK * (turns.fract() * std::f64::consts::TAU).sin()) as i16;
             self.count += 1;
         }
-        self.leg.send(self.next, &pcm);
+        pcm
+    }
+}
+
+/// A tone in a stream of its own.
+pub(super) struct Tone {
+    leg: RtpLeg,
+    wave: Wave,
+    pub next: Time,
+}
+
+impl Tone {
+    /// Returns the tone of `hz`, a source that is named by `source`.
+    pub fn new(media: MediaParams, source: &str, hz: f64, now: Time) -> Tone {
+        Tone { leg: RtpLeg::new(media, Seed::of(source), now), wave: Wave::new(hz), next: now }
+    }
+
+    /// Returns the packets of one tick.
+    pub fn play(&mut self) -> Vec<Vec<u8>> {
+        self.leg.send(self.next, &self.wave.next_frame());
         self.next = self.next + TICK;
         let mut packets = Vec::new();
         while let Some(packet) = self.leg.packet() {

@@ -6,7 +6,7 @@ use ringer_media::frame::RATE_HZ;
 use ringer_media::recording::WAV_HEADER;
 use serde_json::Value;
 
-use super::super::{Outcome, SentRtp, Side, TimelineEntry};
+use super::super::{Outcome, START, SentRtp, Side, TimelineEntry};
 use super::words::Words;
 
 /// Blocks of 10 ms that are louder are audible.
@@ -65,6 +65,7 @@ enum Expected {
     Warning(String),
     SipText { text: String, contains: bool },
     SipCount { start: String, count: usize },
+    Message { is_sent: bool, text: String, range: Option<Range>, count: Option<usize> },
 }
 
 /// A condition on the data of an event.
@@ -171,6 +172,9 @@ impl Expectation {
                 true => Err("it is in the log".to_owned()),
                 false => Err("it is not in the log".to_owned()),
             },
+            Expected::Message { is_sent, text, range, count } => {
+                check_times(&lines_of(&side.sip_log, *is_sent, text), *range, *count)
+            }
             Expected::SipCount { start, count } => match messages(&side.sip_log, start) {
                 found if found == *count => Ok(()),
                 found => Err(format!("there are {found}")),
@@ -181,7 +185,8 @@ impl Expectation {
 
 impl Expected {
     fn parse(words: &mut Words) -> Result<Expected, String> {
-        const KINDS: [&str; 8] = ["event", "recording", "early_media", "ended", "media", "warning", "sip", "end"];
+        const KINDS: [&str; 9] =
+            ["event", "recording", "early_media", "ended", "media", "warning", "sip", "end", "message"];
         match words.one_of("what is expected", &KINDS)? {
             0 => Expected::read_event(words),
             1 => {
@@ -206,6 +211,7 @@ impl Expected {
                 Ok(Expected::Warning(words.text("the text")?))
             }
             6 => Expected::read_sip(words),
+            8 => Expected::read_message(words),
             _ => {
                 words.keyword("contains")?;
                 Ok(Expected::EndText(words.text("the text")?))
@@ -251,6 +257,22 @@ impl Expected {
         Ok(Expected::Media { to, payload_type, bytes, range: Range::require(words)? })
     }
 
+    fn read_message(words: &mut Words) -> Result<Expected, String> {
+        let is_sent = words.one_of("the direction", &["sent", "received"])? == 0;
+        let text = words.text("the text")?;
+        let (mut range, mut count) = (None, None);
+        while !words.is_empty() {
+            match Range::parse(words)? {
+                Some(read) => range = Some(read),
+                None => {
+                    words.keyword("count")?;
+                    count = Some(words.whole("the count", 0, 1000)?.into());
+                }
+            }
+        }
+        Ok(Expected::Message { is_sent, text, range, count })
+    }
+
     fn read_sip(words: &mut Words) -> Result<Expected, String> {
         match words.one_of("what is expected of it", &["contains", "lacks", "count"])? {
             2 => {
@@ -267,6 +289,11 @@ impl Expected {
 fn event(side: &Side, name: &str, data: &[Datum], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
     let fits = |entry: &&TimelineEntry| entry.name() == name && data.iter().all(|datum| datum.fits(&entry.data()));
     let times: Vec<f64> = side.timeline.iter().filter(fits).map(|entry| after_invite(side, entry)).collect();
+    check_times(&times, range, count)
+}
+
+/// Checks that something happened at one of `times` within `range`, or so many times.
+fn check_times(times: &[f64], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
     let found = times.iter().filter(|at| range.is_none_or(|range| range.contains(**at))).count();
     match count {
         Some(count) if found == count => Ok(()),
@@ -379,6 +406,17 @@ fn media(
         None if inside.is_empty() => Err("no packet went".to_owned()),
         None => Ok(()),
     }
+}
+
+/// Returns the times of the lines with `text` in them in the log of a WebSocket, in seconds after the request.
+fn lines_of(log: &str, is_sent: bool, text: &str) -> Vec<f64> {
+    let sign = if is_sent { "> " } else { "< " };
+    let line = |line: &str| {
+        let (at_ms, line) = line.split_once(' ')?;
+        line.strip_prefix(sign).filter(|line| line.contains(text))?;
+        Some((at_ms.parse::<f64>().ok()? - START.0 as f64 / 1e6) / 1000.0)
+    };
+    log.lines().filter_map(line).collect()
 }
 
 /// Returns the number of messages in a SIP log that begin with `start`.

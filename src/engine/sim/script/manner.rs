@@ -35,6 +35,8 @@ pub struct Manner {
     pub headers: Vec<(String, String)>,
     /// True if its INVITE has no offer.
     pub has_no_offer: bool,
+    /// True if a message that the other side speaks does not stop it.
+    pub ignores_claims: bool,
 }
 
 impl Manner {
@@ -43,7 +45,7 @@ impl Manner {
     /// # Errors
     /// For a person: the word that is wrong or missing.
     pub(super) fn take_words(&mut self, words: &mut Words) -> Result<(), String> {
-        const KEYS: [&str; 12] = [
+        const KEYS: [&str; 13] = [
             "codecs",
             "says",
             "quiet",
@@ -56,6 +58,7 @@ impl Manner {
             "without_offer",
             "redirects",
             "follows",
+            "ignores_claims",
         ];
         match words.one_of("the setting", &KEYS)? {
             0 => {
@@ -86,6 +89,7 @@ impl Manner {
             }
             9 => self.has_no_offer = true,
             10 => self.forwarding.redirects = targets(words)?,
+            12 => self.ignores_claims = true,
             _ => {
                 self.forwarding.refer = Refer::Follow;
                 self.forwarding.refer_targets = targets(words)?;

@@ -20,8 +20,9 @@ impl Words {
         let mut left = VecDeque::new();
         let mut rest = line.trim_start();
         while !rest.is_empty() && !rest.starts_with('#') {
-            let (word, behind) = match rest.strip_prefix('"') {
-                Some(quoted) => quoted.split_once('"').ok_or("a quotation mark is not closed")?,
+            let quote = rest.chars().next().filter(|first| matches!(first, '"' | '\''));
+            let (word, behind) = match quote {
+                Some(quote) => rest[1..].split_once(quote).ok_or("a quotation mark is not closed")?,
                 None => rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len())),
             };
             left.push_back(word.to_owned());

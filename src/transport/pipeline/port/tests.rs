@@ -1,6 +1,6 @@
 //! What news and controls come to.
 
-use ringer_media::call::{Code, HangupCause, ToolCall};
+use ringer_media::call::HangupCause;
 use ringer_media::codec::Codec;
 
 use super::*;
@@ -75,8 +75,8 @@ fn calls_of_tools_are_told_once_with_their_results() {
         })
     };
     let call = |output: Value| {
-        let (name, source): (Code, Option<Code>) = ("book".into(), Some("pipeline".into()));
-        ChannelEvent::ToolCalled(ToolCall { name, parameters: json!({ "n": 2 }), output, source })
+        let (name, source) = ("book".into(), "pipeline".into());
+        ChannelEvent::ToolCalled { name, parameters: json!({ "n": 2 }), output, source }
     };
     for id in [Some("7"), None] {
         let mut port = open();

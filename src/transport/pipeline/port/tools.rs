@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringer_media::call::ToolCall;
+use ringer_media::call::ChannelEvent;
 use ringer_media::time::Time;
 use serde_json::Value;
 
@@ -24,51 +24,49 @@ const SOURCE: &str = "pipeline";
 /// Calls whose results are not known yet, in order.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    waiting: VecDeque<(Time, Option<String>, ToolCall)>,
+    waiting: VecDeque<(Time, ToolNews)>,
 }
 
 impl Tools {
     /// Takes news of a call. Returns the call that is complete by them.
-    pub(super) fn take(&mut self, now: Time, news: ToolNews) -> Option<ToolCall> {
+    pub(super) fn take(&mut self, now: Time, news: ToolNews) -> Option<ChannelEvent> {
         match news.phase {
             // Its arguments follow.
             ToolPhase::Started => None,
             ToolPhase::InProgress => {
-                self.waiting.push_back((now, news.id.clone(), call_of(news)));
-                if self.waiting.len() > MAX_WAITING { self.waiting.pop_front().map(|(_, _, call)| call) } else { None }
+                self.waiting.push_back((now, news));
+                if self.waiting.len() > MAX_WAITING { self.waiting.pop_front().map(event_of) } else { None }
             }
             ToolPhase::Stopped => {
-                let at = self.waiting.iter().position(|(_, id, call)| match &news.id {
-                    Some(_) => *id == news.id,
-                    None => news.name.as_deref() == Some(&call.name),
-                });
-                let known = at.and_then(|at| self.waiting.remove(at)).map(|(_, _, call)| call);
-                let told = call_of(news);
-                Some(match known {
-                    Some(known) => ToolCall { output: told.output, ..known },
-                    None => told,
-                })
+                let is_same = |known: &ToolNews| match &news.id {
+                    Some(_) => known.id == news.id,
+                    None => known.name == news.name,
+                };
+                let at = self.waiting.iter().position(|(_, known)| is_same(known));
+                let known = at.and_then(|at| self.waiting.remove(at));
+                let (at, known) = known.unwrap_or((now, news.clone()));
+                Some(event_of((at, ToolNews { result: news.result, ..known })))
             }
         }
     }
 
     /// Returns the calls that have waited for too long.
-    pub(super) fn late(&mut self, now: Time) -> Vec<ToolCall> {
+    pub(super) fn late(&mut self, now: Time) -> Vec<ChannelEvent> {
         let is_late = |from: Time| now.since(from) >= RESULT_WITHIN;
-        std::iter::from_fn(|| self.waiting.pop_front_if(|(from, ..)| is_late(*from))).map(|(_, _, call)| call).collect()
+        std::iter::from_fn(|| self.waiting.pop_front_if(|(from, _)| is_late(*from))).map(event_of).collect()
     }
 
     /// Returns all calls that wait.
-    pub(super) fn all(&mut self) -> Vec<ToolCall> {
-        self.waiting.drain(..).map(|(_, _, call)| call).collect()
+    pub(super) fn all(&mut self) -> Vec<ChannelEvent> {
+        self.waiting.drain(..).map(event_of).collect()
     }
 }
 
-fn call_of(news: ToolNews) -> ToolCall {
-    ToolCall {
+fn event_of((_, news): (Time, ToolNews)) -> ChannelEvent {
+    ChannelEvent::ToolCalled {
         name: news.name.unwrap_or_else(|| UNNAMED.to_owned()).into(),
         parameters: news.arguments.unwrap_or(Value::Null),
         output: news.result.unwrap_or(Value::Null),
-        source: Some(SOURCE.into()),
+        source: SOURCE.into(),
     }
 }

@@ -44,7 +44,7 @@ impl Faults {
     }
 
     /// The socket is open.
-    pub(super) fn opened(&mut self, now: Time) {
+    pub(super) fn on_open(&mut self, now: Time) {
         if self.has(Fault::DropSocket) {
             let ms = self.draws.range(LOST_AFTER_MS.0, LOST_AFTER_MS.1);
             self.lost_at = Some(now + Duration::from_millis(ms as u64));

@@ -40,7 +40,7 @@ pub(super) struct Hook {
     pinged: Option<(u64, Time)>,
     rtt: Option<Duration>,
     pings: u32,
-    /// Where the playback that goes on began; true once its begin was told.
+    /// Position at which the present playback began; true once its begin was told.
     playback: Option<(u64, bool)>,
     /// Milliseconds of audio that were not sent during a pause, and where it began.
     paused_at: Option<(Time, u64)>,
@@ -82,7 +82,7 @@ impl Carrier {
 
     /// Checks the numbers of a message. Returns false when it does not follow the one before; later ones are counted from it.
     pub(super) fn follows(&mut self, template: &Template, message: &Value) -> bool {
-        let number = |name: &str| template.read(message, name).and_then(Value::as_u64);
+        let number = |name: &str| template.find(message, name).and_then(Value::as_u64);
         let (Some(seq), Some(answered)) = (number("seq"), number("peer")) else { return false };
         let follows = seq == self.peer_seq.saturating_add(1) && answered <= self.seq;
         self.peer_seq = seq;
@@ -98,11 +98,13 @@ impl Carrier {
         template: &Template,
         message: &Value,
     ) {
-        let field = |name: &str| template.read(message, name);
+        let field = |name: &str| template.find(message, name);
         let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         match what {
-            What::Opened => self.answered(core, now, field("media"), field("start_paused") == Some(&Value::Bool(true))),
-            What::Pong => self.ponged(core, now, field("peer").and_then(Value::as_u64)),
+            What::Opened => {
+                self.on_answer(core, now, field("media"), field("start_paused") == Some(&Value::Bool(true)))
+            }
+            What::Pong => self.on_pong(core, now, field("peer").and_then(Value::as_u64)),
             What::Entities => {
                 for entity in field("entities").and_then(Value::as_array).into_iter().flatten() {
                     self.entity(core, now, entity);
@@ -148,7 +150,7 @@ impl Carrier {
     }
 
     /// Takes the answer to the opening message.
-    fn answered(&mut self, core: &mut Core, now: Time, media: Option<&Value>, is_paused: bool) {
+    fn on_answer(&mut self, core: &mut Core, now: Time, media: Option<&Value>, is_paused: bool) {
         let Some(hook) = self.hook.as_mut().filter(|hook| hook.stage == Stage::Opening) else {
             return core.event("opened_again", Value::Null);
         };
@@ -167,7 +169,7 @@ impl Carrier {
         core.establish();
     }
 
-    fn ponged(&mut self, core: &mut Core, now: Time, answered: Option<u64>) {
+    fn on_pong(&mut self, core: &mut Core, now: Time, answered: Option<u64>) {
         let Some(hook) = &mut self.hook else { return };
         match hook.pinged {
             Some((seq, at)) if Some(seq) == answered => {
@@ -274,7 +276,7 @@ impl Carrier {
         if !core.is_caller() {
             return;
         }
-        let (played, waiting) = (core.ears.played(), core.ears.waiting());
+        let (played, waiting) = (core.ears.played_samples(), core.ears.waiting());
         let Some(hook) = self.hook.as_mut().filter(|hook| hook.stage == Stage::Open) else { return };
         let Some((from, is_told)) = hook.playback else { return };
         let (begins, ends) = (!is_told && played > from, waiting == 0 && (is_told || played > from));
@@ -291,7 +293,7 @@ impl Carrier {
     pub(super) fn hook_played(&mut self, core: &Core, before: u64) {
         if let Some(hook) = &mut self.hook
             && hook.playback.is_none()
-            && core.ears.accepted() > before
+            && core.ears.accepted_samples() > before
         {
             hook.playback = Some((before, false));
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::protocol::{Kind, Role};
 use super::super::template::Template;
 
-/// Meanings of messages.
+/// Meanings that messages have.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     // From the caller.
@@ -51,7 +51,7 @@ pub(super) enum What {
     Xon,
 }
 
-/// Carriage of audio.
+/// Ways in which audio is carried.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Carriage {
     /// Base64 within the text messages.
@@ -106,7 +106,7 @@ const TELNYX: Lines = Lines {
         (What::Hello, r#"{"event":"connected","version":"1.0.0"}"#),
         (
             What::Start,
-            r##"{"event":"start","sequence_number":"$seq","stream_id":"$stream","start":{"user_id":"$account","call_control_id":"$call","call_session_id":"$session","from":"$from","to":"$to","tags":[],"client_state":"$client_state","custom_parameters":"#?params","media_format":{"encoding":"$encoding","sample_rate":"#rate","channels":1}}}"##,
+            r##"{"event":"start","sequence_number":"$seq","stream_id":"$stream","start":{"user_id":"$account","call_control_id":"$call","call_session_id":"$session","from":"$?from","to":"$?to","tags":[],"client_state":"$client_state","custom_parameters":"#?params","media_format":{"encoding":"$encoding","sample_rate":"#rate","channels":1}}}"##,
         ),
         (
             What::Media,
@@ -168,7 +168,7 @@ const EXOTEL: Lines = Lines {
         (What::Hello, r#"{"event":"connected"}"#),
         (
             What::Start,
-            r##"{"event":"start","sequence_number":"$seq","stream_sid":"$stream","start":{"stream_sid":"$stream","call_sid":"$call","account_sid":"$account","from":"$from","to":"$to","custom_parameters":"#?params","media_format":{"encoding":"$encoding","sample_rate":"$rate","bit_rate":"16"}}}"##,
+            r##"{"event":"start","sequence_number":"$seq","stream_sid":"$stream","start":{"stream_sid":"$stream","call_sid":"$call","account_sid":"$account","from":"$?from","to":"$?to","custom_parameters":"#?params","media_format":{"encoding":"$encoding","sample_rate":"$rate","bit_rate":"16"}}}"##,
         ),
         (
             What::Media,
@@ -212,7 +212,7 @@ const AUDIOHOOK: Lines = Lines {
     caller: &[
         (
             What::Start,
-            r##"{"version":"2","id":"$stream","type":"open","seq":"#seq","serverseq":"#peer","position":"$position","parameters":{"organizationId":"$organization","conversationId":"$conversation","participant":{"id":"$participant","ani":"$from","aniName":"","dnis":"$to"},"media":"#media","language":"en-US","inputVariables":"#?params"}}"##,
+            r##"{"version":"2","id":"$stream","type":"open","seq":"#seq","serverseq":"#peer","position":"$position","parameters":{"organizationId":"$organization","conversationId":"$conversation","participant":{"id":"$participant","ani":"$?from","aniName":"","dnis":"$?to"},"media":"#media","language":"en-US","inputVariables":"#?params"}}"##,
         ),
         (
             What::Close,
@@ -350,7 +350,7 @@ impl Direction {
     }
 
     /// Returns the meaning of a message by its name.
-    pub(super) fn named(&self, name: &str) -> Option<(What, &Template)> {
+    pub(super) fn by_name(&self, name: &str) -> Option<(What, &Template)> {
         let named = self.lines.iter().find(|(_, template)| template.constant(self.key) == Some(name));
         named.map(|(what, template)| (*what, template))
     }

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::http::Request;
 use tokio_tungstenite::tungstenite::http::header::SEC_WEBSOCKET_PROTOCOL;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::{DialFault, fault_of_status, in_words, refused, unreachable};
+use super::{DialFault, fault_of_status, in_words, refusal, unreachable};
 use crate::transport::websocket::link::{Duplex, LinkLimits, socket_config};
 
 /// Most bytes of an answer's head.
@@ -29,7 +29,7 @@ pub(super) async fn upgrade(
 ) -> Result<WebSocketStream<Box<dyn Duplex>>, DialFault> {
     let offered = request.headers().get(SEC_WEBSOCKET_PROTOCOL).and_then(|names| names.to_str().ok());
     let offered: Vec<String> = offered.into_iter().flat_map(|names| names.split(", ")).map(str::to_owned).collect();
-    let (bytes, key) = generate_request(request).map_err(|error| refused(&format!("no request: {error}")))?;
+    let (bytes, key) = generate_request(request).map_err(|error| refusal(&format!("no request: {error}")))?;
     let lost = |error| unreachable(format!("the connection was lost in the upgrade: {}", in_words(&error)));
     stream.write_all(&bytes).await.map_err(lost)?;
     stream.flush().await.map_err(lost)?;
@@ -39,7 +39,7 @@ pub(super) async fn upgrade(
             break end;
         }
         if read.len() >= MAX_HEAD {
-            return Err(refused(&format!(
+            return Err(refusal(&format!(
                 "the server did not upgrade: its answer's head is longer than {MAX_HEAD} bytes"
             )));
         }
@@ -56,7 +56,7 @@ pub(super) async fn upgrade(
 /// # Errors
 /// The answer is no HTTP, has another status than 101, or does not belong to the key and the offered subprotocols.
 fn check(read: &[u8], key: &str, offered: &[String]) -> Result<Option<usize>, DialFault> {
-    let no = |why: &str| refused(&format!("the server did not upgrade: {why}"));
+    let no = |why: &str| refusal(&format!("the server did not upgrade: {why}"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut answer = httparse::Response::new(&mut headers);
     let end = match answer.parse(read) {

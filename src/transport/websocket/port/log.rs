@@ -50,7 +50,7 @@ pub(super) struct MessageLog {
 impl MessageLog {
     /// Writes an upgrade request.
     pub(super) fn upgrade(&mut self, upgrade: &Upgrade) {
-        let url = super::shown(&upgrade.url);
+        let url = super::without_secrets(&upgrade.url);
         let query = if upgrade.url.contains('?') { "?..." } else { "" };
         let header = |(name, value): &(String, String)| {
             let is_open = OPEN_HEADERS.iter().any(|open| open.eq_ignore_ascii_case(name));
@@ -76,7 +76,7 @@ impl MessageLog {
     }
 
     /// Writes a message that is sent.
-    pub(super) fn sent(&mut self, message: &Message) {
+    pub(super) fn log_sent(&mut self, message: &Message) {
         match message {
             Message::Text(text) => self.line(format!("> {}", short(text))),
             Message::Binary(bytes) => self.line(format!("> {} bytes", bytes.len())),
@@ -90,7 +90,7 @@ impl MessageLog {
     }
 
     /// Returns what is to be written of a message that was received, once it is known if it is audio.
-    pub(super) fn received(&mut self, message: &Message) -> Entry {
+    pub(super) fn log_received(&mut self, message: &Message) -> Entry {
         let text = if let Message::Text(text) = message { Some(short(text)) } else { None };
         Entry { text, len: message.len() }
     }

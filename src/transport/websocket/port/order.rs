@@ -12,13 +12,13 @@ pub enum SocketOrder {
         /// Time to wait before.
         after: Duration,
     },
-    /// Send a message.
+    /// Send this one message.
     Send(Message),
     /// Close with this code and reason, and wait for the other side to do the same.
     Close {
         /// Status code (RFC 6455 7.4).
         code: u16,
-        /// Reason.
+        /// Reason in plain words.
         reason: &'static str,
     },
     /// Give the connection up at once, or the attempt to make one.
@@ -43,10 +43,10 @@ impl Default for DialRules {
 /// An error that the other side told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentError {
-    /// Its code.
+    /// Code of the error.
     pub code: String,
-    /// Its message.
+    /// Message of the error.
     pub message: String,
-    /// Milliseconds since 1970.
+    /// Time of it in milliseconds since 1970.
     pub at_ms: i64,
 }

@@ -1,3 +1,5 @@
+//! States of a connection, attempts, and what of messages becomes a signal.
+
 use ringer_media::seed::Seed;
 
 use super::*;
@@ -25,15 +27,15 @@ impl Rig {
         rig
     }
 
-    fn opened() -> Rig {
+    fn opening() -> Rig {
         let mut rig = Rig::new();
-        rig.port.opened(rig.now, "127.0.0.1:1".to_owned());
+        rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
         rig.drain();
         rig
     }
 
     fn open() -> Rig {
-        let mut rig = Rig::opened();
+        let mut rig = Rig::opening();
         rig.receive(Message::Binary(vec![0; 640]));
         assert!(matches!(rig.signals.pop(), Some(Signal::Answered { code: 101, .. })));
         rig
@@ -99,18 +101,18 @@ fn attempts_are_repeated_with_growing_waits() {
     let mut rig = Rig::new();
     assert_eq!(rig.signals, [Signal::Dialing { address: "ws://h/a".to_owned() }]);
     for (attempt, least_ms) in [500, 1000, 2000].into_iter().enumerate() {
-        rig.port.failed(rig.now, &unreachable());
+        rig.port.on_failure(rig.now, &unreachable());
         rig.drain();
         let Some(SocketOrder::Dial { after }) = rig.orders.last() else { panic!("{:?}", rig.orders) };
         let wait_ms = after.as_secs_f64() * 1000.0;
         assert!((f64::from(least_ms)..=1.2 * f64::from(least_ms)).contains(&wait_ms), "{attempt}: {wait_ms}");
         assert_eq!(rig.end(), None);
     }
-    rig.port.failed(rig.now, &unreachable());
+    rig.port.on_failure(rig.now, &unreachable());
     rig.drain();
     assert_eq!(rig.end(), Some((RemoteKind::Unreachable, None, None)));
     assert_eq!(rig.orders.last(), Some(&SocketOrder::Drop));
-    rig.port.failed(rig.now, &unreachable());
+    rig.port.on_failure(rig.now, &unreachable());
     rig.drain();
     assert_eq!(rig.signals.iter().filter(|signal| matches!(signal, Signal::Ended(_))).count(), 1);
 }
@@ -128,20 +130,20 @@ fn each_answer_to_the_upgrade_has_its_end() {
         (unreachable(), None),
     ] {
         let mut rig = Rig::new();
-        rig.port.failed(rig.now, &fault);
+        rig.port.on_failure(rig.now, &fault);
         rig.drain();
         assert_eq!(rig.end(), expect, "{fault:?}");
     }
     let rules = DialRules { retries: 0, ..DialRules::default() };
     let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(Kind::Default), facts(), rules));
-    rig.port.failed(rig.now, &DialFault::Busy(503));
+    rig.port.on_failure(rig.now, &DialFault::Busy(503));
     rig.drain();
     assert_eq!(rig.end(), Some((RemoteKind::Refused, None, Some(503))));
 }
 
 #[test]
 fn audio_flows_before_the_session_is_established() {
-    let mut rig = Rig::opened();
+    let mut rig = Rig::opening();
     rig.pass(1980);
     assert_eq!(rig.sent.len(), 99);
     assert!(rig.sent.iter().all(|message| *message == Message::Binary(vec![0; 640])));
@@ -167,26 +169,26 @@ fn ends_of_the_other_side() {
         (1011, None, RemoteKind::Lost),
         (4000, None, RemoteKind::Lost),
     ] {
-        let mut rig = Rig::opened();
-        rig.port.closed(rig.now, code, "");
+        let mut rig = Rig::opening();
+        rig.port.on_close(rig.now, code, "");
         rig.drain();
         assert_eq!(rig.end().map(|(kind, ..)| kind), opening, "{code}, and else it is dialled again");
         let mut rig = Rig::open();
-        rig.port.closed(rig.now, code, "over\u{7}");
+        rig.port.on_close(rig.now, code, "over\u{7}");
         rig.drain();
         assert_eq!(rig.end(), Some((open, Some(code), None)), "{code}");
     }
-    let mut rig = Rig::opened();
-    rig.port.lost(rig.now, "gone");
+    let mut rig = Rig::opening();
+    rig.port.on_loss(rig.now, "gone");
     rig.drain();
     assert!(matches!(rig.orders.last(), Some(SocketOrder::Dial { after }) if *after >= Duration::from_millis(500)));
     let mut rig = Rig::open();
-    rig.port.lost(rig.now, "gone");
+    rig.port.on_loss(rig.now, "gone");
     rig.drain();
     assert_eq!(rig.end(), Some((RemoteKind::Lost, None, None)));
     let mut rig = Rig::of(WebSocketPort::incoming(Role::Caller, Dialect::new(Kind::Default), facts()));
-    rig.port.opened(rig.now, "127.0.0.1:1".to_owned());
-    rig.port.lost(rig.now, "gone");
+    rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+    rig.port.on_loss(rig.now, "gone");
     rig.drain();
     assert_eq!(rig.end(), Some((RemoteKind::Unreachable, None, None)), "nobody can be dialled again");
 }
@@ -220,7 +222,7 @@ fn utterances_are_announced_around_their_frames() {
     rig.port.utterance(rig.now, 1600, true);
     frame(&mut rig, 1600);
     rig.port.utterance(rig.now, 9600, false);
-    rig.port.silenced(rig.now);
+    rig.port.on_silence(rig.now);
     rig.drain();
     assert_eq!(rig.order_of_messages(), ["speech.started", "-", "speech.completed"]);
 }
@@ -239,8 +241,8 @@ fn a_call_that_ends_closes_in_order() {
         rig.drain();
         assert_eq!(rig.orders.last(), Some(&SocketOrder::Close { code, reason }));
         assert_eq!(rig.order_of_messages().last().map(String::as_str), (code == 1011).then_some("session.error"));
-        rig.port.closed(rig.now, 1000, "");
-        rig.port.lost(rig.now, "gone");
+        rig.port.on_close(rig.now, 1000, "");
+        rig.port.on_loss(rig.now, "gone");
         rig.drain();
         assert_eq!(rig.end(), None, "the call has ended by itself");
     }
@@ -248,7 +250,7 @@ fn a_call_that_ends_closes_in_order() {
     rig.port.control(&Control::Cancel);
     rig.drain();
     assert_eq!(rig.orders.last(), Some(&SocketOrder::Drop));
-    rig.port.opened(rig.now, "127.0.0.1:1".to_owned());
+    rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
     rig.drain();
     assert_eq!(rig.orders.last(), Some(&SocketOrder::Drop), "a socket that opens too late is given up");
 }
@@ -304,6 +306,6 @@ fn addresses_are_shown_without_what_may_be_secret() {
     for (url, expect) in
         [("wss://u:p@h:8443/a/b?key=k#f", "wss://h:8443/a/b"), ("ws://h", "ws://h"), ("ws://u@h?k", "ws://h")]
     {
-        assert_eq!(shown(url), expect);
+        assert_eq!(without_secrets(url), expect);
     }
 }

@@ -17,12 +17,12 @@ fn mark(stream: &str, name: &str) -> String {
 }
 
 /// Replaces the drawn names by short ones.
-fn shortened(value: &Value) -> Value {
+fn shorten(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.clone(), shortened(value))).collect::<serde_json::Map<_, _>>().into()
+            members.iter().map(|(key, value)| (key.clone(), shorten(value))).collect::<serde_json::Map<_, _>>().into()
         }
-        Value::Array(items) => items.iter().map(shortened).collect(),
+        Value::Array(items) => items.iter().map(shorten).collect(),
         Value::String(text) => {
             let hex = |text: &str| text.len() == 32 && text.chars().all(|c| c.is_ascii_hexdigit());
             let prefix =
@@ -44,7 +44,7 @@ fn the_first_messages_are_those_of_the_carrier() {
         (0..frames).for_each(|_| side.say(&[0; 320]));
         side.order(SessionControl::Digit { digit: '5', duration_ms: 260 });
         side.order(SessionControl::Hangup);
-        let texts: Vec<String> = side.texts().iter().map(|text| shortened(text).to_string()).collect();
+        let texts: Vec<String> = side.texts().iter().map(|text| shorten(text).to_string()).collect();
         assert_eq!(texts, expect, "{kind:?}");
     };
     let silence = STANDARD.encode([0xff; 160]);
@@ -172,7 +172,7 @@ fn a_clear_takes_audio_back_and_treats_marks_as_set() {
         // Audio behind the clear is whole, and a stale report of the player holds no mark back.
         side.text(&audio);
         side.text(&mark(&stream, "d"));
-        side.session.unplayed(side.now, 60_000);
+        side.session.set_unplayed(side.now, 60_000);
         side.wait(980);
         assert!(side.control_texts().is_empty());
         side.wait(20);

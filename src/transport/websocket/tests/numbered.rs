@@ -19,7 +19,7 @@ impl Agent {
         Agent { side, id, seq: 0 }
     }
 
-    fn opened() -> Agent {
+    fn open() -> Agent {
         let mut agent = Agent::new();
         let media = json!([{"type": "audio", "format": "PCMU", "channels": ["external"], "rate": 8000}]);
         agent.says("opened", json!({ "media": media }));
@@ -68,7 +68,7 @@ fn the_opening_is_that_of_the_platform() {
 
 #[test]
 fn audio_and_pings_follow_the_answer() {
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     assert!(agent.side.has_seen(&SessionOutput::Opened));
     agent.side.sent.clear();
     agent.side.wait(980);
@@ -121,7 +121,7 @@ fn an_answer_that_does_not_come_fails() {
 #[test]
 fn numbers_names_and_answers_are_checked() {
     let check = |change: &dyn Fn(&mut Agent), expect: &str| {
-        let mut agent = Agent::opened();
+        let mut agent = Agent::open();
         change(&mut agent);
         agent.says("updated", json!({}));
         assert_eq!(agent.side.codes(), [expect]);
@@ -130,14 +130,14 @@ fn numbers_names_and_answers_are_checked() {
     };
     check(&|agent| agent.seq += 1, "BAD_SEQUENCE");
     check(&|agent| agent.seq = 0, "BAD_SEQUENCE");
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     agent.says_after("updated", json!({}), 2);
     assert_eq!(agent.side.codes(), ["BAD_SEQUENCE"], "it answers what was not said");
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     agent.id = "x".to_owned();
     agent.says("updated", json!({}));
     assert_eq!(agent.side.codes(), ["WRONG_STREAM_ID"]);
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     let id = agent.id.clone();
     agent.side.text(&json!({"id": id, "type": "updated", "parameters": {}}).to_string());
     assert_eq!(agent.side.codes(), ["MISSING_FIELD"]);
@@ -145,7 +145,7 @@ fn numbers_names_and_answers_are_checked() {
 
 #[test]
 fn playback_is_told_and_a_barge_in_stops_it() {
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     agent.side.sent.clear();
     agent.side.binary(&[0x10; 8000]);
     assert!(agent.types().is_empty());
@@ -168,7 +168,7 @@ fn playback_is_told_and_a_barge_in_stops_it() {
 
 #[test]
 fn a_pause_stops_audio() {
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     agent.side.wait(400);
     agent.side.sent.clear();
     agent.says("pause", json!({}));
@@ -184,7 +184,7 @@ fn a_pause_stops_audio() {
 
 #[test]
 fn both_sides_can_end_it() {
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     agent.side.sent.clear();
     agent.side.order(SessionControl::Hangup);
     let close = agent.side.texts().remove(0);
@@ -197,7 +197,7 @@ fn both_sides_can_end_it() {
     assert!(agent.side.has_seen(&SessionOutput::Variables(json!({"a": "b"}))));
 
     let check = |parameters: Value, end: SessionEnd| {
-        let mut agent = Agent::opened();
+        let mut agent = Agent::open();
         agent.side.sent.clear();
         agent.says("disconnect", parameters);
         assert!(agent.side.has_seen(&SessionOutput::Ended(end.clone())), "{end:?} {:?}", agent.side.seen);
@@ -216,7 +216,7 @@ fn both_sides_can_end_it() {
 
 #[test]
 fn the_agents_words_are_reported() {
-    let mut agent = Agent::opened();
+    let mut agent = Agent::open();
     let data = json!({"disposition": "match", "text": "hello", "confidence": 1});
     agent.says("event", json!({"entities": [{"type": "bot_turn_response", "data": data}, {"type": "x"}]}));
     assert!(agent.side.has_seen(&SessionOutput::Reported("hello".to_owned())));

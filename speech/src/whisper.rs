@@ -1,0 +1,290 @@
+//! Words from audio: a Whisper model on one thread. Encoder products in 32-bit numbers, decoder weights in 8-bit ones.
+//!
+//! A stretch of speech is padded with 4 s of silence to at least 10 s, not to 30: shorter and the model repeats itself, longer and
+//! it computes what nobody said. A text that comes to its cap of tokens, or repeats itself, is made once more with all 30 s.
+
+mod decoder;
+mod encoder;
+mod folder;
+mod math;
+mod mel;
+mod tokens;
+mod words;
+
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+use self::decoder::{Decoder, State};
+use self::encoder::Encoder;
+use self::folder::Folder;
+pub use self::folder::{TOKENIZER, WEIGHTS};
+use self::math::{Products, log_sum_exp, softmax};
+use self::mel::{HOP, Mel};
+use self::tokens::Tokens;
+pub use self::words::Word;
+use crate::{Unusable, unusable};
+
+/// Number of the mark that ends a text, of models for many languages and for English.
+const END: u32 = 50_257;
+const END_OF_ENGLISH: u32 = 50_256;
+/// Longest stretch that is heard in one piece, in samples: the model knows 30 s.
+pub const SAMPLES_MAX: usize = 28 * 16_000;
+/// Frames of bands a second.
+const FRAMES_S: usize = 16_000 / HOP;
+/// Silence after the speech, in frames.
+const PADDING: usize = 4 * FRAMES_S;
+/// Fewest and most frames.
+const FRAMES: (usize, usize) = (10 * FRAMES_S, 30 * FRAMES_S);
+/// Tokens of a text: so many, and so many a second.
+const TOKENS: (usize, f64) = (8, 6.0);
+/// A text that repeats itself also with 30 s around it stands where it came to its end and its tokens are so sure (mean logarithm):
+/// people do say things twice.
+const SURE_REPEATS: f32 = -0.35;
+/// A text that is so much longer than its compressed form repeats itself; shorter ones than this say nothing of it.
+const REPEATS: f64 = 2.0;
+const REPEATS_BYTES: usize = 60;
+
+/// A loaded model. Shared by threads; each call of [`Whisper::hear`] works on its own.
+pub struct Whisper {
+    mel: Mel,
+    encoder: Encoder,
+    decoder: Decoder,
+    tokens: Tokens,
+    /// Tokens that are no speech, and those that no text begins with.
+    never: Vec<u32>,
+    never_first: Vec<u32>,
+    multilingual: bool,
+    width: usize,
+}
+
+/// A language is taken for another one where the model is so sure of it.
+pub const SURE: f32 = 0.5;
+
+/// The language of a stretch: `en`, `es`, ...
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Spoken<'a> {
+    /// It is this one.
+    Known(&'a str),
+    /// This one, unless the model is sure of another.
+    Likely(&'a str),
+}
+
+/// Languages that models up to this width are not trusted with. Not measured: a guess at where more than 30 % of the words are wrong.
+/// Measured on the telephone are English, Spanish and French (`make speech`); every other language is taken on trust.
+const HARD: [&str; 5] = ["ar", "hi", "ml", "vi", "yue"];
+/// Width of the layers of a small model (base).
+const SMALL: usize = 512;
+
+/// The text of a stretch of speech.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    /// As the model writes it.
+    pub text: String,
+    /// With their places in the stretch.
+    pub words: Vec<Word>,
+    /// Mean logarithm of the probability of a token.
+    pub log_probability: f32,
+    /// Probability that nobody spoke.
+    pub no_speech: f32,
+    /// True if the text came to its cap, or repeats itself without being sure, also with more silence around it.
+    pub repeats: bool,
+    /// The language that the model takes it for, and how sure it is; only when it was asked to find one.
+    pub language: Option<(String, f32)>,
+}
+
+impl Heard {
+    /// How far the text may be believed, 0..1: the geometric mean of its tokens' probabilities, 0 for what repeats itself.
+    pub fn confidence(&self) -> f32 {
+        if self.repeats { 0.0 } else { self.log_probability.exp().clamp(0.0, 1.0) }
+    }
+
+    /// True if the model itself doubts that this was speech: nothing of it should stand as words. Noise, babble of many voices,
+    /// tones and silence are at -1.2 and below, or at least 0.8 of no speech; of 600 recorded prompts through a telephone two.
+    pub fn is_unclear(&self) -> bool {
+        let (sure, nobody) = (self.log_probability, self.no_speech);
+        self.repeats || sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4)
+    }
+}
+
+/// The tokens of a text with their probabilities, the sum of the logarithms of these, and if it came to its end.
+type Followed = (Vec<(u32, f32)>, f32, bool);
+
+/// A text as it was made.
+struct Made {
+    tokens: Vec<(u32, f32)>,
+    log_probability: f32,
+    no_speech: f32,
+    /// True if the text came to its end before its cap of tokens.
+    ended: bool,
+    repeats: bool,
+    language: Option<(String, f32)>,
+    words: Vec<Word>,
+}
+
+impl Whisper {
+    /// Loads the model in `folder`: `model.bin` or `model.safetensors`, and `tokenizer.json`.
+    ///
+    /// # Errors
+    /// Names the file and what is wrong with it.
+    pub fn load(folder: &Path) -> Result<Whisper, Unusable> {
+        math::settle();
+        let mut from = Folder::open(folder)?;
+        let of = |why: Unusable| Unusable(format!("{}: {why}", folder.display()));
+        let products = Products::default();
+        let tokens = Tokens::load(&from.tokenizer, from.sizes.tokens)
+            .map_err(|why| Unusable(format!("{}: {why}", folder.join(TOKENIZER).display())))?;
+        let multilingual = from.sizes.tokens >= 51_865;
+        if tokens.end != if multilingual { END } else { END_OF_ENGLISH } {
+            return unusable(format!("{}: it is the vocabulary of another model", folder.join(TOKENIZER).display()));
+        }
+        if multilingual && tokens.transcribe.is_none() {
+            return unusable(format!("{}: {TOKENIZER} has no mark <|transcribe|>", folder.display()));
+        }
+        let mut never = from.list_of(&["suppress_ids", "suppress_tokens"]);
+        never.retain(|&token| token != tokens.end);
+        let never_first = from.list_of(&["suppress_ids_begin", "begin_suppress_tokens"]);
+        Ok(Whisper {
+            mel: Mel::new(&products, from.sizes.bands),
+            encoder: Encoder::load(&products, &mut from).map_err(of)?,
+            decoder: Decoder::load(&products, &mut from).map_err(of)?,
+            tokens,
+            never,
+            never_first,
+            multilingual,
+            width: from.sizes.width,
+        })
+    }
+
+    /// True if the model knows other languages than English.
+    pub fn is_multilingual(&self) -> bool {
+        self.multilingual
+    }
+
+    /// True if the model has a mark for this language, and is not so small that the language is one it is not trusted with.
+    pub fn knows(&self, language: &str) -> bool {
+        let easy = self.width > SMALL || !HARD.contains(&language);
+        if self.multilingual { easy && self.tokens.language(language).is_some() } else { language == "en" }
+    }
+
+    /// The text of `pcm` (16 kHz, at most [`SAMPLES_MAX`]; what is more is not heard) in this language. `None`: `cancelled` became
+    /// true. Works on the calling thread alone.
+    pub fn hear(&self, pcm: &[i16], language: Spoken<'_>, cancelled: &dyn Fn() -> bool) -> Option<Heard> {
+        math::settle();
+        let products = &Products::default();
+        let pcm: Vec<f32> = pcm.iter().take(SAMPLES_MAX).map(|&sample| f32::from(sample) / 32_768.0).collect();
+        let heard = pcm.len() / HOP;
+        let frames = (heard + PADDING).clamp(FRAMES.0, FRAMES.1);
+        let mut made = self.make(products, &pcm, frames.next_multiple_of(2), language, cancelled)?;
+        if made.repeats && frames < FRAMES.1 {
+            made = self.make(products, &pcm, FRAMES.1, language, cancelled)?;
+        }
+        let numbers: Vec<u32> = made.tokens.iter().map(|&(token, _)| token).collect();
+        let stands = made.ended && made.log_probability > SURE_REPEATS;
+        Some(Heard {
+            text: self.tokens.text(&numbers).trim().to_owned(),
+            words: made.words,
+            log_probability: made.log_probability,
+            no_speech: made.no_speech,
+            repeats: made.repeats && !stands,
+            language: made.language,
+        })
+    }
+
+    fn make(
+        &self,
+        products: &Products,
+        pcm: &[f32],
+        frames: usize,
+        language: Spoken<'_>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<Made> {
+        let bands = self.mel.bands(products, pcm, frames);
+        let encoded = self.encoder.encode(products, &bands, cancelled)?;
+        let mut state = self.decoder.begin(products, &encoded);
+        let mut odds = Vec::new();
+        self.decoder.step(&mut state, self.tokens.start, &mut odds);
+        let no_speech = self.tokens.no_speech.map_or(0.0, |mark| (odds[mark as usize] - log_sum_exp(&odds)).exp());
+        let mut found = None;
+        if self.multilingual {
+            let code = match language {
+                Spoken::Known(code) => code,
+                Spoken::Likely(code) => {
+                    found = self.likeliest(&odds);
+                    found.as_ref().filter(|(_, sure)| *sure >= SURE).map_or(code, |(found, _)| found)
+                }
+            };
+            let mark = self.tokens.language(code).or_else(|| self.tokens.language("en"));
+            for mark in [mark, self.tokens.transcribe].into_iter().flatten() {
+                self.decoder.step(&mut state, mark, &mut odds);
+            }
+        }
+        self.decoder.step(&mut state, self.tokens.no_times, &mut odds);
+        let prompt = state.followed.len() - 1;
+        let seconds = pcm.len() as f64 / 16_000.0;
+        let cap = (TOKENS.0 + (TOKENS.1 * seconds) as usize).min(self.decoder.tokens_max() - state.count);
+        let (tokens, sum, ended) = self.follow(&mut state, &mut odds, cap, cancelled)?;
+        let log_probability = sum / (tokens.len() + 1) as f32;
+        let numbers: Vec<u32> = tokens.iter().map(|&(token, _)| token).collect();
+        let repeats = !ended || repeats_itself(&self.tokens.text(&numbers));
+        let words = words::words(&self.tokens, &tokens, &state.followed[prompt..], frames / 2, pcm.len() as i64);
+        Some(Made { tokens, log_probability, no_speech, ended, repeats, language: found, words })
+    }
+
+    /// The likeliest tokens one after the other, the sum of the logarithms of their probabilities, and whether the text came to its
+    /// end within the cap.
+    fn follow(
+        &self,
+        state: &mut State,
+        odds: &mut Vec<f32>,
+        cap: usize,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<Followed> {
+        let mut tokens = Vec::new();
+        let mut sum = 0.0;
+        loop {
+            if cancelled() {
+                return None;
+            }
+            odds.truncate(self.tokens.end as usize + 1);
+            let first = if tokens.is_empty() { &self.never_first[..] } else { &[] };
+            for &token in self.never.iter().chain(first) {
+                if let Some(odds) = odds.get_mut(token as usize) {
+                    *odds = f32::NEG_INFINITY;
+                }
+            }
+            let best = (0..odds.len()).max_by(|&a, &b| odds[a].total_cmp(&odds[b])).unwrap_or(0);
+            let logarithm = odds[best] - log_sum_exp(odds);
+            sum += logarithm;
+            if best as u32 == self.tokens.end {
+                return Some((tokens, sum, true));
+            }
+            tokens.push((best as u32, logarithm.exp()));
+            if tokens.len() >= cap {
+                return Some((tokens, sum, false));
+            }
+            self.decoder.step(state, best as u32, odds);
+        }
+    }
+
+    /// The likeliest language and its share of all.
+    fn likeliest(&self, odds: &[f32]) -> Option<(String, f32)> {
+        let mut shares: Vec<f32> = self.tokens.languages.iter().map(|&(_, mark)| odds[mark as usize]).collect();
+        softmax(&mut shares);
+        let best = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b]))?;
+        Some((self.tokens.languages[best].0.clone(), shares[best]))
+    }
+}
+
+fn repeats_itself(text: &str) -> bool {
+    if text.len() < REPEATS_BYTES {
+        return false;
+    }
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
+    let packed = std::io::Write::write_all(&mut packed, text.as_bytes()).and_then(|()| packed.finish());
+    packed.is_ok_and(|packed| text.len() as f64 / packed.len() as f64 > REPEATS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! The vocabulary: numbers to text, and the numbers of what is no text.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::{Unusable, unusable};
+
+/// Most numbers of a vocabulary.
+const TOKENS_MAX: usize = 60_000;
+
+/// A vocabulary of byte pairs with special marks.
+pub struct Tokens {
+    texts: Vec<Vec<u8>>,
+    pub end: u32,
+    pub start: u32,
+    pub no_times: u32,
+    pub transcribe: Option<u32>,
+    pub no_speech: Option<u32>,
+    /// Code of a language and its mark.
+    pub languages: Vec<(String, u32)>,
+}
+
+impl Tokens {
+    /// Reads a `tokenizer.json`, for a model of so many numbers.
+    ///
+    /// # Errors
+    /// Names what is missing in it.
+    pub fn load(json: &Value, count: usize) -> Result<Tokens, Unusable> {
+        if count > TOKENS_MAX {
+            return unusable(format!("a vocabulary of {count}, more than {TOKENS_MAX}"));
+        }
+        let vocabulary =
+            json["model"]["vocab"].as_object().ok_or_else(|| Unusable("it has no model.vocab".to_owned()))?;
+        let mut texts = vec![Vec::new(); count];
+        let bytes = bytes_of_letters();
+        for (text, number) in vocabulary {
+            let Some(place) = number.as_u64().and_then(|number| texts.get_mut(number as usize)) else {
+                return unusable(format!("its word {text:.30} has a number that the model lacks"));
+            };
+            *place = text.chars().filter_map(|letter| bytes.get(&letter).copied()).collect();
+        }
+        let marks: HashMap<&str, u32> = json["added_tokens"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|mark| Some((mark["content"].as_str()?, u32::try_from(mark["id"].as_u64()?).ok()?)))
+            .filter(|&(_, number)| (number as usize) < count)
+            .collect();
+        // What is said there must not become text.
+        marks.values().for_each(|&number| texts[number as usize].clear());
+        let need = |name: &str| marks.get(name).copied().ok_or_else(|| Unusable(format!("it has no mark {name}")));
+        let mut languages: Vec<(String, u32)> = marks.iter().filter_map(|(name, &mark)| language(name, mark)).collect();
+        languages.sort_by_key(|&(_, number)| number);
+        Ok(Tokens {
+            end: need("<|endoftext|>")?,
+            start: need("<|startoftranscript|>")?,
+            no_times: need("<|notimestamps|>")?,
+            transcribe: marks.get("<|transcribe|>").copied(),
+            no_speech: ["<|nospeech|>", "<|nocaptions|>"].iter().find_map(|name| marks.get(name).copied()),
+            languages,
+            texts,
+        })
+    }
+
+    /// The bytes that a number stands for; none for marks.
+    pub fn bytes(&self, token: u32) -> &[u8] {
+        self.texts.get(token as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The text of numbers; what is no UTF-8 is left out.
+    pub fn text(&self, tokens: &[u32]) -> String {
+        let bytes: Vec<u8> = tokens.iter().flat_map(|&token| self.bytes(token)).copied().collect();
+        String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "")
+    }
+
+    /// The mark of a language.
+    pub fn language(&self, code: &str) -> Option<u32> {
+        let named = |code: &str| self.languages.iter().find(|(name, _)| name == code).map(|&(_, mark)| mark);
+        // Earlier models know Cantonese as Chinese.
+        named(code).or_else(|| (code == "yue").then(|| named("zh")).flatten())
+    }
+}
+
+/// `<|en|>`: two or three small letters.
+fn language(name: &str, mark: u32) -> Option<(String, u32)> {
+    let code = name.strip_prefix("<|")?.strip_suffix("|>")?;
+    let fits = (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase());
+    fits.then(|| (code.to_owned(), mark))
+}
+
+/// Letters that stand for bytes in vocabularies of this kind (GPT-2): printable ones for themselves, others from U+0100 on.
+fn bytes_of_letters() -> HashMap<char, u8> {
+    let mut others = 0x100;
+    let letter = |byte: u8| {
+        let printable = matches!(byte, 33..=126 | 161..=172 | 174..=255);
+        let code = if printable { u32::from(byte) } else { others };
+        others += u32::from(!printable);
+        (char::from_u32(code).expect("letters below U+0200"), byte)
+    };
+    (0..=255).map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tokenizer() -> Value {
+        json!({
+            "model": {"vocab": {"H": 0, "\u{120}you": 1, "\u{c3}": 2, "\u{a9}": 3}},
+            "added_tokens": [
+                {"id": 4, "content": "<|endoftext|>"}, {"id": 5, "content": "<|startoftranscript|>"},
+                {"id": 6, "content": "<|en|>"}, {"id": 7, "content": "<|yue|>"}, {"id": 8, "content": "<|notimestamps|>"},
+                {"id": 9, "content": "<|0.00|>"}, {"id": 99, "content": "<|transcribe|>"},
+            ],
+        })
+    }
+
+    #[test]
+    fn numbers_become_text() {
+        let tokens = Tokens::load(&tokenizer(), 10).expect("it is whole");
+        assert_eq!(tokens.text(&[0, 1, 2, 3]), "H you\u{e9}");
+        assert_eq!(tokens.text(&[2, 4, 9, 77]), "", "half a letter, marks, no number");
+        assert_eq!(tokens.languages, [("en".to_owned(), 6), ("yue".to_owned(), 7)]);
+        assert_eq!((tokens.transcribe, tokens.no_speech, tokens.end), (None, None, 4));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let check = |json: Value, count, expect: &str| {
+            let why = Tokens::load(&json, count).err().expect("it is not usable");
+            assert!(why.0.contains(expect), "{why}");
+        };
+        check(json!({}), 10, "no model.vocab");
+        check(json!({"model": {"vocab": {}}}), 10, "no mark <|endoftext|>");
+        check(tokenizer(), 2, "a number that the model lacks");
+        check(tokenizer(), 1_000_000, "a vocabulary of 1000000");
+    }
+}

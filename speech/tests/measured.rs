@@ -1,0 +1,131 @@
+//! How well neural ears do, at length: `make speech` alone runs it. Figures are printed, bounds hold.
+
+use std::time::Instant;
+
+use ringer_media::clip::Clip;
+use ringer_media::codec::Codec;
+use ringer_speech::whisper::{Spoken, Whisper};
+
+mod trial;
+use trial::{flite, joe, piper, sentences, through, variable, whisper, wrong_pct};
+
+/// Prompts that people spoke: a language with its folder, then names and words.
+const RECORDINGS: &str = include_str!("../../fixtures/speech/recordings.txt");
+/// 30 sentences that nothing was fitted to.
+const OTHERS: &str = include_str!("../../fixtures/speech/others.txt");
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is the time that it takes")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn lines(text: &'static str) -> Vec<&'static str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn sentences_are_understood_clean_in_babble_and_with_loss() {
+    let joe = joe();
+    for (name, model, most) in [("tiny.en", whisper("tiny.en"), [9.0, 25.0]), ("base", whisper("base"), [13.0, 25.0])] {
+        for (set, texts) in [("sentences", sentences()), ("others", lines(OTHERS))] {
+            for voice in ["slt", "joe"] {
+                let say = |said: &str| if voice == "joe" { piper(&joe, said, 3) } else { flite(said, voice) };
+                for codec in [Codec::G722, Codec::Pcmu] {
+                    let clean = wrong_pct(&texts, |said| trial::text(&model, &through(codec, &say(said)), "en"));
+                    println!("{name} {set} {voice} {codec:?}: {clean:.1} % wrong");
+                    assert!(clean <= most[0] + 4.0, "{name} {set} {voice} {codec:?}");
+                }
+                for loss in [1, 3, 5] {
+                    let found = wrong_pct(&texts, |said| {
+                        trial::text(&model, &lossy(&through(Codec::Pcmu, &say(said)), loss), "en")
+                    });
+                    println!("{name} {set} {voice} Pcmu, {loss} % of packets lost: {found:.1} % wrong");
+                }
+                let noisy =
+                    wrong_pct(&texts, |said| trial::text(&model, &through(Codec::Pcmu, &babble(&say(said))), "en"));
+                println!("{name} {set} {voice} Pcmu, babble 10 dB below: {noisy:.1} % wrong");
+                assert!(noisy <= most[1] + 10.0, "{name} {set} {voice} in babble");
+            }
+        }
+    }
+}
+
+/// Silence in place of so many of a hundred packets, which ones from a fixed draw.
+fn lossy(pcm: &[i16], loss: u32) -> Vec<i16> {
+    let mut state = 7u32;
+    let mut out = pcm.to_vec();
+    for packet in out.chunks_mut(320) {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if (state >> 8) % 100 < loss {
+            packet.fill(0);
+        }
+    }
+    out
+}
+
+/// Six voices behind the speech, 10 dB below it.
+fn babble(pcm: &[i16]) -> Vec<i16> {
+    let all = sentences();
+    let others: Vec<Vec<i16>> = (20..26).map(|at| flite(all[at], if at % 2 == 0 { "slt" } else { "rms" })).collect();
+    let behind: Vec<f64> =
+        (0..pcm.len()).map(|at| others.iter().map(|other| f64::from(other[at % other.len()])).sum()).collect();
+    let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+    let speech = power(&mut pcm.iter().map(|&sample| f64::from(sample)));
+    let factor = (speech / power(&mut behind.iter().copied()) / 10.0).sqrt();
+    pcm.iter().zip(&behind).map(|(&sample, other)| (f64::from(sample) + other * factor) as i16).collect()
+}
+
+#[test]
+fn people_are_understood_on_the_telephone() {
+    let folder = variable("RINGER_RECORDINGS").expect("make speech unpacks recordings");
+    let folder = folder.join("usr/share/asterisk/sounds");
+    let (mut language, mut sounds) = ("", "");
+    let mut prompts: Vec<(&str, &str, &str, &str)> = Vec::new();
+    for line in lines(RECORDINGS) {
+        match line.split_once('\t') {
+            Some((name, words)) => prompts.push((language, sounds, name, words)),
+            None => (language, sounds) = line.split_once(' ').expect("a language and its folder"),
+        }
+    }
+    let measure = |name: &str, model: &Whisper, language: &str, most: f64| {
+        let of: Vec<_> = prompts.iter().filter(|prompt| prompt.0 == language).collect();
+        assert_eq!(of.len(), 40, "{language}");
+        let mut at = of.iter();
+        let texts: Vec<&str> = of.iter().map(|prompt| prompt.3).collect();
+        let wrong = wrong_pct(&texts, |_| {
+            let (_, sounds, name, _) = at.next().expect("one for each text");
+            let wav = std::fs::read(folder.join(sounds).join(format!("{name}.wav"))).expect("it is unpacked");
+            let pcm = Clip::from_wav(&wav).expect("a WAV file").to_16k();
+            trial::text(model, &through(Codec::Pcmu, &pcm), language)
+        });
+        println!("{name}, people, {language} Pcmu: {wrong:.1} % wrong");
+        assert!(wrong <= most, "{name} {language}: {wrong:.1} %");
+    };
+    measure("tiny.en", &whisper("tiny.en"), "en", 15.0);
+    let base = whisper("base");
+    for (language, most) in [("en", 15.0), ("es", 30.0), ("fr", 30.0)] {
+        measure("base", &base, language, most);
+    }
+}
+
+#[test]
+fn a_second_of_speech_costs_little() {
+    for (name, most) in [("tiny.en", 0.05), ("base", 0.2)] {
+        let model = whisper(name);
+        let turns: Vec<Vec<i16>> =
+            sentences().chunks(2).map(|pair| through(Codec::Pcmu, &flite(&pair.join(" "), "slt"))).collect();
+        let (mut seconds, mut spent) = (0.0, 0.0);
+        for pcm in &turns {
+            let begun = now();
+            model.hear(pcm, Spoken::Known("en"), &|| false);
+            (seconds, spent) = (seconds + pcm.len() as f64 / 16_000.0, spent + begun.elapsed().as_secs_f64());
+        }
+        let factor = spent / seconds;
+        let turn = seconds / turns.len() as f64;
+        println!(
+            "{name}: {factor:.3} s of a core for a second, turns of {turn:.1} s, each {:.2} s",
+            spent / turns.len() as f64
+        );
+        assert!(factor <= most, "{name}: {factor:.3}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Neural ears and voices with real models, which `make speech-models` brings.
+
+use std::f32::consts::TAU;
+
+use ringer_media::codec::Codec;
+use ringer_speech::piper::{Manner, PiperVoice, clauses};
+use ringer_speech::whisper::{Spoken, Whisper};
+
+mod trial;
+use trial::*;
+
+/// 12 sentences, two voices, two codecs.
+#[test]
+fn words_are_understood_on_the_telephone() {
+    let (model, joe) = (whisper("tiny.en"), joe());
+    let sentences = &sentences()[..12];
+    let said: Vec<[Vec<i16>; 2]> = sentences.iter().map(|text| [flite(text, "slt"), piper(&joe, text, 7)]).collect();
+    for (codec, most) in [(Codec::G722, [7.0, 2.0]), (Codec::Pcmu, [11.0, 2.0])] {
+        for (voice, most) in most.into_iter().enumerate() {
+            let mut at = said.iter();
+            let wrong = wrong_pct(sentences, |_| {
+                let pcm = &at.next().expect("one for each sentence")[voice];
+                text(&model, &through(codec, pcm), "en")
+            });
+            println!("{codec:?} voice {voice}: {wrong:.1} % wrong");
+            assert!(wrong <= most, "{codec:?} voice {voice}: {wrong:.1} % wrong, at most {most}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_samples() {
+    let joe = joe();
+    let clause = &clauses("Hello, I would like to book a visit next week.")[0];
+    let say = |seed| joe.say(clause, Manner { speaker: 0, length: 1.0, seed }).expect("it is said");
+    let first = say(5);
+    assert!(first.len() > 22_050, "{} samples", first.len());
+    assert!(first == say(5), "the same seed, other samples");
+    assert!(first != say(6), "another seed, the same samples");
+}
+
+#[test]
+fn noise_and_silence_have_no_words() {
+    let model = whisper("tiny.en");
+    let mut state = 1u32;
+    let mut noise = |level: f32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        ((state >> 8) as f32 / 8_388_608.0 - 1.0) * level
+    };
+    let white: Vec<i16> = (0..48_000).map(|_| noise(1500.0) as i16).collect();
+    let tone = |hz: f32, at: usize| 5000.0 * (TAU * hz * at as f32 / 16_000.0).sin();
+    let dial: Vec<i16> = (0..48_000).map(|at| (tone(350.0, at) + tone(440.0, at)) as i16).collect();
+    let mut click = vec![0; 24_000];
+    click[8000..8800].iter_mut().for_each(|sample| *sample = noise(16_000.0) as i16);
+    let all = sentences();
+    let voices: Vec<Vec<i16>> = (0..6).map(|at| flite(all[at], if at % 2 == 0 { "slt" } else { "rms" })).collect();
+    let babble: Vec<i16> = (0..40_000)
+        .map(|at| (voices.iter().map(|pcm| i32::from(*pcm.get(at).unwrap_or(&0))).sum::<i32>() / 3) as i16)
+        .collect();
+    for (name, pcm) in
+        [("silence", vec![0; 48_000]), ("noise", white), ("a dial tone", dial), ("a click", click), ("babble", babble)]
+    {
+        for codec in [Codec::G722, Codec::Pcmu] {
+            assert_eq!(text(&model, &through(codec, &pcm), "en"), "", "{name} {codec:?}");
+        }
+    }
+}
+
+#[test]
+fn work_that_is_given_up_ends() {
+    let model = whisper("tiny.en");
+    assert_eq!(model.hear(&vec![100; 160_000], Spoken::Known("en"), &|| true), None);
+}
+
+#[test]
+fn words_have_their_places() {
+    let (model, text) = (whisper("tiny.en"), sentences()[0]);
+    let pcm = [vec![0; 8000], flite(text, "slt")].concat();
+    let heard = model.hear(&pcm, Spoken::Known("en"), &|| false).expect("nobody cancels it");
+    assert!(heard.words.len() >= 9, "{:?}", heard.words);
+    assert!(heard.words.windows(2).all(|pair| pair[0].from <= pair[0].to && pair[0].to <= pair[1].from + 1));
+    let (first, last) = (&heard.words[0], &heard.words[heard.words.len() - 1]);
+    assert!((4000..14_000).contains(&first.from), "it begins after half a second: {first:?}");
+    assert!(last.to > pcm.len() as i64 * 3 / 4 && last.to <= pcm.len() as i64, "{last:?}");
+    assert!(heard.confidence() > 0.6 && heard.no_speech < 0.3, "{heard:?}");
+}
+
+#[test]
+fn broken_and_wrong_models_are_refused_with_words() {
+    let refused = |name: &str, file: &str, bytes: usize, expect: &str| {
+        let (folder, _gone) = broken(name, file, bytes);
+        let why = match name {
+            "joe" => PiperVoice::load(&folder.join(VOICE)).err(),
+            _ => Whisper::load(&folder).err(),
+        };
+        let why = why.unwrap_or_else(|| panic!("{file} of {bytes} bytes is taken")).0;
+        assert!(why.contains(expect) && why.contains(file), "{file} of {bytes} bytes: {why}");
+    };
+    refused("tiny.en", "model.bin", 30_000_000, "was cut");
+    refused("tiny.en", "model.bin", 100, "it was cut: it ends at byte");
+    refused("tiny.en", "tokenizer.json", 5000, "EOF while parsing");
+    refused("joe", VOICE, 20_000_000, "it is no ONNX network, or was cut");
+    refused("joe", "en_US-joe-medium.onnx.json", 300, "EOF while parsing");
+    let why = Whisper::load(&model("joe")).err().expect("a voice hears nothing").0;
+    assert!(why.contains("has neither model.bin nor model.safetensors"), "{why}");
+    // The words of one model with the network of another.
+    let (folder, _gone) = broken("tiny.en", "model.bin", usize::MAX);
+    std::fs::copy(model("base").join("tokenizer.json"), folder.join("tokenizer.json")).expect("writable");
+    let why = Whisper::load(&folder).err().expect("it has other words").0;
+    assert!(why.contains("tokenizer.json: it is the vocabulary of another model"), "{why}");
+    std::fs::write(folder.join("tokenizer.json"), "{}").expect("writable");
+    let why = Whisper::load(&folder).err().expect("it has no words").0;
+    assert!(why.contains("tokenizer.json: it has no model.vocab"), "{why}");
+}
+
+#[test]
+fn numbers_are_compared_as_they_are_meant() {
+    let check = |said: &str, heard: &str, expect| assert_eq!(wrong(said, heard).0, expect, "{said} / {heard}");
+    check("forty two dollars and sixteen cents", "$42.16.", 0);
+    check("from the tenth of June", "from the 10th of June", 0);
+    check("half past three", "half past 3", 0);
+    check("forty two dollars", "$43", 1);
+    check("Caf\u{e9}, s\u{ed}", "cafe si no", 1);
+}

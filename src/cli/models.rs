@@ -1,0 +1,203 @@
+//! `ringer models`: neural models of speech on this machine, each in a folder of its own. The only way by which one comes here.
+
+mod archive;
+mod check;
+mod source;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+pub use self::check::{Checked, check};
+use super::Place;
+use super::out::Out;
+use crate::provider::models;
+
+/// Longest name of a model.
+const NAME_CHARS_MAX: usize = 60;
+
+/// Flags of `ringer models`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A model is a folder below `speech.models` [default: models in the data folder]. One that hears has model.bin (CTranslate2) or
+model.safetensors and tokenizer.json, of any Whisper model; one that speaks has X.onnx and X.onnx.json for each Piper voice.
+`recognizer.kind` and `synthesizer.kind` are `auto` when nothing is set: what is here is used.
+
+`add` takes a folder, a .tar, .tar.gz or .tgz archive, or an https URL of such an archive. Only files of these names are taken;
+an archive has at most 200 entries and 4 GiB, and nothing but files and folders. From a URL nothing is kept until its SHA-256 is
+the one that --sha256 gives, or is shown and --yes is given. A model is there when it was loaded and tried, not before.
+
+Examples:
+  ringer models add ~/Downloads/whisper-base
+  ringer models add voices.tar.gz --name voices
+  ringer models add https://host/whisper-base.tar.gz --sha256 5b1c...
+  ringer models list --json")]
+pub struct Args {
+    /// Places of the settings and the data.
+    #[command(flatten)]
+    pub place: Place,
+    /// Thing to do with models.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// Things that can be done with models.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List the models that are here
+    List {
+        /// Print the answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring a model here
+    Add {
+        /// Folder, archive or https URL
+        #[arg(value_name = "FILE-OR-URL")]
+        from: String,
+        /// Name of its folder [default: that of the file]
+        #[arg(long)]
+        name: Option<String>,
+        /// SHA-256 of the archive, 64 hexadecimal digits
+        #[arg(long, value_name = "HASH")]
+        sha256: Option<String>,
+        /// Take what the URL gives, whatever its SHA-256 is
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Load a model and try it
+    Check {
+        /// Name of its folder
+        name: String,
+        /// Print the answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a model from here
+    Remove {
+        /// Name of its folder
+        name: String,
+    },
+}
+
+/// Carries the command out.
+pub async fn run(args: Args) -> ExitCode {
+    let config = match args.place.settings(&[]) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let (out, folder) = (Out::standard(), config.models());
+    let done = match args.action {
+        Action::List { json } => list(&folder, json, &out),
+        Action::Add { from, name, sha256, yes } => {
+            let wanted = source::Wanted { from, name, sha256, yes, private: false };
+            add(&folder, &wanted, &out).await
+        }
+        Action::Check { name, json } => try_out(&folder, &name, json, &out),
+        Action::Remove { name } => remove(&folder, &name, &out),
+    };
+    out.finish(done)
+}
+
+fn list(folder: &Path, json: bool, out: &Out) -> Result<(), String> {
+    let found = models::list(folder);
+    if json {
+        let all: Vec<Value> = found
+            .iter()
+            .map(|model| {
+                let voices = models::voices(&model.folder);
+                json!({"name": model.name, "kind": model.kind.name(), "folder": model.folder, "voices": voices,
+                    "bytes": bytes(&model.folder)})
+            })
+            .collect();
+        out.line(format_args!("{:#}", Value::Array(all)));
+        return Ok(());
+    }
+    if found.is_empty() {
+        out.line(format_args!("no models in {}; `ringer models add` brings one", folder.display()));
+    }
+    for model in found {
+        let voices = models::voices(&model.folder).join(", ");
+        let voices = if voices.is_empty() { String::new() } else { format!("  {voices}") };
+        let mib = bytes(&model.folder) >> 20;
+        out.line(format_args!("{:24} {:8} {mib:5} MiB{voices}", model.name, model.kind.name()));
+    }
+    Ok(())
+}
+
+/// Bytes of the files in a folder.
+fn bytes(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|entry| entry.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
+}
+
+/// A name that is a folder's and nothing else: letters, digits, `.`, `-` and `_`, not beginning with a sign.
+fn folder_name(name: &str) -> Result<&str, String> {
+    let fits = (1..=NAME_CHARS_MAX).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c));
+    let why =
+        || format!("{name:.60} is no name of a model: letters, digits, '.', '-' and '_', at most {NAME_CHARS_MAX}");
+    fits.then_some(name).ok_or_else(why)
+}
+
+fn there(folder: &Path, name: &str) -> Result<PathBuf, String> {
+    let path = folder.join(folder_name(name)?);
+    let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|told| told.is_dir() || told.is_symlink());
+    if is_folder { Ok(path) } else { Err(format!("there is no model {name} in {}", folder.display())) }
+}
+
+async fn add(folder: &Path, wanted: &source::Wanted, out: &Out) -> Result<(), String> {
+    let name = folder_name(&wanted.name()?)?.to_owned();
+    let target = folder.join(&name);
+    if target.exists() {
+        return Err(format!("there is a model {name} already: remove it first, or give another --name"));
+    }
+    std::fs::create_dir_all(folder).map_err(|cause| format!("{}: {cause}", folder.display()))?;
+    let draft = Draft(folder.join(format!(".new-{}", crate::clock::new_id())));
+    std::fs::create_dir(&draft.0).map_err(|cause| format!("{}: {cause}", draft.0.display()))?;
+    let brought = source::bring(wanted, &draft.0).await?;
+    if let Some(hash) = &brought.sha256 {
+        out.line(format_args!("SHA-256 {hash}"));
+    }
+    if brought.passed_over > 0 {
+        out.line(format_args!("{} of other names are left out", super::count(brought.passed_over, "file")));
+    }
+    let checked = tokio::task::block_in_place(|| check(&draft.0))?;
+    std::fs::rename(&draft.0, &target).map_err(|cause| format!("{}: {cause}", target.display()))?;
+    out.line(format_args!("{name}: {}", checked.text()));
+    Ok(())
+}
+
+/// A folder that goes unless it was renamed.
+struct Draft(PathBuf);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn try_out(folder: &Path, name: &str, json: bool, out: &Out) -> Result<(), String> {
+    let path = there(folder, name)?;
+    let checked = tokio::task::block_in_place(|| check(&path))?;
+    match json {
+        true => out.line(format_args!("{:#}", checked.json(name))),
+        false => out.line(format_args!("{name}: {}", checked.text())),
+    }
+    Ok(())
+}
+
+fn remove(folder: &Path, name: &str, out: &Out) -> Result<(), String> {
+    let path = there(folder, name)?;
+    let is_link = std::fs::symlink_metadata(&path).is_ok_and(|told| told.is_symlink());
+    let removed = if is_link { std::fs::remove_file(&path) } else { std::fs::remove_dir_all(&path) };
+    removed.map_err(|cause| format!("{}: {cause}", path.display()))?;
+    out.line(format_args!("{name} is removed"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! A model is loaded and tried: whether it works, how fast it is here, and for how many calls that does.
+
+use std::num::NonZero;
+use std::path::Path;
+
+use ringer_media::codec::{Codec, Decoder};
+use ringer_media::resample::resample_whole;
+use ringer_speech::piper::{Manner, PiperVoice, clauses};
+use ringer_speech::whisper::{Spoken, Whisper};
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::provider::canned::SPEECH;
+use crate::provider::models::{Kind, kind, voices};
+
+/// Speech that a model hears on trial: 4 s.
+const TRIAL_BYTES: usize = 4 * 8000;
+/// Share of a call in which the agent speaks.
+const SPOKEN: f64 = 0.5;
+/// A text of ten words.
+const TEXT: &str = "Hello, I would like to book a visit next week.";
+
+/// Findings about a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    pub kind: Kind,
+    /// It hears other languages than English.
+    pub multilingual: bool,
+    /// Names and languages of voices.
+    pub voices: Vec<(String, String)>,
+    /// Seconds of one core for a second of speech.
+    pub factor: f64,
+    /// Calls that this machine hears at once, with agents that speak half of the time.
+    pub calls: usize,
+}
+
+impl Checked {
+    /// Describes them to a person.
+    pub fn text(&self) -> String {
+        let factor = self.factor;
+        match self.kind {
+            Kind::Whisper => format!(
+                "it hears {}; {factor:.3} s of a core for a second of speech (about {} at once here, each with an agent that \
+                 speaks half of the time)",
+                if self.multilingual { "many languages" } else { "English" },
+                crate::cli::count(self.calls, "call"),
+            ),
+            Kind::Piper => {
+                let voices: Vec<String> =
+                    self.voices.iter().map(|(name, language)| format!("{name} ({language})")).collect();
+                format!("it speaks by {}; {factor:.3} s of a core for a second of speech", voices.join(", "))
+            }
+        }
+    }
+
+    /// Describes them to a program.
+    pub fn json(&self, name: &str) -> Value {
+        let voices: Vec<Value> =
+            self.voices.iter().map(|(name, language)| json!({"name": name, "language": language})).collect();
+        json!({"name": name, "kind": self.kind.name(), "multilingual": self.multilingual, "voices": voices,
+            "real_time_factor": self.factor, "calls": (self.kind == Kind::Whisper).then_some(self.calls)})
+    }
+}
+
+/// Loads the model in a folder and tries it.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn check(folder: &Path) -> Result<Checked, String> {
+    match kind(folder) {
+        None => Err(format!(
+            "{} holds no model: one that hears has model.bin or model.safetensors and tokenizer.json, one that speaks X.onnx \
+             and X.onnx.json",
+            folder.display()
+        )),
+        Some(Kind::Whisper) => hear(folder),
+        Some(Kind::Piper) => speak(folder),
+    }
+}
+
+fn hear(folder: &Path) -> Result<Checked, String> {
+    let model = Whisper::load(folder).map_err(|why| why.0)?;
+    let mut pcm = vec![0; TRIAL_BYTES];
+    Decoder::new(Codec::Pcmu).decode(&SPEECH[..TRIAL_BYTES], &mut pcm);
+    let pcm = resample_whole(&pcm, 8000, 16_000);
+    // The first time also fetches the weights into the caches.
+    let tries = [(); 2].map(|()| clock::seconds_of(|| model.hear(&pcm, Spoken::Known("en"), &|| false)).1);
+    let factor = tries.iter().copied().fold(f64::INFINITY, f64::min) / (pcm.len() as f64 / 16_000.0);
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;
+    let calls = (cores / (factor * SPOKEN)) as usize;
+    Ok(Checked { kind: Kind::Whisper, multilingual: model.is_multilingual(), voices: Vec::new(), factor, calls })
+}
+
+fn speak(folder: &Path) -> Result<Checked, String> {
+    let mut found = Vec::new();
+    let mut factor = 0f64;
+    for name in voices(folder) {
+        let voice = PiperVoice::load(&folder.join(format!("{name}.onnx"))).map_err(|why| why.0)?;
+        let clause = &clauses(TEXT)[0];
+        let manner = Manner { speaker: 0, length: 1.0, seed: 1 };
+        let (said, spent) = clock::seconds_of(|| voice.say(clause, manner));
+        let spoken = said.map_err(|why| why.0)?.len() as f64 / f64::from(voice.rate_hz());
+        if spoken < 0.3 {
+            return Err(format!("{name} said nothing"));
+        }
+        factor = factor.max(spent / spoken);
+        found.push((name, voice.language().to_owned()));
+    }
+    Ok(Checked { kind: Kind::Piper, multilingual: false, voices: found, factor, calls: 0 })
+}

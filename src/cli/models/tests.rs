@@ -1,0 +1,136 @@
+//! Models from folders, archives and URLs, good and bad.
+
+use std::fs::File;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+use tar::{Builder, EntryType, Header};
+
+use super::source::{Wanted, bring};
+use super::*;
+use crate::provider::fake::WebServer;
+
+fn wish(from: &str) -> Wanted {
+    Wanted { from: from.to_owned(), name: None, sha256: None, yes: false, private: true }
+}
+
+/// An archive of entries: kind, name as it stands there, content.
+fn archive(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {
+    let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (kind, name, content) in entries {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(*kind);
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        // Names that the builder itself would refuse.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        if *kind == EntryType::Symlink {
+            header.set_link_name("/etc/passwd").expect("a short name");
+        }
+        header.set_cksum();
+        builder.append(&header, content.as_bytes()).expect("memory takes it");
+    }
+    builder.into_inner().and_then(GzEncoder::finish).expect("memory takes it")
+}
+
+async fn bring_bytes(bytes: &[u8]) -> Result<(Vec<String>, usize), String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (file, into) = (folder.path().join("a.tar.gz"), folder.path().join("into"));
+    std::fs::write(&file, bytes).and_then(|()| std::fs::create_dir(&into)).expect("writable");
+    let brought = bring(&wish(&file.to_string_lossy()), &into).await?;
+    let mut names: Vec<String> = std::fs::read_dir(&into)
+        .expect("it is there")
+        .map(|entry| entry.expect("it is there").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok((names, brought.passed_over))
+}
+
+#[tokio::test]
+async fn only_the_files_of_a_model_are_taken_out_of_an_archive() {
+    let regular = EntryType::Regular;
+    let good = archive(&[
+        (EntryType::Directory, "base/", ""),
+        (regular, "base/model.bin", "x"),
+        (regular, "base/tokenizer.json", "{}"),
+        (regular, "base/run.sh", "rm"),
+        (regular, "./en_US-x.onnx", "x"),
+    ]);
+    let names = ["en_US-x.onnx", "model.bin", "tokenizer.json"].map(str::to_owned).to_vec();
+    assert_eq!(bring_bytes(&good).await, Ok((names, 1)));
+    let refused = async |entries: &[(EntryType, &str, &str)], expect: &str| {
+        let why = bring_bytes(&archive(entries)).await.expect_err(expect);
+        assert!(why.contains(expect), "{why}");
+    };
+    refused(&[(regular, "../model.bin", "x")], "an entry outside of itself: ../model.bin").await;
+    refused(&[(regular, "/tmp/model.bin", "x")], "an entry outside of itself").await;
+    refused(&[(EntryType::Symlink, "model.bin", "")], "neither a file nor a folder: model.bin").await;
+    refused(&[(EntryType::Link, "model.bin", "")], "neither a file nor a folder").await;
+    refused(&[(EntryType::Fifo, "model.bin", "")], "neither a file nor a folder").await;
+    refused(&[(regular, "a/model.bin", "x"), (regular, "b/model.bin", "x")], "it has model.bin twice").await;
+    refused(&vec![(regular, "x", ""); 201], "more than 200 entries").await;
+    let why = bring_bytes(&good[..good.len() / 2]).await.expect_err("it was cut");
+    assert!(why.contains("was cut"), "{why}");
+    assert!(bring_bytes(b"not an archive at all").await.is_err());
+}
+
+#[tokio::test]
+async fn a_url_needs_its_hash_and_leads_nowhere_private() {
+    let bytes = archive(&[(EntryType::Regular, "model.bin", "x")]);
+    let hash = hex::encode(Sha256::digest(&bytes));
+    let served = bytes.clone();
+    let server = WebServer::start(move |path| match path {
+        "/a.tar.gz" => WebServer::file(&served),
+        _ => b"HTTP/1.1 302 Found\r\nlocation: /a.tar.gz\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
+    });
+    let server = server.await.expect("loopback has a free port");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let get = async |wanted: Wanted, name: &str| {
+        let into = folder.path().join(name);
+        std::fs::create_dir(&into).expect("writable");
+        bring(&wanted, &into).await.map(|brought| brought.sha256.unwrap_or_default())
+    };
+    let at = wish(&server.url("/a.tar.gz"));
+    assert_eq!(at.name().as_deref(), Ok("a"));
+    let why = get(at.clone(), "1").await.expect_err("no hash was given");
+    assert!(why.contains(&format!("give --sha256 {hash} if it is the right one, or --yes")), "{why}");
+    let other = Wanted { sha256: Some("0".repeat(64)), ..at.clone() };
+    assert!(get(other, "2").await.expect_err("another hash").contains("not the one of --sha256"));
+    let right = Wanted { sha256: Some(hash.to_uppercase()), ..wish(&server.url("/again")) };
+    assert_eq!(get(right, "3").await, Ok(hash.clone()));
+    assert_eq!(get(Wanted { yes: true, ..at.clone() }, "4").await, Ok(hash));
+    let plain = Wanted { private: false, yes: true, ..at.clone() };
+    assert_eq!(get(plain, "5").await, Err("only https URLs are fetched".to_owned()));
+    let near = Wanted { private: false, yes: true, ..wish("https://127.0.0.1:9/a.tar.gz") };
+    let why = get(near, "6").await.expect_err("a private address");
+    assert_eq!(why, "127.0.0.1 points to an address that is not allowed");
+}
+
+#[test]
+fn a_model_that_is_no_model_is_not_added_and_nothing_is_left() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (from, models) = (folder.path().join("bad"), folder.path().join("models"));
+    std::fs::create_dir(&from).expect("writable");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
+    let add = |from: &Path| runtime.block_on(super::add(&models, &wish(&from.to_string_lossy()), &Out::standard()));
+    let left = || models::list(&models).len() + std::fs::read_dir(&models).map_or(0, Iterator::count);
+    assert!(add(&from).expect_err("it is empty").contains("holds no model"));
+    for (name, content, expect) in [
+        ("model.bin", &b"\x06\0\0\0\x0c\0TransformerX"[..], "model.bin: a name that is no text"),
+        ("model.bin", b"", "it was cut: it ends at byte 0"),
+        ("model.safetensors", b"\xff\xff\xff\xff\xff\xff\xff\xff", "its header is longer than the file"),
+    ] {
+        std::fs::write(from.join("tokenizer.json"), "{}").expect("writable");
+        std::fs::write(from.join(name), content).expect("writable");
+        let why = add(&from).expect_err("it is broken");
+        assert!(why.contains(expect) || why.contains("of the kind"), "{why}");
+        std::fs::remove_file(from.join(name)).expect("it is there");
+    }
+    std::fs::remove_file(from.join("tokenizer.json")).expect("it is there");
+    File::create(from.join("x.onnx")).expect("writable");
+    std::fs::write(from.join("x.onnx.json"), r#"{"audio":{"sample_rate":16000}}"#).expect("writable");
+    assert!(add(&from).expect_err("it is empty").contains("it is no ONNX network"));
+    assert_eq!(left(), 0);
+    assert!(folder_name("../x").is_err() && folder_name(".x").is_err() && folder_name("base.en-2").is_ok());
+}

@@ -1,0 +1,182 @@
+//! Suites of the selftest: for each fault one that should find it, what passes the same suite, and one that the fault does not touch.
+
+use crate::agent::Fault;
+
+/// A scenario without its name: the word for it, and its lines.
+pub type Plan = (&'static str, &'static str);
+
+const BOOKS: Plan = (
+    "books",
+    "
+    goal: I need an appointment. The third of March. Yes please.
+    traits: { date_of_birth: \"The third of March.\" }
+    endpointing_delay: 1
+    max_seconds: 90
+    expect:
+      - { not_heard: walker }
+      - { metric: p95_agent_latency, at_most: 2.5 }
+      - { metric: time_to_first_agent_utterance, at_most: 3 }
+      - { metric: agent_interruption_count, at_most: 0 }
+      - { metric: num_turns, at_most: 5 }
+      - { metric: agent_snr, at_least: 25 }
+      - { heard: booked }
+      - { ended_by: agent, within_s: 80 }
+",
+);
+
+const KEYS: Plan = (
+    "keys",
+    "
+    endpointing_delay: 1
+    max_seconds: 90
+    turns:
+      - expect: { contains: press one }
+      - dtmf: \"1\"
+      - expect: { contains: member number, within_ms: 5000 }
+      - dtmf: \"4711\"
+      - expect: { contains: \"4 7 1 1\", within_ms: 5000 }
+      - say: Yes, that is right.
+      - expect: { contains: checked in, within_ms: 5000 }
+",
+);
+
+const ASKS: Plan = (
+    "asks",
+    "
+    endpointing_delay: 1
+    max_seconds: 90
+    turns:
+      - expect: { within_ms: 15000 }
+      - say: I need an appointment.
+      - expect: { contains: date of birth }
+      - say: The third of March.
+      - expect: { excludes: date of birth }
+",
+);
+
+const CUTS_IN: Plan = (
+    "cuts in",
+    "
+    endpointing_delay: 1
+    max_seconds: 60
+    turns:
+      - interrupt: { after_ms: 1500, say: \"Excuse me, I have one question for you.\" }
+      - expect: { within_ms: 5000 }
+    expect: [{ metric: yield_rate, at_least: 1 }]
+",
+);
+
+// Much is said by the agent, so that coughs fall into it in every call.
+const COUGHS: Plan = (
+    "coughs",
+    "
+    goal: What are your opening hours? Yes, I need an appointment. The third of March. No, not then. Yes please.
+    endpointing_delay: 1
+    max_seconds: 120
+    duplex: { vocal_tic_per_minute: 10 }
+    expect: [{ metric: vocal_tic_selectivity, at_least: 1 }]
+",
+);
+
+const GREETS: Plan = (
+    "greets",
+    "
+    max_seconds: 30
+    turns:
+      - expect: { contains: press one, within_ms: 4000 }
+",
+);
+
+const ENDS: Plan = (
+    "ends",
+    "
+    goal: I need an appointment. The third of March. Yes please.
+    endpointing_delay: 1
+    max_seconds: 90
+    expect: [{ ended_by: agent }]
+",
+);
+
+const SILENT: Plan = (
+    "keeps silent",
+    "
+    max_seconds: 30
+    turns:
+      - expect: { absent: true, within_ms: 4000 }
+",
+);
+
+/// The suite that should find a fault.
+pub fn finding(fault: Fault) -> Plan {
+    match fault {
+        Fault::IgnoresKeys | Fault::WrongDigit => KEYS,
+        Fault::RepeatsItself => ASKS,
+        Fault::DoesNotYield => CUTS_IN,
+        Fault::YieldsToCough => COUGHS,
+        _ => BOOKS,
+    }
+}
+
+/// A suite of something else, that an agent with the fault passes.
+pub fn sparing(fault: Fault) -> Plan {
+    match fault {
+        Fault::IgnoresKeys | Fault::WrongDigit | Fault::DoesNotYield | Fault::YieldsToCough => BOOKS,
+        Fault::MishearsName | Fault::LateFirstWord => KEYS,
+        Fault::OneWayAudio => SILENT,
+        Fault::ClippedAudio => ENDS,
+        _ => GREETS,
+    }
+}
+
+/// The agent without the fault, which passes the suite that should find it.
+pub fn sound(fault: Fault) -> &'static str {
+    if fault == Fault::YieldsToCough { Fault::Steady.as_str() } else { "desk" }
+}
+
+/// The name of a scenario: an agent, and the word for what is tried.
+pub fn name(agent: &str, plan: Plan) -> String {
+    format!("{agent} {}", plan.0)
+}
+
+/// The file of an agent; `spawn`: the command that starts it, with its port.
+pub fn file(agent: &str, plans: &[Plan], spawn: Option<(&[String], u16)>) -> String {
+    let port = spawn.map_or(5080, |(_, port)| port);
+    let mut text = format!("version: 1\nconnect: {{ sip: \"sip:{agent}@127.0.0.1:{port}\" }}\n");
+    if let Some((command, port)) = spawn {
+        let spawn = serde_json::json!({
+            "command": command, "ready": { "tcp": format!("127.0.0.1:{port}"), "within_s": 60 },
+        });
+        text += &format!("spawn: {spawn}\n");
+    }
+    text += "scenarios:\n";
+    plans.iter().for_each(|plan| text += &format!("  - name: {}{}", name(agent, *plan), plan.1));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::suite::file::of_node;
+    use crate::suite::yaml::parse;
+
+    #[test]
+    fn the_suites_of_the_faults_can_be_read() {
+        let command = ["ringer".to_owned(), "agent".to_owned()];
+        for fault in Fault::ALL {
+            assert_ne!(finding(fault), sparing(fault));
+            for (agent, plans) in
+                [(fault.as_str(), &[finding(fault), sparing(fault)][..]), (sound(fault), &[finding(fault)])]
+            {
+                for spawn in [None, Some((&command[..], 5081))] {
+                    let root = parse(&file(agent, plans, spawn), "f").expect("it is YAML");
+                    let read = of_node(&root, Path::new("f")).unwrap_or_else(|problems| panic!("{problems:?}"));
+                    let names: Vec<String> = read.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+                    assert_eq!(names, plans.iter().map(|plan| name(agent, *plan)).collect::<Vec<_>>());
+                    assert_eq!(read.spawn.is_some(), spawn.is_some());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The neural recognizer: a Whisper model in this process, loaded once and shared by all calls. Every codec, and as many
+//! languages as the model has. A bounded pool of threads behind the calls hears whole stretches of speech; there is running text
+//! only where a call asks for it.
+//!
+//! A stretch is heard as soon as 200 ms of it are silent; when speech goes on, that work is given up. A text that the model itself
+//! doubts is none: words are not invented.
+
+mod gate;
+mod pool;
+mod stretch;
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use ringer_media::tongue::Tongue;
+use ringer_speech::whisper::{WEIGHTS, Whisper};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use self::pool::{Open, Pool};
+use self::stretch::{Feed, Stretch};
+use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
+
+/// Messages of a stretch that nobody has taken yet; further running texts are skipped, the final text always has its place.
+const NEWS_DEPTH: usize = 16;
+
+/// The recognizer of a Whisper model.
+pub struct WhisperRecognizer {
+    pool: Open,
+    /// Name of the model's folder.
+    name: String,
+    /// Hash of its weights.
+    sha256: String,
+}
+
+impl WhisperRecognizer {
+    /// Loads the model in `folder` and starts `threads` threads (0: one a core).
+    ///
+    /// # Errors
+    /// `recognizer_missing`, with what is wrong with the model.
+    pub fn new(folder: &Path, threads: usize) -> Result<WhisperRecognizer, Failure> {
+        let missing = |message: String| Failure { code: "recognizer_missing", message };
+        let model = Whisper::load(folder).map_err(|why| missing(format!("the recognizer's model: {why}")))?;
+        let sha256 = hash(folder).map_err(|cause| missing(format!("{}: {cause}", folder.display())))?;
+        let pool =
+            Pool::start(model, threads).map_err(|cause| missing(format!("no thread for the recognizer: {cause}")))?;
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(WhisperRecognizer { pool, name, sha256 })
+    }
+
+    /// Name of the model's folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// 16 kHz samples that found no room since the start.
+    pub fn dropped_samples(&self) -> u64 {
+        self.pool.0.dropped.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self, language: SpokenIn<'_>, running: bool) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        let (news, receiver) = mpsc::channel(NEWS_DEPTH);
+        let last = news.clone().try_reserve_owned().expect("a new channel has room");
+        let model = &self.pool.0.model;
+        let language = match language {
+            SpokenIn::Known(code) => match self.why_not(code) {
+                None => ((code.to_owned(), true), Tongue::Untold),
+                Some(message) => {
+                    last.send(Recognized::Failed(Failure { code: "unsupported_language", message }));
+                    return (Box::new(Feed::nowhere()), receiver);
+                }
+            },
+            SpokenIn::Likely(code) if model.is_multilingual() => ((code.to_owned(), false), Tongue::Untold),
+            SpokenIn::Likely(_) => (("en".to_owned(), true), Tongue::Assumed),
+        };
+        let stretch = Stretch::new(self.pool.0.clone(), language, running, news, last);
+        (Box::new(Feed::of(stretch)), receiver)
+    }
+
+    /// Why this language is not heard.
+    fn why_not(&self, language: &str) -> Option<String> {
+        let model = &self.pool.0.model;
+        (!model.knows(language))
+            .then(|| format!("the recognizer's model {} does not understand the language {language}", self.name))
+    }
+}
+
+/// Returns the SHA-256 of the weights in a model's folder.
+fn hash(folder: &Path) -> std::io::Result<String> {
+    let weights = WEIGHTS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+    let mut file = std::fs::File::open(weights.unwrap_or_else(|| folder.join(WEIGHTS[0])))?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut file, &mut digest)?;
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Recognizer for WhisperRecognizer {
+    /// Everything: speech in a language that the model does not know is a stretch without words, which says why.
+    fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn takes_keyterms(&self) -> bool {
+        false
+    }
+
+    fn hears_wholes(&self) -> bool {
+        true
+    }
+
+    fn identifies(&self) -> Result<(), String> {
+        match self.pool.0.model.is_multilingual() {
+            true => Ok(()),
+            false => Err("the recognizer's model knows English alone and hears every language as English".into()),
+        }
+    }
+
+    fn open(
+        &self,
+        language: SpokenIn<'_>,
+        _keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        self.begin(language, false)
+    }
+
+    fn open_running(
+        &self,
+        language: SpokenIn<'_>,
+        _keyterms: &[String],
+    ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+        self.begin(language, true)
+    }
+
+    fn status(&self) -> Status {
+        Status::Ok
+    }
+
+    fn model(&self) -> Option<ModelName> {
+        Some(ModelName { sha256: Some(self.sha256.clone()), ..ModelName::new("whisper", &self.name) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

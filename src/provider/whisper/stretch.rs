@@ -1,0 +1,359 @@
+//! One stretch of speech: what is heard of it when, and how its pieces become one text.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ringer_media::frame::Sample;
+use ringer_media::tongue::Tongue;
+use ringer_speech::whisper::{Heard, SURE, Spoken};
+use tokio::sync::mpsc;
+
+use super::gate::Gate;
+use super::pool::{Job, Pool};
+use crate::provider::{Failure, Recognized, RecognizedWord, RecognizerFeed};
+
+/// A longer stretch is heard in pieces: 26 s.
+const PIECE: usize = 26 * 16_000;
+/// A piece ends where it is quietest in its last 8 s.
+const LATE: usize = 8 * 16_000;
+/// Length of the gap that is looked for: 200 ms.
+const GAP: usize = 3200;
+/// Most pieces of a stretch: what follows is dropped.
+const PIECES_MAX: usize = 150;
+/// New audio after which running text is asked for: 1 s.
+const RUNNING: usize = 16_000;
+/// Less audio than this has no words: 60 ms.
+const SHORT: usize = 960;
+
+/// Which part of a stretch a job hears.
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum Part {
+    /// A closed piece, by its number.
+    Piece(usize),
+    /// Rest behind the closed pieces.
+    Rest,
+    /// The same, while it still grows.
+    Running,
+}
+
+/// A part of a stretch, to be heard.
+struct Asked {
+    pcm: Vec<i16>,
+    part: Part,
+    cancelled: Arc<AtomicBool>,
+    stretch: Arc<Stretch>,
+}
+
+impl Job for Asked {
+    fn pcm(&self) -> &[i16] {
+        &self.pcm
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) || self.stretch.gone.load(Ordering::Relaxed)
+    }
+
+    fn language(&self) -> Spoken<'_> {
+        let (code, is_known) = &self.stretch.language;
+        if *is_known { Spoken::Known(code) } else { Spoken::Likely(code) }
+    }
+
+    fn finish_with(&self, heard: Option<Heard>) {
+        let mut inner = self.stretch.lock();
+        match (self.part, heard) {
+            (Part::Running, heard) => {
+                inner.asks_running = false;
+                if let Some(heard) = heard.filter(|_| !self.is_cancelled()) {
+                    inner.show(&heard);
+                }
+            }
+            (Part::Piece(index), Some(heard)) => {
+                inner.pieces[index].heard = Some(heard);
+                inner.piece_is_asked = false;
+                self.stretch.ask_piece(&mut inner);
+            }
+            (Part::Rest, Some(heard)) => {
+                let of_this = |attempt: &&mut Attempt| Arc::ptr_eq(&attempt.cancelled, &self.cancelled);
+                if let Some(attempt) = inner.attempt.as_mut().filter(of_this) {
+                    attempt.heard = Some(heard);
+                }
+            }
+            (_, None) => {}
+        }
+        inner.close(&self.stretch.tongue);
+    }
+}
+
+/// One stretch of speech.
+pub struct Stretch {
+    pool: Arc<Pool>,
+    /// Its code, and whether it is known and not only likely.
+    language: (String, bool),
+    /// Language that is told where the model tells none.
+    tongue: Tongue,
+    running: bool,
+    /// Whoever opened it has gone.
+    gone: AtomicBool,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// Rest behind the closed pieces.
+    pcm: Vec<i16>,
+    /// Samples in the closed pieces.
+    before: usize,
+    pieces: Vec<Piece>,
+    /// Closed pieces that wait for the one before: a long stretch takes one thread, and the queue stays short for others.
+    later: VecDeque<(usize, Vec<i16>)>,
+    piece_is_asked: bool,
+    attempt: Option<Attempt>,
+    gate: Gate,
+    finished: bool,
+    /// Samples of `pcm` when running text was last asked for.
+    asked: usize,
+    asks_running: bool,
+    shown: String,
+    news: mpsc::Sender<Recognized>,
+    /// `None` after the last message.
+    last: Option<mpsc::OwnedPermit<Recognized>>,
+}
+
+struct Piece {
+    from: usize,
+    heard: Option<Heard>,
+}
+
+/// The rest, as it was when the gate had seen this much speech.
+struct Attempt {
+    spoken: u64,
+    cancelled: Arc<AtomicBool>,
+    heard: Option<Heard>,
+}
+
+impl Stretch {
+    pub fn new(
+        pool: Arc<Pool>,
+        (language, tongue): ((String, bool), Tongue),
+        running: bool,
+        news: mpsc::Sender<Recognized>,
+        last: mpsc::OwnedPermit<Recognized>,
+    ) -> Arc<Stretch> {
+        let inner = Inner {
+            pcm: Vec::new(),
+            before: 0,
+            pieces: Vec::new(),
+            later: VecDeque::new(),
+            piece_is_asked: false,
+            attempt: None,
+            gate: Gate::default(),
+            finished: false,
+            asked: 0,
+            asks_running: false,
+            shown: String::new(),
+            news,
+            last: Some(last),
+        };
+        Arc::new(Stretch { pool, language, tongue, running, gone: AtomicBool::new(false), inner: Mutex::new(inner) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn job(self: &Arc<Stretch>, pcm: Vec<i16>, part: Part, cancelled: Arc<AtomicBool>) -> Box<dyn Job> {
+        Box::new(Asked { pcm, part, cancelled, stretch: self.clone() })
+    }
+
+    fn push(self: &Arc<Stretch>, pcm: &[i16]) {
+        let mut inner = self.lock();
+        if inner.last.is_none() || inner.pieces.len() >= PIECES_MAX {
+            self.pool.dropped.fetch_add(pcm.len() as u64, Ordering::Relaxed);
+            return;
+        }
+        inner.pcm.extend_from_slice(pcm);
+        inner.gate.push(pcm);
+        while inner.pcm.len() > PIECE {
+            self.close_piece(&mut inner);
+        }
+        let spoken = inner.gate.spoken_blocks();
+        if inner.attempt.as_ref().is_some_and(|attempt| attempt.spoken != spoken) {
+            inner.give_up();
+        }
+        if inner.attempt.is_none() && inner.gate.is_silent() {
+            self.try_rest(&mut inner);
+        }
+        if self.running && !inner.asks_running && inner.pcm.len() >= inner.asked + RUNNING {
+            let job = self.job(inner.pcm.clone(), Part::Running, Arc::default());
+            (inner.asked, inner.asks_running) = (inner.pcm.len(), self.pool.ask_running(job));
+        }
+    }
+
+    fn finish(self: &Arc<Stretch>) {
+        let mut inner = self.lock();
+        inner.finished = true;
+        let spoken = inner.gate.spoken_blocks();
+        if inner.attempt.as_ref().is_none_or(|attempt| attempt.spoken != spoken) {
+            inner.give_up();
+            self.try_rest(&mut inner);
+        }
+        inner.close(&self.tongue);
+    }
+
+    /// Has the rest heard as it is now.
+    fn try_rest(self: &Arc<Stretch>, inner: &mut Inner) {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let heard = (inner.pcm.len() < SHORT).then(silence);
+        let is_heard = heard.is_some();
+        inner.attempt = Some(Attempt { spoken: inner.gate.spoken_blocks(), cancelled: cancelled.clone(), heard });
+        if !is_heard && !self.pool.ask(self.job(inner.pcm.clone(), Part::Rest, cancelled)) {
+            match inner.finished {
+                true => inner.refuse(),
+                false => inner.attempt = None,
+            }
+        }
+    }
+
+    fn close_piece(self: &Arc<Stretch>, inner: &mut Inner) {
+        let at = quietest(&inner.pcm[..PIECE]);
+        let pcm: Vec<i16> = inner.pcm.drain(..at).collect();
+        inner.give_up();
+        inner.asked = 0;
+        let (index, from) = (inner.pieces.len(), inner.before);
+        inner.pieces.push(Piece { from, heard: None });
+        inner.before += at;
+        inner.later.push_back((index, pcm));
+        self.ask_piece(inner);
+    }
+
+    /// Has the next closed piece heard, one at a time.
+    fn ask_piece(self: &Arc<Stretch>, inner: &mut Inner) {
+        if inner.piece_is_asked {
+            return;
+        }
+        let Some((index, pcm)) = inner.later.pop_front() else { return };
+        inner.piece_is_asked = true;
+        if !self.pool.ask(self.job(pcm, Part::Piece(index), Arc::default())) {
+            inner.refuse();
+        }
+    }
+}
+
+/// The middle of the quietest gap in the later part.
+fn quietest(pcm: &[i16]) -> usize {
+    let energy = |from: &usize| pcm[*from..from + GAP].iter().map(|&x| i64::from(x).pow(2)).sum::<i64>();
+    let from = (pcm.len() - LATE..pcm.len() - GAP).step_by(GAP / 4).min_by_key(energy);
+    from.map_or(pcm.len(), |from| from + GAP / 2)
+}
+
+fn silence() -> Heard {
+    Heard {
+        text: String::new(),
+        words: Vec::new(),
+        log_probability: 0.0,
+        no_speech: 1.0,
+        repeats: false,
+        language: None,
+    }
+}
+
+impl Inner {
+    fn give_up(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn refuse(&mut self) {
+        let message = "text late: more is said than this machine hears at once".to_owned();
+        if let Some(last) = self.last.take() {
+            last.send(Recognized::Failed(Failure { code: "recognizer_busy", message }));
+        }
+    }
+
+    fn show(&mut self, heard: &Heard) {
+        let closed = self.pieces.iter().filter_map(|piece| piece.heard.as_ref());
+        let text = join_texts(closed.chain([heard]));
+        if self.last.is_some() && !self.finished && text != self.shown {
+            self.shown.clone_from(&text);
+            let _ = self.news.try_send(Recognized::Partial(text));
+        }
+    }
+
+    /// Says the last text, once everything was heard.
+    fn close(&mut self, tongue: &Tongue) {
+        let rest = self.attempt.as_ref().and_then(|attempt| attempt.heard.as_ref());
+        let (true, Some(rest)) = (self.finished, rest) else { return };
+        let mut parts = Vec::new();
+        for piece in &self.pieces {
+            let Some(heard) = &piece.heard else { return };
+            parts.push((piece.from, heard));
+        }
+        parts.push((self.before, rest));
+        let said = whole(&parts, tongue);
+        if let Some(last) = self.last.take() {
+            last.send(said);
+        }
+    }
+}
+
+fn join_texts<'h>(parts: impl Iterator<Item = &'h Heard>) -> String {
+    let texts = parts.filter(|heard| !heard.is_unclear() && !heard.text.is_empty()).map(|heard| heard.text.as_str());
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// All parts, with the positions of their first samples, as one text. What the model doubts is left out.
+fn whole(parts: &[(usize, &Heard)], tongue: &Tongue) -> Recognized {
+    let clear = || parts.iter().filter(|(_, heard)| !heard.is_unclear() && !heard.text.is_empty());
+    let words = clear().flat_map(|&(from, heard)| {
+        heard.words.iter().map(move |word| RecognizedWord {
+            text: word.text.clone(),
+            from: from as Sample + word.from,
+            to: from as Sample + word.to,
+            confidence: Some(word.confidence),
+        })
+    });
+    let confidence = clear().map(|(_, heard)| heard.confidence()).reduce(f32::min);
+    let told = clear().filter_map(|(_, heard)| heard.language.as_ref()).find(|(_, sure)| *sure >= SURE);
+    let tongue = told.map_or_else(|| tongue.clone(), |(language, _)| Tongue::Hinted(language.clone()));
+    let text = join_texts(parts.iter().map(|&(_, heard)| heard));
+    Recognized::Final { text, words: words.collect(), confidence, tongue }
+}
+
+/// The way into a stretch.
+pub struct Feed {
+    stretch: Option<Arc<Stretch>>,
+}
+
+impl Feed {
+    pub fn of(stretch: Arc<Stretch>) -> Feed {
+        Feed { stretch: Some(stretch) }
+    }
+
+    /// Makes a way into nothing.
+    pub fn nowhere() -> Feed {
+        Feed { stretch: None }
+    }
+}
+
+impl RecognizerFeed for Feed {
+    fn push(&mut self, pcm: &[i16]) {
+        if let Some(stretch) = &self.stretch {
+            stretch.push(pcm);
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(stretch) = self.stretch.take() {
+            stretch.finish();
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        if let Some(stretch) = self.stretch.take() {
+            stretch.gone.store(true, Ordering::Relaxed);
+        }
+    }
+}

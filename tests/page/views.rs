@@ -1,0 +1,68 @@
+//! Each view with the data of a run: both widths, both schemes; a dot leads to its answer; wrong keys are said.
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::{ask_json, looks_right, queue_run, run_over, with_key};
+use crate::program::{KEY, Program, up};
+
+#[tokio::test]
+async fn each_view_is_right_and_a_dot_leads_to_its_answer() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut engine = Program::start(up(folder.path()).arg("--sim"));
+    let base = engine.address("http://").await;
+    queue_run(&base, "sip:desk@127.0.0.1:5999", json!({ "name": "Sam" }), json!({})).await;
+    run_over(&base, 1).await;
+    let browser = with_key(&base).await;
+    for (path, shown) in [
+        ("/", "tbody a"),
+        ("/runs/1", "svg.dots a"),
+        ("/call", "form.start"),
+        ("/agents", "tbody a"),
+        ("/agents/1", "h2"),
+        ("/simulations/1", "h2"),
+    ] {
+        browser.open(&format!("{base}{path}")).await;
+        browser.until(path, &format!("document.querySelector('main {shown}')")).await;
+        looks_right(&browser, path).await;
+    }
+    // A dot of the run leads to the answer that it stands for.
+    browser.open(&format!("{base}/runs/1")).await;
+    browser.until("dots", "document.querySelector('svg.dots a')").await;
+    browser.run("document.querySelector('svg.dots a').dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true })); return 1").await;
+    let lit = browser
+        .until("the answer", "document.querySelector('canvas') && document.querySelector('canvas').dataset.lit")
+        .await;
+    let turns = ask_json(&base, KEY, "/v1/simulation-result/1/turns").await["turns"].clone();
+    let of_agent = |turn: &&Value| turn["speaker"] == "AGENT" && turn["latency_ms"].is_number();
+    let first = turns.as_array().and_then(|turns| turns.iter().find(of_agent)).expect("an answer").clone();
+    let ms = |name: &str| first[name].as_f64().expect("a position") / 16.0;
+    assert_eq!(lit, format!("{}-{}", ms("latency_from_sample"), ms("from_sample")));
+    wrong_keys_and_lost_servers_are_said(&browser, engine).await;
+}
+
+/// A key that is not valid and a server that is gone are said plainly.
+async fn wrong_keys_and_lost_servers_are_said(browser: &Browser, engine: Program) {
+    browser
+        .run("sessionStorage.setItem('ringer-key', 'wrong'); document.querySelector('nav a').click(); return 1")
+        .await;
+    browser
+        .until(
+            "the key",
+            "document.querySelector('h1') && document.querySelector('h1').textContent === 'This key is not valid'",
+        )
+        .await;
+    looks_right(browser, "a wrong key").await;
+    browser
+        .run(&format!(
+            "document.getElementById('key').value = {}; document.querySelector('#keyform button').click(); return 1",
+            json!(KEY)
+        ))
+        .await;
+    browser.until("the runs", "document.querySelector('tbody a')").await;
+    engine.kill().await;
+    browser
+        .until("the loss", "document.querySelector('#notice').textContent.startsWith('The server does not answer')")
+        .await;
+    assert_eq!(browser.run("return document.querySelectorAll('tbody a').length > 0").await, true, "nothing is lost");
+}
