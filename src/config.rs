@@ -416,8 +416,8 @@ impl Config {
         config.notify.read(&mut from);
         from.boolean("journey.stop_on_failure", &mut config.journey.stop_on_failure);
         config.websocket.read(&mut from);
-        config.webrtc.read(&mut from);
-        config.p2.read(&mut from);
+        config.webrtc.read_from(&mut from);
+        config.p2.read_from(&mut from);
         config.text.read(&mut from);
         config.sms.read(&mut from);
         config.warnings = from.finish()?;

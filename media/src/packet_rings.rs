@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::call::{Call, Input, Path};
+use crate::call::Path;
 use crate::time::Time;
 
 /// Packets that a ring holds.
@@ -54,13 +54,6 @@ pub struct PacketRings {
 }
 
 impl PacketRings {
-    /// Hands everything that came to `call`.
-    pub fn receive(&mut self, call: &mut Call, now: Time) {
-        while let Some(packet) = self.next_packet() {
-            call.handle(now, Input::Packet { path: packet.path, arrived: packet.at, bytes: packet.bytes() });
-        }
-    }
-
     /// Returns the next packet that came.
     pub fn next_packet(&mut self) -> Option<RingPacket> {
         self.to_call.pop().ok()

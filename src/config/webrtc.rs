@@ -39,7 +39,7 @@ pub struct Pipelines {
 }
 
 impl WebRtc {
-    pub(super) fn read(&mut self, from: &mut Source) {
+    pub(super) fn read_from(&mut self, from: &mut Source) {
         let stun = "at most 8 addresses like stun:stun.example:3478";
         from.parsed_list("webrtc.stun", stun, |texts| servers(texts, "stun:"), &mut self.stun);
         let turn = "at most 8 addresses like turn:turn.example:3478 or turn:turn.example:3478?transport=udp";
@@ -63,7 +63,7 @@ impl WebRtc {
 }
 
 impl Pipelines {
-    pub(super) fn read(&mut self, from: &mut Source) {
+    pub(super) fn read_from(&mut self, from: &mut Source) {
         let url = |text: &str| {
             let url = Url::parse(text).ok()?;
             (matches!(url.scheme(), "http" | "https") && url.has_host()).then(|| Some(text.to_owned()))
@@ -95,14 +95,14 @@ mod tests {
 
     use crate::config::Config;
 
-    fn read(text: &str) -> Result<Config, String> {
+    fn config_of(text: &str) -> Result<Config, String> {
         let file = Some((Path::new("r.toml"), text));
         Config::read(file, &Default::default(), &[], 1024).map_err(|error| error.to_string())
     }
 
     #[test]
     fn settings_of_peer_connections() {
-        let config = read(
+        let config = config_of(
             "
             [webrtc]
             stun = ['stun:stun.example:3478']
@@ -140,7 +140,7 @@ mod tests {
             ("[webrtc]\nservers = 3", "unknown setting webrtc.servers"),
             ("[p2]\nstart_url = 'ftp://h'", "p2.start_url"),
         ] {
-            let why = read(text).expect_err("it is refused");
+            let why = config_of(text).expect_err("it is refused");
             assert!(why.contains(key), "{text}: {why}");
         }
     }

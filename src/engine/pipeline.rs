@@ -172,7 +172,7 @@ pub(super) fn dial(asking: Asking, mut pump: Pump, line: Line) -> BoxFuture<'sta
             Err(fault) => return drop(steps.send(SideNews::Refused(fault)).await),
         };
         let (media, pc_id) = (pipeline.media(), pipeline.pc_id().map(str::to_owned));
-        let connected = Connected { media, pc_id, address: pipeline.figures().await.remote };
+        let connected = Connected { media, pc_id, path: pipeline.figures().await.path };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = pipeline.run(&mut pump, &mut orders, &told).await;
         let (peer, counts) = (pipeline.figures().await, pipeline.counts());
@@ -198,8 +198,7 @@ pub(super) fn answer(
             Ok(media) => media,
             Err(fault) => return drop(steps.send(SideNews::Refused(fault)).await),
         };
-        let connected =
-            Connected { media, pc_id: Some(incoming.pc_id.clone()), address: incoming.figures().await.remote };
+        let connected = Connected { media, pc_id: Some(incoming.pc_id.clone()), path: incoming.figures().await.path };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = incoming.run(&mut pump, &mut orders, &told).await;
         let peer = incoming.figures().await;

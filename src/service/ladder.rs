@@ -137,10 +137,9 @@ fn sip(log: &str) -> Vec<(u64, Rung)> {
 fn lines(log: &str, protocol: &str) -> Vec<(u64, Rung)> {
     let rung = |line: &str| {
         let (at_ms, rest) = line.split_once(' ')?;
-        let (direction, rest) = match rest.strip_prefix("sent ") {
-            Some(rest) => ("sent", rest),
-            None => ("received", rest.strip_prefix("received ")?),
-        };
+        let marks = [("sent ", "sent"), ("> ", "sent"), ("received ", "received"), ("< ", "received")];
+        let (rest, direction) =
+            marks.iter().find_map(|(mark, direction)| Some((rest.strip_prefix(mark)?, *direction)))?;
         let rung = Rung {
             at_ms: 0.0,
             kind: "message",

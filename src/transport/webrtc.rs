@@ -291,8 +291,8 @@ pub struct PeerFigures {
     pub long_messages: u64,
     /// Candidates of the other side.
     pub candidates: Tally,
-    /// Address of the other side on the path in use.
-    pub remote: Option<SocketAddr>,
+    /// Address of this side and that of the other one on the path in use.
+    pub path: Option<(SocketAddr, SocketAddr)>,
 }
 
 /// A peer connection with one microphone track of Opus. Dropping it closes it.

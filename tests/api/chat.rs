@@ -138,10 +138,10 @@ async fn agents_that_nothing_is_set_up_for_say_what_is_missing() {
         (&json!({ "mode": "VOICE", "P2_agent_name": "n" }), &json!({}), "MISSING_P2_INTEGRATION", "agent_owner"),
         (&json!({ "mode": "VOICE", "P1_agent_name": "n" }), &stored, "CONNECTION_NOT_SUPPORTED", "engine"),
         (
-            &json!({ "mode": "VOICE", "websocket_url": "wss://203.0.113.5" }),
+            &json!({ "mode": "VOICE", "websocket_url": "ws://127.0.0.1:1" }),
             &json!({}),
-            "CONNECTION_NOT_SUPPORTED",
-            "engine",
+            "WEBSOCKET_CONNECT_FAILED",
+            "agent_owner",
         ),
         (&json!({ "mode": "EMAIL", "email_address": "a@b.example" }), &json!({}), "EMAIL_NOT_CONFIGURED", "engine"),
     ] {

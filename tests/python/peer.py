@@ -1,17 +1,20 @@
 """A peer of aiortc without any framework that answers offers at `/api/offer`, on 127.0.0.1: no data channel is answered.
 
-It sends a tone of 880 Hz for 1.5 s, and measures what it hears. `POST /leave` closes its connections. Prints its address, and ends
+It sends a tone of 880 Hz for 1.5 s, and measures what it hears; with `--flood` it sends 20,000 messages. `POST /leave` closes its connections. Prints its address, and ends
 with its input.
 """
 
 import asyncio
 import socket
+import sys
 
 import uvicorn
 from aiortc import RTCPeerConnection, RTCSessionDescription
 from ending import end_with_input
 from fastapi import FastAPI, Request
 from tones import Tone, listen
+
+FLOODS = "--flood" in sys.argv
 
 app = FastAPI()
 seen = {"share": 0.0, "loud": 0, "key": 0.0, "states": [], "messages": 0, "requests": []}
@@ -31,6 +34,8 @@ async def offer(request: Request):
 
     @connection.on("datachannel")
     def on_channel(channel):
+        for _ in range(20_000 if FLOODS else 0):
+            channel.send('{"label":"rtvi-ai","type":"bot-interrupted"}')
         channel.on("message", lambda message: seen.update(messages=seen["messages"] + 1))
 
     @connection.on("connectionstatechange")

@@ -96,7 +96,7 @@ pub fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
 }
 
 /// The answer of a real peer, changed.
-fn changed_answer(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answering {
+pub fn changed_answer(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answering {
     let change = Arc::new(change);
     Arc::new(move |method, body| {
         let change = change.clone();
@@ -128,7 +128,7 @@ fn nowhere() -> Answering {
     })
 }
 
-fn with_lines(sdp: &str, count: usize, first: bool, address: &str) -> String {
+pub fn with_lines(sdp: &str, count: usize, first: bool, address: &str) -> String {
     let lines: String = (0..count).map(|n| format!("a=candidate:{n} 1 udp 5 {address} 9 typ host\r\n")).collect();
     let at = if first { sdp.find("a=candidate:").expect("a candidate") } else { sdp.len() };
     format!("{}{lines}{}", &sdp[..at], &sdp[at..])

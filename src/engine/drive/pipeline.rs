@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::super::pipeline::{PipelineSide, SideNews};
+use super::super::shard::ToShard;
 use super::Driver;
 use crate::transport::pipeline::Order;
 use crate::transport::port::Port;
@@ -31,7 +32,12 @@ impl Driver {
         let now = PipelineSide::now();
         let (Port::Pipeline(port), Some(side)) = (&mut self.port, &mut self.pipeline) else { return };
         match news {
-            SideNews::Opened(connected) => port.open(now, *connected),
+            SideNews::Opened(connected) => {
+                if let Some((here, there)) = connected.path {
+                    self.inner.order(self.shard, ToShard::Capture(self.no, here, there));
+                }
+                port.open(now, *connected);
+            }
             SideNews::Refused(fault) => port.refuse(now, &fault),
             SideNews::Told(news) => port.receive(now, news),
             SideNews::Ended(finished) => {

@@ -48,7 +48,7 @@ mod tests {
     use crate::config::Pipelines;
     use crate::service::place::tests::cast;
 
-    fn dialled(agent: Value, run: Value, stored: Value, start: bool) -> Result<PipelineDial, (String, String)> {
+    fn dial_of(agent: Value, run: Value, stored: Value, start: bool) -> Result<PipelineDial, (String, String)> {
         let start_url = start.then(|| "http://start".to_owned());
         let settings =
             Settings { pipelines: Pipelines { start_url, start_body: None }.into(), ..Settings::new("unused") };
@@ -63,23 +63,23 @@ mod tests {
         let agent = json!({
             "P2_agent_name": "desk", "P2_agent_configuration": { "voice": "calm" }, "P2_room_properties": { "n": 1 },
         });
-        let found = dialled(agent.clone(), json!({}), stored.clone(), true).expect("it can be dialled");
+        let found = dial_of(agent.clone(), json!({}), stored.clone(), true).expect("it can be dialled");
         assert_eq!((found.target.base_url.as_str(), found.target.result_id.as_str()), ("http://base", "17"));
         assert_eq!(found.target.start.as_ref().map(|start| start.agent_name.as_str()), Some("desk"));
         assert_eq!(json!(found.target.configuration), json!({ "voice": "calm" }));
         assert_eq!(found.target.room_properties, json!({ "n": 1 }));
         let run = json!({ "P2_agent_name": "other", "P2_agent_configuration": { "a": 1 }, "P2_room_properties": {} });
-        let found = dialled(agent.clone(), run, stored.clone(), true).expect("it can be dialled");
+        let found = dial_of(agent.clone(), run, stored.clone(), true).expect("it can be dialled");
         assert_eq!(found.target.start.map(|start| start.agent_name), Some("other".to_owned()));
         assert_eq!((json!(found.target.configuration), found.target.room_properties), (json!({ "a": 1 }), json!({})));
-        let found = dialled(json!({}), json!({}), stored, false).expect("no name is needed");
+        let found = dial_of(json!({}), json!({}), stored, false).expect("no name is needed");
         assert!(found.target.start.is_none());
     }
 
     #[test]
     fn missing_settings_have_their_codes() {
         let check = |agent: Value, stored: Value, start: bool, code: &str| {
-            let (found, message) = dialled(agent, json!({}), stored, start).expect_err("it cannot be dialled");
+            let (found, message) = dial_of(agent, json!({}), stored, start).expect_err("it cannot be dialled");
             assert_eq!(found, code, "{message}");
         };
         check(json!({ "P2_agent_name": "a" }), json!({}), false, "MISSING_P2_INTEGRATION");

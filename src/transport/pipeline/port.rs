@@ -62,8 +62,8 @@ pub struct Connected {
     pub media: MediaParams,
     /// Name that the pipeline gave the connection.
     pub pc_id: Option<String>,
-    /// Address that the other side was found at.
-    pub address: Option<SocketAddr>,
+    /// Address of this side and that of the other one.
+    pub path: Option<(SocketAddr, SocketAddr)>,
 }
 
 /// The pipeline's side of one call.
@@ -130,7 +130,7 @@ impl PipelinePort {
             return;
         }
         self.state = State::Open;
-        self.peer.address = connected.address.map(|address| address.to_string());
+        self.peer.address = connected.path.map(|(_, there)| there.to_string());
         self.peer.call_id = connected.pc_id.unwrap_or_default();
         self.log(format!("connected to {}", self.peer.address.as_deref().unwrap_or("an unknown address")));
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });

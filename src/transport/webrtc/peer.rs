@@ -185,18 +185,19 @@ impl Peer {
         self.connection.add_ice_candidate(init).await.map_err(refusal)
     }
 
-    /// Returns the address of the other side on the path in use.
-    async fn path(&self) -> Option<SocketAddr> {
+    /// Returns the address of this side and that of the other one on the path in use.
+    async fn path(&self) -> Option<(SocketAddr, SocketAddr)> {
         let sctp = self.connection.sctp().await?;
         let path = sctp.transport().ice_transport().get_selected_candidate_pair().await.ok()??;
-        let remote = path.remote();
-        Some(SocketAddr::new(remote.address.parse::<IpAddr>().ok()?, remote.port))
+        let (local, remote) = (path.local(), path.remote());
+        let here = SocketAddr::new(local.address.parse::<IpAddr>().ok()?, local.port);
+        Some((here, SocketAddr::new(remote.address.parse::<IpAddr>().ok()?, remote.port)))
     }
 
     /// Judges the address of the path in use, which a check may have taught (RFC 8445 7.3.1.3). One that is not allowed ends the
     /// connection.
     async fn judge_path(&self) -> Result<(), PeerFault> {
-        let Some(address) = self.path().await.map(|address| address.ip()) else { return Ok(()) };
+        let Some(address) = self.path().await.map(|(_, there)| there.ip()) else { return Ok(()) };
         if self.settings.guard.allows(address) {
             return Ok(());
         }
@@ -359,7 +360,7 @@ impl MediaPeer for Peer {
             let pairs = report.candidate_pairs().filter(|pair| pair.nominated && pair.current_round_trip_time > 0.0);
             let round_trip_ms = pairs.map(|pair| pair.current_round_trip_time * 1000.0).last();
             let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-            let remote = self.path().await;
+            let path = self.path().await;
             PeerFigures {
                 round_trip_ms,
                 received: count(&self.counts.received),
@@ -369,7 +370,7 @@ impl MediaPeer for Peer {
                 dropped_messages: count(&self.known.dropped_messages),
                 long_messages: count(&self.known.long_messages),
                 candidates: *lock(&self.known.tally),
-                remote,
+                path,
             }
         }
         .boxed()

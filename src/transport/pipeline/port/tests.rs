@@ -26,8 +26,9 @@ fn signals(port: &mut PipelinePort) -> Vec<Signal> {
 fn open() -> PipelinePort {
     let mut port = PipelinePort::caller("http://u:p@host:7860/?key=secret", at(1), 1000);
     let media = MediaParams::new(Codec::Opus);
-    let address = Some("127.0.0.1:9".parse().expect("an address"));
-    port.open(at(2), Connected { media, pc_id: Some("pc".to_owned()), address });
+    let address = |text: &str| text.parse().expect("an address");
+    let path = Some((address("127.0.0.1:8"), address("127.0.0.1:9")));
+    port.open(at(2), Connected { media, pc_id: Some("pc".to_owned()), path });
     let told = signals(&mut port);
     assert_eq!(told[0], Signal::Dialing { address: "http://host:7860/".to_owned() });
     assert_eq!(told[1], Signal::Answered { code: 200, leg: media.into(), text: true });
@@ -35,7 +36,7 @@ fn open() -> PipelinePort {
     port
 }
 
-fn told(port: &mut PipelinePort, event: RtviEvent) -> Vec<ChannelEvent> {
+fn told_by(port: &mut PipelinePort, event: RtviEvent) -> Vec<ChannelEvent> {
     port.receive(at(3), PipelineNews::Event(at(3), event));
     let told = |signal| if let Signal::Channel { told, .. } = signal { Some(told) } else { None };
     signals(port).into_iter().filter_map(told).collect()
@@ -43,12 +44,12 @@ fn told(port: &mut PipelinePort, event: RtviEvent) -> Vec<ChannelEvent> {
 
 #[test]
 fn messages_become_events_of_the_timeline() {
-    let check = |event: RtviEvent, expect: ChannelEvent| assert_eq!(told(&mut open(), event), [expect]);
+    let check = |event: RtviEvent, expect: ChannelEvent| assert_eq!(told_by(&mut open(), event), [expect]);
     let other = |name: &'static str, data: Value| ChannelEvent::Other { name: name.into(), data };
     check(RtviEvent::AgentText("Hello.".into()), ChannelEvent::Reported { text: "Hello.".into() });
     let words = |is_final| RtviEvent::CallerText { text: "I".into(), is_final };
     check(words(true), other("caller_reported", json!({ "text": "I" })));
-    assert_eq!(told(&mut open(), words(false)), []);
+    assert_eq!(told_by(&mut open(), words(false)), []);
     check(RtviEvent::Ready(Some("2.2.0".into())), other("agent_ready", json!({ "version": "2.2.0" })));
     check(RtviEvent::NotReady, other("agent_not_ready", json!({})));
     check(RtviEvent::AgentSpeaks(true), other("agent_started_speaking", json!({})));
@@ -58,7 +59,7 @@ fn messages_become_events_of_the_timeline() {
     let mut port = open();
     let error = RtviEvent::Error { message: "x".repeat(1000), is_fatal: false };
     let message = "x".repeat(500);
-    assert_eq!(told(&mut port, error), [ChannelEvent::Error { code: "ERROR".into(), message: message.clone() }]);
+    assert_eq!(told_by(&mut port, error), [ChannelEvent::Error { code: "ERROR".into(), message: message.clone() }]);
     assert_eq!(port.agent_errors(), [AgentError { code: "ERROR".into(), message, at_ms: 3000 }]);
 }
 
@@ -80,17 +81,17 @@ fn calls_of_tools_are_told_once_with_their_results() {
     };
     for id in [Some("7"), None] {
         let mut port = open();
-        assert_eq!(told(&mut port, news(ToolPhase::Started, None, None)), []);
-        assert_eq!(told(&mut port, news(ToolPhase::InProgress, id, None)), []);
-        assert_eq!(told(&mut port, news(ToolPhase::Stopped, id, Some(json!("done")))), [call(json!("done"))]);
+        assert_eq!(told_by(&mut port, news(ToolPhase::Started, None, None)), []);
+        assert_eq!(told_by(&mut port, news(ToolPhase::InProgress, id, None)), []);
+        assert_eq!(told_by(&mut port, news(ToolPhase::Stopped, id, Some(json!("done")))), [call(json!("done"))]);
     }
     // A result that never comes.
     let mut port = open();
-    assert_eq!(told(&mut port, news(ToolPhase::InProgress, Some("7"), None)), []);
+    assert_eq!(told_by(&mut port, news(ToolPhase::InProgress, Some("7"), None)), []);
     port.receive(at(14), PipelineNews::Warning("w".into()));
     let late = signals(&mut port);
     assert_eq!(late, [Signal::Channel { told: call(Value::Null), follows_own: false }]);
-    assert_eq!(told(&mut port, news(ToolPhase::InProgress, Some("8"), None)), []);
+    assert_eq!(told_by(&mut port, news(ToolPhase::InProgress, Some("8"), None)), []);
     port.finish(at(15), PipelineEnd::AgentLeft);
     assert!(matches!(&signals(&mut port)[..], [Signal::Channel { .. }, Signal::Ended(_)]));
 }
