@@ -24,7 +24,7 @@ pub struct WebRtc {
     /// Name at the relays.
     pub turn_username: Option<String>,
     /// Password at the relays.
-    pub turn_password: Option<Secret>,
+    pub turn_credential: Option<Secret>,
     /// Local addresses of media; empty: those of every interface.
     pub bind: Vec<IpAddr>,
 }
@@ -45,7 +45,7 @@ impl WebRtc {
         let turn = "at most 8 addresses like turn:turn.example:3478 or turn:turn.example:3478?transport=udp";
         from.parsed_list("webrtc.turn", turn, |texts| servers(texts, "turn:"), &mut self.turn);
         from.maybe_text("webrtc.turn_username", &mut self.turn_username);
-        from.secret("webrtc.turn_password", &mut self.turn_password);
+        from.secret("webrtc.turn_credential", &mut self.turn_credential);
         let addresses = |texts: &[String]| {
             let read = |text: &String| text.trim().parse().ok();
             (texts.len() <= MAX_ADDRESSES).then(|| texts.iter().map(read).collect::<Option<Vec<IpAddr>>>()).flatten()
@@ -56,8 +56,8 @@ impl WebRtc {
             addresses,
             &mut self.bind,
         );
-        if !self.turn.is_empty() && (self.turn_username.is_none() || self.turn_password.is_none()) {
-            from.refuse("webrtc.turn needs webrtc.turn_username and webrtc.turn_password".to_owned());
+        if !self.turn.is_empty() && (self.turn_username.is_none() || self.turn_credential.is_none()) {
+            from.refuse("webrtc.turn needs webrtc.turn_username and webrtc.turn_credential".to_owned());
         }
     }
 }
@@ -108,7 +108,7 @@ mod tests {
             stun = ['stun:stun.example:3478']
             turn = ['turn:turn.example', 'turn:[::1]:3478?transport=udp']
             turn_username = 'u'
-            turn_password = 'hidden'
+            turn_credential = 'hidden'
             bind = ['127.0.0.1', '::1']
             [p2]
             start_url = 'https://pipelines.example/v1'
@@ -133,8 +133,8 @@ mod tests {
         for (text, key) in [
             ("[webrtc]\nstun = ['stun.example']", "webrtc.stun"),
             ("[webrtc]\nstun = ['stuns:stun.example']", "webrtc.stun"),
-            ("[webrtc]\nturn = ['turn:u@h']\nturn_username = 'u'\nturn_password = 'p'", "webrtc.turn"),
-            ("[webrtc]\nturn = ['turn:h?transport=tcp']\nturn_username = 'u'\nturn_password = 'p'", "webrtc.turn"),
+            ("[webrtc]\nturn = ['turn:u@h']\nturn_username = 'u'\nturn_credential = 'p'", "webrtc.turn"),
+            ("[webrtc]\nturn = ['turn:h?transport=tcp']\nturn_username = 'u'\nturn_credential = 'p'", "webrtc.turn"),
             ("[webrtc]\nturn = ['turn:h']", "webrtc.turn needs"),
             ("[webrtc]\nbind = ['host.example']", "webrtc.bind"),
             ("[webrtc]\nservers = 3", "unknown setting webrtc.servers"),

@@ -137,7 +137,7 @@ impl From<&config::WebRtc> for PeerTerms {
         let turn = IceServer {
             urls: settings.turn.clone(),
             username: settings.turn_username.clone().unwrap_or_default(),
-            credential: settings.turn_password.clone(),
+            credential: settings.turn_credential.clone(),
         };
         let ice_servers = [stun, turn].into_iter().filter(|server| !server.urls.is_empty()).collect();
         PeerTerms { ice_servers, bind: settings.bind.clone() }
