@@ -54,7 +54,7 @@ pub struct Sim {
     pub network: NetemSpec,
     /// The network becomes this one at a time after the INVITE.
     pub then: Option<(Duration, NetemSpec)>,
-    /// Who calls: by SIP, or over a WebSocket where that is its destination, and the agent's terms have one. `folder` is not used: what it would hold is in the report.
+    /// The calling side: by SIP, or over a WebSocket where that is its destination, and the agent's terms have one. `folder` is not used: what it would hold is in the report.
     pub caller: Placement,
     /// Who is called. `dial` is not used.
     pub agent: Placement,

@@ -2,7 +2,7 @@
 
 mod quality;
 
-use ringer_media::call::{EndReason, What};
+use ringer_media::call::{EndDetail, EndReason, RemoteEnd, What};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -198,7 +198,9 @@ impl CallWork<'_> {
         if notes.contains_key("caller_number") {
             verdict.blame_number();
         }
-        if self.answers && !report.ending.connected && report.ending.remote.is_some() {
+        let by_message = |remote: &RemoteEnd| matches!(remote.detail, EndDetail::WebSocket { .. });
+        let gave_up = report.ending.remote.as_ref().is_some_and(|remote| !by_message(remote));
+        if self.answers && !report.ending.connected && gave_up {
             verdict.error = Some((ErrorCode::NoAnswer, "The agent gave its call up before it was answered".to_owned()));
         }
         let quality = quality(&report.ending, report.recording.as_deref()).await;

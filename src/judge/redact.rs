@@ -133,7 +133,7 @@ impl Redactor {
                 *text = self.text(text);
             }
         }
-        for name in ["parameters", "output"] {
+        for name in ["parameters", "output", "data"] {
             if let Some(value) = event["data"].get_mut(name) {
                 self.value(value);
             }

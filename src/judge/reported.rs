@@ -6,6 +6,7 @@ use ringer_media::call::{ChannelEvent, TimelineEntry, What};
 use serde_json::json;
 
 use super::reading;
+use crate::human::text::unspaced;
 use crate::model::result::MetricValue;
 
 /// Name of the metric.
@@ -33,8 +34,11 @@ fn told_text(moment: &TimelineEntry) -> Option<&str> {
     Some(text)
 }
 
-/// Returns the words of a text in lower case, without punctuation.
+/// Returns the words of a text in lower case, without punctuation; letters where a text is written without blanks.
 fn words(text: &str) -> Vec<String> {
+    if text.chars().any(unspaced) {
+        return text.chars().filter(|c| c.is_alphanumeric()).map(String::from).collect();
+    }
     let plain =
         |word: &str| word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
     text.split_whitespace().map(plain).filter(|word| !word.is_empty()).collect()

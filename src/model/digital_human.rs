@@ -292,7 +292,7 @@ pub struct DigitalHumanSpec {
     /// E.164; sender of text messages.
     #[serde(default)]
     pub outbound_text_number: Option<String>,
-    /// Dialect in place of the agent's.
+    /// Overrides the agent's.
     #[serde(default)]
     pub websocket_url: Option<String>,
     /// Dialect in place of the agent's.

@@ -43,13 +43,13 @@ pub struct QueueSpec {
     /// "" is the default dispatch.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,
-    /// Dialect in place of the agent's.
+    /// Replaces the agent's.
     #[serde(default, rename = "P1_metadata")]
     pub p1_metadata: Option<Object>,
-    /// Dialect in place of the agent's.
+    /// Replaces the agent's.
     #[serde(default, rename = "P2_agent_configuration")]
     pub p2_agent_configuration: Option<Object>,
-    /// Dialect in place of the agent's.
+    /// Replaces the agent's.
     #[serde(default, rename = "P2_room_properties")]
     pub p2_room_properties: Option<Object>,
     /// Pipeline to start.

@@ -30,6 +30,9 @@ use crate::store::Session;
 /// Samples that are read at once.
 const PIECE: usize = 16_384;
 
+/// Metadata that the agent has written.
+const HANDED_OVER: [&str; 2] = ["agent_errors", "output_variables"];
+
 impl Service {
     /// Knows what is private in a result's conversation; `None`: its agent does not ask for it.
     pub async fn redactor(&self, organization: &str, result_id: i64) -> Result<Option<Redactor>> {
@@ -234,6 +237,9 @@ pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()>
     through(&mut doc.overruled, redactor, JUDGED)?;
     through(&mut doc.body.custom_metrics, redactor, JUDGED)?;
     redact_metrics(&mut doc.body.metrics, redactor);
+    for name in HANDED_OVER {
+        doc.body.metadata.get_mut(name).into_iter().for_each(|value| redactor.value(value));
+    }
     through(&mut doc.body.result, redactor, JUDGED)
 }
 

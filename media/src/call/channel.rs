@@ -3,7 +3,7 @@
 use super::barge_in::is_floor_held;
 use super::channel_event::ChannelEvent;
 use super::event::{Side, ToolCall, What};
-use super::hearing::OtherTurn;
+use super::hearing::{MAX_REPORTED, OtherTurn};
 use super::io::Output;
 use super::{Call, ms};
 use crate::frame::{PER_MS, Sample};
@@ -11,9 +11,6 @@ use crate::leg::Leg;
 
 /// Audio of the other side within this time before its message, in milliseconds, shows that the message is no echo of this side.
 const ECHO_MS: u32 = 300;
-
-/// Most bytes of text that the other side may tell before its turn begins.
-const MAX_REPORTED: usize = 16_384;
 
 /// Name of the method of a digit that goes or came as a message.
 pub(super) const BY_MESSAGE: &str = "message";

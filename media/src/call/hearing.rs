@@ -6,6 +6,9 @@ use super::io::{EffectId, Effected, Line, Word};
 use crate::frame::Sample;
 use crate::tongue::Tongue;
 
+/// Most bytes of text that the other side may tell for a turn by messages.
+pub(super) const MAX_REPORTED: usize = 16_384;
+
 /// Text of one segment.
 #[derive(Clone, Debug, PartialEq)]
 enum Text {
@@ -80,6 +83,9 @@ impl OtherTurn {
 
     /// Adds text that the other side told of its words by a message.
     pub fn report(&mut self, text: &str) {
+        if self.reported.len() + text.len() >= MAX_REPORTED {
+            return;
+        }
         if !self.reported.is_empty() {
             self.reported.push(' ');
         }

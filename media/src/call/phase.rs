@@ -377,6 +377,7 @@ impl Call {
         let cause = match reason {
             EndReason::MaxDuration => HangupCause::Timer,
             EndReason::Shutdown => HangupCause::Shutdown,
+            EndReason::Fault => HangupCause::Fault,
             _ => HangupCause::Normal,
         };
         self.end_announcement(self.frame_at);

@@ -20,7 +20,7 @@ pub use self::order::{AgentError, DialRules, SocketOrder};
 use super::dial::DialFault;
 use super::handshake::Upgrade;
 use super::voice::Encoding;
-use super::{Dialect, Message, Role, Session, SessionControl, SessionFacts, SessionOutput};
+use super::{Dialect, Kind, Message, Role, Session, SessionControl, SessionFacts, SessionOutput};
 use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
 use crate::transport::websocket::protocol::SessionEnd;
 
@@ -29,6 +29,15 @@ const RATE_HZ: u32 = 16_000;
 
 /// Most events of the other side that go into a timeline.
 const MAX_EVENTS: usize = 5000;
+
+/// Most messages of the other side that it begins to speak.
+const MAX_CLAIMS: usize = 20_000;
+
+/// Most characters of a text that the other side tells of its words at once.
+const TEXT_CHARS: usize = 4000;
+
+/// Most bytes of the data of an event, and of the values that are handed over at the end, as JSON.
+const MAX_DATA: usize = 16_384;
 
 /// Most errors of the other side that are kept with the result.
 const MAX_ERRORS: usize = 100;
@@ -45,6 +54,9 @@ const NO_CODE: u16 = 1005;
 /// Code of a close because of a rule, which stands for refused credentials while a session is opened.
 const POLICY: u16 = 1008;
 
+/// Code by which a framework refuses credentials while a session is opened.
+const REFUSED: u16 = 4003;
+
 /// State of the connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
@@ -54,6 +66,8 @@ enum State {
     Opening,
     /// The call is up.
     Open,
+    /// The other side has ended the session by a message, and its protocol goes on up to the close.
+    Finishing,
     /// This side has closed.
     Closing,
     /// The connection is at its end.
@@ -80,6 +94,7 @@ pub struct WebSocketPort {
     marks: VecDeque<(Sample, bool)>,
     sent_to: Sample,
     events: usize,
+    claims: usize,
     errors: Vec<AgentError>,
     variables: Option<Value>,
     log: MessageLog,
@@ -130,6 +145,7 @@ impl WebSocketPort {
             marks: VecDeque::new(),
             sent_to: Sample::MIN,
             events: 0,
+            claims: 0,
             errors: Vec::new(),
             variables: None,
             log: MessageLog::default(),
@@ -222,7 +238,7 @@ impl WebSocketPort {
 
     /// Takes a message of the other side.
     pub fn receive(&mut self, now: Time, message: Message) {
-        if !matches!(self.state, State::Opening | State::Open) {
+        if !matches!(self.state, State::Opening | State::Open | State::Finishing) {
             return;
         }
         self.now = now;
@@ -235,7 +251,7 @@ impl WebSocketPort {
 
     /// Takes the number of samples of 16 kHz that came and were not heard yet; also the passing of time.
     pub fn tick(&mut self, now: Time, unheard: u64) {
-        if !matches!(self.state, State::Opening | State::Open | State::Closing) {
+        if !matches!(self.state, State::Opening | State::Open | State::Finishing | State::Closing) {
             return;
         }
         self.now = now;
@@ -256,7 +272,7 @@ impl WebSocketPort {
         self.log.end(&format!("< close {code} {reason}"));
         let text = [code.to_string(), reason.to_owned()].join(" ").trim().to_owned();
         match self.state {
-            State::Opening if code == POLICY => {
+            State::Opening if code == POLICY || (code == REFUSED && self.dialect.kind == Kind::PipecatProtobuf) => {
                 self.give_up(false, RemoteKind::AuthFailed, None, Some(code), text);
             }
             State::Opening => {
@@ -268,6 +284,7 @@ impl WebSocketPort {
                 let kind = if is_orderly { RemoteKind::Bye } else { RemoteKind::Lost };
                 self.end(kind, Some(code), text);
             }
+            State::Finishing => self.state = State::Over,
             State::Dialling | State::Closing | State::Over => {}
         }
         self.write_log();
@@ -283,6 +300,7 @@ impl WebSocketPort {
                 self.give_up(true, RemoteKind::Unreachable, None, None, text);
             }
             State::Open => self.end(RemoteKind::Lost, None, why.to_owned()),
+            State::Finishing => self.state = State::Over,
             State::Dialling | State::Closing | State::Over => {}
         }
         self.write_log();
@@ -393,6 +411,15 @@ impl WebSocketPort {
         }
     }
 
+    /// The session is over by its own messages; its protocol may go on up to the close.
+    fn finish(&mut self, kind: RemoteKind, text: String) {
+        let was_open = self.state == State::Open;
+        self.end(kind, None, text);
+        if was_open {
+            self.state = State::Finishing;
+        }
+    }
+
     /// Carries out what the session says after a frame of this side's voice: binary and text messages with audio are not logged.
     fn drain_voice(&mut self) {
         while let Some(output) = self.session.poll() {
@@ -437,7 +464,10 @@ impl WebSocketPort {
                 self.tell(ChannelEvent::Cleared { dropped_ms: dropped / PER_MS as u64 }, false);
             }
             SessionOutput::Digit(digit) => self.signal(Signal::DigitMessage { digit, duration_ms: 0 }),
-            SessionOutput::Reported(text) => self.tell(ChannelEvent::Reported { text }, false),
+            SessionOutput::Reported(text) => {
+                let text = text.chars().take(TEXT_CHARS).collect();
+                self.tell(ChannelEvent::Reported { text }, false);
+            }
             SessionOutput::PeerError { code, message } => self.keep_error(code, message),
             SessionOutput::Violation { code, excerpt } => {
                 self.tell(ChannelEvent::Violation { code: code.into(), excerpt }, false);
@@ -446,6 +476,9 @@ impl WebSocketPort {
                 self.signal(Signal::Overflowed { frames: dropped.div_ceil(FRAME as u64) });
             }
             SessionOutput::Event { name, data } => self.tell_other(name, data),
+            SessionOutput::Variables(values) if values.to_string().len() > MAX_DATA => {
+                self.out.push_back(PortOutput::Warning(format!("output variables over {MAX_DATA} bytes are not kept")));
+            }
             SessionOutput::Variables(values) => self.variables = Some(values),
             SessionOutput::Ended(end) => self.take_end(end),
             SessionOutput::Close { code, reason } => {
@@ -491,14 +524,14 @@ impl WebSocketPort {
             SessionEnd::TooManyViolations if opening => {
                 self.give_up(false, RemoteKind::Refused, None, None, "too many protocol errors".to_owned());
             }
-            SessionEnd::Peer => self.end(RemoteKind::Bye, None, String::new()),
+            SessionEnd::Peer => self.finish(RemoteKind::Bye, String::new()),
             SessionEnd::Unauthorized => {
-                self.end(RemoteKind::Lost, None, "the agent does not accept the credentials".to_owned());
+                self.finish(RemoteKind::Lost, "the agent does not accept the credentials".to_owned());
             }
-            SessionEnd::NoAnswer => self.end(RemoteKind::Lost, None, "the agent did not answer in time".to_owned()),
-            SessionEnd::PeerFault(why) | SessionEnd::Dropped(why) => self.end(RemoteKind::Lost, None, why),
+            SessionEnd::NoAnswer => self.finish(RemoteKind::Lost, "the agent did not answer in time".to_owned()),
+            SessionEnd::PeerFault(why) | SessionEnd::Dropped(why) => self.finish(RemoteKind::Lost, why),
             SessionEnd::TooManyViolations => {
-                self.end(RemoteKind::Lost, None, "too many protocol errors".to_owned());
+                self.finish(RemoteKind::Lost, "too many protocol errors".to_owned());
             }
         }
     }
@@ -514,10 +547,16 @@ impl WebSocketPort {
     }
 
     fn tell_other(&mut self, name: &'static str, data: Value) {
+        let data = if data.to_string().len() > MAX_DATA { json!({ "dropped": "too long" }) } else { data };
         self.tell(ChannelEvent::Other { name: name.into(), data }, false);
     }
 
     fn tell(&mut self, told: ChannelEvent, follows_own: bool) {
+        if matches!(told, ChannelEvent::SpeechClaimed { .. }) && self.claims < MAX_CLAIMS {
+            // It acts on the call, however many other events there were.
+            self.claims += 1;
+            return self.signal(Signal::Channel { told, follows_own });
+        }
         self.events += 1;
         if self.events == MAX_EVENTS {
             let text =

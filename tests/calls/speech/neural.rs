@@ -157,8 +157,8 @@ async fn words_act_on_the_telephone_with_a_neural_recognizer() {
         "response_value": "The fifth of May.", "occurrence_mode": "always" }]);
     // The greeting has all of them, some early: the first that is heard in time acts.
     let keyword = |word: &str| json!({ "keyword": word, "response": "Sorry, one moment please.", "probability": 1.0 });
-    let keywords =
-        json!({ "type": "keywords", "keyword_responses": (["clinic", "appointments", "hours"].map(keyword)) });
+    let responses = ["clinic", "appointments", "hours"].map(keyword);
+    let keywords = json!({ "type": "keywords", "keyword_responses": responses });
     for human in [
         json!({ "scripted_responses": scripted }),
         json!({ "interruptions": keywords, "hangup_phrases": ["date of birth"] }),

@@ -58,7 +58,7 @@ pub(super) struct SocketEnd {
     taking: Option<Time>,
     /// How much later the other side's voice is heard than it was said, from which time of saying on.
     lags: Vec<(Time, Duration)>,
-    /// What the script makes of this side.
+    /// Behaviour that the script gives this side.
     stage: Stage,
     out: Vec<Parcel>,
 }
