@@ -27,6 +27,8 @@ async fn a_run_over_a_pipeline() {
     let metadata = &result["metadata"];
     let known = (&metadata["transport"], &metadata["codec"], &metadata["sip_call_id"].is_string());
     assert_eq!(known, (&json!("WebRTC, UDP/TLS/RTP/SAVPF"), &json!("OPUS"), &true), "{metadata}");
+    let call = &result["tool_calls"][0];
+    assert_eq!(call["name"], "weather", "{result}");
     let quality = &result["engine_quality"];
     assert_eq!((&quality["trusted"], &quality["lost_packets"]), (&json!(true), &json!(0)), "{quality}");
     assert!(quality["pacing_p99_ms"].as_f64() > Some(0.0), "{quality}");
