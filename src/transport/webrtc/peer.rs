@@ -120,7 +120,7 @@ impl Peer {
         let epoch = Epoch { instant: runtime.now(), time: monotonic() };
         let tap = Tap::new(epoch, packets, counts.clone());
         let mut media = MediaEngine::default();
-        let codec = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS, ..Default::default() };
+        let codec = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS };
         media.register_codec(codec, RtpCodecKind::Audio).map_err(refusal)?;
         let connection = PeerConnectionBuilder::new()
             .with_configuration(RTCConfigurationBuilder::new().with_ice_servers(ice_servers(&settings)).build())
