@@ -4,8 +4,10 @@
 pub mod capture;
 pub mod dtls;
 pub mod path;
+pub mod pipeline;
 pub mod port;
 pub mod sip;
 pub mod sockets;
 mod strangers;
+pub mod webrtc;
 pub mod websocket;

@@ -77,6 +77,8 @@ pub(super) enum ToShard {
     Place(Box<LiveCall>),
     Signal(CallNo, Signal),
     Connect(CallNo, std::net::SocketAddr, std::net::SocketAddr),
+    /// Packets that someone else encrypts and sends pass between these addresses, this side's first.
+    Capture(CallNo, std::net::SocketAddr, std::net::SocketAddr),
     /// A datagram of a handshake, to be sent.
     Datagram(CallNo, Path, Vec<u8>),
     /// The port of reports has a handshake of its own, or has none any more.
@@ -218,6 +220,11 @@ impl Shard {
                         live.wire.iter_mut().for_each(|wire| wire.connect(sockets, rtp, rtcp));
                     }
                 }
+                ToShard::Capture(no, here, there) => {
+                    if let Some((_, _, live)) = self.find(no) {
+                        live.wire.iter_mut().for_each(|wire| wire.between(here, there));
+                    }
+                }
                 ToShard::Datagram(no, path, bytes) => self.send_datagram(no, now, path, &bytes),
                 ToShard::AwaitReports(no, awaits) => {
                     if let Some((_, _, live)) = self.find(no) {
@@ -297,6 +304,15 @@ impl Shard {
             let live = &mut *self.slots[slot][at];
             match &mut live.media {
                 MediaPath::Rings(rings) => rings.receive(&mut live.call, now),
+                MediaPath::Packets(rings) => {
+                    while let Some(packet) = rings.next_packet() {
+                        let (path, arrived, bytes) = (packet.path, packet.at, packet.bytes());
+                        if let Some(wire) = &mut live.wire {
+                            wire.received(path, self.kernel.wall_ns(arrived), bytes);
+                        }
+                        live.call.handle(now, Input::Packet { path, arrived, bytes });
+                    }
+                }
                 MediaPath::Udp(_) => self.receive_packets(slot, at, now),
             }
             let live = &mut *self.slots[slot][at];
@@ -358,10 +374,11 @@ impl Shard {
         while let Some(output) = live.call.poll() {
             let message = match output {
                 Output::Packet { path, bytes } => {
-                    let MediaPath::Udp(sockets) = &live.media else { continue };
-                    match path {
-                        Path::Rtp => sockets.send_rtp(bytes),
-                        Path::Rtcp => sockets.send_rtcp(bytes),
+                    match (&mut live.media, path) {
+                        (MediaPath::Udp(sockets), Path::Rtp) => sockets.send_rtp(bytes),
+                        (MediaPath::Udp(sockets), Path::Rtcp) => sockets.send_rtcp(bytes),
+                        (MediaPath::Packets(rings), _) => rings.send(due, path, bytes),
+                        (MediaPath::Rings(_), _) => continue,
                     }
                     if let Some(wire) = &mut live.wire {
                         wire.sent(path, self.kernel.wall_ns(now), bytes);
@@ -466,127 +483,4 @@ fn push(tap: &mut Producer<i16>, pcm: &[i16], count: &mut u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use ringer_media::call::{CallSpec, EndReason, Opening};
-    use ringer_media::leg::PcmParams;
-    use ringer_media::rings::{FromCall, frame_rings};
-    use ringer_media::seed::Seed;
-    use ringer_media::testing::Voice;
-    use rtrb::RingBuffer;
-
-    use super::*;
-
-    /// Speech in mu-law at 8 kHz.
-    const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
-    /// Longest wait for anything.
-    const PATIENCE: Duration = Duration::from_secs(60);
-
-    fn media_thread(
-        commands: Consumer<ToShard>,
-        messages: Producer<FromShard>,
-    ) -> (Arc<Shared>, std::thread::JoinHandle<()>) {
-        let wake = Arc::new(super::super::wake::Wake::new().expect("an event descriptor"));
-        let shared = Arc::new(Shared { stop: false.into(), calls: 0.into(), lateness: Lateness::default(), wake });
-        let own = shared.clone();
-        let run = move || Shard::new(commands, messages, own).run();
-        (shared, std::thread::Builder::new().name("media".to_owned()).spawn(run).expect("a thread starts"))
-    }
-
-    /// A call over rings to an agent that sends its words in one burst: frames leave in order, and the words are heard and recorded at
-    /// real time without a gap.
-    #[test]
-    fn a_call_over_rings_is_heard_at_real_time() {
-        let params = PcmParams::new(16_000).expect("a rate that is spoken");
-        let (rings, mut agent) = frame_rings(params);
-        let (mut orders, commands) = RingBuffer::new(64);
-        let (messages, mut told) = RingBuffer::new(4096);
-        let (shared, thread) = media_thread(commands, messages);
-        let (heard, mut recorded) = RingBuffer::new(16_000 * 30);
-        let (tap, _ears) = RingBuffer::new(16_000);
-        let mut spec =
-            CallSpec { seed: Seed(3), opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
-        spec.ears.text = false;
-        let live = LiveCall {
-            no: CallNo(1),
-            call: Call::new(spec),
-            media: MediaPath::Rings(rings),
-            tap,
-            tapped: 0,
-            tapes: Tapes { heard: Tape::new(heard), ..Tapes::default() },
-            wire: None,
-            handshakes: None,
-            awaits_reports: false,
-            dropped_frames: 0,
-            ticks: 0,
-            symmetric: false,
-        };
-        let mut order = |order| assert!(orders.push(order).is_ok());
-        order(ToShard::Place(Box::new(live)));
-        order(ToShard::Signal(CallNo(1), Signal::Dialing { address: "ws://127.0.0.1/".into() }));
-        order(ToShard::Signal(CallNo(1), Signal::Answered { code: 101, leg: params.into(), text: false }));
-        // As much as the rings hold: nothing here depends on when this thread runs.
-        let words = Voice::from_ulaw(SPEECH).say(6400, 0);
-        let (began, mut frames, mut events, mut ended) = (monotonic(), Vec::new(), Vec::new(), false);
-        let (mut sent, mut hung_up) = (false, false);
-        while !ended && monotonic().since(began) < PATIENCE {
-            while let Some(message) = agent.next_message() {
-                if let FromCall::Frame { from, piece, .. } = message {
-                    assert_eq!(piece.pcm().len(), 320);
-                    frames.push(from);
-                }
-            }
-            if frames.len() >= 5 && !sent {
-                sent = agent.receive(monotonic(), &words);
-            }
-            while let Ok(message) = told.pop() {
-                match message {
-                    FromShard::Event(_, event) => events.push(event),
-                    FromShard::Ended(..) => ended = true,
-                    _ => {}
-                }
-            }
-            if sent && agent.has_heard(agent.end()) && frames.len() >= 100 && !hung_up {
-                order(ToShard::Hangup(CallNo(1), EndReason::ApiHangup));
-                hung_up = true;
-            }
-            std::thread::yield_now();
-        }
-        shared.stop.store(true, Ordering::Relaxed);
-        thread.join().expect("the thread ends");
-        assert!(ended, "the call ends: {events:?}");
-        assert!(frames.windows(2).all(|pair| pair[0] < pair[1] && pair[1] % 320 == 0), "{frames:?}");
-        let onset = events.iter().find(|event| matches!(event.what, What::AgentSpeechStarted { .. }));
-        let end = events.iter().rfind(|event| matches!(event.what, What::AgentSpeechEnded { .. }));
-        let (onset, end) = (onset.expect("it is heard").sample, end.expect("it ends").sample);
-        assert!((4000..=9000).contains(&(end - onset)), "from {onset} to {end}");
-        let track: Vec<i16> = std::iter::from_fn(|| recorded.pop().ok()).collect();
-        let first = track.iter().position(|sample| *sample != 0).expect("it is recorded");
-        let begun = words.iter().position(|sample| *sample != 0).expect("it is speech");
-        assert_eq!(track[first..first + 6400 - begun], words[begun..], "without a gap");
-    }
-
-    #[test]
-    fn a_thread_that_was_held_up_sends_at_most_two_frames_within_20_ms() {
-        let mut draws = Seed(11).stream("hold-ups");
-        let tick_ns = STEP_NS * SLOTS as u64;
-        let (now, mut sent, mut skipped) = (std::cell::Cell::new(Time(0)), Vec::new(), 0);
-        // Held up before one of ten wake-ups, for up to five ticks.
-        let sleep = |deadline: Time| {
-            let held_up = if draws.unit() < 0.1 { draws.unit() * 5.0 * tick_ns as f64 } else { 0.0 };
-            now.set(Time(now.get().max(deadline).0 + held_up as u64));
-            now.get()
-        };
-        pace(Time(0), sleep, |step, now, deadline| {
-            match deadline {
-                Some(_) => sent.push(now),
-                None => skipped += 1,
-            }
-            // The slot of one call.
-            Some(step + SLOTS as u64).filter(|next| *next < 20_000 * SLOTS as u64)
-        });
-        assert!(skipped > 1000, "{skipped} of 20000 are skipped");
-        let together = sent.windows(2).filter(|pair| pair[1].since(pair[0]) < Duration::from_millis(10)).count();
-        assert!(together > 100, "{together} times two leave together");
-        assert!(sent.windows(3).all(|three| three[2].since(three[0]) >= Duration::from_millis(20)));
-    }
-}
+mod tests;

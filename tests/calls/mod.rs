@@ -17,7 +17,7 @@ mod memory;
 mod nat;
 mod offers;
 mod opening;
-mod page;
+pub mod page;
 mod peers;
 mod proxied;
 mod redirects;
