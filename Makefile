@@ -61,7 +61,7 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
 	part docs 120 $(CARGO) test --locked --workspace --doc; \
 	part tests 1200 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests -- --skip neural::; \
-	part speech 150 $(CARGO) test --locked --test integration neural::words; \
+	part speech 150 $(CARGO) test --locked --lib --test integration -- neural::words neural::long; \
 	sync; \
 	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
 	report

@@ -216,7 +216,9 @@ async fn synthesized_speech_is_heard_by_the_installed_recognizer() {
     let log = heard(&world, sent(&write_wav(16_000, 2, &pairs), true), Some(recognizer)).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     let only = json!(["transcript: the recognizer knows English alone and hears every language as English"]);
-    assert_eq!(log["metadata"], json!({ "transcript_source": "recognized", "warnings": only }));
+    let recognizer = json!({ "kind": "embedded", "model": "pocketsphinx", "sha256": null });
+    let expect = json!({ "transcript_source": "recognized", "recognizer": recognizer, "warnings": only });
+    assert_eq!(log["metadata"], expect);
     let found = verdicts(&log);
     let understood = found.iter().filter(|(_, value)| value == "pass").count();
     assert!(understood >= 2, "two of three words are understood: {found:?}");

@@ -28,7 +28,7 @@ mod softphone;
 mod speech;
 pub mod stage;
 mod strangers;
-mod streams;
+pub mod streams;
 mod torture;
 mod transfers;
 mod trunks;

@@ -384,7 +384,8 @@ async fn what_cannot_be_called_says_why() {
     check(unknown, ("NO_CONNECTION", "SIP_DIAL_FAILED", "network", Value::Null)).await;
     check(json!({}), ("NO_CONNECTION", "NO_CONNECTION_TYPE", "agent_owner", Value::Null)).await;
     let unspoken = ("NO_CONNECTION", "CONNECTION_NOT_SUPPORTED", "engine", Value::Null);
-    check(json!({ "websocket_url": "wss://203.0.113.5" }), unspoken.clone()).await;
+    let refused = ("NO_CONNECTION", "WEBSOCKET_CONNECT_FAILED", "agent_owner", Value::Null);
+    check(json!({ "websocket_url": "ws://127.0.0.1:1" }), refused).await;
     check(json!({ "sip_uri": "sip:bob@127.0.0.1;transport=sctp" }), unspoken).await;
     let phone = json!({ "phone_number": "+15550001111" });
     check(phone, ("NO_CONNECTION", "SIP_NOT_CONFIGURED", "engine", Value::Null)).await;

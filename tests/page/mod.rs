@@ -137,7 +137,10 @@ async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_he
     numbers_lead_to_their_stretches(&browser, &base, key).await;
     lanes_and_keys_seek(&browser).await;
     looks_right(&browser, "a call").await;
-    signalling_is_shown(&browser).await;
+    // The caller presses a key when it hears what it is asked for: not on every machine.
+    let ladder = ask_json(&base, key, "/v1/simulation-result/1/ladder").await;
+    let keys = ladder["entries"].as_array().expect("entries").iter().filter(|one| one["kind"] == "digit").count();
+    signalling_is_shown(&browser, keys).await;
     everything_is_downloaded(&browser).await;
     saved_call_opens_from_disk(&browser, &base, key, folder.path()).await;
     review_in_page(&browser, &base, key).await;
@@ -164,7 +167,7 @@ async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &st
 }
 
 /// Messages open at a click; the figures of the network and the keys come and go with their boxes.
-async fn signalling_is_shown(browser: &Browser) {
+async fn signalling_is_shown(browser: &Browser, keys: usize) {
     let shown = browser
         .run(
             "const count = (kind) => document.querySelectorAll('.ladder li[data-kind=' + kind + ']').length;
@@ -182,7 +185,7 @@ async fn signalling_is_shown(browser: &Browser) {
              return [...told, height > 0, message.textContent.startsWith('INVITE sip:'), message.textContent.includes('m=audio')];",
         )
         .await;
-    assert_eq!(shown, json!([true, 0, 1, true, true, true, true, true]));
+    assert_eq!(shown, json!([true, 0, keys, true, true, true, true, true]));
 }
 
 /// Each button of the downloads brings a file with something in it.

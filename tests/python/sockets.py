@@ -2,12 +2,15 @@
 
 `/default`: the engine's own protocol: greets with recorded speech and a mark, and cuts into the caller's first words by a message.
 `/echo`: a carrier's media stream (Twilio's form), sent back; a mark after the first second, and the echo is taken back at the end.
-`GET /seen` tells what came. Prints its address. Everything else that it says goes to stderr.
+`GET /seen` tells what came. Prints its address. With a certificate and a key as arguments it speaks TLS, and tells on its output what
+came when a call is over. Everything else that it says goes to stderr.
 """
 
 import asyncio
 import base64
 import json
+import ssl
+import sys
 import time
 
 import numpy
@@ -78,6 +81,8 @@ async def handle(socket):
         await {"default": default, "echo": echo}[kind](socket, mine)
     finally:
         mine["close"] = [socket.close_code, socket.close_reason]
+        if sys.argv[1:]:
+            print(json.dumps(mine), flush=True)
 
 
 def answer(connection, request):
@@ -89,8 +94,13 @@ def answer(connection, request):
 
 async def main():
     end_with_input()
-    async with serve(handle, "127.0.0.1", 0, process_request=answer) as server:
-        print(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    tls = None
+    if sys.argv[1:]:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(*sys.argv[1:3])
+    async with serve(handle, "127.0.0.1", 0, process_request=answer, ssl=tls) as server:
+        scheme = "wss" if tls else "ws"
+        print(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
         await server.serve_forever()
 
 

@@ -1,13 +1,17 @@
 //! Servers and callers of other people's libraries: the engine's own protocol with a server of `websockets`, and a carrier's media stream
 //! with streamdouble as the second caller, and as the caller of the sample agent.
 
-use ringer::engine::{Destination, Placement, WebSocketDial};
+use ringer::clock::Clock;
+use ringer::engine::{Destination, EngineConfig, Placement, WebSocketDial};
+use ringer::transport::sip::tls::TlsSettings;
 use ringer::transport::websocket::{Dialect, Kind};
 use ringer_media::call::{ChannelEvent, EndReason, Opening, What};
 use serde_json::{Value, json};
 
 use super::quick;
-use crate::calls::stage::Stage;
+use crate::calls::local;
+use crate::calls::stage::{RTP_PORTS, Stage};
+use crate::calls::streams::with_certificate;
 use crate::peers::python::{PythonServer, python};
 use crate::program::{Program, ringer};
 
@@ -54,6 +58,42 @@ async fn the_own_protocol_with_a_server_of_a_library() {
     let interrupted = |entry: &What| matches!(entry, What::SpeechEnded { interrupted: true, .. });
     assert!(report.timeline.iter().any(|entry| interrupted(&entry.what)));
     stage.engine.stop().await;
+}
+
+/// A server with TLS: its certificate is checked, unless the settings list it.
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_of_servers_are_checked() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let (_, trusting) = with_certificate(&folder, "127.0.0.1");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut server = Program::start(&mut python("sockets.py", &[&path("own.pem"), &path("own.key")]));
+    let address = server.address("wss://").await;
+    let place = address.trim_start_matches("wss://").to_owned();
+    let listed = TlsSettings { insecure_hosts: vec![place.clone()], ..TlsSettings::default() };
+    let unverified = format!("the certificate of {place} was not verified");
+    for (tls, connects, warns) in
+        [(TlsSettings::default(), false, false), (trusting, true, false), (listed, true, true)]
+    {
+        let config = EngineConfig { tls, ..local::config(RTP_PORTS, 10) };
+        let (stage, _calls) = Stage::with_calls(config, Clock::Real).await;
+        let report =
+            stage.call(placement(&stage, format!("{address}/default"), None, 1500)).await.expect("there is room");
+        assert_eq!(report.ending.connected, connects, "{:?}", report.ending);
+        assert_eq!(report.warnings.iter().any(|warning| warning.contains(&unverified)), warns, "{:?}", report.warnings);
+        match connects {
+            true => {
+                assert_eq!(report.peer.transport(), "WebSocket/TLS, default");
+                let seen: Value = serde_json::from_str(&server.line().await).expect("JSON");
+                assert_eq!(seen["close"], json!([1000, "call ended"]), "{seen}");
+            }
+            false => {
+                let why = report.ending.remote.map(|remote| remote.text).unwrap_or_default();
+                assert!(why.contains("certificate"), "{why}");
+            }
+        }
+        stage.engine.stop().await;
+    }
+    server.kill().await;
 }
 
 fn text(line: &Value) -> (&str, &Value, u64) {

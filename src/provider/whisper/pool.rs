@@ -53,8 +53,6 @@ pub struct Pool {
 struct Queue {
     jobs: VecDeque<(Box<dyn Job>, f32)>,
     running: VecDeque<Box<dyn Job>>,
-    /// Seconds of speech in `jobs`.
-    waiting_s: f32,
     factor: Option<f32>,
     closed: bool,
 }
@@ -96,12 +94,14 @@ impl Pool {
     /// Puts a job in the queue. False: its text would come too late.
     pub fn ask(&self, job: Box<dyn Job>) -> bool {
         let mut queue = self.lock();
-        let wait_s = queue.waiting_s * queue.factor.unwrap_or(FACTOR) / self.threads as f32;
+        // Jobs that nobody wants any more take no time.
+        let wanted = queue.jobs.iter().filter(|(job, _)| !job.is_cancelled());
+        let wait_s =
+            wanted.map(|(_, seconds)| seconds).sum::<f32>() * queue.factor.unwrap_or(FACTOR) / self.threads as f32;
         if queue.closed || wait_s > WAIT_MAX_S || queue.jobs.len() >= JOBS_MAX {
             return false;
         }
         let seconds = seconds(&*job);
-        queue.waiting_s += seconds;
         queue.jobs.push_back((job, seconds));
         self.news.notify_one();
         true
@@ -122,8 +122,7 @@ impl Pool {
     fn next(&self) -> Option<Box<dyn Job>> {
         let mut queue = self.lock();
         loop {
-            if let Some((job, seconds)) = queue.jobs.pop_front() {
-                queue.waiting_s = (queue.waiting_s - seconds).max(0.0);
+            if let Some((job, _)) = queue.jobs.pop_front() {
                 return Some(job);
             }
             if let Some(job) = queue.running.pop_front() {

@@ -284,10 +284,13 @@ fn messages_of_the_other_side_are_signals_and_lines() {
 fn a_flood_of_events_is_cut_off() {
     let mut rig = Rig::open();
     rig.signals.clear();
-    for n in 0..MAX_EVENTS + 100 {
-        rig.receive(Message::Text(format!(r#"{{"type":"speech.started","data":{{"utterance_id":"{n}"}}}}"#)));
+    for _ in 0..MAX_EVENTS + 100 {
+        rig.receive(Message::Text(r#"{"type":"session.error","data":{"code":"C","message":"M"}}"#.to_owned()));
     }
     assert_eq!(rig.signals.len(), MAX_EVENTS - 1);
+    // A message that it begins to speak still acts.
+    rig.receive(Message::Text(r#"{"type":"speech.started","data":{"utterance_id":"a"}}"#.to_owned()));
+    assert_eq!(rig.signals.len(), MAX_EVENTS);
     assert_eq!(rig.end(), None);
 }
 

@@ -50,7 +50,10 @@ fn only_whole_frames_are_played_unless_buffered() {
     assert_eq!((&told[0]["event"], &told[0]["correlation_id"]), (&json!("MEDIA_BUFFERING_COMPLETED"), &json!("b")));
     // 300 bytes of sound, then silence.
     assert!(side.heard[100..590].iter().all(|sample| sample.abs() > 1000));
-    assert!(side.heard[632..].iter().all(|sample| sample.abs() < 100));
+    side.binary(&[0xff; 160]);
+    side.wait(20);
+    assert_eq!(side.heard.len(), 960, "two frames and one");
+    assert!(side.heard[720..].iter().all(|sample| sample.abs() < 100));
 }
 
 #[test]
