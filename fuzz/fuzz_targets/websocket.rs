@@ -27,7 +27,8 @@ fuzz_target!(|data: &[u8]| {
     let [choice, plain, rest @ ..] = data else { return };
     let kinds: Vec<Kind> = Kind::DIALECTS.into_iter().chain([Kind::Default]).collect();
     let kind = kinds[usize::from(choice >> 1) % kinds.len()];
-    let dialect = Dialect { plain_control: plain % 2 == 1, ..Dialect::new(kind) };
+    let mut dialect = Dialect::new(kind);
+    dialect.plain_control = plain % 2 == 1;
     let facts = SessionFacts::new(1, "ws://h/a?sample-rate=16000", Seed(1), Time(0), 0);
     let mut session = if choice % 2 == 0 { Session::caller(dialect, facts) } else { Session::agent(dialect, facts) };
     session.on_open(Time(0));
