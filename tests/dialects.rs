@@ -13,6 +13,8 @@ use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use serde_json::{Value, json};
 
+use crate::calls::peers::level_at;
+
 /// Samples of 20 ms at 16 kHz.
 const FRAME: usize = 320;
 
@@ -122,17 +124,6 @@ fn tone(hz: f64, rate: u32, from: usize, count: usize) -> Vec<i16> {
     (0..count).map(|sample| (8000.0 * (std::f64::consts::TAU * hz * at(sample)).sin()) as i16).collect()
 }
 
-/// Level of a frequency, 1 for the tone of [`tone`].
-fn level(pcm: &[i16], rate: u32, hz: f64) -> f64 {
-    let (mut re, mut im) = (0.0, 0.0);
-    for (at, sample) in pcm.iter().enumerate() {
-        let phase = std::f64::consts::TAU * hz * at as f64 / f64::from(rate);
-        re += f64::from(*sample) * phase.cos();
-        im += f64::from(*sample) * phase.sin();
-    }
-    2.0 * (re * re + im * im).sqrt() / pcm.len() as f64 / 8000.0
-}
-
 fn bytes_of(pcm: &[i16]) -> String {
     STANDARD.encode(pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<u8>>())
 }
@@ -189,7 +180,7 @@ fn serializers_of_a_framework_hear_and_are_heard() {
                 heard.extend(answer(&mut judge, &mut caller, &message));
             }
         }
-        let own = level(&heard[8000..24_000], 16_000, 700.0);
+        let own = level_at(&heard[8000..24_000], 700.0) / 8000.0;
         assert!((0.95..1.05).contains(&own), "{kind:?} {own}");
         caller.session.control(caller.now, SessionControl::Digit { digit: '5', duration_ms: 100 });
         let digits: Vec<Value> = caller.take_sent().iter().map(|message| judge.read_by_judge(message)).collect();
@@ -205,7 +196,7 @@ fn serializers_of_a_framework_hear_and_are_heard() {
                 caller.take_sent();
             }
         }
-        let theirs = level(&caller.heard[8000..24_000], 16_000, 900.0);
+        let theirs = level_at(&caller.heard[8000..24_000], 900.0) / 8000.0;
         assert!((0.95..1.05).contains(&theirs), "{kind:?} {theirs}");
         let clear = judge.write("clear", 0).expect("an interruption is a message");
         caller.session.receive(caller.now, clear);

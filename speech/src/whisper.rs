@@ -82,7 +82,7 @@ const SMALL: usize = 512;
 pub struct Heard {
     /// As the model writes it.
     pub text: String,
-    /// With their places in the stretch.
+    /// Words with their places in the stretch.
     pub words: Vec<Word>,
     /// Mean logarithm of the probability of a token.
     pub log_probability: f32,

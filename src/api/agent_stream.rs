@@ -19,7 +19,9 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::Server;
 use super::answer::JSON;
+use crate::error::Error;
 use crate::jobs::{AgentStreams, StreamRefusal};
+use crate::tasks::to_its_end;
 use crate::transport::websocket::link::{Duplex, Link, socket_config};
 
 /// Pattern of the route.
@@ -41,15 +43,21 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
         return response;
     };
     let source = request.extensions().get::<CameFrom>().map_or(SocketAddr::from(([0, 0, 0, 0], 0)), |from| from.0);
-    match streams.take(&token.0, source).await {
-        Ok(Ok(seat)) => {
-            let streams = streams.clone();
-            server.tasks.spawn("agent stream upgrade", async move {
-                let link = open(&streams, request).await;
-                streams.hold(seat, link, source);
-            });
-            switching(&accept)
-        }
+    let (streams, token, tasks) = (streams.clone(), token.0, server.tasks.clone());
+    // A client that goes away takes this request with it, but not the result that is taken for it.
+    let taking = to_its_end(async move {
+        let taken = streams.take(&token, source).await;
+        taken.map(|taken| {
+            taken.map(|seat| {
+                tasks.spawn("agent stream upgrade", async move {
+                    let link = open(&streams, request).await;
+                    streams.hold(seat, link, source);
+                });
+            })
+        })
+    });
+    match taking.await.unwrap_or_else(|why| Err(Error::internal(why))) {
+        Ok(Ok(())) => switching(&accept),
         Ok(Err(refusal)) => {
             let (status, text) = match refusal {
                 StreamRefusal::Unknown => (StatusCode::UNAUTHORIZED, "The token is not known or expired"),

@@ -1,7 +1,6 @@
 //! The connection of a call over a WebSocket, as the call's driver holds it: attempts to dial, messages, and frames from and to the
 //! media thread.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -43,8 +42,6 @@ pub(super) struct SocketSide {
     settings: SocketSettings,
     frames: FrameExchange,
     link: Option<Link>,
-    /// News that came before the call was answered.
-    early: VecDeque<LinkNews>,
     dialling: Option<BoxFuture<'static, Result<Dialled, DialFault>>>,
     ticks: Interval,
 }
@@ -54,21 +51,12 @@ impl SocketSide {
     pub fn new(dialer: Dialer, guard: Guard, settings: SocketSettings, frames: FramePeer) -> SocketSide {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        SocketSide {
-            dialer,
-            guard,
-            settings,
-            frames: FrameExchange::new(frames),
-            link: None,
-            early: VecDeque::new(),
-            dialling: None,
-            ticks,
-        }
+        SocketSide { dialer, guard, settings, frames: FrameExchange::new(frames), link: None, dialling: None, ticks }
     }
 
-    /// Takes a connection, with the news that came over it before.
-    pub fn take_link(&mut self, link: Link, early: VecDeque<LinkNews>) {
-        (self.link, self.early) = (Some(link), early);
+    /// Takes a connection that is open.
+    pub fn take_link(&mut self, link: Link) {
+        self.link = Some(link);
     }
 
     /// Returns the time of the media threads.
@@ -78,9 +66,6 @@ impl SocketSide {
 
     /// Returns the next news; ticks are among them where `ticks`. Safe to drop and call again.
     pub async fn next(&mut self, ticks: bool) -> SocketNews {
-        if let Some(news) = self.early.pop_front() {
-            return SocketNews::Link(news);
-        }
         let (dialling, link) = (&mut self.dialling, &mut self.link);
         tokio::select! {
             dialled = next_of(dialling) => {

@@ -68,12 +68,17 @@ impl AgentStreams {
             StreamGoal::InUse => return Ok(Err(StreamRefusal::InUse)),
             StreamGoal::Over => return Ok(Err(StreamRefusal::Over)),
         };
+        let about = json!({ "source": source.to_string() });
+        let about: Object = about.as_object().cloned().unwrap_or_default();
+        if leg.unresponsive {
+            // Nobody answers in this step of a journey, and the attempt is what counts.
+            service.note_unanswered(&leg, about).await?;
+            return Ok(Err(StreamRefusal::Busy));
+        }
         if self.desk.stopping.is_cancelled() {
             return Ok(Err(StreamRefusal::Busy));
         }
         let Ok(place) = self.desk.room.clone().try_acquire_owned() else { return Ok(Err(StreamRefusal::Busy)) };
-        let about = json!({ "source": source.to_string() });
-        let about: Object = about.as_object().cloned().unwrap_or_default();
         match service.take_call(&leg, about).await? {
             Some(job) => Ok(Ok(Seat { job, _place: place })),
             // Somebody was faster, or its run has no place.

@@ -206,6 +206,9 @@ impl CallWork<'_> {
         let quality = quality(&report.ending, report.recording.as_deref()).await;
         let from = self.status().await?;
         let to = next_status(from, &verdict);
+        if redactor.is_some() && !report.ending.connected {
+            service.forget_messages(id).await?;
+        }
         // What is judged is redacted when it was judged.
         let redactor = redactor.filter(|_| report.ending.connected && to != Some(ResultStatus::ConversationEnded));
         let patch = move |doc: &mut ResultDoc| fill_in(doc, id, report, verdict, quality, notes, warnings);

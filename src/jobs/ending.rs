@@ -112,6 +112,7 @@ fn refusal(remote: &RemoteEnd) -> ErrorCode {
     }
     if let EndDetail::WebSocket { status, .. } = remote.detail {
         return match (remote.kind, status) {
+            (RemoteKind::NoSocket, _) => ErrorCode::InternalError,
             (RemoteKind::AuthFailed, _) => ErrorCode::WebsocketAuthFailed,
             (_, Some(429 | 503)) => ErrorCode::CustomerConcurrencyLimit,
             _ => ErrorCode::WebsocketConnectFailed,
@@ -122,6 +123,7 @@ fn refusal(remote: &RemoteEnd) -> ErrorCode {
         // Credentials were sent, but it is the caller who is not wanted.
         RemoteKind::AuthFailed if names_caller(&text) => return ErrorCode::UnusableCallerId,
         RemoteKind::AuthFailed => return ErrorCode::SipAuthFailed,
+        RemoteKind::NoSocket => return ErrorCode::InternalError,
         RemoteKind::Unreachable
         | RemoteKind::NoMedia
         | RemoteKind::NoKeys
@@ -162,6 +164,7 @@ fn names_caller(text: &str) -> bool {
 fn message(remote: &RemoteEnd) -> String {
     let why = match remote.kind {
         RemoteKind::AuthFailed => "The credentials were refused",
+        RemoteKind::NoSocket => "The engine could not dial",
         RemoteKind::Unreachable => "The address could not be reached",
         RemoteKind::NoMedia => "No common codec",
         RemoteKind::NoKeys | RemoteKind::KeysLost => "The media could not be encrypted",

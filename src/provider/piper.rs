@@ -1,7 +1,7 @@
 //! The neural synthesizer: Piper voices in this process, and the installed programs for what they do not speak. Clause by clause,
 //! each one as soon as it is made; what was said once is kept, in memory and on disk.
 //!
-//! What is random in a voice follows from the caller's timbre, which follows from the call's seed, and from the text.
+//! All that is random in a voice follows from the caller's timbre, which follows from the call's seed, and from the text.
 
 mod choice;
 mod disk;

@@ -3,7 +3,7 @@
 use subtle::ConstantTimeEq;
 
 use super::Service;
-use super::legs::{Goal, Leg};
+use super::legs::{Goal, Leg, stage};
 use super::stream_address::{place_of, url_of};
 use crate::error::{Error, Result};
 use crate::model::error_code::ErrorCode;
@@ -27,11 +27,11 @@ impl Service {
     /// Returns whom a token is for.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Faults of the store.
     pub async fn stream_goal(&self, token: &str) -> Result<StreamGoal> {
         let Some((organization, result_id)) = place_of(token) else { return Ok(StreamGoal::Unknown) };
-        let found = self.store.org(&organization).read().await?.find::<ResultDoc>(result_id).await;
-        let row = match found {
+        let mut db = self.store.org(&organization).read().await?;
+        let row = match db.find::<ResultDoc>(result_id).await {
             Ok(Some(row)) => row,
             Ok(None) | Err(Error::NotFound(_)) => return Ok(StreamGoal::Unknown),
             Err(error) => return Err(error),
@@ -45,8 +45,8 @@ impl Service {
         let never_came = body.error_code == Some(ErrorCode::InboundNoIncomingCall);
         Ok(match body.status {
             ResultStatus::Ready => {
-                let goal = Goal::Result(result_id);
-                StreamGoal::Leg(Leg { organization, unresponsive: false, login: None, goal })
+                let unresponsive = stage(&mut db, &row).await?.is_some_and(|stage| stage.is_unresponsive());
+                StreamGoal::Leg(Leg { organization, unresponsive, login: None, goal: Goal::Result(result_id) })
             }
             ResultStatus::Dispatched | ResultStatus::Running => StreamGoal::InUse,
             ResultStatus::Initializing | ResultStatus::Queued => StreamGoal::Unknown,

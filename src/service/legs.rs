@@ -414,7 +414,7 @@ impl Stage {
     }
 
     /// True when the Digital Human lets it ring.
-    fn is_unresponsive(&self) -> bool {
+    pub(super) fn is_unresponsive(&self) -> bool {
         self.step.as_ref().is_some_and(|step| step.unresponsive)
     }
 

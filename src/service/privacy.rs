@@ -92,6 +92,14 @@ impl Service {
         self.keep_redacted(organization, result_id, redactor, &timeline, transcript.as_ref(), warning).await
     }
 
+    /// Removes the messages of a private call that never connected: they may hold numbers and parameters.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub async fn forget_messages(&self, result_id: i64) -> Result<()> {
+        remove(&self.result_folder(result_id), |name| name == "websocket.log").await.map(drop)
+    }
+
     /// Removes what was kept of a private conversation that nobody will judge.
     pub async fn forget_private(&self, organization: &str, result_id: i64) -> Result<()> {
         let mut db = self.store.org(organization).write().await?;

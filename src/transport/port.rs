@@ -139,11 +139,11 @@ pub(crate) enum IncomingChannel {
 }
 
 impl Incoming {
-    /// Waits until the caller gives up; events before that are passed over.
+    /// Waits until the caller gives up; events before that are passed over. Calls over WebSockets are answered at once, and never ring.
     pub async fn given_up(&mut self) {
         match &mut self.channel {
             IncomingChannel::Sip(dialog) => dialog.given_up().await,
-            IncomingChannel::WebSocket(socket) => socket.given_up().await,
+            IncomingChannel::WebSocket(_) => std::future::pending().await,
             IncomingChannel::Pipeline(line) => line.given_up().await,
         }
     }

@@ -18,7 +18,7 @@ mod nat;
 mod offers;
 mod opening;
 pub mod page;
-mod peers;
+pub mod peers;
 mod proxied;
 mod redirects;
 mod registration;

@@ -358,8 +358,14 @@ pub(super) fn best_share(pcm: &[i16], hz: f64) -> f64 {
     loud.map(|piece| share_at(piece, hz)).fold(0.0, f64::max)
 }
 
-/// The share of the power of `pcm` (16 kHz) that lies at `hz`.
-pub(super) fn share_at(pcm: &[i16], hz: f64) -> f64 {
+/// Returns the greatest sample of the part of `pcm` (16 kHz) that lies at `hz`.
+pub fn level_at(pcm: &[i16], hz: f64) -> f64 {
+    let power = pcm.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / pcm.len() as f64;
+    (2.0 * share_at(pcm, hz) * power).sqrt()
+}
+
+/// Returns the share of the power of `pcm` (16 kHz) that lies at `hz`.
+pub fn share_at(pcm: &[i16], hz: f64) -> f64 {
     let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
     for (at, sample) in pcm.iter().enumerate() {
         let (phase, value) = (std::f64::consts::TAU * hz * at as f64 / 16_000.0, f64::from(*sample));

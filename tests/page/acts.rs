@@ -1,4 +1,4 @@
-//! What a user does in the page: filters, runs again, with a seed, cancels, exports, calls an address.
+//! Acts of a user in the page: filters, runs again, with a seed, cancels, exports, calls an address.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Whose fault it is that a call is no good: the agent's, this side's, or not known. Each by the program, against agents and servers
+//! Verdicts on calls that are no good: the agent's fault, this side's, or not known. Each by the program, against agents and servers
 //! that fail on purpose.
 
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! What servers send that they should not, and servers that do not read: the call itself ends as it should, or goes on, and another
+//! Messages that servers should not send, and servers that do not read: the call itself ends as it should, or goes on, and another
 //! call beside it notices nothing.
 
 use std::time::Duration;

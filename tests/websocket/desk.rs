@@ -17,7 +17,7 @@ async fn the_program_calls_its_sample_agent_over_a_websocket() {
     let mut agent = Program::start(&mut ringer(&args));
     let line = agent.line().await;
     let url = line.split(' ').find(|word| word.starts_with("ws://")).unwrap_or_else(|| panic!("no ws:// in {line}"));
-    let mut caller = Program::start(&mut ringer(&["call", url, "--json", "--max-seconds", "12", "--seed", "3"]));
+    let mut caller = Program::start(&mut ringer(&["call", url, "--json", "--max-seconds", "30", "--seed", "3"]));
     let (mut names, mut report) = (Vec::new(), Value::Null);
     while report == Value::Null {
         let line: Value = serde_json::from_str(&caller.line().await).expect("each line is JSON");

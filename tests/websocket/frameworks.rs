@@ -4,9 +4,11 @@
 use ringer::engine::{CallReport, Destination, Placement, WebSocketDial};
 use ringer::transport::websocket::{Dialect, Kind};
 use ringer_media::call::{ChannelEvent, What};
+use ringer_media::level::rms_dbov;
 use serde_json::{Value, json};
 
 use super::quick;
+use crate::calls::peers::{level_at, share_at};
 use crate::calls::stage::{Stage, channels};
 use crate::peers::python::PythonServer;
 
@@ -42,17 +44,8 @@ fn placement(stage: &Stage, url: String, kind: Kind) -> Placement {
 
 /// Returns the parts of 20 ms in which the tone is most of the sound, and the greatest level of it.
 fn tone(pcm: &[i16]) -> (usize, f64) {
-    let levels = pcm.chunks_exact(320).filter_map(|part| {
-        let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
-        for (at, sample) in part.iter().enumerate() {
-            let (sample, phase) = (f64::from(*sample), std::f64::consts::TAU * TONE_HZ * at as f64 / 16_000.0);
-            re += sample * phase.cos();
-            im += sample * phase.sin();
-            power += sample * sample;
-        }
-        let tone = 2.0 * (re * re + im * im) / 320.0;
-        (tone > 0.8 * power && power > 320.0 * 1000.0 * 1000.0).then(|| 2.0 * (re * re + im * im).sqrt() / 320.0)
-    });
+    let is_tone = |part: &&[i16]| rms_dbov(part) > -30.0 && share_at(part, TONE_HZ) > 0.8;
+    let levels = pcm.chunks_exact(320).filter(is_tone).map(|part| level_at(part, TONE_HZ));
     levels.fold((0, 0.0), |(count, most), level| (count + 1, level.max(most)))
 }
 

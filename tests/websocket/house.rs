@@ -51,11 +51,16 @@ async fn what_becomes_of_servers_that_refuse() {
         (http("404 Not Found"), "NO_CONNECTION", "WEBSOCKET_CONNECT_FAILED", "agent_owner"),
     ] {
         let server = Server::answering(answer).await;
-        let (_, ids) = house.queue(json!({ "websocket_url": server.url() }), json!({}), &[json!({})]).await;
-        house.events(&ids[0]).await;
-        let result = house.result(&ids[0]).await;
-        assert_eq!((&result["status"], &result["error_code"]), (&json!(status), &json!(code)), "{result}");
-        assert_eq!(result["error_owner"], owner);
+        for is_private in [false, true] {
+            let agent = json!({ "websocket_url": server.url(), "redact_pii": is_private });
+            let (_, ids) = house.queue(agent, json!({}), &[json!({})]).await;
+            house.events(&ids[0]).await;
+            let result = house.result(&ids[0]).await;
+            assert_eq!((&result["status"], &result["error_code"]), (&json!(status), &json!(code)), "{result}");
+            assert_eq!(result["error_owner"], owner);
+            let log = house.folder.path().join("results").join(&ids[0]).join("websocket.log");
+            assert_eq!(log.exists(), !is_private, "messages of a private call are not kept");
+        }
         server.stop().await;
     }
     house.stop().await;

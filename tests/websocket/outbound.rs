@@ -29,14 +29,15 @@ async fn post(api: &str, path: &str, body: Value) -> Value {
 
 /// The record of a result, once it has one of these statuses.
 async fn until(api: &str, id: &str, statuses: &[&str]) -> Value {
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
     let wait = async {
         loop {
+            looks.tick().await;
             let (_, record) = ask(api, "GET", &format!("/v1/retrieve-simulation-result/{id}"), None).await;
             let record = record["simulation_result"].clone();
             if statuses.iter().any(|status| record["status"] == *status) {
                 return record;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     tokio::time::timeout(PATIENCE, wait).await.expect("it comes in time")
@@ -49,23 +50,41 @@ async fn refusal(url: &str) -> u16 {
     }
 }
 
+/// Starts a run of an agent that calls by WebSocket. Returns the id of the result, and the address at which it waits.
+async fn waiting(api: &str, human: Value) -> (String, String) {
+    let agent = json!({ "name": "Desk", "type": "OUTBOUND", "connection_type": "WEBSOCKET" });
+    let agent = post(api, "/v1/add-agent", agent).await["agent_id"].to_string();
+    let simulation = post(api, "/v1/create-simulation", json!({ "agent_id": agent })).await["simulation_id"].clone();
+    let human = json!({ "digital_human": human, "simulation_ids": [simulation] });
+    post(api, "/v1/create-digital-human", human).await;
+    let run = json!({ "simulation_id": simulation.to_string(), "seed": 7 });
+    let queued = post(api, "/v1/queue-simulation-run", run).await;
+    let id = queued["simulation_result_ids"][0].as_str().expect("an id").to_owned();
+    let ready = until(api, &id, &["READY"]).await;
+    (id, ready["metadata"]["listening"]["websocket_url"].as_str().expect("an address").to_owned())
+}
+
+/// Nobody answers in this step of a journey: the attempt is noted.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_whose_call_is_not_answered_is_refused() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    let mut program = Program::start(&mut up(folder.path()));
+    let api = program.address("http://").await;
+    let step = json!({ "step": 1, "intent": "Hide.", "direction": "outbound", "unresponsive": true,
+        "response_window_seconds": 5 });
+    let (id, url) = waiting(&api, json!({ "intent": "Hide.", "journey_steps": [step] })).await;
+    assert_eq!(refusal(&url).await, 503);
+    let done = until(&api, &id, &["COMPLETED", "CONVERSATION_ENDED", "EVALUATING", "NO_ANSWER", "SYSTEM_ERROR"]).await;
+    assert_eq!(done["metadata"]["unanswered_calls"].as_array().map(Vec::len), Some(1), "{done}");
+    program.kill().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_calls_by_websocket_once() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut program = Program::start(up(folder.path()).args(["--rtp-ports", "38950-38999"]));
     let api = program.address("http://").await;
-    let agent = json!({ "name": "Desk", "type": "OUTBOUND", "connection_type": "WEBSOCKET" });
-    let agent = post(&api, "/v1/add-agent", agent).await["agent_id"].to_string();
-    let simulation = post(&api, "/v1/create-simulation", json!({ "agent_id": agent })).await["simulation_id"].clone();
-    let human = json!({ "digital_human": { "intent": "Book a table." }, "simulation_ids": [simulation] });
-    post(&api, "/v1/create-digital-human", human).await;
-    let run = json!({ "simulation_id": simulation.to_string(), "seed": 7 });
-    let id = post(&api, "/v1/queue-simulation-run", run).await["simulation_result_ids"][0]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    let ready = until(&api, &id, &["READY"]).await;
-    let url = ready["metadata"]["listening"]["websocket_url"].as_str().expect("an address").to_owned();
+    let (id, url) = waiting(&api, json!({ "intent": "Book a table." })).await;
     assert!(url.starts_with(&api.replacen("http://", "ws://", 1)), "{url}");
 
     let (plain, body) =

@@ -18,7 +18,7 @@ fn kind(report: &CallReport) -> Option<(RemoteKind, Option<u16>, Option<u16>)> {
     report.ending.remote.as_ref().map(|remote| (remote.kind, remote.http_status(), remote.close_code()))
 }
 
-/// With one further attempt.
+/// Returns settings with one further attempt.
 fn twice() -> SocketSettings {
     SocketSettings { rules: DialRules { retries: 1, backoff_ms: vec![10] }, ..quick() }
 }

@@ -66,6 +66,10 @@ impl Call {
         if !self.phase.is_connected() {
             return;
         }
+        if matches!(told, ChannelEvent::Cleared { .. }) {
+            // Text of audio that is never heard belongs to no turn.
+            self.channel.reported.clear();
+        }
         let told = match told {
             ChannelEvent::ToolCalled { name, parameters, output, source } => {
                 let call = ToolCall { name, parameters, output, source: Some(source) };

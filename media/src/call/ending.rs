@@ -91,6 +91,8 @@ pub enum RemoteKind {
     Refused,
     /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
     Unreachable,
+    /// This machine had no socket for the connection.
+    NoSocket,
     /// The credentials were refused.
     AuthFailed,
     /// Offer and answer have nothing in common.

@@ -1,4 +1,4 @@
-//! What tests of models share: the models, telephone lines, and counting wrong words.
+//! Parts that tests of models share: the models, telephone lines, and counting wrong words.
 #![allow(dead_code, reason = "each binary of tests uses a part")]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where a model comes from: a folder, an archive, or an archive at an https URL.
+//! Sources of models: a folder, an archive, or an archive at an https URL.
 
 use std::fs::File;
 use std::io::Write;

@@ -27,9 +27,9 @@ impl Driver {
     pub async fn answer_socket(mut self: Box<Self>, incoming: IncomingSocket) {
         self.inner.tally.answered();
         let address = incoming.address.to_string();
-        let (link, early) = incoming.into_parts();
+        let link = incoming.into_link();
         if let Some(socket) = &mut self.socket {
-            socket.take_link(link, early);
+            socket.take_link(link);
         }
         if let Port::WebSocket(port) = &mut self.port {
             port.on_open(SocketSide::now(), address);
@@ -45,7 +45,7 @@ impl Driver {
         match news {
             SocketNews::Dialled(dialled) => match *dialled {
                 Ok(dialled) => {
-                    socket.take_link(dialled.link, Default::default());
+                    socket.take_link(dialled.link);
                     if let Some(place) = dialled.unverified {
                         let text = format!("the certificate of {place} was not verified (tls.insecure_hosts)");
                         self.files.warnings.push(text);

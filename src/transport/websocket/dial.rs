@@ -23,6 +23,9 @@ use super::link::{Duplex, Link, LinkLimits};
 use crate::provider::guard::Guard;
 use crate::transport::sip::tls::{TlsSettings, explain, unverified_client, verified_client};
 
+/// Time for an address of a name while there are others, so that one that is silent does not take all of it.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
@@ -57,6 +60,8 @@ pub enum DialFault {
         /// Reason in plain words.
         why: String,
     },
+    /// This machine had no socket for the connection; the text says why.
+    NoSocket(String),
     /// The server could not be reached, failed with a status from 500 on, or took too long.
     Unreachable {
         /// Status code, where there was one.
@@ -69,13 +74,14 @@ pub enum DialFault {
 impl DialFault {
     /// True when another attempt may be made.
     pub fn may_retry(&self) -> bool {
-        matches!(self, DialFault::Busy(_) | DialFault::Unreachable { .. })
+        matches!(self, DialFault::Busy(_) | DialFault::NoSocket(_) | DialFault::Unreachable { .. })
     }
 
     /// Returns the status code of the answer.
     pub fn status(&self) -> Option<u16> {
         match self {
             DialFault::Unauthorized(status) | DialFault::Busy(status) => Some(*status),
+            DialFault::NoSocket(_) => None,
             DialFault::Refused { status, .. } | DialFault::Unreachable { status, .. } => *status,
         }
     }
@@ -84,7 +90,9 @@ impl DialFault {
     pub fn text(&self) -> String {
         match self {
             DialFault::Unauthorized(status) | DialFault::Busy(status) => format!("the server answered {status}"),
-            DialFault::Refused { why, .. } | DialFault::Unreachable { why, .. } => why.clone(),
+            DialFault::NoSocket(why) | DialFault::Refused { why, .. } | DialFault::Unreachable { why, .. } => {
+                why.clone()
+            }
         }
     }
 }
@@ -195,14 +203,29 @@ async fn connect_tcp(host: &Host<&str>, port: u16, guard: &Guard) -> Result<(Tcp
     }
     let allowed: Vec<IpAddr> = found.into_iter().filter(|address| guard.allows(*address)).take(MAX_ADDRESSES).collect();
     let mut why = refusal("websocket_url points to a host that is not allowed");
+    let mut left = allowed.len();
     for address in allowed {
+        left -= 1;
         let place = SocketAddr::new(address, port);
-        match connect_to(place).await {
+        // One that is silent leaves time for the next.
+        let patience = if left > 0 { ADDRESS_PATIENCE } else { Duration::MAX };
+        let connected =
+            timeout(patience, connect_to(place)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        match connected {
             Ok(stream) => return Ok((stream, place)),
-            Err(error) => why = unreachable(format!("{place} cannot be reached: {}", in_words(&error))),
+            Err(error) => why = fault_of_connect(place, &error),
         }
     }
     Err(why)
+}
+
+/// Returns the fault of a connection that did not come about.
+fn fault_of_connect(place: SocketAddr, error: &io::Error) -> DialFault {
+    const OWN: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
+    match error.raw_os_error() {
+        Some(code) if OWN.contains(&code) => DialFault::NoSocket(format!("this machine has no socket left: {error}")),
+        _ => unreachable(format!("{place} cannot be reached: {}", in_words(error))),
+    }
 }
 
 /// Connects with a small send buffer: audio that the server does not read is not to wait there for minutes.
@@ -247,6 +270,15 @@ pub fn fault_of_status(status: u16) -> DialFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_sockets_is_no_fault_of_the_server() {
+        let place = SocketAddr::from(([127, 0, 0, 1], 80));
+        for (code, own) in [(libc::EMFILE, true), (libc::EADDRNOTAVAIL, true), (libc::ECONNREFUSED, false)] {
+            let fault = fault_of_connect(place, &io::Error::from_raw_os_error(code));
+            assert_eq!((matches!(fault, DialFault::NoSocket(_)), fault.may_retry()), (own, true), "{fault:?}");
+        }
+    }
 
     #[test]
     fn answers_other_than_101_are_told_apart() {

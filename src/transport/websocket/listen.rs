@@ -1,6 +1,5 @@
-//! WebSockets that the other side opens: their handshake, and what comes over them before the call is answered.
+//! WebSockets that the other side opens, and their handshake.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,13 +11,10 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 
-use super::link::{Duplex, Link, LinkLimits, LinkNews, socket_config};
+use super::link::{Duplex, Link, LinkLimits, socket_config};
 use super::{Dialect, Role};
 
-/// Most messages that are kept until the call is answered.
-const MAX_EARLY: usize = 500;
-
-/// A connection that came in, with everything that came over it.
+/// A connection that came in.
 #[derive(Debug)]
 pub struct IncomingSocket {
     /// Never locked: a call that came in is shared by reference, which a connection by itself cannot be.
@@ -27,33 +23,17 @@ pub struct IncomingSocket {
     pub address: SocketAddr,
     /// Side that this one plays.
     pub role: Role,
-    early: VecDeque<LinkNews>,
 }
 
 impl IncomingSocket {
-    /// Returns a connection over which nothing came.
+    /// Returns a connection of which nothing was read.
     pub fn new(link: Link, address: SocketAddr, role: Role) -> IncomingSocket {
-        IncomingSocket { link: Mutex::new(link), address, role, early: VecDeque::new() }
+        IncomingSocket { link: Mutex::new(link), address, role }
     }
 
-    /// Waits until the other side gives up; its messages are kept.
-    pub async fn given_up(&mut self) {
-        loop {
-            let link = self.link.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let news = link.next().await;
-            let is_message = matches!(news, LinkNews::Message(..));
-            if self.early.len() < MAX_EARLY {
-                self.early.push_back(news);
-            }
-            if !is_message {
-                return;
-            }
-        }
-    }
-
-    /// Returns the connection, and the news of it that were kept, in order.
-    pub fn into_parts(self) -> (Link, VecDeque<LinkNews>) {
-        (self.link.into_inner().unwrap_or_else(PoisonError::into_inner), self.early)
+    /// Returns the connection, to be read from now on.
+    pub fn into_link(self) -> Link {
+        self.link.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

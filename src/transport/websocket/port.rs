@@ -184,6 +184,7 @@ impl WebSocketPort {
         self.log.note(&fault.text());
         let kind = match fault {
             DialFault::Unauthorized(_) => RemoteKind::AuthFailed,
+            DialFault::NoSocket(_) => RemoteKind::NoSocket,
             DialFault::Busy(_) | DialFault::Refused { .. } => RemoteKind::Refused,
             DialFault::Unreachable { .. } => RemoteKind::Unreachable,
         };
