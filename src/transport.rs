@@ -6,6 +6,7 @@ pub mod dtls;
 pub mod path;
 pub mod pipeline;
 pub mod port;
+pub mod room;
 pub mod sip;
 pub mod sockets;
 mod strangers;
