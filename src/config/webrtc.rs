@@ -25,6 +25,8 @@ pub struct WebRtc {
     pub turn_username: Option<String>,
     /// Password at the relays.
     pub turn_credential: Option<Secret>,
+    /// True: media go through the relays alone, and no other address of this side is told.
+    pub relay_only: bool,
     /// Local addresses of media; empty: those of every interface.
     pub bind: Vec<IpAddr>,
 }
@@ -58,6 +60,10 @@ impl WebRtc {
         );
         if !self.turn.is_empty() && (self.turn_username.is_none() || self.turn_credential.is_none()) {
             from.refuse("webrtc.turn needs webrtc.turn_username and webrtc.turn_credential".to_owned());
+        }
+        from.boolean("webrtc.relay_only", &mut self.relay_only);
+        if self.relay_only && self.turn.is_empty() {
+            from.refuse("webrtc.relay_only needs webrtc.turn".to_owned());
         }
     }
 }
@@ -109,6 +115,7 @@ mod tests {
             turn = ['turn:turn.example', 'turn:[::1]:3478?transport=udp']
             turn_username = 'u'
             turn_credential = 'hidden'
+            relay_only = true
             bind = ['127.0.0.1', '::1']
             [p2]
             start_url = 'https://pipelines.example/v1'
@@ -120,6 +127,7 @@ mod tests {
         )
         .expect("it is good");
         assert_eq!((config.webrtc.stun.len(), config.webrtc.turn.len(), config.webrtc.bind.len()), (1, 2, 2));
+        assert!(config.webrtc.relay_only);
         let body = json!({ "config": "{{P2_agent_configuration}}", "body": { "id": "{{simulation_result_id}}" } });
         assert_eq!(
             (config.p2.start_url.as_deref(), config.p2.start_body),
@@ -136,6 +144,8 @@ mod tests {
             ("[webrtc]\nturn = ['turn:u@h']\nturn_username = 'u'\nturn_credential = 'p'", "webrtc.turn"),
             ("[webrtc]\nturn = ['turn:h?transport=tcp']\nturn_username = 'u'\nturn_credential = 'p'", "webrtc.turn"),
             ("[webrtc]\nturn = ['turn:h']", "webrtc.turn needs"),
+            ("[webrtc]\nrelay_only = true", "webrtc.relay_only needs webrtc.turn"),
+            ("[webrtc]\nrelay_only = 'always'", "webrtc.relay_only"),
             ("[webrtc]\nbind = ['host.example']", "webrtc.bind"),
             ("[webrtc]\nservers = 3", "unknown setting webrtc.servers"),
             ("[p2]\nstart_url = 'ftp://h'", "p2.start_url"),

@@ -69,6 +69,8 @@ pub enum PeerFault {
     NoIce,
     /// No candidate can be used, and the other side does not look for one itself.
     NoCandidate(Tally),
+    /// No relay gave this side an address within [`GATHERING`], and no other may be told.
+    NoRelay,
     /// The other side came from an address that it had not named and that is not allowed.
     NotAllowed(IpAddr),
     /// The library refused a step; its words.
@@ -96,6 +98,10 @@ impl fmt::Display for PeerFault {
             PeerFault::NoFingerprint => f.write_str("the description has no fingerprint of a certificate"),
             PeerFault::NoIce => f.write_str("the description has no ICE credentials"),
             PeerFault::NoCandidate(tally) => write!(f, "the description has no usable candidate: {tally}"),
+            PeerFault::NoRelay => {
+                let within = GATHERING.as_secs();
+                write!(f, "no relay of webrtc.turn gave an address within {within} s, and webrtc.relay_only is set")
+            }
             PeerFault::NotAllowed(address) => write!(f, "the other side is at {address}, which is not allowed"),
             PeerFault::Refused(why) => write!(f, "the description was refused: {why}"),
             PeerFault::NotConnected(within) => write!(f, "no connection within {} s", within.as_secs()),
@@ -127,6 +133,8 @@ pub struct IceServer {
 pub struct PeerTerms {
     /// Servers that help to find a path.
     pub ice_servers: Vec<IceServer>,
+    /// True: media go through relays alone, and no other address of this side is told.
+    pub relay_only: bool,
     /// Local addresses to bind; empty: every interface, and loopback where the guard lets it be reached.
     pub bind: Vec<IpAddr>,
 }
@@ -140,7 +148,7 @@ impl From<&config::WebRtc> for PeerTerms {
             credential: settings.turn_credential.clone(),
         };
         let ice_servers = [stun, turn].into_iter().filter(|server| !server.urls.is_empty()).collect();
-        PeerTerms { ice_servers, bind: settings.bind.clone() }
+        PeerTerms { ice_servers, relay_only: settings.relay_only, bind: settings.bind.clone() }
     }
 }
 
@@ -149,7 +157,7 @@ impl PeerTerms {
     pub fn settings(&self, guard: Guard, tasks: Tasks) -> PeerSettings {
         let all = PeerSettings::new(guard, tasks);
         let bind = if self.bind.is_empty() { all.bind } else { self.bind.clone() };
-        PeerSettings { bind, ice_servers: self.ice_servers.clone(), ..all }
+        PeerSettings { bind, relay_only: self.relay_only, ice_servers: self.ice_servers.clone(), ..all }
     }
 }
 
@@ -160,6 +168,8 @@ pub struct PeerSettings {
     pub guard: Guard,
     /// Servers that help to find a path.
     pub ice_servers: Vec<IceServer>,
+    /// True: media go through relays alone, and no other address of this side is told.
+    pub relay_only: bool,
     /// Local addresses to bind; the unspecified one stands for every interface but loopback.
     pub bind: Vec<IpAddr>,
     /// Group of the tasks that a connection starts.
@@ -172,7 +182,7 @@ impl PeerSettings {
         let loopback = IpAddr::from([127, 0, 0, 1]);
         let mut bind = vec![IpAddr::from([0, 0, 0, 0])];
         bind.extend(guard.allows(loopback).then_some(loopback));
-        PeerSettings { guard, ice_servers: Vec::new(), bind, tasks }
+        PeerSettings { guard, ice_servers: Vec::new(), relay_only: false, bind, tasks }
     }
 }
 

@@ -10,3 +10,4 @@ mod pairs;
 mod phone;
 mod pipelines;
 mod relay;
+mod turn;

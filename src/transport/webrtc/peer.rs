@@ -12,9 +12,9 @@ use ringer_media::leg::MediaParams;
 use rtc::ice::mdns::MulticastDnsMode;
 use rtc::interceptor::Slot;
 use rtc::media_stream::MediaStreamTrack;
-use rtc::peer_connection::configuration::RTCOfferOptions;
 use rtc::peer_connection::configuration::media_engine::MIME_TYPE_OPUS;
 use rtc::peer_connection::configuration::setting_engine::SctpMaxMessageSize;
+use rtc::peer_connection::configuration::{RTCConfiguration, RTCIceTransportPolicy, RTCOfferOptions};
 use rtc::peer_connection::transport::{RTCDtlsTransportState, RTCIceTransportState, RTCSctpTransportState};
 use rtc::rtp_transceiver::rtp_sender::{
     RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
@@ -123,7 +123,7 @@ impl Peer {
         let codec = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS };
         media.register_codec(codec, RtpCodecKind::Audio).map_err(refusal)?;
         let connection = PeerConnectionBuilder::new()
-            .with_configuration(RTCConfigurationBuilder::new().with_ice_servers(ice_servers(&settings)).build())
+            .with_configuration(configuration(&settings))
             .with_setting_engine(setting_engine())
             .with_media_engine(media)
             .with_interceptor_registry(Registry::new().with(Slot::Custom(0), tap))
@@ -166,6 +166,10 @@ impl Peer {
         // What is found later goes out by itself.
         let _ = timeout(GATHERING, gathered.wait_for(|done| *done)).await;
         let description = self.connection.local_description().await.ok_or_else(|| refusal("no description"))?;
+        if self.settings.relay_only && !description.sdp.contains("a=candidate:") {
+            // The other side would look for a path that cannot be.
+            return Err(PeerFault::NoRelay);
+        }
         Ok(description.sdp)
     }
 
@@ -394,6 +398,7 @@ impl Drop for Peer {
             self.settings.tasks.spawn("close a peer connection", async move {
                 let _ = connection.close().await;
             });
+            self.known.state.send_replace(PeerState::Closed);
         }
     }
 }
@@ -539,13 +544,15 @@ fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<supe
     (Arc::new(known), streams, packets)
 }
 
-fn ice_servers(settings: &PeerSettings) -> Vec<RTCIceServer> {
+fn configuration(settings: &PeerSettings) -> RTCConfiguration {
     let server = |server: &super::IceServer| RTCIceServer {
         urls: server.urls.clone(),
         username: server.username.clone(),
         credential: server.credential.as_ref().map(|secret| secret.expose().to_owned()).unwrap_or_default(),
     };
-    settings.ice_servers.iter().map(server).collect()
+    let servers = settings.ice_servers.iter().map(server).collect();
+    let policy = if settings.relay_only { RTCIceTransportPolicy::Relay } else { RTCIceTransportPolicy::All };
+    RTCConfigurationBuilder::new().with_ice_servers(servers).with_ice_transport_policy(policy).build()
 }
 
 fn setting_engine() -> rtc::peer_connection::configuration::setting_engine::SettingEngine {
