@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -32,7 +32,7 @@ pub fn listen(listener: TcpListener, tasks: &Tasks) -> mpsc::Receiver<AnsweredCa
     let bound = listener.local_addr().map(|address| address.ip());
     // Whoever listens on one address has its media there, too.
     let bind = bound.ok().filter(|address| !address.is_unspecified()).map_or(settings.bind.clone(), |ip| vec![ip]);
-    let (offers, calls) = Offers::new(PeerSettings { bind, ..settings });
+    let (offers, calls) = Offers::new(PeerSettings { bind, ..settings }, MOST);
     let app = router(offers);
     tasks.spawn_until_stop("offers of callers", async move {
         if let Err(error) = axum::serve(listener, app).await {
@@ -85,8 +85,11 @@ pub(super) async fn next_offer(offers: &mut Option<mpsc::Receiver<AnsweredCall>>
     std::future::pending().await
 }
 
-/// Connections at one time.
+/// Connections of the desk at one time.
 const MOST: usize = 64;
+
+/// Calls that may wait for whoever takes them.
+const WAITING: usize = 64;
 
 /// Time for which the name of a connection that failed is kept.
 const KEPT: Duration = Duration::from_secs(30);
@@ -115,17 +118,19 @@ pub struct AnsweredCall {
 pub struct Offers {
     settings: PeerSettings,
     calls: mpsc::Sender<AnsweredCall>,
-    live: Mutex<HashMap<String, Arc<Peer>>>,
+    /// Connections by their names; the calls hold them, and one whose call is over is closed.
+    live: Mutex<HashMap<String, Weak<Peer>>>,
+    most: usize,
 }
 
 impl Offers {
-    /// Returns a listener without connections, and its calls.
-    pub fn new(settings: PeerSettings) -> (Arc<Offers>, mpsc::Receiver<AnsweredCall>) {
-        let (calls, receiver) = mpsc::channel(MOST);
-        (Arc::new(Offers { settings, calls, live: Mutex::default() }), receiver)
+    /// Returns a listener that takes `most` connections at one time, and its calls.
+    pub fn new(settings: PeerSettings, most: usize) -> (Arc<Offers>, mpsc::Receiver<AnsweredCall>) {
+        let (calls, receiver) = mpsc::channel(WAITING);
+        (Arc::new(Offers { settings, calls, live: Mutex::default(), most }), receiver)
     }
 
-    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Peer>>> {
+    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<String, Weak<Peer>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,6 +139,7 @@ impl Offers {
         let pc_id = match &known {
             // The connection goes on: new credentials, or nothing at all.
             Some((pc_id, peer)) if offer.restart_pc != Some(true) => {
+                let peer = peer.upgrade().ok_or_else(unknown)?;
                 let sdp = peer.answer(&offer.sdp).await.map_err(refusal)?;
                 return Ok(Answer { sdp, kind: "answer".to_owned(), pc_id: Some(pc_id.clone()) });
             }
@@ -142,23 +148,18 @@ impl Offers {
         };
         let busy = || (StatusCode::SERVICE_UNAVAILABLE, "no place is free".to_owned());
         let place = self.calls.try_reserve().map_err(|_| busy())?;
-        if known.is_none() && self.live().len() >= MOST {
+        if known.is_none() && self.live().len() >= self.most {
             return Err(busy());
         }
         let is_restart = known.is_some();
         let (peer, streams) = Peer::new(self.settings.clone()).await.map_err(refusal)?;
         let peer = Arc::new(peer);
         let sdp = peer.answer(&offer.sdp).await.map_err(refusal)?;
-        self.live().insert(pc_id.clone(), peer.clone());
-        let mut state = streams.state.clone();
-        place.send(AnsweredCall {
-            pc_id: pc_id.clone(),
-            peer: peer.clone(),
-            streams,
-            request_data: offer.request_data,
-            is_restart,
-        });
-        if let Some((_, replaced)) = known {
+        let (line, mut state) = (Arc::downgrade(&peer), streams.state.clone());
+        self.live().insert(pc_id.clone(), line.clone());
+        let request_data = offer.request_data;
+        place.send(AnsweredCall { pc_id: pc_id.clone(), peer, streams, request_data, is_restart });
+        if let Some(replaced) = known.and_then(|(_, replaced)| replaced.upgrade()) {
             // The call has gone on to the new one, or looks for it now.
             self.settings.tasks.spawn("replaced connection", async move { replaced.close().await });
         }
@@ -170,7 +171,7 @@ impl Offers {
                 tokio::time::sleep(KEPT).await;
             }
             let mut live = offers.live();
-            if live.get(&id).is_some_and(|current| Arc::ptr_eq(current, &peer)) {
+            if live.get(&id).is_some_and(|current| Weak::ptr_eq(current, &line)) {
                 live.remove(&id);
             }
         });
@@ -178,8 +179,7 @@ impl Offers {
     }
 
     async fn patch(&self, patch: PatchRequest) -> Result<(), (StatusCode, String)> {
-        let peer = self.live().get(&patch.pc_id).cloned();
-        let peer = peer.ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such connection".to_owned()))?;
+        let peer = self.live().get(&patch.pc_id).and_then(Weak::upgrade).ok_or_else(unknown)?;
         for candidate in patch.candidates.into_iter().take(MOST_CANDIDATES) {
             peer.add_candidate(&candidate.into()).await.map_err(refusal)?;
         }
@@ -215,6 +215,10 @@ fn answer(done: Result<Value, (StatusCode, String)>) -> Response {
         Err((status, why)) => (status, json!({ "detail": why })),
     };
     (status, [("content-type", "application/json")], body.to_string()).into_response()
+}
+
+fn unknown() -> (StatusCode, String) {
+    (StatusCode::NOT_FOUND, "there is no such connection".to_owned())
 }
 
 /// A fault of the description is the caller's.

@@ -13,7 +13,7 @@ use ringer::transport::pipeline::rtvi::RtviEvent;
 use ringer::transport::pipeline::{
     Order, Patience, Pipeline, PipelineEnd, PipelineFault, PipelineNews, PipelineTarget, Start,
 };
-use ringer::transport::webrtc::{ChannelNews, MediaPeer, PeerState};
+use ringer::transport::webrtc::{ChannelNews, MediaPeer, Peer, PeerState};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -53,7 +53,7 @@ struct House {
 
 impl House {
     fn new() -> House {
-        let (offers, calls) = Offers::new(loopback());
+        let (offers, calls) = Offers::new(loopback(), 8);
         House { app: router(offers), calls }
     }
 
@@ -280,6 +280,24 @@ async fn our_answering_side_is_called_and_restarted() {
     assert_eq!(call.wait_ended().await, PipelineEnd::HungUp);
     let closed = timeout(PATIENCE, again.streams.state.wait_for(|state| *state == PeerState::Closed)).await;
     assert!(closed.is_ok_and(|closed| closed.is_ok()), "the other side is told");
+}
+
+/// A call that nobody carries on is forgotten: its name leads nowhere, and its place is free.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_whose_call_is_over_is_closed() {
+    let mut house = House::new();
+    let (near, _streams) = Peer::new(loopback()).await.expect("loopback can be bound");
+    let offer = json!({ "sdp": near.offer(false).await.expect("an offer"), "type": "offer" });
+    let (status, answer) = post(house.app.clone(), Method::POST, &offer).await;
+    assert_eq!(status, 200, "{answer}");
+    let call = house.next().await;
+    let patch = json!({ "pc_id": call.pc_id, "candidates": [] });
+    assert_eq!(post(house.app.clone(), Method::PATCH, &patch).await.0, 200);
+    let mut state = call.streams.state.clone();
+    drop(call);
+    let closed = timeout(PATIENCE, state.wait_for(|state| *state == PeerState::Closed)).await;
+    assert!(closed.is_ok_and(|closed| closed.is_ok()), "it is closed");
+    assert_eq!(post(house.app.clone(), Method::PATCH, &patch).await.0, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

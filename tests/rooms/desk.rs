@@ -47,3 +47,19 @@ async fn the_program_calls_its_sample_agent_by_an_offer() {
     let digits = log.lines().filter(|line| line.contains("\"dtmf.received\"") || line.contains("dtmf_received"));
     assert_eq!(digits.count(), 1, "{log}");
 }
+
+/// Some calls at once to a far side that the program starts for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_at_once_are_measured() {
+    let flags = ["load", "--pipeline", "--calls", "3", "--seconds", "1", "--json", "--no-vad", "--no-dtmf"];
+    let mut load = Program::start(&mut ringer(&flags));
+    let figures: Value = serde_json::from_str(&load.line().await).expect("it prints one object");
+    assert_eq!(
+        (&figures["connected"], &figures["failed"], &figures["lost"]),
+        (&3.into(), &0.into(), &0.into()),
+        "{figures}"
+    );
+    let far = &figures["far_side"];
+    assert!(far["sent"].as_u64() > Some(100) && far["received"].as_u64() > Some(100), "{figures}");
+    assert!(load.ended().await.success());
+}
