@@ -55,6 +55,7 @@ pub(super) struct PipelineSide {
     told: mpsc::Receiver<PipelineNews>,
     steps: mpsc::Receiver<SideNews>,
     pub finished: Option<Box<Finished>>,
+    is_open: bool,
     is_over: bool,
     unsent: u64,
 }
@@ -80,7 +81,7 @@ impl PipelineSide {
         let (orders, to_do) = mpsc::channel(ORDERS);
         let (tell, told) = mpsc::channel(NEWS);
         let (step, steps) = mpsc::channel(STEPS);
-        let side = PipelineSide { orders, told, steps, finished: None, is_over: false, unsent: 0 };
+        let side = PipelineSide { orders, told, steps, finished: None, is_open: false, is_over: false, unsent: 0 };
         (side, Line { orders: to_do, told: tell, steps: step })
     }
 
@@ -96,10 +97,12 @@ impl PipelineSide {
         }
         let news = tokio::select! {
             biased;
-            Some(news) = self.told.recv() => Some(SideNews::Told(news)),
+            // Messages may come at once, and yet they follow the connection.
+            Some(news) = self.told.recv(), if self.is_open => Some(SideNews::Told(news)),
             Some(step) = self.steps.recv() => Some(step),
             else => None,
         };
+        self.is_open |= matches!(news, Some(SideNews::Opened(_)));
         self.is_over = matches!(news, None | Some(SideNews::Refused(_) | SideNews::Ended(_)));
         news
     }

@@ -114,7 +114,8 @@ impl PipelineFault {
     pub fn code(&self) -> ErrorCode {
         let platform = |fault| ErrorCode::Platform(Platform::P2, fault);
         match (&self.reason, self.step) {
-            (Reason::Local(_), _) => ErrorCode::BridgePreStartFailed,
+            (Reason::Local(_), Step::Start | Step::Offer) => ErrorCode::BridgePreStartFailed,
+            (Reason::Local(_), Step::Call) => ErrorCode::InternalError,
             (Reason::Room, _) => ErrorCode::ConnectionNotSupported,
             (Reason::Agent(_), _) => platform(PlatformFault::AgentError),
             (Reason::Status(401 | 403), Step::Start | Step::Offer) => platform(PlatformFault::AuthFailed),
@@ -186,5 +187,6 @@ mod tests {
         check(Call, Reason::Peer(PeerFault::Failed), "P2_CONNECTION_FAILED", true);
         check(Call, Reason::Status(401), "P2_CONNECTION_FAILED", false);
         check(Call, Reason::Agent("no key".into()), "P2_AGENT_ERROR", false);
+        check(Call, Reason::Local("no socket".into()), "INTERNAL_ERROR", false);
     }
 }
