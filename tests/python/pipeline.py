@@ -1,6 +1,8 @@
 """A voice pipeline's small WebRTC transport with its real request handler and aiortc, on 127.0.0.1.
 
 It sends a tone of 880 Hz, measures the one that it hears, and answers messages; `POST /cut` makes its sockets deaf and mute.
+With `--yields` it speaks instead, 1.5 s after the caller began, until the caller has been loud for 200 ms; with `--cuts-in` it
+speaks for 3 s once the caller has been loud for a second.
 Prints its address, and ends with its input. Everything else that it says goes to stderr.
 """
 
@@ -20,13 +22,14 @@ from pipecat.transports.smallwebrtc.request_handler import (
     SmallWebRTCRequest,
     SmallWebRTCRequestHandler,
 )
-from tones import Tone, listen
+from tones import Speech, Tone, listen
 
 logger.remove()
 logger.add(sys.stderr, level="WARNING")
 
 TAKES_PATCHES = "--no-patch" not in sys.argv
 SHORT_TONE = "--short-tone" in sys.argv
+YIELDS, CUTS_IN = "--yields" in sys.argv, "--cuts-in" in sys.argv
 
 protocols, deaf = [], set()
 made, received = aioice.ice.StunProtocol.connection_made, aioice.ice.StunProtocol.datagram_received
@@ -51,14 +54,33 @@ seen = {"share": 0.0, "loud": 0, "key": 0.0, "messages": [], "requests": [], "co
 running = set()
 
 
+def take_turn(connection, voice):
+    """Gives way to the caller, or cuts in."""
+    tell = lambda kind: connection.send_app_message({"label": "rtvi-ai", "type": kind, "id": kind})
+    speak = lambda speaks: setattr(voice, "speaks", speaks)
+    later = asyncio.get_running_loop().call_later
+    voice.against += voice.speaks
+    if YIELDS and seen["loud"] == 1:
+        later(1.5, speak, True)
+    if YIELDS and voice.against == 10:
+        speak(False)
+        tell("bot-interrupted")
+        tell("bot-stopped-speaking")
+    if CUTS_IN and seen["loud"] == 50:
+        speak(True)
+        tell("bot-started-speaking")
+        later(3, speak, False)
+
+
 async def connected(connection):
     seen["connections"] += 1
 
     @connection.event_handler("connected")
     async def on_connected(connection):
-        connection.replace_audio_track(Tone(1.5 if SHORT_TONE else None))
-        task = asyncio.create_task(listen(connection.audio_input_track(), seen))
-        running.add(task)
+        track = Speech() if YIELDS or CUTS_IN else Tone(1.5 if SHORT_TONE else None)
+        connection.replace_audio_track(track)
+        on_loud = (lambda: take_turn(connection, track)) if YIELDS or CUTS_IN else lambda: None
+        running.add(asyncio.create_task(listen(connection.audio_input_track(), seen, on_loud)))
 
     @connection.event_handler("app-message")
     async def on_message(connection, message):

@@ -15,7 +15,7 @@ use crate::peers::python::PythonServer;
 /// Tone that the pipelines send.
 const THEIRS_HZ: f64 = 880.0;
 
-const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
+pub const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
 
 /// A call that begins by itself and presses a key.
 pub fn placement(stage: &Stage, base: &str, max_ms: u32) -> Placement {
@@ -40,18 +40,18 @@ async fn call(stage: &Stage, server: &PythonServer, max_ms: u32) -> (CallReport,
 }
 
 /// The best share of the pipeline's tone in half a second of the agent's channel, and the loudest sample of the caller's.
-fn tone_and_peak(report: &CallReport) -> (f64, i16) {
+pub fn tone_and_peak(report: &CallReport) -> (f64, i16) {
     let [own, agent] = channels(report.recording.as_ref().expect("it was recorded"));
     let best = agent.chunks(8000).map(|part| share(part, THEIRS_HZ)).fold(0.0, f64::max);
     (best, own.into_iter().max().unwrap_or_default())
 }
 
-fn channel_events(report: &CallReport) -> Vec<&ChannelEvent> {
+pub fn channel_events(report: &CallReport) -> Vec<&ChannelEvent> {
     let told = report.timeline.iter().map(|entry| &entry.what);
     told.filter_map(|what| if let What::Channel(told) = what { Some(&**told) } else { None }).collect()
 }
 
-fn has(report: &CallReport, name: &str) -> bool {
+pub fn has(report: &CallReport, name: &str) -> bool {
     channel_events(report).iter().any(|told| matches!(told, ChannelEvent::Other { name: known, .. } if known == name))
 }
 

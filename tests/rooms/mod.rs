@@ -2,6 +2,7 @@
 //! Chromium), calls to pipelines, and other sides that mean harm. Everything on loopback.
 
 mod answers;
+mod barge_in;
 mod browser;
 mod calls;
 mod desk;

@@ -1,11 +1,14 @@
 //! Two peers of ours, one of which may mean harm.
 
+use std::net::{SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
+use ringer::config::WebRtc;
 use ringer::provider::guard::Guard;
+use ringer::tasks::Tasks;
 use ringer::transport::webrtc::{
     Admission, Candidate, ChannelNews, Delivery, Ignored, MAX_CHANNELS, MAX_MESSAGE, MediaPeer, Peer, PeerFault,
-    PeerSettings, PeerState, PeerStreams,
+    PeerSettings, PeerState, PeerStreams, PeerTerms,
 };
 use tokio::time::timeout;
 
@@ -267,4 +270,87 @@ async fn a_side_that_only_answers_checks_is_reached() {
     assert_ne!(lite, answer);
     near.peer.accept(&lite).await.expect("it is taken");
     assert_eq!(near.peer.wait_connected(PATIENCE).await, Ok(()));
+}
+
+/// Answers requests of STUN (RFC 8489 5) with one address, until the test ends.
+fn stun_server(mapped: SocketAddrV4) -> SocketAddr {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+    let address = socket.local_addr().expect("it is bound");
+    let answers = move || {
+        let mut request = [0; 1500];
+        while let Ok((len, from)) = socket.recv_from(&mut request) {
+            if len < 20 || request[..2] != [0, 1] {
+                continue;
+            }
+            let cookie = [0x21, 0x12, 0xa4, 0x42];
+            let mut answer = vec![1, 1, 0, 12];
+            answer.extend(&request[4..20]);
+            answer.extend([0, 0x20, 0, 8, 0, 1]);
+            answer.extend((mapped.port() ^ 0x2112).to_be_bytes());
+            answer.extend(mapped.ip().octets().iter().zip(cookie).map(|(byte, mask)| byte ^ mask));
+            let _ = socket.send_to(&answer, from);
+        }
+    };
+    std::thread::Builder::new().name("stun".to_owned()).spawn(answers).expect("a thread starts");
+    address
+}
+
+/// The address that a server of the settings tells is offered beside the local one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_a_server_tells_is_offered() {
+    let server = stun_server(SocketAddrV4::new([203, 0, 113, 9].into(), 4321));
+    let settings = WebRtc { stun: vec![format!("stun:{server}")], ..WebRtc::default() };
+    let terms = PeerTerms { bind: loopback().bind, ..PeerTerms::from(&settings) };
+    let near = Side::new(terms.settings(Guard::new(true), Tasks::new())).await;
+    let offer = near.peer.offer(false).await.expect("an offer");
+    let told = offer.lines().find(|line| line.contains("typ srflx")).unwrap_or_else(|| panic!("none in {offer}"));
+    assert!(told.contains(" 203.0.113.9 4321 typ srflx"), "{told}");
+    assert!(offer.contains(" 127.0.0.1 "), "{offer}");
+}
+
+/// Milliseconds until words that begin now are heard by `there`: encoder, library, loopback, jitter buffer and decoder.
+async fn delay_ms(here: &mut Phone, there: &mut Phone, ticks: &mut tokio::time::Interval) -> usize {
+    let hz = std::mem::replace(&mut here.tone_hz, 0.0);
+    let mut begun = 0;
+    for tick in 0..75 {
+        ticks.tick().await;
+        if tick == 50 {
+            (here.tone_hz, begun) = (hz, there.heard.len());
+        }
+        here.tick();
+        there.tick();
+    }
+    let at = there.heard[begun..].iter().position(|sample| sample.abs() > 1500);
+    at.expect("the tone is heard") / 16
+}
+
+/// The path adds less than 90 ms to a sound each way. A busy machine makes jitter, so the best of some counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_path_adds_little_delay() {
+    let (mut near, mut far) = pair().await;
+    let media = |side: &Side| side.peer.media().expect("it was settled");
+    let (mut here, mut pump_here) = Phone::new(media(&near), 1, 500.0);
+    let (mut there, mut pump_there) = Phone::new(media(&far), 2, 1100.0);
+    let carried = async {
+        tokio::join!(
+            pump_here.run(&near.peer, &mut near.streams.packets),
+            pump_there.run(&far.peer, &mut far.streams.packets),
+        )
+    };
+    let measured = async {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            let out = delay_ms(&mut here, &mut there, &mut ticks).await;
+            found.push((out, delay_ms(&mut there, &mut here, &mut ticks).await));
+        }
+        found
+    };
+    let found = tokio::select! {
+        _ = carried => panic!("a connection ended"),
+        found = measured => found,
+    };
+    println!("ms out and back: {found:?}");
+    let (out, back) = (found.iter().map(|both| both.0).min(), found.iter().map(|both| both.1).min());
+    assert!(out < Some(90) && back < Some(90), "{found:?}");
 }

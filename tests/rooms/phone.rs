@@ -26,7 +26,8 @@ pub fn loopback() -> PeerSettings {
 pub struct Phone {
     leg: RtpLeg,
     rings: PacketRings,
-    tone_hz: f64,
+    /// Frequency that is sent, in Hz; 0: silence.
+    pub tone_hz: f64,
     at: usize,
     /// Samples at 16 kHz.
     pub heard: Vec<i16>,
