@@ -209,3 +209,35 @@ pub(super) fn answer(
         let _ = steps.send(SideNews::Ended(Box::new(finished))).await;
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::codec::Codec;
+    use ringer_media::leg::MediaParams;
+
+    use super::*;
+
+    /// Messages may be there before the driver has looked for the connection, and others when it has ended.
+    #[tokio::test]
+    async fn messages_stand_between_the_connection_and_its_end() {
+        let (mut side, Line { orders: _orders, told, steps }) = PipelineSide::new();
+        told.send(PipelineNews::Restarts).await.expect("there is room");
+        let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None };
+        steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
+        let end = PipelineEnd::HungUp;
+        let (pump, peer, counts) = (PumpFigures::default(), PeerFigures::default(), RtviCounts::default());
+        steps.send(SideNews::Ended(Box::new(Finished { end, pump, peer, counts }))).await.expect("there is room");
+        assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
+        assert!(matches!(side.next().await, Some(SideNews::Told(PipelineNews::Restarts))));
+        assert!(matches!(side.next().await, Some(SideNews::Ended(_))));
+        assert!(side.next().await.is_none());
+    }
+
+    /// A connection that never came about has no messages.
+    #[tokio::test]
+    async fn a_task_that_is_gone_has_no_more_news() {
+        let (mut side, line) = PipelineSide::new();
+        drop(line);
+        assert!(side.next().await.is_none());
+    }
+}
