@@ -88,6 +88,11 @@ pub fn packet_rings(task: Waker) -> (PacketRings, PacketPeer) {
 }
 
 impl PacketPeer {
+    /// True when the call takes another packet now.
+    pub fn has_room(&self) -> bool {
+        !self.to_call.is_full()
+    }
+
     /// Hands a packet of the other side to the call. Returns false when it was dropped.
     pub fn receive(&mut self, at: Time, path: Path, bytes: &[u8]) -> bool {
         let pushed = RingPacket::new(at, path, bytes).is_some_and(|packet| self.to_call.push(packet).is_ok());

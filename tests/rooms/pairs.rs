@@ -354,3 +354,35 @@ async fn the_path_adds_little_delay() {
     let (out, back) = (found.iter().map(|both| both.0).min(), found.iter().map(|both| both.1).min());
     assert!(out < Some(90) && back < Some(90), "{found:?}");
 }
+
+/// A call that looks for packets late finds all of those that came meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_packets_at_once_are_not_lost() {
+    let (mut near, mut far) = pair().await;
+    let media = |side: &Side| side.peer.media().expect("it was settled");
+    let (mut here, mut pump_here) = Phone::new(media(&near), 1, 500.0);
+    let (mut there, mut pump_there) = Phone::new(media(&far), 2, 1100.0);
+    let carried = async {
+        tokio::join!(
+            pump_here.run(&near.peer, &mut near.streams.packets),
+            pump_there.run(&far.peer, &mut far.streams.packets),
+        )
+    };
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let talked = async {
+        for tick in 0..150 {
+            ticks.tick().await;
+            here.tick();
+            if !(50..110).contains(&tick) {
+                there.tick();
+            }
+        }
+    };
+    tokio::select! {
+        _ = carried => panic!("a connection ended"),
+        () = talked => {}
+    }
+    let figures = there.figures();
+    assert!(figures.received > 130 && figures.lost == 0, "{figures:?}");
+    assert_eq!(pump_there.figures().lost, 0, "{figures:?}");
+}

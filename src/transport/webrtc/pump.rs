@@ -13,6 +13,9 @@ use tokio::sync::{Notify, mpsc};
 use super::{Arrived, MediaPeer};
 use crate::clock::monotonic;
 
+/// Time after which a packet that found no room is tried again, where the call sends nothing that would wake the pump.
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// Lateness from which on a packet counts as late.
 const LATE: Duration = Duration::from_millis(20);
 
@@ -46,6 +49,8 @@ pub struct Pump {
     bell: Arc<Bell>,
     /// Source of the call's leg, once it has sent.
     leg: Option<[u8; 4]>,
+    /// Packet that waits for room. A network that was held up brings many at once, and those behind it wait in their queue.
+    waiting: Option<Arrived>,
     pacing: Pacing,
     late: u64,
 }
@@ -64,7 +69,7 @@ pub struct PumpFigures {
 impl Pump {
     /// Returns a pump of the rings that `bell` was given to.
     pub fn new(rings: PacketPeer, bell: Arc<Bell>) -> Pump {
-        Pump { rings, bell, leg: None, pacing: Pacing::default(), late: 0 }
+        Pump { rings, bell, leg: None, waiting: None, pacing: Pacing::default(), late: 0 }
     }
 
     /// Moves packets both ways until the connection tells no more of them. It can be dropped and begun anew at any time.
@@ -72,12 +77,19 @@ impl Pump {
         let wire = peer.ssrc().to_be_bytes();
         loop {
             self.send_all(peer, wire).await;
+            if self.rings.has_room()
+                && let Some(arrived) = self.waiting.take()
+            {
+                self.receive(arrived, wire);
+            }
             tokio::select! {
-                arrived = packets.recv() => match arrived {
-                    Some(arrived) => self.receive(arrived, wire),
+                arrived = packets.recv(), if self.waiting.is_none() => match arrived {
+                    Some(arrived) if self.rings.has_room() => self.receive(arrived, wire),
+                    Some(arrived) => self.waiting = Some(arrived),
                     None => return,
                 },
                 () = self.bell.0.notified() => {}
+                () = tokio::time::sleep(AGAIN), if self.waiting.is_some() => {}
             }
         }
     }
