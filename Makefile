@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql turn
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -71,6 +71,7 @@ full: peers build ## what does not fit into `make test`: kills, load, the cost o
 	part kills 5400 $(MAKE) --no-print-directory kills; \
 	part matrix 300 $(MAKE) --no-print-directory matrix; \
 	part postgresql 900 $(MAKE) --no-print-directory postgresql; \
+	part turn 120 $(MAKE) --no-print-directory turn; \
 	part selftest 2400 $(MAKE) --no-print-directory selftest; \
 	part load 120 $(MAKE) --no-print-directory load; \
 	part hashes 120 $(MAKE) --no-print-directory hashes; \
@@ -107,6 +108,10 @@ postgresql: peers ## every test of the API and the store on PostgreSQL, those th
 
 matrix: peers ## every combination of transport, keys, codec and direction with a softphone
 	RINGER_MATRIX=all $(CARGO) test --locked --test integration calls::matrix::
+
+turn: peers ## a call over WebRTC whose media go through a relay alone
+	@$(call install,coturn)
+	RINGER_TURN=1 $(CARGO) test --locked --test integration rooms::turn::
 
 selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
 	"$(RINGER)" selftest --seeds 25

@@ -21,6 +21,7 @@ mod speech;
 mod targets;
 mod text;
 mod trunks;
+mod webrtc;
 mod websocket;
 
 pub use behaviour::{
@@ -37,6 +38,7 @@ pub use speech::{Place, Recognizer, SpeechFiles, Synthesizer};
 pub use targets::Targets;
 pub use text::{Sms, Text};
 pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
+pub use webrtc::{Pipelines, WebRtc};
 pub use websocket::{DialectTable, WebSocket};
 
 /// The file that is read when none is named.
@@ -100,6 +102,10 @@ pub struct Config {
     pub journey: Journey,
     /// Calls by a WebSocket.
     pub websocket: WebSocket,
+    /// Peer connections of WebRTC.
+    pub webrtc: WebRtc,
+    /// The start of voice pipelines.
+    pub p2: Pipelines,
     /// How text conversations go.
     pub text: Text,
     /// The carrier of text messages.
@@ -326,6 +332,8 @@ impl Default for Config {
             notify: Notify::default(),
             journey: Journey::default(),
             websocket: WebSocket::default(),
+            webrtc: WebRtc::default(),
+            p2: Pipelines::default(),
             text: Text::default(),
             sms: Sms::default(),
             warnings: Vec::new(),
@@ -408,6 +416,8 @@ impl Config {
         config.notify.read(&mut from);
         from.boolean("journey.stop_on_failure", &mut config.journey.stop_on_failure);
         config.websocket.read(&mut from);
+        config.webrtc.read_from(&mut from);
+        config.p2.read_from(&mut from);
         config.text.read(&mut from);
         config.sms.read(&mut from);
         config.warnings = from.finish()?;

@@ -4,8 +4,11 @@
 pub mod capture;
 pub mod dtls;
 pub mod path;
+pub mod pipeline;
 pub mod port;
+pub mod room;
 pub mod sip;
 pub mod sockets;
 mod strangers;
+pub mod webrtc;
 pub mod websocket;

@@ -9,6 +9,7 @@ mod json;
 mod page;
 mod peers;
 mod program;
+mod rooms;
 mod settings;
 mod sim;
 mod store;

@@ -58,6 +58,7 @@ pub mod tongue;
 
 pub mod call;
 
+pub mod packet_rings;
 pub mod rings;
 
 pub mod testing;

@@ -1,16 +1,18 @@
-//! The sample voice agent: a small appointment desk that answers calls over SIP and WebSockets, speaks and listens, takes keys, cuts in on callers
+//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC, speaks and listens, takes keys, cuts in on callers
 //! who talk for long and can be cut in on. It is a Call with a [`mind::DeskMind`], and keeps a log of its own of all that
 //! happens, so that what an engine measures can be held against what the agent really did. Not a product: a known other side.
 
 mod fault;
 mod log;
 pub mod mind;
+pub mod pipeline;
 mod socket;
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use ringer_media::call::{CallSpec, Interruption, Opening, Phrases, TurnSpec};
+use ringer_media::call::{CallSpec, DtmfMethod, Interruption, Opening, Phrases, TurnSpec};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use tokio::net::TcpListener;
@@ -20,12 +22,14 @@ pub use self::fault::Fault;
 use self::log::CallLog;
 pub use self::log::Log;
 use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
+use self::pipeline::{AnsweredCall, next_offer};
 use self::socket::next_stream;
 use crate::engine::{Answering, CallHandle, CallNews, Destination, Engine, Placement, WebSocketDial};
 use crate::human::Fluency;
 use crate::provider::{Voice, VoiceWanted};
 use crate::tasks::Tasks;
-use crate::transport::port::Incoming;
+use crate::transport::pipeline::answered::AnsweredLine;
+use crate::transport::port::{Incoming, IncomingChannel};
 
 /// The header field by which a caller says which result its call belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
@@ -48,13 +52,16 @@ pub struct Desk {
     tasks: Tasks,
     calls: AtomicU64,
     fault: Option<Fault>,
+    /// Ways to running calls of offers, by the names of their connections.
+    lines: Mutex<HashMap<String, mpsc::Sender<AnsweredLine>>>,
 }
 
 impl Desk {
     /// A desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when there is one.
     pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>, fault: Option<Fault>) -> Arc<Desk> {
         let log = log.map(Arc::new);
-        Arc::new(Desk { engine, voice, log, codecs, tasks: Tasks::new(), calls: AtomicU64::new(0), fault })
+        let (tasks, lines) = (Tasks::new(), Mutex::default());
+        Arc::new(Desk { engine, voice, log, codecs, tasks, calls: AtomicU64::new(0), fault, lines })
     }
 
     /// How the desk wants to sound.
@@ -68,11 +75,12 @@ impl Desk {
         }
     }
 
-    /// Answers what comes in, by SIP and at `sockets`, until `most` calls are over, or for ever when it is `None`. Dropping the future ends no call.
+    /// Answers what comes in, by SIP, at `sockets` and by `offers`, until `most` calls are over, or for ever when it is `None`. Dropping the future ends no call.
     pub async fn serve(
         self: &Arc<Self>,
         mut incoming: mpsc::Receiver<Incoming>,
         sockets: Option<TcpListener>,
+        mut offers: Option<mpsc::Receiver<AnsweredCall>>,
         most: Option<u64>,
     ) {
         let (over, mut ended) = mpsc::channel(64);
@@ -84,6 +92,7 @@ impl Desk {
                     None => return,
                 },
                 Some((stream, address)) = next_stream(sockets.as_ref()) => self.take_stream(stream, address, over.clone()),
+                call = next_offer(&mut offers) => self.take_offer(call, over.clone()),
                 Some(()) = ended.recv() => count += 1,
             }
         }
@@ -114,6 +123,9 @@ impl Desk {
         if let Some(dial) = socket {
             placement.spec.dtmf = dial.digit_method();
             placement.destination = Destination::Incoming(Answering { websocket: Some(dial), ..Answering::default() });
+        }
+        if matches!(incoming.channel, IncomingChannel::Pipeline(_)) {
+            placement.spec.dtmf = DtmfMethod::Inband;
         }
         match self.engine.answer(incoming, placement).await {
             Ok(handle) => follow(handle, &mut log).await,

@@ -12,8 +12,9 @@ use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{failed, local};
-use crate::agent::{Desk, Fault, Log};
+use crate::agent::{Desk, Fault, Log, pipeline};
 use crate::config::SipListen;
+use crate::tasks::Tasks;
 
 /// Flags of `ringer agent`.
 #[derive(Debug, clap::Args)]
@@ -24,6 +25,8 @@ use crate::config::SipListen;
   ringer call 'sip:desk@127.0.0.1:5080;transport=tcp'
   ringer agent --websocket 127.0.0.1:8765 &
   ringer call ws://127.0.0.1:8765/
+  ringer agent --pipeline 127.0.0.1:7860 &
+  ringer call pipeline:http://127.0.0.1:7860
   ringer call ws://127.0.0.1:8765/twilio_media_streams --dialect twilio_media_streams")]
 pub struct Args {
     /// Address of the SIP socket: UDP, or with udp:, tcp: or tls: before it; commas between several
@@ -32,6 +35,9 @@ pub struct Args {
     /// Answer WebSockets here, too: the engine's own protocol at /, each dialect at /KIND
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8765")]
     pub websocket: Option<SocketAddr>,
+    /// Answer offers of WebRTC here, too, as voice pipelines do: POST /api/offer
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7860")]
+    pub pipeline: Option<SocketAddr>,
     /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
@@ -83,14 +89,26 @@ async fn serve(args: Args) -> Result<(), String> {
         }
         None => None,
     };
+    let tasks = Tasks::new();
+    let offers = match args.pipeline {
+        Some(address) => {
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.map_err(|error| format!("the address of offers {address}: {error}"))?;
+            let bound = listener.local_addr().map_err(|error| error.to_string())?;
+            addresses.push_str(&format!(" and pipeline:http://{bound}"));
+            Some(pipeline::listen(listener, &tasks))
+        }
+        None => None,
+    };
     let desk = Desk::new(engine, voice, log, local::codecs(&args.codec), args.fault);
     // Calls are answered whether anybody reads this or not.
     Out::standard().line(format_args!("{READY}{addresses}"));
     tokio::select! {
-        () = desk.serve(incoming, sockets, args.once) => {}
+        () = desk.serve(incoming, sockets, offers, args.once) => {}
         () = stop.wait() => {}
     }
     desk.stop().await;
+    tasks.stop().await;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use ringer_media::seed::Seed;
 use ringer_sip::Transport;
 
 pub use self::flags::{NOISES, Noise};
-pub(super) use self::flags::{address, is_socket, noise};
+pub(super) use self::flags::{address, is_socket, noise, pipeline};
 use self::flags::{dialect, digits, header};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
@@ -29,10 +29,11 @@ use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallNews, CallReport, Destination, Engine, Placement, SipDial, WebSocketDial};
+use crate::engine::{CallNews, CallReport, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
 use crate::human::{self, Profile};
 use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
+use crate::transport::pipeline::PipelineTarget;
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 use crate::transport::websocket::{Dialect, Kind};
@@ -60,9 +61,11 @@ Examples:
   ringer call sips:agent@agent.example --tls-root-file own-authority.pem
   ringer call sip:ivr@192.0.2.7 --dtmf '1,2#' --codec PCMU --json > call.jsonl
   ringer call ws://127.0.0.1:8765/agent
+  ringer call pipeline:http://127.0.0.1:7860
   ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
 pub struct Args {
-    /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://
+    /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://;
+    /// or pipeline:http://host:port, a voice pipeline that takes offers at /api/offer
     #[arg(value_name = "URI", value_parser = address)]
     pub to: String,
     /// Protocol of the messages of a WebSocket [default: the engine's own]
@@ -242,6 +245,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
     let destination = destination(args);
     let dtmf = match &destination {
         Destination::WebSocket(dial) => dial.digit_method(),
+        Destination::Pipeline(_) => DtmfMethod::MessageAndTone,
         _ => DtmfMethod::default(),
     };
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
@@ -272,6 +276,15 @@ fn destination(args: &Args) -> Destination {
             ..WebSocketDial::default()
         }));
     }
+    if let Some(base) = pipeline(&args.to) {
+        let target = PipelineTarget {
+            base_url: base.to_owned(),
+            api_key: args.password.clone().map(Secret::new),
+            result_id: "0".to_owned(),
+            ..PipelineTarget::default()
+        };
+        return Destination::Pipeline(Box::new(PipelineDial { target, ..PipelineDial::default() }));
+    }
     Destination::Sip(SipDial {
         target: args.to.clone(),
         username: args.username.clone(),
@@ -300,7 +313,7 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 
 /// The local address from which the target is reached, with a free port, and one more for TCP where that is spoken there.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
-    if is_socket(target) {
+    if is_socket(target) || pipeline(target).is_some() {
         // No SIP is spoken.
         return Ok(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     }

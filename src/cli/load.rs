@@ -13,7 +13,7 @@ use ringer_media::call::EndReason;
 use tokio::sync::mpsc;
 
 use self::caller::Callers;
-use self::far::FarSide;
+use self::far::{FarSide, Over};
 use self::figures::{Figures, Window};
 use super::call::{address, local_address};
 use super::out::Out;
@@ -42,6 +42,7 @@ const HANG_UP: Duration = Duration::from_secs(15);
   ringer load --calls 200 --seconds 30
   ringer load --calls 500 --late-p99-ms 1 --late-p999-ms 2
   ringer load --websocket --calls 200
+  ringer load --pipeline --calls 50
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
     /// Who to call [default: a far side that is started for it]
@@ -50,6 +51,9 @@ pub struct Args {
     /// Call over WebSockets, in the engine's own protocol
     #[arg(long)]
     pub websocket: bool,
+    /// Call over WebRTC, as voice pipelines are called
+    #[arg(long, conflicts_with = "websocket")]
+    pub pipeline: bool,
     /// Calls at once
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: u32,
@@ -85,10 +89,24 @@ pub struct Args {
     pub far_side: bool,
 }
 
+impl Args {
+    fn over(&self) -> Over {
+        match (self.websocket, self.pipeline) {
+            (true, _) => Over::WebSocket,
+            (_, true) => Over::Pipeline,
+            _ => Over::Sip,
+        }
+    }
+}
+
 /// Makes the calls and prints the report; 0 when all calls were connected and stayed up, and were as punctual as was asked.
 pub async fn run(args: Args) -> ExitCode {
     if args.far_side {
-        return if args.websocket { far::websocket::run().await } else { far::run().await };
+        return match args.over() {
+            Over::Sip => far::run().await,
+            Over::WebSocket => far::websocket::run().await,
+            Over::Pipeline => far::pipeline::run().await,
+        };
     }
     match load(&args).await {
         Ok(figures) => {
@@ -106,7 +124,7 @@ pub async fn run(args: Args) -> ExitCode {
 async fn load(args: &Args) -> Result<Figures, String> {
     let mut stop = Signals::new()?;
     let far = match &args.to {
-        None => Some(FarSide::start(args.websocket).await?),
+        None => Some(FarSide::start(args.over()).await?),
         Some(_) => None,
     };
     let to = args.to.clone().or(far.as_ref().map(|far| far.uri.clone())).unwrap_or_default();

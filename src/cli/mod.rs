@@ -16,6 +16,7 @@ use crate::engine::SocketSettings;
 use crate::store::vault::Vault;
 use crate::store::{Location, Store};
 use crate::transport::sip::names::Resolver;
+use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::Dialect;
 use crate::{api, service};
 
@@ -217,6 +218,8 @@ pub fn service_settings(config: &Config) -> service::Settings {
         api: None,
         dialects: Arc::default(),
         sockets: SocketSettings::from(&config.websocket),
+        peers: PeerTerms::from(&config.webrtc),
+        pipelines: config.p2.clone().into(),
         yield_to_started_event: config.websocket.yield_to_started_event,
         trunks: config.sip.trunks.clone().into(),
         dial_limits: config.limits.organizations.clone().into(),

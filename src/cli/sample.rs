@@ -49,7 +49,7 @@ impl Sample {
         let address = address.ok_or_else(|| "it has no socket".to_owned())?;
         let desk = Desk::new(engine, voice, None, codecs, None);
         let served = desk.clone();
-        self.tasks.spawn("sample agent", async move { served.serve(incoming, None, None).await });
+        self.tasks.spawn("sample agent", async move { served.serve(incoming, None, None, None).await });
         *running = Some((desk, address.clone()));
         Ok(address)
     }

@@ -1,22 +1,24 @@
 //! The task beside a live call: it carries out effects, moves SIP events in and control out, keeps the journal, and at the end
 //! says what is left.
 
+mod closing;
+mod pipeline;
 mod socket;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use ringer_media::call::{EndReason, Ending, Event, RemoteKind, Signal, What};
-use ringer_media::frame::Sample;
 use ringer_media::recording::Layout;
 use ringer_sip::{CallKey, Hop};
 use rtrb::Consumer;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
+use self::closing::last_messages;
 use super::amiss::amiss;
 use super::deaf::Wanted;
 use super::dialogs::{Dialogs, News, Of};
@@ -24,8 +26,9 @@ use super::effects::Effects;
 use super::gate::{DialGate, Forwarded};
 use super::keys::{KeyNews, Keys, LOOK_EVERY};
 use super::looking::Looking;
+use super::pipeline::{PipelineSide, SideNews};
 use super::real::{Inner, Room};
-use super::recorder::{self, Recorder, Track, Written};
+use super::recorder::{Recorder, Track, Written};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::socket::{SocketNews, SocketSide};
 use super::tape::{Tape, Tapes};
@@ -146,6 +149,8 @@ pub(super) struct Driver {
     dialogs: Dialogs,
     /// Present where the channel is a WebSocket.
     socket: Option<Box<SocketSide>>,
+    /// Present where the channel is the connection to a voice pipeline.
+    pipeline: Option<Box<PipelineSide>>,
     _room: Room,
 }
 
@@ -165,6 +170,7 @@ impl Driver {
         media_port: u16,
         keys: Option<Keys>,
         socket: Option<Box<SocketSide>>,
+        pipeline: Option<Box<PipelineSide>>,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.destination.guard();
@@ -195,6 +201,7 @@ impl Driver {
             media_port,
             dialogs: Dialogs::default(),
             socket,
+            pipeline,
             _room: room,
         }
     }
@@ -238,6 +245,7 @@ impl Driver {
         while let Some(output) = self.port.poll() {
             match output {
                 PortOutput::Send(ToPeer::WebSocket(order)) => self.order_socket(order),
+                PortOutput::Send(ToPeer::Pipeline(order)) => self.order_pipeline(order),
                 PortOutput::Send(ToPeer::Sip(order)) => self.order_sip(Of::Call, order).await,
                 PortOutput::Send(ToPeer::Target(order)) => self.order_sip(Of::Target, order).await,
                 PortOutput::Frames(_) | PortOutput::ClearFrames | PortOutput::Log(..) => {
@@ -343,6 +351,7 @@ impl Driver {
                     self.drain_port().await;
                 }
                 news = next_news(&mut self.socket, needs_ticks) => self.follow_socket(news).await,
+                news = next_of_pipeline(&mut self.pipeline) => self.follow_pipeline(news).await,
                 Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
                 now = look.tick(), if self.keys.as_ref().is_some_and(Keys::is_open) => {
                     self.keys.iter_mut().for_each(|keys| keys.look(now.into_std()));
@@ -355,6 +364,7 @@ impl Driver {
         }
         self.effects.stop();
         self.close_socket().await;
+        self.close_pipeline().await;
         self.report().await;
     }
 
@@ -368,7 +378,7 @@ impl Driver {
             }
             FromShard::Effect(_, id, effect, tapped) => self.effects.perform(id, effect, tapped),
             FromShard::Ears(_, from) => self.effects.ears_from(from),
-            FromShard::Event(_, event) => self.event(event),
+            FromShard::Event(_, event) => self.event(event).await,
             FromShard::Ended(_, ending) => self.ending = Some(*ending),
             FromShard::Moved(_, found) => {
                 let agreed = self.port.peer().address.clone().unwrap_or_default();
@@ -386,7 +396,7 @@ impl Driver {
         }
     }
 
-    fn event(&mut self, event: Event) {
+    async fn event(&mut self, event: Event) {
         if matches!(event.what, What::Connected { .. }) {
             let at = self.inner.clock.now_ms();
             self.connected_at_ms = Some(at);
@@ -396,6 +406,10 @@ impl Driver {
             if self.keys.as_ref().is_none_or(|keys| !keys.are_missing()) {
                 self.say_connected();
             }
+        }
+        if let Port::Pipeline(port) = &mut self.port {
+            port.own_event(&event);
+            self.drain_port().await;
         }
         let entry = self.files.journal.add(event);
         let _ = self.news.try_send(CallNews::Event(entry));
@@ -511,38 +525,16 @@ impl Driver {
         };
         let _ = self.news.send(CallNews::Ended(Box::new(report))).await;
     }
+}
 
-    async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
-        if ending.quality.recording_dropped > 0 {
-            let frames = ending.quality.recording_dropped;
-            self.files.warnings.push(format!("{frames} frames of the recording are silence: the disk did not keep up"));
-        }
-        let mut whole = Vec::new();
-        for (Written { path, state, closed }, layout) in std::mem::take(&mut self.files.recording) {
-            let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
-            let fault = state.problem().or_else(|| {
-                // What was sent last lies behind the end, and more of both where the other side's audio had stopped before.
-                (closed && ending.connected).then(|| cut_to(&path, layout, ending.samples)).flatten()
-            });
-            if let Some(why) = &fault {
-                self.files.warnings.push(format!("the recording could not be written: {why}"));
-            }
-            whole.push((closed && ending.connected && fault.is_none()).then_some(path));
-        }
-        whole.into_iter().next().flatten()
+/// Returns the next news of the connection to a pipeline; waits for ever without one, and after the last.
+async fn next_of_pipeline(pipeline: &mut Option<Box<PipelineSide>>) -> SideNews {
+    if let Some(pipeline) = pipeline
+        && let Some(news) = pipeline.next().await
+    {
+        return news;
     }
-
-    async fn close_capture(&mut self) {
-        let Some((Written { state, closed, .. }, missing)) = self.files.capture.take() else { return };
-        let _ = tokio::time::timeout(CLOSING, closed).await;
-        if let Some(why) = state.problem() {
-            self.files.warnings.push(format!("the packet capture could not be written: {why}"));
-        }
-        let missing = missing.load(Ordering::Relaxed);
-        if missing > 0 {
-            self.files.warnings.push(format!("{missing} packets are missing in the capture: the disk did not keep up"));
-        }
-    }
+    std::future::pending().await
 }
 
 /// Returns the next news of the connection; waits for ever without one.
@@ -551,26 +543,6 @@ async fn next_news(socket: &mut Option<Box<SocketSide>>, ticks: bool) -> SocketN
         Some(socket) => socket.next(ticks).await,
         None => std::future::pending().await,
     }
-}
-
-/// SIP messages up to the last one of the dialogs, with the times at which they came.
-async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
-    let mut messages = Vec::new();
-    let collect = async {
-        while let Some((_, news)) = dialogs.next().await {
-            if let News::Sip(SipNews::Trace(message)) = news {
-                messages.push((clock.now_ms(), message));
-            }
-        }
-    };
-    let _ = tokio::time::timeout(FAREWELL, collect).await;
-    messages
-}
-
-/// Why a file could not be cut.
-fn cut_to(path: &Path, layout: Layout, samples: Sample) -> Option<String> {
-    let cut = recorder::cut(path, layout, samples.max(0) as u64);
-    cut.err().map(|error| format!("{}: {error}", path.display()))
 }
 
 /// Returns the hops to an address that the other side names, where the gate lets it be dialled.

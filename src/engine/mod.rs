@@ -19,6 +19,7 @@ mod looking;
 mod named;
 pub mod noise;
 pub mod pace;
+mod pipeline;
 mod placement;
 mod real;
 mod recorder;
@@ -45,7 +46,7 @@ use tokio::sync::mpsc;
 
 pub use self::gate::{DialGate, Forwarded};
 pub use self::placement::{
-    Answering, Destination, PlaceError, Placement, SipDial, SocketSettings, TrunkTerms, WebSocketDial,
+    Answering, Destination, PipelineDial, PlaceError, Placement, SipDial, SocketSettings, TrunkTerms, WebSocketDial,
 };
 pub use self::real::Engine;
 pub use self::simulated::Answerer;
@@ -98,6 +99,8 @@ pub const JOURNAL: &str = "timeline.jsonl";
 pub const SIP_LOG: &str = "sip.log";
 /// Name of the file of a call's messages by a WebSocket.
 pub const WEBSOCKET_LOG: &str = "websocket.log";
+/// Name of the file of a call's messages to a voice pipeline.
+pub const PIPELINE_LOG: &str = "pipeline.log";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
 

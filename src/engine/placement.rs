@@ -16,9 +16,11 @@ use crate::config::{self, CODECS, Encryption, Secret};
 use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
+use crate::transport::pipeline::{Patience, PipelineTarget};
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
+use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::link::LinkLimits;
 use crate::transport::websocket::port::{DialRules, without_secrets};
 use crate::transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
@@ -31,6 +33,8 @@ pub enum Destination {
     Sip(SipDial),
     /// This side opens a WebSocket to an agent's server.
     WebSocket(Box<WebSocketDial>),
+    /// This side makes an offer to a voice pipeline.
+    Pipeline(Box<PipelineDial>),
     /// The other side calls, and this one answers ([`super::Engine::answer`]).
     Incoming(Answering),
 }
@@ -57,7 +61,7 @@ impl Destination {
     pub fn codecs(&self) -> &[Codec] {
         let own: &[Codec] = match self {
             Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. }) => codecs,
-            Destination::WebSocket(_) => &[],
+            Destination::WebSocket(_) | Destination::Pipeline(_) => &[],
         };
         if own.is_empty() { &CODECS } else { own }
     }
@@ -68,7 +72,7 @@ impl Destination {
             Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. }) => {
                 *codecs = wanted;
             }
-            Destination::WebSocket(_) => {}
+            Destination::WebSocket(_) | Destination::Pipeline(_) => {}
         }
     }
 
@@ -77,6 +81,7 @@ impl Destination {
         let guard = match self {
             Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. }) => guard,
             Destination::WebSocket(dial) => &dial.guard,
+            Destination::Pipeline(dial) => &dial.guard,
         };
         guard.clone().unwrap_or_else(|| Guard::by(|_| true))
     }
@@ -86,6 +91,7 @@ impl Destination {
         let guard = match self {
             Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. }) => guard,
             Destination::WebSocket(dial) => &mut dial.guard,
+            Destination::Pipeline(dial) => &mut dial.guard,
         };
         *guard = Some(wanted);
     }
@@ -95,7 +101,7 @@ impl Destination {
     pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Option<Invite> {
         let mut dial = match self {
             Destination::Sip(dial) => dial.clone(),
-            Destination::WebSocket(_) => return None,
+            Destination::WebSocket(_) | Destination::Pipeline(_) => return None,
             Destination::Incoming(Answering { guard, headers, .. }) => {
                 SipDial { guard: guard.clone(), headers: headers.clone(), ..SipDial::default() }
             }
@@ -122,7 +128,7 @@ impl Destination {
     pub fn gate(&self) -> Option<&DialGate> {
         match self {
             Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. }) => gate.as_ref(),
-            Destination::WebSocket(_) => None,
+            Destination::WebSocket(_) | Destination::Pipeline(_) => None,
         }
     }
 
@@ -132,7 +138,7 @@ impl Destination {
             Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. }) => {
                 *gate = Some(wanted)
             }
-            Destination::WebSocket(_) => {}
+            Destination::WebSocket(_) | Destination::Pipeline(_) => {}
         }
     }
 
@@ -349,6 +355,19 @@ impl From<&config::WebSocket> for SocketSettings {
             max_text_bytes: settings.max_text_bytes,
         }
     }
+}
+
+/// A voice pipeline to make an offer to.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineDial {
+    /// The pipeline, and everything that is said to it.
+    pub target: PipelineTarget,
+    /// Servers that help to find a path, and local addresses.
+    pub peers: PeerTerms,
+    /// Limits of time of its steps.
+    pub patience: Patience,
+    /// Addresses that may be asked and sent to; `None`: all of them.
+    pub guard: Option<Guard>,
 }
 
 /// One call to make or to answer.

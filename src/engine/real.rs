@@ -1,5 +1,6 @@
 //! The engine on real sockets and threads.
 
+mod pipeline;
 mod pump;
 mod socket;
 
@@ -21,6 +22,7 @@ use tokio::sync::mpsc;
 use super::drive::{Driver, Files};
 use super::keys::Keys;
 use super::lateness::Lateness;
+use super::pipeline::PipelineSide;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
 use super::simulated::{self, Answerer};
@@ -28,7 +30,7 @@ use super::socket::SocketSide;
 use super::tally::Tally;
 use super::wake::Wake;
 use super::{
-    CallControl, CallHandle, CallNews, Destination, EngineConfig, PlaceError, Placement, SIP_LOG, Speech,
+    CallControl, CallHandle, CallNews, Destination, EngineConfig, PIPELINE_LOG, PlaceError, Placement, SIP_LOG, Speech,
     WEBSOCKET_LOG, timed,
 };
 use crate::clock::random_bytes;
@@ -185,6 +187,10 @@ impl Engine {
             let dial = dial.clone();
             return self.place_socket(&dial, placement);
         }
+        if let Destination::Pipeline(dial) = &placement.destination {
+            let dial = dial.clone();
+            return self.place_pipeline(&dial, placement);
+        }
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
@@ -232,6 +238,7 @@ impl Engine {
         let dialog = match incoming.channel {
             IncomingChannel::Sip(dialog) => dialog,
             IncomingChannel::WebSocket(socket) => return self.answer_socket(*socket, placement),
+            IncomingChannel::Pipeline(line) => return self.answer_pipeline(line, placement),
         };
         let (room, sockets, port) = match self.prepare_answer(&dialog, incoming.call_id, &placement.destination) {
             Ok(ready) => ready,
@@ -370,6 +377,7 @@ struct CallChannel {
     /// Handshakes may bring keys of the media.
     is_secure: bool,
     socket: Option<Box<SocketSide>>,
+    pipeline: Option<Box<PipelineSide>>,
 }
 
 /// A call's place among `max_calls`; given back when it is dropped.
@@ -461,6 +469,7 @@ impl Inner {
             port: Port::Sip(Box::new(port)),
             is_secure: self.srtp_of(&placement.destination) != Encryption::Off,
             socket: None,
+            pipeline: None,
         }
     }
 
@@ -471,14 +480,18 @@ impl Inner {
         placement: Placement,
         room: Room,
     ) -> (Box<Driver>, CallHandle) {
-        let CallChannel { media, media_port, port, is_secure, socket } = channel;
+        let CallChannel { media, media_port, port, is_secure, socket, pipeline } = channel;
         let (messages, from_shard) = mpsc::channel(MESSAGES);
         let (news, watch) = mpsc::channel::<CallNews>(WATCH);
         let (hangup, hangups) = mpsc::channel(4);
         let control = CallControl { hangup };
         lock(&self.calls).insert(no, messages);
         lock(&self.controls).insert(no, control.clone());
-        let log = if socket.is_some() { WEBSOCKET_LOG } else { SIP_LOG };
+        let log = match &port {
+            Port::Sip(_) => SIP_LOG,
+            Port::WebSocket(_) => WEBSOCKET_LOG,
+            Port::Pipeline(_) => PIPELINE_LOG,
+        };
         let files = Files::open(&self.recorder, placement.folder.as_deref(), placement.captured, log);
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
         let (files, tapes, wire) = files.split();
@@ -515,6 +528,7 @@ impl Inner {
             media_port,
             keys,
             socket,
+            pipeline,
         );
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })

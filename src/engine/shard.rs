@@ -80,6 +80,8 @@ pub(super) enum ToShard {
     Place(Box<LiveCall>),
     Signal(CallNo, Signal),
     Connect(CallNo, std::net::SocketAddr, std::net::SocketAddr),
+    /// Packets that someone else encrypts and sends pass between these addresses, this side's first.
+    Capture(CallNo, std::net::SocketAddr, std::net::SocketAddr),
     /// A datagram of a handshake, to be sent.
     Datagram(CallNo, Path, Vec<u8>),
     /// The port of reports has a handshake of its own, or has none any more.
@@ -261,6 +263,11 @@ impl Shard {
                         live.wire.iter_mut().for_each(|wire| wire.connect(sockets, rtp, rtcp));
                     }
                 }
+                ToShard::Capture(no, here, there) => {
+                    if let Some((_, _, live)) = self.find(no) {
+                        live.wire.iter_mut().for_each(|wire| wire.between(here, there));
+                    }
+                }
                 ToShard::Datagram(no, path, bytes) => self.send_datagram(no, now, path, &bytes),
                 ToShard::AwaitReports(no, awaits) => {
                     if let Some((_, _, live)) = self.find(no) {
@@ -340,6 +347,15 @@ impl Shard {
             let live = &mut *self.slots[slot][at];
             match &mut live.media {
                 MediaPath::Rings(rings) => rings.receive(&mut live.call, now),
+                MediaPath::Packets(rings) => {
+                    while let Some(packet) = rings.next_packet() {
+                        let (path, arrived, bytes) = (packet.path, packet.at, packet.bytes());
+                        if let Some(wire) = &mut live.wire {
+                            wire.received(path, self.kernel.wall_ns(arrived), bytes);
+                        }
+                        live.call.handle(now, Input::Packet { path, arrived, bytes });
+                    }
+                }
                 MediaPath::Udp(_) => self.receive_packets(slot, at, now),
             }
             let live = &mut *self.slots[slot][at];
@@ -401,10 +417,11 @@ impl Shard {
         while let Some(output) = live.call.poll() {
             let message = match output {
                 Output::Packet { path, bytes } => {
-                    let MediaPath::Udp(sockets) = &live.media else { continue };
-                    match path {
-                        Path::Rtp => sockets.send_rtp(bytes),
-                        Path::Rtcp => sockets.send_rtcp(bytes),
+                    match (&mut live.media, path) {
+                        (MediaPath::Udp(sockets), Path::Rtp) => sockets.send_rtp(bytes),
+                        (MediaPath::Udp(sockets), Path::Rtcp) => sockets.send_rtcp(bytes),
+                        (MediaPath::Packets(rings), _) => rings.send(due, path, bytes),
+                        (MediaPath::Rings(_), _) => continue,
                     }
                     if let Some(wire) = &mut live.wire {
                         wire.sent(path, self.kernel.wall_ns(now), bytes);

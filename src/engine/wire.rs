@@ -36,6 +36,11 @@ impl Wire {
         self.ends = sockets.addresses().map(|[media, report]| [(media, rtp), (own(report, media), rtcp)]).ok();
     }
 
+    /// Packets of both kinds pass between these addresses now.
+    pub fn between(&mut self, here: SocketAddr, there: SocketAddr) {
+        self.ends = Some([(here, there); 2]);
+    }
+
     /// A datagram left.
     pub fn sent(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (here, there));

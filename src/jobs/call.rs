@@ -17,7 +17,7 @@ use crate::events::Happening;
 use crate::judge::{self, Redactor};
 use crate::model::Object;
 use crate::model::error_code::ErrorCode;
-use crate::model::result::{EngineQuality, ResultDoc};
+use crate::model::result::{EngineQuality, PostedToolCall, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
@@ -322,6 +322,8 @@ fn fill_in(
         body.engine_quality = quality;
         body.audio_url = report.recording.as_ref().map(|_| Service::recording_link(id));
     }
+    doc.heard_calls.extend(called_tools(&report.timeline));
+    let body = &mut doc.body;
     let untrusted = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref());
     body.own_faults = judge::own_faults(&report.timeline, notes.contains_key("voice_substituted"), untrusted);
     warnings.extend(report.warnings);
@@ -340,6 +342,26 @@ fn fill_in(
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).for_each(|(key, value)| doc.note(key, value));
     doc.warn_all(warnings);
+}
+
+/// Returns the calls of tools that the agent's channel told of.
+fn called_tools(timeline: &[TimelineEntry]) -> impl Iterator<Item = PostedToolCall> {
+    let posted = |entry: &TimelineEntry| {
+        let What::ToolCall(call) = &entry.what else { return None };
+        let parameters = match &call.parameters {
+            Value::Null => None,
+            Value::Object(parameters) => Some(parameters.clone().into_iter().collect()),
+            other => Some(Object::from_iter([("value".to_owned(), other.clone())])),
+        };
+        Some(PostedToolCall {
+            name: call.name.to_string(),
+            start_offset_ms: (entry.sample / PER_MS).max(0),
+            description: None,
+            parameters,
+            output: call.output.clone(),
+        })
+    };
+    timeline.iter().filter_map(posted)
 }
 
 /// Returns the errors that the agent told of, as they are noted; null when there were none.

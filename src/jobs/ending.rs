@@ -51,7 +51,10 @@ fn after_answer(ending: &Ending) -> Verdict {
                     ..Verdict::error(ErrorCode::AgentHungUpBeforeSpeech, text)
                 };
             }
-            RemoteKind::Lost => return Verdict::error(ErrorCode::BridgeDisconnected, message(remote)),
+            RemoteKind::Lost => {
+                let code = remote.pipeline_code().map_or(ErrorCode::BridgeDisconnected, ErrorCode::from);
+                return Verdict::error(code, message(remote));
+            }
             _ => {}
         }
     }
@@ -104,6 +107,9 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
 /// The code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326) decides when
 /// there is one, else the SIP status.
 fn refusal(remote: &RemoteEnd) -> ErrorCode {
+    if let Some(code) = remote.pipeline_code() {
+        return ErrorCode::from(code);
+    }
     if let EndDetail::WebSocket { status, .. } = remote.detail {
         return match (remote.kind, status) {
             (RemoteKind::NoSocket, _) => ErrorCode::InternalError,
@@ -288,6 +294,31 @@ mod tests {
         check(Lost, None, Some(1011), true, false, Some(ErrorCode::AgentHungUpBeforeSpeech));
         check(Lost, None, None, true, true, Some(ErrorCode::BridgeDisconnected));
         check(Lost, None, None, true, false, Some(ErrorCode::BridgeDisconnected));
+    }
+
+    #[test]
+    fn ends_of_pipelines() {
+        let check = |kind, code: &str, connected| {
+            let reason = if connected { EndReason::ConnectionLost } else { EndReason::DialFailed };
+            let detail = EndDetail::Pipeline { code: code.to_owned() };
+            let remote = RemoteEnd { kind, detail, text: "offer to the pipeline: why".to_owned() };
+            let (told, text) = verdict(&ending(reason, connected, Some(remote)), false).error.expect("no good end");
+            assert_eq!(told, ErrorCode::from(code));
+            assert!(text.contains("why") && !matches!(told, ErrorCode::Unknown(_)), "{text}");
+        };
+        for code in [
+            "P2_CONNECTION_FAILED",
+            "P2_AUTH_FAILED",
+            "P2_SESSION_SETUP_FAILED",
+            "CONNECTION_NOT_SUPPORTED",
+            "BRIDGE_PRE_START_FAILED",
+            "CUSTOMER_CONCURRENCY_LIMIT",
+        ] {
+            check(RemoteKind::Refused, code, false);
+            check(RemoteKind::Unreachable, code, false);
+        }
+        check(RemoteKind::Lost, "P2_CONNECTION_FAILED", true);
+        check(RemoteKind::Lost, "P2_AGENT_ERROR", true);
     }
 
     /// The call was answered, and yet there was no conversation, or it broke off: neither is the agent's doing.

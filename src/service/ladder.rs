@@ -17,6 +17,8 @@ use crate::model::time::Timestamp;
 const SIP_LOG: &str = "sip.log";
 /// The log of a WebSocket, in the folder of a result.
 const WEBSOCKET_LOG: &str = "websocket.log";
+/// The log of a voice pipeline, in the folder of a result.
+const PIPELINE_LOG: &str = "pipeline.log";
 /// The log of e-mails, in the folder of a result.
 const MAIL_LOG: &str = "mail.log";
 /// Most entries of one answer; a call of an hour has 3,600 figures of the network.
@@ -50,7 +52,7 @@ pub struct Rung {
     pub kind: &'static str,
     /// Direction as this side sees it: sent or received.
     pub direction: &'static str,
-    /// Protocol: SIP/UDP, SIP/TCP, SIP/TLS, HTTP, WS, MAIL, RTCP or DTMF.
+    /// Protocol: SIP/UDP, SIP/TCP, SIP/TLS, HTTP, WS, WEBRTC, MAIL, RTCP or DTMF.
     pub protocol: String,
     /// Address of the other side; null where there is none.
     pub peer: Option<String>,
@@ -80,7 +82,9 @@ impl Service {
         let events = stored.or_else(|| self.live_events(result_id, &row.doc.body));
         let folder = self.result_folder(result_id);
         let mut timed: Vec<(u64, Rung)> = sip(&text_of(&folder.join(SIP_LOG)).await);
-        for (name, protocol) in [(HTTP_LOG, "HTTP"), (WEBSOCKET_LOG, "WS"), (MAIL_LOG, "MAIL")] {
+        for (name, protocol) in
+            [(HTTP_LOG, "HTTP"), (WEBSOCKET_LOG, "WS"), (PIPELINE_LOG, "WEBRTC"), (MAIL_LOG, "MAIL")]
+        {
             timed.extend(lines(&text_of(&folder.join(name)).await, protocol));
         }
         if timed.is_empty() && events.is_none() {

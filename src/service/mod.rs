@@ -85,7 +85,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::config::{Behaviour, Capture, DialLimits, Notify, Sms, Trunk};
+use crate::config::{Behaviour, Capture, DialLimits, Notify, Pipelines, Sms, Trunk};
 use crate::engine::SocketSettings;
 use crate::error::{Error, Result};
 use crate::events::Feed;
@@ -96,6 +96,7 @@ use crate::provider::post::Poster;
 use crate::queue::Queue;
 use crate::store::Store;
 use crate::transport::sip::names::Resolver;
+use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::{Dialect, Kind};
 
 pub use self::agent_stream::StreamGoal;
@@ -261,6 +262,10 @@ pub struct Settings {
     pub api: Option<SocketAddr>,
     /// Times and limits of WebSockets.
     pub sockets: SocketSettings,
+    /// Terms of peer connections.
+    pub peers: PeerTerms,
+    /// The start of voice pipelines.
+    pub pipelines: Arc<Pipelines>,
     /// A message of the agent that it begins to speak interrupts the Digital Human.
     pub yield_to_started_event: bool,
     /// Dialects of WebSockets with settings of their own, by name.
@@ -294,6 +299,8 @@ impl Settings {
             dial_limits: Arc::default(),
             api: None,
             sockets: SocketSettings::default(),
+            peers: PeerTerms::default(),
+            pipelines: Arc::default(),
             yield_to_started_event: true,
             dialects: Arc::default(),
         }

@@ -9,6 +9,7 @@ mod line;
 mod manner;
 mod opening;
 mod phone;
+mod pipeline;
 mod platform;
 mod route;
 mod socket;

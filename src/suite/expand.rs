@@ -89,7 +89,7 @@ const WAYS: [Way; 7] = [
         mode: "VOICE",
         address: "P2_agent_name",
         beside: &[("configuration", "P2_agent_configuration"), ("room_properties", "P2_room_properties")],
-        spoken: false,
+        spoken: true,
     },
     Way {
         word: "http",

@@ -1,7 +1,8 @@
 //! Media of a call as its media thread reads and writes them: UDP sockets, or rings of frames to a task that speaks a message
-//! protocol.
+//! protocol, or rings of packets to the task of a peer connection.
 
 use ringer_media::call::Quality;
+use ringer_media::packet_rings::PacketRings;
 use ringer_media::rings::FrameRings;
 
 use super::sockets::MediaSockets;
@@ -12,6 +13,8 @@ pub enum MediaPath {
     Udp(MediaSockets),
     /// Frames of PCM.
     Rings(FrameRings),
+    /// RTP packets and reports; someone else encrypts and sends them.
+    Packets(PacketRings),
 }
 
 impl MediaPath {
@@ -23,6 +26,7 @@ impl MediaPath {
                 quality.foreign_address = sockets.foreign_datagrams();
             }
             MediaPath::Rings(rings) => quality.late_frames += rings.lost_frames(),
+            MediaPath::Packets(rings) => quality.late_frames += rings.lost_packets(),
         }
     }
 }

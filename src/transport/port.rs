@@ -10,6 +10,9 @@ use ringer_media::call::{Control, Signal};
 use ringer_media::leg::MediaParams;
 
 use super::dtls::Expected;
+use super::pipeline::Order;
+use super::pipeline::answered::IncomingPipeline;
+use super::pipeline::port::PipelinePort;
 use super::sip::address::Address;
 use super::sip::driver::IncomingDialog;
 use super::sip::port::{SipOrder, SipPort};
@@ -24,6 +27,8 @@ pub enum Port {
     Sip(Box<SipPort>),
     /// One WebSocket of a call.
     WebSocket(Box<WebSocketPort>),
+    /// The peer connection to a voice pipeline.
+    Pipeline(Box<PipelinePort>),
 }
 
 /// Something that a driver is to carry out.
@@ -63,6 +68,8 @@ pub enum ToPeer {
     Target(SipOrder),
     /// For the task of a WebSocket.
     WebSocket(SocketOrder),
+    /// For the task of the connection to a voice pipeline.
+    Pipeline(Order),
 }
 
 /// Purposes of an address that is looked up.
@@ -128,6 +135,7 @@ pub struct Incoming {
 pub(crate) enum IncomingChannel {
     Sip(IncomingDialog),
     WebSocket(Box<IncomingSocket>),
+    Pipeline(Box<IncomingPipeline>),
 }
 
 impl Incoming {
@@ -136,6 +144,8 @@ impl Incoming {
         match &mut self.channel {
             IncomingChannel::Sip(dialog) => dialog.given_up().await,
             IncomingChannel::WebSocket(_) => std::future::pending().await,
+            IncomingChannel::WebSocket(_) => std::future::pending().await,
+            IncomingChannel::Pipeline(line) => line.given_up().await,
         }
     }
 }
@@ -170,6 +180,7 @@ impl Port {
         match self {
             Port::Sip(port) => port.control(control),
             Port::WebSocket(port) => port.control(control),
+            Port::Pipeline(port) => port.control(control),
         }
     }
 
@@ -178,6 +189,7 @@ impl Port {
         match self {
             Port::Sip(port) => port.poll(),
             Port::WebSocket(port) => port.poll(),
+            Port::Pipeline(port) => port.poll(),
         }
     }
 
@@ -186,6 +198,7 @@ impl Port {
         match self {
             Port::Sip(port) => port.peer(),
             Port::WebSocket(port) => port.peer(),
+            Port::Pipeline(port) => port.peer(),
         }
     }
 }

@@ -73,6 +73,7 @@ impl House {
         let config = read.expect("good settings");
         let set = |settings: &mut Settings, engine: &mut EngineConfig| {
             engine.forwarding = Forwarding::from(&config.sip);
+            settings.pipelines = config.p2.into();
             (settings.trunks, settings.dial_limits) = (config.sip.trunks.into(), config.limits.organizations.into());
         };
         let folder = tempfile::tempdir().expect("a folder");

@@ -35,6 +35,11 @@ pub struct Browser {
 
 impl Browser {
     pub async fn start() -> Browser {
+        Browser::with(&[]).await
+    }
+
+    /// The same with more flags.
+    pub async fn with(more: &[&str]) -> Browser {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -46,7 +51,7 @@ impl Browser {
             }
         };
         let profile = format!("--user-data-dir={}", folder.path().display());
-        let args: Vec<&str> = FLAGS.into_iter().chain([profile.as_str()]).collect();
+        let args: Vec<&str> = FLAGS.iter().chain(more).copied().chain([profile.as_str()]).collect();
         let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": { "args": args } } } });
         let client = client();
         let sessions = format!("http://127.0.0.1:{port}/session");

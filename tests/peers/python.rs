@@ -47,6 +47,13 @@ impl PythonServer {
         answer.json().await.expect("it is JSON")
     }
 
+    /// Tells it to do something.
+    pub async fn post(&self, path: &str) {
+        let answer = self.client.post(self.http(path)).send();
+        let answer = timeout(PATIENCE, answer).await.expect("in time").expect("it answers");
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+    }
+
     /// Waits until what it has seen is as wanted.
     pub async fn sees(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut looks = tokio::time::interval(Duration::from_millis(100));

@@ -2,7 +2,7 @@
 
 use super::barge_in::is_floor_held;
 use super::channel_event::ChannelEvent;
-use super::event::{Side, What};
+use super::event::{Side, ToolCall, What};
 use super::hearing::{MAX_REPORTED, OtherTurn};
 use super::io::Output;
 use super::{Call, ms};
@@ -71,6 +71,10 @@ impl Call {
             self.channel.reported.clear();
         }
         let told = match told {
+            ChannelEvent::ToolCalled { name, parameters, output, source } => {
+                let call = ToolCall { name, parameters, output, source: Some(source) };
+                return self.event(self.frame_at, Side::Agent, What::ToolCall(Box::new(call)));
+            }
             ChannelEvent::SpeechClaimed { utterance_id, .. } => self.take_claim(utterance_id, follows_own),
             ChannelEvent::Reported { text } => {
                 self.keep_reported(&text);

@@ -43,6 +43,17 @@ pub enum ChannelEvent {
         /// Beginning of its message.
         excerpt: String,
     },
+    /// It called one of its tools. In a timeline this is `tool_call`.
+    ToolCalled {
+        /// Name of the tool.
+        name: Cow<'static, str>,
+        /// Its arguments, mostly an object.
+        parameters: Value,
+        /// Its answer; null when none is known.
+        output: Value,
+        /// Stable name of the channel that tells of it.
+        source: Cow<'static, str>,
+    },
     /// Something else, in the words of the channel.
     Other {
         /// Stable name of the event.
@@ -62,6 +73,7 @@ impl ChannelEvent {
             ChannelEvent::Cleared { .. } => "agent_cleared",
             ChannelEvent::Error { .. } => "agent_error",
             ChannelEvent::Violation { .. } => "dialect_violation",
+            ChannelEvent::ToolCalled { .. } => "tool_call",
             ChannelEvent::Other { .. } => "channel_event",
         }
     }
@@ -77,6 +89,9 @@ impl ChannelEvent {
             ChannelEvent::Cleared { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
             ChannelEvent::Error { code, message } => json!({ "code": code, "message": message }),
             ChannelEvent::Violation { code, excerpt } => json!({ "code": code, "excerpt": excerpt }),
+            ChannelEvent::ToolCalled { name, parameters, output, source } => {
+                json!({ "name": name, "parameters": parameters, "output": output, "source": source })
+            }
             ChannelEvent::Other { name, data } => json!({ "name": name, "data": data }),
         }
     }

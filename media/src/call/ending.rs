@@ -36,6 +36,11 @@ impl RemoteEnd {
         if let EndDetail::WebSocket { status, .. } = self.detail { status } else { None }
     }
 
+    /// Returns the error code that the connection to a voice pipeline failed with.
+    pub fn pipeline_code(&self) -> Option<&str> {
+        if let EndDetail::Pipeline { code } = &self.detail { Some(code) } else { None }
+    }
+
     /// True when the other side says that the call may be tried again later.
     pub fn may_retry(&self) -> bool {
         matches!(self.detail, EndDetail::Sip { retry_after: true, .. })
@@ -63,6 +68,11 @@ pub enum EndDetail {
         status: Option<u16>,
         /// Close code; `None` when the connection broke without one.
         close_code: Option<u16>,
+    },
+    /// By the connection to a voice pipeline.
+    Pipeline {
+        /// Error code of the result that its failure leads to.
+        code: String,
     },
     /// By a media room.
     Room {

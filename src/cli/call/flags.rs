@@ -53,8 +53,20 @@ pub fn is_socket(text: &str) -> bool {
     is("ws://") || is("wss://")
 }
 
-/// Reads an address that can be called: of SIP, or of a WebSocket.
+/// Returns the base address behind `pipeline:`; `None` for another address.
+pub fn pipeline(text: &str) -> Option<&str> {
+    let (scheme, base) = text.split_once(':')?;
+    scheme.eq_ignore_ascii_case("pipeline").then_some(base)
+}
+
+/// Reads an address that can be called: of SIP, of a WebSocket, or of a voice pipeline.
 pub fn address(text: &str) -> Result<String, String> {
+    if let Some(base) = pipeline(text) {
+        return match url::Url::parse(base) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
+            _ => Err("pipeline: needs an address with http:// or https:// behind it".to_owned()),
+        };
+    }
     if !is_socket(text) {
         return sip_address(text);
     }
@@ -127,6 +139,13 @@ mod tests {
         for (bad, part) in [("ws://", "no URL"), ("wss://h:port", "no URL"), ("http://h", "must start with sip:")] {
             let why = address(bad).expect_err(bad);
             assert!(why.contains(part), "{bad}: {why}");
+        }
+        for good in ["pipeline:http://127.0.0.1:7860", "PIPELINE:https://h/base"] {
+            assert_eq!(address(good), Ok(good.to_owned()));
+        }
+        for bad in ["pipeline:", "pipeline:h:7860", "pipeline:ftp://h", "pipeline:http://"] {
+            let why = address(bad).expect_err(bad);
+            assert!(why.contains("http://"), "{bad}: {why}");
         }
         assert!(dialect("raw_pcm16").is_ok());
         assert!(dialect("default").expect_err("it is no dialect").contains("twilio_media_streams, "));

@@ -11,13 +11,14 @@ use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
 use super::Args;
-use crate::cli::call::is_socket;
+use crate::cli::call::{is_socket, pipeline};
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{Destination, Placement, SipDial, Speech, WebSocketDial};
+use crate::engine::{Destination, PipelineDial, Placement, SipDial, Speech, WebSocketDial};
 use crate::human::{Fluency, Mind};
 use crate::provider::Job;
 use crate::provider::canned::Canned;
 use crate::provider::fake::FakeRecognizer;
+use crate::transport::pipeline::PipelineTarget;
 
 /// Volume of the noise under each caller.
 const NOISE_VOLUME: f64 = 0.5;
@@ -50,6 +51,10 @@ impl Callers {
         if is_socket(&self.to) {
             let dial = WebSocketDial { url: self.to.clone(), result_id: number as u64, ..WebSocketDial::default() };
             return Destination::WebSocket(Box::new(dial));
+        }
+        if let Some(base_url) = pipeline(&self.to).map(str::to_owned) {
+            let target = PipelineTarget { base_url, result_id: number.to_string(), ..PipelineTarget::default() };
+            return Destination::Pipeline(Box::new(PipelineDial { target, ..PipelineDial::default() }));
         }
         Destination::Sip(SipDial { target: self.to.clone(), codecs: vec![Codec::Pcmu], ..SipDial::default() })
     }

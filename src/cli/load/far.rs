@@ -1,6 +1,7 @@
 //! The far side of a load test, in a process of its own so that its cost is not the engine's: it answers every call, streams
 //! prepared speech and silence in turn, counts what it receives and listens to none of it.
 
+pub mod pipeline;
 pub mod websocket;
 
 use std::net::SocketAddr;
@@ -50,6 +51,17 @@ pub struct Counts {
     pub received: u64,
 }
 
+/// Channel over which the far side is reached.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// SIP, and RTP in the clear.
+    Sip,
+    /// WebSockets, in the engine's own protocol.
+    WebSocket,
+    /// Offers of WebRTC, as voice pipelines take them.
+    Pipeline,
+}
+
 /// A far side that runs beside this process; it ends with it.
 pub struct FarSide {
     /// Where it answers.
@@ -59,15 +71,19 @@ pub struct FarSide {
 }
 
 impl FarSide {
-    /// Starts it, over SIP or over WebSockets.
+    /// Starts it for calls over this channel.
     ///
     /// # Errors
     /// The program cannot be started again, or says no address.
-    pub async fn start(websocket: bool) -> Result<FarSide, String> {
+    pub async fn start(over: Over) -> Result<FarSide, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut child = Command::new(program)
             .args(["load", "--far-side"])
-            .args(websocket.then_some("--websocket"))
+            .args(match over {
+                Over::Sip => None,
+                Over::WebSocket => Some("--websocket"),
+                Over::Pipeline => Some("--pipeline"),
+            })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -76,7 +92,7 @@ impl FarSide {
         let stdout = child.stdout.take().ok_or("the far side has no output")?;
         let mut lines = BufReader::new(stdout).lines();
         let address = lines.next_line().await.ok().flatten().ok_or("the far side did not start")?;
-        let uri = if websocket { address } else { format!("sip:far@{address}") };
+        let uri = if over == Over::Sip { format!("sip:far@{address}") } else { address };
         Ok(FarSide { uri, child, lines })
     }
 

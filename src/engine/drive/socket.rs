@@ -128,7 +128,11 @@ impl Driver {
 
     /// Returns the errors that the other side told of.
     pub(super) fn agent_errors(&self) -> Vec<AgentError> {
-        if let Port::WebSocket(port) = &self.port { port.agent_errors().to_vec() } else { Vec::new() }
+        match &self.port {
+            Port::WebSocket(port) => port.agent_errors().to_vec(),
+            Port::Pipeline(port) => port.agent_errors().to_vec(),
+            Port::Sip(_) => Vec::new(),
+        }
     }
 
     /// Returns the values that the other side handed over.

@@ -53,6 +53,7 @@ impl Inner {
             port: Port::WebSocket(Box::new(port)),
             is_secure: false,
             socket: Some(Box::new(SocketSide::new(self.dialer.clone(), guard, dial.settings.clone(), peer))),
+            pipeline: None,
         }
     }
 }

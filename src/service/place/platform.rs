@@ -135,18 +135,25 @@ impl Cast {
     /// Why an agent of this kind cannot be met: the first setting that is missing, else what is not set up for it.
     pub(super) fn unmet(&self, kind: ConnectionType) -> Obstacle {
         let name = kind.as_str();
-        let Some((_, lacking, needed)) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind) else {
+        let Some((_, lacking, _)) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind) else {
             return if kind == ConnectionType::Email { no_mail() } else { not_spoken(name) };
         };
+        match self.missing(kind) {
+            Some(obstacle) => obstacle,
+            None if *lacking == NOT_SUPPORTED => not_spoken(name),
+            None => Obstacle::new(lacking.clone(), format!("No adapter for {name} is set up")),
+        }
+    }
+
+    /// Returns the first setting of an agent on a platform that is missing.
+    pub(super) fn missing(&self, kind: ConnectionType) -> Option<Obstacle> {
+        let (.., needed) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind)?;
         let given = [json!(self.overrides), json!(self.agent.spec), json!(self.platforms)];
         let is_set = |setting: &&str| {
             given.iter().any(|fields| fields.get(*setting).is_some_and(|value| *value != Value::Null && *value != ""))
         };
-        match needed.iter().find(|(_, settings)| !settings.iter().any(is_set)) {
-            Some((code, settings)) => Obstacle::new(code.clone(), format!("{} is not set", settings.join(" or "))),
-            None if *lacking == NOT_SUPPORTED => not_spoken(name),
-            None => Obstacle::new(lacking.clone(), format!("No adapter for {name} is set up")),
-        }
+        let (code, settings) = needed.iter().find(|(_, settings)| !settings.iter().any(is_set))?;
+        Some(Obstacle::new(code.clone(), format!("{} is not set", settings.join(" or "))))
     }
 }
 

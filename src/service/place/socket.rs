@@ -47,9 +47,10 @@ fn url(cast: &Cast) -> Option<String> {
     given.into_iter().flatten().find(|url| !url.is_empty()).cloned()
 }
 
-/// Returns the way in which digits reach the agent of a call over a WebSocket; `None` for calls of another channel.
+/// Returns the way in which digits reach the agent of a call over a WebSocket or to a pipeline; `None` for calls of another channel.
 pub(super) fn digits(destination: &Destination) -> Option<DtmfMethod> {
     let dial = match destination {
+        Destination::Pipeline(_) => return Some(DtmfMethod::MessageAndTone),
         Destination::WebSocket(dial) => dial,
         Destination::Incoming(Answering { websocket: Some(dial), .. }) => dial,
         _ => return None,
@@ -116,5 +117,6 @@ mod tests {
             assert_eq!(digits(&Destination::WebSocket(Box::new(dial))), Some(expect));
         }
         assert_eq!(digits(&Destination::default()), None);
+        assert_eq!(digits(&Destination::Pipeline(Box::default())), Some(DtmfMethod::MessageAndTone));
     }
 }

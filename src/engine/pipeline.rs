@@ -1,0 +1,243 @@
+//! The connection of a call to a voice pipeline, as the call's driver holds it. A task of its own opens it and moves its packets;
+//! here its news arrive and orders leave.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use ringer_media::call::Quality;
+use ringer_media::time::Time;
+use tokio::sync::mpsc;
+
+use super::socket::SocketSide;
+use crate::provider::post::Poster;
+use crate::transport::pipeline::answered::IncomingPipeline;
+use crate::transport::pipeline::port::Connected;
+use crate::transport::pipeline::rtvi::RtviCounts;
+use crate::transport::pipeline::{
+    Order, Patience, Pipeline, PipelineEnd, PipelineFault, PipelineNews, PipelineTarget, hung_up,
+};
+use crate::transport::webrtc::{PeerFigures, PeerSettings, Pump, PumpFigures};
+
+/// News that may wait for the driver.
+const NEWS: usize = 256;
+
+/// Orders that may wait for the task.
+const ORDERS: usize = 64;
+
+/// Steps in the life of a connection.
+const STEPS: usize = 2;
+
+/// Figures of a connection that is over.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub end: PipelineEnd,
+    pub pump: PumpFigures,
+    pub peer: PeerFigures,
+    pub counts: RtviCounts,
+}
+
+/// News for the driver of a call.
+#[derive(Debug)]
+pub(super) enum SideNews {
+    /// The connection is up: media can flow.
+    Opened(Box<Connected>),
+    /// No connection came about.
+    Refused(PipelineFault),
+    /// Something came over the connection.
+    Told(PipelineNews),
+    /// The connection is over.
+    Ended(Box<Finished>),
+}
+
+/// The connection of one call.
+pub(super) struct PipelineSide {
+    orders: mpsc::Sender<Order>,
+    told: mpsc::Receiver<PipelineNews>,
+    steps: mpsc::Receiver<SideNews>,
+    pub finished: Option<Box<Finished>>,
+    is_open: bool,
+    is_over: bool,
+    unsent: u64,
+}
+
+/// Ends of the queues that the task of a connection holds.
+pub(super) struct Line {
+    orders: mpsc::Receiver<Order>,
+    told: mpsc::Sender<PipelineNews>,
+    steps: mpsc::Sender<SideNews>,
+}
+
+/// A pipeline that is to be asked.
+pub(super) struct Asking {
+    pub target: PipelineTarget,
+    pub settings: PeerSettings,
+    pub poster: Arc<Poster>,
+    pub patience: Patience,
+}
+
+impl PipelineSide {
+    /// Returns the driver's ends of the queues, and those of the task.
+    pub fn new() -> (PipelineSide, Line) {
+        let (orders, to_do) = mpsc::channel(ORDERS);
+        let (tell, told) = mpsc::channel(NEWS);
+        let (step, steps) = mpsc::channel(STEPS);
+        let side = PipelineSide { orders, told, steps, finished: None, is_open: false, is_over: false, unsent: 0 };
+        (side, Line { orders: to_do, told: tell, steps: step })
+    }
+
+    /// Returns the time of the media threads.
+    pub fn now() -> Time {
+        SocketSide::now()
+    }
+
+    /// Returns the next news; `None` after the last. Safe to drop and call again.
+    pub async fn next(&mut self) -> Option<SideNews> {
+        if self.is_over {
+            return None;
+        }
+        let news = tokio::select! {
+            biased;
+            // Messages may come at once, and yet they follow the connection.
+            Some(news) = self.told.recv(), if self.is_open => Some(SideNews::Told(news)),
+            Some(step) = self.steps.recv() => Some(step),
+            else => None,
+        };
+        self.is_open |= matches!(news, Some(SideNews::Opened(_)));
+        self.is_over = matches!(news, None | Some(SideNews::Refused(_) | SideNews::Ended(_)));
+        news
+    }
+
+    /// Returns news that came before the end and were not read.
+    pub fn rest(&mut self) -> Option<PipelineNews> {
+        self.told.try_recv().ok()
+    }
+
+    /// Gives an order to the task.
+    pub fn order(&mut self, order: Order) {
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.orders.try_send(order) {
+            self.unsent += 1;
+        }
+    }
+
+    /// Ends the connection, whatever waits.
+    pub fn hang_up(&mut self) {
+        // Without a sender the task hangs up.
+        let (closed, _) = mpsc::channel(1);
+        self.orders = closed;
+    }
+
+    /// Returns the number of messages that found no room.
+    pub fn unsent_count(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Adds what was measured at the connection to the figures of the media thread.
+    pub fn add_to(&self, quality: &mut Quality) {
+        let Some(Finished { pump: PumpFigures { pacing, late, lost }, .. }) = self.finished.as_deref() else { return };
+        quality.pacing_p99_ms = quality.pacing_p99_ms.max(pacing.quantile_ms(0.99));
+        quality.pacing_max_ms = quality.pacing_max_ms.max(pacing.max_ms());
+        quality.late_frames += late;
+        quality.late_packets += lost;
+    }
+
+    /// Returns warnings about the other side's behaviour.
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(Finished { peer, counts, .. }) = self.finished.as_deref() else { return Vec::new() };
+        let candidates = peer.candidates;
+        let unused = candidates.not_allowed + candidates.names + candidates.malformed + candidates.transport;
+        [
+            (counts.flooding, "messages of the agent came faster than they are read, and were dropped"),
+            (counts.dropped + peer.dropped_messages, "messages of the agent found no room, and were dropped"),
+            (counts.malformed, "messages of the agent cannot be read"),
+            (peer.long_messages, "messages of the agent were longer than 64 KiB, and were dropped"),
+            (peer.refused_channels, "data channels of the agent were one too many, and were closed"),
+            (candidates.too_many, "candidates of the agent were more than 20, and were not used"),
+            (unused, "candidates of the agent cannot be used or are not allowed"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect()
+    }
+}
+
+/// Asks the pipeline and carries the call over the connection.
+pub(super) fn dial(asking: Asking, mut pump: Pump, line: Line) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let Line { mut orders, told, steps } = line;
+        let Asking { target, settings, poster, patience } = asking;
+        let opened = tokio::select! {
+            opened = Pipeline::open(target, settings, poster, patience) => opened,
+            () = hung_up(&mut orders) => return,
+        };
+        let mut pipeline = match opened {
+            Ok(pipeline) => pipeline,
+            Err(fault) => return drop(steps.send(SideNews::Refused(fault)).await),
+        };
+        let (media, pc_id) = (pipeline.media(), pipeline.pc_id().map(str::to_owned));
+        let connected = Connected { media, pc_id, path: pipeline.figures().await.path };
+        let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
+        let end = pipeline.run(&mut pump, &mut orders, &told).await;
+        let (peer, counts) = (pipeline.figures().await, pipeline.counts());
+        let finished = Finished { end, pump: pump.figures(), peer, counts };
+        let _ = steps.send(SideNews::Ended(Box::new(finished))).await;
+    })
+}
+
+/// Takes a call that came in, and carries it over its connections.
+pub(super) fn answer(
+    mut incoming: Box<IncomingPipeline>,
+    patience: Patience,
+    mut pump: Pump,
+    line: Line,
+) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let Line { mut orders, told, steps } = line;
+        let connected = tokio::select! {
+            connected = incoming.connect(patience.connection) => connected,
+            () = hung_up(&mut orders) => return,
+        };
+        let media = match connected {
+            Ok(media) => media,
+            Err(fault) => return drop(steps.send(SideNews::Refused(fault)).await),
+        };
+        let connected = Connected { media, pc_id: Some(incoming.pc_id.clone()), path: incoming.figures().await.path };
+        let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
+        let end = incoming.run(&mut pump, &mut orders, &told).await;
+        let peer = incoming.figures().await;
+        let finished = Finished { end, pump: pump.figures(), peer, counts: RtviCounts::default() };
+        let _ = steps.send(SideNews::Ended(Box::new(finished))).await;
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::codec::Codec;
+    use ringer_media::leg::MediaParams;
+
+    use super::*;
+
+    /// Messages may be there before the driver has looked for the connection, and others when it has ended.
+    #[tokio::test]
+    async fn messages_stand_between_the_connection_and_its_end() {
+        let (mut side, Line { orders: _orders, told, steps }) = PipelineSide::new();
+        told.send(PipelineNews::Restarts).await.expect("there is room");
+        let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None };
+        steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
+        let end = PipelineEnd::HungUp;
+        let (pump, peer, counts) = (PumpFigures::default(), PeerFigures::default(), RtviCounts::default());
+        steps.send(SideNews::Ended(Box::new(Finished { end, pump, peer, counts }))).await.expect("there is room");
+        assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
+        assert!(matches!(side.next().await, Some(SideNews::Told(PipelineNews::Restarts))));
+        assert!(matches!(side.next().await, Some(SideNews::Ended(_))));
+        assert!(side.next().await.is_none());
+    }
+
+    /// A connection that never came about has no messages.
+    #[tokio::test]
+    async fn a_task_that_is_gone_has_no_more_news() {
+        let (mut side, line) = PipelineSide::new();
+        drop(line);
+        assert!(side.next().await.is_none());
+    }
+}

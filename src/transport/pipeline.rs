@@ -1,0 +1,192 @@
+//! Voice pipelines that are reached by an offer over HTTP and heard over WebRTC: the small WebRTC transport of pipelines, with RTVI
+//! on its data channel.
+//!
+//! [`wire`] (bodies and answers) and [`rtvi`] (messages) do no IO; [`Pipeline`] asks over HTTP and holds the peer connection.
+
+pub mod answered;
+pub mod port;
+pub mod rtvi;
+mod session;
+mod wire;
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+pub(crate) use self::session::hung_up;
+pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews};
+pub use self::wire::{Answer, OfferRequest, PatchRequest, read_offer};
+use super::webrtc::PeerFault;
+use crate::config::Secret;
+use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
+
+/// Attempts of each request.
+pub const ATTEMPTS: u32 = 3;
+
+/// Waits before the second and the third attempt.
+pub const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+
+/// Limits of time; those of tests are shorter.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For one HTTP request and its answer.
+    pub request: Duration,
+    /// From the answer until media can flow.
+    pub connection: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { request: Duration::from_secs(10), connection: Duration::from_secs(15) }
+    }
+}
+
+/// A pipeline and everything that is said to it.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineTarget {
+    /// Base address: offers go to `{base}/api/offer`.
+    pub base_url: String,
+    /// Key of the pipelines; it goes to the configured addresses alone.
+    pub api_key: Option<Secret>,
+    /// Request that starts a pipeline first.
+    pub start: Option<Start>,
+    /// `P2_agent_configuration` of the agent.
+    pub configuration: Map<String, Value>,
+    /// `P2_room_properties` of the agent.
+    pub room_properties: Value,
+    /// Decimal id of the result.
+    pub result_id: String,
+}
+
+/// The request that starts a pipeline: `POST {url}/{agent_name}/start`.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Base address of the start request, `p2.start_url`.
+    pub url: String,
+    /// Name of the agent, `P2_agent_name`.
+    pub agent_name: String,
+    /// `p2.start_body`; `None`: `{"body": P2_agent_configuration, "room_properties": P2_room_properties}`.
+    pub body: Option<Value>,
+}
+
+/// Step at which a call to a pipeline failed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The request that starts it.
+    Start,
+    /// The offer, or the connection that it is about.
+    Offer,
+    /// The connection in the call, after its one restart.
+    Call,
+}
+
+/// Reason for which a call to a pipeline fails.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// No answer over HTTP that can be read; why.
+    NoAnswer(String),
+    /// An answer of this status.
+    Status(u16),
+    /// An answer that says something else than was asked for; what.
+    Unusable(String),
+    /// The pipeline hands out a media room, which is another kind of connection.
+    Room,
+    /// A fault of the peer connection.
+    Peer(PeerFault),
+    /// A fault of this side, before anything was asked.
+    Local(String),
+    /// The pipeline reports an error that ended it; its words.
+    Agent(String),
+}
+
+/// A failure of a call to a pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PipelineFault {
+    /// Step at which it failed.
+    pub step: Step,
+    /// Reason for which it failed.
+    pub reason: Reason,
+}
+
+impl PipelineFault {
+    /// Returns the code that a result ends by.
+    pub fn code(&self) -> ErrorCode {
+        let platform = |fault| ErrorCode::Platform(Platform::P2, fault);
+        match (&self.reason, self.step) {
+            (Reason::Local(_), Step::Start | Step::Offer) => ErrorCode::BridgePreStartFailed,
+            (Reason::Local(_), Step::Call) => ErrorCode::InternalError,
+            (Reason::Room, _) => ErrorCode::ConnectionNotSupported,
+            (Reason::Agent(_), _) => platform(PlatformFault::AgentError),
+            (Reason::Status(401 | 403), Step::Start | Step::Offer) => platform(PlatformFault::AuthFailed),
+            (Reason::Status(429), Step::Start | Step::Offer) => ErrorCode::CustomerConcurrencyLimit,
+            (_, Step::Start) => platform(PlatformFault::SessionSetupFailed),
+            (_, Step::Offer | Step::Call) => ErrorCode::P2ConnectionFailed,
+        }
+    }
+
+    /// True when another attempt may come to another end.
+    fn is_passing(&self) -> bool {
+        match &self.reason {
+            Reason::NoAnswer(_) => true,
+            Reason::Status(status) => matches!(status, 408 | 425 | 500..=599),
+            Reason::Peer(fault) => {
+                matches!(
+                    fault,
+                    PeerFault::NotConnected(_) | PeerFault::Handshake | PeerFault::Failed | PeerFault::Closed
+                )
+            }
+            Reason::Unusable(_) | Reason::Room | Reason::Local(_) | Reason::Agent(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for PipelineFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.step {
+            Step::Start => "start of the pipeline: ",
+            Step::Offer => "offer to the pipeline: ",
+            Step::Call => "connection to the pipeline: ",
+        })?;
+        match &self.reason {
+            Reason::NoAnswer(why) | Reason::Local(why) | Reason::Agent(why) => f.write_str(why),
+            Reason::Status(status) => write!(f, "it answered {status}"),
+            Reason::Unusable(why) => write!(f, "its answer {why}"),
+            Reason::Room => f.write_str("its answer hands out a media room, which is reached by connection_type P1"),
+            Reason::Peer(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PipelineFault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_has_its_code() {
+        let check = |step, reason: Reason, code: &str, is_passing| {
+            let fault = PipelineFault { step, reason };
+            assert_eq!((fault.code().as_str(), fault.is_passing()), (code, is_passing), "{fault}");
+        };
+        use Step::{Call, Offer, Start};
+        for (step, failed) in [(Start, "P2_SESSION_SETUP_FAILED"), (Offer, "P2_CONNECTION_FAILED")] {
+            check(step, Reason::Status(401), "P2_AUTH_FAILED", false);
+            check(step, Reason::Status(403), "P2_AUTH_FAILED", false);
+            check(step, Reason::Status(429), "CUSTOMER_CONCURRENCY_LIMIT", false);
+            check(step, Reason::Status(404), failed, false);
+            check(step, Reason::Status(500), failed, true);
+            check(step, Reason::NoAnswer("no answer within 10000 ms".into()), failed, true);
+            check(step, Reason::Unusable("is no JSON".into()), failed, false);
+            check(step, Reason::Local("no socket".into()), "BRIDGE_PRE_START_FAILED", false);
+        }
+        check(Start, Reason::Room, "CONNECTION_NOT_SUPPORTED", false);
+        check(Offer, Reason::Peer(PeerFault::NoAudio), "P2_CONNECTION_FAILED", false);
+        check(Offer, Reason::Peer(PeerFault::Failed), "P2_CONNECTION_FAILED", true);
+        check(Call, Reason::Peer(PeerFault::Failed), "P2_CONNECTION_FAILED", true);
+        check(Call, Reason::Status(401), "P2_CONNECTION_FAILED", false);
+        check(Call, Reason::Agent("no key".into()), "P2_AGENT_ERROR", false);
+        check(Call, Reason::Local("no socket".into()), "INTERNAL_ERROR", false);
+    }
+}

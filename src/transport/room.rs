@@ -1,0 +1,33 @@
+//! Media rooms: a Digital Human joins the room of an agent by the protocol of LiveKit, and media flow over WebRTC.
+
+use std::time::Duration;
+
+use crate::config::Secret;
+
+/// A room and everything that is needed to join it.
+#[derive(Clone, Debug)]
+pub struct RoomTarget {
+    /// Address of the room server, `ws`, `wss`, `http` or `https`, without the path of the protocol.
+    pub server_url: String,
+    /// Token (JWT) that lets the Digital Human join.
+    pub token: Secret,
+    /// Topic whose data packets are tool calls, `P1_customer_tool_topic`.
+    pub tool_topic: Option<String>,
+}
+
+/// Limits of time; those of tests are shorter.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// From the connection to the server until the room is joined.
+    pub join: Duration,
+    /// From the joined room until the agent's audio is there.
+    pub agent: Duration,
+    /// In which a lost connection is taken up again.
+    pub reconnect: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { join: Duration::from_secs(10), agent: Duration::from_secs(30), reconnect: Duration::from_secs(10) }
+    }
+}

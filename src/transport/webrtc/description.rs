@@ -1,0 +1,208 @@
+//! Session descriptions of the other side, read before the library sees them: length, sections, certificate, candidates.
+
+use ringer_media::codec::Codec;
+use ringer_media::leg::MediaParams;
+
+use super::candidate::{Admission, Tally};
+use super::{MAX_SDP, PeerFault};
+use crate::provider::guard::Guard;
+
+/// Lines of the longest description that is read.
+const MAX_LINES: usize = 4096;
+
+/// Kind of a description.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It may have other sections beside the audio; they are refused.
+    Offer,
+    /// It says what was accepted.
+    Answer,
+}
+
+/// A description that may be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remote {
+    /// The description without its candidates.
+    pub sdp: String,
+    /// Candidates that may be used.
+    pub candidates: Vec<String>,
+    /// Counts of all candidates.
+    pub tally: Tally,
+    /// Media that this side sends and receives by it.
+    pub media: MediaParams,
+}
+
+/// A section and what is known of it.
+#[derive(Default)]
+struct Section<'a> {
+    head: &'a str,
+    attributes: Vec<&'a str>,
+}
+
+impl<'a> Section<'a> {
+    fn is_audio(&self) -> bool {
+        self.head.starts_with("audio ") && self.fields().nth(1) != Some("0")
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &'a str> {
+        self.head.split_ascii_whitespace()
+    }
+
+    /// Values of the attributes of this name.
+    fn values(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.attributes.iter().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.attributes.contains(&name)
+    }
+
+    /// The first payload type of the section's head that is Opus, and its format parameters.
+    fn opus(&self) -> Option<(u8, &'a str)> {
+        let types = self.fields().skip(3).filter_map(|field| field.parse::<u8>().ok()).filter(|number| *number < 128);
+        let of = |name: &str, number: u8| {
+            self.values(name).find_map(|value| {
+                let (first, rest) = value.split_once(' ')?;
+                (first.parse() == Ok(number)).then_some(rest.trim())
+            })
+        };
+        let is_opus = |map: &str| map.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("opus/48000"));
+        types
+            .into_iter()
+            .find(|number| of("rtpmap", *number).is_some_and(is_opus))
+            .map(|number| (number, of("fmtp", number).unwrap_or_default()))
+    }
+}
+
+/// Reads a description of the other side: exactly one audio section of Opus, a certificate's fingerprint, ICE credentials.
+///
+/// # Errors
+/// What of that is missing, or the description is too long.
+pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, PeerFault> {
+    if sdp.len() > MAX_SDP {
+        return Err(PeerFault::TooLong(sdp.len()));
+    }
+    if !sdp.starts_with("v=0") {
+        return Err(PeerFault::Malformed("it does not begin with v=0".to_owned()));
+    }
+    let (mut kept, mut candidates, mut tally) = (String::with_capacity(sdp.len()), Vec::new(), Tally::default());
+    let (mut session, mut sections) = (Section::default(), Vec::<Section>::new());
+    for (at, line) in sdp.lines().map(str::trim_end).filter(|line| !line.is_empty()).enumerate() {
+        if at >= MAX_LINES {
+            return Err(PeerFault::Malformed(format!("it has more than {MAX_LINES} lines")));
+        }
+        if line.starts_with("a=candidate:") {
+            if let Admission::Used(line) = tally.admit(line, guard) {
+                candidates.push(line);
+            }
+            continue;
+        }
+        if line == "a=end-of-candidates" {
+            continue;
+        }
+        match (line.strip_prefix("m="), line.strip_prefix("a=")) {
+            (Some(head), _) => sections.push(Section { head, attributes: Vec::new() }),
+            (_, Some(attribute)) => sections.last_mut().unwrap_or(&mut session).attributes.push(attribute),
+            _ => {}
+        }
+        kept.push_str(line);
+        kept.push_str("\r\n");
+    }
+    let audio: Vec<&Section> = sections.iter().filter(|section| section.is_audio()).collect();
+    let [section] = audio[..] else {
+        return Err(if audio.is_empty() { PeerFault::NoAudio } else { PeerFault::ManyAudio(audio.len()) });
+    };
+    let (payload_type, format) = section.opus().ok_or(PeerFault::NoOpus)?;
+    let has = |name: &str| section.values(name).chain(session.values(name)).any(|value| !value.is_empty());
+    if !has("fingerprint") {
+        return Err(PeerFault::NoFingerprint);
+    }
+    if !has("ice-ufrag") || !has("ice-pwd") {
+        return Err(PeerFault::NoIce);
+    }
+    let may_send = ![section, &session].iter().any(|part| part.has("sendonly") || part.has("inactive"));
+    if kind == Kind::Answer && (section.has("recvonly") || section.has("inactive")) {
+        // It will never be heard.
+        return Err(PeerFault::NoAudio);
+    }
+    let media = MediaParams {
+        payload_type,
+        receive_payload_type: payload_type,
+        event_payload_type: None,
+        receive_event_payload_type: None,
+        may_send,
+        fec: !format.contains("useinbandfec=0"),
+        ..MediaParams::new(Codec::Opus)
+    };
+    Ok(Remote { sdp: kept, candidates, tally, media })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\n";
+    const KEYS: &str = "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=fingerprint:sha-256 AA:BB\r\n";
+    const AUDIO: &str = "m=audio 9 UDP/TLS/RTP/SAVPF 0 96\r\na=mid:0\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:96 opus/48000/2\r\n\
+                         a=fmtp:96 minptime=10;useinbandfec=1\r\na=sendrecv\r\n";
+
+    fn whole() -> String {
+        format!("{SESSION}{AUDIO}{KEYS}")
+    }
+
+    #[test]
+    fn a_description_is_read_before_it_is_used() {
+        let check = |sdp: &str, expect: Result<u8, PeerFault>| {
+            let found = read_description(sdp, Kind::Answer, &Guard::new(true)).map(|remote| remote.media.payload_type);
+            assert_eq!(found, expect, "{sdp}");
+        };
+        check(&whole(), Ok(96));
+        check(&format!("{SESSION}{KEYS}{AUDIO}"), Ok(96));
+        check(&whole().replace("\r\n", "\n"), Ok(96));
+        check(&whole().replace("opus", "OPUS"), Ok(96));
+        check(
+            &whole().replace("m=audio 9 UDP/TLS/RTP/SAVPF 0 96", "m=audio 9 UDP/TLS/RTP/SAVPF 0"),
+            Err(PeerFault::NoOpus),
+        );
+        check(&whole().replace("opus/48000", "isac/16000"), Err(PeerFault::NoOpus));
+        check(&whole().replace("m=audio 9", "m=audio 0"), Err(PeerFault::NoAudio));
+        check(&whole().replace("m=audio", "m=video"), Err(PeerFault::NoAudio));
+        check(&whole().replace("sendrecv", "inactive"), Err(PeerFault::NoAudio));
+        check(&whole().replace("sendrecv", "recvonly"), Err(PeerFault::NoAudio));
+        check(&format!("{}{AUDIO}", whole()), Err(PeerFault::ManyAudio(2)));
+        check(&whole().replace("fingerprint", "fingerpoint"), Err(PeerFault::NoFingerprint));
+        check(&whole().replace("ice-pwd", "ice-x"), Err(PeerFault::NoIce));
+        check(SESSION, Err(PeerFault::NoAudio));
+        check("", Err(PeerFault::Malformed("it does not begin with v=0".to_owned())));
+        let long = format!("{}a=x:{}\r\n", whole(), "y".repeat(MAX_SDP));
+        check(&long, Err(PeerFault::TooLong(long.len())));
+        let lines = format!("{}{}", whole(), "b=\r\n".repeat(5000));
+        check(&lines, Err(PeerFault::Malformed("it has more than 4096 lines".to_owned())));
+    }
+
+    #[test]
+    fn candidates_are_taken_out_and_judged() {
+        let many = "a=candidate:1 1 udp 1 127.0.0.1 9 typ host\r\n".repeat(1000);
+        let remote =
+            read_description(&format!("{}{many}a=end-of-candidates\r\n", whole()), Kind::Answer, &Guard::new(true));
+        let remote = remote.expect("it can be used");
+        assert_eq!((remote.candidates.len(), remote.tally.too_many), (20, 980));
+        assert_eq!(remote.sdp, whole());
+        let remote =
+            read_description(&format!("{}{many}", whole()), Kind::Answer, &Guard::new(false)).expect("it can be used");
+        assert_eq!((remote.candidates.len(), remote.tally.not_allowed), (0, 1000));
+    }
+
+    #[test]
+    fn direction_and_format_are_settled() {
+        let check = |from: &str, to: &str, expect: (bool, bool)| {
+            let remote =
+                read_description(&whole().replace(from, to), Kind::Offer, &Guard::new(true)).expect("it can be used");
+            assert_eq!((remote.media.may_send, remote.media.fec), expect, "{to}");
+        };
+        check("sendrecv", "sendrecv", (true, true));
+        check("sendrecv", "sendonly", (false, true));
+        check("sendrecv", "recvonly", (true, true));
+        check("useinbandfec=1", "useinbandfec=0", (true, false));
+    }
+}

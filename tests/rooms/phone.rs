@@ -1,0 +1,131 @@
+//! A side of a call without a Call: a leg, its rings and the pump, which sends a tone and keeps what it hears.
+
+use std::f64::consts::TAU;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringer::clock::monotonic;
+use ringer::provider::guard::Guard;
+use ringer::tasks::Tasks;
+use ringer::transport::webrtc::{Bell, PeerSettings, Pump};
+use ringer_media::call::Path;
+use ringer_media::frame::{FRAME, Frame};
+use ringer_media::leg::{LegFigures, MediaParams, Room, RtpLeg};
+use ringer_media::packet_rings::{PacketRings, packet_rings};
+use ringer_media::seed::Seed;
+
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Settings of a peer on loopback alone.
+pub fn loopback() -> PeerSettings {
+    PeerSettings { bind: vec![[127, 0, 0, 1].into()], ..PeerSettings::new(Guard::new(true), Tasks::new()) }
+}
+
+/// The media thread's part of one side.
+pub struct Phone {
+    leg: RtpLeg,
+    rings: PacketRings,
+    /// Frequency that is sent, in Hz; 0: silence.
+    pub tone_hz: f64,
+    at: usize,
+    /// Samples at 16 kHz.
+    pub heard: Vec<i16>,
+}
+
+impl Phone {
+    /// A phone that sends a tone, and the pump between it and a peer.
+    pub fn new(media: MediaParams, seed: u64, tone_hz: f64) -> (Phone, Pump) {
+        let bell = Arc::<Bell>::default();
+        let (rings, peer) = packet_rings(bell.waker());
+        let leg = RtpLeg::new(media, Seed(seed), monotonic());
+        (Phone { leg, rings, tone_hz, at: 0, heard: Vec::new() }, Pump::new(peer, bell))
+    }
+
+    /// One 20 ms tick.
+    pub fn tick(&mut self) {
+        let now = monotonic();
+        let step = TAU * self.tone_hz / 16_000.0;
+        let pcm: Frame = std::array::from_fn(|n| (6000.0 * (step * (self.at + n) as f64).sin()) as i16);
+        self.at += FRAME;
+        self.leg.send(now, &pcm);
+        while let Some(packet) = self.leg.packet() {
+            self.rings.send(now, Path::Rtp, packet);
+        }
+        if let Some(report) = self.leg.report(now, 0) {
+            self.rings.send(now, Path::Rtcp, report);
+        }
+        while let Some(packet) = self.rings.next_packet() {
+            match packet.path {
+                Path::Rtp => drop(self.leg.receive(packet.at, packet.bytes())),
+                Path::Rtcp => self.leg.receive_report(packet.at, packet.bytes()),
+            }
+        }
+        let mut room = Room::default();
+        let heard = self.leg.listen(now, &mut room);
+        self.heard.extend_from_slice(heard.pcm);
+    }
+
+    /// Ticks until the last second of what was heard is the tone, or the patience ends.
+    pub async fn hear(&mut self, hz: f64) -> bool {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        let heard = tokio::time::timeout(PATIENCE, async {
+            loop {
+                ticks.tick().await;
+                self.tick();
+                if self.share(hz) > 0.8 {
+                    return;
+                }
+            }
+        });
+        heard.await.is_ok()
+    }
+
+    /// Ticks both until each hears the other's tone, or the patience ends. Returns who did.
+    pub async fn both(&mut self, other: &mut Phone) -> (bool, bool) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        let mut heard = (false, false);
+        let _ = tokio::time::timeout(PATIENCE, async {
+            while heard != (true, true) {
+                ticks.tick().await;
+                self.tick();
+                other.tick();
+                heard.0 |= self.share(other.tone_hz) > 0.8;
+                heard.1 |= other.share(self.tone_hz) > 0.8;
+            }
+        })
+        .await;
+        heard
+    }
+
+    /// Ticks without an end.
+    pub async fn talk(&mut self) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            ticks.tick().await;
+            self.tick();
+        }
+    }
+
+    /// Share of a frequency in the power of the last second that was heard.
+    pub fn share(&self, hz: f64) -> f64 {
+        let Some(last) = self.heard.len().checked_sub(16_000) else { return 0.0 };
+        share(&self.heard[last..], hz)
+    }
+
+    pub fn figures(&self) -> LegFigures {
+        self.leg.figures()
+    }
+}
+
+/// Share of a frequency in the power of samples at 16 kHz; 0 for what is nearly silent.
+pub fn share(pcm: &[i16], hz: f64) -> f64 {
+    let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
+    for (n, sample) in pcm.iter().enumerate() {
+        let (sin, cos) = (TAU * hz / 16_000.0 * n as f64).sin_cos();
+        let sample = f64::from(*sample);
+        (re, im, power) = (re + sample * cos, im + sample * sin, power + sample * sample);
+    }
+    let len = pcm.len() as f64;
+    if power / len < 100.0 * 100.0 { 0.0 } else { 2.0 * (re * re + im * im) / len / power }
+}
