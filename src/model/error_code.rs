@@ -1,4 +1,4 @@
-//! Why a result has no good ending: codes, the status they lead to and who has to act.
+//! Error codes of results: the status each leads to, and the owner who has to act.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::kept::Words;
 use super::status::ResultStatus;
 
 words! {
-    /// Who has to act on an error.
+    /// Party that has to act on an error.
     kept Owner {
         AgentOwner = "agent_owner", SimulatedCaller = "simulated_caller", Engine = "engine", Network = "network",
         Provider = "provider",

@@ -1,5 +1,5 @@
-//! What is wrong with a request and where: the items of a 422 answer, with their exact texts. Which value is wrong is
-//! decided by `validate` and `scalar`.
+//! Validation errors of a request: the items of a 422 answer, with their exact texts and places. Which value is wrong
+//! is decided by `validate` and `scalar`.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::model::json::{self, Json};
 
-/// More items than this are not reported: the answer to a hostile body stays bounded.
+/// Most items of an answer; more are dropped, so that the answer to a hostile body stays bounded.
 pub const MAX_ISSUES: usize = 10_000;
 
 /// One way in which a value can be wrong.
@@ -15,9 +15,9 @@ pub const MAX_ISSUES: usize = 10_000;
 pub struct Problem {
     /// Machine-readable type, for instance `string_type`.
     pub kind: &'static str,
-    /// Text for people.
+    /// Text for the reader.
     pub msg: Cow<'static, str>,
-    /// The numbers and words of the text; null where a kind has none.
+    /// Numbers and words in the text, by name; null where a kind has none.
     pub ctx: Value,
 }
 
@@ -147,16 +147,16 @@ impl Problem {
     }
 }
 
-/// Which bound a number broke.
+/// Bound that a number broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Must be greater.
+    /// The number must be greater.
     Above,
-    /// Must be greater or equal.
+    /// The number must be greater or equal.
     AtLeast,
-    /// Must be less.
+    /// The number must be less.
     Below,
-    /// Must be less or equal.
+    /// The number must be less or equal.
     AtMost,
 }
 
@@ -180,7 +180,7 @@ pub struct Issues {
 }
 
 impl Issues {
-    /// Adds one item.
+    /// Adds one item: its place, its problem, and the wrong value.
     pub fn add(&mut self, loc: &[Step<'_>], problem: &Problem, input: &Json<'_>) {
         if self.items.len() >= MAX_ISSUES {
             return;
@@ -207,28 +207,28 @@ impl Issues {
         self.items.push(item);
     }
 
-    /// Moves the items of `others` behind the own ones.
+    /// Moves the items of `others` behind its own, up to [`MAX_ISSUES`].
     pub fn append(&mut self, others: Issues) {
         let room = MAX_ISSUES - self.items.len().min(MAX_ISSUES);
         self.items.extend(others.items.into_iter().take(room));
     }
 
-    /// True when nothing is wrong.
+    /// True if nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many items there are.
+    /// Number of items, at most [`MAX_ISSUES`].
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// The first item.
+    /// Returns the first item; `None` if there is none.
     pub fn first(&self) -> Option<Value> {
         self.items.first().and_then(|item| serde_json::from_str(item).ok())
     }
 
-    /// The body of the answer: `{"detail":[item, ...]}`.
+    /// Returns the body of the answer: `{"detail":[item, ...]}`.
     pub fn body(&self) -> String {
         format!("{{\"detail\":[{}]}}", self.items.join(","))
     }

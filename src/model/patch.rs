@@ -118,7 +118,7 @@ mod tests {
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
     enum Mode {
-        /// First.
+        /// The first one, the default.
         #[default]
         A,
         B,

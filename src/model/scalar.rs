@@ -13,13 +13,13 @@ use crate::model::time::{DAY_US, GivenTime, days_from_civil};
 /// Longest URL in characters.
 pub const MAX_URL_CHARS: u64 = 2083;
 
-/// Epochs above this are milliseconds, others seconds.
+/// Largest number of seconds as an epoch; above it the number means milliseconds.
 const MS_WATERSHED: f64 = 2e10;
 
 /// A value and whether it had to be converted to get it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read<T> {
-    /// The value.
+    /// The value in its type.
     pub value: T,
     /// False when it was written in its own type.
     pub converted: bool,
@@ -88,7 +88,7 @@ fn without_separators(text: &str) -> Option<Cow<'_, str>> {
     legal.then(|| Cow::Owned(text.replace('_', "")))
 }
 
-/// A finite number.
+/// Reads a finite number; a boolean is 1 or 0, a text its decimal value.
 pub fn number(json: &Json<'_>) -> Outcome<f64> {
     let read = match json {
         Json::Number(text) => Read { value: text.parse().unwrap_or(f64::NAN), converted: false },
@@ -107,7 +107,7 @@ fn decimal(text: &str) -> Option<f64> {
     plain.parse().ok()
 }
 
-/// A boolean.
+/// Reads a boolean: `true` and `false`, 1 and 0, and the usual words for them.
 pub fn boolean(json: &Json<'_>) -> Outcome<bool> {
     match json {
         Json::Bool(flag) => same(*flag),
@@ -126,7 +126,7 @@ pub fn boolean(json: &Json<'_>) -> Outcome<bool> {
     }
 }
 
-/// A string, unchanged.
+/// Reads a string, which stays unchanged.
 pub fn string<'j>(json: &'j Json<'_>) -> Outcome<&'j str> {
     match json {
         Json::Text(text) => same(text),
@@ -218,7 +218,7 @@ fn why_no_url(error: ParseError) -> &'static str {
     }
 }
 
-/// Microseconds since 1970-01-01T00:00:00Z.
+/// A count of microseconds since 1970-01-01T00:00:00Z.
 pub type Micros = i64;
 
 /// A point in time, given back as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
@@ -246,7 +246,7 @@ struct Moment {
     ahead: Micros,
 }
 
-/// True within the years 1 to 9999.
+/// True if the time is within the years 1 to 9999.
 fn in_years(us: Micros) -> bool {
     (days_from_civil(1, 1, 1) * DAY_US..days_from_civil(10_000, 1, 1) * DAY_US).contains(&us)
 }

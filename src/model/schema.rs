@@ -30,37 +30,37 @@ pub const NEEDS: &str = "x-needs";
 pub const OPEN: &str = "x-open";
 /// Schema key of a field that need not be there where the field of this name is given.
 pub const UNLESS: &str = "x-unless";
-/// Where shared schemas stand in a document.
+/// Place of shared schemas in a document, a JSON pointer.
 pub const DEFINITIONS: &str = "/components/schemas";
 
-/// Schemas inside each other; a schema that contains itself is open (`Any`) below this.
+/// Most schemas inside each other; a schema that contains itself is open (`Any`) below this.
 const MAX_NESTING: usize = 24;
 
-/// What a value must look like.
+/// Constraint on a value.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The type.
+    /// Type with its limits.
     pub kind: Kind,
-    /// True when null is a value.
+    /// True if null is a value.
     pub nullable: bool,
 }
 
 /// A type with its limits.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// Every value.
+    /// A JSON value of any type.
     Any,
-    /// A string: least and most characters, expression.
+    /// A string of `least` to `most` characters that matches `pattern`.
     Text { least: u64, most: u64, pattern: Option<Regex> },
     /// A string that may be written as an integer.
     TextId,
-    /// A uuid.
+    /// A uuid in any of its forms.
     Uuid,
     /// An integer when it is written in digits, else a uuid.
     NumberOrUuid,
     /// A point in time.
     Timestamp,
-    /// A calendar date.
+    /// A date of the calendar.
     Date,
     /// An http or https URL.
     Url,
@@ -68,11 +68,11 @@ pub enum Kind {
     Integer(Vec<Bound>),
     /// A finite number within bounds.
     Number(Vec<Bound>),
-    /// A boolean.
+    /// A boolean, or a word for one.
     Boolean,
     /// One of some strings; `expected` is their list for people, `constant` tells a fixed value from an enumeration.
     Choice { values: Vec<String>, expected: String, constant: bool },
-    /// An array: items, least and most of them.
+    /// An array of `least` to `most` items.
     List { item: Box<Node>, least: u64, most: u64 },
     /// An object with named fields in order of declaration, and what its other members are, where those are kept.
     Fields(Vec<Field>, Option<Box<Node>>),
@@ -82,48 +82,48 @@ pub enum Kind {
     Open(Box<Node>),
     /// An object whose kind is told by the field `tag`; `expected` lists all tags, `default` is the one of an object without.
     Tagged { tag: String, members: Vec<(String, Node)>, expected: String, default: Option<String> },
-    /// One of some types, told apart by trying them.
+    /// A union whose members are told apart by trying them.
     Plain(Vec<(String, Node)>),
 }
 
 /// A limit of a number.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// Which side.
+    /// Side of the limit on which values are wrong.
     pub side: Side,
-    /// The limit as a number.
+    /// Limit as a number.
     pub limit: f64,
-    /// The limit as it is shown: of the declared type.
+    /// Limit as it is shown, in the declared type.
     pub shown: Value,
 }
 
 /// Fields that an object must have when `beside` has this value.
 #[derive(Clone, Debug)]
 pub struct Need {
-    /// The field beside the object.
+    /// Name of the field beside the object.
     pub beside: String,
-    /// Its value.
+    /// Value of that field.
     pub value: String,
-    /// The fields.
+    /// Names of the fields that the object must have.
     pub names: Vec<String>,
 }
 
 /// A named field of an object.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Its wire name.
+    /// Name of the field in JSON.
     pub name: String,
-    /// Other names under which it is read.
+    /// Other names under which the field is read.
     pub aliases: Vec<String>,
-    /// True when it must be present.
+    /// True if the field must be present.
     pub required: bool,
-    /// True in a partial update.
+    /// True for a field of a partial update.
     pub patch: bool,
-    /// What its object must have, by what stands beside it.
+    /// Fields that its object must have, depending on fields beside it.
     pub needs: Vec<Need>,
-    /// The field beside it without which it must be present.
+    /// Name of the field beside it without which it must be present.
     pub unless: Option<String>,
-    /// Its type.
+    /// Constraint on its value.
     pub node: Node,
 }
 

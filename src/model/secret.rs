@@ -1,5 +1,5 @@
-//! Which members of documents are secrets: they are sealed where they are stored, and masked where a document is shown for
-//! debugging.
+//! Names of the document members that are secrets: they are sealed where they are stored, and masked where a document
+//! is shown for debugging.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::integration;
 /// Names of secrets beside those that are written ([`AgentSpec::SECRETS`], [`integration::SECRETS`]).
 const MADE: [&str; 5] = ["http_webhook_key", "inbound_token", "P11_inbound_token", "signing_key", "api_key"];
 
-/// Whether a member of this name, at any depth, is a secret.
+/// True if a member of this name, at any depth, is a secret.
 fn is_secret(name: &str) -> bool {
     MADE.contains(&name) || AgentSpec::SECRETS.contains(&name) || integration::SECRETS.contains(&name)
 }

@@ -1,5 +1,5 @@
-//! A struct as an object of its members that are not null, whichever they are. An attribute of serde says it of a field for good;
-//! what is shown to users has its nulls.
+//! Serializes a struct as an object of its members that are not null, whichever they are. A serde attribute would leave
+//! them out everywhere, but what users read has its nulls.
 
 use std::cell::RefCell;
 use std::io::{Result, Write};
@@ -20,7 +20,7 @@ pub fn set_only<T: Serialize, S: Serializer>(record: &T, to: S) -> std::result::
     RawValue::from_string(text).map_err(S::Error::custom)?.serialize(to)
 }
 
-/// What was written so far.
+/// Writer to the text so far.
 struct Text<'t>(&'t RefCell<Vec<u8>>);
 
 impl Write for Text<'_> {
@@ -36,9 +36,9 @@ impl Write for Text<'_> {
 /// Takes back each member of the outermost object that has turned out to be null.
 struct Members<'t> {
     text: &'t RefCell<Vec<u8>>,
-    /// Objects that are open.
+    /// Number of objects that are open.
     depth: usize,
-    /// Where the outermost member begins.
+    /// Offset of the outermost member in the text, in bytes.
     member: usize,
 }
 

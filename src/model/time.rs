@@ -15,11 +15,11 @@ pub fn span_ms(seconds: f64) -> i64 {
     (seconds * 1000.0).round().clamp(0.0, LONGEST_SPAN_MS as f64) as i64
 }
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
+/// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
-/// Microseconds since 1970-01-01T00:00:00Z: a point in time as exact as users may give it.
+/// A point in time as exact as users may give it, in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct GivenTime(pub i64);
 
@@ -100,7 +100,7 @@ pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * month_index + 2) / 5 + 1)
 }
 
-/// How a point in time travels and is stored: as its text.
+/// Implements reading and writing of a point in time as its text.
 macro_rules! as_text {
     ($name:ident) => {
         impl Serialize for $name {

@@ -12,21 +12,21 @@ use crate::model::literal;
 use crate::model::scalar::{self, Read};
 use crate::model::schema::{Bound, Field, Kind, Need, Node};
 
-/// Where a value came from; the first step of its location.
+/// Part of a request that a value came from; the first step of its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A segment of the path.
     Path,
-    /// The query string.
+    /// The query string of the URL.
     Query,
-    /// A header field.
+    /// A header field of the request.
     Header,
-    /// The request body.
+    /// The body of the request.
     Body,
 }
 
 impl Source {
-    /// The word in a location.
+    /// Returns the word for it in a location.
     pub fn word(self) -> &'static str {
         match self {
             Source::Path => "path",
@@ -49,11 +49,11 @@ pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut Issue
 struct Walk<'s> {
     loc: Vec<Step<'s>>,
     issues: Issues,
-    /// Something had to be converted: a plain union prefers a member that takes the value as it stands.
+    /// True once something had to be converted: a plain union prefers a member that takes the value as it stands.
     converted: bool,
-    /// A missing field shows the object that lacks it; a missing parameter shows null.
+    /// True: the error of a missing field shows the object that lacks it; false: it shows null, as for a parameter.
     shows_parent: bool,
-    /// What the next object must have beside what its schema says.
+    /// Names of fields that the next object must have in addition to those of its schema.
     needed: &'s [String],
 }
 
@@ -280,8 +280,9 @@ fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s st
     Some(if *first.1 == Json::Null { sent.find(|(_, value)| **value != Json::Null).unwrap_or(first) } else { first })
 }
 
-/// What null does to a field of a partial update that is never null: collections that may be empty are emptied, all else is
-/// left.
+/// Returns the value that null gives to a field of a partial update that is never null; `None`: the field stays.
+///
+/// Collections that may be empty are emptied.
 fn cleared(node: &Node) -> Option<Value> {
     match &node.kind {
         Kind::List { least: 0, .. } => Some(Value::Array(Vec::new())),
@@ -383,10 +384,10 @@ mod tests {
 
     #[derive(Default, Deserialize, JsonSchema)]
     enum Documented {
-        /// The first.
+        /// The first choice, the default.
         #[default]
         One,
-        /// The second.
+        /// The second of the choices.
         Two,
         Three,
     }
