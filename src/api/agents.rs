@@ -88,10 +88,10 @@ struct UpdateAgentByExternalId {
     external_agent_id: String,
 }
 
-/// Whose signing key; one of the two is needed.
+/// Agent whose signing key is asked for; one of the two is needed.
 #[derive(Deserialize, JsonSchema)]
 struct WhoseKey {
-    /// The agent.
+    /// Identifier of the agent.
     #[serde(default)]
     agent_id: Option<IdString>,
     /// The customer's own identifier.

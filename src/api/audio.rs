@@ -22,16 +22,16 @@ const MAX_HEADER_BYTES: usize = 4096;
 const HEADER_BYTES: u64 = 44;
 const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
 
-/// What of a stereo recording is heard.
+/// Part of a stereo recording that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The stereo file, in whatever form, as it is.
+    /// The stereo file in whatever format, as it is.
     Whole,
     /// Any file as it is.
     Plain,
     /// One channel: 0 the Digital Human, 1 the agent.
     Channel(usize),
-    /// The mean of both.
+    /// The mean of both channels.
     Mix,
 }
 
@@ -115,7 +115,7 @@ struct Source {
     file: File,
     view: View,
     header: Vec<u8>,
-    /// Where the samples start in the file.
+    /// Offset of the samples in the file, in bytes.
     data_at: u64,
     /// Bytes of the answer.
     length: u64,

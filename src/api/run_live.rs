@@ -59,10 +59,10 @@ pub(super) async fn stream(ctx: Ctx, run_id: i64) -> Result<Response> {
 struct RunWatch {
     ctx: Ctx,
     run_id: i64,
-    /// Time of the latest change that was told, milliseconds since 1970.
+    /// Time of the latest change that was sent, milliseconds since 1970.
     since_ms: i64,
     changes: Option<watch::Receiver<u64>>,
-    /// Values that were told last, of the run (0) and of each result.
+    /// Values that were sent last, of the run (0) and of each result.
     told: BTreeMap<i64, Value>,
     ready: VecDeque<String>,
     quiet: u32,
@@ -71,7 +71,7 @@ struct RunWatch {
 }
 
 impl RunWatch {
-    /// The next piece of the stream; `None` after the end.
+    /// Returns the next piece of the stream; `None` after the end.
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -95,7 +95,7 @@ impl RunWatch {
         }
     }
 
-    /// Takes what has changed since the last look; a change of the same millisecond is looked at again, and told once.
+    /// Queues the changes since the last look; a change of the same millisecond is read again, and sent once.
     async fn look(&mut self) -> Result<()> {
         let changes = self.ctx.service.run_changes(&self.ctx.caller, self.run_id, self.since_ms).await?;
         for result in &changes.results {

@@ -33,7 +33,7 @@ struct Duplicate {
 /// A graph to check.
 #[derive(Deserialize, JsonSchema)]
 struct ToValidate {
-    /// The graph.
+    /// Graph of the scenario; this or `json_text` is needed.
     #[serde(default)]
     definition: Option<GivenDefinition>,
     /// The graph as JSON text.

@@ -1,4 +1,4 @@
-//! Connections: accepted, given their limits of time, and ended when the server stops. It knows no route and reads no request.
+//! Connections: accepted, given time limits, and ended when the server stops. It knows no route and reads no request.
 
 use std::io;
 use std::pin::Pin;
@@ -18,10 +18,10 @@ use crate::api::agent_stream::CameFrom;
 use crate::api::worded::Worded;
 use crate::tasks::Tasks;
 
-/// How long to wait when there is no file handle for another connection.
+/// Time to wait when there is no file handle for another connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long each part of a request may take. An endless answer (server-sent events) ends by none of them while it is read.
+/// Time limits of the parts of a request. An endless answer (server-sent events) ends by none of them while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// Until the head of a request is there, on a connection that has just been opened or has waited for another request.
