@@ -1,4 +1,4 @@
-//! The first line of a conversation, made before there is one.
+//! The first line of a conversation, generated before the call.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::model::{ModelMind, Patience};
 use super::{Mind, Profile, whole_move};
 use crate::provider::LanguageModel;
 
-/// The words with which a model lets this Digital Human begin; `None`: it has none in time.
+/// Returns the model's first words for this Digital Human; `None`: there are none in time.
 pub async fn opening_line(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed) -> Option<String> {
     // Nobody waits on the telephone yet.
     let mut mind = ModelMind::new(profile, model, seed, Patience::of_a_writer());
