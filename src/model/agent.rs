@@ -24,7 +24,7 @@ words! {
 }
 
 words! {
-    /// How the agent is reached.
+    /// Type of the connection to the agent.
     ConnectionType {
         Sms = "SMS", HttpWebhook = "HTTP_WEBHOOK", Phone = "PHONE", Sip = "SIP", WebSocket = "WEBSOCKET", Email = "EMAIL",
         P1 = "P1", P2 = "P2", P3 = "P3", P4 = "P4", P5 = "P5", P6 = "P6", P7 = "P7", P8 = "P8", P9 = "P9", P10 = "P10",
@@ -94,7 +94,7 @@ pub struct AgentSpec {
     /// Protocol of the messages: a kind or a name of the settings; null: the engine's own.
     #[serde(default)]
     pub websocket_dialect: Option<String>,
-    /// Parameters that a dialect carries beside the id of the result.
+    /// Parameters that a dialect carries in addition to the id of the result.
     #[serde(default)]
     pub websocket_parameters: Option<BTreeMap<String, String>>,
     /// SIP address to call, `sip:user@host` or `sips:user@host`; port and parameters are allowed.
@@ -148,7 +148,7 @@ pub struct AgentSpec {
     /// Free object, stored as given and not used.
     #[serde(default)]
     pub workflow: Option<Object>,
-    /// How the agent is reached; inferred from the other fields when absent.
+    /// Type of the connection to the agent; absent: inferred from the other fields.
     #[serde(default)]
     pub connection_type: Option<ConnectionType>,
     /// Platform of the agent's definition; P3 when the connection is P3, else CUSTOM.

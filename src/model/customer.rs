@@ -55,7 +55,7 @@ pub struct PersonaRecord {
 pub struct TraitDoc {
     /// Agent whose customers have the trait.
     pub agent_id: i64,
-    /// Its name, unique for the agent.
+    /// Name of the trait, unique for the agent.
     pub name: String,
     /// Type of its values.
     pub data_type: TraitType,
@@ -120,6 +120,6 @@ pub struct CommunityRecord {
     pub description: Option<String>,
     /// Time of its creation.
     pub created_at: Timestamp,
-    /// Its members, in the order in which they were added.
+    /// Digital Humans that belong to it, in the order in which they were added.
     pub digital_human_ids: Vec<i64>,
 }

@@ -45,7 +45,7 @@ words! {
 }
 
 words! {
-    /// How fast the caller speaks.
+    /// Speed of the caller's speech.
     VoiceSpeed { Slowest = "slowest", Slow = "slow", Normal = "normal", Fast = "fast", Fastest = "fastest" }
     default Normal
 }
@@ -268,7 +268,7 @@ pub struct DigitalHumanSpec {
     #[serde(default = "default_volume")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub background_noise_volume: f64,
-    /// How fast the caller speaks.
+    /// Speed of the caller's speech; default normal.
     #[serde(default)]
     pub voice_speed: VoiceSpeed,
     /// Quality of the caller's microphone; default high.
@@ -457,7 +457,7 @@ pub struct DigitalHumanRecord {
 pub struct LinkedDigitalHuman {
     /// The Digital Human itself.
     pub digital_human: DigitalHumanRecord,
-    /// Its simulations, oldest link first.
+    /// Simulations that it is part of, oldest link first.
     pub simulation_ids: Vec<i64>,
     /// The first of them.
     pub simulation_id: Option<i64>,

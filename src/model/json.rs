@@ -134,7 +134,7 @@ pub fn write_text(text: &str, out: &mut String) {
     out.push_str(&Value::from(text).to_string());
 }
 
-/// An empty object, the `input` of a fault in the JSON text itself.
+/// Returns an empty object, the `input` of a fault in the JSON text itself.
 pub fn empty_object() -> Json<'static> {
     Json::Object(Vec::new())
 }
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// After a member or item: true at `close`, false at a comma.
+    /// Reads the sign after a member or item: true for `close`, false for a comma.
     fn closes(&mut self, close: u8) -> Read<bool> {
         self.blanks();
         match self.peek() {
@@ -323,7 +323,8 @@ impl<'a> Reader<'a> {
         Ok(escaped)
     }
 
-    /// `\uXXXX`, with its low surrogate when it is a high one. A lone surrogate is no character: U+FFFD.
+    /// Reads `\uXXXX`, with its low surrogate when it is a high one. A lone surrogate is no character and becomes
+    /// U+FFFD.
     fn unicode(&mut self) -> Read<char> {
         let first = self.hex(self.at + 1)?;
         self.at += 6;
@@ -341,7 +342,7 @@ impl<'a> Reader<'a> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The number in the four digits behind the `u` at `letter`, where a fault in them is placed.
+    /// Reads the four digits behind the `u` at `letter`, the position of a fault in them.
     fn hex(&self, letter: usize) -> Read<u32> {
         let fault = (UNICODE, letter);
         let digits = self.bytes.get(letter + 1..letter + 5).ok_or(fault)?;
@@ -377,7 +378,7 @@ fn unique<'a>(members: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json
     kept
 }
 
-/// A program value as it would have been written.
+/// Returns a program value as if it had been read.
 pub fn from_value(value: &Value) -> Json<'static> {
     match value {
         Value::Null => Json::Null,

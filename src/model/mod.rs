@@ -25,7 +25,7 @@ macro_rules! words {
             /// Every value that this release knows, in declared order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word in JSON and in the store.
+            /// Returns the word as in JSON and in the store.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
@@ -33,7 +33,7 @@ macro_rules! words {
                 }
             }
 
-            /// The value of a word that this release knows, exact and case-sensitive.
+            /// Returns the value of a word that this release knows, exact and case-sensitive; `None`: unknown.
             pub fn parse(word: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|value| value.as_str() == word)
             }
@@ -90,12 +90,12 @@ macro_rules! words {
             /// Every value, in declared order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word in JSON and in the store.
+            /// Returns the word as in JSON and in the store.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
 
-            /// The value of a word, exact and case-sensitive.
+            /// Returns the value of a word, exact and case-sensitive; `None`: unknown.
             pub fn parse(word: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|value| value.as_str() == word)
             }
@@ -167,7 +167,7 @@ pub mod webhook_event;
 /// A JSON object whose members are not described.
 pub type Object = Map<String, Value>;
 
-/// A value as it is shown: texts without quotes.
+/// Returns a value as it is shown: texts without quotes.
 pub fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::from(text.as_str()),

@@ -23,7 +23,7 @@ pub struct NoiseName {
 /// A noise as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NoiseRecord {
-    /// Its id, which Digital Humans name.
+    /// Identifier of the noise, by which Digital Humans name it.
     pub id: Uuid,
     /// Organization that owns the noise.
     pub organization_id: String,

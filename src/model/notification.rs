@@ -1,4 +1,4 @@
-//! Notifications: events that people are told of, the channel, and the state of each.
+//! Notifications: events that are reported to people, the channel, and the state of each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

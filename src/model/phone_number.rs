@@ -32,7 +32,7 @@ pub struct NumberDoc {
 /// A number as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberRecord {
-    /// Its id; below 0 for a number of a trunk in the settings, which cannot be given back.
+    /// Identifier of the number; below 0 for a number of a trunk in the settings, which cannot be released.
     pub id: i64,
     /// Time at which it was added; the beginning of 1970 for a number of a trunk.
     pub created_at: Timestamp,

@@ -148,7 +148,7 @@ pub struct RunDoc {
     /// Counters that the summary states, in words.
     #[serde(default)]
     pub counted: Option<String>,
-    /// When the last result became terminal.
+    /// Time at which the last result became terminal; null until then.
     pub completed_at: Option<Timestamp>,
     /// Base seed of the run.
     pub seed: i64,
@@ -215,7 +215,7 @@ pub struct RunItem {
     pub id: i64,
     /// Identifier of the simulation.
     pub experiment_id: i64,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub created_at: Timestamp,
     /// State of the run.
     pub status: RunStatus,
@@ -234,7 +234,7 @@ pub struct RunItem {
     pub outcome: Option<RunOutcome>,
     /// Base seed of the run.
     pub seed: Option<i64>,
-    /// When the last result became terminal.
+    /// Time at which the last result became terminal; null until then.
     pub completed_at: Option<Timestamp>,
     /// Number of results that wait, by queue_reason.
     pub queue_reasons: BTreeMap<String, i64>,
@@ -247,7 +247,7 @@ pub struct RunRecord {
     pub id: String,
     /// Identifier of the simulation.
     pub simulation_id: String,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub created_at: Timestamp,
     /// Summary in words; null until the run is completed.
     pub summary: Option<String>,
@@ -260,7 +260,7 @@ pub struct RunRecord {
     pub outcome: Option<RunOutcome>,
     /// Base seed of the run.
     pub seed: Option<i64>,
-    /// When the last result became terminal.
+    /// Time at which the last result became terminal; null until then.
     pub completed_at: Option<Timestamp>,
     /// Number of results that wait, by queue_reason.
     pub queue_reasons: BTreeMap<String, i64>,

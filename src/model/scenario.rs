@@ -32,7 +32,7 @@ pub struct Definition {
 pub struct GivenDefinition(pub Object);
 
 impl GivenDefinition {
-    /// The graph; `None` when its nodes and edges are not arrays of objects.
+    /// Returns the graph; `None` when its nodes and edges are not arrays of objects.
     pub fn graph(self) -> Option<Definition> {
         serde_json::from_value(Value::Object(self.0)).ok()
     }

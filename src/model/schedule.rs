@@ -60,7 +60,7 @@ pub enum Schedule {
         /// Time of day, `HH:MM`.
         time: String,
     },
-    /// At the times that five cron fields give.
+    /// Times given by five cron fields.
     Cron {
         /// Minute, hour, day of month, month, day of week.
         expression: String,

@@ -23,8 +23,9 @@ pub const PLAIN: &str = "x-plain";
 pub const TAG_DEFAULT: &str = "x-tag-default";
 /// Schema key of a path segment: digits are an integer, anything else a uuid.
 pub const NUMBER_OR_UUID: &str = "x-number-or-uuid";
-/// Schema key of a field that holds an object: what the object must have when a field beside it has some value
-/// (`{"kind": {"a": ["x", "y"]}}`: x and y, when kind is a).
+/// Schema key of a field that holds an object: fields that the object must have when a field beside it has some value.
+///
+/// `{"kind": {"a": ["x", "y"]}}`: x and y, when kind is a.
 pub const NEEDS: &str = "x-needs";
 /// Schema key of an object whose members are judged as a whole: the walker asks only for an object.
 pub const OPEN: &str = "x-open";
@@ -127,7 +128,7 @@ pub struct Field {
     pub node: Node,
 }
 
-/// The settings under which all schemas of the interface are made: OpenAPI 3.1 uses JSON Schema 2020-12.
+/// Returns the generator of all schemas of the interface; OpenAPI 3.1 uses JSON Schema 2020-12.
 pub fn generator() -> SchemaGenerator {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = Cow::Borrowed(DEFINITIONS);
@@ -136,14 +137,14 @@ pub fn generator() -> SchemaGenerator {
 }
 
 impl Node {
-    /// The tree of a type of its own.
+    /// Returns the tree of a type with its own definitions.
     pub fn of<T: JsonSchema>() -> Node {
         let mut generator = generator();
         let schema = generator.subschema_for::<T>().to_value();
         Node::compile(&schema, generator.definitions())
     }
 
-    /// The tree of `schema`, whose references point into `definitions`.
+    /// Returns the tree of `schema`, whose references point into `definitions`.
     pub fn compile(schema: &Value, definitions: &Map<String, Value>) -> Node {
         Compiler { definitions }.node(schema, 0)
     }
@@ -205,7 +206,7 @@ impl Compiler<'_> {
         Some((name, self.definitions.get(name)?))
     }
 
-    /// A schema behind its reference.
+    /// Returns the schema behind a reference, else the schema itself.
     fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let target = schema.as_object().and_then(|schema| self.target(schema));
         target.map_or(schema, |(_, target)| target)
@@ -281,7 +282,7 @@ impl Compiler<'_> {
         Node { kind, nullable }
     }
 
-    /// The field that is constant in every member.
+    /// Returns the field that is constant in every member; `None`: there is none.
     fn tag_of(&self, members: &[&Value]) -> Option<String> {
         let constant = |schema: &Value, name: &str| {
             let own = |schema: &Value| schema.pointer(&format!("/properties/{name}/const")).is_some();
@@ -304,7 +305,7 @@ impl Compiler<'_> {
         Kind::Tagged { tag, members, expected: quoted.join(", "), default: None }
     }
 
-    /// How a member of a plain union is called in a location.
+    /// Returns the name of a plain union's member in a location.
     fn name_of(&self, schema: &Value) -> String {
         let reference = schema.as_object().and_then(|schema| self.target(schema)).map(|(name, _)| name);
         let title = schema.get("title").and_then(Value::as_str);
@@ -377,7 +378,8 @@ fn text(schema: &Map<String, Value>) -> Kind {
     }
 }
 
-/// Exclusive bounds come first: where a type's own bound and a stricter one are both broken, the stricter one speaks.
+/// Returns the bounds of a number, exclusive ones first. Where a type's own bound and a stricter one are both broken,
+/// the stricter one is reported.
 fn bounds(schema: &Map<String, Value>, integer: bool) -> Vec<Bound> {
     let sides = [
         ("exclusiveMinimum", Side::Above),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::agent::AgentSpec;
 use super::integration;
 
-/// Names of secrets beside those that are written ([`AgentSpec::SECRETS`], [`integration::SECRETS`]).
+/// Names of secrets in addition to those that users write ([`AgentSpec::SECRETS`], [`integration::SECRETS`]).
 const MADE: [&str; 5] = ["http_webhook_key", "inbound_token", "P11_inbound_token", "signing_key", "api_key"];
 
 /// True if a member of this name, at any depth, is a secret.
@@ -37,7 +37,7 @@ pub fn any_in(text: &str) -> bool {
     text.match_indices("\":").any(|(at, mark)| !text[at + mark.len()..].starts_with("null") && name(&text[..at]))
 }
 
-/// A document as JSON, `(set)` in the place of every secret.
+/// Returns a document as JSON, with `(set)` in the place of every secret.
 pub fn masked(document: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(document).unwrap_or_default();
     let _ = each::<()>(&mut value, &mut |_, secret| {

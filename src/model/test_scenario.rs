@@ -316,7 +316,7 @@ pub struct PersonasAsked {
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<Uuid>,
-    /// How many, 1 to 50.
+    /// Number of personas to make, 1 to 50; default 5.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 50))]
     pub count: i64,

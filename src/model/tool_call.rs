@@ -54,7 +54,7 @@ pub fn met(groups: &[ToolCallGroup]) -> Option<bool> {
     Some(expected.all(|(group, call)| group.actual.iter().any(|actual| fulfils(actual, call))))
 }
 
-/// The first tool that was called although no call of it was expected.
+/// Returns the first tool that was called although no call of it was expected.
 pub fn stray(groups: &[ToolCallGroup]) -> Option<&ToolCallGroup> {
     groups.iter().find(|group| group.expected.is_empty() && !group.actual.is_empty())
 }

@@ -1,6 +1,8 @@
-//! Walks a value along its schema, converts what may be converted and reports everything that is wrong at once, in the order
-//! in which the fields are declared. The result is the value that the typed struct is built from. It decides types,
-//! lengths, ranges and patterns; rules that need other fields or other rows are the service's.
+//! Validation of a value along its schema: it converts where that is allowed, and reports all problems at once, in the
+//! order of the declared fields.
+//!
+//! The result is the value that the typed struct is built from. Types, lengths, ranges and patterns are checked here;
+//! rules that need other fields or other rows are in the service.
 
 use std::borrow::Cow;
 
@@ -138,7 +140,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Every value, but for numbers that no program could hold.
+    /// Accepts every value, except numbers that no program could hold.
     fn any(&mut self, any: &'s Node, json: &Json<'_>) -> Value {
         match json {
             Json::Number(_) => match json.to_value() {
@@ -174,7 +176,8 @@ impl<'s> Walk<'s> {
         Value::Object(map)
     }
 
-    /// A member whose name is the caller's text: its copy in the location lives only as long as the member is walked.
+    /// Validates a member whose name is the caller's text; the copy of the name in the location lives only as long as
+    /// that.
     fn entry(&mut self, map: &mut Map<String, Value>, key: &str, node: &'s Node, json: &Json<'_>) {
         let value = self.inside(Step::Name(Cow::Owned(key.to_owned())), node, json);
         map.insert(key.to_owned(), value);
@@ -245,7 +248,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The first member that takes the value as it stands, else the first that takes it at all, else the errors of all.
+    /// Returns the value of the first member that accepts the input unconverted, else of the first that accepts it at
+    /// all; else adds all errors.
     fn plain(&mut self, members: &'s [(String, Node)], json: &Json<'_>) -> Value {
         let mut lax = None;
         let mut refused = Issues::default();
@@ -272,7 +276,8 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A field under its name, else under an alias, with the name that was sent. One that holds null hides no other.
+/// Returns a field under its name, else under an alias, with the name that was sent. One that holds null hides no
+/// other.
 fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s str, &'a Json<'j>)> {
     let names = std::iter::once(&field.name).chain(&field.aliases);
     let mut sent = names.filter_map(|name| Some((name.as_str(), json.get(name)?)));

@@ -1,4 +1,4 @@
-//! The bodies of webhook events: flat, told apart by `type`.
+//! Bodies of webhook events: flat objects, told apart by `type`.
 
 use serde::Serialize;
 use serde_json::Value;
