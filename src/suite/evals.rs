@@ -35,7 +35,7 @@ pub fn is_in_these_words(root: &Node) -> bool {
     root.get("version").is_none() && lists(root).iter().any(|turns| turns.iter().any(is_turn))
 }
 
-/// The lists of turns of a document.
+/// Returns the lists of turns of a document.
 fn lists(root: &Node) -> Vec<&[Node]> {
     let of_scenarios = root.get("scenarios").and_then(Node::items).unwrap_or_default();
     let all = std::iter::once(root).chain(of_scenarios);
@@ -237,8 +237,9 @@ fn expect(
     }
 }
 
-/// Adds what is expected of an answer of the agent. What is expected of the words of one turn is expected of one turn of the agent;
-/// a silence after it is a step of its own.
+/// Adds the expectations on an answer of the agent.
+///
+/// Expectations on the words of one turn become one turn of the agent; a silence after it is a step of its own.
 fn answer(node: &Node, is_absent: bool, answers: &mut Vec<Map<String, Value>>, problems: &mut Vec<Problem>) {
     let within = number(node.get("within_ms"), "within_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
     if is_absent {
@@ -365,7 +366,7 @@ turns:
         );
     }
 
-    /// The steps of a list of turns.
+    /// Returns the steps of a list of turns.
     fn steps(turns: &str) -> Value {
         let suite = read_text(&format!("connect: {{sip: 'sip:a@127.0.0.1'}}\nturns:\n{turns}")).expect("it is read");
         suite.scenarios[0].human["enriched_playback"].clone()

@@ -20,7 +20,7 @@ const POINTS: usize = 600;
 /// Bytes of the header of a WAV file that are searched for its samples.
 const HEADER_BYTES: usize = 4096;
 
-/// The file; failed calls come first and have their sound first.
+/// Returns the file; failed calls come first, and their audio is included first.
 pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> String {
     let mut order: Vec<&Played> = calls.iter().collect();
     order.sort_by_key(|call| match call.judgement.verdict {
@@ -102,7 +102,8 @@ fn data(call: &Played) -> Value {
     data
 }
 
-/// Largest level of each of [`POINTS`] stretches of both channels, 0 to 100; nothing where there is no recording.
+/// Returns the largest level of each of [`POINTS`] sections of both channels, 0 to 100; null where there is no
+/// recording.
 pub fn peaks(wav: &[u8]) -> Value {
     let head = &wav[..wav.len().min(HEADER_BYTES)];
     let Some(at) = head.windows(4).position(|four| four == b"data") else { return Value::Null };
