@@ -77,8 +77,9 @@ struct UpdateAgent {
     agent_id: NullableId,
 }
 
-/// The fields to change; the agent is found by the last, which is behind the others because it stands for the one of its name
-/// among them.
+/// The fields to change, and the external id by which the agent is found.
+///
+/// The id is declared last, since it stands for the field of its name among the others.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(transform = as_updated)]
 struct UpdateAgentByExternalId {

@@ -20,7 +20,7 @@ use crate::api::live::{changed, last_seen, piece};
 use crate::error::Result;
 use crate::model::status::RunStatus;
 
-/// Time between looks at the store when nothing tells of a change.
+/// Time between looks at the store when nothing announces a change.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Least time between two looks: many results may change at once.
 const PAUSE: Duration = Duration::from_millis(150);

@@ -24,15 +24,15 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Time limits of the parts of a request. An endless answer (server-sent events) ends by none of them while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Until the head of a request is there, on a connection that has just been opened or has waited for another request.
+    /// Limit for the head of a request, on a connection that was just opened or has waited for another request.
     pub head: Duration,
-    /// For a body after its head.
+    /// Limit for the body after its head.
     pub body: Duration,
-    /// The same on routes that take a file.
+    /// Limit for the body on routes that take a file.
     pub upload: Duration,
-    /// From a request to the head of its answer.
+    /// Limit from a request to the head of its answer.
     pub answer: Duration,
-    /// While a client takes no byte of an answer.
+    /// Limit for a client that takes no byte of an answer.
     pub write: Duration,
 }
 

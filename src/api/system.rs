@@ -46,7 +46,7 @@ struct DeepHealth {
     trunks: Vec<TrunkHealth>,
 }
 
-/// Health of one trunk, as `GET /health/deps` tells it.
+/// Health of one trunk, as `GET /health/deps` reports it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct TrunkHealth {
     /// Name of the trunk in the settings.

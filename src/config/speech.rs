@@ -12,18 +12,18 @@ use super::source::Source;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// In this process: by a neural model when one is there, else as `embedded`.
+    /// This process: by a neural model when one is installed, else as `embedded`.
     #[default]
     Auto,
-    /// In this process and its children, by the programs and libraries that are installed.
+    /// This process and its children: by the installed programs and libraries.
     Embedded,
-    /// In this process, by a Whisper model.
+    /// This process: by a Whisper model.
     Whisper,
-    /// In this process, by Piper voices; languages without a voice are spoken as by `embedded`.
+    /// This process: by Piper voices; languages without a voice are spoken as by `embedded`.
     Piper,
-    /// At a server, by HTTP requests.
+    /// A server, by HTTP requests.
     Http,
-    /// At a server, by WebSockets.
+    /// A server, by WebSockets.
     Websocket,
 }
 

@@ -191,7 +191,7 @@ mod tests {
     const TEXT: &str = "well my last bill was much higher than i expected, and the meter shows another number; could you \
         please look at the account again and tell me what happened there because nobody has told me anything so far";
 
-    /// A level by the defaults.
+    /// Returns the hesitation of a level by the default settings.
     fn by_default(level: FluencyLevel) -> Hesitation {
         level.hesitation(&config::Behaviour::default().fluency)
     }

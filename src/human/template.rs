@@ -116,8 +116,8 @@ impl Template {
 
     /// Returns the digits to press; `None`: none are asked for.
     ///
-    /// The first that exists counts: digits of the asked fact, the key that the intent names, digits of a trait about
-    /// keys, the offered option that fits the intent.
+    /// The first that exists counts: digits of the asked fact, or the key that the intent names. After these come digits
+    /// of a trait about keys, and the offered option that fits the intent.
     fn keys(&self, asked: &[String], fact: Option<&str>) -> Option<String> {
         let demanded =
             asked.iter().any(|word| matches!(word.as_str(), "press" | "keypad" | "dial" | "key" | "touchtone"));

@@ -1,11 +1,11 @@
-//! The database driver: connections, and everything in which databases differ. Everything above speaks the dialect that SQLite
-//! and PostgreSQL share, and both give it the same promises:
+//! The database driver: connections, and everything in which databases differ. All other modules use the dialect that
+//! SQLite and PostgreSQL share, and both give the same guarantees:
 //!
-//! - a write session is one transaction, and write sessions take turns: what one has read is still so when it commits;
-//! - a statement that failed spoils its session, which can then only be dropped;
-//! - what was committed outlives the process (on PostgreSQL also the server; on SQLite a loss of power may take the last
-//!   transactions, but never breaks the file);
-//! - a document's text is kept as it was given.
+//! - A write session is one transaction, and only one writes at a time: whatever it has read still holds at its commit.
+//! - A failed statement makes its session unusable; it can then only be dropped.
+//! - A commit outlives the process, on PostgreSQL also the server. On SQLite a loss of power may take the last
+//!   transactions, but never breaks the file.
+//! - A document's text is stored exactly as it was given.
 
 mod cell;
 mod line;

@@ -1,5 +1,5 @@
 //! Group commit for a SQLite file. One writer at a time has the write lock. Its changes are a savepoint in a transaction
-//! that it shares with the writers behind it, so that many small pieces of work cost one commit.
+//! that it shares with the writers behind it. So many small pieces of work cost one commit.
 //!
 //! No writer waits for others that may never come. The transaction is committed when nobody waits for the lock and
 //! every ready task has had its chances to join, or at [`MOST_STATEMENTS`]. Each piece of work is acknowledged after
@@ -258,7 +258,7 @@ mod tests {
 
     use super::{Line, MOST_STATEMENTS};
 
-    /// A line to a file of one table, another connection to it, and how often the line has committed.
+    /// Returns the queue of a file with one table, another connection to it, and the number of its commits.
     fn line(folder: &TempDir) -> (Arc<Line>, Connection, Arc<AtomicUsize>) {
         let path = folder.path().join("a.db");
         let mut writer = Connection::open(&path).expect("it opens");
