@@ -374,7 +374,7 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let mut from = Source::new(file, environment, flags)?;
         let mut config = Config::default();
-        // Read elsewhere: by `load`, by the log and by the command line.
+        // These variables are read elsewhere: by `load`, by the log and by the command line.
         from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_LOG_FORMAT", "RINGER_SIP_PASSWORD"]);
         from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
         from.secret("database.url", &mut config.database.url);

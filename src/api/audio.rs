@@ -133,7 +133,7 @@ impl Source {
             wav::head(&start, true).ok().flatten().filter(|head| head.format.is_pcm16() && head.format.channels == 2);
         let head = head.ok_or_else(|| io::Error::other("not a stereo recording of 16-bit PCM"))?;
         let data_at = head.data_at as u64;
-        // The size in the header of a recording under way may be old: the file counts.
+        // The size in the header of an unfinished recording may be outdated, so the file's length counts.
         let frames = size.saturating_sub(data_at) / 4;
         let header = mono_header(head.format.rate_hz, frames * 2);
         Ok(Source { file, view, header, data_at, length: HEADER_BYTES + frames * 2 })

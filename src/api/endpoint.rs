@@ -54,7 +54,7 @@ pub struct In<P = Nothing, Q = Nothing, B = Nothing> {
     pub body: B,
 }
 
-// A part that a route does not have; an `Option` of it is a body that may be sent all the same.
+// Used for a part that a route does not have; as an `Option` it is a body that may be sent and is ignored.
 /// Part of a request that is an object without members.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(inline)]

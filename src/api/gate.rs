@@ -71,7 +71,7 @@ type Stop = Box<Response>;
 /// Answers one request to `route`.
 pub async fn pass(server: Arc<Server>, route: Arc<Route>, request: Request) -> Response {
     let request_id = clock::new_id().to_string();
-    // A path of a request may hold a secret; the declared one holds names of parameters.
+    // The path of a request may hold a secret; the declared path holds only names of parameters.
     let path = route.methods.first().map_or("", |ready| ready.endpoint.path);
     let span = tracing::info_span!("request", request_id, method = request.method().as_str(), path);
     let answered = async {
@@ -215,7 +215,7 @@ async fn admitted(
         request_id: request_id.to_owned(),
     };
     let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, &bytes)).await;
-    // One with an Idempotency-Key runs on, and its repeat gets the answer.
+    // A request with an Idempotency-Key runs on, and its repeat gets the answer.
     let answered =
         answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)));
     if takes_gzip { Ok(packed::pack(answered?).await) } else { answered }
@@ -280,7 +280,7 @@ async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3
     let [path_node, query_node, body_node] = &ready.nodes;
     let mut issues = Issues::default();
     let unreadable = || Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body"));
-    // JSON where a file could be is read as such; everything else has to be a form with a file.
+    // JSON is read as JSON also where a file is possible; any other body must be a form with a file.
     let form = match ready.endpoint.uploads && (bytes.is_empty() || !is_json(&parts.headers)) {
         true => Some(upload::read(&parts.headers, bytes).await.map_err(|_| unreadable())?),
         false => None,
@@ -362,7 +362,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn segments<'p>(declared: &'p str, path: &'p str) -> Json<'p> {
     let name = |segment: &'p str| segment.strip_prefix('{')?.strip_suffix('}');
     let pairs = declared.split('/').zip(path.split('/'));
-    // What is no UTF-8 without its percent-encoding (RFC 3986 2.1) is U+FFFD, as in a query.
+    // Bytes that are not UTF-8 after percent-decoding (RFC 3986 2.1) become U+FFFD, as in a query.
     let plain = |segment: &'p str| Json::Text(percent_decode_str(segment).decode_utf8_lossy());
     let named = pairs.filter_map(|(declared, segment)| Some((Cow::Borrowed(name(declared)?), plain(segment))));
     Json::Object(named.collect())

@@ -106,7 +106,7 @@ pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
     let (answered, answer) = oneshot::channel();
     server.tasks.spawn("idempotent request", async move {
         let response = first_or_again(call, &lock, &route, &key, &hash).await;
-        // The client may have gone; the answer is kept all the same.
+        // The client may have disconnected; the answer is stored all the same.
         let _ = answered.send(response);
     });
     answer.await.unwrap_or_else(|_| answer::fault(&request_id))
@@ -126,7 +126,7 @@ async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, 
     };
     let seen = loop {
         match store.begin_request(request, hash, clock.now_ms()).await {
-            // It is this one's turn here, so another engine carries the first one out.
+            // The lock of this process is held here, so another engine runs the first one.
             Ok(Seen::Running) if store.is_shared() => tokio::select! {
                 biased;
                 () = &mut late => return in_progress(),

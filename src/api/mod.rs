@@ -204,7 +204,7 @@ pub fn route_names() -> Vec<String> {
 /// Endless answers end when `stopping` is cancelled; requests that must run to their end belong to `tasks`.
 pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {
     let (document, mut ready) = openapi::compile(endpoints(&setup));
-    // Its names are the carrier's, so no type declares them.
+    // The field names come from the carrier's settings, so no type declares them.
     for carried in ready.iter_mut().filter(|ready| ready.endpoint.carrier) {
         carried.nodes[2] = texts::delivered(&service.settings().sms);
     }

@@ -84,7 +84,7 @@ impl RunWatch {
             tokio::select! {
                 () = self.ctx.stopping.cancelled() => return None,
                 _ = self.clock.tick() => self.quiet += 1,
-                // Results often change together: the pause tells them at once, and bounds how often a run is read.
+                // Results often change together: the pause reports them at once, and limits how often a run is read.
                 () = changed(&mut self.changes) => tokio::time::sleep(PAUSE).await,
             }
             // A run that was deleted meanwhile has no more changes.

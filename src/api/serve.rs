@@ -73,7 +73,8 @@ pub async fn accept(
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => break Err(error),
             Err(error) => {
                 tracing::error!(%error, "no connection can be accepted");
-                // No file descriptor or memory is left: trying at once would only spin, and nothing tells when there is some.
+                // No file descriptor or memory is left. Trying at once would only spin, and no event announces a free
+                // one.
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -127,7 +128,7 @@ impl<S> Impatient<S> {
             return polled;
         }
         let limit = self.limit;
-        // The far side's silence has no event but that this much time has passed.
+        // The client's silence causes no event except that this much time has passed.
         let late = self.late.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         late.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -183,7 +184,7 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(64);
         let mut near = Impatient::new(near, Duration::from_millis(20));
         near.write_all(&[1; 64]).await.expect("there is room");
-        // Taken in time, the next piece has the whole limit again.
+        // After a piece was taken in time, the next one has the whole limit again.
         let mut taken = [0; 64];
         let (written, read) = tokio::join!(near.write_all(&[2; 64]), far.read_exact(&mut taken));
         written.expect("it was taken");

@@ -67,7 +67,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match bytes {
-            // An answer without a body is one piece.
+            // An answer without a body is written in one piece.
             [one] => self.poll_write(cx, one),
             _ => Pin::new(&mut self.stream).poll_write_vectored(cx, bytes),
         }

@@ -259,7 +259,7 @@ impl Behaviour {
         for (level, into) in [("medium", &mut audio.medium), ("low", &mut audio.low), ("horrible", &mut audio.horrible)]
         {
             let key = |name| format!("behaviour.audio.{level}.{name}");
-            // A lowest upper edge above the highest lower one: a band is left whatever is chosen.
+            // The lowest upper edge is above the highest lower one, so that a band is left whatever is chosen.
             from.whole(&key("low_hz"), 20..=800, &mut into.low_hz);
             from.whole(&key("high_hz"), 1000..=7600, &mut into.high_hz);
             from.number(&key("clip_dbfs"), -60.0..=0.0, &mut into.clip_dbfs);

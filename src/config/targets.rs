@@ -72,7 +72,7 @@ fn is_name(text: &str) -> bool {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         (1..=63).contains(&label.len()) && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
     };
-    // A last label of digits is an address that was mistyped.
+    // A last label of digits is a mistyped address.
     let has_letters = |label: &str| label.bytes().any(|byte| byte.is_ascii_alphabetic());
     text.len() <= NAME_BYTES && text.split('.').all(is_label) && text.rsplit('.').next().is_some_and(has_letters)
 }

@@ -344,7 +344,7 @@ fn parse_host(text: &str) -> Option<String> {
         (1..=63).contains(&label.len())
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    // The last label of a name is no number (RFC 3696 2): 1.2.3 is a slip in an address.
+    // The last label of a name is never a number (RFC 3696 2), so 1.2.3 is a mistyped address.
     let is_name = name.rsplit('.').next().is_some_and(|last| last.bytes().any(|byte| !byte.is_ascii_digit()));
     (name.len() <= 253 && is_name && name.split('.').all(is_label)).then(|| name.to_ascii_lowercase())
 }

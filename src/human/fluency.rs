@@ -92,7 +92,8 @@ impl Fluency {
         let Hesitation { fillers_per_100_words, clause_pauses, pause_from_ms, pause_to_ms } = self.hesitation;
         let pieces = self.pieces(text);
         let gaps = pieces.iter().filter(|piece| piece.gap).count();
-        // The places left by numbers and names get their share too, so that the rate holds for all words.
+        // Gaps without a filler, in numbers and names, add to the chance of the others, so that the rate holds for all
+        // words.
         let chance = if gaps == 0 {
             0.0
         } else {

@@ -83,7 +83,7 @@ impl Follower {
 
     fn spoken(&self) -> Option<(i64, &Found)> {
         let mut spoken: Option<(i64, &Found)> = None;
-        // The one before in a row of those that differ.
+        // The turn before, of those in a row whose language differs.
         let mut before: Option<&Found> = None;
         for (turn, found) in self.turns.iter().filter_map(|(turn, found)| Some((*turn, found.as_ref()?))) {
             let decides = match spoken {

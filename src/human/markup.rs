@@ -90,7 +90,7 @@ pub(super) fn spoken(text: &str, whole: &Whole<'_>) -> String {
 /// still end when more text arrives.
 pub(super) fn span_end(text: &str, at: usize) -> Result<Option<usize>, ()> {
     let Some(sign) = text[at..].chars().next() else { return Ok(None) };
-    // One letter more, so that what is too long is told from what has not ended yet.
+    // One letter more, to distinguish a span that is too long from one that has not ended yet.
     let near = text.floor_char_boundary(at + SPAN_BYTES_MAX + 4);
     let line = text[at..near].find('\n').map_or(near, |length| at + length);
     let end = match BRACKETS.iter().find(|(open, _)| *open == sign) {
@@ -305,7 +305,7 @@ fn closer(text: &str, at: usize, run: usize, to: usize, places: &[Range<usize>])
     let mut from = at + run;
     while let Some(found) = text[from..to].find(sign).map(|found| from + found) {
         let length = run_of(text, found, to);
-        // The end of two at once.
+        // A run of three ends two spans at once.
         let closes = (length == run || length == 3)
             && !text[..found].ends_with(char::is_whitespace)
             && text[found + length..].chars().next().is_none_or(outside)

@@ -153,7 +153,8 @@ impl ModelMind {
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
         let cuts_in = matches!(thought.purpose, Purpose::CutIn | Purpose::Contextual { .. });
-        // An opening may be made while it rings, when nobody waits: no filler leads it, and it tells nothing of later turns.
+        // An opening may be generated while it rings, when nobody waits. So no filler comes before it, and its lateness
+        // says nothing about later turns.
         let opens = thought.purpose == Purpose::Opening;
         let waits = match () {
             () if opens => Waits { filler: Duration::MAX, ..self.patience.whole() },

@@ -86,7 +86,7 @@ impl PlaybackMind {
     pub(super) fn new(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> PlaybackMind {
         let free = Profile { playback: Vec::new(), ..profile.clone() };
         let spoken = Spoken::default();
-        // The call has the words of a first step that cuts in from its beginning.
+        // The call knows the words of a first step that interrupts from its beginning.
         let armed_at = matches!(profile.playback.first(), Some(Step::CutIn(_))).then_some(0);
         let behind = super::free_mind(free, model.clone(), seed, &spoken);
         PlaybackMind { profile, model, seed, behind, late: Late::default(), spoken, at: 0, pending: None, armed_at }
@@ -114,7 +114,7 @@ impl PlaybackMind {
         let steps = &self.profile.playback;
         let answers = thought.purpose == Purpose::Reply && thought.history.last().is_some_and(|line| line.other);
         let mut at = self.at;
-        // Words that cut in, or that found no turn to cut into.
+        // Words that interrupted, or for which there was no turn to interrupt.
         if let Some(Step::CutIn(CutIn { say, .. })) = steps.get(at)
             && self.armed_at.is_some_and(|lines| is_said(thought.history.get(lines..).unwrap_or_default(), say))
         {
@@ -143,7 +143,7 @@ impl PlaybackMind {
                 }
                 Step::Mean(text) if keys.is_empty() && said.is_empty() => meant = Some(text.clone()),
                 Step::Keys(digits) => keys.push_str(digits),
-                // It was armed before, and the other side's turn was over too soon.
+                // The interruption was prepared, and the other side's turn ended too soon.
                 Step::CutIn(CutIn { say, .. }) if self.armed_at.is_some() && at == self.at && keys.is_empty() => {
                     said.push(say.as_str());
                 }

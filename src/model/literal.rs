@@ -86,7 +86,7 @@ fn quote(text: &str, out: &mut String) {
 
 /// True unless it is a control, a separator other than the blank, or unassigned.
 fn is_printable(c: char) -> bool {
-    // Behind another character, so that one that joins with it is shown.
+    // Put behind another character, so that a combining one is shown.
     c.is_ascii_graphic() || ["x", &*c.encode_utf8(&mut [0; 4])].concat().escape_debug().count() == 2
 }
 

@@ -24,7 +24,7 @@ impl Room {
     fn take<'v>(&self, value: &'v str) -> &'v str {
         let left = self.left_bytes.load(Ordering::Relaxed);
         let taken = &value[..value.floor_char_boundary(left)];
-        // A value that was cut has taken all, also where a character did not fit.
+        // A value that was cut has used up the budget, also where a character did not fit.
         let left = if taken.len() < value.len() { 0 } else { left - taken.len() };
         self.left_bytes.store(left, Ordering::Relaxed);
         taken

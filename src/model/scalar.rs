@@ -103,7 +103,7 @@ pub fn number(json: &Json<'_>) -> Outcome<f64> {
 
 fn decimal(text: &str) -> Option<f64> {
     let plain = without_separators(text)?;
-    // The language's own reader takes exactly decimal, exponent, nan, inf and infinity forms, in any case.
+    // Rust's parser accepts exactly decimal, exponent, nan, inf and infinity forms, in any case.
     plain.parse().ok()
 }
 
@@ -226,7 +226,7 @@ pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
     let no_parse = "datetime_from_date_parsing";
     let Read { value: moment, converted } = moment(json, "datetime_type", no_parse)?;
     let utc = moment.local - moment.ahead;
-    // The zone may have moved it out of the years that can be written.
+    // The zone may have moved the time out of the years that can be written.
     let utc = Some(utc).filter(|utc| in_years(*utc)).ok_or(Problem::parsing(no_parse, NO_DAY))?;
     Ok(Read { value: GivenTime(utc).to_string(), converted })
 }

@@ -173,7 +173,7 @@ impl Compiler<'_> {
         if schema.contains_key(NUMBER_OR_UUID) {
             return Node { kind: Kind::NumberOrUuid, nullable: false };
         }
-        // Words beside a reference are those of this place, in its own order.
+        // Keys beside a reference belong to this place, and follow its order.
         if let Some((_, target)) = self.target(schema)
             && !schema.contains_key("properties")
             && !schema.contains_key("enum")

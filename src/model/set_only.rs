@@ -58,13 +58,13 @@ impl Formatter for Members<'_> {
             return if first { Ok(()) } else { to.write_all(b",") };
         }
         self.member = self.text.borrow().len();
-        // Those before it may have been taken back.
+        // The members before it may have been removed.
         if self.member > 1 { to.write_all(b",") } else { Ok(()) }
     }
 
     fn end_object_value<W: Write + ?Sized>(&mut self, _: &mut W) -> Result<()> {
         let mut text = self.text.borrow_mut();
-        // A text that ends so has a quotation mark behind it.
+        // A string with this ending has a quotation mark behind it.
         if self.depth == 1 && text.ends_with(b":null") {
             text.truncate(self.member);
         }

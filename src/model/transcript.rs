@@ -128,7 +128,7 @@ pub struct PostedEntry {
 impl From<&PostedEntry> for TranscriptEntry {
     fn from(entry: &PostedEntry) -> TranscriptEntry {
         let (from, to, words) = (entry.start_offset_ms, entry.end_offset_ms, entry.utterance.clone());
-        // Speech of some length of which nothing is written.
+        // Speech of some length without words.
         let is_lost = words.trim().is_empty() && to > from;
         TranscriptEntry {
             text_missing: is_lost.then_some(TextMissing::Unclear),

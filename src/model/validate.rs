@@ -160,7 +160,7 @@ impl<'s> Walk<'s> {
         }
         let before = self.issues.len();
         let walked = items.iter().enumerate().map(|(at, one)| self.inside(Step::Index(at), item, one)).collect();
-        // Items that are wrong are told alone: how many there are is asked of good ones.
+        // The number of items is only checked when all of them are valid.
         if (items.len() as u64) < least && self.issues.len() == before {
             return self.fail(&Problem::too_short(least, items.len()), json);
         }

@@ -109,7 +109,7 @@ impl Queue {
     /// Claims the event that is due longest; `None` when none is due.
     pub async fn claim_event(&self) -> Result<Option<Outgoing>> {
         let now = self.clock.now_ms();
-        // The outer condition holds where two databases' sessions chose the same row at the same time.
+        // The outer condition matters when sessions of two engines choose the same row at the same time.
         let sql = format!(
             "UPDATE outbox SET lease_ms = $3, attempts = attempts + 1 WHERE id = (SELECT o.id FROM outbox o \
              WHERE o.due_ms <= $1 AND (o.lease_ms IS NULL OR o.lease_ms <= $1) AND {FREE} \

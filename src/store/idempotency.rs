@@ -164,7 +164,7 @@ impl Store {
     /// Stores the answer of a request that was [`Seen::First`].
     pub async fn finish_request(&self, request: RequestKey<'_>, status: u16, body: &str) -> Result<()> {
         let mut db = self.system().await?;
-        // It may hold a key that is shown once.
+        // The answer may hold a key that is shown only once.
         let body = self.parts.vault.seal(&place(request.organization, TABLE), body)?;
         db.mark(request, i64::from(status), Some(body)).await?;
         db.commit().await

@@ -42,7 +42,7 @@ impl Text {
 ///
 /// A database that is newer than this program is refused: it may hold data that this program would destroy.
 pub async fn run(database: &Database) -> Result<i64> {
-    // A table that is made anew goes away for a moment, and what refers to it stays.
+    // A table that is made anew is dropped for a moment, and rows that refer to it must stay.
     database.keep_references(false).await?;
     let found = apply(database).await?;
     database.keep_references(true).await?;

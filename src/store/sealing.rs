@@ -40,8 +40,8 @@ impl Store {
         }
         sealed += db.seal_answers().await?;
         db.commit().await?;
-        // Rows that were overwritten or deleted have left their texts in the files. The key is written down behind this: a start
-        // that is cut short before does all of it again.
+        // Overwritten and deleted rows have left their texts in the files. The key's name is stored after that is
+        // cleaned up: an interrupted start repeats all of it.
         if !is_new {
             self.parts.database.scrub(&[&SEALED[..], &[idempotency::TABLE][..]].concat()).await?;
         }

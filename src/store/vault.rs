@@ -199,7 +199,7 @@ fn make_key_file(path: &Path) -> std::io::Result<String> {
             tracing::warn!("secrets are sealed with a new key in {}: keep a copy of it apart", path.display());
             Ok(text)
         }
-        // Another process was first.
+        // Another process has made the file first.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(std::fs::read_to_string(path)?.trim().to_owned()),
         Err(error) => Err(error),
     }

@@ -76,7 +76,7 @@ pub fn suite(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
             let members = node.members().unwrap_or_default();
             members.iter().for_each(|(key, _)| check_known(key, SCENARIO.into_iter(), &mut problems));
         }
-        // What stands at the top is for every scenario that has none of its own.
+        // Fields at the top apply to every scenario that has none of its own.
         let turns = node.get("turns").or(root.get("turns"));
         let made = scenario(node, turns, &stem, &mut problems);
         if scenarios.iter().any(|other| other.name == made.name) {
@@ -184,7 +184,7 @@ fn send_after(node: &Node, problems: &mut Vec<Problem>) -> Option<SendAfter> {
     let ms = number(delay, "delay_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
     match event {
         Some("none") => ms.filter(|ms| *ms > 0).map(SendAfter::Pause),
-        // As early as this side is sure that the agent speaks.
+        // The earliest time at which this side is sure that the agent speaks.
         Some("bot_started_speaking") => Some(SendAfter::Onset(ms.unwrap_or(0).max(SURE_MS))),
         _ => {
             problems.push(Problem::new(&node.at, "send_after must be bot_started_speaking or none"));
@@ -258,7 +258,7 @@ fn answer(node: &Node, is_absent: bool, answers: &mut Vec<Map<String, Value>>, p
         answers.push(Map::new());
     }
     let Some(step) = answers.last_mut() else { return };
-    // A turn of the agent is to come, whatever it says; the shorter time counts.
+    // A turn of the agent is expected, whatever it says; the shorter time counts.
     let longest = step.get("within_ms").and_then(Value::as_i64);
     let within = within.into_iter().chain(longest).min();
     step.extend(within.map(|ms| ("within_ms".to_owned(), json!(ms))));

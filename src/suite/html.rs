@@ -60,7 +60,7 @@ pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> St
     let mut frame = frame;
     frame["calls"] = told.into();
     frame["left"] = json!(left);
-    // What stands in a script must not end it.
+    // Data in a script must not contain the end of the script.
     let data = frame.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\

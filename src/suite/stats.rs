@@ -48,7 +48,7 @@ pub fn mcnemar(worse: u64, better: u64) -> f64 {
     if n == 0 {
         return 1.0;
     }
-    // Logarithms, so that many pairs do not run out of numbers.
+    // Logarithms avoid an overflow with many pairs.
     let ln_factorial = |count: u64| (1..=count).map(|k| (k as f64).ln()).sum::<f64>();
     let all = ln_factorial(n);
     let tail: f64 = (0..=few)

@@ -93,7 +93,7 @@ pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
     let has_expectations = record["expectations"].as_array().is_some_and(|all| !all.is_empty());
     match record["outcome"].as_str() {
         Some("passed") => Judgement { verdict: Verdict::Passed, ..Judgement::default() },
-        // Turns that were all met are no part of the engine's outcome.
+        // The engine's outcome does not cover turns that were all met.
         Some("not_evaluated") if has_steps || has_expectations => {
             Judgement { verdict: Verdict::Passed, ..Judgement::default() }
         }
@@ -167,7 +167,8 @@ pub fn gate(passed: u64, told: u64, all: u64, pass_rate: f64) -> Verdict {
     if all == 0 {
         return Verdict::Passed;
     }
-    // The untold may all pass, or all fail. Rates like 0.95 are no whole numbers: 19 of 20 have to be enough.
+    // The calls without a verdict may all pass, or all fail. Rates like 0.95 are inexact as floats: 19 of 20 have to be
+    // enough.
     let reaches = |passed: u64| passed as f64 / all as f64 >= pass_rate - 1e-9;
     match (reaches(passed), reaches(passed + (all - told))) {
         (true, _) => Verdict::Passed,

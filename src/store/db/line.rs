@@ -111,7 +111,7 @@ impl Line {
             let mut state = self.state();
             if let Some(next) = state.waiting.pop_front() {
                 drop(state);
-                // Whoever no longer waits gives it back.
+                // A writer that no longer waits returns the lock.
                 match next.send(self.turn_with(group)) {
                     Ok(()) => return,
                     Err(mut turn) => match turn.group.take() {
@@ -174,7 +174,7 @@ impl Turn {
     async fn begin(&mut self) -> Result<()> {
         let group = self.group()?;
         if group.open && group.connection().is_autocommit() {
-            // A full disk or a fault of the file ends a transaction behind everybody's back.
+            // SQLite itself ends a transaction on a full disk or a fault of the file.
             group.end(&Err(Error::internal("the database has undone the transaction")));
         }
         let mut tries = 0;
@@ -213,7 +213,7 @@ impl Turn {
         self.begun = false;
         for _ in 0..ROUNDS {
             if self.line.state().waiting.is_empty() {
-                // Whoever is ready to write may still join: a commit costs more than what is written.
+                // Writers that are ready may still join, since a commit costs more than their changes.
                 tokio::task::yield_now().await;
             }
         }

@@ -158,7 +158,7 @@ impl Postgres {
 
     pub async fn close(&self) {
         if let Some(mut connection) = self.presence.lock().await.take() {
-            // The server does both by itself, a little later.
+            // The server does both by itself, a little later, so errors do not matter.
             let _ = execute(&mut connection, "SELECT pg_advisory_unlock_all()", &[]).await;
             let _ = connection.close().await;
         }
@@ -270,7 +270,7 @@ fn cell(row: &PgRow, at: usize) -> Result<Cell, sqlx::Error> {
         "INT8" => Cell::from(row.try_get::<i64, _>(at)?),
         "INT4" => Cell::from(i64::from(row.try_get::<i32, _>(at)?)),
         "BOOL" => Cell::from(row.try_get::<bool, _>(at)?),
-        // What a sum of BIGINT is.
+        // The sum of a BIGINT column is a NUMERIC.
         "NUMERIC" => {
             let whole = whole_of(value.as_bytes().map_err(sqlx::Error::Decode)?);
             Cell::from(whole.ok_or_else(|| sqlx::Error::Decode("a NUMERIC that is no 64 bit integer".into()))?)
@@ -289,7 +289,7 @@ fn whole_of(bytes: &[u8]) -> Option<i64> {
         return None;
     }
     let missing = std::iter::repeat_n(0, usize::try_from(weight + 1).ok()?.checked_sub(groups.len())?);
-    // Downwards from zero: the least integer has no positive counterpart.
+    // Computed downwards from zero, since the least integer has no positive counterpart.
     let below =
         groups.into_iter().chain(missing).try_fold(0i64, |sum, group| sum.checked_mul(10_000)?.checked_sub(group))?;
     match sign {

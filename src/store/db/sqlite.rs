@@ -63,7 +63,7 @@ impl Sqlite {
     pub fn open(path: PathBuf) -> Result<Sqlite> {
         let full = Arc::new(Notify::new());
         let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        // No waiting inside: a turn waits for other processes without holding a thread.
+        // SQLite must not wait by itself: a writer waits for other processes without blocking a thread.
         writer.busy_timeout(Duration::ZERO).map_err(fault)?;
         let told = full.clone();
         let hook = move |_: &mut Wal, pages| {
@@ -187,9 +187,9 @@ fn configure() {
     static ONCE: Once = Once::new();
     // SAFETY: both options take one int; the calls are made before this process opens its first connection, and once.
     ONCE.call_once(|| unsafe {
-        // Memory is not counted: each count takes a lock, for figures that nobody reads.
+        // Memory statistics are off: each count takes a lock, and nobody reads the figures.
         ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0);
-        // What a savepoint may have to undo is kept in one piece of memory: every piece of work has one, and changes few pages.
+        // The statement journal stays in one piece of memory: every piece of work has one, and changes few pages.
         ffi::sqlite3_config(ffi::SQLITE_CONFIG_STMTJRNL_SPILL, SAVEPOINT_BYTES);
     });
 }
@@ -200,7 +200,8 @@ fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
     let connection = connection.map_err(|error| Error::internal(format!("{}: {error}", path.display())))?;
     connection.busy_timeout(PATIENCE).map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // NORMAL: a commit is in the kernel's hands, so it outlives this process; only a loss of power can take the last ones.
+    // NORMAL: a commit is in the kernel's buffers, so it outlives this process; only a loss of power can lose the last
+    // ones.
     for (name, value) in [("journal_mode", "WAL"), ("synchronous", "NORMAL"), ("foreign_keys", "ON")] {
         connection.pragma_update(None, name, value).map_err(fault)?;
     }
