@@ -349,7 +349,7 @@ pub struct DigitalHumanSpec {
     /// True: only the first unused response is tested.
     #[serde(default)]
     pub scripted_responses_ordered: bool,
-    /// Choice of the side that speaks first; null: the agent.
+    /// Choice of the side that speaks first; null: the side that was called.
     #[serde(default)]
     pub speaks_first_config: Option<SpeaksFirst>,
     /// Transcript that this caller replays.

@@ -306,7 +306,7 @@ pub struct ResultDoc {
     /// True: private data is not yet redacted, so that words and audio are not shown.
     #[serde(default)]
     pub private: bool,
-    /// Calls of the agent that were refused, each with its time and source.
+    /// Calls of the agent to an unresponsive Digital Human, each with its time and source.
     #[serde(default)]
     pub unanswered: Vec<Object>,
     /// Messages of the agent in a text conversation.

@@ -231,7 +231,7 @@ pub struct ScenariosAsked {
     pub name: String,
     /// The agent that they are for.
     pub agent: ScenarioAgent,
-    /// Version of the agent's prompt; null: production.
+    /// Version of the agent whose prompt is used, needs `agent.id`; null: the prompt in `agent`.
     #[serde(default)]
     pub prompt_id: Option<String>,
     /// Deprecated, accepted and ignored.
@@ -254,7 +254,7 @@ pub struct ScenariosAsked {
 pub struct MoveAsked {
     /// The agent that they are for.
     pub agent: ScenarioAgent,
-    /// Version of the agent's prompt; null: production.
+    /// Version of the agent whose prompt is used, needs `agent.id`; null: the prompt in `agent`.
     #[serde(default)]
     pub prompt_id: Option<String>,
     /// Deprecated, accepted and ignored.
@@ -272,7 +272,7 @@ pub struct MoveAsked {
 pub struct RegenAsked {
     /// The agent that they are for.
     pub agent: ScenarioAgent,
-    /// Version of the agent's prompt; null: production.
+    /// Version of the agent whose prompt is used, needs `agent.id`; null: the prompt in `agent`.
     #[serde(default)]
     pub prompt_id: Option<String>,
     /// Deprecated, accepted and ignored.
