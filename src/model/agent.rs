@@ -45,7 +45,7 @@ words! {
 /// `system_prompt`, `labels` and `folder` are not part of the stored agent: they become version 1 and a folder.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpec {
-    /// 1 to 255 characters.
+    /// Name of the agent, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// Text of the first version; on update a changed text makes a new version.
@@ -60,16 +60,16 @@ pub struct AgentSpec {
     /// Phone number of the agent, E.164.
     #[serde(default)]
     pub phone_number: Option<String>,
-    /// INBOUND: the agent is called. OUTBOUND: the agent calls.
+    /// Direction of calls: an INBOUND agent is called, an OUTBOUND agent calls; default INBOUND.
     #[serde(default, rename = "type")]
     pub kind: AgentType,
-    /// Voice, text or e-mail.
+    /// Medium of conversations: voice, text or e-mail; default VOICE.
     #[serde(default)]
     pub mode: AgentMode,
     /// Words that the recognizer is biased towards; default none.
     #[serde(default)]
     pub keyterms: Vec<String>,
-    /// E.164; empty turns follow-up SMS off.
+    /// Phone numbers, E.164, from which the agent sends follow-up SMS; empty: none are awaited.
     #[serde(default)]
     pub follow_up_sms_sender_numbers: Vec<String>,
     /// The customer's own identifier; unique in the organization.
@@ -82,16 +82,16 @@ pub struct AgentSpec {
     #[serde(default, skip_serializing)]
     #[schemars(length(min = 1, max = 255))]
     pub folder: Option<String>,
-    /// ws, wss, http or https URL.
+    /// URL of the agent for calls by WebSocket: ws, wss, http or https.
     #[serde(default)]
     pub websocket_url: Option<String>,
-    /// User of the upgrade request.
+    /// User name of the upgrade request, for basic authentication.
     #[serde(default)]
     pub websocket_username: Option<String>,
-    /// Password of the upgrade request.
+    /// Password of the upgrade request, for basic authentication.
     #[serde(default)]
     pub websocket_password: Option<String>,
-    /// Protocol of the messages: a kind or a name of the settings; null: the engine's own.
+    /// Protocol of the WebSocket messages: a kind or a name in the engine's settings; null: the engine's own.
     #[serde(default)]
     pub websocket_dialect: Option<String>,
     /// Parameters that a dialect carries in addition to the id of the result.
@@ -160,7 +160,7 @@ pub struct AgentSpec {
     /// Stored as given; `emails` and `webhook_url` are used.
     #[serde(default)]
     pub simulation_notifications: Object,
-    /// Agent to dispatch into the room.
+    /// Name of the agent to dispatch into the room of platform P1.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,
     /// Metadata of the room, passed to the platform.
@@ -175,7 +175,7 @@ pub struct AgentSpec {
     /// Authorization header of the request to `P1_token_webhook_url`.
     #[serde(default, rename = "P1_token_webhook_auth")]
     pub p1_token_webhook_auth: Option<String>,
-    /// Name of the pipeline to start.
+    /// Name of the pipeline to start on platform P2.
     #[serde(default, rename = "P2_agent_name")]
     pub p2_agent_name: Option<String>,
     /// Configuration passed to the pipeline unchanged.
@@ -184,52 +184,52 @@ pub struct AgentSpec {
     /// Room properties passed to the pipeline unchanged.
     #[serde(default, rename = "P2_room_properties")]
     pub p2_room_properties: Option<Object>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P3.
     #[serde(default, rename = "P3_agent_id")]
     pub p3_agent_id: Option<String>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P4.
     #[serde(default, rename = "P4_agent_id")]
     pub p4_agent_id: Option<String>,
-    /// Assistant on the platform.
+    /// Identifier of the assistant on platform P5.
     #[serde(default, rename = "P5_assistant_id")]
     pub p5_assistant_id: Option<String>,
-    /// App on the platform.
+    /// Identifier of the app on platform P6.
     #[serde(default, rename = "P6_app_id")]
     pub p6_app_id: Option<String>,
-    /// Deployment on the platform.
+    /// Identifier of the deployment on platform P6.
     #[serde(default, rename = "P6_deployment_id")]
     pub p6_deployment_id: Option<String>,
-    /// Project on the platform.
+    /// Identifier of the project on platform P7.
     #[serde(default, rename = "P7_project_id")]
     pub p7_project_id: Option<String>,
-    /// Region of the project.
+    /// Region of the project on platform P7.
     #[serde(default, rename = "P7_location")]
     pub p7_location: Option<String>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P7.
     #[serde(default, rename = "P7_agent_id")]
     pub p7_agent_id: Option<String>,
     /// Base URL of the platform, http or https.
     #[serde(default, rename = "P8_base_url")]
     pub p8_base_url: Option<String>,
-    /// Domain on the platform.
+    /// Code of the domain on platform P8.
     #[serde(default, rename = "P8_domain_code")]
     pub p8_domain_code: Option<String>,
-    /// Flow on the platform.
+    /// Name of the flow on platform P8.
     #[serde(default, rename = "P8_flow_name")]
     pub p8_flow_name: Option<String>,
-    /// Agent on the platform.
+    /// Name of the agent on platform P8.
     #[serde(default, rename = "P8_agent_name")]
     pub p8_agent_name: Option<String>,
-    /// Pathway on the platform.
+    /// Identifier of the pathway on platform P9.
     #[serde(default, rename = "P9_pathway_id")]
     pub p9_pathway_id: Option<String>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P9.
     #[serde(default, rename = "P9_agent_id")]
     pub p9_agent_id: Option<String>,
     /// Call settings, passed to the platform unchanged.
     #[serde(default, rename = "P9_call_settings")]
     pub p9_call_settings: Option<Object>,
-    /// Token of the agent.
+    /// Token of the agent on platform P10.
     #[serde(default, rename = "P10_agent_token")]
     pub p10_agent_token: Option<String>,
     /// Release of the agent, passed to the platform unchanged.
@@ -238,13 +238,13 @@ pub struct AgentSpec {
     /// Parameters of the agent, passed to the platform unchanged.
     #[serde(default, rename = "P10_agent_parameters")]
     pub p10_agent_parameters: Option<Object>,
-    /// Host of the platform.
+    /// Host name of platform P11.
     #[serde(default, rename = "P11_host")]
     pub p11_host: Option<String>,
-    /// Bot on the platform.
+    /// Identifier of the bot on platform P11.
     #[serde(default, rename = "P11_bot_id")]
     pub p11_bot_id: Option<String>,
-    /// Client of the platform.
+    /// Identifier of the client on platform P11.
     #[serde(default, rename = "P11_client_id")]
     pub p11_client_id: Option<String>,
     /// Secret of the client `P11_client_id`.

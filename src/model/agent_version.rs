@@ -147,7 +147,7 @@ pub struct LabelDoc {
 /// The writable fields of a label.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelSpec {
-    /// 1 to 64 characters, unique in the agent.
+    /// Text of the label, 1 to 64 characters, unique in the agent.
     pub label_text: LabelText,
 }
 

@@ -77,7 +77,7 @@ fn ten_minutes() -> i64 {
 /// The writable fields of an alert.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AlertSpec {
-    /// 1 to 255 characters.
+    /// Name of the alert, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// Free text for the reader.

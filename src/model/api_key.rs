@@ -22,7 +22,7 @@ impl Scope {
 /// Asks for a key. `scope` is checked by the service, so that its text is a plain sentence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CreateKeyIn {
-    /// read, write or admin.
+    /// Scope of the key: read, write or admin.
     pub scope: String,
     /// Free text for the reader; default empty.
     #[serde(default)]
@@ -36,7 +36,7 @@ pub struct KeyOut {
     pub id: Uuid,
     /// The whole key in the answer to its creation, else its first 8 characters (of a short key a third) and `...`.
     pub api_key: String,
-    /// read, write or admin.
+    /// Scope of the key: read, write or admin.
     pub scope: Scope,
     /// Free text for the reader.
     pub name: String,

@@ -47,7 +47,7 @@ fn custom() -> String {
 /// The writable fields of a custom metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CustomMetricSpec {
-    /// 1 to 255 characters.
+    /// Name of the metric, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// Instruction for the judge; `{{key}}` stands for a member of the result's metadata.

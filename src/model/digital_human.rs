@@ -261,10 +261,10 @@ pub struct DigitalHumanSpec {
     /// Sound that is mixed in behind the caller's voice; default none.
     #[serde(default)]
     pub background_noise: BackgroundNoise,
-    /// http or https URL, or id of an uploaded noise.
+    /// Background noise of the kind `custom`: an http or https URL, or the id of an uploaded noise.
     #[serde(default)]
     pub custom_background_noise_url: Option<String>,
-    /// 0 to 1; SNR in dB = 30 - 25 x volume.
+    /// Volume of the background noise, 0 to 1; default 0.8. The SNR in dB is 30 - 25 x volume.
     #[serde(default = "default_volume")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub background_noise_volume: f64,
@@ -289,7 +289,7 @@ pub struct DigitalHumanSpec {
     /// Digits keyed after connect: 0-9, *, # and comma, a pause of one second.
     #[serde(default)]
     pub extension: Option<String>,
-    /// E.164; sender of text messages.
+    /// Phone number that text messages are sent from, E.164.
     #[serde(default)]
     pub outbound_text_number: Option<String>,
     /// WebSocket URL in place of the agent's.
@@ -313,7 +313,7 @@ pub struct DigitalHumanSpec {
     /// True: the model may stay silent.
     #[serde(default = "yes")]
     pub allow_silence_tool: bool,
-    /// `default`, or own instructions.
+    /// Instructions on when to stay silent; `default`: the built-in rule.
     #[serde(default = "default_silence_instructions")]
     pub silence_tool_instructions: String,
     /// Form in which numbers are given that could be keyed; default voiced.
@@ -323,7 +323,7 @@ pub struct DigitalHumanSpec {
     #[serde(default = "default_endpointing")]
     #[schemars(range(min = 0.0, max = 60.0))]
     pub endpointing_delay: f64,
-    /// Temperature of the model, 0 to 2.
+    /// Temperature of the language model, 0 to 2; default 0.7.
     #[serde(default = "default_creativity")]
     #[schemars(range(min = 0.0, max = 2.0))]
     pub creativity: f64,
@@ -337,7 +337,7 @@ pub struct DigitalHumanSpec {
     /// Instructions to the model on when to hang up.
     #[serde(default)]
     pub hangup_instructions: Option<String>,
-    /// Facts about the caller.
+    /// Traits: facts about the caller, used in its words and in templates.
     #[serde(default)]
     pub traits: Vec<Trait>,
     /// Rule by which the caller interrupts the agent; null: never.
@@ -378,7 +378,7 @@ pub struct DigitalHumanSpec {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub workflow_path_index: Option<i64>,
-    /// Node ids of that path.
+    /// Ids of the nodes on that path.
     #[serde(default)]
     pub tested_path: Option<Vec<String>>,
     /// Metadata of the room, in place of the agent's.
@@ -393,7 +393,7 @@ pub struct DigitalHumanSpec {
     /// True: listens now. Null: true when always_on_mode is set and there is a phone number.
     #[serde(default)]
     pub always_on_active: Option<bool>,
-    /// Repetitions, 1 to 1000.
+    /// Repetitions in each run, 1 to 1000; default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1000))]
     pub num_runs: i64,
@@ -459,6 +459,6 @@ pub struct LinkedDigitalHuman {
     pub digital_human: DigitalHumanRecord,
     /// Simulations that it is part of, oldest link first.
     pub simulation_ids: Vec<i64>,
-    /// The first of them.
+    /// First of these simulations; null: none.
     pub simulation_id: Option<i64>,
 }

@@ -9,7 +9,7 @@ use super::time::Timestamp;
 /// The writable fields of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FolderSpec {
-    /// 1 to 255 characters, unique in the organization.
+    /// Name of the folder, 1 to 255 characters, unique in the organization.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
 }

@@ -55,7 +55,7 @@ impl JsonSchema for GivenDefinition {
 /// The fields of a new scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioSpec {
-    /// 1 to 255 characters.
+    /// Name of the scenario, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// Graph of the scenario.
@@ -71,7 +71,7 @@ pub struct ScenarioSpec {
 /// The fields of a scenario that can be changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioChange {
-    /// 1 to 255 characters.
+    /// Name of the scenario, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// Replaces all links; null clears them.

@@ -78,7 +78,7 @@ impl Default for DigitalHumansSettings {
 pub struct SimulationSpec {
     /// The agent under test.
     pub agent_id: IdString,
-    /// 1 to 255 characters; `Simulation <id>` when absent.
+    /// Name of the simulation, 1 to 255 characters; `Simulation <id>` when absent.
     #[serde(default)]
     #[schemars(length(min = 1, max = 255))]
     pub name: Option<String>,
