@@ -1,5 +1,5 @@
-//! The settings: from `ringer.toml`, then `RINGER_*` variables of the environment, then flags; the later one wins. Typed, with
-//! the defaults beside the fields. The only file that reads the environment. Reads no other part of the package.
+//! Settings: from `ringer.toml`, then `RINGER_*` variables of the environment, then flags; the later one wins. Typed,
+//! with the defaults beside the fields. The only file that reads the environment. Reads no other part of the package.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,114 +41,115 @@ pub use trunks::{DialLimits, HostPort, Identity, Trunk, e164};
 pub use webrtc::{Pipelines, WebRtc};
 pub use websocket::{DialectTable, WebSocket};
 
-/// The file that is read when none is named.
+/// File that is read when none is named.
 pub const FILE: &str = "ringer.toml";
 
-/// Least length of a key that seals secrets.
+/// Least length of a key that seals secrets, in characters.
 const SECRET_KEY_CHARS: usize = 32;
 
 /// File handles that are not for calls: database, API connections, logs, providers.
 const RESERVED_FILES: u64 = 200;
-/// RTP, RTCP and the recording.
+/// File handles of a call: RTP, RTCP and the recording.
 const FILES_PER_CALL: u64 = 3;
 
-/// Every setting.
+/// Every setting of a process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
-    /// The API.
+    /// Settings of the HTTP API.
     pub server: Server,
     /// Folder of results and caches, and of the database unless it is elsewhere.
     pub data: PathBuf,
-    /// Where records are.
+    /// Place of the database.
     pub database: Database,
-    /// Key of scope admin that exists from the first start on.
+    /// API key of scope admin that exists from the first start on.
     pub bootstrap_key: Option<Secret>,
-    /// Signalling and media ports.
+    /// Settings of SIP signalling and media ports.
     pub sip: Sip,
-    /// Caps.
+    /// Limits of calls, requests and runs.
     pub limits: Limits,
-    /// The model that words what Digital Humans say and judges results.
+    /// Language model for Digital Humans and judges.
     pub language_model: LanguageModel,
-    /// The model that judges by ear.
+    /// Audio model for judges of sound.
     pub audio_model: LanguageModel,
-    /// Whom the servers of speech and language may be certified by.
+    /// Trust in the certificates of servers and agents.
     pub tls: Tls,
-    /// Place of the models of speech.
+    /// Place of the speech models.
     pub speech: SpeechFiles,
-    /// Text to speech.
+    /// Settings of text to speech.
     pub synthesizer: Synthesizer,
-    /// Speech to text.
+    /// Settings of speech to text.
     pub recognizer: Recognizer,
-    /// Numbers behind the named levels.
+    /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
-    /// Built-in metrics and the metrics page.
+    /// Settings of built-in metrics and of `/metrics`.
     pub metrics: Metrics,
-    /// Who may do what to whom.
+    /// Rules of access, allowed targets and keys of secrets.
     pub security: Security,
-    /// Requests per minute.
+    /// Rate limits of the API.
     pub rate_limit: RateLimit,
-    /// How long things are kept.
+    /// Time and space that stored data may take.
     pub retention: Retention,
     pub evidence: Evidence,
-    /// How failures are grouped.
+    /// Rule by which failures are grouped.
     pub issues: Issues,
-    /// What monitors listen for.
+    /// Settings of uptime monitors.
     pub uptime: Uptime,
-    /// Numbers that organizations may take.
+    /// Phone numbers that organizations may take.
     pub phone_numbers: PhoneNumbers,
-    /// How notifications reach people.
+    /// Settings of the notification channels.
     pub notify: Notify,
-    /// Journeys of several contacts.
+    /// Settings of journeys with several contacts.
     pub journey: Journey,
-    /// Calls by a WebSocket.
+    /// Settings of calls by WebSocket.
     pub websocket: WebSocket,
-    /// Peer connections of WebRTC.
+    /// Settings of WebRTC peer connections.
     pub webrtc: WebRtc,
-    /// The start of voice pipelines.
+    /// Settings of the start of voice pipelines.
     pub p2: Pipelines,
-    /// How text conversations go.
+    /// Settings of text conversations.
     pub text: Text,
-    /// The carrier of text messages.
+    /// Settings of the carrier of text messages.
     pub sms: Sms,
-    /// Said once at the start: what was given but is not known.
+    /// Warnings to log once at the start: settings that are given but not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
 
-/// `[database]`
+/// Settings of the section `[database]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Database {
-    /// A PostgreSQL server, `postgres://USER:PASSWORD@HOST:PORT/NAME`; without it, a file in the data folder.
+    /// URL of a PostgreSQL server, `postgres://USER:PASSWORD@HOST:PORT/NAME`; `None`: a file in the data folder.
     pub url: Option<Secret>,
 }
 
-/// `[limits]`
+/// Settings of the section `[limits]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limits {
-    /// Calls at once. Not given: derived from the file limit and the RTP ports.
+    /// Most calls at the same time. Not given: derived from the file limit and the RTP ports.
     pub max_calls: usize,
-    /// Calls begun in one second.
+    /// Most calls begun in one second.
     pub start_rate_per_s: f64,
-    /// Largest request body; routes that take audio have their own.
+    /// Largest request body in bytes; routes that take audio have their own.
     pub max_body_bytes: usize,
-    /// Results that one run may create.
+    /// Most results that one run may create.
     pub max_results_per_run: usize,
-    /// Minutes of conversation that an organization may use in a month (UTC). Not given: as many as it wants.
+    /// Minutes of conversation that an organization may use in a month (UTC); `None`: no limit.
     pub usage_minutes_per_month: Option<f64>,
     /// Limits of the numbers that an organization dials, by its id.
     pub organizations: BTreeMap<String, DialLimits>,
 }
 
-/// `[language_model]` and `[audio_model]`: a server of the chat completions kind. Off without `base_url`.
+/// Settings of `[language_model]` and `[audio_model]`: a server with the chat-completions API. Off without `base_url`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LanguageModel {
-    /// For example `http://127.0.0.1:11434/v1`.
+    /// Base URL, for example `http://127.0.0.1:11434/v1`.
     pub base_url: Option<String>,
-    /// Bearer token.
+    /// Bearer token for the server.
     pub api_key: Option<Secret>,
-    /// Name of the model.
+    /// Name of the model; needed with `base_url`.
     pub model: Option<String>,
-    /// Tokens of each answer; a model that reasons before its words needs thousands. Not given: a few for each word that is wanted.
+    /// Most tokens of each answer; a model that reasons first needs thousands. `None`: a few for each word that is
+    /// wanted.
     pub max_tokens: Option<u32>,
 }
 
@@ -166,12 +167,12 @@ impl LanguageModel {
     }
 }
 
-/// `[tls]`: connections to the servers of speech and language, and to agents over TLS.
+/// Settings of `[tls]`: connections to speech and language servers, and to agents over TLS.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tls {
-    /// PEM certificates of authorities that are trusted beside the well-known ones.
+    /// PEM file with certificates of authorities that are trusted in addition to the well-known ones.
     pub root_file: Option<PathBuf>,
-    /// `host:port` of agents whose certificates are not verified, exact.
+    /// Agents, as exact `host:port`, whose certificates are not verified.
     pub insecure_hosts: Vec<String>,
 }
 
@@ -190,104 +191,104 @@ impl Tls {
     }
 }
 
-/// `[metrics]`
+/// Settings of the section `[metrics]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
-    /// `/metrics` needs no key.
+    /// True: `/metrics` needs no key.
     pub public: bool,
-    /// Agent words that only fill time, beside the built-in list.
+    /// Filler phrases of agents, in addition to the built-in list.
     pub filler_phrases: Vec<String>,
-    /// Times by which an agent is judged that hears sounds which ask for no reaction.
+    /// Times of the verdict on an agent that hears a sound which asks for no reaction.
     pub probe: ProbeTimes,
 }
 
-/// `[security]`
+/// Settings of the section `[security]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Security {
-    /// Webhooks and fetched URLs may point to loopback and private addresses. Not given: true when the API listens on a
-    /// loopback address only.
+    /// True: webhooks and fetched URLs may point to loopback and private addresses. Not given: true when the API
+    /// listens on a loopback address only.
     pub allow_private_targets: bool,
-    /// Agents may live on loopback and private addresses.
+    /// True: agents may have loopback and private addresses.
     pub allow_private_agents: bool,
-    /// Webhook URLs must be https.
+    /// True: webhook URLs must be https.
     pub require_https_webhooks: bool,
-    /// Token of the internal routes.
+    /// Token of the internal routes; `None`: they need an admin key.
     pub internal_token: Option<Secret>,
-    /// Seals the secrets in the database, also `secret_key`; not given: a key file in the data folder does.
+    /// Key that seals the secrets in the database, also `secret_key`; `None`: a key file in the data folder.
     pub secret_key: Option<Secret>,
-    /// Keys that sealed before; they open what they sealed.
+    /// Earlier keys; they open the secrets that they sealed.
     pub old_secret_keys: Vec<Secret>,
 }
 
-/// `[rate_limit]`; 0 is unlimited.
+/// Settings of `[rate_limit]`, in requests a minute of one key on one route; 0: no limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateLimit {
-    /// Routes that make work for a model, a key and route.
+    /// Limit of routes that ask a language model.
     pub generation_per_minute: u32,
-    /// All other routes, a key and route.
+    /// Limit of all other routes.
     pub default_per_minute: u32,
-    /// `"POST /v1/queue-simulation-run" = 60`: method and path template.
+    /// Limits by method and path template: `"POST /v1/queue-simulation-run" = 60`.
     pub routes: BTreeMap<String, u64>,
 }
 
-/// `[retention]`; 0 is for ever.
+/// Settings of `[retention]`; 0: no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Retention {
-    /// Results with all that belongs to them.
+    /// Days that results are kept, with all that belongs to them.
     pub results_days: u32,
-    /// Recordings.
+    /// Days that recordings are kept.
     pub recordings_days: u32,
-    /// Megabytes that recordings may take; the oldest go first.
+    /// Megabytes that recordings may take; the oldest are deleted first.
     pub disk_quota_mb: u32,
 }
 
-/// `[evidence]`
+/// Settings of the section `[evidence]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// What a packet capture holds.
+    /// Content of packet captures.
     pub capture: Capture,
 }
 
-/// What is captured of a call.
+/// Content of the packet capture of a call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Capture {
-    /// There is none.
+    /// There is no capture.
     Off,
-    /// Its signalling.
+    /// The signalling without media.
     #[default]
     Signalling,
-    /// Its signalling and its media, except where the agent asks for what is private to be taken out.
+    /// Signalling and media, except where the agent has private data redacted.
     Full,
 }
 
-/// `[issues]`
+/// Settings of the section `[issues]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Issues {
-    /// Failed evaluations of this likeness are one issue: cosine of how often three letters follow each other, 0 to 1.
+    /// Least similarity of failed evaluations that are one issue: cosine of character 3-gram vectors, 0 to 1.
     pub similarity_threshold: f64,
 }
 
-/// `[uptime]`
+/// Settings of the section `[uptime]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Uptime {
-    /// What a broken agent says, beside the built-in phrases.
+    /// Phrases of a malfunctioning agent, in addition to the built-in ones.
     pub malfunction_phrases: Vec<String>,
 }
 
-/// `[phone_numbers]`
+/// Settings of the section `[phone_numbers]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhoneNumbers {
-    /// E.164.
+    /// Phone numbers that may be taken, E.164.
     pub pool: Vec<String>,
-    /// A month, in the smallest unit of the currency.
+    /// Price of a number a month, in the smallest unit of the currency.
     pub price: u32,
 }
 
-/// `[journey]`
+/// Settings of the section `[journey]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Journey {
-    /// The steps after one that failed are not held.
+    /// True: steps after a failed one are not held.
     pub stop_on_failure: bool,
 }
 
@@ -342,8 +343,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The settings of this process. `path` is the `--config` flag (a named file must exist), `flags` are keys with their text
-    /// (`("sip.listen", "0.0.0.0:5060")`). Raises the limit of open files to what the system allows.
+    /// Loads the settings of this process, and raises the limit of open files to what the system allows.
+    ///
+    /// `path` is the `--config` flag (a named file must exist), `flags` are keys with their text (`("sip.listen",
+    /// "0.0.0.0:5060")`).
     pub fn load(path: Option<&Path>, flags: &[(&str, String)]) -> Result<Config, ConfigError> {
         let environment = environment();
         let named = path.map(Path::to_owned).or_else(|| environment.get("RINGER_CONFIG").map(PathBuf::from));
@@ -357,12 +360,12 @@ impl Config {
         Config::read(file, &environment, flags, raise_file_limit())
     }
 
-    /// Folder of neural models.
+    /// Returns the folder of neural models.
     pub fn models(&self) -> PathBuf {
         self.speech.models.clone().unwrap_or_else(|| self.data.join("models"))
     }
 
-    /// The settings of given texts; `file_limit` is how many files the process may have open.
+    /// Reads the settings from texts; `file_limit` is the number of files that the process may have open.
     pub fn read(
         file: Option<(&Path, &str)>,
         environment: &BTreeMap<String, String>,
@@ -371,7 +374,7 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let mut from = Source::new(file, environment, flags)?;
         let mut config = Config::default();
-        // Read elsewhere: by `load`, by the log and by the command line.
+        // These variables are read elsewhere: by `load`, by the log and by the command line.
         from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_LOG_FORMAT", "RINGER_SIP_PASSWORD"]);
         from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
         from.secret("database.url", &mut config.database.url);
@@ -461,17 +464,17 @@ impl Config {
     }
 }
 
-/// A text that is never shown: `Debug` and JSON say only that it is there.
+/// A text that is never shown: `Debug` and JSON only say that it is set.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `text`.
+    /// Hides a text, also from logs.
     pub fn new(text: String) -> Secret {
         Secret(text)
     }
 
-    /// The text itself, for the one place that sends or compares it.
+    /// Returns the text itself, for the code that sends or compares it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -489,14 +492,14 @@ impl Serialize for Secret {
     }
 }
 
-/// How many calls this many open files and ports carry, at least 1.
+/// Returns the number of calls that this many open files and ports allow, at least 1.
 pub fn most_calls(file_limit: u64, rtp_ports: &RangeInclusive<u16>) -> usize {
     let by_files = file_limit.saturating_sub(RESERVED_FILES) / FILES_PER_CALL;
     let ports = u64::from(rtp_ports.end() - rtp_ports.start()) + 1;
     by_files.min(ports / 2).max(1) as usize
 }
 
-/// Raises the soft limit of open files to the hard one and says what it then is.
+/// Raises the soft limit of open files to the hard one, and returns the limit that then holds.
 pub fn raise_file_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that outlives both calls.
@@ -509,23 +512,23 @@ pub fn raise_file_limit() -> u64 {
     }
 }
 
-/// Where programs are looked for.
+/// Returns the folders in which programs are searched.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map_or_else(Vec::new, |path| std::env::split_paths(&path).collect())
 }
 
-/// True where a terminal may be written to in colours: neither `NO_COLOR` forbids them nor is the terminal a dumb one.
+/// True if colours may be written to a terminal: `NO_COLOR` is not set, and `TERM` is not `dumb`.
 pub fn colours() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|kind| kind != "dumb")
 }
 
-/// What may be logged, in the words of tracing's filter (`RINGER_LOG`).
+/// Returns the filter of the log in the syntax of `tracing` (`RINGER_LOG`); `None`: not set.
 pub fn log_filter() -> Option<String> {
     variable("RINGER_LOG")
 }
 
-/// Whether the log is a JSON object a line (`RINGER_LOG_FORMAT`: `text` or `json`).
+/// True if the log is one JSON object a line (`RINGER_LOG_FORMAT`: `text` or `json`).
 ///
 /// # Errors
 /// The text, when it is neither.

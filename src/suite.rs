@@ -1,5 +1,5 @@
-//! Suites: tests of voice agents that live beside the agent's code. From files to resources of the API, and from results to verdicts,
-//! figures and reports. Knows no server: `cli/run` asks one.
+//! Suites: tests of voice agents that are kept with the agent's code. It converts files to resources of the API, and
+//! results to verdicts, metrics and reports. It knows no server: `cli/run` uses one.
 
 pub mod baseline;
 pub mod evals;
@@ -21,7 +21,7 @@ pub mod yaml;
 use self::verdict::Judgement;
 use serde_json::Value;
 
-/// One call of a suite that is over, or was not made.
+/// One call of a suite that has ended, or was not made.
 #[derive(Clone, Debug)]
 pub struct Played {
     /// File of the suite.

@@ -44,7 +44,7 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
     };
     let source = request.extensions().get::<CameFrom>().map_or(SocketAddr::from(([0, 0, 0, 0], 0)), |from| from.0);
     let (streams, token, tasks) = (streams.clone(), token.0, server.tasks.clone());
-    // A client that goes away takes this request with it, but not the result that is taken for it.
+    // When the client disconnects, this request ends, but not the result that was claimed for it.
     let taking = to_its_end(async move {
         let taken = streams.take(&token, source).await;
         taken.map(|taken| {

@@ -77,8 +77,9 @@ struct UpdateAgent {
     agent_id: NullableId,
 }
 
-/// The fields to change; the agent is found by the last, which is behind the others because it stands for the one of its name
-/// among them.
+/// The fields to change, and the external id by which the agent is found.
+///
+/// The id is declared last, since it stands for the field of its name among the others.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(transform = as_updated)]
 struct UpdateAgentByExternalId {
@@ -88,10 +89,10 @@ struct UpdateAgentByExternalId {
     external_agent_id: String,
 }
 
-/// Whose signing key; one of the two is needed.
+/// Agent whose signing key is asked for; one of the two is needed.
 #[derive(Deserialize, JsonSchema)]
 struct WhoseKey {
-    /// The agent.
+    /// Identifier of the agent.
     #[serde(default)]
     agent_id: Option<IdString>,
     /// The customer's own identifier.

@@ -1,4 +1,4 @@
-//! How results and refusals become HTTP answers. It knows statuses and bodies, not routes.
+//! Conversion of results and refusals to HTTP answers. It knows statuses and bodies, not routes.
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -13,28 +13,28 @@ use crate::model::api_key::Scope;
 use crate::model::transcript::Transcript;
 use crate::service::Peaks;
 
-/// Something that a handler may give back.
+/// A value that a handler may return.
 pub trait Answer: Send {
-    /// The answer with the status of success that the route declares.
+    /// Returns the answer, with the status of success that the route declares.
     ///
     /// # Errors
-    /// When the value cannot be written.
+    /// The value cannot be serialized.
     fn answer(self, status: StatusCode) -> Result<Response>;
 
-    /// What the document says of it.
+    /// Returns the description of the body for the document.
     fn described(generator: &mut SchemaGenerator) -> Described;
 }
 
-/// The body of a success for the document.
+/// Description of the body of a success, for the document.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// Its content types, one a form that can be asked for; none when there is no body.
+    /// Content types of the body, one for each format that can be asked for; none when there is no body.
     pub content_types: &'static [&'static str],
-    /// Its schema as JSON; anything when not given.
+    /// Schema of the body as JSON; `None`: any.
     pub schema: Option<Schema>,
 }
 
-/// Room for most answers, as much as the allocator gives without a search.
+/// Initial capacity of an answer in bytes: enough for most, and a size class that the allocator has ready.
 const USUAL_BYTES: usize = 1024;
 
 impl<T: Serialize + JsonSchema + Send> Answer for T {
@@ -63,10 +63,10 @@ impl Answer for Empty {
     }
 }
 
-/// An answer that is no JSON: a page, a recording, a stream. `KIND` indexes [`CONTENT_TYPES`].
+/// An answer that is not JSON from a value: a page, a recording, a stream. `KIND` indexes [`CONTENT_TYPES`].
 pub struct Raw<const KIND: usize>(pub Response);
 
-/// What [`Raw`] answers are, for the document: the form that comes unasked first.
+/// Content types of [`Raw`] answers for the document, the default format first.
 const CONTENT_TYPES: [&[&str]; 10] = [
     &[HTML],
     &[WAV, FLAC, OGG],
@@ -80,28 +80,28 @@ const CONTENT_TYPES: [&[&str]; 10] = [
     &[PCAPNG],
 ];
 
-/// Of these, transcripts.
+/// Index of transcripts in [`CONTENT_TYPES`].
 const SCRIPT: usize = 6;
-/// Place of outlines of recordings among them.
+/// Index of waveforms of recordings in [`CONTENT_TYPES`].
 const OUTLINE: usize = 8;
 
-/// A page.
+/// An answer with an HTML page.
 pub type Page = Raw<0>;
-/// Audio in the form that was asked for.
+/// Audio in the format that was asked for.
 pub type Audio = Raw<1>;
-/// Server-sent events.
+/// A stream of server-sent events.
 pub type Stream = Raw<2>;
-/// JSON that is written already.
+/// JSON that is serialized already.
 pub type Document = Raw<3>;
-/// Figures for a collector.
+/// Metrics for a collector.
 pub type Figures = Raw<4>;
-/// An archive.
+/// An answer with a tar archive.
 pub type Archive = Raw<5>;
-/// A transcript in the form that was asked for.
+/// A transcript in the format that was asked for.
 pub type Script = Raw<SCRIPT>;
-/// A table in the form that was asked for.
+/// A table in the format that was asked for.
 pub type Table = Raw<7>;
-/// An outline of a recording in the form that was asked for.
+/// A waveform of a recording in the format that was asked for.
 pub type Outline = Raw<OUTLINE>;
 /// A capture of packets.
 pub type Packets = Raw<9>;
@@ -129,34 +129,34 @@ impl<const KIND: usize> Answer for Raw<KIND> {
 
 /// The content type of nearly all answers.
 pub const JSON: &str = "application/json";
-/// A page.
+/// Content type of an HTML page.
 pub const HTML: &str = "text/html; charset=utf-8";
-/// A recording, as it was written.
+/// Content type of a recording as WAV.
 pub const WAV: &str = "audio/wav";
-/// A recording, packed without loss.
+/// Content type of a recording as FLAC, lossless.
 pub const FLAC: &str = "audio/flac";
-/// A recording, packed with loss.
+/// Content type of a recording as Ogg Opus, lossy.
 pub const OGG: &str = "audio/ogg";
-/// Server-sent events.
+/// Content type of server-sent events.
 pub const EVENTS: &str = "text/event-stream";
-/// Figures as OpenMetrics writes them.
+/// Content type of metrics (OpenMetrics 1.0).
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// An archive.
+/// Content type of a tar archive.
 pub const TAR: &str = "application/x-tar";
-/// Lines to read.
+/// Content type of plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
-/// Captions of a recording.
+/// Content type of captions (WebVTT).
 pub const VTT: &str = "text/vtt; charset=utf-8";
-/// Packets of a network.
+/// Content type of a packet capture (pcapng).
 pub const PCAPNG: &str = "application/x-pcapng";
-/// Bytes without a form of their own.
+/// Content type of bytes without a format of their own.
 pub const OCTETS: &str = "application/octet-stream";
-/// A table for a spreadsheet.
+/// Content type of a table (CSV).
 pub const CSV: &str = "text/csv; charset=utf-8";
-/// A report that build servers read.
+/// Content type of a JUnit report.
 pub const XML: &str = "application/xml";
 
-/// A complete answer.
+/// Returns a complete answer with this status, content type and body.
 pub fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -170,22 +170,22 @@ fn bare(status: StatusCode) -> Response {
     response
 }
 
-/// `{"detail": text}`.
+/// Returns an answer with the body `{"detail": text}`.
 pub fn detail(status: StatusCode, text: &str) -> Response {
     respond(status, JSON, json!({ "detail": text }).to_string())
 }
 
-/// The methods of a path, as `Allow` lists them (RFC 9110 section 10.2.1).
+/// Returns the answer to a method that the path does not have; `allow` lists those it has (RFC 9110 10.2.1).
 pub fn no_method(allow: HeaderValue) -> Response {
     with(detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"), ALLOW, allow)
 }
 
-/// The answer to OPTIONS.
+/// Returns the answer to OPTIONS.
 pub fn options(allow: HeaderValue) -> Response {
     with(bare(StatusCode::NO_CONTENT), ALLOW, allow)
 }
 
-/// The answer to a path that exists without its last slash.
+/// Returns the answer to a path that exists without its last slash: a redirect to `location`.
 pub fn redirect(location: &str) -> Response {
     match HeaderValue::from_str(location) {
         Ok(location) => with(bare(StatusCode::TEMPORARY_REDIRECT), LOCATION, location),
@@ -193,36 +193,37 @@ pub fn redirect(location: &str) -> Response {
     }
 }
 
-/// The answer to a path that does not exist.
+/// Returns the answer to a path that does not exist.
 pub fn no_route() -> Response {
     detail(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// A body over the limit; the rest of it is not read, so the connection ends.
+/// Returns the answer to a body over the limit. The rest is not read, so the connection ends.
 pub fn too_large(limit_bytes: usize) -> Response {
     let text = format!("Request body is too large, the limit is {limit_bytes} bytes");
     with(detail(StatusCode::PAYLOAD_TOO_LARGE, &text), CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// A body that does not come; the connection ends, as nobody knows where the next request would begin.
+/// Returns the answer to a body that does not arrive in time. The connection ends, since the start of the next request
+/// is unknown.
 pub fn too_slow() -> Response {
     let response = detail(StatusCode::REQUEST_TIMEOUT, "Request body was not received in time");
     with(response, CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// No key, or none that counts.
+/// Returns the answer to a request without a valid key.
 pub fn unauthorized() -> Response {
     let response = detail(StatusCode::UNAUTHORIZED, "Invalid or missing API key");
     with(response, WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
-/// A key of too small a scope.
+/// Returns the answer to a key of too small a scope.
 pub fn scope_missing(has: Scope, needs: Scope) -> Response {
     let text = format!("API key scope '{}' is not sufficient, '{}' is required", has.as_str(), needs.as_str());
     detail(StatusCode::FORBIDDEN, &text)
 }
 
-/// What a service refused, in HTTP. The cause of an engine fault goes to the log under the request's id.
+/// Returns the answer to a refusal of the service. The cause of an engine fault is logged under the request's id.
 pub fn refused(error: Error, request_id: &str) -> Response {
     let text = error.to_string();
     match error {
@@ -241,7 +242,7 @@ pub fn refused(error: Error, request_id: &str) -> Response {
     }
 }
 
-/// The answer to an engine fault.
+/// Returns the answer to an engine fault.
 pub fn fault(request_id: &str) -> Response {
     let body: Value = json!({ "detail": "Internal server error", "request_id": request_id });
     respond(StatusCode::INTERNAL_SERVER_ERROR, JSON, body.to_string())

@@ -22,16 +22,16 @@ const MAX_HEADER_BYTES: usize = 4096;
 const HEADER_BYTES: u64 = 44;
 const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
 
-/// What of a stereo recording is heard.
+/// Part of a stereo recording that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The stereo file, in whatever form, as it is.
+    /// The stereo file in whatever format, as it is.
     Whole,
     /// Any file as it is.
     Plain,
     /// One channel: 0 the Digital Human, 1 the agent.
     Channel(usize),
-    /// The mean of both.
+    /// The mean of both channels.
     Mix,
 }
 
@@ -90,12 +90,12 @@ fn beyond(length: u64) -> Response {
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     All,
-    /// From the first byte to before the second.
+    /// Bytes from the first position to before the second.
     Part(u64, u64),
     Beyond,
 }
 
-/// One byte range; several, or what is no range, is the whole.
+/// Returns the range of a request. Several ranges, or an invalid one, mean the whole file (RFC 9110 14.2).
 fn asked(headers: &HeaderMap, length: u64) -> Asked {
     let value = headers.get(RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
     let Some((first, last)) = value.filter(|value| !value.contains(',')).and_then(|value| value.split_once('-')) else {
@@ -115,7 +115,7 @@ struct Source {
     file: File,
     view: View,
     header: Vec<u8>,
-    /// Where the samples start in the file.
+    /// Offset of the samples in the file, in bytes.
     data_at: u64,
     /// Bytes of the answer.
     length: u64,
@@ -133,13 +133,13 @@ impl Source {
             wav::head(&start, true).ok().flatten().filter(|head| head.format.is_pcm16() && head.format.channels == 2);
         let head = head.ok_or_else(|| io::Error::other("not a stereo recording of 16-bit PCM"))?;
         let data_at = head.data_at as u64;
-        // The size in the header of a recording under way may be old: the file counts.
+        // The size in the header of an unfinished recording may be outdated, so the file's length counts.
         let frames = size.saturating_sub(data_at) / 4;
         let header = mono_header(head.format.rate_hz, frames * 2);
         Ok(Source { file, view, header, data_at, length: HEADER_BYTES + frames * 2 })
     }
 
-    /// The bytes from `from` to before `to`, read as they are sent.
+    /// Returns a body of the bytes from `from` to before `to`, read while they are sent.
     fn body(self, from: u64, to: u64) -> Body {
         let pieces = stream::unfold((self, from), move |(mut source, at)| async move {
             if at >= to {
@@ -186,7 +186,7 @@ impl View {
         matches!(self, View::Whole | View::Plain)
     }
 
-    /// One sample of a stereo frame of 4 bytes.
+    /// Returns one sample of a stereo frame of 4 bytes.
     fn sample(self, frame: &[u8]) -> i16 {
         let left = i16::from_le_bytes([frame[0], frame[1]]);
         let right = i16::from_le_bytes([frame[2], frame[3]]);
@@ -198,7 +198,7 @@ impl View {
     }
 }
 
-/// The header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
+/// Returns the header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
 fn mono_header(rate_hz: u32, data_bytes: u64) -> Vec<u8> {
     let data_bytes = u32::try_from(data_bytes).unwrap_or(u32::MAX - 36);
     let mut header = Vec::with_capacity(HEADER_BYTES as usize);
@@ -224,7 +224,7 @@ mod tests {
 
     const FRAMES: i16 = 30_000;
 
-    /// Left counts up, right counts down; a chunk that is not samples stands before them.
+    /// Returns a stereo file: left counts up, right counts down, with a chunk of another kind before the samples.
     fn stereo() -> Vec<u8> {
         let mut file = Vec::new();
         let data = FRAMES as u32 * 4;

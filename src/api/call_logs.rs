@@ -21,35 +21,35 @@ struct CallPath {
 
 #[derive(Deserialize, JsonSchema)]
 struct DeleteQuery {
-    /// The call log stays.
+    /// True: only the recording is deleted, the call log stays.
     #[serde(default)]
     recording_only: bool,
 }
 
-/// Which call logs.
+/// Call logs to delete.
 #[derive(Deserialize, JsonSchema)]
 struct CallIds {
-    /// Their ids.
+    /// Identifiers of call logs; unknown ones are skipped.
     call_ids: Vec<String>,
 }
 
-/// One call log.
+/// Answer with one call log.
 #[derive(Serialize, JsonSchema)]
 struct OneCallLog {
-    /// The call log.
+    /// The call log itself.
     call_log: CallLogRecord,
-    /// `200`.
+    /// Always `200`; kept for compatibility.
     status: &'static str,
 }
 
-/// What asking for a new evaluation answers.
+/// Answer to a request for a new evaluation.
 #[derive(Serialize, JsonSchema)]
 struct ReEvaluated {
-    /// `success`.
+    /// Always `success`; kept for compatibility.
     status: String,
-    /// The call log.
+    /// Identifier of the call log.
     call_id: String,
-    /// For a person.
+    /// Sentence for the reader.
     message: String,
 }
 

@@ -34,32 +34,32 @@ struct CommunityPath {
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentQuery {
-    /// Only those of this agent.
+    /// Agent whose traits are listed; absent: all.
     #[serde(default)]
     agent_id: Option<i64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct MemberQuery {
-    /// Only those that this Digital Human belongs to.
+    /// Digital Human whose communities are listed; absent: all.
     #[serde(default)]
     digital_human_id: Option<i64>,
 }
 
-/// Fields of a trait, and whether Digital Humans follow.
+/// Change of a trait, and of the Digital Humans that have it.
 #[derive(Deserialize, JsonSchema)]
 struct UpdateTrait {
     #[serde(flatten)]
     fields: Patch<TraitDoc>,
-    /// The Digital Humans of the agent that have the trait follow.
+    /// True: Digital Humans of the agent that have the trait are changed as well.
     #[serde(default)]
     sync_existing: bool,
 }
 
-/// Which Digital Humans.
+/// Digital Humans to add or remove.
 #[derive(Deserialize, JsonSchema)]
 struct Members {
-    /// Their ids.
+    /// Identifiers of Digital Humans.
     digital_human_ids: Vec<i64>,
 }
 

@@ -20,26 +20,26 @@ use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::service::{Caller, PageDoor, Service};
 
-/// What a handler works with: the service and who asks.
+/// Context of a handler: the service, the caller, and what came with the request.
 #[derive(Clone)]
 pub struct Ctx {
-    /// The product.
+    /// Service with every rule of the product.
     pub service: Service,
-    /// The owner of the key; nobody in particular on routes without a key.
+    /// Owner of the key; on routes without a key one that owns nothing.
     pub caller: Caller,
     /// Header fields of the request.
     pub headers: HeaderMap,
-    /// The file that came with it.
+    /// File that came with the request; `None`: none did.
     pub upload: Option<Upload>,
-    /// Completes when the server stops: endless answers end then.
+    /// Token that is cancelled when the server stops; endless answers end then.
     pub stopping: Arc<CancellationToken>,
-    /// The OpenAPI document.
+    /// The OpenAPI document, as JSON.
     pub document: Arc<str>,
-    /// Health of the parts that only the engine knows.
+    /// Function that adds the health of the parts that only the engine knows; `None` without an engine.
     pub probe: Option<Probe>,
-    /// Start token of the page.
+    /// Start token of the page; `None`: the page has none.
     pub door: Option<Arc<PageDoor>>,
-    /// Starts the sample agent.
+    /// Function that starts the sample agent; `None`: there is none.
     pub sample_agent: Option<SampleAgent>,
 }
 
@@ -54,13 +54,13 @@ pub struct In<P = Nothing, Q = Nothing, B = Nothing> {
     pub body: B,
 }
 
-// A part that a route does not have; an `Option` of it is a body that may be sent all the same.
-/// An object of which nothing is read.
+// Used for a part that a route does not have; as an `Option` it is a body that may be sent and is ignored.
+/// Part of a request that is an object without members.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Nothing {}
 
-/// Makes the schema of a part.
+/// Function that makes the schema of a part.
 pub type Describe = fn(&mut SchemaGenerator) -> Schema;
 
 type Run = dyn Fn(Ctx, [Value; 3], StatusCode) -> BoxFuture<'static, Result<Response>> + Send + Sync;
@@ -68,50 +68,52 @@ type Run = dyn Fn(Ctx, [Value; 3], StatusCode) -> BoxFuture<'static, Result<Resp
 /// A route with everything that is declared about it.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// The method; GET answers HEAD as well.
+    /// Method of the route; GET answers HEAD as well.
     pub method: Method,
-    /// The path with parameters as `{name}`.
+    /// Path of the route, with parameters as `{name}`.
     pub path: &'static str,
-    /// The least scope of a key; `None`: no key is needed.
+    /// Least scope of a key; `None`: no key is needed.
     pub scope: Option<Scope>,
-    /// The status of success.
+    /// Status of a success.
     pub status: StatusCode,
-    /// Kept for old callers.
+    /// True: kept for old callers, and marked so in the document.
     pub deprecated: bool,
-    /// The group in the document.
+    /// Group of the route in the document.
     pub tag: &'static str,
-    /// The word of the addressed resource in `WORD not found`; empty until it is said.
+    /// Word of the addressed resource in `WORD not found`; empty until it is set.
     pub resource: &'static str,
-    /// What it makes beside what its path says, in one word: for the links of the document.
+    /// Kind of thing that it makes besides what its path says, one word, for the links of the document.
     pub makes: &'static str,
-    /// One line for the document.
+    /// Summary for the document, one sentence.
     pub summary: &'static str,
-    /// Whether an Idempotency-Key is honoured.
+    /// True: an Idempotency-Key is honoured.
     pub idempotent: bool,
-    /// Asks a language model: it has a limit of its own.
+    /// True: the route asks a language model, which has a rate limit of its own.
     pub generates: bool,
-    /// Needs the internal token, whatever the key's scope.
+    /// True: the internal token is needed, whatever the key's scope.
     pub internal: bool,
-    /// Needs the carrier's token instead of a key; its body may also be a form.
+    /// True: the carrier's token is needed instead of a key; the body may also be a form.
     pub carrier: bool,
-    /// Takes a file as `multipart/form-data`; JSON stays possible.
+    /// True: takes a file as `multipart/form-data`; JSON stays possible.
     pub uploads: bool,
-    /// Its body may hold a recording: it has a limit of its own.
+    /// True: the body may hold a recording, and has a size limit of its own.
     pub with_audio: bool,
-    /// Belongs to the page: on a loopback listener other hosts are refused.
+    /// True: the route belongs to the page; on a loopback listener other hosts are refused.
     pub of_page: bool,
-    /// Reads If-Match (RFC 9110 13.1.1): a change on what was not read is refused.
+    /// True: If-Match is read (RFC 9110 13.1.1); a change of a row that was changed since is refused.
     pub if_match: bool,
-    /// Packs its answer where the client takes that (RFC 9110 8.4.1.3): it may be long, and is text.
+    /// True: the answer is long text, compressed where the client accepts that (RFC 9110 8.4.1.3).
     pub packs: bool,
-    /// Schemas of path, query and body.
+    /// Functions that make the schemas of path, query and body.
     pub parts: [Describe; 3],
-    /// What a success looks like.
+    /// Function that describes the body of a success.
     pub answer: fn(&mut SchemaGenerator) -> Described,
     run: Arc<Run>,
 }
 
-/// Declares a route. It needs a key of scope write, read for GET, and answers 200, until a builder method says otherwise.
+/// Declares a route.
+///
+/// It needs a key of scope write, read for GET, and answers 200, until a builder method says otherwise.
 pub fn endpoint<P, Q, B, R, F, Fut>(method: Method, path: &'static str, handler: F) -> Endpoint
 where
     P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -158,7 +160,7 @@ where
     }
 }
 
-/// A GET route.
+/// Declares a GET route.
 pub fn get<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
 where
     P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -171,7 +173,7 @@ where
     endpoint(Method::GET, path, handler)
 }
 
-/// A POST route.
+/// Declares a POST route.
 pub fn post<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
 where
     P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -184,7 +186,7 @@ where
     endpoint(Method::POST, path, handler)
 }
 
-/// A PUT route.
+/// Declares a PUT route.
 pub fn put<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
 where
     P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -197,7 +199,7 @@ where
     endpoint(Method::PUT, path, handler)
 }
 
-/// A DELETE route.
+/// Declares a DELETE route.
 pub fn delete<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
 where
     P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -211,133 +213,133 @@ where
 }
 
 impl Endpoint {
-    /// Needs a key of scope admin.
+    /// Requires a key of scope admin.
     pub fn admin(mut self) -> Endpoint {
         self.scope = Some(Scope::Admin);
         self
     }
 
-    /// Needs the internal token, and a key of any scope.
+    /// Requires the internal token, and a key of any scope.
     pub fn internal(mut self) -> Endpoint {
         (self.scope, self.internal) = (Some(Scope::Read), true);
         self
     }
 
-    /// Needs the carrier's token and no key; its body may also be a form.
+    /// Requires the carrier's token and no key; the body may also be a form.
     pub fn carrier(mut self) -> Endpoint {
         (self.scope, self.carrier) = (None, true);
         self
     }
 
-    /// Needs a key of scope read only: it changes nothing, whatever its method.
+    /// Requires a key of scope read only: the route changes nothing, whatever its method.
     pub fn read_only(mut self) -> Endpoint {
         self.scope = Some(Scope::Read);
         self
     }
 
-    /// Needs no key.
+    /// Requires no key at all.
     pub fn open(mut self) -> Endpoint {
         self.scope = None;
         self
     }
 
-    /// Answers `status` on success.
+    /// Sets the status of a success.
     pub fn status(mut self, status: StatusCode) -> Endpoint {
         self.status = status;
         self
     }
 
-    /// Kept for old callers.
+    /// Marks the route as kept for old callers.
     pub fn deprecated(mut self) -> Endpoint {
         self.deprecated = true;
         self
     }
 
-    /// A POST that creates nothing: an Idempotency-Key is not looked at.
+    /// Ignores an Idempotency-Key, for a POST that creates nothing.
     pub fn repeatable(mut self) -> Endpoint {
         self.idempotent = false;
         self
     }
 
-    /// Asks a language model.
+    /// Marks a route that asks a language model.
     pub fn generates(mut self) -> Endpoint {
         self.generates = true;
         self
     }
 
-    /// Takes a file.
+    /// Accepts a file as `multipart/form-data`.
     pub fn uploads(mut self) -> Endpoint {
         self.uploads = true;
         self
     }
 
-    /// Its body may hold a recording.
+    /// Accepts a recording in the body.
     pub fn with_audio(mut self) -> Endpoint {
         self.with_audio = true;
         self
     }
 
-    /// Belongs to the page.
+    /// Marks a route of the page.
     pub fn of_page(mut self) -> Endpoint {
         self.of_page = true;
         self
     }
 
-    /// Packs its answer where the client takes that.
+    /// Compresses the answer where the client accepts that.
     pub fn packs(mut self) -> Endpoint {
         self.packs = true;
         self
     }
 
-    /// Reads If-Match, and may refuse for it.
+    /// Reads If-Match, and may refuse the request for it.
     pub fn if_match(mut self) -> Endpoint {
         self.if_match = true;
         self
     }
 
-    /// Something may be otherwise after it.
+    /// True if the request can change state.
     pub fn changes(&self) -> bool {
         self.method != Method::GET && (self.internal || self.scope != Some(Scope::Read))
     }
 
-    /// Method and path template: `POST /v1/add-agent`.
+    /// Returns method and path template, for instance `POST /v1/add-agent`.
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
-    /// Its body may be large: a file, or a recording.
+    /// True if its body may be large: a file, or a recording.
     pub fn takes_files(&self) -> bool {
         self.uploads || self.with_audio
     }
 
-    /// One line for the document.
+    /// Sets the summary for the document.
     pub fn about(mut self, summary: &'static str) -> Endpoint {
         self.summary = summary;
         self
     }
 
-    /// The resource that the path addresses.
+    /// Sets the word of the resource that the path addresses.
     pub fn of(mut self, resource: &'static str) -> Endpoint {
         self.resource = resource;
         self
     }
 
-    /// What it makes beside what its path says, as the paths of such things call it.
+    /// Sets the kind of thing that it makes besides what its path says, as the paths of such things call it.
     pub fn makes(mut self, kind: &'static str) -> Endpoint {
         self.makes = kind;
         self
     }
 
-    /// Runs the handler on the walked values of path, query and body.
+    /// Runs the handler on the validated values of path, query and body.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The refusal of the service.
     pub async fn run(&self, ctx: Ctx, parts: [Value; 3]) -> Result<Response> {
         (self.run)(ctx, parts, self.status).await
     }
 }
 
-/// Puts routes into a group of the document. `resource` is what they address where they do not say it themselves.
+/// Puts routes into a group of the document. `resource` is the addressed resource of those that set none.
 pub fn tagged(tag: &'static str, resource: &'static str, endpoints: Vec<Endpoint>) -> impl Iterator<Item = Endpoint> {
     endpoints.into_iter().map(move |endpoint| {
         let resource = if endpoint.resource.is_empty() { resource } else { endpoint.resource };

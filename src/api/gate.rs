@@ -1,5 +1,5 @@
-//! What every request passes before its handler: method, size, key, scope, reading and checking of the body, organization,
-//! Idempotency-Key; the first that fails answers. And what every answer carries: its request id. No route is named here.
+//! Steps that every request passes before its handler: method, size, key, scope, body and its validation, organization,
+//! Idempotency-Key. The first that fails answers. Every answer gets a request id here. No route is named here.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::model::schema::Node;
 use crate::model::validate::{Source, validate};
 use crate::service::Caller;
 
-/// How much of a body of the wrong content type is shown back.
+/// Most characters of a body of the wrong content type that the error shows.
 const SHOWN_CHARS: usize = 1000;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -51,27 +51,27 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// An endpoint with its compiled checks of path, query and body.
 pub struct Ready {
-    /// What was declared.
+    /// The endpoint as declared.
     pub endpoint: Endpoint,
-    /// What is checked: path, query, body.
+    /// Constraints on path, query and body.
     pub nodes: [Node; 3],
 }
 
-/// All methods of one path.
+/// All endpoints of one path.
 pub struct Route {
-    /// The endpoints, one a method.
+    /// Endpoints of the path, one a method.
     pub methods: Vec<Ready>,
-    /// Their methods for `Allow`.
+    /// Their methods, as the value of `Allow`.
     pub allow: HeaderValue,
 }
 
-/// An answer that ends a request early.
+/// Answer that ends a request early.
 type Stop = Box<Response>;
 
 /// Answers one request to `route`.
 pub async fn pass(server: Arc<Server>, route: Arc<Route>, request: Request) -> Response {
     let request_id = clock::new_id().to_string();
-    // A path of a request may hold a secret; the declared one holds names of parameters.
+    // The path of a request may hold a secret; the declared path holds only names of parameters.
     let path = route.methods.first().map_or("", |ready| ready.endpoint.path);
     let span = tracing::info_span!("request", request_id, method = request.method().as_str(), path);
     let answered = async {
@@ -101,7 +101,7 @@ async fn answered(server: &Arc<Server>, route: &Route, request: Request, request
     if head { without_body(response) } else { response }
 }
 
-/// Gives an answer its request id.
+/// Sets the request id of an answer.
 pub fn finish(response: &mut Response, request_id: &str) {
     if let Ok(id) = HeaderValue::from_str(request_id) {
         response.headers_mut().insert(REQUEST_ID, id);
@@ -164,7 +164,7 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
     Ok(response)
 }
 
-/// Takes one request from what the key may still do on this route.
+/// Takes one request from the rate limit of the key on this route; `None`: there is no limit.
 fn quota(server: &Server, ready: &Ready, caller: &Caller) -> Option<Quota> {
     let limit = ready.endpoint.scope.map_or(0, |_| server.setup.rates.of(&ready.endpoint));
     server.buckets.take(
@@ -176,7 +176,7 @@ fn quota(server: &Server, ready: &Ready, caller: &Caller) -> Option<Quota> {
     )
 }
 
-/// The part behind the key: reading, checking, running.
+/// Reads, validates and runs a request whose key was accepted.
 async fn admitted(
     server: &Server,
     ready: &Ready,
@@ -215,13 +215,13 @@ async fn admitted(
         request_id: request_id.to_owned(),
     };
     let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, &bytes)).await;
-    // One with an Idempotency-Key runs on, and its repeat gets the answer.
+    // A request with an Idempotency-Key runs on, and its repeat gets the answer.
     let answered =
         answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)));
     if takes_gzip { Ok(packed::pack(answered?).await) } else { answered }
 }
 
-/// The caller of a key that may use this endpoint.
+/// Returns the caller of a key that may use this endpoint.
 async fn admit(server: &Server, endpoint: &Endpoint, headers: &HeaderMap, request_id: &str) -> Result<Caller, Stop> {
     let Some(needed) = endpoint.scope else { return Ok(nobody()) };
     let key = match headers.get(API_KEY) {
@@ -240,7 +240,7 @@ async fn admit(server: &Server, endpoint: &Endpoint, headers: &HeaderMap, reques
     Ok(caller)
 }
 
-/// True for the internal token, or for an admin key where none is set.
+/// True for the internal token, or for an admin key if no token is set.
 fn is_internal(server: &Server, headers: &HeaderMap, caller: &Caller) -> bool {
     match &server.setup.internal_token {
         Some(token) => {
@@ -251,7 +251,7 @@ fn is_internal(server: &Server, headers: &HeaderMap, caller: &Caller) -> bool {
     }
 }
 
-/// True for the carrier's token, in a header or in the query. Without a token there is no carrier.
+/// True for the carrier's token, in a header or in the query; false if no token is set.
 fn is_carrier(server: &Server, parts: &Parts) -> bool {
     let Some(token) = &server.service.settings().sms.inbound_token else { return false };
     let query = parts.uri.query().unwrap_or_default().as_bytes();
@@ -264,23 +264,23 @@ fn is_carrier(server: &Server, parts: &Parts) -> bool {
     token.expose().as_bytes().ct_eq(&given).into()
 }
 
-/// The caller of a route without a key: it owns nothing.
+/// Returns the caller of a route without a key, which owns nothing.
 fn nobody() -> Caller {
     Caller { organization: String::new(), key_id: uuid::Uuid::nil(), scope: Scope::Read }
 }
 
-/// The token of `Bearer TOKEN` (RFC 6750 section 2.1; the scheme's case does not matter).
+/// Returns the token of `Bearer TOKEN` (RFC 6750 section 2.1; the scheme's case does not matter).
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Checks all parts at once; the values that the typed parts are built from, and the file that came with them.
+/// Validates all parts at once. Returns the values that the typed parts are built from, and the uploaded file.
 async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3], Option<Upload>), Stop> {
     let [path_node, query_node, body_node] = &ready.nodes;
     let mut issues = Issues::default();
     let unreadable = || Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body"));
-    // JSON where a file could be is read as such; everything else has to be a form with a file.
+    // JSON is read as JSON also where a file is possible; any other body must be a form with a file.
     let form = match ready.endpoint.uploads && (bytes.is_empty() || !is_json(&parts.headers)) {
         true => Some(upload::read(&parts.headers, bytes).await.map_err(|_| unreadable())?),
         false => None,
@@ -328,7 +328,7 @@ fn unprocessable(issues: &Issues) -> Response {
     respond(StatusCode::UNPROCESSABLE_ENTITY, crate::api::answer::JSON, issues.body())
 }
 
-/// The body's value. Text of another content type is a string in its place, so that it fails as one where an object is due.
+/// Returns the value of the body. Text of another content type becomes a string, which fails where an object is due.
 fn read_body<'b>(text: &'b str, headers: &HeaderMap) -> Result<Option<Json<'b>>, Stop> {
     if text.is_empty() {
         return Ok(None);
@@ -345,30 +345,30 @@ fn read_body<'b>(text: &'b str, headers: &HeaderMap) -> Result<Option<Json<'b>>,
     })
 }
 
-/// `application/x-www-form-urlencoded`.
+/// True for the content type `application/x-www-form-urlencoded`, any case, any parameters.
 fn is_form(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-/// `application/json` and `application/*+json` (RFC 6839), any case, any parameters.
+/// True for `application/json` and `application/*+json` (RFC 6839), any case, any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind.strip_prefix("application/").is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
-/// Segments of a path under the names that the declared path has in their places.
+/// Returns the segments of a path under the names that the declared path has in their places.
 fn segments<'p>(declared: &'p str, path: &'p str) -> Json<'p> {
     let name = |segment: &'p str| segment.strip_prefix('{')?.strip_suffix('}');
     let pairs = declared.split('/').zip(path.split('/'));
-    // What is no UTF-8 without its percent-encoding (RFC 3986 2.1) is U+FFFD, as in a query.
+    // Bytes that are not UTF-8 after percent-decoding (RFC 3986 2.1) become U+FFFD, as in a query.
     let plain = |segment: &'p str| Json::Text(percent_decode_str(segment).decode_utf8_lossy());
     let named = pairs.filter_map(|(declared, segment)| Some((Cow::Borrowed(name(declared)?), plain(segment))));
     Json::Object(named.collect())
 }
 
-/// Parameters of a query, the last of a repeated name.
+/// Returns the parameters of a query; of a repeated name the last counts.
 fn parameters(query: &str) -> Json<'_> {
     let mut given: Vec<(Cow<'_, str>, Json<'_>)> = Vec::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -380,7 +380,7 @@ fn parameters(query: &str) -> Json<'_> {
     Json::Object(given)
 }
 
-/// A key reaches only its own organization: to it, the resources of another one do not exist.
+/// Refuses another organization than the key's: to a key, the resources of others do not exist.
 fn own_organization(ready: &Ready, headers: &HeaderMap, caller: &Caller, request_id: &str) -> Result<(), Stop> {
     match headers.get(ORGANIZATION) {
         Some(asked) if ready.endpoint.scope.is_some() && asked.as_bytes() != caller.organization.as_bytes() => {

@@ -28,7 +28,7 @@ pub(super) fn is_own_host(headers: &HeaderMap) -> bool {
     ["localhost", "127.0.0.1", "::1"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// The answer to a request for another host (RFC 9110 15.5.20).
+/// Returns the answer to a request for another host (RFC 9110 15.5.20).
 pub(super) fn misdirection() -> Response {
     detail(StatusCode::MISDIRECTED_REQUEST, "This host is not served here")
 }

@@ -29,12 +29,12 @@ struct TestNamePath {
 /// A Digital Human and the simulations that it becomes part of.
 #[derive(Deserialize, JsonSchema)]
 struct CreateDigitalHuman {
-    /// The Digital Human.
+    /// The Digital Human to create.
     digital_human: DigitalHumanSpec,
-    /// Its simulations.
+    /// Simulations that it becomes part of.
     #[serde(default)]
     simulation_ids: Vec<i64>,
-    /// One more simulation.
+    /// One more simulation that it becomes part of.
     #[serde(default)]
     simulation_id: Option<i64>,
 }
@@ -42,10 +42,10 @@ struct CreateDigitalHuman {
 /// Several Digital Humans for the same simulations.
 #[derive(Deserialize, JsonSchema)]
 struct CreateDigitalHumans {
-    /// 1 to 100.
+    /// Digital Humans to create, 1 to 100.
     #[schemars(length(min = 1, max = 100))]
     digital_humans: Vec<DigitalHumanSpec>,
-    /// Their simulations.
+    /// Simulations that they become part of.
     #[serde(default)]
     simulation_ids: Vec<i64>,
 }
@@ -56,15 +56,15 @@ struct CreateDigitalHumans {
 struct UpdateDigitalHuman {
     #[serde(flatten)]
     fields: Patch<DigitalHumanSpec>,
-    /// Replaces the simulations that it is part of.
+    /// Simulations that it is part of from now on; absent: unchanged.
     #[serde(default)]
     simulation_ids: Option<Vec<i64>>,
-    /// Takes the number from the Digital Human that is always on with it.
+    /// True: takes the phone number from the Digital Human that is always on with it.
     #[serde(default)]
     override_conflict: bool,
 }
 
-/// Old names of fields are read on creation alone.
+/// Removes the old names of fields, which are read on creation alone, from a schema.
 fn without_old_names(schema: &mut Schema) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     for property in properties.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
@@ -74,11 +74,11 @@ fn without_old_names(schema: &mut Schema) {
 
 #[derive(Deserialize, JsonSchema)]
 struct PageQuery {
-    /// From 1.
+    /// Number of the page, from 1.
     #[serde(default = "first")]
     #[schemars(range(min = 1))]
     page: i64,
-    /// 1 to 100.
+    /// Rows a page, 1 to 100; default 20.
     #[serde(default = "twenty")]
     page_size: i64,
 }
@@ -93,7 +93,7 @@ fn twenty() -> i64 {
 
 #[derive(Deserialize, JsonSchema)]
 struct IdsQuery {
-    /// Comma-separated integers.
+    /// Identifiers as comma-separated integers.
     digital_human_ids: String,
 }
 

@@ -1,5 +1,6 @@
-//! Idempotency-Key: a repeated request gets the first answer again, byte for byte. The request runs to its end even when its
-//! client goes away, so that an answer is always kept; a second one waits for it, also where another engine carries it out.
+//! Idempotency-Key: a repeated request gets the first answer again, byte for byte. The request runs to its end even
+//! when its client goes away, so that an answer is always stored. A second one waits for it, also where another engine
+//! runs it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,18 +26,18 @@ use crate::store::idempotency::{Carried, IN_PROGRESS, RequestKey, Seen};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// What a key is made of.
+/// Pattern of a key: visible ASCII.
 pub const PATTERN: &str = r"^[\x21-\x7e]+$";
-/// Longest key.
+/// Longest key, in characters.
 pub const MAX_KEY_CHARS: u64 = 255;
-/// Largest answer that is kept; all creating routes stay far below.
+/// Largest answer that is stored, in bytes; all creating routes stay far below.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
-/// How long a repeat waits for the first request.
+/// Longest time that a repeat waits for the first request.
 const PATIENCE_MS: i64 = 30_000;
-/// How often it looks for the answer to a request that another engine carries out.
+/// Time between looks for the answer to a request that another engine runs.
 const LOOK_MS: i64 = 200;
 
-/// The requests with a key that are under way in this process.
+/// Requests with a key that are running in this process.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     locks: Arc<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>>,
@@ -51,7 +52,7 @@ impl Running {
     }
 }
 
-/// Adds what is wrong with the header.
+/// Adds the faults of the header to `issues`; no header has none.
 pub fn check_key(headers: &HeaderMap, issues: &mut Issues) {
     let Some(value) = headers.get(KEY) else { return };
     let text = String::from_utf8_lossy(value.as_bytes());
@@ -66,22 +67,22 @@ pub fn check_key(headers: &HeaderMap, issues: &mut Issues) {
     issues.add(&loc, &problem, &Json::Text(text));
 }
 
-/// Who asks what: everything that a run needs.
+/// A validated request: everything that is needed to run it.
 pub struct Call {
-    /// Where.
+    /// Endpoint of the request.
     pub endpoint: Endpoint,
     /// The path as sent.
     pub path: String,
-    /// By whom.
+    /// Context of the handler, with the caller.
     pub ctx: Ctx,
-    /// With which checked parts.
+    /// Validated values of path, query and body.
     pub parts: [Value; 3],
-    /// Under which id in the log.
+    /// Request id in the log and the answer.
     pub request_id: String,
 }
 
 impl Call {
-    /// A panic is a fault of this request alone.
+    /// Runs the handler. A panic is a fault of this request alone.
     async fn run(self) -> Response {
         match AssertUnwindSafe(self.endpoint.run(self.ctx, self.parts)).catch_unwind().await {
             Ok(Ok(response)) => response,
@@ -94,7 +95,7 @@ impl Call {
     }
 }
 
-/// Runs a call, or gives the answer that the same call got before.
+/// Runs a call, or returns the answer that the same call got before.
 pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
     let key = call.ctx.headers.get(KEY).filter(|_| call.endpoint.idempotent);
     let Some(key) = key.and_then(|key| key.to_str().ok()).map(str::to_owned) else { return call.run().await };
@@ -105,13 +106,13 @@ pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
     let (answered, answer) = oneshot::channel();
     server.tasks.spawn("idempotent request", async move {
         let response = first_or_again(call, &lock, &route, &key, &hash).await;
-        // The client may have gone; the answer is kept all the same.
+        // The client may have disconnected; the answer is stored all the same.
         let _ = answered.send(response);
     });
     answer.await.unwrap_or_else(|_| answer::fault(&request_id))
 }
 
-/// Carries a request out when it is the first under its key, or waits for that one and gives its answer again.
+/// Runs a request when it is the first under its key, else waits for that one and returns its answer.
 async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, key: &str, hash: &str) -> Response {
     let (service, request_id) = (call.ctx.service.clone(), call.request_id.clone());
     let organization = call.ctx.caller.organization.clone();
@@ -125,7 +126,7 @@ async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, 
     };
     let seen = loop {
         match store.begin_request(request, hash, clock.now_ms()).await {
-            // It is this one's turn here, so another engine carries the first one out.
+            // The lock of this process is held here, so another engine runs the first one.
             Ok(Seen::Running) if store.is_shared() => tokio::select! {
                 biased;
                 () = &mut late => return in_progress(),
@@ -155,7 +156,8 @@ async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, 
     }
 }
 
-/// An answer together with what of it is kept. Faults and refusals of the request itself are not.
+/// Returns an answer together with the status and body to store. Faults and refusals of the request itself are not
+/// stored.
 async fn kept(response: Response) -> (Response, Option<(u16, String)>) {
     let (parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, MAX_KEPT_BYTES).await else {

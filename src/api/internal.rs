@@ -15,20 +15,20 @@ struct AgentPath {
     agent_id: i64,
 }
 
-/// What is due.
+/// Run that is due by a schedule.
 #[derive(Deserialize, JsonSchema)]
 struct RunScheduledSimulationRequest {
-    /// The simulation.
+    /// Simulation that is run.
     simulation_id: IdString,
-    /// The schedule that it is due by.
+    /// Schedule by which it is due; absent: none.
     #[serde(default)]
     schedule_id: Option<Uuid>,
 }
 
-/// Which agents.
+/// Agents to synchronize with their platforms.
 #[derive(Deserialize, JsonSchema)]
 struct RunAutosyncRequest {
-    /// The agents and their platforms.
+    /// Agents with their platforms.
     targets: Vec<AutosyncTarget>,
 }
 

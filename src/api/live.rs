@@ -1,6 +1,6 @@
-//! The events of a result as server-sent events (WHATWG HTML, section 9.2): first all past ones, then each new one, `end`
-//! after the last state. Events of a call that runs come from its feed, those of one that is over from the stored timeline;
-//! nothing that a call does waits for a watcher.
+//! Events of a result as server-sent events (WHATWG HTML, section 9.2): first all past ones, then each new one, and
+//! `end` after the terminal status. Events of a running call come from its feed, those of a finished one from the
+//! stored timeline; a call never waits for a watcher.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ use crate::api::endpoint::Ctx;
 use crate::error::{Error, Result};
 use crate::events::Feed;
 
-/// How often the store is looked at when nothing tells of a change.
+/// Time between looks at the store when nothing announces a change.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Looks without news after which a comment keeps the connection open: 15 s.
 const QUIET_LOOKS: u32 = 5;
@@ -31,7 +31,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Streams the events of a result from the one after `Last-Event-ID`.
 ///
 /// # Errors
-/// When there is no such result.
+/// There is no such result.
 pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
     let mut clock = interval(LOOK_EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -60,7 +60,7 @@ pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
     Ok(response)
 }
 
-/// The sequence number after which the watcher wants to go on; before the first when it has none.
+/// Returns the sequence number after which the watcher wants to continue; -1: from the start.
 pub(super) fn last_seen(headers: &HeaderMap) -> i64 {
     let id = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.trim().parse().ok());
     id.unwrap_or(-1)
@@ -70,16 +70,16 @@ pub(super) fn last_seen(headers: &HeaderMap) -> i64 {
 struct Watch {
     ctx: Ctx,
     result_id: i64,
-    /// The attempt that is watched; 0: not known yet.
+    /// Attempt that is watched; 0: not known yet.
     attempt: i64,
-    /// The last event of it that was sent.
+    /// Sequence number of its last event that was sent.
     after_seq: i64,
-    /// Events of the running call.
+    /// Feed of the running call; `None`: none is running here.
     feed: Option<Arc<Feed>>,
-    /// How many of them were looked at.
+    /// Number of events of the feed that were read.
     fed: usize,
     changes: Option<watch::Receiver<u64>>,
-    /// States that were sent.
+    /// Number of states that were sent.
     states: usize,
     ready: VecDeque<String>,
     quiet: u32,
@@ -88,7 +88,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// What is sent next; `None` after the end.
+    /// Returns the next piece of the stream; `None` after the end.
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -111,7 +111,7 @@ impl Watch {
         }
     }
 
-    /// Takes what is new since the last look.
+    /// Queues the changes since the last look.
     async fn look(&mut self) -> Result<()> {
         let record = self.ctx.service.result(&self.ctx.caller, self.result_id).await?;
         let states = &record.body.status_history;
@@ -131,7 +131,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Goes on with the first event of a later attempt.
+    /// Restarts the numbering when a later attempt begins.
     fn follow(&mut self, attempt: i64) {
         if self.attempt != 0 && attempt > self.attempt {
             self.after_seq = -1;
@@ -139,7 +139,7 @@ impl Watch {
         self.attempt = self.attempt.max(attempt);
     }
 
-    /// Takes what the call has told since.
+    /// Queues the events that the call has announced since.
     fn take_fed(&mut self) {
         let (events, fed) = self.feed.as_ref().map(|feed| feed.events_from(self.fed)).unwrap_or_default();
         self.fed = self.fed.max(fed);
@@ -152,7 +152,7 @@ impl Watch {
         }
     }
 
-    /// Takes what is stored, in the order in which it became known.
+    /// Queues the stored events, in order of their sequence numbers.
     async fn take_stored(&mut self) -> Result<()> {
         let timeline = match self.ctx.service.timeline(&self.ctx.caller, self.result_id).await {
             Ok(timeline) => timeline.events,
@@ -182,7 +182,7 @@ pub(super) async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-/// One server-sent event, as it is sent.
+/// Returns one server-sent event in its text form.
 pub(super) fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     format!("event: {event}\n{id}data: {data}\n\n")

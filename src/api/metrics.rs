@@ -26,48 +26,48 @@ struct AgentPath {
     agent_id: i64,
 }
 
-/// Several metrics.
+/// Custom metrics to create, all or none.
 #[derive(Deserialize, JsonSchema)]
 struct CreateMetrics {
-    /// 1 to 100.
+    /// Metrics to create, 1 to 100.
     #[schemars(length(min = 1, max = 100))]
     metrics: Vec<CustomMetricSpec>,
 }
 
-/// Several metrics as read.
+/// Answer with several metrics.
 #[derive(Serialize, JsonSchema)]
 struct CreatedMetrics {
-    /// In the order of the request.
+    /// Metrics in the order of the request.
     metrics: Vec<CustomMetricRecord>,
 }
 
-/// The fields to change, and whose.
+/// Change of the same fields of several metrics.
 #[derive(Deserialize, JsonSchema)]
 struct UpdateMetrics {
-    /// Which.
+    /// Identifiers of the metrics to change.
     metric_ids: Vec<Uuid>,
-    /// The fields.
+    /// Fields to change, with their values.
     updates: Patch<CustomMetricUpdates>,
 }
 
-/// Which metrics.
+/// Custom metrics to delete.
 #[derive(Deserialize, JsonSchema)]
 struct DeleteMetrics {
-    /// At least one.
+    /// Identifiers of metrics, at least one; unknown ones are skipped.
     #[schemars(length(min = 1))]
     custom_metric_ids: Vec<Uuid>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ListQuery {
-    /// Only those of this agent.
+    /// Agent whose metrics are listed; absent: all.
     #[serde(default)]
     agent_id: Option<i64>,
-    /// From 1.
+    /// Number of the page, from 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     page: i64,
-    /// 1 to 200.
+    /// Rows a page, 1 to 200; default 50.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 200))]
     page_size: i64,

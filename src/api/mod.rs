@@ -69,36 +69,36 @@ use crate::jobs::AgentStreams;
 use crate::service::{PageDoor, Service};
 use crate::tasks::Tasks;
 
-/// What the server is told beside the service.
+/// Settings of the server besides the service.
 #[derive(Clone)]
 pub struct Setup {
-    /// Largest request body.
+    /// Largest request body, in bytes.
     pub max_body_bytes: usize,
-    /// Largest request body of routes that take a file.
+    /// Largest request body of routes that take a file, in bytes.
     pub max_upload_bytes: usize,
     /// Origins that a browser may call from; `*` is every origin.
     pub cors_origins: Vec<String>,
-    /// Requests a minute.
+    /// Rate limits, in requests a minute.
     pub rates: Rates,
-    /// How long a request may take.
+    /// Time limits of a request.
     pub patience: Patience,
-    /// Health of the parts that only the engine knows.
+    /// Function that adds the health of the parts that only the engine knows; `None` without an engine.
     pub probe: Option<Probe>,
-    /// Whose figures `/metrics` shows; without it, those of the queue alone.
+    /// Engine whose figures `/metrics` shows; `None`: only those of the queue.
     pub engine: Option<Engine>,
-    /// `/metrics` needs no key.
+    /// True: `/metrics` needs no key.
     pub public_metrics: bool,
-    /// Token of the internal routes; without one they need an admin key.
+    /// Token of the internal routes; `None`: they need an admin key.
     pub internal_token: Option<Secret>,
-    /// The listener is of this machine alone: the page is shown under its own names only.
+    /// True: the listener accepts this machine only, and the page is shown under its own names only.
     pub is_loopback: bool,
-    /// Start token of the page.
+    /// Start token of the page; `None`: the page has none.
     pub door: Option<Arc<PageDoor>>,
-    /// Starts the sample agent; without it there is none.
+    /// Function that starts the sample agent; `None`: there is none.
     pub sample_agent: Option<SampleAgent>,
-    /// Door for agents that open WebSockets; without one there is no such route.
+    /// Registry of agents that open WebSockets; `None`: there is no such route.
     pub streams: Option<AgentStreams>,
-    /// Cancelled when the process is about to end: what is there can still be read, nothing new is begun.
+    /// Token that is cancelled when the process is about to end: reading still works, nothing new is begun.
     pub draining: CancellationToken,
 }
 
@@ -123,43 +123,43 @@ impl Default for Setup {
     }
 }
 
-/// What all requests share.
+/// State that all requests share.
 pub struct Server {
-    /// The product.
+    /// Service with every rule of the product.
     pub service: Service,
-    /// Sizes, origins, probe.
+    /// Settings of the server.
     pub setup: Setup,
-    /// Cancelled when the server stops.
+    /// Token that is cancelled when the server stops.
     pub stopping: Arc<CancellationToken>,
-    /// The OpenAPI document.
+    /// The OpenAPI document, as JSON.
     pub document: Arc<str>,
-    /// Requests that run on when their client goes away.
+    /// Tasks of requests that run on when their client goes away.
     pub tasks: Tasks,
-    /// What is left of the rates.
+    /// Token buckets of the rate limits.
     pub buckets: Buckets,
-    /// Requests with an Idempotency-Key that are under way.
+    /// Requests with an Idempotency-Key that are running.
     pub running: Running,
 }
 
 impl Server {
-    /// Largest body of a request to `endpoint`.
+    /// Returns the largest body of a request to `endpoint`, in bytes.
     pub fn body_limit(&self, endpoint: &Endpoint) -> usize {
         if endpoint.takes_files() { self.setup.max_upload_bytes } else { self.setup.max_body_bytes }
     }
 
-    /// How long the body of a request to `endpoint` may take.
+    /// Returns the time limit of receiving the body of a request to `endpoint`.
     pub fn body_patience(&self, endpoint: &Endpoint) -> Duration {
         let patience = &self.setup.patience;
         if endpoint.takes_files() { patience.upload } else { patience.body }
     }
 
-    /// True when a browser may call from `origin`.
+    /// True if a browser may call from `origin`.
     pub fn allows(&self, origin: &HeaderValue) -> bool {
         self.setup.cors_origins.iter().any(|allowed| allowed == "*" || allowed.as_bytes() == origin.as_bytes())
     }
 }
 
-/// Every route of the interface.
+/// Returns every route of the interface.
 fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     [
         system::endpoints(setup),
@@ -189,21 +189,22 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     .concat()
 }
 
-/// The OpenAPI document, as JSON.
+/// Returns the OpenAPI document, as JSON.
 pub fn document() -> String {
     openapi::compile(endpoints(&Setup::default())).0
 }
 
-/// The names of all routes, as limits of requests name them.
+/// Returns the names of all routes, as the rate limits name them.
 pub fn route_names() -> Vec<String> {
     endpoints(&Setup::default()).iter().map(Endpoint::name).collect()
 }
 
-/// The routes as an axum service. Endless answers end when `stopping` is cancelled; requests that must run to their end
-/// belong to `tasks`.
+/// Returns the routes as an axum service.
+///
+/// Endless answers end when `stopping` is cancelled; requests that must run to their end belong to `tasks`.
 pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks: Tasks) -> Router {
     let (document, mut ready) = openapi::compile(endpoints(&setup));
-    // Its names are the carrier's, so no type declares them.
+    // The field names come from the carrier's settings, so no type declares them.
     for carried in ready.iter_mut().filter(|ready| ready.endpoint.carrier) {
         carried.nodes[2] = texts::delivered(&service.settings().sms);
     }
@@ -261,10 +262,10 @@ fn identified(mut response: Response) -> Response {
     response
 }
 
-/// Serves until `stop` completes; requests under way are finished, endless answers are ended.
+/// Serves until `stop` completes; running requests are finished, endless answers are ended.
 ///
 /// # Errors
-/// When the listener is none.
+/// The listener does not work.
 pub async fn serve(
     listener: TcpListener,
     service: Service,

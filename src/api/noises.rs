@@ -15,13 +15,13 @@ struct NoisePath {
     noise_id: Uuid,
 }
 
-/// A noise whose file is there already. With a form only the file is needed.
+/// A noise made from a file that exists already. In a form the file itself is needed instead.
 #[derive(Deserialize, JsonSchema)]
 struct NewNoise {
-    /// Its name.
+    /// Name of the noise.
     #[schemars(required)]
     name: Option<String>,
-    /// Id of a noise, or URL of a file.
+    /// Identifier of a noise, or URL of a file.
     #[schemars(required)]
     storage_path: Option<String>,
 }

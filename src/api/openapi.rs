@@ -1,4 +1,5 @@
-//! The OpenAPI 3.1 document and the compiled checks, both from the same declarations: what is described is what is checked.
+//! The OpenAPI 3.1 document and the compiled constraints, both from the same declarations: what is described is what is
+//! checked.
 
 mod links;
 mod nulls;
@@ -19,7 +20,7 @@ use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN,
 /// Version of the interface.
 pub const VERSION: &str = "0.1.0";
 
-/// The document of `endpoints`, and the endpoints ready to serve.
+/// Returns the document of `endpoints`, and the endpoints ready to serve.
 pub fn compile(endpoints: Vec<Endpoint>) -> (String, Vec<Ready>) {
     let mut generator = schema::generator();
     let mut paths = Map::new();
@@ -107,7 +108,7 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#{}/{name}", schema::DEFINITIONS) })
 }
 
-/// What a route answers when it succeeds.
+/// Returns the description of a success for the document.
 fn success(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     let described = (endpoint.answer)(generator);
     let mut success = json!({ "description": "Success" });
@@ -119,7 +120,7 @@ fn success(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     success
 }
 
-/// Adds to what a route makes which routes address it.
+/// Adds links from each creating route to the routes that address what it made.
 fn link(described: &mut [(Endpoint, [Value; 3], Value)], definitions: &Map<String, Value>) {
     let routes: Vec<Endpoint> = described.iter().map(|(endpoint, ..)| endpoint.clone()).collect();
     for (endpoint, _, answer) in described {
@@ -239,17 +240,17 @@ fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) 
     properties.into_iter().flatten().map(parameter).collect()
 }
 
-/// The name of the definition that a schema refers to.
+/// Returns the name of the definition that a schema refers to; `None`: it is no reference.
 fn named(schema: &Value) -> Option<&str> {
     schema.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
-/// The schema itself, or the definition that it refers to.
+/// Returns the schema itself, or the definition that it refers to.
 fn resolved<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v Value {
     named(schema).and_then(|name| definitions.get(name)).unwrap_or(schema)
 }
 
-/// Takes out what only the walker reads.
+/// Removes the schema keys that only the validation reads.
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(map) => {

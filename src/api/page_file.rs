@@ -84,7 +84,7 @@ pub(super) fn call_page(file: &CallFile) -> String {
     });
     let mut data = file.data.clone();
     data["peaks"] = json!(peaks);
-    // Within an element of the document nothing of it may look like its end.
+    // Content within an element of the document must not look like the end of the element.
     let data = data.to_string().replace('<', "\\u003c");
     let audio = file.audio.as_ref().map(|audio| STANDARD.encode(audio)).unwrap_or_default();
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));

@@ -12,21 +12,21 @@ use uuid::Uuid;
 use crate::api::answer::{JSON, respond};
 use crate::api::endpoint::Endpoint;
 
-/// Buckets that are kept; above it full ones are forgotten, which changes nothing for their keys.
+/// Most buckets that are kept; above it full ones are dropped, which changes nothing for their keys.
 const MAX_BUCKETS: usize = 10_000;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Requests a minute of one key on one route; 0 is no limit.
+/// Requests a minute of one key on one route; 0: no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Routes that ask a language model.
+    /// Limit of routes that ask a language model.
     pub generation_per_minute: u32,
-    /// All other routes.
+    /// Limit of all other routes.
     pub default_per_minute: u32,
-    /// Routes by method and path template (`POST /v1/add-agent`), before the two above.
+    /// Limits of single routes by method and path template (`POST /v1/add-agent`), which win over the two above.
     pub routes: BTreeMap<String, u32>,
 }
 
@@ -37,7 +37,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// The limit of a route.
+    /// Returns the limit of a route in requests a minute; 0: none.
     pub fn of(&self, endpoint: &Endpoint) -> u32 {
         let own = self.routes.get(&endpoint.name());
         let kind = if endpoint.generates { self.generation_per_minute } else { self.default_per_minute };
@@ -45,12 +45,12 @@ impl Rates {
     }
 }
 
-/// What is left for a key on a route.
+/// Remaining requests of a key on a route.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quota {
     limit: u32,
     left: f64,
-    /// False: this request is one too many.
+    /// False: this request exceeds the limit.
     pub allowed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Quota {
         (tokens * 60.0 / f64::from(self.limit)).ceil().max(0.0) as u64
     }
 
-    /// Writes the quota into an answer.
+    /// Writes the quota into the headers of an answer.
     pub fn show(self, response: &mut Response) {
         let headers = response.headers_mut();
         headers.insert(LIMIT, HeaderValue::from(self.limit));
@@ -67,7 +67,7 @@ impl Quota {
         headers.insert(RESET, HeaderValue::from(self.seconds(f64::from(self.limit) - self.left)));
     }
 
-    /// The answer to a request too many.
+    /// Returns the answer to a request that exceeds the limit.
     pub fn refusal(self) -> Response {
         let seconds = self.seconds(1.0 - self.left).max(1);
         let body = json!({ "detail": "Rate limit exceeded", "retry_after": seconds });
@@ -91,14 +91,14 @@ impl Bucket {
     }
 }
 
-/// The buckets of all keys by method and path template.
+/// Token buckets of all keys, by method and path template.
 #[derive(Default)]
 pub struct Buckets {
     buckets: Mutex<HashMap<(Uuid, Method, &'static str), Bucket>>,
 }
 
 impl Buckets {
-    /// Takes a token of `key` for a route with `limit` requests a minute; `None` when there is no limit.
+    /// Takes a token of `key` for a route with `limit` requests a minute; `None`: there is no limit.
     pub fn take(&self, key: Uuid, method: Method, path: &'static str, limit: u32, now_ms: i64) -> Option<Quota> {
         if limit == 0 {
             return None;

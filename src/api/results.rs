@@ -1,4 +1,5 @@
-//! Routes of results: records, what agents add to them, how they end, and what was said and heard in them.
+//! Routes of results: records, additions by agents' owners, ends of conversations, transcripts, timelines and
+//! recordings.
 
 use axum::http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
@@ -27,27 +28,27 @@ struct IdPath {
     id: i64,
 }
 
-/// Which conversations.
+/// Running conversations to end.
 #[derive(Deserialize, JsonSchema)]
 struct EndConversations {
-    /// At least one.
+    /// Identifiers of results, at least one.
     #[schemars(length(min = 1), extend("x-aliases" = ["simulation_result_ids"]))]
     test_result_ids: Vec<i64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct TimelineQuery {
-    /// Names of the events that are wanted, apart by commas; all without it.
+    /// Names of the events to list, separated by commas; absent: all.
     #[serde(default)]
     events: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct TranscriptQuery {
-    /// json, text or vtt.
+    /// Format of the transcript: json, text or vtt; default json.
     #[serde(default)]
     format: Option<String>,
-    /// False: without the times of single words.
+    /// False: the times of single words are left out.
     #[serde(default = "yes")]
     words: bool,
 }
@@ -58,33 +59,36 @@ fn yes() -> bool {
 
 #[derive(Deserialize, JsonSchema)]
 struct RecordingQuery {
-    /// 0 (Digital Human), 1 (agent), both, mix, or caller_clean (the Digital Human before its line).
+    /// Channel: 0 (Digital Human), 1 (agent), both, mix, or caller_clean (the Digital Human before impairment); default
+    /// both.
     #[serde(default)]
     channel: Option<String>,
-    /// wav.
+    /// Format of the audio: wav, flac or opus; default wav.
     #[serde(default)]
     format: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct PeaksQuery {
-    /// How many pairs of least and greatest.
+    /// Number of pairs of minimum and maximum, 100 to 20000; default 2000. Ignored with `zoom`.
     #[serde(default = "two_thousand")]
     #[schemars(range(min = 100, max = 20_000))]
     points: i64,
-    /// Length of a step: 0 is 1 s, 1 is 100 ms, 2 is 10 ms. Points are not looked at then.
+    /// Length of a step: 0 is 1 s, 1 is 100 ms, 2 is 10 ms.
     #[serde(default)]
     #[schemars(range(min = 0, max = 2))]
     zoom: Option<i64>,
-    /// First millisecond of the stretch; of the steps of a zoom.
+    /// First millisecond of the stretch; needs `zoom`.
     #[serde(default)]
     #[schemars(range(min = 0))]
     from_ms: Option<i64>,
-    /// Last millisecond of the stretch; of the steps of a zoom.
+    /// Last millisecond of the stretch; needs `zoom`.
     #[serde(default)]
     #[schemars(range(min = 0))]
     to_ms: Option<i64>,
-    /// Form of the steps of a zoom: json, or i8: four signed bytes a step, least and greatest of the Digital Human and of the agent.
+    /// Format of the steps of a zoom: json, or i8.
+    ///
+    /// In i8 a step is four signed bytes: minimum and maximum of the Digital Human, then of the agent.
     #[serde(default)]
     format: Option<String>,
 }
@@ -93,12 +97,12 @@ fn two_thousand() -> i64 {
     2000
 }
 
-/// One result.
+/// Answer with one result.
 #[derive(Serialize, JsonSchema)]
 struct OneResult {
-    /// The result.
+    /// The result that was asked for.
     simulation_result: ResultRecord,
-    /// `200`.
+    /// Always `200`; kept for compatibility.
     status: &'static str,
 }
 

@@ -20,7 +20,7 @@ use crate::api::live::{changed, last_seen, piece};
 use crate::error::Result;
 use crate::model::status::RunStatus;
 
-/// Time between looks at the store when nothing tells of a change.
+/// Time between looks at the store when nothing announces a change.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Least time between two looks: many results may change at once.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -59,10 +59,10 @@ pub(super) async fn stream(ctx: Ctx, run_id: i64) -> Result<Response> {
 struct RunWatch {
     ctx: Ctx,
     run_id: i64,
-    /// Time of the latest change that was told, milliseconds since 1970.
+    /// Time of the latest change that was sent, milliseconds since 1970.
     since_ms: i64,
     changes: Option<watch::Receiver<u64>>,
-    /// Values that were told last, of the run (0) and of each result.
+    /// Values that were sent last, of the run (0) and of each result.
     told: BTreeMap<i64, Value>,
     ready: VecDeque<String>,
     quiet: u32,
@@ -71,7 +71,7 @@ struct RunWatch {
 }
 
 impl RunWatch {
-    /// The next piece of the stream; `None` after the end.
+    /// Returns the next piece of the stream; `None` after the end.
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -84,7 +84,7 @@ impl RunWatch {
             tokio::select! {
                 () = self.ctx.stopping.cancelled() => return None,
                 _ = self.clock.tick() => self.quiet += 1,
-                // Results often change together: the pause tells them at once, and bounds how often a run is read.
+                // Results often change together: the pause reports them at once, and limits how often a run is read.
                 () = changed(&mut self.changes) => tokio::time::sleep(PAUSE).await,
             }
             // A run that was deleted meanwhile has no more changes.
@@ -95,7 +95,7 @@ impl RunWatch {
         }
     }
 
-    /// Takes what has changed since the last look; a change of the same millisecond is looked at again, and told once.
+    /// Queues the changes since the last look; a change of the same millisecond is read again, and sent once.
     async fn look(&mut self) -> Result<()> {
         let changes = self.ctx.service.run_changes(&self.ctx.caller, self.run_id, self.since_ms).await?;
         for result in &changes.results {

@@ -28,26 +28,26 @@ struct IdPath {
 
 #[derive(Deserialize, JsonSchema)]
 struct ExportQuery {
-    /// csv, json or junit.
+    /// Format of the export: csv, json or junit; default csv.
     #[serde(default)]
     format: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct CancelQuery {
-    /// Also end the conversations that are running.
+    /// True: running conversations are ended as well.
     #[serde(default)]
     hangup: bool,
 }
 
-/// The runs of a simulation.
+/// Answer with the runs of a simulation.
 #[derive(Serialize, JsonSchema)]
 struct Runs {
-    /// Newest first.
+    /// Runs, newest first by creation.
     simulation_runs: Vec<RunItem>,
 }
 
-/// What a queued run has beside itself.
+/// Word of the links for results, which a queued run has besides itself.
 pub(super) const RESULTS: &str = "result";
 
 pub(super) fn endpoints() -> Vec<Endpoint> {

@@ -16,12 +16,12 @@ struct ScenarioPath {
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentQuery {
-    /// Only those that are linked to it.
+    /// Agent whose scenarios are listed; absent: all.
     #[serde(default)]
     agent_id: Option<i64>,
 }
 
-/// How a copy is called.
+/// Name of a copy.
 #[derive(Deserialize, JsonSchema)]
 struct Duplicate {
     /// `NAME (copy)` when absent.
@@ -33,7 +33,7 @@ struct Duplicate {
 /// A graph to check.
 #[derive(Deserialize, JsonSchema)]
 struct ToValidate {
-    /// The graph.
+    /// Graph of the scenario; this or `json_text` is needed.
     #[serde(default)]
     definition: Option<GivenDefinition>,
     /// The graph as JSON text.

@@ -1,4 +1,4 @@
-//! Connections: accepted, given their limits of time, and ended when the server stops. It knows no route and reads no request.
+//! Connections: accepted, given time limits, and ended when the server stops. It knows no route and reads no request.
 
 use std::io;
 use std::pin::Pin;
@@ -18,21 +18,21 @@ use crate::api::agent_stream::CameFrom;
 use crate::api::worded::Worded;
 use crate::tasks::Tasks;
 
-/// How long to wait when there is no file handle for another connection.
+/// Time to wait when there is no file handle for another connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long each part of a request may take. An endless answer (server-sent events) ends by none of them while it is read.
+/// Time limits of the parts of a request. An endless answer (server-sent events) ends by none of them while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Until the head of a request is there, on a connection that has just been opened or has waited for another request.
+    /// Limit for the head of a request, on a connection that was just opened or has waited for another request.
     pub head: Duration,
-    /// For a body after its head.
+    /// Limit for the body after its head.
     pub body: Duration,
-    /// The same on routes that take a file.
+    /// Limit for the body on routes that take a file.
     pub upload: Duration,
-    /// From a request to the head of its answer.
+    /// Limit from a request to the head of its answer.
     pub answer: Duration,
-    /// While a client takes no byte of an answer.
+    /// Limit for a client that takes no byte of an answer.
     pub write: Duration,
 }
 
@@ -73,7 +73,8 @@ pub async fn accept(
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => break Err(error),
             Err(error) => {
                 tracing::error!(%error, "no connection can be accepted");
-                // No file descriptor or memory is left: trying at once would only spin, and nothing tells when there is some.
+                // No file descriptor or memory is left. Trying at once would only spin, and no event announces a free
+                // one.
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -127,7 +128,7 @@ impl<S> Impatient<S> {
             return polled;
         }
         let limit = self.limit;
-        // The far side's silence has no event but that this much time has passed.
+        // The client's silence causes no event except that this much time has passed.
         let late = self.late.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         late.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -183,7 +184,7 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(64);
         let mut near = Impatient::new(near, Duration::from_millis(20));
         near.write_all(&[1; 64]).await.expect("there is room");
-        // Taken in time, the next piece has the whole limit again.
+        // After a piece was taken in time, the next one has the whole limit again.
         let mut taken = [0; 64];
         let (written, read) = tokio::join!(near.write_all(&[2; 64]), far.read_exact(&mut taken));
         written.expect("it was taken");

@@ -19,17 +19,17 @@ struct AgentPath {
     agent_id: i64,
 }
 
-/// Which Digital Humans.
+/// Digital Humans to add or remove.
 #[derive(Deserialize, JsonSchema)]
 struct Links {
-    /// Their ids.
+    /// Identifiers of Digital Humans.
     digital_human_ids: Vec<i64>,
 }
 
-/// A list of simulations.
+/// Answer with a list of simulations.
 #[derive(Serialize, JsonSchema)]
 struct Simulations {
-    /// Newest first.
+    /// Simulations, newest first by creation.
     simulations: Vec<SimulationSummary>,
 }
 

@@ -19,52 +19,52 @@ use crate::model::time::Timestamp;
 
 const DOCS: &str = include_str!("../../web/docs.html");
 
-/// Whether the process answers.
+/// Answer of a process that works.
 #[derive(Serialize, JsonSchema)]
 struct Health {
-    /// `ok`.
+    /// Always `ok`; the process answers.
     status: &'static str,
-    /// Of this program.
+    /// Version of this program.
     version: &'static str,
 }
 
 /// The answer to a ping.
 #[derive(Serialize, JsonSchema)]
 struct Pong {
-    /// `pong`.
+    /// Always `pong`, whatever is asked.
     message: &'static str,
 }
 
 /// Health of everything that the engine needs.
 #[derive(Serialize, JsonSchema)]
 struct DeepHealth {
-    /// degraded when a part is down.
+    /// State of the whole: degraded when a part is down.
     status: Overall,
-    /// By part.
+    /// State of each part.
     deps: Parts,
     /// Trunks that calls come and go by, in the order of their names.
     trunks: Vec<TrunkHealth>,
 }
 
-/// Health of one trunk, as `GET /health/deps` tells it.
+/// Health of one trunk, as `GET /health/deps` reports it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct TrunkHealth {
-    /// Name in the settings.
+    /// Name of the trunk in the settings.
     name: String,
-    /// Registration for calls that come in; null where there is none.
+    /// Registration for incoming calls; null where there is none.
     registration: Option<LineHealth>,
-    /// Answers to OPTIONS; null where none are sent.
+    /// Answers to OPTIONS requests; null where none are sent.
     keepalive: Option<LineHealth>,
 }
 
 /// Health of a trunk in one respect.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct LineHealth {
-    /// State of this moment.
+    /// State at this moment.
     state: LineState,
-    /// Time since which that is so.
+    /// Time since which the state holds.
     since: Timestamp,
-    /// Error that came last; it stays when all is well again.
+    /// Last error; it stays when the state is up again.
     error: Option<String>,
 }
 
@@ -72,11 +72,11 @@ struct LineHealth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum LineState {
-    /// It works as of the last answer.
+    /// Works as of the last answer.
     Up,
     /// It does not work.
     Down,
-    /// Nothing is known yet.
+    /// Not known yet, before the first answer.
     Unknown,
 }
 
@@ -99,7 +99,7 @@ impl From<LineReport> for TrunkHealth {
 }
 
 impl TrunkHealth {
-    /// True where calls do not come, or do not go, by the trunk.
+    /// True if the registration or the answers to OPTIONS are down.
     fn is_down(&self) -> bool {
         [&self.registration, &self.keepalive].into_iter().flatten().any(|line| line.state == LineState::Down)
     }
@@ -116,62 +116,62 @@ enum Overall {
 /// The parts that a call needs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Parts {
-    /// Rows.
+    /// Database with all rows.
     pub database: Part,
-    /// Jobs.
+    /// Queue of jobs, in the database.
     pub queue: Part,
-    /// Files.
+    /// Folder of recordings, in which a trial file is written.
     pub recordings: Part,
-    /// Text to speech.
+    /// Text to speech; `detail` tells which.
     pub synthesizer: Part,
-    /// Speech to text.
+    /// Speech to text; `detail` tells which.
     pub recognizer: Part,
-    /// Language model.
+    /// Language model for callers and judges.
     pub language_model: Part,
     /// SIP sockets and registrations.
     pub sip: Part,
 }
 
-/// One part.
+/// Health of one part.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Part {
-    /// Whether it works.
+    /// State of the part.
     pub status: PartStatus,
-    /// What is wrong, or which one it is.
+    /// Error of the part, or which one it is; null: nothing to tell.
     pub detail: Option<String>,
-    /// How long it took to answer.
+    /// Time that it took to answer, in milliseconds; null: not measured.
     pub latency_ms: Option<f64>,
 }
 
-/// Whether a part works.
+/// State of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartStatus {
-    /// It answers.
+    /// It answers, or works.
     Ok,
-    /// It does not.
+    /// It does not answer, or fails.
     Down,
-    /// It is not set up here.
+    /// It is not set up in this process.
     NotConfigured,
 }
 
 impl Part {
-    /// A part that works or does not.
+    /// Returns a part that works or does not.
     pub fn up(works: bool) -> Part {
         let status = if works { PartStatus::Ok } else { PartStatus::Down };
         Part { status, detail: None, latency_ms: None }
     }
 
-    /// A part that is not set up in this process.
+    /// Returns a part that is not set up in this process.
     pub fn absent() -> Part {
         Part { status: PartStatus::NotConfigured, detail: None, latency_ms: None }
     }
 }
 
-/// Fills in the parts that only the engine knows: speech, models, SIP.
+/// Function that fills in the parts that only the engine knows: speech, models, SIP.
 pub type Probe = Arc<dyn Fn(Parts) -> BoxFuture<'static, Parts> + Send + Sync>;
 
-/// Starts the sample agent where it does not run yet, and answers its address, or why there is none.
+/// Function that starts the sample agent unless it runs; returns its address, or the reason why there is none.
 pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
 pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
@@ -222,7 +222,7 @@ async fn deps(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<DeepHealth> {
     Ok(DeepHealth { status: if down { Overall::Degraded } else { Overall::Ok }, deps: parts, trunks })
 }
 
-/// Whether something can be written where recordings are kept.
+/// Returns the health of the data folder, in which it writes and deletes a small file.
 async fn recordings(data: &Path) -> Part {
     let trial = data.join(format!("{}.part", clock::new_id()));
     let written = tokio::fs::write(&trial, [0; 4096]).await;

@@ -24,7 +24,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     tagged("Text", "Simulation result", endpoints).collect()
 }
 
-/// What a carrier delivers, under its own names.
+/// Returns the constraint on a text message from the carrier, with the field names of its settings.
 pub(super) fn delivered(carrier: &Sms) -> Node {
     let field = |(name, required): (&str, bool)| Field {
         name: carrier.inbound_field(name).to_owned(),

@@ -1,4 +1,4 @@
-//! Files in `multipart/form-data` (RFC 7578). The whole body is there already, within its limit.
+//! Files in `multipart/form-data` (RFC 7578). The whole body was read before, within its limit.
 
 use std::convert::Infallible;
 
@@ -11,33 +11,33 @@ use serde_json::Value;
 
 use crate::model::Object;
 
-/// The part that holds the file.
+/// Name of the part that holds the file.
 const FILE: &str = "file";
-/// Parts of one form.
+/// Most parts of a form that are read.
 const MAX_PARTS: usize = 64;
 
 /// A file as it was sent.
 #[derive(Clone, Debug)]
 pub struct Upload {
-    /// Its name at the sender.
+    /// File name at the sender; `None`: not given.
     pub name: Option<String>,
-    /// What it holds.
+    /// Content of the file.
     pub bytes: Bytes,
 }
 
-/// A form.
+/// A form as it was sent.
 #[derive(Clone, Debug, Default)]
 pub struct Form {
-    /// Its texts, the last of a repeated name.
+    /// Text parts by name; of a repeated name the last counts.
     pub fields: Object,
-    /// Its file.
+    /// File part; `None`: there is none.
     pub file: Option<Upload>,
 }
 
-/// Reads a form. A body of another content type is an empty one.
+/// Reads a form. A body of another content type gives an empty one.
 ///
 /// # Errors
-/// When the body is not what its content type says.
+/// The body does not conform to its content type.
 pub async fn read(headers: &HeaderMap, bytes: &Bytes) -> Result<Form, multer::Error> {
     let mut form = Form::default();
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -30,13 +30,13 @@ struct LabelPath {
 
 #[derive(Deserialize, JsonSchema)]
 struct ListQuery {
-    /// Only versions that hold it.
+    /// Label that listed versions must have; absent: any.
     #[serde(default)]
     label: Option<String>,
-    /// Only this number.
+    /// Number of the only version to list; absent: all.
     #[serde(default)]
     version: Option<i64>,
-    /// 1 to 1000.
+    /// Largest number of versions, 1 to 1000; default 50.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 1000))]
     limit: i64,
@@ -48,7 +48,7 @@ fn fifty() -> i64 {
 
 #[derive(Deserialize, JsonSchema)]
 struct LabelQuery {
-    /// Which version.
+    /// Label of the version.
     #[serde(default)]
     label: Option<String>,
 }
@@ -59,14 +59,14 @@ struct PromoteQuery {
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     prompt_id: Option<Uuid>,
-    /// The version; absent: the latest.
+    /// Version to promote; absent: the latest.
     #[serde(default)]
     agent_version_id: Option<Uuid>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchQuery {
-    /// Part of the text, in any case.
+    /// Part of the label's text, in any case.
     #[serde(default)]
     q: Option<String>,
 }

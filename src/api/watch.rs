@@ -1,4 +1,4 @@
-//! Routes of what watches over agents: uptime monitors and alerts; and of phone numbers.
+//! Routes of uptime monitors, alerts and phone numbers.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,11 +31,11 @@ struct NumberPath {
 
 #[derive(Deserialize, JsonSchema)]
 struct PageQuery {
-    /// From 1.
+    /// Number of the page, from 1.
     #[serde(default = "first")]
     #[schemars(range(min = 1))]
     page: i64,
-    /// 1 to 200.
+    /// Rows a page, 1 to 200; default 50.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 200))]
     page_size: i64,
@@ -43,7 +43,7 @@ struct PageQuery {
 
 #[derive(Deserialize, JsonSchema)]
 struct MonitorQuery {
-    /// Only of this agent.
+    /// Agent whose monitors are listed; absent: all.
     #[serde(default)]
     agent_id: Option<i64>,
     #[serde(flatten)]

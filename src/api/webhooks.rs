@@ -15,10 +15,10 @@ struct WebhookPath {
     webhook_id: Uuid,
 }
 
-/// Whose signing key.
+/// Webhook whose signing key is asked for.
 #[derive(Deserialize, JsonSchema)]
 struct WhoseKey {
-    /// The webhook.
+    /// Identifier of the webhook.
     webhook_id: Uuid,
 }
 
@@ -32,11 +32,11 @@ fn fifty() -> i64 {
 
 #[derive(Deserialize, JsonSchema)]
 struct PageQuery {
-    /// From 1.
+    /// Number of the page, from 1.
     #[serde(default = "first")]
     #[schemars(range(min = 1))]
     page: i64,
-    /// 1 to 1000.
+    /// Rows a page, 1 to 1000; default 50.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 1000))]
     page_size: i64,

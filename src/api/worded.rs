@@ -1,5 +1,5 @@
-//! What is no HTTP never comes to a route: the HTTP layer refuses it by itself, with a status alone. On its way out such an answer
-//! gets what every refusal has, a body and an id.
+//! Malformed HTTP is rejected before routing, with an empty body; this adds the error body and request id that every
+//! refusal has.
 
 use std::io;
 use std::pin::Pin;
@@ -11,21 +11,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::api::answer::JSON;
 use crate::clock;
 
-/// A stream on which refusals without words get some.
+/// A stream on which refusals of the HTTP layer get a body.
 pub struct Worded<S> {
     stream: S,
-    /// What is written in the place of an answer, how much of it is, and how long that answer was.
+    /// Replacement of an answer: its bytes, the number of them written, and the length of the original.
     instead: Option<(Vec<u8>, usize, usize)>,
 }
 
 impl<S> Worded<S> {
-    /// Puts words into the answers on `stream`.
+    /// Wraps a stream of answers.
     pub fn new(stream: S) -> Worded<S> {
         Worded { stream, instead: None }
     }
 }
 
-/// The same answer with words, when it is one that the HTTP layer gives by itself. Those of routes begin with other fields.
+/// Returns the same answer with a body if it is one of the HTTP layer itself; answers of routes begin with other
+/// fields.
 fn worded(answer: &[u8]) -> Option<Vec<u8>> {
     let head = std::str::from_utf8(answer.strip_suffix(b"\r\n\r\n")?).ok()?;
     let (status, fields) = head.split_once("\r\n")?;
@@ -66,7 +67,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match bytes {
-            // An answer without a body is one piece.
+            // An answer without a body is written in one piece.
             [one] => self.poll_write(cx, one),
             _ => Pin::new(&mut self.stream).poll_write_vectored(cx, bytes),
         }

@@ -1,157 +1,157 @@
-//! The numbers behind the named levels of a Digital Human (`slow`, `medium`, `horrible`, ...). Plain values with their defaults;
-//! who uses them is not known here.
+//! Numbers behind the named levels of a Digital Human (`slow`, `medium`, `horrible`, ...): plain values with their
+//! defaults. Their users are not known here.
 
 use ringer_media::impair::{AudioQuality, Clip};
 use serde::Serialize;
 
 use super::source::Source;
 
-/// Every number that a named level stands for.
+/// Numbers behind all named levels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Behaviour {
-    /// Continuous speech of the agent after which the Digital Human stops speaking.
+    /// Continuous speech of the agent after which the Digital Human stops speaking, in milliseconds.
     pub yield_after_ms: u32,
-    /// How long the Digital Human does not yield after it has cut in.
+    /// Time after a barge-in in which the Digital Human does not yield, in milliseconds.
     pub hold_floor_ms: u32,
-    /// Both sides starting within this time: the Digital Human gives way.
+    /// Time within which both sides start and the Digital Human yields, in milliseconds.
     pub both_start_ms: u32,
-    /// Silence after connect before a listening Digital Human opens by itself.
+    /// Silence after connect before a listening Digital Human speaks first, in milliseconds.
     pub open_after_ms: u32,
-    /// Signal-to-noise ratio at background noise volume 0.
+    /// Signal-to-noise ratio at background noise volume 0, in dB.
     pub noise_quietest_snr_db: f64,
-    /// Signal-to-noise ratio at background noise volume 1.
+    /// Signal-to-noise ratio at background noise volume 1, in dB.
     pub noise_loudest_snr_db: f64,
-    /// Speech rates.
+    /// Speech rates by level.
     pub speed: Speed,
-    /// Lengths of turns.
+    /// Lengths of turns by level.
     pub verbosity: Verbosity,
-    /// Fillers and pauses.
+    /// Fillers and pauses by level.
     pub fluency: Fluency,
-    /// Cutting into the agent's turn.
+    /// Interruptions of the agent's turns by level.
     pub interruption: Interruption,
-    /// Band and faults of the microphone.
+    /// Band and faults of the microphone by level.
     pub audio: Audio,
-    /// Loss and jitter.
+    /// Loss and jitter by level.
     pub connection: Connection,
 }
 
-/// Words per minute of each `voice_speed`.
+/// Words per minute at each level of `voice_speed`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Speed {
-    /// Level `slowest`.
+    /// Words per minute at `slowest`.
     pub slowest: f64,
-    /// Level `slow`.
+    /// Words per minute at `slow`.
     pub slow: f64,
-    /// Level `normal`.
+    /// Words per minute at `normal`.
     pub normal: f64,
-    /// Level `fast`.
+    /// Words per minute at `fast`.
     pub fast: f64,
-    /// Level `fastest`.
+    /// Words per minute at `fastest`.
     pub fastest: f64,
 }
 
-/// Words in a turn at each `verbosity`.
+/// Words in a turn at each level of `verbosity`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verbosity {
-    /// Level `low`.
+    /// Words in a turn at `low`.
     pub low: Words,
-    /// Level `medium`.
+    /// Words in a turn at `medium`.
     pub medium: Words,
-    /// Level `high`.
+    /// Words in a turn at `high`.
     pub high: Words,
 }
 
-/// How many words a turn has.
+/// Number of words in a turn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Words {
-    /// Aimed at.
+    /// Number of words to aim at.
     pub target: u32,
-    /// Never more.
+    /// Largest number of words.
     pub maximum: u32,
 }
 
-/// What is added to the words below `native`.
+/// Fillers and pauses at each level of `fluency` below `native`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fluency {
-    /// Level `intermediate`.
+    /// Hesitation at level `intermediate`.
     pub intermediate: Hesitation,
-    /// Level `beginner`.
+    /// Hesitation at level `beginner`.
     pub beginner: Hesitation,
 }
 
 /// Fillers and pauses of one level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hesitation {
-    /// Mean number of fillers.
+    /// Mean number of fillers in 100 words.
     pub fillers_per_100_words: f64,
     /// Share of clause ends that get a pause, 0 to 1.
     pub clause_pauses: f64,
-    /// Shortest pause.
+    /// Shortest pause in milliseconds.
     pub pause_from_ms: u32,
-    /// Longest pause.
+    /// Longest pause in milliseconds.
     pub pause_to_ms: u32,
 }
 
-/// Probability of cutting into a turn of the agent, 0 to 1, and when.
+/// Probability of interrupting a turn of the agent, 0 to 1, and the time of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interruption {
-    /// Level `low`.
+    /// Probability at level `low`.
     pub low: f64,
-    /// Level `medium`.
+    /// Probability at level `medium`.
     pub medium: f64,
-    /// Level `high`.
+    /// Probability at level `high`.
     pub high: f64,
-    /// Earliest moment after the onset of the agent's turn.
+    /// Earliest moment after the onset of the agent's turn, in milliseconds.
     pub from_ms: u32,
-    /// Latest moment after the onset of the agent's turn.
+    /// Latest moment after the onset of the agent's turn, in milliseconds.
     pub to_ms: u32,
 }
 
-/// What is done to the sound at each `audio_quality` below `high`.
+/// Degradation of the caller's sound at each level of `audio_quality` below `high`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Audio {
-    /// Level `medium`.
+    /// Sound at level `medium`.
     pub medium: Sound,
-    /// Level `low`; it clips softly.
+    /// Sound at level `low`; it clips softly.
     pub low: Sound,
-    /// Level `horrible`; it clips hard.
+    /// Sound at level `horrible`; it clips hard.
     pub horrible: Sound,
 }
 
 /// Band and faults of one level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sound {
-    /// Lower -3 dB edge.
+    /// Lower -3 dB edge in Hz.
     pub low_hz: u32,
-    /// Upper -3 dB edge.
+    /// Upper -3 dB edge in Hz.
     pub high_hz: u32,
-    /// Where it clips, dBFS; 0: not at all.
+    /// Level at which it clips, in dBFS; 0: it does not clip.
     pub clip_dbfs: f64,
-    /// Signal-to-noise ratio of added noise; 100: none.
+    /// Signal-to-noise ratio of added noise in dB; 100: none.
     pub noise_snr_db: f64,
-    /// Dropouts of 100 ms in 10 s.
+    /// Number of dropouts of 100 ms in 10 s.
     pub dropouts: u32,
 }
 
-/// Loss and jitter of each `connection_quality` below `high`.
+/// Loss and jitter at each level of `connection_quality` below `high`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Connection {
-    /// Level `medium`.
+    /// Impairment at level `medium`.
     pub medium: Impairment,
-    /// Level `low`.
+    /// Impairment at level `low`.
     pub low: Impairment,
-    /// Level `horrible`.
+    /// Impairment at level `horrible`.
     pub horrible: Impairment,
 }
 
-/// A seeded loss and delay model.
+/// Loss and delay of packets, drawn from the seed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Impairment {
-    /// Lost packets, percent.
+    /// Share of packets that are lost, percent.
     pub loss_pct: f64,
     /// Mean length of a run of lost packets; 1: each loss is independent.
     pub mean_burst: f64,
-    /// Extra delay is uniform from 0 to twice this.
+    /// Half of the largest extra delay, in milliseconds; the delay is uniform from 0.
     pub jitter_ms: u32,
 }
 
@@ -206,7 +206,7 @@ impl Default for Behaviour {
 }
 
 impl Speed {
-    /// Words per minute of a level; `normal` for an unknown one.
+    /// Returns the words per minute of a level; `normal` for an unknown one.
     pub fn named(&self, level: &str) -> f64 {
         match level {
             "slowest" => self.slowest,
@@ -225,7 +225,7 @@ impl Default for Verbosity {
 }
 
 impl Behaviour {
-    /// Signal-to-noise ratio of a background noise `volume` from 0 to 1.
+    /// Returns the signal-to-noise ratio in dB of a background noise `volume` from 0 to 1.
     pub fn noise_snr_db(&self, volume: f64) -> f64 {
         self.noise_quietest_snr_db - (self.noise_quietest_snr_db - self.noise_loudest_snr_db) * volume
     }
@@ -259,7 +259,7 @@ impl Behaviour {
         for (level, into) in [("medium", &mut audio.medium), ("low", &mut audio.low), ("horrible", &mut audio.horrible)]
         {
             let key = |name| format!("behaviour.audio.{level}.{name}");
-            // A lowest upper edge above the highest lower one: a band is left whatever is chosen.
+            // The lowest upper edge is above the highest lower one, so that a band is left whatever is chosen.
             from.whole(&key("low_hz"), 20..=800, &mut into.low_hz);
             from.whole(&key("high_hz"), 1000..=7600, &mut into.high_hz);
             from.number(&key("clip_dbfs"), -60.0..=0.0, &mut into.clip_dbfs);

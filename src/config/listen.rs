@@ -1,4 +1,4 @@
-//! Addresses that SIP is heard at: one for each transport.
+//! Addresses of the SIP sockets: one for each transport.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 /// Addresses of the SIP sockets, at least one, at most one for each transport.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SipListen {
-    /// Address that datagrams come to.
+    /// Address at which datagrams are received.
     pub udp: Option<SocketAddr>,
     /// Address that TCP connections are accepted at.
     pub tcp: Option<SocketAddr>,

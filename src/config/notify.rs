@@ -1,4 +1,4 @@
-//! `[notify]`: how notifications reach people.
+//! `[notify]`: channels of notifications.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 use super::Secret;
 use super::source::Source;
 
-/// Relays, tokens and addresses. A channel without its settings is not configured: what it would tell is kept, and said to have
+/// Relays, tokens and addresses of notifications. A notification for a channel without settings is stored and marked as
 /// failed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Notify {
     /// `smtp://user:password@host:port` (STARTTLS where the relay offers it) or `smtps://` (TLS).
     pub smtp_url: Option<Secret>,
-    /// Sender of mails.
+    /// Sender address of e-mails; needed with `smtp_url`.
     pub from: Option<String>,
     /// Bearer token for channels that are named by an id.
     pub slack_token: Option<Secret>,
-    /// Where messages to such channels are posted.
+    /// URL that messages to such channels are posted to.
     pub slack_url: String,
-    /// Where incidents are posted.
+    /// URL that incidents are posted to.
     pub pager_url: Option<String>,
-    /// Signs notifications to webhooks.
+    /// Key that signs notifications to webhooks.
     pub key: Option<Secret>,
-    /// Who looks after an organization, by its name: mail addresses, parted by commas.
+    /// E-mail addresses of an organization's administrators, by its name, separated by commas.
     pub admins: BTreeMap<String, String>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Notify {
 }
 
 impl Notify {
-    /// The addresses of those who look after the organization of this name.
+    /// Returns the administrators' addresses of the organization of this name.
     pub fn admins_of(&self, organization: &str) -> Vec<&str> {
         self.admins.get(organization).into_iter().flat_map(|list| addresses(list)).collect()
     }

@@ -1,4 +1,4 @@
-//! The API's address, and how long its clients may take.
+//! Address of the API, and time limits of its clients.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,27 +6,27 @@ use serde::Serialize;
 
 use super::Source;
 
-/// Longest limit: a day.
+/// Longest time limit in seconds: a day.
 const MOST_S: u64 = 86_400;
 
-/// `[server]`
+/// Settings of the section `[server]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Server {
     /// Address of the HTTP API.
     pub listen: SocketAddr,
-    /// Start of absolute URLs in answers; without it they are paths.
+    /// Start of absolute URLs in answers; `None`: they are paths.
     pub public_url: Option<String>,
     /// Origins that a browser may call from; `*` is any.
     pub cors_origins: Vec<String>,
-    /// Seconds until the head of a request must be there; a connection without a request is kept as long.
+    /// Seconds to receive the head of a request; a connection without a request is kept as long.
     pub header_timeout_s: u64,
-    /// Seconds that a body may take.
+    /// Seconds to receive a body.
     pub body_timeout_s: u64,
-    /// The same on routes that take a file.
+    /// Seconds to receive a body on routes that take a file.
     pub upload_timeout_s: u64,
-    /// Seconds that a request may take to be answered.
+    /// Seconds from a request to its answer.
     pub request_timeout_s: u64,
-    /// Seconds in which a client must take something of its answer.
+    /// Seconds in which a client must read something of its answer.
     pub write_timeout_s: u64,
 }
 

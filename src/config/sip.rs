@@ -1,4 +1,4 @@
-//! The SIP sockets, and how calls over SIP are held.
+//! SIP sockets, and the conduct of calls over SIP.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,46 +12,47 @@ use super::codecs::{codec_names, read_codecs};
 use super::trunks::{Trunk, read_trunks};
 use super::{SipListen, Source, Sources, Targets};
 
-/// `[sip]`
+/// Settings of the section `[sip]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sip {
     /// Addresses of the SIP sockets; a plain address is UDP alone.
     pub listen: SipListen,
-    /// PEM certificate, and those between it and its authority: shown to callers over TLS, and to agents that ask for one.
+    /// PEM file of the certificate and its intermediates, shown to callers over TLS, and to agents that ask for one.
     pub tls_certificate: Option<PathBuf>,
-    /// PEM private key of that certificate.
+    /// PEM file of that certificate's private key.
     pub tls_key: Option<PathBuf>,
-    /// Address put into SDP and Contact; without it, the address of the socket.
+    /// Address put into SDP and Contact; `None`: the address of the socket.
     pub advertise: Option<IpAddr>,
     /// Ports for RTP (even) and RTCP (odd), written `20000-29999`.
     #[serde(serialize_with = "ports_text")]
     pub rtp_ports: RangeInclusive<u16>,
-    /// Codecs that SIP addresses are offered, in order, or of which the best of whoever calls is taken.
+    /// Codecs that SIP addresses are offered, in order of preference, and of which the best is taken for incoming
+    /// calls.
     #[serde(serialize_with = "codec_names")]
     pub codecs: Vec<Codec>,
-    /// How digits are sent.
+    /// Transport of DTMF digits that are sent.
     pub dtmf: Dtmf,
-    /// Secure RTP.
+    /// Use of secure RTP.
     pub srtp: Encryption,
     /// Kind of keys of secure RTP.
     pub srtp_keys: SrtpKeys,
-    /// RTP is taken from another port of the host that the agent's SDP names, when nothing comes from the one it names.
+    /// `on`: RTP is accepted from another port of the agent's host when nothing comes from the port in its SDP.
     pub symmetric_rtp: Switch,
-    /// Side whose session description comes first in the calls that are made.
+    /// Side whose session description comes first in outgoing calls.
     pub offer: OfferedIn,
-    /// Seconds after which a session ends that nobody refreshes (RFC 4028), as calls ask for it: 90 to 86400; 0: they do not ask.
+    /// Session interval that outgoing calls ask for, in seconds (RFC 4028): 90 to 86400; 0: they do not ask.
     pub session_interval_s: u32,
-    /// What is done when an agent transfers a call that goes on.
+    /// Reaction to an agent that transfers a call which goes on.
     pub refer: Refer,
     /// Targets to which a transfer is followed; empty: none.
     pub refer_targets: Targets,
     /// Targets to which a redirect (3xx) is followed, once; empty: none.
     pub redirects: Targets,
-    /// Name servers that SIP hosts are looked up by; empty: those of the system.
+    /// Name servers for SIP hosts; empty: those of the system.
     pub dns_servers: Vec<SocketAddr>,
-    /// Who may call in; empty: everybody.
+    /// Addresses that may call in; empty: all.
     pub inbound_allow: Sources,
-    /// Providers of telephone lines, by name.
+    /// Trunks to telephone providers, by name.
     pub trunks: BTreeMap<String, Trunk>,
 }
 
@@ -61,7 +62,7 @@ const DNS_PORT: u16 = 53;
 /// Codecs of a call where none are asked for, in order: a recognizer needs 16 kHz.
 pub const CODECS: [Codec; 4] = [Codec::G722, Codec::Pcmu, Codec::Pcma, Codec::Opus];
 
-/// How digits are sent on SIP calls.
+/// Transport of digits in SIP calls.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtmf {
@@ -69,7 +70,7 @@ pub enum Dtmf {
     Rtp,
     /// Tones in the audio.
     Inband,
-    /// SIP INFO requests.
+    /// SIP INFO requests (RFC 6086).
     Info,
 }
 
@@ -80,7 +81,7 @@ pub enum Dtmf {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encryption {
-    /// Plain RTP alone.
+    /// Plain RTP, never encrypted.
     #[default]
     Off,
     /// RTP/AVP is offered with keys of both kinds: the other side may use them or not. Every kind of offer is answered.
@@ -89,8 +90,8 @@ pub enum Encryption {
     Required,
 }
 
-/// Kind of keys that `sip.srtp = "required"` offers, and that is taken of an offer that has both. An offer with one kind is
-/// answered in that kind.
+/// Kind of keys that `sip.srtp = "required"` offers, and that is chosen from an offer with both. An offer with one kind
+/// is answered in that kind.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SrtpKeys {
@@ -103,7 +104,7 @@ pub enum SrtpKeys {
     Any,
 }
 
-/// Message with the offer of a call that is made (RFC 3261 13.2.1).
+/// Message with the session offer of an outgoing call (RFC 3261 13.2.1).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OfferedIn {
@@ -119,7 +120,7 @@ const SHORTEST_SESSION_S: u32 = 90;
 /// Longest session interval that calls may ask for, in seconds: a day.
 const LONGEST_SESSION_S: u64 = 86_400;
 
-/// A rule that is followed or not.
+/// Switch of a rule.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Switch {
@@ -130,14 +131,14 @@ pub enum Switch {
     On,
 }
 
-/// What calls do when they are asked to go elsewhere (SIP REFER) and do not end by it.
+/// Reaction of a call to a transfer (SIP REFER) that does not end it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Refer {
-    /// 603; the call goes on as it was.
+    /// The transfer is refused with 603, and the call goes on as it was.
     #[default]
     Refuse,
-    /// A target that `refer_targets` holds is called, and the call goes on with it; any other one is refused.
+    /// A target within `refer_targets` is called, and the call goes on with it; any other is refused.
     Follow,
 }
 

@@ -1,5 +1,7 @@
-//! Where a setting's value comes from, and what is said when it cannot be used. Knows how to read values, not which settings
-//! exist: whoever asks for a key makes it known, and a key of the file that nobody asked for is unknown.
+//! Sources of settings, and the errors about values that cannot be used.
+//!
+//! It knows how to read values, not which settings exist. Asking for a key makes it known; a key of the file that
+//! nobody asked for is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,7 +10,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with the settings, one problem a line.
+/// Problems of the settings, one a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub Vec<String>);
 
@@ -20,7 +22,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A value as it was written: text from a flag or the environment, a typed value from the file.
+/// A value as it was written: a text from a flag or the environment, or a typed value from the file.
 #[derive(Clone, Debug)]
 enum Raw {
     Text(String),
@@ -93,10 +95,10 @@ struct Found {
     place: String,
 }
 
-/// All values that were given, and every problem that was met while they were asked for.
+/// All values that were given, and every problem found while they were read.
 pub struct Source {
     file: BTreeMap<String, Found>,
-    /// Names of the tables of the file, by the table that they are in.
+    /// Names of the file's tables, by the table around them.
     tables: BTreeMap<String, BTreeSet<String>>,
     environment: BTreeMap<String, String>,
     flags: BTreeMap<String, String>,
@@ -105,7 +107,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Values of the text of a settings file (`path` names it in messages), of the environment and of flags (key and text).
+    /// Reads the text of a settings file (`path` names it in messages), the environment and the flags (key and text).
     pub fn new(
         file: Option<(&Path, &str)>,
         environment: &BTreeMap<String, String>,
@@ -150,17 +152,17 @@ impl Source {
         }
     }
 
-    /// Variables of the environment that are no settings.
+    /// Removes variables of the environment that are no settings.
     pub fn pass_over(&mut self, names: &[&str]) {
         names.iter().for_each(|name| drop(self.environment.remove(*name)));
     }
 
-    /// A text, or nothing when empty.
+    /// Reads a text; an empty one is `None`.
     pub fn maybe_text(&mut self, key: &str, into: &mut Option<String>) {
         self.read(key, "a text", |raw| raw.text().map(|text| Some(text).filter(|text| !text.is_empty())), into);
     }
 
-    /// A text that never shows in messages.
+    /// Reads a text that never appears in messages; an empty one is `None`.
     pub fn secret(&mut self, key: &str, into: &mut Option<super::Secret>) {
         if let Some(found) = self.find(key) {
             match found.raw.text() {
@@ -170,7 +172,7 @@ impl Source {
         }
     }
 
-    /// Texts that never show in messages.
+    /// Reads a list of texts that never appear in messages.
     pub fn secrets(&mut self, key: &str, into: &mut Vec<super::Secret>) {
         if let Some(found) = self.find(key) {
             match found.raw.list() {
@@ -180,12 +182,12 @@ impl Source {
         }
     }
 
-    /// true or false.
+    /// Reads true or false, and the usual words for them.
     pub fn boolean(&mut self, key: &str, into: &mut bool) {
         self.read(key, "true or false", Raw::boolean, into);
     }
 
-    /// A whole number in `range`.
+    /// Reads a whole number in `range`.
     pub fn whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut T) {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         self.read(
@@ -196,20 +198,20 @@ impl Source {
         );
     }
 
-    /// A number in `range`.
+    /// Reads a number in `range`.
     pub fn number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut f64) {
         let allowed = format!("a number from {} to {}", range.start(), range.end());
         self.read(key, &allowed, |raw| raw.number().filter(|number| range.contains(number)), into);
     }
 
-    /// As [`Source::number`], where not given is a value too.
+    /// Reads a number as [`Source::number`] does, where not given is a value too.
     pub fn maybe_number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut Option<f64>) {
         let mut value = into.unwrap_or(f64::NAN);
         self.number(key, range, &mut value);
         *into = Some(value).filter(|value| !value.is_nan());
     }
 
-    /// A list of texts; commas part them in the environment.
+    /// Reads a list of texts; in the environment commas separate them.
     pub fn list(&mut self, key: &str, into: &mut Vec<String>) {
         self.read(key, "a list of texts", Raw::list, into);
     }
@@ -226,12 +228,13 @@ impl Source {
         self.read(key, &allowed, |raw| whole(raw).map(Some), into);
     }
 
-    /// A text that `parse` understands; `allowed` says what that is.
+    /// Reads a text that `parse` understands; `allowed` describes such texts.
     pub fn parsed<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>, into: &mut T) {
         self.read(key, allowed, |raw| parse(raw.text()?.trim()), into);
     }
 
-    /// A text, or several, that `parse` understands together; `allowed` says what they are. Commas part them within a text.
+    /// Reads one or several texts that `parse` understands together; `allowed` describes them. Within a text commas
+    /// separate them.
     pub fn parsed_list<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&[String]) -> Option<T>, into: &mut T) {
         let texts = |raw: &Raw| {
             let list = raw.list().or_else(|| raw.numbers());
@@ -240,7 +243,8 @@ impl Source {
         self.read(key, allowed, |raw| parse(&texts(raw)?), into);
     }
 
-    /// Whole numbers in `range` under names that the user chooses, one table level below `prefix`. Only in the file.
+    /// Reads whole numbers in `range` under names that the user chooses, one table level below `prefix`. Only in the
+    /// file.
     pub fn whole_map(&mut self, prefix: &str, range: RangeInclusive<u64>, into: &mut BTreeMap<String, u64>) {
         for key in self.keys_below(prefix) {
             let mut value = 0;
@@ -249,7 +253,7 @@ impl Source {
         }
     }
 
-    /// Texts under names that the user chooses, one table level below `prefix`. Only in the file.
+    /// Reads texts under names that the user chooses, one table level below `prefix`. Only in the file.
     pub fn text_map(&mut self, prefix: &str, into: &mut BTreeMap<String, String>) {
         for key in self.keys_below(prefix) {
             let mut value = None;
@@ -280,8 +284,9 @@ impl Source {
         table
     }
 
-    /// Returns the names that the user chose for tables below `prefix`: in the file, and in variables of the environment that end in
-    /// the name of one of their `fields`.
+    /// Returns the names that the user chose for tables below `prefix`.
+    ///
+    /// They come from the file, and from variables of the environment that end in the name of one of their `fields`.
     pub fn names_below(&self, prefix: &str, fields: &[&str]) -> Vec<String> {
         let mut names: Vec<String> = self.tables.get(prefix).into_iter().flatten().cloned().collect();
         let start = format!("{}_", environment_name(prefix));
@@ -306,7 +311,7 @@ impl Source {
         self.file.keys().filter(|key| key.starts_with(&start)).cloned().collect()
     }
 
-    /// A problem that shows only when several values are seen together.
+    /// Adds a problem that concerns several values together.
     pub fn refuse(&mut self, problem: String) {
         self.problems.push(problem);
     }
@@ -321,7 +326,7 @@ impl Source {
         }
     }
 
-    /// A flag wins over the environment, the environment over the file.
+    /// Returns the value of a key. A flag wins over the environment, the environment over the file.
     fn find(&mut self, key: &str) -> Option<Found> {
         self.asked.insert(key.to_owned());
         let in_file = self.file.remove(key);
@@ -336,8 +341,10 @@ impl Source {
         }
     }
 
-    /// Names what nobody asked for; an error when there was any problem. The texts of the answer are warnings: a variable of the
-    /// environment may have been put there by somebody else (a cluster that announces a service called ringer does that).
+    /// Reports settings that nobody asked for; an error when there was any problem.
+    ///
+    /// The returned texts are warnings about variables of the environment, which others may have set. A cluster that
+    /// announces a service called ringer does that.
     pub fn finish(mut self) -> Result<Vec<String>, ConfigError> {
         for (key, found) in &self.file {
             let near = nearest(key, self.asked.iter().map(String::as_str));
@@ -357,12 +364,12 @@ fn own((name, value): (&String, &String)) -> (String, String) {
     (name.clone(), value.clone())
 }
 
-/// `sip.rtp_ports` is `RINGER_SIP_RTP_PORTS`.
+/// Returns the variable of a key: `RINGER_SIP_RTP_PORTS` for `sip.rtp_ports`.
 pub(super) fn environment_name(key: &str) -> String {
     format!("RINGER_{}", environment_word(key))
 }
 
-/// Part of the name of a variable: shells know letters, digits and `_`.
+/// Returns a part of the name of a variable: shells know letters, digits and `_`.
 fn environment_word(key: &str) -> String {
     key.replace(['.', '-'], "_").to_ascii_uppercase()
 }
@@ -371,7 +378,8 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// `, did you mean X?` when a known name is near enough to be a slip of the keyboard, or the same word in another section.
+/// Returns `, did you mean X?` when a known name is near enough to be a typing error, or the same word in another
+/// section.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
     known

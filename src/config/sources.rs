@@ -1,4 +1,4 @@
-//! Addresses that something may come from, written `192.0.2.7` or `192.0.2.0/24`.
+//! Allowed source addresses, written `192.0.2.7` or `192.0.2.0/24`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A list of addresses and networks; an empty one is everybody.
+/// A list of addresses and networks; an empty one allows every address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Sources(Vec<Network>);
@@ -28,19 +28,19 @@ impl Sources {
         networks.collect::<Result<_, _>>().map(Sources)
     }
 
-    /// True if nobody is named, and everybody therefore allowed.
+    /// True if the list is empty and every address is therefore allowed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True for an address of the list. An IPv4 address that is written as IPv6 is the IPv4 address.
+    /// True if the address is in the list. An IPv4 address written as IPv6 is the IPv4 address.
     pub fn allow(&self, address: IpAddr) -> bool {
         self.0.is_empty() || self.0.iter().any(|network| network.holds(address.to_canonical()))
     }
 }
 
 impl Network {
-    /// True if `address` lies in the network.
+    /// True if `address` is in the network.
     pub(super) fn holds(self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, width: u32| self.prefix == 0 || (a ^ b) >> (width - self.prefix) == 0;
         match (self.address, address) {

@@ -1,4 +1,4 @@
-//! `[speech]`, `[synthesizer]` and `[recognizer]`: the models and programs that are installed, or a server.
+//! `[speech]`, `[synthesizer]` and `[recognizer]`: installed models and programs, or a server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use serde::Serialize;
 use super::Secret;
 use super::source::Source;
 
-/// Where speech is made or recognised.
+/// Place where speech is synthesized or recognized.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// In this process: by a neural model when one is there, else as `embedded`.
+    /// This process: by a neural model when one is installed, else as `embedded`.
     #[default]
     Auto,
-    /// In this process and its children, by the programs and libraries that are installed.
+    /// This process and its children: by the installed programs and libraries.
     Embedded,
-    /// In this process, by a Whisper model.
+    /// This process: by a Whisper model.
     Whisper,
-    /// In this process, by Piper voices; what they do not speak is said as by `embedded`.
+    /// This process: by Piper voices; languages without a voice are spoken as by `embedded`.
     Piper,
-    /// At a server, by HTTP requests.
+    /// A server, by HTTP requests.
     Http,
-    /// At a server, by WebSockets.
+    /// A server, by WebSockets.
     Websocket,
 }
 
@@ -66,47 +66,47 @@ impl SpeechFiles {
     }
 }
 
-/// `[synthesizer]`
+/// Settings of the section `[synthesizer]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Synthesizer {
-    /// `auto`, `embedded`, `piper`, `http` (`POST {base_url}/audio/speech`) or `websocket`.
+    /// Kind: `auto`, `embedded`, `piper`, `http` (`POST {base_url}/audio/speech`) or `websocket`.
     pub kind: Place,
-    /// For example `https://host/v1` or `wss://host/speak`.
+    /// Address of the server, for example `https://host/v1` or `wss://host/speak`.
     pub base_url: Option<String>,
-    /// Bearer token.
+    /// Bearer token for the server.
     pub api_key: Option<Secret>,
-    /// Name of the model.
+    /// Name of the server's model.
     pub model: Option<String>,
-    /// The server's voice when no other fits.
+    /// Voice of the server when no other fits; needed with a server.
     pub voice: Option<String>,
-    /// The server's voices by `LANGUAGE[-ACCENT][-GENDER]` or gender: `en-british-female = "..."`.
+    /// Voices of the server by `LANGUAGE[-ACCENT][-GENDER]` or gender: `en-british-female = "..."`.
     pub voices: BTreeMap<String, String>,
     /// Words per minute of the server's voices at speed 1, until they were measured.
     pub natural_wpm: f64,
-    /// The installed programs speak when the server fails.
+    /// True: the installed programs speak when the server fails.
     pub fallback: bool,
 }
 
-/// `[recognizer]`
+/// Settings of the section `[recognizer]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recognizer {
-    /// `auto`, `embedded`, `whisper`, `http` (`POST {base_url}/audio/transcriptions`) or `websocket`.
+    /// Kind: `auto`, `embedded`, `whisper`, `http` (`POST {base_url}/audio/transcriptions`) or `websocket`.
     pub kind: Place,
-    /// For example `https://host/v1` or `wss://host/listen`.
+    /// Address of the server, for example `https://host/v1` or `wss://host/listen`.
     pub base_url: Option<String>,
-    /// Bearer token.
+    /// Bearer token for the server.
     pub api_key: Option<Secret>,
-    /// Name of the server's model, or of the folder of a Whisper model. Not given: the first one of the alphabet.
+    /// Name of the server's model, or of the folder of a Whisper model; `None`: the first one in alphabetical order.
     pub model: Option<String>,
-    /// Threads that hear, in kind `whisper`; 0 is one a core.
+    /// Number of recognizer threads in kind `whisper`; 0: one a core.
     pub threads: usize,
-    /// Of kind `http`: running text is asked for after so much new speech; 0 is never.
+    /// New speech after which kind `http` asks for interim text, in milliseconds; 0: never.
     pub interim_ms: u32,
-    /// Of kind `http`: asks for the times of words, which not every server gives.
+    /// True: kind `http` asks for the times of words, which not every server gives.
     pub word_times: bool,
-    /// The installed library listens when the server fails.
+    /// True: the installed library recognizes when the server fails.
     pub fallback: bool,
-    /// How long a due turn waits for the final text.
+    /// Longest time that a due turn waits for the final text, in milliseconds.
     pub grace_ms: u32,
 }
 
@@ -183,7 +183,7 @@ impl Recognizer {
     }
 }
 
-/// A server has an address of its kind. The address may hold a password: it is not repeated.
+/// Checks that a server has an address of its kind. The address may hold a password and is not repeated in the message.
 fn check(part: &str, kind: Place, base_url: Option<&str>, from: &mut Source) {
     let schemes = match kind {
         Place::Auto | Place::Embedded | Place::Whisper | Place::Piper => return,

@@ -1,4 +1,4 @@
-//! Hosts and numbers that a call may be sent on to, written `pbx.example.com`, `*.example.com`, `192.0.2.0/24` or `+4989`.
+//! Allowed targets of transfers and redirects, written `pbx.example.com`, `*.example.com`, `192.0.2.0/24` or `+4989`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ const MOST_DIGITS: usize = 15;
 /// Longest host name in bytes (RFC 1035 2.3.4).
 const NAME_BYTES: usize = 253;
 
-/// A list of hosts and prefixes of numbers; an empty one is nobody.
+/// A list of hosts and prefixes of numbers; an empty one allows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Targets(Vec<Entry>);
@@ -40,8 +40,9 @@ impl Targets {
         read.collect::<Result<_, _>>().map(Targets)
     }
 
-    /// True if an entry holds the host (a name, or an address with or without brackets) or the user, as far as that is a number with
-    /// `+`. Dots, hyphens and parentheses of a number do not count.
+    /// True if an entry holds the host (a name, or an address with or without brackets), or the user as a `+` number.
+    ///
+    /// Dots, hyphens and parentheses of a number do not count.
     pub fn allow(&self, host: &str, user: Option<&str>) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse().map(|ip: IpAddr| ip.to_canonical());
@@ -55,7 +56,7 @@ impl Targets {
     }
 }
 
-/// Returns a number without what only makes it readable; `None` for what is no number with `+`.
+/// Returns a number without separators; `None` for a text that is no number with `+`.
 fn number(user: &str) -> Option<String> {
     let digits = user.split(';').next().unwrap_or_default().strip_prefix('+')?;
     let digits: String = digits.chars().filter(|c| !"-.()".contains(*c)).collect();
@@ -71,7 +72,7 @@ fn is_name(text: &str) -> bool {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         (1..=63).contains(&label.len()) && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
     };
-    // A last label of digits is an address that was mistyped.
+    // A last label of digits is a mistyped address.
     let has_letters = |label: &str| label.bytes().any(|byte| byte.is_ascii_alphabetic());
     text.len() <= NAME_BYTES && text.split('.').all(is_label) && text.rsplit('.').next().is_some_and(has_letters)
 }

@@ -1,4 +1,4 @@
-//! How text conversations go, and the carrier of text messages.
+//! Settings of text conversations, and of the carrier of text messages.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 
 use super::{Secret, Source};
 
-/// Longest delay of an answer: an hour.
+/// Longest delay of an answer in milliseconds: an hour.
 const DELAY_MOST_MS: u64 = 3_600_000;
-/// Longest time in which messages are one turn: an hour.
+/// Longest time in which messages are one turn, in seconds: an hour.
 const GROUP_MOST_S: u64 = 3600;
 
-/// `[text]`
+/// Settings of the section `[text]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Text {
-    /// Time between a Digital Human's made answer and its sending.
+    /// Time between a Digital Human's finished answer and its sending, in milliseconds.
     pub reply_delay_ms: u32,
 }
 
@@ -24,25 +24,27 @@ impl Text {
     }
 }
 
-/// `[sms]`: a carrier that takes messages by HTTP. Off without `send_url`.
+/// Settings of `[sms]`: a carrier that takes messages by HTTP. Off without `send_url`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sms {
-    /// Where messages are sent to; it may hold a key.
+    /// URL that messages are sent to; it may hold a key.
     pub send_url: Option<Secret>,
-    /// POST or another method.
+    /// Method of the request: GET, POST, PUT or PATCH.
     pub send_method: String,
     /// Header fields of the request; they may hold a key.
     pub send_headers: BTreeMap<String, Secret>,
-    /// Its body: `{{from}}`, `{{to}}`, `{{text}}` and `{{message_id}}` are filled in, written as the body's kind asks for
-    /// (a form when a header says `application/x-www-form-urlencoded`, else inside of JSON texts).
+    /// Template of the request body with `{{from}}`, `{{to}}`, `{{text}}` and `{{message_id}}`.
+    ///
+    /// Values are escaped for the body's kind: a form when a header says `application/x-www-form-urlencoded`, else
+    /// JSON.
     pub send_body: String,
-    /// Where the carrier's id of the message stands in its answer (RFC 6901).
+    /// JSON pointer (RFC 6901) to the carrier's message id in its answer; `None`: it gives none.
     pub id_pointer: Option<String>,
-    /// How the carrier calls `from`, `to`, `text` and `message_id` of messages that it delivers.
+    /// Carrier's names of `from`, `to`, `text` and `message_id` in delivered messages.
     pub inbound_fields: BTreeMap<String, String>,
-    /// Proves that a message comes from the carrier; without it none is taken.
+    /// Token that proves that a message comes from the carrier; `None`: no message is accepted.
     pub inbound_token: Option<Secret>,
-    /// Messages of an agent this close are one turn.
+    /// Seconds within which messages of an agent are one turn.
     pub group_seconds: u32,
 }
 
@@ -85,7 +87,7 @@ impl Sms {
         from.whole("sms.group_seconds", 0..=GROUP_MOST_S, &mut self.group_seconds);
     }
 
-    /// How the carrier calls a field of a message that it delivers.
+    /// Returns the carrier's name of a field of delivered messages.
     pub fn inbound_field<'a>(&'a self, name: &'a str) -> &'a str {
         self.inbound_fields.get(name).map_or(name, String::as_str)
     }

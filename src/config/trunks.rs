@@ -1,4 +1,5 @@
-//! `[sip.trunks.NAME]` and `[limits.organizations.NAME]`: the providers that carry calls to telephone numbers, and the limits of what is dialled.
+//! `[sip.trunks.NAME]` and `[limits.organizations.NAME]`: providers that carry calls to telephone numbers, and limits
+//! of dialled numbers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +21,7 @@ const ORGANIZATIONS: &str = "limits.organizations";
 const CODECS: [Codec; 4] = [Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::Opus];
 /// Fewest and most digits of a number in E.164.
 const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
-/// Most characters of a trunk's name: it is a label of figures.
+/// Most characters of a trunk's name, which is a label of metrics.
 const NAME_CHARS: usize = 64;
 /// Most characters of a display name.
 const DISPLAY_CHARS: usize = 100;
@@ -58,7 +59,7 @@ pub struct Trunk {
     pub transport: Transport,
     /// Place that requests are sent to instead of the host.
     pub outbound_proxy: Option<HostPort>,
-    /// Digest user, also of registrations.
+    /// User name for digest authentication, also of registrations.
     pub username: Option<String>,
     /// Password that belongs to `username`.
     pub password: Option<Secret>,
@@ -66,48 +67,49 @@ pub struct Trunk {
     pub from_domain: Option<String>,
     /// Display name of the From header field.
     pub display_name: Option<String>,
-    /// Header fields that assert who calls.
+    /// Header fields that assert the caller's identity.
     pub identity: Identity,
     /// True if the trunk is registered with, for calls that come in.
     pub register: bool,
     /// Interval of registrations in seconds.
     pub expires_s: u32,
-    /// Distance of OPTIONS requests in seconds; 0: none.
+    /// Interval of OPTIONS requests in seconds; 0: none.
     pub keepalive_s: u32,
-    /// Codecs that are offered, in order.
+    /// Codecs that are offered, in order of preference.
     #[serde(serialize_with = "codec_names")]
     pub codecs: Vec<Codec>,
-    /// Secure RTP; not given: as `sip.srtp` says.
+    /// Use of secure RTP; `None`: as `sip.srtp` says.
     pub srtp: Encryption,
-    /// Numbers of the trunk in E.164, to call from and to be called on.
+    /// Numbers of the trunk in E.164, from which and to which calls are made.
     pub numbers: Vec<String>,
     /// True for the trunk of calls whose caller has no number of any trunk.
     pub default: bool,
-    /// Limits of what is dialled through the trunk. Without `allowed_prefixes` it dials nothing.
+    /// Limits of dialled numbers. Without `allowed_prefixes` the trunk dials nothing.
     #[serde(flatten)]
     pub limits: DialLimits,
 }
 
-/// Limits of dialled numbers, of a trunk or of an organization. What is not given does not limit, except a trunk's `allowed_prefixes`.
+/// Limits of dialled numbers, of a trunk or of an organization. A limit that is not given does not apply, except a
+/// trunk's `allowed_prefixes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DialLimits {
-    /// Beginnings of numbers that may be dialled, as `+49`; a lone `+` is every number.
+    /// Prefixes of numbers that may be dialled, as `+49`; a lone `+` is every number.
     pub allowed_prefixes: Option<Vec<String>>,
-    /// Beginnings of numbers that may not be dialled, whatever is allowed.
+    /// Prefixes of numbers that may not be dialled, whatever is allowed.
     pub denied_prefixes: Vec<String>,
     /// Most calls at the same time.
     pub max_calls: Option<u32>,
-    /// Calls begun in one second; below 1: one call in 1 / `max_cps` seconds.
+    /// Most calls begun in one second; below 1: one call in 1 / `max_cps` seconds.
     pub max_cps: Option<f64>,
-    /// Minutes of conversation in a day (UTC).
+    /// Most minutes of conversation in a day (UTC).
     pub max_minutes_per_day: Option<u32>,
 }
 
-/// Header fields that assert who calls (RFC 3325).
+/// Header fields that assert the caller's identity (RFC 3325).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Identity {
-    /// No header field beside From.
+    /// No header field besides From.
     #[default]
     Off,
     /// P-Asserted-Identity with the caller's number.
@@ -259,7 +261,7 @@ impl DialLimits {
     }
 }
 
-/// Reads every trunk, and refuses trunks that contradict each other. `srtp`: what a trunk does that says nothing of it.
+/// Reads every trunk, and refuses trunks that contradict each other. `srtp`: the setting of a trunk that has none.
 pub(super) fn read_trunks(from: &mut Source, srtp: Encryption) -> BTreeMap<String, Trunk> {
     let mut trunks = BTreeMap::new();
     let mut variables = BTreeMap::<String, String>::new();
@@ -302,7 +304,7 @@ pub(super) fn read_organizations(from: &mut Source) -> BTreeMap<String, DialLimi
     names.into_iter().map(limits).collect()
 }
 
-/// Names the trunks that are set up and yet dial nothing.
+/// Returns warnings about trunks that are set up but dial nothing.
 pub(super) fn silent_trunks(trunks: &BTreeMap<String, Trunk>) -> Vec<String> {
     let dials = |trunk: &Trunk| trunk.limits.allowed_prefixes.as_ref().is_some_and(|prefixes| !prefixes.is_empty());
     let silent = trunks.iter().filter(|(_, trunk)| !dials(trunk));
@@ -310,7 +312,7 @@ pub(super) fn silent_trunks(trunks: &BTreeMap<String, Trunk>) -> Vec<String> {
     silent.map(|(name, _)| told(name)).collect()
 }
 
-/// Returns a number in E.164 without blanks, hyphens, dots and parentheses; `None` for what is none.
+/// Returns a number in E.164 without blanks, hyphens, dots and parentheses; `None` for a text that is none.
 pub fn e164(text: &str) -> Option<String> {
     let number: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
     let digits = number.strip_prefix('+')?;
@@ -325,7 +327,7 @@ fn parse_prefix(text: &str) -> Option<String> {
     (fits && !digits.starts_with('0')).then_some(prefix)
 }
 
-/// Text of what a host may be.
+/// Description of a valid host, for messages.
 const HOST: &str = "the name or address of a host, without a port";
 
 /// Returns a host as it stands in a URI, in lower case.
@@ -342,7 +344,7 @@ fn parse_host(text: &str) -> Option<String> {
         (1..=63).contains(&label.len())
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    // The last label of a name is no number (RFC 3696 2): 1.2.3 is a slip in an address.
+    // The last label of a name is never a number (RFC 3696 2), so 1.2.3 is a mistyped address.
     let is_name = name.rsplit('.').next().is_some_and(|last| last.bytes().any(|byte| !byte.is_ascii_digit()));
     (name.len() <= 253 && is_name && name.split('.').all(is_label)).then(|| name.to_ascii_lowercase())
 }
@@ -361,7 +363,7 @@ fn parse_identity(text: &str) -> Option<Identity> {
     }
 }
 
-/// Reads a list of texts that `parse` understands; `allowed` says which those are.
+/// Reads a list of texts that `parse` understands; `allowed` describes such texts.
 fn read_all(
     key: &str,
     allowed: &str,

@@ -17,11 +17,11 @@ const MAX_ADDRESSES: usize = 16;
 /// Settings of peer connections: `[webrtc]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WebRtc {
-    /// Servers that tell this side's own address: `stun:host[:port]` (RFC 7064).
+    /// STUN servers, which report this side's own address: `stun:host[:port]` (RFC 7064).
     pub stun: Vec<String>,
-    /// Servers that relay media: `turn:host[:port]`, `?transport=udp` behind it or not (RFC 7065).
+    /// TURN servers, which relay media: `turn:host[:port]`, `?transport=udp` behind it or not (RFC 7065).
     pub turn: Vec<String>,
-    /// Name at the relays.
+    /// User name at the relays.
     pub turn_username: Option<String>,
     /// Password at the relays.
     pub turn_credential: Option<Secret>,
@@ -34,7 +34,7 @@ pub struct WebRtc {
 /// Settings of voice pipelines: `[p2]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pipelines {
-    /// Base address of the request that starts a pipeline: `POST START/{P2_agent_name}/start`; `None`: there is none.
+    /// Base URL of the request that starts a pipeline: `POST START/{P2_agent_name}/start`; `None`: there is none.
     pub start_url: Option<String>,
     /// Template of its body; `None`: configuration and room properties.
     pub start_body: Option<Value>,

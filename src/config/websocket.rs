@@ -19,25 +19,25 @@ const SECRETS: [&str; 4] = ["signing_key", "api_key", "client_secret", "headers"
 /// Settings of the section `[websocket]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebSocket {
-    /// Time for TCP, TLS and upgrade.
+    /// Time limit of TCP, TLS and upgrade together.
     pub connect_timeout_ms: u32,
-    /// Attempts after the first, before the call has started.
+    /// Number of attempts after the first, before the call has started.
     pub retries: u32,
-    /// Time before each further attempt; the last one counts for all that follow.
+    /// Pauses before each further attempt; the last one counts for all that follow.
     pub retry_backoff_ms: Vec<u32>,
-    /// Length of a frame of the engine's own protocol: 20.
+    /// Length of an audio frame of the engine's own protocol, in milliseconds: 20.
     pub frame_ms: u32,
-    /// Distance of pings; 0: none.
+    /// Interval of pings; 0: none.
     pub ping_interval_s: u32,
-    /// Time without a pong and without any message after which the connection is lost; 0: never.
+    /// Time without a pong and without any message after which the connection counts as lost; 0: never.
     pub ping_timeout_s: u32,
-    /// Time within which the agent answers a close.
+    /// Time limit of the agent's answer to a close.
     pub close_timeout_ms: u32,
-    /// Most bytes of a message.
+    /// Largest message, in bytes.
     pub max_message_bytes: usize,
-    /// Most bytes of a text message of the engine's own protocol.
+    /// Largest text message of the engine's own protocol, in bytes.
     pub max_text_bytes: usize,
-    /// A message of the agent that it begins to speak interrupts the Digital Human.
+    /// True: the agent's message that it begins to speak interrupts the Digital Human.
     pub yield_to_started_event: bool,
     /// Dialects with settings of their own, by name.
     pub dialects: BTreeMap<String, DialectTable>,
@@ -48,7 +48,7 @@ pub struct WebSocket {
 pub struct DialectTable(pub Map<String, Value>);
 
 impl Serialize for DialectTable {
-    /// Writes the settings; that a secret one is set, and not what it is.
+    /// Writes the settings; of a secret one only that it is set.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let shown = |(name, value): (&String, &Value)| {
             let is_secret = SECRETS.contains(&name.as_str());

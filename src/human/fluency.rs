@@ -1,5 +1,5 @@
-//! Fillers and pauses of somebody who does not speak the language well. Changes no word, and leaves numbers, names and facts
-//! whole. Beside the mind, because words are spoken while the mind still thinks of the next ones.
+//! Fillers and pauses of a caller who does not speak the language well. It changes no word, and leaves numbers, names
+//! and facts whole. It is apart from the mind, since words are spoken while the mind still generates the next ones.
 
 use ringer_media::seed::{Seed, Stream};
 
@@ -9,20 +9,20 @@ use super::phrases::phrases;
 use super::text::word_count;
 use crate::config::{self, Hesitation};
 
-/// How well the language is spoken.
+/// Command of the language.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum FluencyLevel {
-    /// Nothing is added.
+    /// No fillers and no pauses.
     #[default]
     Native,
     /// Few fillers and short pauses: `behaviour.fluency.intermediate`.
     Intermediate,
-    /// More and longer ones: `behaviour.fluency.beginner`.
+    /// More fillers and longer pauses: `behaviour.fluency.beginner`.
     Beginner,
 }
 
 impl FluencyLevel {
-    /// By its wire name; `native` for an unknown one.
+    /// Returns the level by its name in the API; `native` for an unknown one.
     pub fn named(name: &str) -> FluencyLevel {
         match name {
             "intermediate" => FluencyLevel::Intermediate,
@@ -31,7 +31,7 @@ impl FluencyLevel {
         }
     }
 
-    /// The fillers and pauses of this level by `settings`.
+    /// Returns the fillers and pauses of this level from `settings`.
     pub fn hesitation(self, settings: &config::Fluency) -> Hesitation {
         match self {
             FluencyLevel::Native => NONE,
@@ -41,7 +41,7 @@ impl FluencyLevel {
     }
 }
 
-/// Somebody who does not hesitate.
+/// Hesitation of a native speaker: none.
 pub(super) const NONE: Hesitation =
     Hesitation { fillers_per_100_words: 0.0, clause_pauses: 0.0, pause_from_ms: 0, pause_to_ms: 0 };
 
@@ -50,7 +50,7 @@ pub(super) const NONE: Hesitation =
 pub struct Fluency {
     hesitation: Hesitation,
     fillers: &'static [&'static str],
-    /// Words inside which nothing is added, their ASCII letters in lower case.
+    /// Values inside which nothing is added, their ASCII letters in lower case.
     whole: Vec<String>,
     numbers: Numbers,
     filler: Stream,
@@ -58,20 +58,20 @@ pub struct Fluency {
 }
 
 impl Default for Fluency {
-    /// Adds nothing.
+    /// Returns a fluency that adds nothing.
     fn default() -> Self {
         Fluency::new(NONE, "en", &[], Seed(0))
     }
 }
 
 impl Fluency {
-    /// The fillers and numbers of this language, from now on.
+    /// Sets the language of all further fillers and numbers.
     pub fn speak(&mut self, language: &str) {
         self.fillers = phrases(language).fillers;
         self.numbers = Numbers::of(language);
     }
 
-    /// For one call. Inside the values of `facts` nothing is added.
+    /// Returns the fluency of one call. Inside the values of `facts` nothing is added.
     pub fn new(hesitation: Hesitation, language: &str, facts: &[(String, String)], seed: Seed) -> Fluency {
         Fluency {
             hesitation,
@@ -87,12 +87,13 @@ impl Fluency {
         }
     }
 
-    /// The pieces of `text` in order: words, fillers (as words) and added silences.
+    /// Returns the pieces of `text` in order: words, fillers (as words) and added silences.
     pub fn parts(&mut self, text: &str) -> Vec<SpeechPart> {
         let Hesitation { fillers_per_100_words, clause_pauses, pause_from_ms, pause_to_ms } = self.hesitation;
         let pieces = self.pieces(text);
         let gaps = pieces.iter().filter(|piece| piece.gap).count();
-        // The places left by numbers and names get their share too, so that the rate holds for all words.
+        // Gaps without a filler, in numbers and names, add to the chance of the others, so that the rate holds for all
+        // words.
         let chance = if gaps == 0 {
             0.0
         } else {
@@ -116,7 +117,7 @@ impl Fluency {
         parts
     }
 
-    /// Words with the blanks after them (clauses, where there are no blanks).
+    /// Splits a text into words with the blanks after them (into clauses, where there are no blanks).
     fn pieces<'a>(&self, text: &'a str) -> Vec<Piece<'a>> {
         let ends = |c: char| matches!(c, ',' | ';' | ':' | '.' | '?' | '!' | '、' | '。' | '，' | '？' | '！' | '।');
         let lower = text.to_ascii_lowercase();
@@ -141,19 +142,19 @@ impl Fluency {
     }
 }
 
-/// What is heard of `text` in these pieces; `None` where no word was added to it.
+/// Returns the spoken text of these pieces; `None` where no word was added to `text`.
 pub fn voiced(parts: &[SpeechPart], text: &str) -> Option<String> {
     let heard = spoken(parts);
     let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
     (letters(&heard) != letters(text)).then_some(heard)
 }
 
-/// Words end here.
+/// True for a character at which words end.
 fn cuts(c: char) -> bool {
     c.is_whitespace() || matches!(c, '、' | '。' | '，' | '？' | '！')
 }
 
-/// The words of pieces.
+/// Returns the words of all pieces.
 fn spoken(parts: &[SpeechPart]) -> String {
     let words = |part: &SpeechPart| match part {
         SpeechPart::Words(text) => Some(text.clone()),
@@ -164,13 +165,13 @@ fn spoken(parts: &[SpeechPart]) -> String {
 
 struct Piece<'a> {
     text: &'a str,
-    /// A filler may follow.
+    /// True: a filler may follow.
     gap: bool,
-    /// A clause is over.
+    /// True: a clause ends here.
     clause_end: bool,
 }
 
-/// Two words of one name.
+/// True for two words of one name.
 pub(super) fn joined(word: &str, next: &str) -> bool {
     let capital = |word: &str| word.starts_with(char::is_uppercase) && word.trim().chars().count() > 1;
     let open = !word.trim_end().ends_with(['.', '!', '?']) || word.trim_end().len() < 4;
@@ -191,7 +192,7 @@ mod tests {
     const TEXT: &str = "well my last bill was much higher than i expected, and the meter shows another number; could you \
         please look at the account again and tell me what happened there because nobody has told me anything so far";
 
-    /// A level by the defaults.
+    /// Returns the hesitation of a level by the default settings.
     fn by_default(level: FluencyLevel) -> Hesitation {
         level.hesitation(&config::Behaviour::default().fluency)
     }

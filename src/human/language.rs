@@ -1,15 +1,16 @@
-//! Which language the agent speaks, turn by turn: as the recognizer says, else by the text. Not what is done about it.
+//! Detection of the language that the agent speaks, turn by turn: by the recognizer, else by the text. The reaction to
+//! it is not here.
 //!
-//! The first turn that tells its language decides, and after it two turns in a row that are in another one. A turn that tells
-//! nothing (a name, a number, `OK`) is passed over. Texts are told apart among the languages that Digital Humans speak: any
-//! other language seems to be the nearest of these. Cantonese is told from Chinese by characters that only it writes; where a
-//! recognizer writes it as standard Chinese, it is taken for `zh`.
+//! The first turn whose language is detected decides, and after it two turns in a row in another language. A turn
+//! without evidence (a name, a number, `OK`) is skipped. Texts are compared with the languages that Digital Humans
+//! speak: any other language appears as the nearest of these. Cantonese is told from Chinese by characters that only it
+//! uses; where a recognizer writes it as standard Chinese, it is taken for `zh`.
 
 use ringer_media::tongue::Tongue;
 use whatlang::{Detector, Lang, Script};
 use whichlang::detect_language;
 
-/// Languages by text, with their names as recognizers write them.
+/// Languages by code, with their detector and their names in recognizers' output.
 const LANGUAGES: [(&str, Option<Lang>, &[&str]); 15] = [
     ("en", Some(Lang::Eng), &["english", "eng"]),
     ("es", Some(Lang::Spa), &["spanish", "castilian", "spa"]),
@@ -29,36 +30,39 @@ const LANGUAGES: [(&str, Option<Lang>, &[&str]); 15] = [
 ];
 /// Characters of written Cantonese that standard Chinese does not use.
 const CANTONESE: [char; 14] = ['嘅', '喺', '唔', '咗', '哋', '嚟', '冇', '啲', '佢', '嗰', '嘢', '咁', '攞', '喎'];
-/// A language in Latin letters is told from so many letters on, and so many words: fewer are often names.
+/// Fewest letters from which a language in Latin script is detected; with [`WORDS_MIN`], since fewer words are often
+/// names.
 const LETTERS_MIN: usize = 8;
 const WORDS_MIN: usize = 3;
-/// Fewer words tell it where both detectors say the same, the one so much surer of it than of the next one, 0 to 1.
+/// Least confidence, 0 to 1, at which fewer words are enough where both detectors agree.
 const CONFIDENCE_MIN: f64 = 0.3;
 
-/// By which a language is found that a recognizer takes it for.
+/// Source of a language that a recognizer only supposes.
 const HINT: &str = "recognizer_hint";
 
-/// A language that was found.
+/// A detected language with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// `en`, `es`, ...; as the recognizer names it when it is none of the Digital Humans'.
+    /// Language code: `en`, `es`, ...; the recognizer's name for a language that Digital Humans do not speak.
     pub language: String,
-    /// `recognizer`, `recognizer_hint` (it took it for that, twice) or `text`.
+    /// Source: `recognizer`, `recognizer_hint` (supposed in two turns) or `text`.
     pub by: &'static str,
 }
 
-/// Follows one conversation.
+/// Detects the language of one conversation.
 #[derive(Debug, Default)]
 pub struct Follower {
-    /// In order of their names.
+    /// Turns in order of their onsets, with their languages.
     turns: Vec<(i64, Option<Found>)>,
-    /// What was last answered.
+    /// Language that was returned last.
     taken: Option<String>,
 }
 
 impl Follower {
-    /// The turn that is named `turn` (by its onset: later turns have higher names) has this text, of which the recognizer says
-    /// this. Answers the language that is spoken from now on and the turn that decided it, when it was not answered last.
+    /// Adds a turn with its text and the recognizer's evidence, and returns a change of the spoken language with the
+    /// deciding turn.
+    ///
+    /// `turn` is the onset of the turn: later turns have higher numbers. `None`: the language is the one returned last.
     pub fn heard(&mut self, turn: i64, text: &str, told: &Tongue) -> Option<(i64, Found)> {
         let found = found(text, told);
         match self.turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
@@ -72,14 +76,14 @@ impl Follower {
         Some(news)
     }
 
-    /// Some turn has told its language.
+    /// True if the language of some turn was detected.
     pub fn has_found(&self) -> bool {
         self.taken.is_some()
     }
 
     fn spoken(&self) -> Option<(i64, &Found)> {
         let mut spoken: Option<(i64, &Found)> = None;
-        // The one before in a row of those that differ.
+        // The turn before, of those in a row whose language differs.
         let mut before: Option<&Found> = None;
         for (turn, found) in self.turns.iter().filter_map(|(turn, found)| Some((*turn, found.as_ref()?))) {
             let decides = match spoken {
@@ -105,7 +109,8 @@ fn found(text: &str, told: &Tongue) -> Option<Found> {
     }
 }
 
-/// The code of a language by its code, its tag (`es-MX`, `zh-HK`) or its English name; any other name is lower-cased.
+/// Returns the code of a language from its code, its tag (`es-MX`, `zh-HK`) or its English name; any other name in
+/// lower case.
 fn code(name: &str) -> String {
     let name = name.to_lowercase().replace('_', "-");
     if matches!(name.as_str(), "zh-hk" | "zh-yue") {
@@ -116,7 +121,7 @@ fn code(name: &str) -> String {
     known.map_or_else(|| first.to_owned(), |(code, ..)| (*code).to_owned())
 }
 
-/// The language of a text; `None` when the text does not tell.
+/// Returns the language of a text; `None` when the text has too little evidence.
 pub fn of_text(text: &str) -> Option<&'static str> {
     let among = LANGUAGES.iter().filter_map(|(_, lang, _)| *lang).collect();
     let by_script = Detector::with_allowlist(among).detect(text)?;
@@ -137,7 +142,7 @@ pub fn of_text(text: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// As recognizers write: lower case, no punctuation.
+    /// Turns as recognizers write them: lower case, no punctuation.
     const TURNS: [(&str, &str); 32] = [
         ("en", "hello thank you for calling the front desk how can i help you"),
         ("en", "sure what is your date of birth please"),
@@ -228,7 +233,7 @@ mod tests {
     const ES: &str = "hola en qué puedo ayudarle hoy";
     const DE: &str = "guten tag wie kann ich ihnen helfen";
 
-    /// What is answered to each of these turns in order.
+    /// Checks the answers to these turns in order.
     fn check(turns: &[&str], expect: &[Option<&str>]) {
         let mut follower = Follower::default();
         let answers: Vec<Option<String>> = (0..)

@@ -1,4 +1,4 @@
-//! What is said of a model's text: its words, without stage directions and without the marks of a written page.
+//! Spoken words of a model's text, without stage directions and without markup.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use super::whole::Whole;
 const SPAN_BYTES_MAX: usize = 200;
 /// Brackets around stage directions.
 const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('（', '）'), ('【', '】')];
-/// Where the address of a link begins.
+/// Beginnings of link addresses.
 const ADDRESSES: [&str; 7] = ["http://", "https://", "mailto:", "tel:", "www.", "/", "#"];
-/// What somebody is heard or seen to do, which no caller says of itself in the third person.
+/// Verbs of visible or audible actions, which no caller says of itself in the third person.
 const ACTIONS: [&str; 43] = [
     "sigh", "laugh", "chuckle", "giggle", "cough", "sniff", "sniffle", "sneeze", "clear", "pause", "nod", "shrug",
     "smile", "grin", "smirk", "frown", "breathe", "inhale", "exhale", "gasp", "groan", "moan", "mumble", "mutter",
     "murmur", "whisper", "shout", "yell", "cry", "crie", "sob", "hesitate", "hum", "yawn", "gulp", "swallow", "snort",
     "scoff", "wince", "squint", "stammer", "stutter", "blink",
 ];
-/// Actions that a caller may also speak of: they are directions only where they stand apart.
+/// Verbs that a caller may also say: they are stage directions only where they stand apart.
 const MOVES: [&str; 22] = [
     "take", "look", "roll", "lean", "wait", "think", "raise", "lower", "shake", "check", "type", "write", "hold",
     "hang", "put", "pick", "turn", "speak", "sound", "silence", "beat", "breath",
 ];
-/// Words that are stressed, and said, where they stand apart.
+/// Words that are emphasized, and said, where they stand apart.
 const STRESSED: [&str; 44] = [
     "yes",
     "no",
@@ -72,8 +72,10 @@ const STRESSED: [&str; 44] = [
     "only",
 ];
 
-/// What may be said of a model's text. Stage directions go: bracketed words that tell no fact, and actions between asterisks. Of
-/// emphasis, headings, lists, links and code only the marks go. All other signs stay, as do all values of `whole`.
+/// Returns the spoken words of a model's text.
+///
+/// Stage directions are removed: bracketed words without a fact, and actions between asterisks. Of emphasis, headings,
+/// lists, links and code only the marks are removed. All other signs stay, as do all values of `whole`.
 pub(super) fn spoken(text: &str, whole: &Whole<'_>) -> String {
     let mut said = Vec::new();
     for line in text.lines().filter_map(words_of) {
@@ -84,10 +86,11 @@ pub(super) fn spoken(text: &str, whole: &Whole<'_>) -> String {
     said.join(" ")
 }
 
-/// The end of the span that an opening sign at `at` begins, in bytes. `Err`: it may still end when more text comes.
+/// Returns the end, in bytes, of the span that an opening sign at `at` begins; `None`: it begins none. `Err`: it may
+/// still end when more text arrives.
 pub(super) fn span_end(text: &str, at: usize) -> Result<Option<usize>, ()> {
     let Some(sign) = text[at..].chars().next() else { return Ok(None) };
-    // One letter more, so that what is too long is told from what has not ended yet.
+    // One letter more, to distinguish a span that is too long from one that has not ended yet.
     let near = text.floor_char_boundary(at + SPAN_BYTES_MAX + 4);
     let line = text[at..near].find('\n').map_or(near, |length| at + length);
     let end = match BRACKETS.iter().find(|(open, _)| *open == sign) {
@@ -109,7 +112,7 @@ pub(super) fn span_end(text: &str, at: usize) -> Result<Option<usize>, ()> {
     }
 }
 
-/// The words of a line without the marks at its start; `None` of a line that is nothing else.
+/// Returns the words of a line without the marks at its start; `None` for a line that is only a mark.
 fn words_of(line: &str) -> Option<&str> {
     let mut line = line.trim();
     let is_fence = |info: &str| info.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
@@ -131,10 +134,10 @@ fn words_of(line: &str) -> Option<&str> {
     }
 }
 
-/// A line that is read.
+/// A line while it is read.
 struct Page<'p> {
     text: &'p str,
-    /// Where values stand, of which nothing is taken.
+    /// Ranges of the values, from which nothing is removed.
     places: Vec<Range<usize>>,
     whole: &'p Whole<'p>,
     said: String,
@@ -158,14 +161,14 @@ impl Page<'_> {
         }
     }
 
-    /// Says the character at `at`.
+    /// Keeps the character at `at`, and returns its end.
     fn keep(&mut self, at: usize) -> usize {
         let Some(c) = self.text[at..].chars().next() else { return self.text.len() };
         self.said.push(c);
         at + c.len_utf8()
     }
 
-    /// The text of a link, or its address where it has none. Answers its end, `None` where there is no link.
+    /// Keeps the text of a link, or its address where it has no text. Returns its end; `None` where there is no link.
     fn link(&mut self, at: usize, to: usize) -> Option<usize> {
         let name = closing(self.text, at..to, ('[', ']'), &self.places)?;
         let address = self.text[name..to].strip_prefix('(')?;
@@ -181,7 +184,7 @@ impl Page<'_> {
         Some(end)
     }
 
-    /// Bracketed words: a link, a stage direction, or words like others.
+    /// Reads brackets: a link, a stage direction, or plain words.
     fn bracket(&mut self, at: usize, to: usize) -> usize {
         if let Some(end) = self.link(at, to) {
             return end;
@@ -195,7 +198,7 @@ impl Page<'_> {
         if attached || empty || self.tells(inner) { self.keep(at) } else { self.leave_out(end) }
     }
 
-    /// Asterisks or underscores: marks of emphasis, marks of an action, or signs like others.
+    /// Reads asterisks or underscores: marks of emphasis, marks of an action, or plain signs.
     fn run(&mut self, at: usize, to: usize) -> usize {
         let run = run_of(self.text, at, to);
         let (inner, before) = (at + run, self.text[..at].chars().next_back());
@@ -217,13 +220,13 @@ impl Page<'_> {
         inner
     }
 
-    /// A fact is among these words.
+    /// True if a fact is among these words.
     fn tells(&self, part: Range<usize>) -> bool {
         let overlaps = |place: &Range<usize>| place.start < part.end && part.start < place.end;
         self.places.iter().any(overlaps) || self.whole.tells(&self.text[part], &self.said)
     }
 
-    /// Words between single marks are an action, and not a stressed word.
+    /// True if the words between single marks are an action, and not an emphasized word.
     fn is_action(&self, part: Range<usize>) -> bool {
         let words: Vec<String> = super::text::plain_words(&self.text[part.clone()]);
         let (Some(first), false) = (words.first(), self.tells(part.clone())) else { return false };
@@ -246,7 +249,7 @@ impl Page<'_> {
         is_apart && !STRESSED.contains(&first.as_str()) && (known() || begins)
     }
 
-    /// Says nothing up to `end`, and leaves no blank before the sign that follows.
+    /// Skips everything up to `end`, and leaves no blank before the sign that follows.
     fn leave_out(&mut self, end: usize) -> usize {
         let rest = &self.text[end..];
         let next = rest.trim_start();
@@ -262,7 +265,7 @@ impl Page<'_> {
     }
 }
 
-/// The end of the bracket at the start of `part`, those within it counted; none inside `places`.
+/// Returns the end of the bracket at the start of `part`, nested ones counted; brackets inside `places` do not count.
 fn closing(text: &str, part: Range<usize>, (open, close): (char, char), places: &[Range<usize>]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, c) in text[part.clone()].char_indices().map(|(at, c)| (part.start + at, c)) {
@@ -281,13 +284,13 @@ fn closing(text: &str, part: Range<usize>, (open, close): (char, char), places: 
     None
 }
 
-/// Length of the run of like signs at `at`.
+/// Returns the length of the run of equal signs at `at`.
 fn run_of(text: &str, at: usize, to: usize) -> usize {
     let sign = text.as_bytes()[at];
     text.as_bytes()[at..to].iter().take_while(|byte| **byte == sign).count()
 }
 
-/// A run of signs stands before a word, and not inside one.
+/// True if a run of signs stands before a word, and not inside one.
 fn opens(text: &str, at: usize, run: usize) -> bool {
     let outside = |c: char| !c.is_alphanumeric() || unspaced(c);
     run <= 3
@@ -295,14 +298,14 @@ fn opens(text: &str, at: usize, run: usize) -> bool {
         && text[at + run..].chars().next().is_some_and(|c| !c.is_whitespace())
 }
 
-/// Start of the run of as many like signs that stands behind a word.
+/// Returns the start of a run of as many equal signs that stands behind a word.
 fn closer(text: &str, at: usize, run: usize, to: usize, places: &[Range<usize>]) -> Option<usize> {
     let sign = char::from(text.as_bytes()[at]);
     let outside = |c: char| !c.is_alphanumeric() || unspaced(c);
     let mut from = at + run;
     while let Some(found) = text[from..to].find(sign).map(|found| from + found) {
         let length = run_of(text, found, to);
-        // The end of two at once.
+        // A run of three ends two spans at once.
         let closes = (length == run || length == 3)
             && !text[..found].ends_with(char::is_whitespace)
             && text[found + length..].chars().next().is_none_or(outside)
@@ -319,7 +322,7 @@ fn is_third_person(action: &str, word: &str) -> bool {
     word.strip_prefix(action).is_some_and(|end| end == "s")
 }
 
-/// Any form of an action: `sigh`, `sighs`, `sighing`, `pausing`.
+/// True for any form of an action: `sigh`, `sighs`, `sighing`, `pausing`.
 fn is_form(action: &str, word: &str) -> bool {
     let stem = action.strip_suffix('e').unwrap_or(action);
     word.strip_prefix(action).is_some_and(|end| matches!(end, "" | "s"))

@@ -1,20 +1,20 @@
-//! Whether what the other side said means what a rule says, as a language model reads it.
+//! Comparison of the agent's words with the meanings in rules, by a language model.
 
 use ringer_media::call::{Comparison, Line};
 
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, Failure, LanguageModel, complete};
 
-/// Lines before the turn that a model is shown: what is answered is often only in them.
+/// Lines before the turn that a model is shown: the question that is answered is often only in them.
 const LINES_MAX: usize = 4;
-/// A number needs one or two; some models put a word before it.
+/// Most tokens of the answer. A number needs one or two; some models put a word before it.
 const TOKENS_MAX: u32 = 16;
 
-/// The model did not say which, or there is none.
+/// Returns the error of a meaning that the model did not name, or of a missing model.
 pub(super) fn not_told() -> Failure {
     Failure { code: "meaning_not_told", message: "nobody tells what a turn means".into() }
 }
 
-/// See [`super::Mind::compare`].
+/// Asks the model; see [`super::Mind::compare`].
 pub(super) async fn compare(model: &dyn LanguageModel, comparison: &Comparison) -> Result<Option<usize>, Failure> {
     let answer = complete(model, &request(comparison)).await?;
     let count = comparison.phrases.len();
@@ -22,7 +22,7 @@ pub(super) async fn compare(model: &dyn LanguageModel, comparison: &Comparison) 
     Ok(number.checked_sub(1))
 }
 
-/// The one number in an answer.
+/// Returns the one number in an answer; `None` when there is none or more than one.
 fn number(answer: &str) -> Option<usize> {
     let mut found = answer.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let number = found.next()?.parse().ok();

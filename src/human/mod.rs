@@ -1,5 +1,5 @@
-//! The Digital Human's mind: what it says next, and how fluently. Not how it sounds (that is a provider) and not when it
-//! speaks (that is the Call).
+//! Conversation logic of the Digital Human: what it says next, and how fluently. Not how it sounds (that is a provider)
+//! and not when it speaks (that is the Call).
 
 mod fluency;
 pub mod language;
@@ -34,39 +34,45 @@ pub use self::text::Facts;
 use crate::config::Hesitation;
 use crate::provider::{Failure, Job, LanguageModel};
 
-/// What the speaker is called where the model and the built-in speaker both have spoken.
+/// Speaker in the metadata of a result where both the model and the built-in speaker have spoken.
 pub const MIXED: &str = "mixed";
 
-/// Decides a Digital Human's next move. Lives as long as its call.
+/// Decides a Digital Human's next move. It lives as long as its call.
 pub trait Mind: Send {
-    /// Sends the move, in one or more parts, into `out`; returns when done. The future is dropped when the move is no longer
-    /// wanted.
+    /// Sends the move, in one or more parts, to `out`, and returns when done. The future is dropped when the move is no
+    /// longer wanted.
     fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()>;
 
-    /// Speaks this language from the next move on.
+    /// Sets the language of all further moves.
     fn speak(&mut self, _language: &str) {}
 
-    /// The place of the first phrase whose meaning the turn just heard has; `None`: it has none of them. Fails where nobody can tell,
-    /// as without a model. The future is dropped when the answer is no longer wanted.
+    /// Returns the index of the first phrase that means the same as the turn just heard; `None`: none does.
+    ///
+    /// The future is dropped when the answer is no longer wanted.
+    ///
+    /// # Errors
+    /// The meaning cannot be told, for instance without a model.
     fn compare(&mut self, _comparison: Comparison) -> Job<'_, Result<Option<usize>, Failure>> {
         Box::pin(std::future::ready(Err(meaning::not_told())))
     }
 
-    /// Who has spoken, for the result's metadata: the model's name; `template` where the built-in speaker has; [`MIXED`] where both
-    /// have. Before anything was said, who is to speak.
+    /// Returns the speaker for the result's metadata: the model's name, `template` for the built-in speaker, or
+    /// [`MIXED`] for both.
+    ///
+    /// Before anything was said it is the one that is to speak.
     fn speaker(&self) -> String;
 }
 
 /// A piece of an utterance.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpeechPart {
-    /// Words to synthesize.
+    /// Words that are to be synthesized.
     Words(String),
-    /// Added silence.
+    /// Added silence in milliseconds.
     PauseMs(u32),
 }
 
-/// How much is said.
+/// Level of the length of turns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Verbosity {
     /// A few words a turn.
@@ -74,12 +80,12 @@ pub enum Verbosity {
     /// A sentence or two.
     #[default]
     Medium,
-    /// Many.
+    /// Several sentences a turn.
     High,
 }
 
 impl Verbosity {
-    /// How many words a turn has.
+    /// Returns the number of words in a turn.
     pub fn words(self, lengths: &crate::config::Verbosity) -> &crate::config::Words {
         match self {
             Verbosity::Low => &lengths.low,
@@ -88,7 +94,7 @@ impl Verbosity {
         }
     }
 
-    /// By its wire name; `medium` for an unknown one.
+    /// Returns the level by its name in the API; `medium` for an unknown one.
     pub fn named(name: &str) -> Verbosity {
         match name {
             "low" => Verbosity::Low,
@@ -98,54 +104,54 @@ impl Verbosity {
     }
 }
 
-/// Who a mind is: plain values, translated by whoever places the call.
+/// Character and behaviour of a Digital Human as plain values, translated by the code that places the call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// May be empty.
+    /// Name of the caller; may be empty.
     pub name: String,
-    /// What the caller wants; `{{trait}}` is replaced.
+    /// Goal of the caller; `{{trait}}` is replaced.
     pub intent: String,
-    /// Who the caller is; `{{trait}}` is replaced.
+    /// Description of the caller; `{{trait}}` is replaced.
     pub role_description: String,
-    /// `en`, `es`, ...
+    /// Language code: `en`, `es`, ...
     pub language: String,
-    /// Facts by name, given exactly.
+    /// Traits by name; their values are given exactly.
     pub traits: Vec<(String, String)>,
-    /// How long its turns are.
+    /// Length of its turns.
     pub verbosity: Verbosity,
-    /// Words a turn at each of these levels.
+    /// Words a turn at each level of `verbosity`.
     pub lengths: crate::config::Verbosity,
-    /// How well the language is spoken.
+    /// Command of the language.
     pub fluency: FluencyLevel,
     /// Fillers and pauses of that level.
     pub hesitation: Hesitation,
     /// Sampling temperature, 0 to 2.
     pub creativity: f64,
-    /// When to hang up; `None`: goal reached, refused, or goodbye said.
+    /// Instructions on when to hang up; `None`: goal reached, refused, or goodbye said.
     pub hangup_instructions: Option<String>,
-    /// May hang up.
+    /// True: it may hang up.
     pub allow_end_call: bool,
-    /// May stay silent instead of a turn.
+    /// True: it may stay silent instead of taking a turn.
     pub allow_silence: bool,
-    /// May press keys.
+    /// True: it may press keys.
     pub allow_dtmf: bool,
-    /// When to stay silent; `default` for the built-in rule.
+    /// Instructions on when to stay silent; `default` for the built-in rule.
     pub silence_instructions: String,
-    /// Numbers are keyed rather than said.
+    /// True: numbers are keyed rather than said.
     pub keyed: bool,
-    /// Rules of the other side that this caller probes.
+    /// Rules of the agent's prompt that this caller probes.
     pub rules: Vec<String>,
-    /// Opening words, said exactly instead of made ones; `{{trait}}` is replaced.
+    /// First words, said exactly instead of generated ones; `{{trait}}` is replaced.
     pub first_message: Option<String>,
-    /// What is played, step by step; empty: a free conversation.
+    /// Steps to play in order; empty: a free conversation.
     pub playback: Vec<Step>,
-    /// Tests of the other side's turns, by step; the call ends at the first that fails. Empty: none is tested.
+    /// Tests of the agent's turns, by step; the call ends at the first that fails. Empty: none is tested.
     pub wanted: BTreeMap<usize, Wanted>,
-    /// The agent has made the call.
+    /// True: the agent has made the call.
     pub called: bool,
-    /// What this caller remembers of earlier contacts with the agent, oldest first.
+    /// Summaries of earlier contacts with the agent, oldest first.
     pub earlier: Vec<String>,
-    /// It writes messages instead of speaking: a model is given time, and nothing is said meanwhile.
+    /// True: it writes messages instead of speaking. A model is given time, and nothing is said meanwhile.
     pub written: bool,
 }
 
@@ -180,13 +186,13 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The fillers and pauses of this caller in the call of `seed`.
+    /// Returns the fillers and pauses of this caller in the call of `seed`.
     pub fn fluency(&self, seed: Seed) -> Fluency {
         Fluency::new(self.hesitation.clone(), &self.language, &self.traits, seed)
     }
 }
 
-/// The mind of one call: the model's, or the built-in speaker's when there is none.
+/// Returns the mind of one call: the model's, or the built-in speaker's when there is no model.
 pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> Box<dyn Mind> {
     match model {
         model if !profile.playback.is_empty() => Box::new(PlaybackMind::new(profile, model, seed)),
@@ -194,7 +200,7 @@ pub fn mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed)
     }
 }
 
-/// The mind of a free conversation; who speaks is noted in `spoken`.
+/// Returns the mind of a free conversation; it records its speaker in `spoken`.
 fn free_mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed, spoken: &Spoken) -> Box<dyn Mind> {
     match model {
         Some(model) => {
@@ -205,12 +211,12 @@ fn free_mind(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed
     }
 }
 
-/// The mind of somebody who reads, and answers nothing.
+/// Returns a mind that only reads and never answers.
 pub fn silent() -> Box<dyn Mind> {
     Box::new(SilentMind)
 }
 
-/// The whole of a move, its parts joined.
+/// Returns the whole of a move, its parts joined.
 pub async fn whole_move(mut parts: mpsc::Receiver<Move>) -> Move {
     let (mut said, mut whole) = (Vec::new(), Move::default());
     while let Some(part) = parts.recv().await {
@@ -222,7 +228,7 @@ pub async fn whole_move(mut parts: mpsc::Receiver<Move>) -> Move {
     Move { say: said.join(" "), ..whole }
 }
 
-/// Opening words as they were given.
+/// Returns a move with opening words exactly as they were given.
 fn exactly(text: &str, profile: &Profile) -> Move {
     Move { say: Facts::of(&profile.traits).fill(text), exact: true, ..Move::default() }
 }

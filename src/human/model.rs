@@ -1,6 +1,8 @@
-//! A mind that asks a language model: its words go out sentence by sentence as they come. A late model is covered by a filler,
-//! a silent or failing one by the built-in speaker. Once it was late it is waited for only as long as its first words may take,
-//! and the built-in speaker answers instead of a filler, until it is in time again: the other side has gone on meanwhile.
+//! A mind that asks a language model; its words are sent sentence by sentence as they arrive.
+//!
+//! A late model is covered by a filler, a silent or failing one by the built-in speaker. After it was late, it is
+//! waited for only as long as its first words may take. The built-in speaker then answers instead of a filler, until
+//! the model is in time again: the agent has gone on meanwhile.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,21 +26,21 @@ use super::{MIXED, Mind, Profile, meaning};
 use crate::config::Words;
 use crate::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel};
 
-/// Words to cut in with: all that fit.
+/// Words of an interruption: all that fit.
 const CUT_IN: Words = Words { target: 12, maximum: 12 };
-/// Digits of one move.
+/// Most digits of one move.
 const DIGITS_MAX: usize = 32;
-/// Note of a move that is said only as far as its answer had come.
+/// Note of a move whose answer broke off, so that only its beginning is said.
 const BROKE_OFF: &str = "answer_broke_off";
-/// Longest text that is held while its sentence is not over.
+/// Longest unfinished sentence that is held, in bytes.
 const OPEN_BYTES_MAX: usize = 4096;
 
-/// How long a model may take.
+/// Time limits of a model.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Patience {
-    /// For its first words; then a filler is said.
+    /// Limit of its first words; then a filler is said.
     pub(super) filler: Duration,
-    /// For its first words, and then for each next piece; then the built-in speaker answers, or the move ends.
+    /// Limit of its first words, and then of each next piece; then the built-in speaker answers, or the move ends.
     pub(super) give_up: Duration,
 }
 
@@ -53,34 +55,34 @@ impl Patience {
         Waits { filler: self.filler, first: self.give_up, next: self.give_up }
     }
 
-    /// With a model that was late, and where there is no answer to wait for: nothing is said meanwhile.
+    /// Returns the waits for a model that was late, or where nobody waits for an answer: nothing is said meanwhile.
     fn short(self) -> Waits {
         Waits { filler: Duration::MAX, first: self.filler.min(self.give_up), next: self.give_up }
     }
 
-    /// Of whoever speaks or writes so.
+    /// Returns the time limits of a caller that speaks or writes as `profile` says.
     pub(super) fn of(profile: &Profile) -> Patience {
         if profile.written { Patience::of_a_writer() } else { Patience::default() }
     }
 
-    /// Nobody hears a writer think.
+    /// Returns the time limits of a writer, who needs no filler.
     pub(super) fn of_a_writer() -> Patience {
         Patience { filler: Duration::MAX, give_up: Duration::from_secs(30) }
     }
 }
 
-/// How long one answer is waited for.
+/// Waits for one answer.
 #[derive(Copy, Clone, Debug)]
 struct Waits {
-    /// Until a filler is said.
+    /// Time until a filler is said.
     filler: Duration,
-    /// For its first piece.
+    /// Time limit of its first piece.
     first: Duration,
-    /// For each next piece.
+    /// Time limit of each next piece.
     next: Duration,
 }
 
-/// The first words of a call's model were late the last time that it was asked; known to all who ask it.
+/// True while the first words of a call's model were late the last time; shared by all who ask it.
 #[derive(Clone, Default)]
 pub(super) struct Late(Arc<AtomicBool>);
 
@@ -94,7 +96,7 @@ impl Late {
     }
 }
 
-/// Who has spoken in a call so far; known to all minds of it.
+/// Record of the speakers of a call so far, shared by all minds of it.
 #[derive(Clone, Default)]
 pub(super) struct Spoken {
     model: Arc<AtomicBool>,
@@ -102,7 +104,7 @@ pub(super) struct Spoken {
 }
 
 impl Spoken {
-    /// The name of whoever has spoken; `model` also before anybody has.
+    /// Returns the name of the speaker; that of `model` also before anybody has spoken.
     pub(super) fn name(&self, model: &dyn LanguageModel) -> String {
         match [&self.model, &self.built_in].map(|flag| flag.load(Ordering::Relaxed)) {
             [true, true] => MIXED.into(),
@@ -112,7 +114,7 @@ impl Spoken {
     }
 }
 
-/// Asks a language model.
+/// A mind that asks a language model.
 pub(super) struct ModelMind {
     profile: Profile,
     model: Arc<dyn LanguageModel>,
@@ -129,12 +131,12 @@ impl ModelMind {
         ModelMind { profile, model, template, draw, patience, late: Late::default(), spoken: Spoken::default() }
     }
 
-    /// What is known of the model from other minds of the same call.
+    /// Returns the mind with the knowledge of other minds of the same call about the model's lateness.
     pub(super) fn knowing(self, late: &Late) -> ModelMind {
         ModelMind { late: late.clone(), ..self }
     }
 
-    /// Notes there who speaks.
+    /// Returns the mind with a shared record of the speakers.
     pub(super) fn noting(self, spoken: &Spoken) -> ModelMind {
         ModelMind { spoken: spoken.clone(), ..self }
     }
@@ -151,7 +153,8 @@ impl ModelMind {
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
         let cuts_in = matches!(thought.purpose, Purpose::CutIn | Purpose::Contextual { .. });
-        // An opening may be made while it rings, when nobody waits: no filler leads it, and it tells nothing of later turns.
+        // An opening may be generated while it rings, when nobody waits. So no filler comes before it, and its lateness
+        // says nothing about later turns.
         let opens = thought.purpose == Purpose::Opening;
         let waits = match () {
             () if opens => Waits { filler: Duration::MAX, ..self.patience.whole() },
@@ -197,19 +200,20 @@ impl Mind for ModelMind {
     }
 }
 
-/// How an answer came to its end.
+/// End of an answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum End {
-    /// By itself.
+    /// The answer is complete.
     Whole,
-    /// The model failed.
+    /// The model has failed.
     Failed,
-    /// It was not waited for any longer.
+    /// The answer was too late.
     InVain,
 }
 
-/// Takes the model's answer until it is over, fails, or is too late. `late` learns whether its first words are, also when the future
-/// is dropped before they come.
+/// Reads the model's answer until it is complete, fails, or is too late.
+///
+/// `late` records whether its first words are late, also when the future is dropped before they arrive.
 async fn listen(
     model: &dyn LanguageModel,
     request: &ChatRequest,
@@ -250,7 +254,7 @@ async fn listen(
     }
 }
 
-/// A move on its way out.
+/// A move while it is sent.
 struct Speech<'a> {
     profile: &'a Profile,
     whole: Whole<'a>,
@@ -258,11 +262,11 @@ struct Speech<'a> {
     open: String,
     words: usize,
     length: &'a Words,
-    /// Nothing more is said.
+    /// True: nothing more is said.
     full: bool,
-    /// A filler was said.
+    /// True: a filler was said.
     covered: bool,
-    /// A `no` says nothing at all; the words are one short sentence, so they go out at the end.
+    /// True: the answer may be `no`, which says nothing. Its words are one short sentence and are sent at the end.
     contextual: bool,
     then: Option<Then>,
     dtmf: String,
@@ -331,7 +335,8 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// Sends what is said of a sentence with `with`, or nothing when that is nothing and `with` is not the end.
+    /// Sends the spoken part of a sentence with `with`; sends nothing when that part is empty and `with` is not the
+    /// end.
     async fn say(&mut self, sentence: &str, with: Move) {
         let say = self.fitting(sentence);
         if !say.is_empty() || !with.more {
@@ -339,8 +344,10 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// What is said of a sentence, in the manner of this speaker: a turn ends at the sentence end that is nearest to its
-    /// target. Only a first sentence that is longer than a turn may be is cut.
+    /// Returns the spoken part of a sentence, at this speaker's level of fluency.
+    ///
+    /// A turn ends at the sentence end that is nearest to its target. Only a first sentence longer than the maximum is
+    /// cut.
     fn fitting(&mut self, sentence: &str) -> String {
         let (target, maximum) = (self.length.target as usize, self.length.maximum as usize);
         let mut said = Vec::new();
@@ -372,7 +379,7 @@ impl<'a> Speech<'a> {
     }
 }
 
-/// `No.`, `NO`, or nothing.
+/// True for `No.`, `NO`, or an empty answer.
 fn is_no(answer: &str) -> bool {
     let answer = answer.trim().trim_end_matches(['.', '!']).trim_matches('"');
     answer.is_empty() || answer.eq_ignore_ascii_case("no")

@@ -1,4 +1,4 @@
-//! Which words are numbers: what is inside one is not broken up. Languages without a list here have digits only.
+//! Words that are numbers, which are not broken up. Languages without a list here have digits only.
 
 /// Number words and the words that join them, by language.
 static WORDS: [(&str, &str, &str); 5] = [
@@ -35,7 +35,7 @@ static WORDS: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// Tells the numbers of one language.
+/// Recognizes the numbers of one language.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Numbers {
     words: &'static str,
@@ -43,13 +43,13 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Those of `language`.
+    /// Returns the numbers of `language`; for an unknown one only digits count.
     pub(super) fn of(language: &str) -> Numbers {
         let known = WORDS.iter().find(|(code, ..)| *code == language);
         known.map_or(Numbers { words: "", joins: "" }, |&(_, words, joins)| Numbers { words, joins })
     }
 
-    /// Nothing may stand between `word` and what follows: both belong to one number.
+    /// True if `word` and the words that follow belong to one number, so that nothing may stand between them.
     pub(super) fn joined(self, word: &str, rest: &[&str]) -> bool {
         match rest {
             [next, after, ..] if self.joins(next) => self.holds(word) && self.holds(after),
@@ -59,12 +59,12 @@ impl Numbers {
         }
     }
 
-    /// True of the word that joins the words of a number, as `and` does.
+    /// True if the word joins the words of a number, as `and` does.
     pub(super) fn joins(self, word: &str) -> bool {
         bare(word) == self.joins && !self.joins.is_empty()
     }
 
-    /// True of a word that is a number or a part of one.
+    /// True if the word is a number or a part of one.
     pub(super) fn holds(self, word: &str) -> bool {
         let bare = bare(word);
         bare.contains(char::is_numeric)

@@ -1,4 +1,4 @@
-//! The first line of a conversation, made before there is one.
+//! The first line of a conversation, generated before the call.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::model::{ModelMind, Patience};
 use super::{Mind, Profile, whole_move};
 use crate::provider::LanguageModel;
 
-/// The words with which a model lets this Digital Human begin; `None`: it has none in time.
+/// Returns the model's first words for this Digital Human; `None`: there are none in time.
 pub async fn opening_line(profile: Profile, model: Arc<dyn LanguageModel>, seed: Seed) -> Option<String> {
-    // Nobody waits on the telephone yet.
+    // The call has not begun, so nobody waits for these words.
     let mut mind = ModelMind::new(profile, model, seed, Patience::of_a_writer());
     let (out, parts) = mpsc::channel(64);
     let thought = Thought { purpose: Purpose::Opening, history: Vec::new(), unsaid: None };
     let ((), said) = tokio::join!(mind.think(thought, out), whole_move(parts));
-    // A note tells that somebody else has spoken.
+    // A note means that the answer broke off or came from the built-in speaker.
     (said.notes.is_empty() && !said.say.is_empty()).then_some(said.say)
 }
 

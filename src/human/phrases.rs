@@ -1,4 +1,4 @@
-//! Fixed words in each language: what is said without a mind's own words. No logic beyond the choice of the language.
+//! Fixed words in each language, said without a language model. No logic beyond the choice of the language.
 
 /// The fixed words of one language.
 #[derive(Debug)]
@@ -7,36 +7,36 @@ pub struct Phrases {
     pub greeting: &'static str,
     /// Answer to a yes/no question.
     pub yes: &'static str,
-    /// Last words.
+    /// Last words of a call.
     pub goodbye: &'static str,
-    /// Said once after long mutual silence.
+    /// Words after long mutual silence, said once.
     pub reprompt: &'static str,
-    /// Said when the other side stays silent after it asked to wait.
+    /// Question to an agent that stays silent after it asked to wait.
     pub still_there: &'static str,
-    /// Said when a mind is late.
+    /// Filler while an answer is late.
     pub moment: &'static str,
-    /// Said to cut in; at most 12 words each.
+    /// Interruptions, at most 12 words each.
     pub interruption: &'static [&'static str],
     /// Filler words between others.
     pub fillers: &'static [&'static str],
-    /// Said while the other side speaks, to show that this side listens; most voices say them in 0.2 to 0.8 s.
+    /// Backchannels during the agent's speech; most voices say them in 0.2 to 0.8 s.
     pub backchannels: &'static [&'static str],
-    /// Said to somebody else in the room; of different lengths, for slow and fast voices: 1 to 3.2 s.
+    /// Words to somebody else in the room, of different lengths for slow and fast voices: 1 to 3.2 s.
     pub asides: &'static [&'static str],
 }
 
-/// Digital Humans speak this language.
+/// True if Digital Humans speak this language.
 pub fn is_spoken(language: &str) -> bool {
     TABLE.iter().any(|(code, _)| *code == language)
 }
 
-/// The words of `language` (`en`, `es`, ...); English for an unknown one.
+/// Returns the words of `language` (`en`, `es`, ...); English for an unknown one.
 pub fn phrases(language: &str) -> &'static Phrases {
     let known = TABLE.iter().find(|(code, _)| *code == language);
     &known.unwrap_or(&TABLE[0]).1
 }
 
-/// The words that a call says by itself.
+/// Returns the words that a call says by itself.
 pub fn call_phrases(language: &str) -> ringer_media::call::Phrases {
     let words = phrases(language);
     let all = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect();
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(phrases("xx").yes, "Yes.");
     }
 
-    /// Words that no voice says in the time that a probe has would never be heard.
+    /// Words that no voice says within the time of a probe would never be heard.
     #[tokio::test]
     async fn every_language_has_probes_for_slow_and_fast_voices() {
         let speech = EmbeddedSpeech::new().expect("there is a temporary folder");

@@ -1,5 +1,5 @@
-//! Simple words and short sentences, for somebody who begins to learn the language. Works without understanding: long
-//! sentences are cut at clauses, rare words give way to frequent ones where a list has them. Names, numbers and facts stay.
+//! Simple words and short sentences of a beginner in the language. It works without understanding: long sentences are
+//! cut at clauses, rare words are replaced by frequent ones from a list. Names, numbers and facts stay.
 
 use super::fluency::joined;
 use super::numbers::Numbers;
@@ -11,13 +11,13 @@ use super::{FluencyLevel, Profile};
 const WORDS_MAX: usize = 10;
 /// Fewest words before a cut.
 const WORDS_MIN: usize = 3;
-/// Words before which a clause begins (en, es, de, fr, pt).
+/// Words at which a clause begins (en, es, de, fr, pt).
 const CONJUNCTIONS: [&str; 30] = [
     "and", "but", "because", "so", "that", "which", "when", "if", "or", "while", "y", "pero", "porque", "que",
     "cuando", "und", "aber", "weil", "dass", "wenn", "oder", "et", "mais", "parce", "quand", "e", "mas", "quando",
     "ou", "since",
 ];
-/// Rare English words and what a beginner says.
+/// Rare English words and a beginner's words for them.
 const SIMPLE: [(&str, &str); 43] = [
     ("purchase", "buy"),
     ("purchased", "bought"),
@@ -64,7 +64,7 @@ const SIMPLE: [(&str, &str); 43] = [
     ("inform", "tell"),
 ];
 
-/// A sentence in the words of somebody who speaks so well.
+/// Returns a sentence in the words of a speaker of this level of fluency.
 pub(super) fn manner(profile: &Profile, sentence: &str) -> String {
     match profile.fluency {
         FluencyLevel::Beginner => plain(sentence, &profile.language, &profile.traits),
@@ -72,8 +72,9 @@ pub(super) fn manner(profile: &Profile, sentence: &str) -> String {
     }
 }
 
-/// `sentence` as a beginner says it: one or more sentences of at most [`WORDS_MAX`] words. Inside the values of `facts`, names
-/// and numbers nothing is changed; one that is longer than a sentence stays whole.
+/// Returns `sentence` as a beginner says it: one or more sentences of at most [`WORDS_MAX`] words.
+///
+/// The values of `facts`, names and numbers stay as they are; one that is longer than a sentence stays whole.
 fn plain(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
     if language == "en" { short(&simple(sentence, facts), language, facts) } else { short(sentence, language, facts) }
 }
@@ -125,7 +126,7 @@ fn short(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
     pieces.join(" ")
 }
 
-/// For each word, whether it belongs together with the next one.
+/// Returns for each word whether it belongs together with the next one.
 fn protected(words: &[&str], language: &str, facts: &[(String, String)]) -> Vec<bool> {
     let numbers = Numbers::of(language);
     let pair = |at: usize| {
@@ -154,7 +155,7 @@ fn closed_by(words: &[&str], end: char) -> String {
     format!("{}{end}", capitalised(text))
 }
 
-/// Addresses and codes stay as they are.
+/// Returns a text with a capital at its start; addresses and codes stay as they are.
 fn capitalised(text: &str) -> String {
     let word = text.split_whitespace().next().unwrap_or_default().trim_end_matches([',', ';', ':', '.', '!', '?']);
     if word.contains(|c: char| !c.is_alphabetic() && !matches!(c, '\'' | '’' | '-')) {

@@ -1,5 +1,5 @@
-//! A mind that plays steps in order: its own when it has the turn, the other side's by listening to one whole turn each. What is
-//! not a step (cutting in, asking whether somebody is still there) is left to the mind behind it.
+//! A mind that plays steps in order: its own when it has the turn, the agent's by hearing one whole turn each. Other
+//! purposes (interrupting, asking whether somebody is still there) are left to the mind behind it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{Mind, Profile};
 use crate::model::playback::is_alike;
 use crate::provider::{Failure, Job, LanguageModel};
 
-/// One step.
+/// One step of a playback.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// This side says exactly this.
@@ -22,29 +22,29 @@ pub enum Step {
     Mean(String),
     /// This side presses keys.
     Keys(String),
-    /// This side is silent for so long, whatever the other side says.
+    /// This side is silent for this many milliseconds, whatever the other side says.
     SilenceMs(u32),
     /// The other side takes a turn.
     Hear,
-    /// The other side is waited for in silence for so long.
+    /// This side waits in silence for the other side, for this many milliseconds.
     WaitMs(u32),
-    /// This side cuts into the other side's next turn; where that turn is over before, it says the words as a turn.
+    /// This side interrupts the other side's next turn; if that turn ends before, it says the words as a turn.
     CutIn(CutIn),
 }
 
-/// Words that are tested in a turn of the other side while the call lasts.
+/// Words that are tested in a turn of the agent during the call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
-    /// Phrases of which each must be there, as whole words.
+    /// Phrases that must all occur, as whole words.
     pub contains: Vec<String>,
-    /// Phrases of which none may be there.
+    /// Phrases of which none may occur.
     pub excludes: Vec<String>,
-    /// Text that the turn must be alike.
+    /// Text that the turn must resemble.
     pub exact: Option<String>,
 }
 
 impl Wanted {
-    /// True when `heard` is certainly not what was wanted; a turn without words tells nothing.
+    /// True if `heard` certainly misses the wanted words; a turn without words misses nothing.
     fn is_missed_by(&self, heard: &str) -> bool {
         let has = |phrase: &String| contains_phrase(heard, phrase);
         let differs = |wanted: &String| !is_alike(heard, wanted);
@@ -57,18 +57,18 @@ impl Wanted {
 
 /// A move that was sent and whose words may or may not have been said.
 struct Pending {
-    /// Lines of the conversation when it was sent.
+    /// Number of lines in the conversation when it was sent.
     lines: usize,
-    /// Its words and keys; `None` when the words are not known before they are said.
+    /// Words of the move; `None` when they are not known before they are said.
     words: Option<Vec<String>>,
     keys: String,
-    /// Where the steps stand once the other side's turn is over, once the words have begun, and once all is done.
+    /// Index of the next step after the agent's turn; `begun`: after the words have begun; `done`: after all is done.
     heard: usize,
     begun: usize,
     done: usize,
 }
 
-/// Plays the steps of its profile.
+/// A mind that plays the steps of its profile.
 pub(super) struct PlaybackMind {
     profile: Profile,
     model: Option<Arc<dyn LanguageModel>>,
@@ -78,7 +78,7 @@ pub(super) struct PlaybackMind {
     spoken: Spoken,
     at: usize,
     pending: Option<Pending>,
-    /// Lines of the conversation when words were given to cut in with.
+    /// Number of lines in the conversation when words of an interruption were prepared.
     armed_at: Option<usize>,
 }
 
@@ -86,13 +86,13 @@ impl PlaybackMind {
     pub(super) fn new(profile: Profile, model: Option<Arc<dyn LanguageModel>>, seed: Seed) -> PlaybackMind {
         let free = Profile { playback: Vec::new(), ..profile.clone() };
         let spoken = Spoken::default();
-        // The call has the words of a first step that cuts in from its beginning.
+        // The call knows the words of a first step that interrupts from its beginning.
         let armed_at = matches!(profile.playback.first(), Some(Step::CutIn(_))).then_some(0);
         let behind = super::free_mind(free, model.clone(), seed, &spoken);
         PlaybackMind { profile, model, seed, behind, late: Late::default(), spoken, at: 0, pending: None, armed_at }
     }
 
-    /// Moves on over what really happened since the last move.
+    /// Advances over the steps that really happened since the last move.
     fn settle(&mut self, thought: &Thought) {
         let Some(pending) = self.pending.take() else { return };
         let later = thought.history.get(pending.lines..).unwrap_or_default();
@@ -108,13 +108,13 @@ impl PlaybackMind {
         };
     }
 
-    /// The next move; a step that a model words comes back as that step's meaning.
+    /// Returns the next move; for a step whose words a model finds, also that step's meaning.
     fn next(&mut self, thought: &Thought) -> (Move, Option<String>) {
         self.settle(thought);
         let steps = &self.profile.playback;
         let answers = thought.purpose == Purpose::Reply && thought.history.last().is_some_and(|line| line.other);
         let mut at = self.at;
-        // Words that cut in, or that found no turn to cut into.
+        // Words that interrupted, or for which there was no turn to interrupt.
         if let Some(Step::CutIn(CutIn { say, .. })) = steps.get(at)
             && self.armed_at.is_some_and(|lines| is_said(thought.history.get(lines..).unwrap_or_default(), say))
         {
@@ -143,7 +143,7 @@ impl PlaybackMind {
                 }
                 Step::Mean(text) if keys.is_empty() && said.is_empty() => meant = Some(text.clone()),
                 Step::Keys(digits) => keys.push_str(digits),
-                // It was armed before, and the other side's turn was over too soon.
+                // The interruption was prepared, and the other side's turn ended too soon.
                 Step::CutIn(CutIn { say, .. }) if self.armed_at.is_some() && at == self.at && keys.is_empty() => {
                     said.push(say.as_str());
                 }
@@ -217,7 +217,7 @@ impl PlaybackMind {
     }
 }
 
-/// True when the words, or their beginning, were said in these lines.
+/// True if the words, or their beginning, were said in these lines.
 fn is_said(lines: &[Line], words: &str) -> bool {
     let words = plain_words(words);
     let begins = |line: &Line| {
@@ -232,7 +232,7 @@ impl Pending {
         self.keys.is_empty() && self.words.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// The line is the beginning of this move, and no re-prompt.
+    /// True if the line is the beginning of this move, and not a re-prompt.
     fn is_begun_by(&self, line: &Line) -> bool {
         if !line.digits.is_empty() {
             return !self.keys.is_empty() && self.keys.starts_with(&*line.digits);

@@ -1,5 +1,5 @@
-//! What a language model is told: who it is, what it knows, how it speaks, and the conversation so far. No network, no
-//! choice of words.
+//! Prompts of the language model: its role, its facts, its manner of speaking, and the conversation so far. No network,
+//! no choice of words.
 
 use ringer_media::call::{Line, Purpose, Thought};
 use serde_json::json;
@@ -10,19 +10,19 @@ use super::{FluencyLevel, Profile};
 use crate::config::Words;
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, ChatTool};
 
-/// Lines of the conversation that a model is shown.
+/// Most lines of the conversation that a model is shown.
 const LINES_MAX: usize = 200;
-/// Tokens for one word of an answer, generously, so that the word limit and not this one cuts.
+/// Tokens for one word of an answer: more than needed, so that the word limit applies and not this one.
 const TOKENS_PER_WORD: u32 = 6;
 
-/// Names of the tools.
+/// Name of the tool that hangs up.
 pub(super) const END_CALL: &str = "end_call";
-/// Names of the tools.
+/// Name of the tool that skips a turn.
 pub(super) const STAY_SILENT: &str = "stay_silent";
-/// Names of the tools.
+/// Name of the tool that presses keys.
 pub(super) const SEND_DTMF: &str = "send_dtmf";
 
-/// The request for one move.
+/// Returns the request for one move.
 pub(super) fn request(profile: &Profile, thought: &Thought, seed: u64) -> ChatRequest {
     let mut messages = vec![message(ChatRole::System, system(profile))];
     let skipped = thought.history.len().saturating_sub(LINES_MAX);
@@ -60,7 +60,7 @@ fn line(line: &Line) -> ChatMessage {
     message(if line.other { ChatRole::User } else { ChatRole::Assistant }, text.trim().to_owned())
 }
 
-/// What this one move is about, beyond answering.
+/// Returns the instructions for this one move, beyond answering; `None`: there are none.
 fn task(thought: &Thought) -> Option<String> {
     let unsaid = thought.unsaid.as_ref().map(|words| {
         format!("You were interrupted. The other side did not hear these words of yours: \"{words}\". Do not take them as said.")
@@ -87,7 +87,7 @@ fn task(thought: &Thought) -> Option<String> {
     }
 }
 
-/// The standing instructions.
+/// Returns the instructions for the whole conversation.
 fn system(profile: &Profile) -> String {
     let mut text = String::from(match (profile.written, profile.called) {
         (false, false) => {
@@ -212,7 +212,7 @@ fn language(code: &str) -> &str {
 }
 
 impl Profile {
-    /// How many words a turn has.
+    /// Returns the number of words in a turn.
     pub fn words(&self) -> &Words {
         self.verbosity.words(&self.lengths)
     }

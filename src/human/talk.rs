@@ -1,9 +1,9 @@
-//! What people say to each other near a caller: everyday sentences in each language. They are background, nobody answers them.
+//! Background talk near a caller: everyday sentences in each language, which nobody answers.
 
-/// Sentences of one language.
+/// Number of sentences of each language.
 pub const SENTENCES: usize = 8;
 
-/// Everyday sentences in `language` (`en`, `es`, ...); `None` for an unknown one.
+/// Returns everyday sentences in `language` (`en`, `es`, ...); `None` for an unknown one.
 pub fn talk(language: &str) -> Option<&'static [&'static str; SENTENCES]> {
     TABLE.iter().find(|(code, _)| *code == language).map(|(_, sentences)| sentences)
 }

@@ -1,5 +1,7 @@
-//! The built-in speaker: no language model, no understanding beyond words. It says the sentences of its intent one per turn,
-//! gives its facts when a question names them, says yes, presses keys when asked to, and says goodbye.
+//! The built-in speaker: no language model, no understanding beyond words.
+//!
+//! It says the sentences of its intent one per turn, and gives its facts when a question names them. It also says yes,
+//! presses keys when asked to, and says goodbye.
 
 use std::collections::HashSet;
 
@@ -11,12 +13,12 @@ use super::phrases::{Phrases, phrases};
 use super::plain::manner;
 use super::text::{Facts, plain_words, sentences};
 
-/// What it is called.
+/// Name of the built-in speaker in the result's metadata.
 pub(super) const NAME: &str = "template";
-/// Longest run of digits that is keyed.
+/// Most digits that are keyed at once.
 const DIGITS_MAX: usize = 32;
 
-/// Says what it is given.
+/// The built-in speaker of one call.
 pub(super) struct Template {
     sentences: Vec<String>,
     intent: Vec<String>,
@@ -45,12 +47,12 @@ impl Template {
         }
     }
 
-    /// Its own words are in `language` from now on; the sentences of the intent stay as they were written.
+    /// Sets the language of its own words; the sentences of the intent stay as written.
     pub(super) fn speak(&mut self, language: &str) {
         self.words = phrases(language);
     }
 
-    /// The next move, whole.
+    /// Returns the next move, whole.
     pub(super) fn next(&mut self, thought: &Thought) -> Move {
         match &thought.purpose {
             Purpose::Opening if self.first.say.is_empty() => {
@@ -88,8 +90,10 @@ impl Template {
         }
     }
 
-    /// The first sentence of the intent that was not told. What counts is what was really said: an answer may be dropped
-    /// before it is, and a sentence may be cut off.
+    /// Returns the first sentence of the intent that was not said yet.
+    ///
+    /// Only words that were really said count: an answer may be dropped before it is said, and a sentence may be cut
+    /// off.
     fn unsaid(&self, history: &[Line]) -> Option<&str> {
         let mut left = self.sentences.iter().peekable();
         for line in history.iter().filter(|line| !line.other) {
@@ -98,7 +102,7 @@ impl Template {
         left.next().map(String::as_str)
     }
 
-    /// The value of the trait whose name the question shares most words with, at least half of the name's.
+    /// Returns the value of the trait whose name shares most words with the question, at least half of the name's.
     fn fact(&self, asked: &[String]) -> Option<String> {
         let share = |name: &str| {
             let name = name_words(name);
@@ -110,8 +114,10 @@ impl Template {
         (share >= 0.5).then(|| value.clone())
     }
 
-    /// Digits to press: the asked fact's, the offered option that the intent speaks of, else what the traits or the intent
-    /// say about keys.
+    /// Returns the digits to press; `None`: none are asked for.
+    ///
+    /// The first that exists counts: digits of the asked fact, or the key that the intent names. After these come digits
+    /// of a trait about keys, and the offered option that fits the intent.
     fn keys(&self, asked: &[String], fact: Option<&str>) -> Option<String> {
         let demanded =
             asked.iter().any(|word| matches!(word.as_str(), "press" | "keypad" | "dial" | "key" | "touchtone"));
@@ -138,7 +144,7 @@ impl Template {
     }
 }
 
-/// Words that say nothing about a topic.
+/// Words without a topic of their own.
 const STOP_WORDS: [&str; 32] = [
     "a", "an", "the", "for", "to", "of", "in", "on", "and", "or", "you", "your", "i", "my", "me", "we", "our", "is",
     "are", "it", "this", "that", "with", "press", "please", "number", "want", "would", "like", "at", "by", "if",
@@ -155,7 +161,7 @@ const AUXILIARIES: [&str; 20] = [
 ];
 const SUBJECTS: [&str; 12] = ["you", "i", "that", "it", "this", "we", "there", "your", "they", "he", "she", "the"];
 
-/// The first half of the sentence's words were said.
+/// True if the first half of the sentence's words was said.
 fn is_told(line: &str, sentence: &str) -> bool {
     let (said, wanted) = (plain_words(line), plain_words(sentence));
     let half = &wanted[..wanted.len().div_ceil(2)];
@@ -166,7 +172,7 @@ fn say(text: &str) -> Move {
     Move { say: text.to_owned(), ..Move::default() }
 }
 
-/// `member_id`, `memberId` and `member id` are the same two words.
+/// Returns the words of a trait's name: `member_id`, `memberId` and `member id` are the same two.
 fn name_words(name: &str) -> Vec<String> {
     let mut spaced = String::new();
     for c in name.chars() {
@@ -180,13 +186,14 @@ fn name_words(name: &str) -> Vec<String> {
     if telling.is_empty() { words.into_iter().collect() } else { telling }
 }
 
-/// The same word, but for a plural or an ending.
+/// True for the same word, except for a plural or an ending.
 fn alike(a: &str, b: &str) -> bool {
     let stem = |word: &str| word.trim_end_matches("'s").trim_end_matches('s').to_owned();
     stem(a) == stem(b) || (a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a)))
 }
 
-/// An auxiliary before its subject (not after one: "this is your"), without a question word shortly before.
+/// True for a yes-no question: an auxiliary before its subject (not after one: "this is your"), without a question word
+/// shortly before.
 fn is_yes_no(asked: &[String]) -> bool {
     let has = |list: &[&str], word: &String| list.contains(&word.as_str());
     asked.windows(2).enumerate().any(|(at, pair)| {
@@ -201,14 +208,14 @@ fn is_request(heard: &str, asked: &[String]) -> bool {
     heard.contains(['?', '？', '؟']) || asked.iter().any(telling) || is_yes_no(asked)
 }
 
-/// The digits of a value that can be keyed: digits with blanks and signs between them.
+/// Returns the digits of a value that can be keyed, which has only blanks and signs between them.
 fn keyable(value: &str) -> Option<String> {
     let digits: String = value.chars().filter(|c| c.is_ascii_digit() || "*#".contains(*c)).collect();
     let only = value.chars().all(|c| c.is_ascii_digit() || c.is_whitespace() || "*#-+()./".contains(c));
     (only && !digits.is_empty() && digits.len() <= DIGITS_MAX).then_some(digits)
 }
 
-/// [`plain_words`], with the names of keys that are written as signs.
+/// Returns [`plain_words`], with the names of keys that are written as signs.
 fn words_and_keys(text: &str) -> Vec<String> {
     let named = |word: &str| match word.trim_matches(['.', ',', ';', ':', '?', '!', '"', '\'', '(', ')']) {
         "*" => "star".to_owned(),
@@ -218,7 +225,8 @@ fn words_and_keys(text: &str) -> Vec<String> {
     plain_words(&text.split_whitespace().map(named).collect::<Vec<_>>().join(" "))
 }
 
-/// The keys of "press 1 for sales, press two for support" or "for sales press 1", each with the words of its label.
+/// Returns the keys of "press 1 for sales, press two for support" or "for sales press 1", each with the words of its
+/// label.
 fn options(words: &[String]) -> Vec<(char, Vec<String>)> {
     let pressed = |at: usize| words[at] == "press" || (words[at] == "number" && at > 0 && words[at - 1] == "press");
     let keys: Vec<(usize, char)> =

@@ -1,4 +1,4 @@
-//! Words and sentences of a spoken text, in any of the languages. Knows no meaning.
+//! Words and sentences of a spoken text, in any of the languages, without their meaning.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,25 +10,26 @@ use super::markup::span_end;
 use super::whole::Whole;
 use crate::model::placeholder::{self, Room};
 
-/// Number of words; in scripts without blanks two letters count as one.
+/// Returns the number of words; in scripts without blanks two letters count as one.
 pub(crate) fn word_count(text: &str) -> usize {
     let letters = text.chars().filter(|&c| unspaced(c)).count();
     let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !unspaced(c));
     letters.div_ceil(2) + text.split_whitespace().filter(spaced).count()
 }
 
-/// Lower-case words without punctuation.
+/// Returns the words in lower case without punctuation.
 pub(crate) fn plain_words(text: &str) -> Vec<String> {
     let kept = |c: char| c.is_alphanumeric() || c == '\'';
     text.split(|c| !kept(c)).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Length in bytes of the first whole sentence, its blanks after it included; `None` while it may go on.
+/// Returns the length in bytes of the first whole sentence with the blanks after it; `None` while it may go on.
 pub(super) fn sentence_end(text: &str) -> Option<usize> {
     end_of(text, false)
 }
 
-/// As [`sentence_end`]; of a text that is `finished` nothing is waited for. No sentence ends inside brackets or emphasis.
+/// Returns the same as [`sentence_end`]; a `finished` text has no more to come. No sentence ends inside brackets or
+/// emphasis.
 fn end_of(text: &str, finished: bool) -> Option<usize> {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
@@ -61,14 +62,14 @@ fn end_of(text: &str, finished: bool) -> Option<usize> {
     None
 }
 
-/// Abbreviations behind which a number stands.
+/// Abbreviations that a number follows.
 const NUMBERED: [&str; 8] = ["No", "no", "Nos", "Nr", "nr", "Ext", "Tel", "Apt"];
-/// Abbreviations inside a sentence: what follows one that ends it begins with a capital.
+/// Abbreviations inside a sentence; when one ends it, the next word begins with a capital.
 const SHORT: [&str; 17] = [
     "approx", "ext", "tel", "apt", "vs", "etc", "dept", "ste", "incl", "min", "max", "ca", "bzw", "evtl", "inkl",
     "núm", "nº",
 ];
-/// Months behind a day that is written with a full stop.
+/// Months after a day that is written with a full stop.
 const MONTHS: [&str; 13] = [
     "Januar",
     "Jänner",
@@ -85,7 +86,7 @@ const MONTHS: [&str; 13] = [
     "Dezember",
 ];
 
-/// True where a sentence goes on behind the full stop between `before` and `rest`; `None`: what follows tells.
+/// True if a sentence goes on after the full stop between `before` and `rest`; `None`: the following text decides.
 fn goes_on(before: &str, rest: &str) -> Option<bool> {
     let token = before.rsplit(char::is_whitespace).next().unwrap_or_default();
     let word = token.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
@@ -112,7 +113,7 @@ fn goes_on(before: &str, rest: &str) -> Option<bool> {
     Some(measure::abbreviated(word))
 }
 
-/// The sentences of a finished text, trimmed.
+/// Returns the sentences of a finished text, trimmed.
 pub(crate) fn sentences(text: &str) -> Vec<String> {
     let (mut rest, mut all) = (text.trim(), Vec::new());
     while !rest.is_empty() {
@@ -125,7 +126,8 @@ pub(crate) fn sentences(text: &str) -> Vec<String> {
     all
 }
 
-/// The first `count` words, closed by a full stop when some are left out. Nothing of `whole` is cut in two, so it may be some more.
+/// Returns the first `count` words, closed by a full stop when some are left out. It may be some more, since nothing of
+/// `whole` is cut in two.
 pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String {
     if word_count(text) <= count {
         return text.to_owned();
@@ -142,14 +144,14 @@ pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String
     format!("{}.", text[..cut].trim_end_matches(is_mark))
 }
 
-/// The traits of a Digital Human for the texts that name them. Values bring only so much into all of these texts together.
+/// Traits of a Digital Human for the texts that name them. The size of all inserted values together is limited.
 pub struct Facts<'t> {
     values: HashMap<&'t str, &'t str>,
     room: Room,
 }
 
 impl<'t> Facts<'t> {
-    /// Names with their values; of two that have one name the first counts.
+    /// Returns the facts of these names and values; of a repeated name the first counts.
     pub fn of(traits: &'t [(String, String)]) -> Facts<'t> {
         let mut values = HashMap::new();
         for (name, value) in traits {
@@ -158,7 +160,7 @@ impl<'t> Facts<'t> {
         Facts { values, room: Room::default() }
     }
 
-    /// `text` with each `{{name}}` replaced by the trait's value, which is given exactly; an unknown placeholder stays.
+    /// Returns `text` with each `{{name}}` replaced by the trait's exact value; an unknown placeholder stays.
     pub fn fill(&self, text: &str) -> String {
         placeholder::filled(text, &self.room, |name| self.values.get(name).map(|value| Cow::from(*value)))
     }

@@ -1,4 +1,4 @@
-//! What stays whole in a caller's words: the values of its traits, its name, numbers, addresses, what is spelled.
+//! Parts of a caller's words that are never cut: the values of its traits, its name, numbers, addresses, spelled words.
 
 use std::ops::Range;
 
@@ -9,29 +9,29 @@ use super::numbers::Numbers;
 
 /// Numerals of scripts whose numbers are written without digits.
 const NUMERALS: &str = "〇零一二三四五六七八九十百千万萬億亿两兩";
-/// Signs that stand in codes, sums and addresses, and in no description of a voice.
+/// Signs that occur in codes, sums and addresses, and in no description of a voice.
 const SIGNS: &str = "@#$€£¥%=&+";
 
-/// Tells what must not be cut.
+/// Values and numbers that must not be cut.
 pub(super) struct Whole<'f> {
     values: Vec<&'f str>,
     numbers: Numbers,
 }
 
 impl<'f> Whole<'f> {
-    /// That of a Digital Human: the values of its traits and its name.
+    /// Returns those of a Digital Human: the values of its traits and its name.
     pub(super) fn of(profile: &'f Profile) -> Whole<'f> {
         let values = profile.traits.iter().map(|(_, value)| value.as_str());
         Whole::new(values.chain([profile.name.as_str()]), &profile.language)
     }
 
-    /// `values` in words of `language`.
+    /// Returns `values` with the numbers of `language`.
     pub(super) fn new(values: impl IntoIterator<Item = &'f str>, language: &str) -> Whole<'f> {
         let values = values.into_iter().map(str::trim).filter(|value| value.contains(char::is_alphanumeric));
         Whole { values: values.collect(), numbers: Numbers::of(language) }
     }
 
-    /// Places of the values in a text, as bytes, unordered. Upper and lower case of ASCII letters are alike.
+    /// Returns the ranges of the values in a text, in bytes, unordered. ASCII letters match in either case.
     pub(super) fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for value in &self.values {
@@ -47,8 +47,10 @@ impl<'f> Whole<'f> {
         places
     }
 
-    /// True of words that tell a fact although no value is among them: digits, codes, addresses, what is spelled or a number in
-    /// words, also as an apposition to the number that ends `before`.
+    /// True if words hold a fact although no value is among them: digits, codes, addresses, spelled words or a number
+    /// in words.
+    ///
+    /// A number may also be an apposition to the number that ends `before`.
     pub(super) fn tells(&self, words: &str, before: &str) -> bool {
         let letters: Vec<char> = words.chars().collect();
         let inner =
@@ -64,7 +66,8 @@ impl<'f> Whole<'f> {
         is_number || is_spelled(&tokens) || letters.iter().all(|&c| NUMERALS.contains(c))
     }
 
-    /// The place nearest to `cut`, before it where something is left there, at which no value and no number is cut in two.
+    /// Returns the position nearest to `cut` at which no value and no number is cut in two, before `cut` where words
+    /// remain there.
     pub(super) fn beside(&self, text: &str, cut: usize) -> usize {
         let mut whole = self.places(text);
         whole.extend(self.numbers(text));
@@ -83,7 +86,7 @@ impl<'f> Whole<'f> {
         after
     }
 
-    /// Places of numbers of several words.
+    /// Returns the ranges of numbers of several words.
     fn numbers(&self, text: &str) -> Vec<Range<usize>> {
         let start = text.as_ptr() as usize;
         let place = |word: &str| (word.as_ptr() as usize - start)..(word.as_ptr() as usize - start + word.len());
@@ -103,14 +106,14 @@ impl<'f> Whole<'f> {
     }
 }
 
-/// The first place of `value`.
+/// Returns the first range of `value`; ASCII letters match in either case.
 fn found(text: &str, value: &str) -> Option<Range<usize>> {
     let (letters, wanted) = (text.as_bytes(), value.as_bytes());
     let at = letters.windows(wanted.len()).position(|window| window.eq_ignore_ascii_case(wanted))?;
     Some(at..at + wanted.len())
 }
 
-/// True where no word goes on over an end of the place.
+/// True if no word crosses an end of the range.
 fn is_word(text: &str, place: &Range<usize>) -> bool {
     let goes_on = |one: Option<char>, other: Option<char>| {
         let spaced = |c: char| c.is_alphanumeric() && !unspaced(c);
@@ -121,7 +124,7 @@ fn is_word(text: &str, place: &Range<usize>) -> bool {
         && !goes_on(value.chars().next_back(), text[place.end..].chars().next())
 }
 
-/// Single letters: `L-E-E`, `L E E`.
+/// True for single letters: `L-E-E`, `L E E`.
 fn is_spelled(tokens: &[&str]) -> bool {
     let single = |part: &str| part.chars().count() == 1 && part.chars().all(char::is_alphabetic);
     let letter = |token: &str| single(token) && token.chars().all(char::is_uppercase);

@@ -14,17 +14,17 @@ use super::set_only::set_only;
 use super::time::Timestamp;
 
 words! {
-    /// Who calls whom: an INBOUND agent is called, an OUTBOUND agent calls.
+    /// Direction of calls: an INBOUND agent is called, an OUTBOUND agent places the call.
     AgentType { Inbound = "INBOUND", Outbound = "OUTBOUND" } default Inbound
 }
 
 words! {
-    /// What a conversation with the agent is made of.
+    /// Medium of conversations with the agent.
     AgentMode { Voice = "VOICE", Text = "TEXT", Email = "EMAIL" } default Voice
 }
 
 words! {
-    /// How the agent is reached.
+    /// Type of the connection to the agent.
     ConnectionType {
         Sms = "SMS", HttpWebhook = "HTTP_WEBHOOK", Phone = "PHONE", Sip = "SIP", WebSocket = "WEBSOCKET", Email = "EMAIL",
         P1 = "P1", P2 = "P2", P3 = "P3", P4 = "P4", P5 = "P5", P6 = "P6", P7 = "P7", P8 = "P8", P9 = "P9", P10 = "P10",
@@ -45,31 +45,31 @@ words! {
 /// `system_prompt`, `labels` and `folder` are not part of the stored agent: they become version 1 and a folder.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpec {
-    /// 1 to 255 characters.
+    /// Name of the agent, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// Text of the first version; on update a changed text makes a new version.
     #[serde(default, skip_serializing)]
     pub system_prompt: String,
-    /// What the agent is for, one goal an entry.
+    /// Goals of the agent, one an entry; default none.
     #[serde(default)]
     pub goals: Vec<String>,
     /// Stable identifier for the declarative push; unique in the organization.
     #[serde(default)]
     pub svc_as_code_id: Option<Uuid>,
-    /// E.164.
+    /// Phone number of the agent, E.164.
     #[serde(default)]
     pub phone_number: Option<String>,
-    /// INBOUND: the agent is called. OUTBOUND: the agent calls.
+    /// Direction of calls: an INBOUND agent is called, an OUTBOUND agent calls; default INBOUND.
     #[serde(default, rename = "type")]
     pub kind: AgentType,
-    /// Voice, text or e-mail.
+    /// Medium of conversations: voice, text or e-mail; default VOICE.
     #[serde(default)]
     pub mode: AgentMode,
-    /// Bias words of the recognizer.
+    /// Words that the recognizer is biased towards; default none.
     #[serde(default)]
     pub keyterms: Vec<String>,
-    /// E.164; empty turns follow-up SMS off.
+    /// Phone numbers, E.164, from which the agent sends follow-up SMS; empty: none are awaited.
     #[serde(default)]
     pub follow_up_sms_sender_numbers: Vec<String>,
     /// The customer's own identifier; unique in the organization.
@@ -82,49 +82,49 @@ pub struct AgentSpec {
     #[serde(default, skip_serializing)]
     #[schemars(length(min = 1, max = 255))]
     pub folder: Option<String>,
-    /// ws, wss, http or https URL.
+    /// URL of the agent for calls by WebSocket: ws, wss, http or https.
     #[serde(default)]
     pub websocket_url: Option<String>,
-    /// User of the upgrade request.
+    /// User name of the upgrade request, for basic authentication.
     #[serde(default)]
     pub websocket_username: Option<String>,
-    /// Password of the upgrade request.
+    /// Password of the upgrade request, for basic authentication.
     #[serde(default)]
     pub websocket_password: Option<String>,
-    /// Protocol of the messages: a kind or a name of the settings; null: the engine's own.
+    /// Protocol of the WebSocket messages: a kind or a name in the engine's settings; null: the engine's own.
     #[serde(default)]
     pub websocket_dialect: Option<String>,
-    /// Parameters that a dialect carries beside the id of the result.
+    /// Parameters that a dialect carries in addition to the id of the result.
     #[serde(default)]
     pub websocket_parameters: Option<BTreeMap<String, String>>,
-    /// `sip:user@host`.
+    /// SIP address to call, `sip:user@host` or `sips:user@host`; port and parameters are allowed.
     #[serde(default)]
     pub sip_uri: Option<String>,
-    /// Digest user.
+    /// User name for SIP digest authentication.
     #[serde(default)]
     pub sip_username: Option<String>,
-    /// Digest password.
+    /// Password for SIP digest authentication.
     #[serde(default)]
     pub sip_password: Option<String>,
-    /// Header fields of the INVITE, names without `X-`.
+    /// Header fields added to the INVITE; names are given without `X-`.
     #[serde(default)]
     pub custom_sip_headers: Option<BTreeMap<String, String>>,
-    /// Asked for the address before each call; not together with `sip_uri`.
+    /// URL that is asked for the SIP address before each call; not together with `sip_uri`.
     #[serde(default)]
     pub dynamic_sip_webhook_url: Option<String>,
-    /// Called to make an OUTBOUND agent place its call.
+    /// URL that is requested to make an OUTBOUND agent place its call.
     #[serde(default)]
     pub outbound_trigger_webhook_url: Option<String>,
-    /// Body of the trigger request, with templates.
+    /// Body of the trigger request; its texts may hold templates.
     #[serde(default)]
     pub outbound_trigger_payload_template: Option<Object>,
-    /// Personal data is replaced before results are stored.
+    /// True: personal data is replaced before results are stored.
     #[serde(default)]
     pub redact_pii: bool,
     /// Address that text messages are posted to.
     #[serde(default)]
     pub http_webhook: Option<String>,
-    /// The answer to a posted message is the agent's reply.
+    /// True: the HTTP answer to a posted message is the agent's reply.
     #[serde(default)]
     pub http_webhook_sync_reply: bool,
     /// Speech vendor; free text.
@@ -139,124 +139,124 @@ pub struct AgentSpec {
     /// Senders whose mail is taken as the agent's; empty: `email_address`.
     #[serde(default)]
     pub email_reply_addresses: Vec<String>,
-    /// The platform itself is asked to place the call.
+    /// True: the platform itself is asked to place the call.
     #[serde(default)]
     pub enable_outbound_call_auto_start: Option<bool>,
-    /// True: nothing can be queued.
+    /// True: no run of this agent can be queued.
     #[serde(default)]
     pub simulations_disabled: bool,
-    /// Stored as given.
+    /// Free object, stored as given and not used.
     #[serde(default)]
     pub workflow: Option<Object>,
-    /// How the agent is reached; inferred from the other fields when absent.
+    /// Type of the connection to the agent; absent: inferred from the other fields.
     #[serde(default)]
     pub connection_type: Option<ConnectionType>,
     /// Platform of the agent's definition; P3 when the connection is P3, else CUSTOM.
     #[serde(default)]
     pub provider: Option<Provider>,
-    /// Stored as given.
+    /// Free object, stored as given and not used.
     #[serde(default)]
     pub red_team_profile: Option<Object>,
     /// Stored as given; `emails` and `webhook_url` are used.
     #[serde(default)]
     pub simulation_notifications: Object,
-    /// Agent to dispatch into the room.
+    /// Name of the agent to dispatch into the room of platform P1.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,
-    /// Room metadata.
+    /// Metadata of the room, passed to the platform.
     #[serde(default, rename = "P1_metadata")]
     pub p1_metadata: Option<Object>,
     /// Topic of tool call packets.
     #[serde(default, rename = "P1_customer_tool_topic")]
     pub p1_customer_tool_topic: Option<String>,
-    /// Gives room and token.
+    /// URL that answers with a room and a token for it.
     #[serde(default, rename = "P1_token_webhook_url")]
     pub p1_token_webhook_url: Option<String>,
-    /// Authorization header of that request.
+    /// Authorization header of the request to `P1_token_webhook_url`.
     #[serde(default, rename = "P1_token_webhook_auth")]
     pub p1_token_webhook_auth: Option<String>,
-    /// Pipeline to start.
+    /// Name of the pipeline to start on platform P2.
     #[serde(default, rename = "P2_agent_name")]
     pub p2_agent_name: Option<String>,
-    /// Given to the pipeline.
+    /// Configuration passed to the pipeline unchanged.
     #[serde(default, rename = "P2_agent_configuration")]
     pub p2_agent_configuration: Option<Object>,
-    /// Given to the pipeline.
+    /// Room properties passed to the pipeline unchanged.
     #[serde(default, rename = "P2_room_properties")]
     pub p2_room_properties: Option<Object>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P3.
     #[serde(default, rename = "P3_agent_id")]
     pub p3_agent_id: Option<String>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P4.
     #[serde(default, rename = "P4_agent_id")]
     pub p4_agent_id: Option<String>,
-    /// Assistant on the platform.
+    /// Identifier of the assistant on platform P5.
     #[serde(default, rename = "P5_assistant_id")]
     pub p5_assistant_id: Option<String>,
-    /// App on the platform.
+    /// Identifier of the app on platform P6.
     #[serde(default, rename = "P6_app_id")]
     pub p6_app_id: Option<String>,
-    /// Deployment on the platform.
+    /// Identifier of the deployment on platform P6.
     #[serde(default, rename = "P6_deployment_id")]
     pub p6_deployment_id: Option<String>,
-    /// Project on the platform.
+    /// Identifier of the project on platform P7.
     #[serde(default, rename = "P7_project_id")]
     pub p7_project_id: Option<String>,
-    /// Region of the project.
+    /// Region of the project on platform P7.
     #[serde(default, rename = "P7_location")]
     pub p7_location: Option<String>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P7.
     #[serde(default, rename = "P7_agent_id")]
     pub p7_agent_id: Option<String>,
-    /// https URL.
+    /// Base URL of the platform, http or https.
     #[serde(default, rename = "P8_base_url")]
     pub p8_base_url: Option<String>,
-    /// Domain on the platform.
+    /// Code of the domain on platform P8.
     #[serde(default, rename = "P8_domain_code")]
     pub p8_domain_code: Option<String>,
-    /// Flow on the platform.
+    /// Name of the flow on platform P8.
     #[serde(default, rename = "P8_flow_name")]
     pub p8_flow_name: Option<String>,
-    /// Agent on the platform.
+    /// Name of the agent on platform P8.
     #[serde(default, rename = "P8_agent_name")]
     pub p8_agent_name: Option<String>,
-    /// Pathway on the platform.
+    /// Identifier of the pathway on platform P9.
     #[serde(default, rename = "P9_pathway_id")]
     pub p9_pathway_id: Option<String>,
-    /// Agent on the platform.
+    /// Identifier of the agent on platform P9.
     #[serde(default, rename = "P9_agent_id")]
     pub p9_agent_id: Option<String>,
-    /// Passed through.
+    /// Call settings, passed to the platform unchanged.
     #[serde(default, rename = "P9_call_settings")]
     pub p9_call_settings: Option<Object>,
-    /// Token of the agent.
+    /// Token of the agent on platform P10.
     #[serde(default, rename = "P10_agent_token")]
     pub p10_agent_token: Option<String>,
-    /// Passed through.
+    /// Release of the agent, passed to the platform unchanged.
     #[serde(default, rename = "P10_release")]
     pub p10_release: Option<String>,
-    /// Passed through.
+    /// Parameters of the agent, passed to the platform unchanged.
     #[serde(default, rename = "P10_agent_parameters")]
     pub p10_agent_parameters: Option<Object>,
-    /// Host of the platform.
+    /// Host name of platform P11.
     #[serde(default, rename = "P11_host")]
     pub p11_host: Option<String>,
-    /// Bot on the platform.
+    /// Identifier of the bot on platform P11.
     #[serde(default, rename = "P11_bot_id")]
     pub p11_bot_id: Option<String>,
-    /// Client of the platform.
+    /// Identifier of the client on platform P11.
     #[serde(default, rename = "P11_client_id")]
     pub p11_client_id: Option<String>,
-    /// Its secret.
+    /// Secret of the client `P11_client_id`.
     #[serde(default, rename = "P11_client_secret")]
     pub p11_client_secret: Option<String>,
     /// Base URL of the chat-completions endpoint.
     #[serde(default, rename = "P12_base_url")]
     pub p12_base_url: Option<String>,
-    /// Its key.
+    /// API key of the chat-completions endpoint.
     #[serde(default, rename = "P12_api_key")]
     pub p12_api_key: Option<String>,
-    /// Its model.
+    /// Name of the model at the chat-completions endpoint.
     #[serde(default, rename = "P12_model")]
     pub p12_model: Option<String>,
 }
@@ -268,7 +268,7 @@ impl Default for AgentSpec {
 }
 
 impl AgentSpec {
-    /// Fields that requests go to; a dot leads into an object.
+    /// Fields that hold URLs to which requests are sent; a dot leads into an object.
     pub const POSTED_TO: [&str; 7] = [
         "dynamic_sip_webhook_url",
         "outbound_trigger_webhook_url",
@@ -279,7 +279,7 @@ impl AgentSpec {
         "simulation_notifications.webhook_url",
     ];
 
-    /// Values of [`AgentSpec::POSTED_TO`].
+    /// Returns the values of [`AgentSpec::POSTED_TO`], in that order; `None` where a field is not set.
     pub fn posted_to(&self) -> [Option<&str>; 7] {
         let texts = [
             &self.dynamic_sip_webhook_url,
@@ -293,7 +293,7 @@ impl AgentSpec {
         [dynamic, trigger, hook, token, p8, p12, self.run_webhook()]
     }
 
-    /// The same of fields that are given for an agent.
+    /// Returns the values of [`AgentSpec::POSTED_TO`] in fields that are given for an agent.
     pub fn posted_to_in(fields: &Object) -> [Option<&str>; 7] {
         AgentSpec::POSTED_TO.map(|field| {
             let mut steps = field.split('.');
@@ -302,13 +302,13 @@ impl AgentSpec {
         })
     }
 
-    /// Where completed runs are told of.
+    /// Returns the URL that is notified of completed runs; `None` when it is absent or empty.
     pub fn run_webhook(&self) -> Option<&str> {
         let url = self.simulation_notifications.get("webhook_url").and_then(Value::as_str);
         url.filter(|url| !url.is_empty())
     }
 
-    /// Fields that keys that may only read do not see.
+    /// Names of the fields that read-only keys see as null.
     pub const SECRETS: [&str; 6] = [
         "websocket_password",
         "sip_password",
@@ -318,7 +318,8 @@ impl AgentSpec {
         "P12_api_key",
     ];
 
-    /// How the agent is reached: the given kind, else the first whose settings are there, else `None`.
+    /// Returns how the agent is reached: SIP with a dynamic address, else the given kind, else the first that has
+    /// settings.
     pub fn connection(&self) -> Option<ConnectionType> {
         if self.dynamic_sip_webhook_url.is_some() {
             return Some(ConnectionType::Sip);
@@ -350,7 +351,7 @@ impl AgentSpec {
         given.into_iter().find(|(set, _)| *set).map(|(_, kind)| kind)
     }
 
-    /// The given platform, else P3 for P3 connections, else CUSTOM.
+    /// Returns the given platform, else P3 for P3 connections, else CUSTOM.
     pub fn provider(&self) -> Provider {
         let inferred = if self.connection() == Some(ConnectionType::P3) { Provider::P3 } else { Provider::Custom };
         self.provider.unwrap_or(inferred)
@@ -360,10 +361,10 @@ impl AgentSpec {
 /// An agent as stored.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentDoc {
-    /// What was written; most of an agent's fields belong to ways that it is not reached by.
+    /// The writable fields. Null members are not stored, since an agent uses the fields of one connection type.
     #[serde(serialize_with = "set_only")]
     pub spec: AgentSpec,
-    /// Folder that it lies in.
+    /// Folder of the agent; null: none.
     #[serde(default)]
     pub folder_id: Option<Uuid>,
     /// Signing key of agent-directed requests, 64 hex characters.
@@ -377,38 +378,38 @@ pub struct AgentDoc {
 /// An agent as read.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentRecord {
-    /// Its id.
+    /// Identifier of the agent.
     pub id: i64,
-    /// Text of the production version.
+    /// Text of the version with the label `production`; empty when it has none.
     pub agent_description: String,
-    /// Owner.
+    /// Organization that owns the agent.
     pub organization_id: String,
     /// Same as the organization.
     pub workspace_id: Option<String>,
     /// Writable fields, `connection_type` and `provider` filled in.
     #[serde(flatten)]
     pub spec: AgentSpec,
-    /// Folder that it lies in.
+    /// Folder of the agent; null: none.
     pub folder_id: Option<Uuid>,
-    /// Signing key.
+    /// Signing key of requests to the agent, 64 hex characters; null until `http_webhook` is set.
     pub http_webhook_key: Option<String>,
-    /// Always null.
+    /// Always null; kept for compatibility.
     #[serde(rename = "P9_persona_id")]
     pub p9_persona_id: Option<String>,
-    /// Token of the P11 answers' address.
+    /// Token in the address that P11 posts its answers to.
     #[serde(rename = "P11_inbound_token")]
     pub p11_inbound_token: Option<String>,
-    /// Always empty.
+    /// Always empty; kept for compatibility.
     pub knowledge_base: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change; at first that of the creation.
     pub updated_at: Option<Timestamp>,
     /// Always null: keys, not users, write.
     pub created_by: Option<Uuid>,
     /// Always null: keys, not users, write.
     pub updated_by: Option<Uuid>,
-    /// Key of the last change.
+    /// API key that made the last change.
     pub updated_by_api_key: Option<Uuid>,
 }
 

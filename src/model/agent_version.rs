@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Object;
 use super::time::Timestamp;
 
-/// Label of the version that is tested when none is named; at most one version holds it.
+/// Label of the version that is tested when none is named; at most one version of an agent has it.
 pub const PRODUCTION: &str = "production";
 
 /// Managed label of the newest version.
@@ -18,22 +18,22 @@ pub const LATEST: &str = "latest";
 /// A version as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VersionDoc {
-    /// Whose text this is.
+    /// Agent whose prompt text this is.
     pub agent_id: i64,
-    /// Counts from 1 within the agent.
+    /// Number of the version, from 1 within the agent.
     pub version: i64,
-    /// The prompt.
+    /// Prompt text of the agent.
     pub prompt_text: String,
-    /// Why it was made.
+    /// Reason for the version, as its author gave it.
     pub commit_message: Option<String>,
-    /// Labels that point here.
+    /// Labels that point to this version.
     pub labels: Vec<String>,
-    /// Free.
+    /// Free object, stored as given.
     pub metadata: Option<Object>,
 }
 
 impl VersionDoc {
-    /// True when this version holds `label`.
+    /// True if this version has the label `label`.
     pub fn holds(&self, label: &str) -> bool {
         self.labels.iter().any(|held| held == label)
     }
@@ -42,9 +42,9 @@ impl VersionDoc {
 /// A version as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VersionRecord {
-    /// Its id.
+    /// Identifier of the version.
     pub id: Uuid,
-    /// The rest.
+    /// Fields of the version as stored.
     #[serde(flatten)]
     pub doc: VersionDoc,
 }
@@ -52,19 +52,19 @@ pub struct VersionRecord {
 /// The writable fields of a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VersionSpec {
-    /// The prompt; absent: that of the latest version.
+    /// Prompt text; absent: that of the latest version.
     #[serde(default)]
     pub prompt_text: Option<String>,
-    /// Why it is made.
+    /// Reason for the version, free text.
     #[serde(default)]
     pub commit_message: Option<String>,
-    /// Labels that shall point here, besides latest.
+    /// Labels of the new version, besides latest.
     #[serde(default)]
     pub labels: Option<Vec<LabelText>>,
-    /// Takes the labels from the versions that hold them.
+    /// True: takes the labels from the versions that have them.
     #[serde(default)]
     pub override_label: Option<bool>,
-    /// Free.
+    /// Free object, stored as given.
     #[serde(default)]
     pub metadata: Option<Object>,
 }
@@ -91,10 +91,10 @@ impl JsonSchema for LabelText {
 /// Labels to put on a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelsSpec {
-    /// Which; none when absent.
+    /// Labels to add; absent: none.
     #[serde(default)]
     pub labels: Option<Vec<LabelText>>,
-    /// Takes them from the versions that hold them.
+    /// True: takes the labels from the versions that have them.
     #[serde(default)]
     pub override_label: bool,
 }
@@ -102,18 +102,18 @@ pub struct LabelsSpec {
 /// Labels to take from a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelsTaken {
-    /// Which; all but latest when absent or empty.
+    /// Labels to remove; absent or empty: all but latest.
     #[serde(default)]
     pub labels: Option<Vec<LabelText>>,
 }
 
-/// How a path names a version.
+/// A version as a path segment names it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum VersionName {
-    /// By its number.
+    /// Number of the version within its agent.
     Number(i64),
-    /// By its id.
+    /// Identifier of the version.
     Id(Uuid),
 }
 
@@ -135,39 +135,39 @@ impl JsonSchema for VersionName {
     }
 }
 
-/// A label of an agent as stored. Which versions hold it is written on the versions.
+/// A label of an agent as stored. The versions that have it list it themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelDoc {
-    /// Whose label.
+    /// Agent that has the label.
     pub agent_id: i64,
-    /// Its text, unique in the agent.
+    /// Text of the label, unique in the agent.
     pub label_text: String,
 }
 
 /// The writable fields of a label.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelSpec {
-    /// 1 to 64 characters, unique in the agent.
+    /// Text of the label, 1 to 64 characters, unique in the agent.
     pub label_text: LabelText,
 }
 
 /// A label as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LabelRecord {
-    /// Its id.
+    /// Identifier of the label.
     pub id: Uuid,
-    /// Whose label.
+    /// Agent that has the label.
     pub agent_id: i64,
-    /// Its text.
+    /// Text of the label, 1 to 64 characters.
     pub label_text: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// The newest version that holds it.
+    /// Newest version that has the label; null: none.
     pub agent_version_id: Option<Uuid>,
     /// Deprecated twin of agent_version_id.
     pub prompt_id: Option<Uuid>,
-    /// Always null.
+    /// Always null; kept for compatibility.
     pub knowledge_base_id: Option<Uuid>,
-    /// Always null: no colour is given to a label.
+    /// Always null: labels have no colour.
     pub color: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Alerts: a rule about what is measured of conversations, and who is told when it is broken too often.
+//! Alerts: rules about measured values of conversations, and who is notified when a rule is broken too often.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::triage::SourceKind;
 use super::{text_of, yes};
 
 words! {
-    /// What a rule looks at.
+    /// Kind of value that a rule examines.
     EntityType {
         StandardMetric = "standard_metric", CustomGoal = "custom_goal", CustomMetric = "custom_metric",
         MetadataField = "metadata_field",
@@ -19,7 +19,7 @@ words! {
 }
 
 words! {
-    /// How a value is compared with the one of a rule.
+    /// Comparison of a measured value with the value of a rule.
     Operator {
         Equals = "equals", NotEquals = "not_equals", GreaterThan = "greater_than", LessThan = "less_than",
         GreaterThanOrEqual = "greater_than_or_equal", LessThanOrEqual = "less_than_or_equal", Contains = "contains",
@@ -28,20 +28,22 @@ words! {
 }
 
 words! {
-    /// Which conversations a rule looks at.
+    /// Kind of conversations that a rule examines.
     SourceScope { All = "all", Observability = "observability", Simulation = "simulation" } default All
 }
 
 impl Operator {
-    /// True when anything can stand to `wanted` as the operator says: what is greater or less is so than a number.
+    /// True if a measured value can fulfil the operator with `wanted`: greater and less need `wanted` to be a number.
     pub fn takes(self, wanted: &str) -> bool {
         use Operator::{GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual};
         let orders = matches!(self, GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual);
         !orders || wanted.trim().parse::<f64>().is_ok_and(|number| !number.is_nan())
     }
 
-    /// Whether `value` stands to `wanted` as the operator says. Two numbers are compared as numbers, all else as text; a text
-    /// is neither greater nor less than another, and a list contains its items.
+    /// True if `value` compares to `wanted` as the operator says.
+    ///
+    /// Two numbers are compared as numbers, all else as text. Of two texts neither is greater or less; a list contains
+    /// its items.
     pub fn holds(self, value: &Value, wanted: &str) -> bool {
         let text = text_of(value);
         let numbers = text.trim().parse::<f64>().ok().zip(wanted.trim().parse::<f64>().ok());
@@ -75,48 +77,48 @@ fn ten_minutes() -> i64 {
 /// The writable fields of an alert.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AlertSpec {
-    /// 1 to 255 characters.
+    /// Name of the alert, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
-    /// Free text.
+    /// Free text for the reader.
     #[serde(default)]
     pub description: Option<String>,
-    /// Looks at conversations.
+    /// True: the rule examines new conversations.
     #[serde(default = "yes")]
     pub is_enabled: bool,
-    /// What is looked at.
+    /// Kind of value that the rule examines.
     pub entity_type: EntityType,
-    /// Name of the metric or of the metadata's member; of a custom metric also its id.
+    /// Name of the metric or of the metadata member; a custom metric may be named by its id.
     #[schemars(length(min = 1))]
     pub entity_field: String,
-    /// How it is compared: what fulfils this is a violation.
+    /// Comparison with `comparison_value`; a value that fulfils it is a violation.
     pub operator: Operator,
-    /// With what.
+    /// Value that the measured one is compared with, as text.
     pub comparison_value: String,
-    /// Who is told.
+    /// Channels that are notified when the alert triggers and when it resolves.
     #[serde(default)]
     pub notification_channels: Vec<Channel>,
-    /// Looks at every agent.
+    /// True: the rule examines conversations of every agent.
     #[serde(default = "yes")]
     pub applies_to_all_agents: bool,
-    /// Else at these.
+    /// Agents to examine when `applies_to_all_agents` is false.
     #[serde(default)]
     pub agent_ids: Option<Vec<i64>>,
-    /// The window, in seconds.
+    /// Length of the window, in seconds.
     #[serde(default = "ten_minutes")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub threshold_time_interval: i64,
-    /// So many violations in the window.
+    /// Number of violations within the window that triggers the alert.
     #[serde(default = "ten")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub min_events: i64,
-    /// Which conversations.
+    /// Kind of conversations that are examined.
     #[serde(default)]
     pub source_scope: SourceScope,
 }
 
 impl AlertSpec {
-    /// True when it looks at conversations of this kind of this agent.
+    /// True if the rule examines conversations of this kind of this agent.
     pub fn looks_at(&self, source: SourceKind, agent_id: i64) -> bool {
         let scope = match self.source_scope {
             SourceScope::All => true,
@@ -131,73 +133,73 @@ impl AlertSpec {
 /// An alert as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AlertDoc {
-    /// What was written.
+    /// The writable fields, as given.
     pub spec: AlertSpec,
-    /// Enough violations lie in the window.
+    /// True while the window holds at least `min_events` violations.
     pub in_alert: bool,
-    /// When that last began.
+    /// Time at which it last triggered; null: never.
     pub last_triggered_at: Option<Timestamp>,
-    /// How often that began.
+    /// Number of times that it triggered.
     pub trigger_count: i64,
 }
 
 /// An alert as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AlertRecord {
-    /// Its id.
+    /// Identifier of the alert.
     pub id: Uuid,
-    /// Its name.
+    /// Name of the alert, 1 to 255 characters.
     pub name: String,
-    /// Free text.
+    /// Free text for the reader.
     pub description: Option<String>,
-    /// Looks at conversations.
+    /// True: the rule examines new conversations.
     pub is_enabled: bool,
-    /// Whose it is.
+    /// Organization that owns the alert.
     pub organization_id: String,
-    /// What is looked at.
+    /// Kind of value that the rule examines.
     pub entity_type: EntityType,
-    /// Name of what is looked at.
+    /// Name of the metric or of the metadata member.
     pub entity_field: String,
-    /// How it is compared.
+    /// Comparison with `comparison_value`; a value that fulfils it is a violation.
     pub operator: Operator,
-    /// With what.
+    /// Value that the measured one is compared with, as text.
     pub comparison_value: String,
-    /// Who is told.
+    /// Channels that are notified when the alert triggers and when it resolves.
     pub notification_channels: Vec<Channel>,
-    /// When it last triggered.
+    /// Time at which it last triggered; null: never.
     pub last_triggered_at: Option<Timestamp>,
-    /// How often it triggered.
+    /// Number of times that it triggered.
     pub trigger_count: i64,
     /// Always null: keys, not users, write.
     pub created_by: Option<Uuid>,
-    /// Looks at every agent.
+    /// True: the rule examines conversations of every agent.
     pub applies_to_all_agents: bool,
-    /// Else at these.
+    /// Agents to examine when `applies_to_all_agents` is false.
     pub agents: Option<Vec<i64>>,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it was last changed; null until then.
+    /// Time of the last change; null until then.
     pub updated_at: Option<Timestamp>,
-    /// The window, in seconds.
+    /// Length of the window, in seconds.
     pub threshold_time_interval: i64,
-    /// So many violations in the window.
+    /// Number of violations within the window that triggers the alert.
     pub min_events: i64,
-    /// Enough violations lie in the window.
+    /// True while the window holds at least `min_events` violations.
     pub in_alert: bool,
-    /// Which conversations.
+    /// Kind of conversations that are examined.
     pub source_scope: SourceScope,
 }
 
 /// A conversation that broke the rule of an alert.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Violation {
-    /// Its id.
+    /// Identifier of the violation.
     pub id: Uuid,
-    /// The alert.
+    /// Alert whose rule was broken.
     pub alert_id: Uuid,
-    /// When.
+    /// Time at which the rule was broken.
     pub triggered_at: Timestamp,
-    /// The value that broke it.
+    /// Measured value that broke the rule, as text.
     pub value: String,
     /// Kind of the conversation.
     pub kind: SourceKind,

@@ -1,4 +1,4 @@
-//! API keys. The text of a key is shown once, when it is made; what is kept is its SHA-256.
+//! API keys. The text of a key is shown once, when it is made; stored is its SHA-256.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use super::secret::masked_debug;
 use super::time::Timestamp;
 
 words! {
-    /// What a key may do; each scope includes the ones before it.
+    /// Rights of a key; each scope includes the ones before it.
     Scope { Read = "read", Write = "write", Admin = "admin" } default Read
 }
 
 impl Scope {
-    /// True when a key of this scope may do what needs `wanted`.
+    /// True if a key of this scope may do whatever needs `wanted`.
     pub fn covers(self, wanted: Scope) -> bool {
         self as u8 >= wanted as u8
     }
@@ -22,9 +22,9 @@ impl Scope {
 /// Asks for a key. `scope` is checked by the service, so that its text is a plain sentence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CreateKeyIn {
-    /// read, write or admin.
+    /// Scope of the key: read, write or admin.
     pub scope: String,
-    /// Free text.
+    /// Free text for the reader; default empty.
     #[serde(default)]
     pub name: Option<String>,
 }
@@ -32,17 +32,17 @@ pub struct CreateKeyIn {
 /// A key as read.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyOut {
-    /// Its id.
+    /// Identifier of the key, not secret.
     pub id: Uuid,
-    /// Plain in the answer to its creation, else the first 8 characters, of a short one the first third, and `...`.
+    /// The whole key in the answer to its creation, else its first 8 characters (of a short key a third) and `...`.
     pub api_key: String,
-    /// read, write or admin.
+    /// Scope of the key: read, write or admin.
     pub scope: Scope,
-    /// Free text.
+    /// Free text for the reader.
     pub name: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// True when it is no longer accepted.
+    /// True: the key is no longer accepted.
     pub revoked: bool,
 }
 

@@ -7,43 +7,43 @@ use serde_json::Value;
 use super::Object;
 
 words! {
-    /// What a bundle is pulled by.
+    /// Kind of the entity that a pull starts from.
     RootType { Simulation = "simulation", Agent = "agent", DigitalHuman = "digital-human", CustomMetric = "custom-metric" }
 }
 
-/// What is pushed and pulled. Each entity has the fields that it is created with, and `svc_as_code_id`.
+/// Content of a push or a pull. Each entity has the fields that it is created with, and `svc_as_code_id`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bundle {
-    /// One agent.
+    /// Exactly one agent in a push.
     pub agents: Vec<Object>,
-    /// One simulation; `agent`: the agent's svc_as_code_id.
+    /// Exactly one simulation in a push; its `agent` is the agent's svc_as_code_id.
     pub simulations: Vec<Object>,
-    /// `simulations`: the simulation's svc_as_code_id in a list.
+    /// Digital Humans; `simulations` of each lists the simulation's svc_as_code_id.
     pub digital_humans: Vec<Object>,
-    /// Judge the agent's conversations, and are selected in the simulation.
+    /// Custom metrics of the agent; they are selected in the simulation.
     pub custom_metrics: Vec<Object>,
 }
 
-/// What is wrong with one entity of a bundle.
+/// Faults of one entity of a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EntityError {
     /// agent, simulation, digital_human, custom_metric or bundle.
     pub entity_type: String,
-    /// Its svc_as_code_id as it was sent.
+    /// svc_as_code_id of the entity as it was sent.
     pub entity_id: Value,
-    /// `FIELD: TEXT`.
+    /// Faults as `FIELD: TEXT`, one an entry.
     pub errors: Vec<String>,
 }
 
-/// What a push came to.
+/// Answer to a push.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Pushed {
-    /// False: nothing was written.
+    /// False: the bundle has faults and nothing was written.
     pub valid: bool,
-    /// What is wrong.
+    /// Faults by entity; empty when the bundle is valid.
     pub errors: Vec<EntityError>,
-    /// What was done, for a person.
+    /// Changes that were made, one sentence each; empty when nothing changed.
     pub actions: Vec<String>,
-    /// The simulation of the bundle.
+    /// Identifier of the bundle's simulation; null when nothing was written.
     pub simulation_id: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Call logs: calls that an agent held in production, brought in with a recording or a transcript to be evaluated.
+//! Call logs: production calls of an agent, posted with a recording or a transcript for evaluation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,17 +16,17 @@ use super::time::GivenTime;
 use super::transcript::PostedEntry;
 
 words! {
-    /// Who called whom: INBOUND, the agent was called.
+    /// Direction of a call: INBOUND, the agent was called.
     CallDirection { Inbound = "INBOUND", Outbound = "OUTBOUND" } default Inbound
 }
 
 words! {
-    /// What the call went over.
+    /// Medium that the call went over.
     CallInterface { Phone = "PHONE", Web = "WEB" } default Phone
 }
 
 words! {
-    /// Where a call log stands. INCOMPLETED: something of it could not be had, what there was is evaluated.
+    /// State of a call log. INCOMPLETED: part of its material was missing, the rest was evaluated.
     kept CallLogStatus {
         Initializing = "INITIALIZING", Queued = "QUEUED", Evaluating = "EVALUATING", Completed = "COMPLETED",
         Incompleted = "INCOMPLETED",
@@ -34,14 +34,14 @@ words! {
 }
 
 impl CallLogStatus {
-    /// True when its evaluation is over.
+    /// True if the evaluation is over.
     pub fn is_final(self) -> bool {
         matches!(self, CallLogStatus::Completed | CallLogStatus::Incompleted)
     }
 }
 
 words! {
-    /// How far back a list goes.
+    /// Range of time that a list covers, up to now.
     LogRange {
         OneDay = "1day", ThreeDays = "3days", SevenDays = "7days", ThirtyDays = "30days", NinetyDays = "90days",
         All = "all",
@@ -49,7 +49,7 @@ words! {
 }
 
 impl LogRange {
-    /// Days; `None`: everything.
+    /// Returns the length of the range in days; `None`: no limit.
     pub fn days(self) -> Option<i64> {
         match self {
             LogRange::OneDay => Some(1),
@@ -62,90 +62,90 @@ impl LogRange {
     }
 }
 
-/// Somebody who spoke in a call.
+/// Participant of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Participant {
     /// AGENT, or USER for the caller.
     pub role: Role,
-    /// Said the first words.
+    /// True: said the first words of the call.
     #[serde(default)]
     pub spoke_first: Option<bool>,
-    /// Free text.
+    /// Name of the participant, free text.
     #[serde(default)]
     pub name: Option<String>,
-    /// Free text.
+    /// Phone number of the participant, free text.
     #[serde(default)]
     pub phone_number: Option<String>,
 }
 
-/// A call, beside whose it is.
+/// A call to evaluate; the agent is named beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallSpec {
-    /// Ends in .mp3, .mp4, .wav, .m4a, .flac or .ogg.
+    /// URL of the recording; its path ends in .mp3, .mp4, .wav, .m4a, .flac or .ogg.
     #[serde(default)]
     #[schemars(extend("format" = "uri"))]
     pub recording_url: Option<String>,
-    /// The recording as a data URL.
+    /// The recording as a data URL (RFC 2397).
     #[serde(default, skip_serializing)]
     pub recording_base64: Option<String>,
-    /// When the call began.
+    /// Time at which the call began.
     pub start_time_utc: GivenTime,
-    /// At least two.
+    /// Participants of the call, at least two.
     #[schemars(length(min = 2))]
     pub participants: Vec<Participant>,
-    /// Who called whom.
+    /// Direction of the call; default INBOUND.
     #[serde(default)]
     pub call_direction: CallDirection,
-    /// What it went over.
+    /// Medium of the call; default PHONE.
     #[serde(default)]
     pub interface: CallInterface,
-    /// Ends in .json.
+    /// URL of the transcript; its path ends in .json.
     #[serde(default)]
     #[schemars(extend("format" = "uri"))]
     pub transcript_url: Option<String>,
-    /// Who said what, and when.
+    /// Transcript of the call, one utterance an entry.
     #[serde(default)]
     pub transcript: Option<Vec<PostedEntry>>,
     /// Tools that the agent called.
     #[serde(default)]
     pub tool_calls: Option<Vec<PostedToolCall>>,
-    /// What else happened.
+    /// Other events of the call.
     #[serde(default)]
     pub events: Option<Vec<PostedEvent>>,
-    /// Free labels.
+    /// Labels of the caller's choice.
     #[serde(default)]
     pub tags: Option<Vec<String>>,
-    /// The customer's trace.
+    /// Identifier of the trace in the caller's own system.
     #[serde(default)]
     pub trace_id: Option<String>,
-    /// Only webhooks of this tag are told.
+    /// Tag of webhooks: of the webhooks with a tag, only those with this one are sent the event.
     #[serde(default)]
     pub webhook_tag: Option<String>,
-    /// Now, unless given.
+    /// Time of the log; default now.
     #[serde(default)]
     pub created_at: Option<GivenTime>,
-    /// Free.
+    /// Free object, stored as given.
     #[serde(default)]
     pub metadata: Option<Object>,
-    /// Metrics beside those of the agent.
+    /// Custom metrics to judge in addition to those of the agent.
     #[serde(default)]
     pub custom_metrics: Option<Vec<Uuid>>,
-    /// Metrics of these labels.
+    /// Custom metrics with one of these tags are judged as well.
     #[serde(default)]
     pub custom_metric_tags: Option<Vec<String>>,
-    /// Label of the agent version that held the call.
+    /// Label of the agent version that took part in the call; default production.
     #[serde(default = "production")]
     pub label: LabelText,
-    /// Number of the agent version that held the call; before the label.
+    /// Number of the agent version that took part in the call; wins over `label`.
     #[serde(default)]
     pub version: Option<i64>,
-    /// The evaluation lists the latency of each turn.
+    /// True: the evaluation lists the latency of each turn.
     #[serde(default)]
     pub enable_phrase_latencies: bool,
-    /// Which side ended it.
+    /// Side that ended the call.
     #[serde(default)]
     pub conversation_ended_by: Option<EndedBy>,
-    /// The recording has the caller on channel 0 and the agent on channel 1.
+    /// True: the recording has the caller on channel 0 and the agent on channel 1.
     #[serde(default)]
     pub multichannel: bool,
 }
@@ -154,78 +154,78 @@ fn production() -> LabelText {
     LabelText(PRODUCTION.to_owned())
 }
 
-/// A call of an agent known by its id.
+/// A call whose agent is named by its identifier.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct CallRequestUsingAgentId {
-    /// The agent.
+    /// Identifier of the agent.
     pub agent_id: IdString,
-    /// The call.
+    /// Fields of the call.
     #[serde(flatten)]
     pub call: CallSpec,
 }
 
-/// A call of an agent known by the customer's own identifier.
+/// A call whose agent is named by the customer's own identifier.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct CallRequestUsingExternalAgentId {
-    /// The agent.
+    /// The customer's own identifier of the agent.
     pub external_agent_id: String,
-    /// The call.
+    /// Fields of the call.
     #[serde(flatten)]
     pub call: CallSpec,
 }
 
-/// A call to be evaluated.
+/// A call to evaluate.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CallRequest {
-    /// By the agent's id.
+    /// Agent named by its identifier.
     UsingAgentId(CallRequestUsingAgentId),
-    /// By the customer's own identifier.
+    /// Agent named by the customer's own identifier.
     UsingExternalAgentId(CallRequestUsingExternalAgentId),
 }
 
-/// What is added to a call log; null clears.
+/// Additions to a call log; null clears a field.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 pub struct UpdateLogSpec {
-    /// Replace the calls that are there.
+    /// Tool calls that replace the stored ones.
     #[serde(default)]
     pub tool_calls: Option<Vec<PostedToolCall>>,
-    /// Appended.
+    /// Events that are appended to the stored ones.
     #[serde(default)]
     pub events: Option<Vec<PostedEvent>>,
-    /// Merged at the top level.
+    /// Metadata that is merged with the stored one at the top level.
     #[serde(default)]
     pub metadata: Option<Object>,
-    /// Evaluates the call again.
+    /// True: the call is evaluated again.
     #[serde(default)]
     pub reevaluate: bool,
 }
 
-/// A call log as stored. The recording lies beside the database.
+/// A call log as stored. The recording is a file outside the database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallLogDoc {
-    /// Whose call.
+    /// Agent that took part in the call.
     pub agent_id: i64,
-    /// As given.
+    /// The customer's own identifier of the agent, as given.
     pub external_agent_id: Option<String>,
     /// The call as given.
     pub call: CallSpec,
-    /// The version that held it.
+    /// Agent version that took part in the call.
     pub agent_version_id: Option<Uuid>,
-    /// Where it stands.
+    /// State of the evaluation.
     pub status: CallLogStatus,
-    /// Length of the call.
+    /// Length of the call, in milliseconds.
     pub duration_ms: i64,
-    /// 0 or 1 entry.
+    /// Evaluations of the call: none or one.
     pub evaluations: Vec<Evaluation>,
     /// Built-in metrics, null values left out.
     pub metrics: Vec<MetricValue>,
-    /// What could not be had.
+    /// Material that was missing, in words; null: none.
     pub error_message: Option<String>,
-    /// What the engine says of it: beside the metadata that was given.
+    /// Metadata of the engine, apart from the metadata that was given.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub notes: Object,
-    /// What is private has not been taken out yet: what was called and noted is not shown.
+    /// True: private data is not yet redacted, so that tool calls and notes are hidden.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
@@ -233,48 +233,48 @@ pub struct CallLogDoc {
 /// A call log as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CallLogRecord {
-    /// Its id.
+    /// Identifier of the call log.
     pub id: String,
-    /// The agent.
+    /// Identifier of the agent.
     pub agent_id: String,
     /// The customer's own identifier of the agent, as given.
     pub external_agent_id: Option<String>,
-    /// As given; null when the recording was deleted.
+    /// URL of the recording as given; null when the recording was deleted.
     pub recording_url: Option<String>,
-    /// When the call began.
+    /// Time at which the call began.
     pub start_time_utc: GivenTime,
-    /// Who spoke.
+    /// Participants of the call.
     pub participants: Vec<Participant>,
-    /// Who called whom.
+    /// Direction of the call.
     pub call_direction: CallDirection,
-    /// What it went over.
+    /// Medium of the call.
     pub interface: CallInterface,
-    /// Where it stands.
+    /// State of the evaluation.
     pub status: CallLogStatus,
-    /// When it came in.
+    /// Time at which the log was posted, unless it was given.
     pub created_at: GivenTime,
-    /// As given.
+    /// URL of the transcript as given.
     pub transcript_url: Option<String>,
     /// Tools that the agent called.
     pub tool_calls: Option<Vec<PostedToolCall>>,
-    /// What else happened.
+    /// Other events of the call.
     pub events: Option<Vec<PostedEvent>>,
-    /// Free labels.
+    /// Labels of the caller's choice.
     pub tags: Option<Vec<String>>,
-    /// Length of the call; 0 until it is known.
+    /// Length of the call, in milliseconds; 0 until it is known.
     pub duration_ms: i64,
-    /// 0 or 1 entry.
+    /// Evaluations of the call: none or one.
     pub evaluations: Vec<Evaluation>,
-    /// Always null.
+    /// Always null; kept for compatibility.
     pub annotations: Option<Value>,
-    /// Free.
+    /// Metadata as given, and the engine's notes.
     pub metadata: Option<Object>,
-    /// Metrics beside those of the agent.
+    /// Custom metrics that were judged in addition to those of the agent.
     pub custom_metrics: Option<Vec<Uuid>>,
-    /// Which side ended it.
+    /// Side that ended the call; null when it is not known.
     pub conversation_ended_by: Option<EndedBy>,
     /// Built-in metrics, null values left out.
     pub metrics: Vec<MetricValue>,
-    /// What could not be had.
+    /// Material that was missing, in words; null: none.
     pub error_message: Option<String>,
 }

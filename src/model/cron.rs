@@ -1,6 +1,7 @@
-//! Times that repeat: five fields, in UTC (minute, hour, day of month, month, day of week), each a list of numbers, ranges and
-//! steps; months and days of the week also by their first three letters. When neither kind of days is an asterisk, one of
-//! them is enough (POSIX crontab).
+//! Cron expressions: times that repeat, given by five fields in UTC: minute, hour, day of month, month, day of week.
+//!
+//! Each field is a list of numbers, ranges and steps; months and days of the week also by their first three letters.
+//! When neither kind of days is an asterisk, a match of one of them is enough (POSIX crontab).
 
 use super::time::civil_from_days;
 
@@ -49,7 +50,7 @@ impl Cron {
         self.after(0).is_some()
     }
 
-    /// The first time after a moment, both in milliseconds since 1970; `None` when there is none (30 February).
+    /// Returns the first time after a moment, both in milliseconds since 1970; `None` when there is none (30 February).
     pub fn after(&self, ms: i64) -> Option<i64> {
         let first = ms.div_euclid(MINUTE_MS) + 1;
         let today = first.div_euclid(DAY_MINUTES);
@@ -72,7 +73,7 @@ fn has(set: u64, number: i64) -> bool {
     set >> number & 1 == 1
 }
 
-/// The numbers of a field that runs from `least` to `most`; `names` are those of `least` and on.
+/// Returns the numbers of a field that runs from `least` to `most`; `names` are those of `least` and on.
 fn set(field: &str, least: u32, most: u32, names: &[&str]) -> Option<u64> {
     field.split(',').try_fold(0, |set, part| Some(set | range(part, least, most, names)?))
 }

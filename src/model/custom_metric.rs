@@ -1,4 +1,4 @@
-//! Custom metrics: what a user wants judged of every conversation, and how.
+//! Custom metrics: values that users want judged of every conversation, and how each is judged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::Object;
 use super::time::Timestamp;
 
 words! {
-    /// What kind of value a metric gives.
+    /// Type of the value that a metric gives.
     ResponseType {
         PassFail = "pass_fail", YesNo = "yes_no", Qualitative = "qualitative", Quantitative = "quantitative", Json = "json",
         Enum = "enum", Int = "int", Float = "float", Boolean = "boolean", ToolCall = "tool_call",
@@ -16,12 +16,12 @@ words! {
 }
 
 words! {
-    /// Who made the metric.
+    /// Origin of a metric: made by a user, or built in.
     MetricType { Custom = "custom", Standard = "standard" } default Custom
 }
 
 words! {
-    /// How a metric is judged.
+    /// Method by which a metric is judged.
     EvalMethod { LlmJudge = "llm_judge", Deterministic = "deterministic", Formula = "formula", Audio = "audio" }
 }
 
@@ -31,12 +31,12 @@ words! {
 }
 
 words! {
-    /// Which conversations are judged.
+    /// Kind of conversations that are judged.
     MetricScope { All = "all", Simulation = "simulation", Observability = "observability" } default All
 }
 
 words! {
-    /// What a judge is given: sound or words; AUTO: the engine chooses.
+    /// Input of a judge: sound or words; AUTO: the engine chooses.
     EvalModality { Audio = "AUDIO", Text = "TEXT", Auto = "AUTO" } default Auto
 }
 
@@ -47,48 +47,48 @@ fn custom() -> String {
 /// The writable fields of a custom metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CustomMetricSpec {
-    /// 1 to 255 characters.
+    /// Name of the metric, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
-    /// What to judge; `{{key}}` stands for a member of the result's metadata.
+    /// Instruction for the judge; `{{key}}` stands for a member of the result's metadata.
     pub description: String,
-    /// What kind of value it gives.
+    /// Type of the value that the metric gives.
     pub response_type: ResponseType,
     /// Replaces the built-in prompt of the judge.
     #[serde(default)]
     pub prompt: Option<String>,
-    /// Free text.
+    /// Short text for the reader.
     #[serde(default)]
     pub summary: Option<String>,
-    /// Free text.
+    /// Free text to group metrics by.
     #[serde(default)]
     pub category: Option<String>,
-    /// How to score.
+    /// Guidance for the judge on how to score.
     #[serde(default)]
     pub scoring_guidance: Option<String>,
-    /// One more of agent_ids.
+    /// One more entry of `agent_ids`.
     #[serde(default, skip_serializing)]
     #[schemars(extend("deprecated" = true))]
     pub agent_id: Option<i64>,
     /// Agents whose conversations are judged.
     #[serde(default)]
     pub agent_ids: Vec<i64>,
-    /// Who made it.
+    /// Origin of the metric; default custom.
     #[serde(default)]
     pub metric_type: MetricType,
-    /// How it is judged; absent: deterministic for tool_call, else llm_judge.
+    /// Method of judging; absent: deterministic for tool_call, else llm_judge.
     #[serde(default)]
     pub eval_method: Option<EvalMethod>,
-    /// The part that is judged.
+    /// Part of the conversation that is judged.
     #[serde(default)]
     pub eval_segment: EvalSegment,
-    /// Which conversations are judged.
+    /// Kind of conversations that are judged.
     #[serde(default)]
     pub scope: MetricScope,
-    /// Where it comes from.
+    /// Free text about the metric's source; default custom.
     #[serde(default = "custom")]
     pub source: String,
-    /// What the eval_method needs.
+    /// Settings of the eval_method.
     #[serde(default)]
     pub settings: Object,
     /// Lowest value of a quantitative metric.
@@ -97,39 +97,39 @@ pub struct CustomMetricSpec {
     /// Highest value of a quantitative metric.
     #[serde(default)]
     pub max_value: Option<f64>,
-    /// Labels to choose from, two or more.
+    /// Options of an enum metric, two or more different ones.
     #[serde(default)]
     pub enum_options: Vec<String>,
-    /// Tools that have to be called.
+    /// Tools that a tool_call metric requires to be called.
     #[serde(default)]
     pub tool_names: Vec<String>,
     /// JSON Schema 2020-12 of a json metric's value.
     #[serde(default)]
     pub json_schema: Option<Object>,
-    /// Sound or words.
+    /// Input of the judge: sound, words, or the engine's choice.
     #[serde(default, alias = "eval_route")]
     #[schemars(extend("x-aliases" = ["eval_route"]))]
     pub eval_modality: EvalModality,
-    /// Name of a language model in the settings.
+    /// Name of a language model in the engine's settings; null: the engine's choice.
     #[serde(default)]
     pub model: Option<String>,
-    /// Name of a model that hears, in the settings.
+    /// Name of an audio model in the engine's settings; null: the engine's choice.
     #[serde(default)]
     pub audio_model: Option<String>,
-    /// 0 to 2.
+    /// Temperature of the model, 0 to 2; null: the model's default.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
-    /// The judge may say that the metric does not apply.
+    /// True: the judge may answer that the metric does not apply.
     #[serde(default)]
     pub allow_not_applicable: bool,
-    /// Free labels.
+    /// Labels of the user's choice.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Template that it was made from.
+    /// Template that the metric was made from.
     #[serde(default)]
     pub template_id: Option<Uuid>,
-    /// Stable identifier for the declarative push, which takes uuids alone; unique in the organization.
+    /// Stable identifier for the declarative push, which accepts uuids only; unique in the organization.
     #[serde(default)]
     pub svc_as_code_id: Option<String>,
 }
@@ -142,7 +142,7 @@ impl Default for CustomMetricSpec {
 }
 
 impl CustomMetricSpec {
-    /// How it is judged.
+    /// Returns the method of judging, the default resolved.
     pub fn method(&self) -> EvalMethod {
         self.eval_method.unwrap_or(match self.response_type {
             ResponseType::ToolCall => EvalMethod::Deterministic,
@@ -150,8 +150,10 @@ impl CustomMetricSpec {
         })
     }
 
-    /// What the judge is given, AUTO resolved: sound when the metric speaks of how something sounds and there is a model that
-    /// hears, else words.
+    /// Returns the input of the judge, AUTO resolved.
+    ///
+    /// AUTO is sound when the metric's text names a property of sound and `hears` is true (there is an audio model),
+    /// else words.
     pub fn modality(&self, hears: bool) -> EvalModality {
         const OF_SOUND: [&str; 7] = ["voice", "tone", "pitch", "pronunciation", "noise", "speed", "silence"];
         if self.eval_modality != EvalModality::Auto {
@@ -169,24 +171,24 @@ impl CustomMetricSpec {
 /// A custom metric as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CustomMetricRecord {
-    /// Its id.
+    /// Identifier of the metric.
     pub id: Uuid,
     /// The writable fields, eval_method and eval_modality resolved.
     #[serde(flatten)]
     pub spec: CustomMetricSpec,
-    /// The engine chose the modality.
+    /// True: the engine chose the modality.
     pub eval_modality_auto_selected: bool,
     /// Old name of eval_modality.
     pub eval_route: EvalModality,
     /// Old name of eval_modality_auto_selected.
     pub eval_route_auto_selected: bool,
-    /// Owner.
+    /// Organization that owns the metric.
     pub organization_id: String,
     /// Same as the organization.
     pub workspace_id: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
     /// Always null: keys, not users, write.
     pub created_by: Option<Uuid>,

@@ -1,4 +1,4 @@
-//! What is known about an agent's customers: personas, traits, and communities of Digital Humans.
+//! Knowledge about an agent's customers: personas, traits, and communities of Digital Humans.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,58 +8,58 @@ use uuid::Uuid;
 use super::digital_human::TraitType;
 use super::time::Timestamp;
 
-/// A kind of customer. What is stored.
+/// A kind of customer as stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PersonaDoc {
-    /// Its name.
+    /// Name of the persona.
     pub name: String,
-    /// Who the customer is.
+    /// Description of the customer.
     pub description: String,
-    /// What the customer wants.
+    /// Goal that the customer pursues.
     pub goal: String,
-    /// Whose customer.
+    /// Agent whose customer this is; null: any.
     #[serde(default)]
     pub agent_id: Option<i64>,
 }
 
-/// What of a persona can be changed.
+/// The fields of a persona that can be changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PersonaChange {
-    /// Its name.
+    /// Name of the persona.
     pub name: String,
-    /// Who the customer is.
+    /// Description of the customer.
     pub description: String,
-    /// What the customer wants.
+    /// Goal that the customer pursues.
     pub goal: String,
 }
 
 /// A persona as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PersonaRecord {
-    /// Its id.
+    /// Identifier of the persona.
     pub id: Uuid,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// Its name.
+    /// Name of the persona.
     pub name: String,
-    /// Who the customer is.
+    /// Description of the customer.
     pub description: String,
-    /// What the customer wants.
+    /// Goal that the customer pursues.
     pub goal: String,
-    /// Owner.
+    /// Organization that owns the persona.
     pub org_id: String,
 }
 
-/// A fact that the customers of an agent have. What is stored.
+/// A trait, a fact about an agent's customers, as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraitDoc {
-    /// Whose customers.
+    /// Agent whose customers have the trait.
     pub agent_id: i64,
-    /// Its name, unique for the agent.
+    /// Name of the trait, unique for the agent.
     pub name: String,
     /// Type of its values.
     pub data_type: TraitType,
-    /// Value where none is generated.
+    /// Value used when none is generated.
     #[serde(default)]
     pub default_value: Value,
 }
@@ -73,38 +73,38 @@ impl Default for TraitDoc {
 /// A trait as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraitRecord {
-    /// Its id.
+    /// Identifier of the trait.
     pub id: Uuid,
-    /// Whose customers.
+    /// Agent whose customers have the trait.
     pub agent_id: i64,
-    /// Its name.
+    /// Name of the trait, unique for the agent.
     pub name: String,
     /// Type of its values.
     pub data_type: TraitType,
-    /// Value where none is generated.
+    /// Value used when none is generated.
     pub default_value: Value,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
 }
 
-/// Digital Humans that belong together. What is stored; its members are links.
+/// A group of Digital Humans as stored; its members are kept as links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommunityDoc {
-    /// Its title.
+    /// Title of the community.
     pub title: String,
-    /// Free text.
+    /// Free text for the reader.
     pub description: Option<String>,
 }
 
-/// A new community.
+/// The fields of a new community.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommunitySpec {
-    /// Its title.
+    /// Title of the community.
     pub title: String,
-    /// Free text.
+    /// Free text for the reader.
     #[serde(default)]
     pub description: Option<String>,
-    /// Its members.
+    /// Digital Humans to add at once; default none.
     #[serde(default)]
     pub digital_human_ids: Vec<i64>,
 }
@@ -112,14 +112,14 @@ pub struct CommunitySpec {
 /// A community as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CommunityRecord {
-    /// Its id.
+    /// Identifier of the community.
     pub id: Uuid,
-    /// Its title.
+    /// Title of the community.
     pub title: String,
-    /// Free text.
+    /// Free text for the reader.
     pub description: Option<String>,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// Its members, in the order in which they were added.
+    /// Digital Humans that belong to it, in the order in which they were added.
     pub digital_human_ids: Vec<i64>,
 }

@@ -37,7 +37,7 @@ words! {
 }
 
 words! {
-    /// What is heard behind the caller.
+    /// Sound that is mixed in behind the caller's voice.
     BackgroundNoise {
         None = "none", Office = "office", Talking = "talking", Traffic = "traffic", Cafe = "cafe", Park = "park",
         Tv = "tv", NoisyRestaurant = "noisy_restaurant", Hospital = "hospital", Custom = "custom",
@@ -45,28 +45,28 @@ words! {
 }
 
 words! {
-    /// How fast the caller speaks.
+    /// Speed of the caller's speech.
     VoiceSpeed { Slowest = "slowest", Slow = "slow", Normal = "normal", Fast = "fast", Fastest = "fastest" }
     default Normal
 }
 
 words! {
-    /// Quality of a microphone or of a line.
+    /// Quality of a microphone or of a connection.
     Quality { High = "high", Medium = "medium", Low = "low", Horrible = "horrible" } default High
 }
 
 words! {
-    /// How well the language is spoken.
+    /// Command of the language that the caller speaks.
     Fluency { Beginner = "beginner", Intermediate = "intermediate", Native = "native" } default Native
 }
 
 words! {
-    /// How many words a turn has.
+    /// Length of the caller's turns.
     Verbosity { Low = "low", Medium = "medium", High = "high" } default Medium
 }
 
 words! {
-    /// How numbers are given that could be keyed.
+    /// Form in which numbers are given that could be keyed.
     DtmfOrVoiced { Voiced = "voiced", Dtmf = "dtmf" } default Voiced
 }
 
@@ -76,7 +76,7 @@ words! {
 }
 
 words! {
-    /// Where the first words come from.
+    /// Source of the first words.
     SpeaksFirstMode { Custom = "custom", AiGenerated = "ai_generated" }
 }
 
@@ -86,7 +86,7 @@ words! {
 }
 
 words! {
-    /// Who makes contact in a journey step: inbound, the Digital Human; outbound, the agent.
+    /// Side that makes contact in a journey step: inbound, the Digital Human; outbound, the agent.
     Direction { Inbound = "inbound", Outbound = "outbound" } default Inbound
 }
 
@@ -98,7 +98,7 @@ pub struct ExpectedToolCall {
     /// Members that the call's parameters must contain.
     #[serde(default)]
     pub parameters: Option<Object>,
-    /// What its output must contain.
+    /// Value that the tool's output must contain; null: any output.
     #[serde(default)]
     pub output: Value,
 }
@@ -110,36 +110,36 @@ pub struct Trait {
     pub trait_name: String,
     /// Type of the value.
     pub trait_data_type: TraitType,
-    /// The value.
+    /// Value of the trait; must fit `trait_data_type`.
     pub value: Value,
-    /// Sent as a header of the INVITE.
+    /// True: sent as a header field of the INVITE.
     #[serde(default)]
     pub is_sip_header: bool,
 }
 
-/// Who speaks first, and what.
+/// Choice of the side that speaks first, and of the first words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpeaksFirst {
-    /// True: the Digital Human.
+    /// True: the Digital Human speaks first.
     pub speaks_first: bool,
-    /// custom or ai_generated.
+    /// Source of the first words; needed when `speaks_first` is true.
     #[serde(default)]
     pub mode: Option<SpeaksFirstMode>,
-    /// First words of mode custom.
+    /// First words; needed for mode custom.
     #[serde(default)]
     pub message: Option<String>,
-    /// Mode ai_generated makes the words anew for each conversation; false: once, and keeps them.
+    /// Mode ai_generated: true: new words for each conversation; false: made once and kept.
     #[serde(default)]
     pub dynamic: bool,
 }
 
-/// One line of a transcript to replay.
+/// One utterance of a transcript to replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TranscriptLine {
-    /// Who says it.
+    /// Side that says it; USER is the caller.
     #[schemars(extend("enum" = ["USER", "AGENT"]))]
     pub role: Role,
-    /// The words.
+    /// Words of the utterance.
     pub utterance: String,
 }
 
@@ -150,30 +150,30 @@ fn a_day() -> f64 {
 /// One contact of a journey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JourneyStep {
-    /// 1..N without gaps.
+    /// Number of the step; steps count from 1 without gaps.
     pub step: i64,
-    /// What the caller wants in this step.
+    /// Goal of the caller in this step, not empty.
     #[serde(default)]
     pub intent: String,
-    /// When the step counts as passed.
+    /// Criteria by which the step counts as passed.
     #[serde(default)]
     pub success_criteria: String,
-    /// Channel.
+    /// Channel of the step; default voice.
     #[serde(default)]
     pub modality: Modality,
-    /// Who makes contact.
+    /// Side that makes contact; default inbound.
     #[serde(default)]
     pub direction: Direction,
-    /// Seconds after the end of the step before.
+    /// Seconds between the end of the step before and this one.
     #[serde(default)]
     pub wait_seconds: f64,
-    /// Seconds that an outbound step is waited for.
+    /// Seconds that an outbound step waits for the agent; default one day.
     #[serde(default = "a_day")]
     pub response_window_seconds: f64,
-    /// The Digital Human does not answer.
+    /// True: the Digital Human does not answer.
     #[serde(default)]
     pub unresponsive: bool,
-    /// E.164; overrides the Digital Human's.
+    /// Phone number of the step, E.164; overrides that of the Digital Human.
     #[serde(default)]
     pub phone_number: Option<String>,
 }
@@ -181,15 +181,15 @@ pub struct JourneyStep {
 /// Probes during the agent's speech, per minute of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Duplex {
-    /// "mm-hmm".
+    /// Backchannels ("mm-hmm") per minute of the agent's speech, 0 to 20.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 20.0))]
     pub backchannel_per_minute: f64,
-    /// A cough.
+    /// Coughs and similar sounds per minute of the agent's speech, 0 to 10.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 10.0))]
     pub vocal_tic_per_minute: f64,
-    /// Words to somebody else.
+    /// Words to somebody else per minute of the agent's speech, 0 to 10.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 10.0))]
     pub non_directed_per_minute: f64,
@@ -217,151 +217,151 @@ pub struct DigitalHumanSpec {
     /// Stable identifier for the declarative push.
     #[serde(default)]
     pub svc_as_code_id: Option<Uuid>,
-    /// What the caller wants; a new one may call it `description`.
+    /// Goal of the caller; a create request may name the field `description`.
     #[serde(default, alias = "description")]
     #[schemars(extend("x-aliases" = ["description"]))]
     pub intent: String,
-    /// When the conversation counts as passed.
+    /// Criteria by which the conversation counts as passed.
     #[serde(default)]
     pub success_criteria: String,
-    /// Name; drawn by language and gender when absent. A new one may call it `human_name`.
+    /// Name; null: drawn from the seed by language and gender. A create request may name the field `human_name`.
     #[serde(default, alias = "human_name")]
     #[schemars(extend("x-aliases" = ["human_name"]))]
     pub name: Option<String>,
-    /// Free handle.
+    /// Handle of the user's choice, by which the Digital Human can be read.
     #[serde(default)]
     pub test_name: Option<String>,
-    /// Who the caller is.
+    /// Description of the caller's person and situation.
     #[serde(default)]
     pub role_description: Option<String>,
-    /// One label.
+    /// Label; one that contains `workflow` marks a Digital Human made from a scenario.
     #[serde(default)]
     pub tag: Option<String>,
-    /// Free labels.
+    /// Labels of the user's choice.
     #[serde(default)]
     pub tags: Vec<String>,
     /// Rules of the agent's prompt that this caller probes.
     #[serde(default)]
     pub system_prompt_rule_ids: Vec<String>,
-    /// Their texts.
+    /// Texts of these rules.
     #[serde(default)]
     pub system_prompt_rule_quotes: Vec<String>,
-    /// Language spoken.
+    /// Language that the caller speaks; default en.
     #[serde(default)]
     pub language: Language,
-    /// Null: default voice of the language.
+    /// Accent of the voice; null: default voice of the language.
     #[serde(default)]
     pub accent: Option<Accent>,
-    /// Null: drawn.
+    /// Gender of the voice; null: drawn from the seed.
     #[serde(default)]
     pub gender: Option<Gender>,
-    /// Voice id of the synthesizer.
+    /// Voice id of the synthesizer; null: chosen by language, accent and gender.
     #[serde(default)]
     pub custom_voice_id: Option<String>,
-    /// What is heard behind the caller.
+    /// Sound that is mixed in behind the caller's voice; default none.
     #[serde(default)]
     pub background_noise: BackgroundNoise,
-    /// http or https URL, or id of an uploaded noise.
+    /// Background noise of the kind `custom`: an http or https URL, or the id of an uploaded noise.
     #[serde(default)]
     pub custom_background_noise_url: Option<String>,
-    /// 0 to 1; SNR in dB = 30 - 25 x volume.
+    /// Volume of the background noise, 0 to 1; default 0.8. The SNR in dB is 30 - 25 x volume.
     #[serde(default = "default_volume")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub background_noise_volume: f64,
-    /// How fast the caller speaks.
+    /// Speed of the caller's speech; default normal.
     #[serde(default)]
     pub voice_speed: VoiceSpeed,
-    /// Microphone.
+    /// Quality of the caller's microphone; default high.
     #[serde(default)]
     pub audio_quality: Quality,
-    /// Line.
+    /// Quality of the caller's connection; default high.
     #[serde(default)]
     pub connection_quality: Quality,
-    /// How well the language is spoken.
+    /// Command of the language that the caller speaks; default native.
     #[serde(default)]
     pub fluency: Fluency,
-    /// How many words a turn has.
+    /// Length of the caller's turns; default medium.
     #[serde(default)]
     pub verbosity: Verbosity,
-    /// E.164; own number.
+    /// Phone number of the caller, E.164.
     #[serde(default)]
     pub phone_number: Option<String>,
-    /// Digits dialled after connect; comma is a pause.
+    /// Digits keyed after connect: 0-9, *, # and comma, a pause of one second.
     #[serde(default)]
     pub extension: Option<String>,
-    /// E.164; sender of text messages.
+    /// Phone number that text messages are sent from, E.164.
     #[serde(default)]
     pub outbound_text_number: Option<String>,
-    /// Overrides the agent's.
+    /// WebSocket URL in place of the agent's.
     #[serde(default)]
     pub websocket_url: Option<String>,
-    /// Dialect in place of the agent's.
+    /// WebSocket dialect in place of the agent's.
     #[serde(default)]
     pub websocket_dialect: Option<String>,
-    /// When a follow-up SMS counts as passed.
+    /// Criteria by which a follow-up SMS counts as passed.
     #[serde(default)]
     pub follow_up_sms_success_criteria: Option<String>,
     /// Tool calls that the agent should make.
     #[serde(default)]
     pub expected_tool_calls: Vec<ExpectedToolCall>,
-    /// The model may hang up.
+    /// True: the model may hang up.
     #[serde(default = "yes")]
     pub allow_end_call_tool: bool,
-    /// The model may send digits.
+    /// True: the model may send DTMF digits.
     #[serde(default = "yes")]
     pub allow_dtmf_tool: bool,
-    /// The model may stay silent.
+    /// True: the model may stay silent.
     #[serde(default = "yes")]
     pub allow_silence_tool: bool,
-    /// `default`, or own instructions.
+    /// Instructions on when to stay silent; `default`: the built-in rule.
     #[serde(default = "default_silence_instructions")]
     pub silence_tool_instructions: String,
-    /// How numbers are given that could be keyed.
+    /// Form in which numbers are given that could be keyed; default voiced.
     #[serde(default)]
     pub default_dtmf_or_voiced: DtmfOrVoiced,
-    /// Seconds of the agent's silence before the turn is taken, 0 to 60.
+    /// Seconds of the agent's silence before the caller takes its turn, 0 to 60.
     #[serde(default = "default_endpointing")]
     #[schemars(range(min = 0.0, max = 60.0))]
     pub endpointing_delay: f64,
-    /// Temperature of the model, 0 to 2.
+    /// Temperature of the language model, 0 to 2; default 0.7.
     #[serde(default = "default_creativity")]
     #[schemars(range(min = 0.0, max = 2.0))]
     pub creativity: f64,
-    /// Seconds of mutual silence, at least 15; null: 16.
+    /// Seconds of mutual silence after which the call ends, at least 15; null: 16.
     #[serde(default)]
     #[schemars(range(min = 15.0))]
     pub silence_timeout: Option<f64>,
     /// Words of the agent that end the call.
     #[serde(default)]
     pub hangup_phrases: Vec<String>,
-    /// When the model hangs up.
+    /// Instructions to the model on when to hang up.
     #[serde(default)]
     pub hangup_instructions: Option<String>,
-    /// Facts about the caller.
+    /// Traits: facts about the caller, used in its words and in templates.
     #[serde(default)]
     pub traits: Vec<Trait>,
-    /// When the caller cuts in; null: never.
+    /// Rule by which the caller interrupts the agent; null: never.
     #[serde(default)]
     pub interruptions: Option<Interruptions>,
-    /// Fixed answers.
+    /// Fixed responses to words of the agent.
     #[serde(default)]
     pub scripted_responses: Vec<ScriptedResponse>,
-    /// Only the first unused rule is tested.
+    /// True: only the first unused response is tested.
     #[serde(default)]
     pub scripted_responses_ordered: bool,
-    /// Who speaks first.
+    /// Choice of the side that speaks first; null: the side that was called.
     #[serde(default)]
     pub speaks_first_config: Option<SpeaksFirst>,
     /// Transcript that this caller replays.
     #[serde(default)]
     pub original_transcript: Option<String>,
-    /// The same, by line; made of its lines `ROLE: text` unless it is given.
+    /// The same as utterances; made from the lines `ROLE: text` of `original_transcript` unless given.
     #[serde(default)]
     pub formatted_transcript: Option<Vec<TranscriptLine>>,
     /// Steps that are played in order.
     #[serde(default)]
     pub enriched_playback: Option<Vec<Object>>,
-    /// The call ends at the first step of the agent that is not met.
+    /// True: the call ends at the first step of the agent that is not met.
     #[serde(default)]
     pub stop_on_failure: bool,
     /// Expectations that the conversation is held against.
@@ -378,32 +378,32 @@ pub struct DigitalHumanSpec {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub workflow_path_index: Option<i64>,
-    /// Node ids of that path.
+    /// Ids of the nodes on that path.
     #[serde(default)]
     pub tested_path: Option<Vec<String>>,
-    /// Room metadata.
+    /// Metadata of the room, in place of the agent's.
     #[serde(default, rename = "P1_metadata")]
     pub p1_metadata: Option<Object>,
     /// Contacts of a journey.
     #[serde(default)]
     pub journey_steps: Option<Vec<JourneyStep>>,
-    /// Can be called at any time; needs a phone number and an always-on simulation.
+    /// True: can be called at any time; needs a phone number and an always-on simulation.
     #[serde(default)]
     pub always_on_mode: bool,
-    /// Listens now; when absent: always_on_mode with a phone number.
+    /// True: listens now. Null: true when always_on_mode is set and there is a phone number.
     #[serde(default)]
     pub always_on_active: Option<bool>,
-    /// Repetitions, 1 to 1000.
+    /// Repetitions in each run, 1 to 1000; default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1000))]
     pub num_runs: i64,
-    /// Red team.
+    /// Red-team tests: identifier of the attack vector.
     #[serde(default)]
     pub attack_vector: Option<String>,
-    /// Red team.
+    /// Red-team tests: type of the attack.
     #[serde(default)]
     pub attack_type: Option<String>,
-    /// Red team.
+    /// Red-team tests: plan of the attack, a free object.
     #[serde(default)]
     pub attack_plan: Option<Object>,
     /// Probes during the agent's speech.
@@ -418,18 +418,18 @@ impl Default for DigitalHumanSpec {
 }
 
 impl DigitalHumanSpec {
-    /// The number that it listens on at all times.
+    /// Returns the phone number that it listens on at all times; `None`: it does not.
     pub fn listens_on(&self) -> Option<&str> {
         let active = self.always_on_mode && self.always_on_active.unwrap_or(true);
         self.phone_number.as_deref().filter(|_| active)
     }
 
-    /// True when its contacts are given one by one.
+    /// True if it has a journey of at least one step.
     pub fn has_journey(&self) -> bool {
         self.journey_steps.as_ref().is_some_and(|steps| !steps.is_empty())
     }
 
-    /// The uploaded background noise that it names.
+    /// Returns the id of the uploaded background noise that it names; `None` for a URL or no noise.
     pub fn uploaded_noise(&self) -> Option<Uuid> {
         self.custom_background_noise_url.as_deref().and_then(|id| Uuid::parse_str(id).ok())
     }
@@ -443,22 +443,22 @@ impl DigitalHumanSpec {
 /// A Digital Human as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DigitalHumanRecord {
-    /// Its id.
+    /// Identifier of the Digital Human.
     pub id: i64,
-    /// The writable fields.
+    /// The writable fields, as stored.
     #[serde(flatten)]
     pub spec: DigitalHumanSpec,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
 }
 
 /// A Digital Human with the simulations that it is part of.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LinkedDigitalHuman {
-    /// The Digital Human.
+    /// The Digital Human itself.
     pub digital_human: DigitalHumanRecord,
-    /// Its simulations, oldest link first.
+    /// Simulations that it is part of, oldest link first.
     pub simulation_ids: Vec<i64>,
-    /// The first of them.
+    /// First of these simulations; null: none.
     pub simulation_id: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Why a result has no good ending: codes, the status they lead to and who has to act.
+//! Error codes of results: the status each leads to, and the owner who has to act.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::kept::Words;
 use super::status::ResultStatus;
 
 words! {
-    /// Who has to act on an error.
+    /// Party that has to act on an error.
     kept Owner {
         AgentOwner = "agent_owner", SimulatedCaller = "simulated_caller", Engine = "engine", Network = "network",
         Provider = "provider",
@@ -52,7 +52,7 @@ macro_rules! codes {
         { $($variant:ident = $code:literal: $status:ident, $owner:ident;)+ }
         { $($fault:ident = $end:literal: $fault_status:ident, $fault_owner:ident;)+ }
     ) => {
-        /// Why a result has no good ending.
+        /// Code of the reason why a result has no good ending.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorCode {
             $(#[doc = concat!("`", $code, "`.")] $variant,)+
@@ -91,7 +91,7 @@ macro_rules! codes {
             /// Every code that is neither of a platform nor unknown, in declared order.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant),+];
 
-            /// The code on the wire and in the store.
+            /// Returns the code as in JSON and in the store.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(ErrorCode::$variant => $code,)+
@@ -122,7 +122,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The code of neither a platform nor a missing setting that has this text.
+            /// Returns the code with this text, if it is of neither a platform nor a missing setting.
             fn plain(code: &str) -> Option<ErrorCode> {
                 match code {
                     $($code => Some(ErrorCode::$variant),)+
@@ -198,25 +198,26 @@ const MISSING: &str = "MISSING_";
 const INVALID: &str = "INVALID_";
 
 impl ErrorCode {
-    /// The status of a result that ends by this code; `connected`: the conversation had begun.
+    /// Returns the status of a result that ends by this code; `connected`: the conversation had begun.
     pub fn status(&self, connected: bool) -> ResultStatus {
         if connected && self.also_drops() { CallDropped } else { self.first_status() }
     }
 
-    /// True for a code that can also break off a conversation that was under way.
+    /// True if this code can also end a conversation that has begun.
     pub fn also_drops(&self) -> bool {
         use ErrorCode::{EmailSendFailed, HttpWebhookFailed, P2ConnectionFailed, SmsSendFailed};
         matches!(self, HttpWebhookFailed | SmsSendFailed | EmailSendFailed | P2ConnectionFailed)
     }
 
-    /// True when another attempt comes to the same code: a setting or an address is missing or wrong.
+    /// True if another attempt ends in the same code: a setting or an address is missing or wrong.
     pub fn is_lasting(&self) -> bool {
         [MISSING, INVALID].iter().any(|start| self.as_str().starts_with(start))
     }
 }
 
 impl Owner {
-    /// True when nothing is shown about the agent: a fault of this side, or of somebody whom this release does not know.
+    /// True if the fault shows nothing about the agent: it is of this side, or of an owner that this release does not
+    /// know.
     pub fn is_own(self) -> bool {
         matches!(self, Engine | SimulatedCaller | Owner::Unknown(_))
     }
@@ -233,7 +234,7 @@ fn missing(platform: Platform, setting: Setting) -> &'static str {
     }
 }
 
-/// The code of a platform that has this text.
+/// Returns the code of a platform with this text.
 fn parse_platform(code: &str) -> Option<ErrorCode> {
     if let Some(rest) = code.strip_prefix(MISSING) {
         let (name, setting) = rest.split_once('_')?;
@@ -295,7 +296,7 @@ mod tests {
 
     type Expected = (ResultStatus, ResultStatus, Owner);
 
-    /// Every code of the table: the status before and after the conversation began, and the owner.
+    /// Returns every code of the table, with the status before and after the conversation began, and the owner.
     fn table() -> BTreeMap<String, Expected> {
         let mut all = BTreeMap::new();
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {

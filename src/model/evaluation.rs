@@ -1,4 +1,4 @@
-//! What was judged of a conversation.
+//! Evaluations: judgements and measurements of one conversation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,129 +9,129 @@ use super::Object;
 use super::time::Timestamp;
 
 words! {
-    /// How much of an evaluation could be made.
+    /// Completeness of an evaluation.
     kept EvaluationStatus { Evaluated = "evaluated", Partial = "partial", NotEvaluated = "not_evaluated" } default NotEvaluated
 }
 
 words! {
-    /// How a custom metric came out.
+    /// Outcome of a custom metric.
     kept CustomStatus {
         Evaluated = "evaluated", NotApplicable = "not_applicable", NotEvaluated = "not_evaluated", Error = "error",
     } default NotEvaluated
 }
 
-/// What a judge said of a goal.
+/// Judgement of the goal of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JudgedGoal {
-    /// Whether it was reached.
+    /// True if the success criteria were met; null: not judged.
     pub goal_success: Option<bool>,
-    /// Why.
+    /// Reasoning of the judge.
     pub goal_reasoning: Option<String>,
-    /// How much of the evaluation there was.
+    /// Completeness of the evaluation.
     pub status: EvaluationStatus,
 }
 
-/// An evaluation of one result. Values that could not be had are null.
+/// An evaluation of one result. Values that are not known are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Evaluation {
-    /// Its id.
+    /// Identifier of the evaluation.
     pub id: Uuid,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// Percent of the call.
+    /// Share of the call in which the agent spoke, percent.
     pub agent_speak_percentage: Option<f64>,
-    /// Seconds.
+    /// Mean latency of the agent, seconds.
     pub avg_agent_latency: Option<f64>,
-    /// Seconds by statistic (`avg_agent_latency`, `p50_agent_latency`, ...).
+    /// Latency of the agent in seconds, by statistic (`avg_agent_latency`, `p50_agent_latency`, ...).
     pub latency: Option<Object>,
-    /// Seconds by statistic, agent fillers left out.
+    /// Latency of the agent in seconds, by statistic, up to its first word that is no filler.
     pub filler_ignored_latency: Option<Object>,
-    /// Agent turns.
+    /// Number of agent turns.
     pub num_turns: Option<i64>,
-    /// Against the success criteria.
+    /// True: the success criteria were met.
     pub goal_success: Option<bool>,
-    /// Why.
+    /// Reasoning of the judge about `goal_success`.
     pub goal_reasoning: Option<String>,
-    /// True: found.
+    /// True: the agent made a false or unfounded statement.
     pub hallucination: Option<bool>,
-    /// Why.
+    /// Reasoning of the judge about `hallucination`.
     pub hallucination_reasoning: Option<String>,
-    /// True: found.
+    /// True: the agent repeated itself without need.
     pub redundancy: Option<bool>,
-    /// Why.
+    /// Reasoning of the judge about `redundancy`.
     pub redundancy_reasoning: Option<String>,
-    /// 0 to 100.
+    /// Pronunciation of the agent, 0 to 100.
     pub pronunciation_score: Option<f64>,
-    /// Why.
+    /// Reasoning of the judge about `pronunciation_score`.
     pub pronunciation_reasoning: Option<String>,
-    /// What happened.
+    /// Summary of the conversation.
     pub call_summary: Option<String>,
-    /// positive, neutral or negative.
+    /// Sentiment: positive, neutral or negative.
     pub sentiment_label: Option<String>,
-    /// -1 to 1.
+    /// Sentiment from -1 (negative) to 1 (positive).
     pub sentiment_score: Option<f64>,
-    /// Shares that sum to 1.
+    /// Shares of positive, neutral and negative, which sum to 1.
     pub sentiment_scores: Option<Object>,
-    /// Custom metrics.
+    /// Results of custom metrics.
     pub custom_metrics: Vec<CustomResult>,
-    /// Always null.
+    /// Always null; kept for compatibility.
     pub custom_evals: Option<Value>,
-    /// Passed of judged pass-fail custom metrics, percent.
+    /// Share of the judged pass-fail custom metrics that passed, percent.
     pub custom_evals_success_rate: Option<f64>,
-    /// A person changed it.
+    /// True: a person changed the evaluation.
     pub human_edited: bool,
-    /// Wins over goal_success.
+    /// Value set by a person; wins over `goal_success`.
     pub human_goal_success: Option<bool>,
-    /// Why.
+    /// Reasoning of that person.
     pub human_goal_reasoning: Option<String>,
-    /// Wins over hallucination.
+    /// Value set by a person; wins over `hallucination`.
     pub human_hallucination: Option<bool>,
-    /// Why.
+    /// Reasoning of that person.
     pub human_hallucination_reasoning: Option<String>,
-    /// Wins over redundancy.
+    /// Value set by a person; wins over `redundancy`.
     pub human_redundancy: Option<bool>,
-    /// Why.
+    /// Reasoning of that person.
     pub human_redundancy_reasoning: Option<String>,
-    /// Wins over pronunciation_score.
+    /// Value set by a person; wins over `pronunciation_score`.
     pub human_pronunciation_score: Option<f64>,
-    /// Why.
+    /// Reasoning of that person.
     pub human_pronunciation_reasoning: Option<String>,
-    /// Reason code of the change.
+    /// Reason code of the change of the goal.
     pub override_goal_reason_code: Option<String>,
-    /// Notes on the change.
+    /// Notes on the change of the goal.
     pub override_goal_notes: Option<String>,
-    /// Reason code of the change.
+    /// Reason code of the change of `hallucination`.
     pub override_hallucination_reason_code: Option<String>,
-    /// Notes on the change.
+    /// Notes on the change of `hallucination`.
     pub override_hallucination_notes: Option<String>,
-    /// Reason code of the change.
+    /// Reason code of the change of `redundancy`.
     pub override_redundancy_reason_code: Option<String>,
-    /// Notes on the change.
+    /// Notes on the change of `redundancy`.
     pub override_redundancy_notes: Option<String>,
-    /// Reason code of the change.
+    /// Reason code of the change of `pronunciation_score`.
     pub override_pronunciation_reason_code: Option<String>,
-    /// Notes on the change.
+    /// Notes on the change of `pronunciation_score`.
     pub override_pronunciation_notes: Option<String>,
-    /// By whom it was changed.
+    /// Identifier of the person who changed it last.
     pub last_edited_by: Option<Uuid>,
-    /// When it was changed.
+    /// Time of the last change by a person.
     pub last_edited_at: Option<Timestamp>,
-    /// Name that the person gave who changed it last.
+    /// Name given by the person who changed it last.
     pub reviewer: Option<String>,
-    /// How much could be made.
+    /// Completeness of the evaluation.
     pub status: EvaluationStatus,
-    /// Why not all.
+    /// Reason why judged parts are missing; null: none is.
     pub not_evaluated_reason: Option<String>,
 }
 
 impl Evaluation {
-    /// Goal success as it counts: a person's word first.
+    /// Returns the goal success that counts: the value set by a person, else the judged one.
     pub fn goal(&self) -> Option<bool> {
         self.human_goal_success.or(self.goal_success)
     }
 
-    /// What is said of the goal is `goal` from now on; answers what was.
+    /// Replaces the judgement of the goal and returns the one before.
     pub fn judge_goal(&mut self, goal: JudgedGoal) -> JudgedGoal {
         let JudgedGoal { goal_success, goal_reasoning, status } = goal;
         JudgedGoal {
@@ -141,7 +141,7 @@ impl Evaluation {
         }
     }
 
-    /// Takes over what a person wrote into the evaluation that this one replaces.
+    /// Copies the fields that people set from the evaluation that this one replaces.
     pub fn keep_human_fields(&mut self, old: &Evaluation) {
         self.human_edited = old.human_edited;
         self.human_goal_success = old.human_goal_success;
@@ -170,7 +170,7 @@ impl Evaluation {
         }
     }
 
-    /// Takes the results of custom metrics, with the percentage that passed of those that passed or failed.
+    /// Sets the results of custom metrics and the percentage that passed of those that passed or failed.
     pub fn set_custom_metrics(&mut self, results: Vec<CustomResult>) {
         let evaluated = |result: &&CustomResult| result.status == CustomStatus::Evaluated;
         let verdicts = results.iter().filter(evaluated).filter(|one| one.is_pass_fail());
@@ -187,81 +187,81 @@ impl Evaluation {
     }
 }
 
-/// What a custom metric gave for one result.
+/// Result of one custom metric for one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CustomResult {
-    /// Which metric.
+    /// Identifier of the metric.
     pub metric_id: Uuid,
-    /// Its name.
+    /// Name of the metric.
     pub name: String,
-    /// Its description.
+    /// Description of the metric.
     pub description: Option<String>,
-    /// Its response type.
+    /// Response type of the metric.
     pub response_type: String,
-    /// Its category.
+    /// Category of the metric.
     pub category: Option<String>,
-    /// Its labels.
+    /// Labels of the metric.
     pub tags: Vec<String>,
-    /// Its guidance.
+    /// Scoring guidance of the metric.
     pub scoring_guidance: Option<String>,
-    /// Its labels to choose from.
+    /// Options of an enum metric.
     pub enum_options: Vec<String>,
-    /// Its lower bound.
+    /// Lowest value of a quantitative metric.
     pub min_value: Option<f64>,
-    /// Its upper bound.
+    /// Highest value of a quantitative metric.
     pub max_value: Option<f64>,
-    /// Text form; empty when there is none.
+    /// Value as text; empty when there is none.
     pub response_value: String,
-    /// Why.
+    /// Reasoning of the judge.
     pub reasoning: Option<String>,
-    /// How it came out.
+    /// Outcome of the metric.
     pub status: CustomStatus,
-    /// Why there is no value, or what is to be known of the one there is.
+    /// Reason why there is no value, or a remark on the value.
     pub reason: Option<String>,
-    /// pass or fail.
+    /// Value of a pass-fail metric: pass or fail.
     pub pass_fail_response: Option<String>,
-    /// yes or no.
+    /// Value of a yes-no metric: yes or no.
     pub yes_no_response: Option<String>,
-    /// Number in the metric's range.
+    /// Value of a quantitative metric, within its range.
     pub quantitative_response: Option<f64>,
-    /// One of enum_options.
+    /// Value of an enum metric, one of `enum_options`.
     pub enum_response: Option<String>,
-    /// Text.
+    /// Value of a qualitative metric, a text.
     pub qualitative_response: Option<String>,
-    /// Object.
+    /// Value of a json metric, an object.
     pub json_response: Option<Value>,
-    /// Integer.
+    /// Value of an int metric.
     pub int_value: Option<i64>,
-    /// Number.
+    /// Value of a float metric.
     pub float_value: Option<f64>,
-    /// Boolean.
+    /// Value of a boolean metric.
     pub boolean_value: Option<bool>,
-    /// The metric does not apply to this conversation.
+    /// True: the metric does not apply to this conversation.
     pub is_not_applicable: bool,
-    /// A person changed it.
+    /// True: a person changed the result.
     pub human_edited: bool,
-    /// Wins over response_value.
+    /// Value set by a person; wins over `response_value`.
     pub human_response_value: Option<String>,
-    /// Why.
+    /// Reasoning of that person.
     pub human_reasoning: Option<String>,
     /// Reason code of the change.
     pub override_reason_code: Option<String>,
     /// Notes on the change.
     pub override_notes: Option<String>,
-    /// By whom it was changed.
+    /// Identifier of the person who changed it last.
     pub last_edited_by: Option<Uuid>,
-    /// When it was changed.
+    /// Time of the last change by a person.
     pub last_edited_at: Option<Timestamp>,
 }
 
 impl CustomResult {
-    /// True for types that pass or fail.
+    /// True if the response type is pass_fail or tool_call.
     fn is_pass_fail(&self) -> bool {
         matches!(self.response_type.as_str(), "pass_fail" | "tool_call")
     }
 
-    /// Takes over what a person wrote into the result that this one replaces.
+    /// Copies the fields that people set from the result that this one replaces.
     pub fn keep_human_fields(&mut self, old: &CustomResult) {
         self.human_edited = old.human_edited;
         self.human_response_value.clone_from(&old.human_response_value);
@@ -272,7 +272,7 @@ impl CustomResult {
         self.last_edited_at = old.last_edited_at;
     }
 
-    /// 0 to 100; `None` for results that are not counted (texts, plain numbers, not evaluated).
+    /// Returns the score, 0 to 100; `None` for results that do not count (texts, plain numbers, not evaluated).
     pub fn score(&self) -> Option<f64> {
         if self.status != CustomStatus::Evaluated && self.human_response_value.is_none() {
             return None;

@@ -1,4 +1,4 @@
-//! Expectations of a Digital Human on its conversation, and how each came out; faults of this side that stand against a verdict.
+//! Expectations of a Digital Human on its conversation, and their verdicts; faults of this side that affect a verdict.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Object;
 
 words! {
-    /// How words that are expected are compared.
+    /// Comparison of expected words.
     WordsAs { Text = "text", Regex = "regex" } default Text
 }
 
@@ -17,7 +17,7 @@ words! {
 }
 
 words! {
-    /// How an expectation, or a step of a playback, came out.
+    /// Verdict on an expectation, or on a step of a playback.
     kept ExpectationStatus { Passed = "passed", Failed = "failed", Untold = "unknown", NotReached = "not_reached" } default Untold
 }
 
@@ -99,7 +99,7 @@ pub struct Expectation {
 pub const EXPECTED: [&str; 8] =
     ["metric", "heard", "not_heard", "tool", "ended_by", "dtmf_received", "meaning", "event"];
 
-/// Members that each of these takes beside itself.
+/// Members that each of these takes in addition.
 const BESIDE: [(&str, &[&str]); 8] = [
     ("metric", &["at_most", "at_least"]),
     ("heard", &["as", "speaker"]),
@@ -136,7 +136,7 @@ impl Expectation {
     }
 }
 
-/// How an expectation came out.
+/// Verdict on one expectation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExpectationResult {
     /// The expectation as it was given.

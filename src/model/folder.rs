@@ -1,4 +1,4 @@
-//! Folders that agents lie in.
+//! Folders that group agents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::time::Timestamp;
 /// The writable fields of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FolderSpec {
-    /// 1 to 255 characters, unique in the organization.
+    /// Name of the folder, 1 to 255 characters, unique in the organization.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
 }
@@ -17,22 +17,22 @@ pub struct FolderSpec {
 /// A folder as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FolderRecord {
-    /// Its id.
+    /// Identifier of the folder.
     pub id: Uuid,
-    /// Its name.
+    /// Name of the folder, unique in the organization.
     pub name: String,
-    /// Owner.
+    /// Organization that owns the folder.
     pub organization_id: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
 }
 
 /// Moves an agent; a null folder takes it out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MoveAgent {
-    /// Which agent.
+    /// Agent that is to be moved.
     pub agent_id: i64,
-    /// Where to.
+    /// Folder to move it to; null: out of its folder.
     #[serde(default)]
     pub folder_id: Option<Uuid>,
 }

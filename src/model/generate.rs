@@ -1,4 +1,4 @@
-//! What Digital Humans are generated from.
+//! Requests to generate Digital Humans, and their answer.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::id::IdString;
 use super::test_scenario::TestScenario;
 
 words! {
-    /// How a transcript is replayed: word for word, in its order, or only by who calls and why.
+    /// Fidelity of a replay: word for word, in the order of the transcript, or only its caller and reason.
     ReplayMode { Strict = "strict", Smart = "smart", Persona = "persona" } default Smart
 }
 
@@ -24,9 +24,9 @@ fn string() -> String {
 /// Callers who pursue one goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalAsked {
-    /// What they want.
+    /// Goal that the callers pursue.
     pub goal: String,
-    /// How many.
+    /// Number of Digital Humans to make.
     #[schemars(range(min = 1))]
     pub num_calls: i64,
 }
@@ -34,25 +34,25 @@ pub struct GoalAsked {
 /// A transcript given as text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayTranscriptFromText {
-    /// Lines `ROLE: text`, or anything that a language model can make such lines of.
+    /// Transcript as lines `ROLE: text`, or any text from which a language model can make such lines.
     pub transcript: String,
-    /// Made from the transcript when absent.
+    /// Criteria of success; made from the transcript when absent.
     #[serde(default)]
     pub success_criteria: Option<String>,
-    /// How it is replayed.
+    /// Fidelity of the replay; default smart.
     #[serde(default)]
     pub mode: ReplayMode,
 }
 
-/// A transcript of a conversation that was held.
+/// Transcript of an earlier conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayTranscriptFromConversation {
-    /// A simulation result.
+    /// Identifier of a simulation result.
     pub conversation_id: String,
-    /// Made from the transcript when absent.
+    /// Criteria of success; made from the transcript when absent.
     #[serde(default)]
     pub success_criteria: Option<String>,
-    /// How it is replayed.
+    /// Fidelity of the replay; default smart.
     #[serde(default)]
     pub mode: ReplayMode,
 }
@@ -72,27 +72,27 @@ pub enum ReplayAsked {
 pub struct PersonaAsked {
     /// Name of the kind.
     pub name: String,
-    /// Who they are.
+    /// Description of these callers.
     pub description: String,
-    /// What they want.
+    /// Goal that the callers pursue.
     pub goal: String,
-    /// How many.
+    /// Number of Digital Humans to make.
     #[schemars(range(min = 1))]
     pub num_calls: i64,
 }
 
-/// What an attacker knows about the victim.
+/// A fact that an attacker knows about the victim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnownTrait {
-    /// Its name.
+    /// Name of the fact.
     pub name: String,
     /// string, number, date or boolean.
     #[serde(default = "string")]
     pub data_type: String,
-    /// The value; `__random__` and `__partial_random__` are invented.
+    /// Value of the fact; for `__random__` and `__partial_random__` one is invented.
     #[serde(default)]
     pub value: Value,
-    /// How much of it is known (`last_4`, `year_only`).
+    /// Extent of the knowledge (`last_4`, `year_only`).
     #[serde(default)]
     pub completeness: Option<String>,
 }
@@ -100,25 +100,25 @@ pub struct KnownTrait {
 /// Attackers of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttackBatch {
-    /// What they are after.
+    /// Goal of the attackers.
     pub intent: String,
-    /// How they go about it.
+    /// Identifier of the attack vector.
     pub vector_id: String,
-    /// How many.
+    /// Number of Digital Humans to make.
     #[schemars(range(min = 1))]
     pub count: i64,
-    /// What they know.
+    /// Facts that the attackers know about the victim.
     #[serde(default)]
     pub traits: Vec<KnownTrait>,
-    /// When the agent has held.
+    /// Criteria by which the agent withstood the attack.
     #[serde(default)]
     pub custom_success_criteria: Option<String>,
 }
 
-/// Attackers.
+/// Attackers to make, by vector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttacksAsked {
-    /// By kind.
+    /// Batches of attackers, one vector each.
     pub batches: Vec<AttackBatch>,
 }
 
@@ -127,12 +127,12 @@ pub struct AttacksAsked {
 pub struct TraitAsked {
     /// Name, used in templates and headers.
     pub trait_name: String,
-    /// Type of the value; read off the value when absent.
+    /// Type of the value; absent: taken from the value.
     #[serde(default)]
     pub trait_data_type: Option<TraitType>,
-    /// The value.
+    /// Value of the trait.
     pub value: Value,
-    /// Sent as a header of the INVITE.
+    /// True: sent as a header field of the INVITE.
     #[serde(default)]
     pub is_sip_header: bool,
 }
@@ -142,72 +142,72 @@ pub struct TraitAsked {
 pub struct GenerateSpec {
     /// The agent that they call.
     pub agent_id: IdString,
-    /// They become part of it.
+    /// Simulation that the new Digital Humans are linked to.
     #[serde(default)]
     pub simulation_id: Option<IdString>,
     /// Deprecated twin of agent_version_id.
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<Uuid>,
-    /// Version whose rules are probed; null: production.
+    /// Version of the agent whose rules are probed; null: production.
     #[serde(default)]
     pub agent_version_id: Option<Uuid>,
-    /// Not used.
+    /// Deprecated, accepted and ignored.
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub knowledge_base_id: Option<Uuid>,
-    /// Callers by goal.
+    /// Callers to make, by goal.
     #[serde(default)]
     pub goal_adherence: Option<Vec<GoalAsked>>,
-    /// Callers by scenario: id to number.
+    /// Callers to make by scenario: scenario id to number.
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, i64>>")]
     pub workflow_adherence: Option<Object>,
-    /// The same.
+    /// The same as `workflow_adherence`.
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, i64>>")]
     pub workflow_adherence_v2: Option<Object>,
-    /// Callers by transcript.
+    /// Callers to make, by transcript.
     #[serde(default)]
     pub replay_transcript: Option<Vec<ReplayAsked>>,
-    /// Callers by persona.
+    /// Callers to make, by persona.
     #[serde(default)]
     pub customer_personas: Option<Vec<PersonaAsked>>,
-    /// Callers who probe rules of the agent's text.
+    /// Number of callers who probe rules of the agent's prompt.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub system_prompt: i64,
-    /// Callers with a short fixed dialogue.
+    /// Number of callers with a short fixed dialogue.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub load_testing: i64,
-    /// Attackers over all vectors.
+    /// Number of attackers, spread over all vectors.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub red_teaming: i64,
-    /// Attackers by vector.
+    /// Attackers to make, by vector.
     #[serde(default)]
     pub red_team_attacks: Option<AttacksAsked>,
-    /// Facts that all of them have.
+    /// Traits that all generated Digital Humans get.
     #[serde(default)]
     pub traits: Option<Vec<TraitAsked>>,
-    /// Repetitions of each; absent: the simulation's, then 1.
+    /// Repetitions of each Digital Human; absent: the simulation's, then 1.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub num_runs: Option<i64>,
 }
 
-/// What was generated.
+/// Answer to a request to generate Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Generated {
-    /// In the order of the request.
+    /// The new Digital Humans, in the order of the request.
     pub digital_humans: Vec<LinkedDigitalHuman>,
-    /// `200`.
+    /// Always `200`; kept for compatibility.
     pub status: String,
-    /// True.
+    /// Always true; kept for compatibility.
     pub success: bool,
-    /// What each of them is about.
+    /// Scenario behind each Digital Human.
     pub test_scenarios: Option<Vec<TestScenario>>,
-    /// What the request did not get.
+    /// Parts of the request that were not fulfilled, in words; null: none.
     pub warning: Option<String>,
 }

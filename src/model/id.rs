@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct IdString(pub String);
 
 impl IdString {
-    /// The id; `None` when the text is not a decimal integer (no row can have it).
+    /// Returns the id; `None` when the text is not a decimal integer (no row can have it).
     pub fn get(&self) -> Option<i64> {
         self.0.parse().ok()
     }

@@ -22,13 +22,13 @@ pub const SECRETS: &[&str] = &[
     "P10_api_key",
 ];
 
-/// What credentials look like; those that were stored earlier may be any value.
+/// Form of credentials; values stored by earlier releases may have any.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Credentials {
-    /// As one text.
+    /// Credentials as one text.
     Text(String),
-    /// By their names.
+    /// Credentials by their names.
     Fields(Object),
 }
 
@@ -36,46 +36,46 @@ pub enum Credentials {
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(non_snake_case, reason = "wire names")]
 pub struct IntegrationSpec {
-    /// Server of the rooms.
+    /// URL of the room server.
     #[serde(default)]
     pub P1_url: Option<String>,
-    /// Key of the rooms.
+    /// API key of the room server.
     #[serde(default)]
     pub P1_api_key: Option<String>,
-    /// Secret of the rooms.
+    /// API secret of the room server.
     #[serde(default)]
     pub P1_api_secret: Option<String>,
-    /// Base address of the pipelines.
+    /// Base URL of the pipelines.
     #[serde(default)]
     pub P2_base_url: Option<String>,
-    /// Key of the pipelines.
+    /// API key of the pipelines.
     #[serde(default)]
     pub P2_api_key: Option<String>,
-    /// Key.
+    /// API key of P3.
     #[serde(default)]
     pub P3_api_key: Option<String>,
-    /// Key.
+    /// API key of P4.
     #[serde(default)]
     pub P4_api_key: Option<String>,
-    /// Key.
+    /// Private key of P5.
     #[serde(default)]
     pub P5_private_key: Option<String>,
-    /// String or object.
+    /// Credentials of P6, a string or an object.
     #[serde(default)]
     #[schemars(with = "Option<Credentials>")]
     pub P6_credentials: Value,
-    /// String or object.
+    /// Credentials of P7, a string or an object.
     #[serde(default)]
     #[schemars(with = "Option<Credentials>")]
     pub P7_credentials: Value,
-    /// String or object.
+    /// Credentials of P8, a string or an object.
     #[serde(default)]
     #[schemars(with = "Option<Credentials>")]
     pub P8_credentials: Value,
-    /// Key.
+    /// API key of P9.
     #[serde(default)]
     pub P9_api_key: Option<String>,
-    /// String or object.
+    /// API key of P10, a string or an object.
     #[serde(default)]
     #[schemars(with = "Option<Credentials>")]
     pub P10_api_key: Value,
@@ -84,7 +84,7 @@ pub struct IntegrationSpec {
 masked_debug!(IntegrationSpec);
 
 impl IntegrationSpec {
-    /// What may be read: plain fields, and for each secret null plus `<field>_set`.
+    /// Returns the readable form: plain fields, and for each secret null plus `<field>_set`.
     pub fn record(&self) -> Map<String, Value> {
         let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return Map::new() };
         let mut shown = Map::new();

@@ -1,5 +1,5 @@
-//! What is wrong with a request and where: the items of a 422 answer, with their exact texts. Which value is wrong is
-//! decided by `validate` and `scalar`.
+//! Validation errors of a request: the items of a 422 answer, with their exact texts and places. Which value is wrong
+//! is decided by `validate` and `scalar`.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::model::json::{self, Json};
 
-/// More items than this are not reported: the answer to a hostile body stays bounded.
+/// Most items of an answer; more are dropped, so that the answer to a hostile body stays bounded.
 pub const MAX_ISSUES: usize = 10_000;
 
 /// One way in which a value can be wrong.
@@ -15,14 +15,14 @@ pub const MAX_ISSUES: usize = 10_000;
 pub struct Problem {
     /// Machine-readable type, for instance `string_type`.
     pub kind: &'static str,
-    /// Text for people.
+    /// Text for the reader.
     pub msg: Cow<'static, str>,
-    /// The numbers and words of the text; null where a kind has none.
+    /// Numbers and words in the text, by name; null where a kind has none.
     pub ctx: Value,
 }
 
 impl Problem {
-    /// A problem whose text has no variable part.
+    /// Returns the problem of a kind whose text has no variable part.
     pub fn plain(kind: &'static str) -> Problem {
         let msg = match kind {
             "missing" => "Field required",
@@ -53,25 +53,25 @@ impl Problem {
         Problem { kind, msg: Cow::Owned(msg), ctx }
     }
 
-    /// A string of fewer than `least` characters.
+    /// Returns the problem of a string of fewer than `least` characters.
     pub fn string_too_short(least: u64) -> Problem {
         let msg = format!("String should have at least {}", counted(least, "character"));
         Problem::with("string_too_short", msg, json!({ "min_length": least }))
     }
 
-    /// A string of more than `most` characters.
+    /// Returns the problem of a string of more than `most` characters.
     pub fn string_too_long(most: u64) -> Problem {
         let msg = format!("String should have at most {}", counted(most, "character"));
         Problem::with("string_too_long", msg, json!({ "max_length": most }))
     }
 
-    /// A string that the expression does not match.
+    /// Returns the problem of a string that the expression does not match.
     pub fn pattern(expression: &str) -> Problem {
         let msg = format!("String should match pattern '{expression}'");
         Problem::with("string_pattern_mismatch", msg, json!({ "pattern": expression }))
     }
 
-    /// A number on the wrong side of a bound. `bound` has the declared type (`0` or `0.0`).
+    /// Returns the problem of a number on the wrong side of a bound. `bound` has the declared type (`0` or `0.0`).
     pub fn bound(side: Side, bound: &Value) -> Problem {
         let (kind, words, key) = match side {
             Side::Above => ("greater_than", "greater than", "gt"),
@@ -84,12 +84,12 @@ impl Problem {
         Problem::with(kind, format!("Input should be {words} {shown}"), json!({ key: bound }))
     }
 
-    /// No member of an enumeration; `expected` as `'a', 'b' or 'c'`.
+    /// Returns the problem of a value outside an enumeration; `expected` as `'a', 'b' or 'c'`.
     pub fn choice(kind: &'static str, expected: &str) -> Problem {
         Problem::with(kind, format!("Input should be {expected}"), json!({ "expected": expected }))
     }
 
-    /// A text that is no value of a textual type, with the reason.
+    /// Returns the problem of a text that cannot be parsed as a textual type, with the reason.
     pub fn parsing(kind: &'static str, why: &str) -> Problem {
         let what = match kind {
             "uuid_parsing" => "UUID",
@@ -100,40 +100,40 @@ impl Problem {
         Problem::with(kind, format!("Input should be a valid {what}, {why}"), json!({ "error": why }))
     }
 
-    /// A URL of another scheme than http and https.
+    /// Returns the problem of a URL of another scheme than http and https.
     pub fn url_scheme() -> Problem {
         let schemes = "'http' or 'https'";
         let msg = format!("URL scheme should be {schemes}");
         Problem::with("url_scheme", msg, json!({ "expected_schemes": schemes }))
     }
 
-    /// A URL of more than `most` characters.
+    /// Returns the problem of a URL of more than `most` characters.
     pub fn url_too_long(most: u64) -> Problem {
         let msg = format!("URL should have at most {most} characters");
         Problem::with("url_too_long", msg, json!({ "max_length": most }))
     }
 
-    /// An array of fewer than `least` items.
+    /// Returns the problem of an array of fewer than `least` items.
     pub fn too_short(least: u64, actual: usize) -> Problem {
         let msg = format!("List should have at least {} after validation, not {actual}", counted(least, "item"));
         let ctx = json!({ "field_type": "List", "min_length": least, "actual_length": actual });
         Problem::with("too_short", msg, ctx)
     }
 
-    /// An array of more than `most` items.
+    /// Returns the problem of an array of more than `most` items.
     pub fn too_long(most: u64, actual: usize) -> Problem {
         let msg = format!("List should have at most {} after validation, not {actual}", counted(most, "item"));
         let ctx = json!({ "field_type": "List", "max_length": most, "actual_length": actual });
         Problem::with("too_long", msg, ctx)
     }
 
-    /// A tagged union without its tag.
+    /// Returns the problem of a tagged union without its tag.
     pub fn tag_missing(tag: &str) -> Problem {
         let ctx = json!({ "discriminator": format!("'{tag}'") });
         Problem::with("union_tag_not_found", format!("Unable to extract tag using discriminator '{tag}'"), ctx)
     }
 
-    /// A tagged union with an unknown tag; `expected` as `'a', 'b'`.
+    /// Returns the problem of a tagged union with an unknown tag; `expected` as `'a', 'b'`.
     pub fn tag_invalid(tag: &str, value: &str, expected: &str) -> Problem {
         let msg =
             format!("Input tag '{value}' found using '{tag}' does not match any of the expected tags: {expected}");
@@ -141,22 +141,22 @@ impl Problem {
         Problem::with("union_tag_invalid", msg, ctx)
     }
 
-    /// A body that is no JSON text.
+    /// Returns the problem of a body that is no JSON text.
     pub fn json_invalid(why: &str) -> Problem {
         Problem::with("json_invalid", "JSON decode error".to_owned(), json!({ "error": why }))
     }
 }
 
-/// Which bound a number broke.
+/// Bound that a number broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Must be greater.
+    /// The number must be greater.
     Above,
-    /// Must be greater or equal.
+    /// The number must be greater or equal.
     AtLeast,
-    /// Must be less.
+    /// The number must be less.
     Below,
-    /// Must be less or equal.
+    /// The number must be less or equal.
     AtMost,
 }
 
@@ -180,7 +180,7 @@ pub struct Issues {
 }
 
 impl Issues {
-    /// Adds one item.
+    /// Adds one item: its place, its problem, and the wrong value.
     pub fn add(&mut self, loc: &[Step<'_>], problem: &Problem, input: &Json<'_>) {
         if self.items.len() >= MAX_ISSUES {
             return;
@@ -207,28 +207,28 @@ impl Issues {
         self.items.push(item);
     }
 
-    /// Moves the items of `others` behind the own ones.
+    /// Moves the items of `others` behind its own, up to [`MAX_ISSUES`].
     pub fn append(&mut self, others: Issues) {
         let room = MAX_ISSUES - self.items.len().min(MAX_ISSUES);
         self.items.extend(others.items.into_iter().take(room));
     }
 
-    /// True when nothing is wrong.
+    /// True if nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many items there are.
+    /// Returns the number of items, at most [`MAX_ISSUES`].
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// The first item.
+    /// Returns the first item; `None` if there is none.
     pub fn first(&self) -> Option<Value> {
         self.items.first().and_then(|item| serde_json::from_str(item).ok())
     }
 
-    /// The body of the answer: `{"detail":[item, ...]}`.
+    /// Returns the body of the answer: `{"detail":[item, ...]}`.
     pub fn body(&self) -> String {
         format!("{{\"detail\":[{}]}}", self.items.join(","))
     }

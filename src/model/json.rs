@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use serde_json::{Number, Value};
 
-/// Arrays and objects inside each other; deeper text is a fault: the store's reader ends at 127, and what is kept of a body stands
-/// inside the objects of its row.
+/// Most arrays and objects inside each other; deeper text is a fault.
+///
+/// The store's reader ends at 127, and a stored body stands inside the objects of its row.
 pub const MAX_DEPTH: usize = 120;
 
 /// Objects up to this many members are searched linearly for duplicates, larger ones by a table.
@@ -17,24 +18,24 @@ const LINEAR_MEMBERS: usize = 16;
 /// A value as it was written, borrowed from the text where possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json<'a> {
-    /// `null`
+    /// The literal `null`, also for absent input.
     Null,
-    /// `true` or `false`
+    /// A literal `true` or `false`.
     Bool(bool),
     /// The number's text, for instance `1e3`.
     Number(Cow<'a, str>),
     /// A string, escapes resolved.
     Text(Cow<'a, str>),
-    /// An array.
+    /// An array, its items in order.
     Array(Vec<Json<'a>>),
     /// An object: names are unique, in order of their first appearance, with the value of their last.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-/// Why and where a text is not JSON.
+/// Reason and place of a fault in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What was expected, in the words shown to the user.
+    /// Text of the fault as shown to the user.
     pub why: &'static str,
     /// 0-based position in characters (not bytes).
     pub at_char: usize,
@@ -72,7 +73,7 @@ pub fn read_prefix(text: &str) -> Result<(Json<'_>, usize), usize> {
 }
 
 impl<'a> Json<'a> {
-    /// The member called `name`; `None` when this is no object or has no such member.
+    /// Returns the member called `name`; `None` when this is no object or has no such member.
     pub fn get(&self, name: &str) -> Option<&Json<'a>> {
         match self {
             Json::Object(members) => members.iter().find(|(key, _)| key == name).map(|(_, value)| value),
@@ -80,7 +81,8 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The same value for program use. Integers beyond 64 bits become floats, and numbers beyond a float become null.
+    /// Returns the same value for program use. Integers beyond 64 bits become floats, and numbers beyond a float become
+    /// null.
     pub fn to_value(&self) -> Value {
         match self {
             Json::Null => Value::Null,
@@ -132,7 +134,7 @@ pub fn write_text(text: &str, out: &mut String) {
     out.push_str(&Value::from(text).to_string());
 }
 
-/// An empty object, the `input` of a fault in the JSON text itself.
+/// Returns an empty object, the `input` of a fault in the JSON text itself.
 pub fn empty_object() -> Json<'static> {
     Json::Object(Vec::new())
 }
@@ -233,7 +235,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// After a member or item: true at `close`, false at a comma.
+    /// Reads the sign after a member or item: true for `close`, false for a comma.
     fn closes(&mut self, close: u8) -> Read<bool> {
         self.blanks();
         match self.peek() {
@@ -321,7 +323,8 @@ impl<'a> Reader<'a> {
         Ok(escaped)
     }
 
-    /// `\uXXXX`, with its low surrogate when it is a high one. A lone surrogate is no character: U+FFFD.
+    /// Reads `\uXXXX`, with its low surrogate when it is a high one. A lone surrogate is no character and becomes
+    /// U+FFFD.
     fn unicode(&mut self) -> Read<char> {
         let first = self.hex(self.at + 1)?;
         self.at += 6;
@@ -339,7 +342,7 @@ impl<'a> Reader<'a> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The number in the four digits behind the `u` at `letter`, where a fault in them is placed.
+    /// Reads the four digits behind the `u` at `letter`, the position of a fault in them.
     fn hex(&self, letter: usize) -> Read<u32> {
         let fault = (UNICODE, letter);
         let digits = self.bytes.get(letter + 1..letter + 5).ok_or(fault)?;
@@ -350,7 +353,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The last value of a repeated name counts; it keeps the place of the first.
+/// Removes repeated names: the last value counts, at the place of the first.
 fn unique<'a>(members: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json<'a>)> {
     let mut kept: Vec<(Cow<'a, str>, Json<'a>)> = Vec::with_capacity(members.len());
     if members.len() <= LINEAR_MEMBERS {
@@ -375,7 +378,7 @@ fn unique<'a>(members: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json
     kept
 }
 
-/// A program value as it would have been written.
+/// Returns a program value as if it had been read.
 pub fn from_value(value: &Value) -> Json<'static> {
     match value {
         Value::Null => Json::Null,

@@ -38,7 +38,7 @@ impl Unknown {
         }
     }
 
-    /// The word as it was read.
+    /// Returns the word as it was read.
     pub fn as_str(self) -> &'static str {
         self.0
     }

@@ -10,7 +10,7 @@ const MOST_PLAIN: f64 = 1e16;
 /// The least float above zero without an exponent.
 const LEAST_PLAIN: f64 = 1e-4;
 
-/// A tag as it is shown: a text itself, anything else as a literal.
+/// Returns a tag as it is shown: a text itself, anything else as a literal.
 pub(super) fn of_tag(tag: &Json<'_>) -> String {
     let mut out = String::new();
     match tag {
@@ -48,7 +48,7 @@ fn write(json: &Json<'_>, out: &mut String) {
     }
 }
 
-/// The shortest digits that are this number; always with a fraction or an exponent of at least two digits.
+/// Appends the shortest digits that are this number, always with a fraction or an exponent of at least two digits.
 fn float(value: f64, out: &mut String) {
     let size = value.abs();
     let plain = size == 0.0 || (LEAST_PLAIN..MOST_PLAIN).contains(&size);
@@ -62,7 +62,7 @@ fn float(value: f64, out: &mut String) {
     };
 }
 
-/// A text between single quotes, or between double ones when it has single ones alone.
+/// Appends a text between single quotes, or between double ones when it contains single ones alone.
 fn quote(text: &str, out: &mut String) {
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(mark);
@@ -86,7 +86,7 @@ fn quote(text: &str, out: &mut String) {
 
 /// True unless it is a control, a separator other than the blank, or unassigned.
 fn is_printable(c: char) -> bool {
-    // Behind another character, so that one that joins with it is shown.
+    // Put behind another character, so that a combining one is shown.
     c.is_ascii_graphic() || ["x", &*c.encode_utf8(&mut [0; 4])].concat().escape_debug().count() == 2
 }
 

@@ -1,14 +1,17 @@
-//! The one place where a partial update meets a stored Spec: omitted is unchanged, null clears what may be empty and
-//! leaves what may not, a given array or object replaces the whole old value.
+//! Merge of a partial update with a stored Spec. Omitted is unchanged, null clears nullable fields and leaves others. A
+//! given array or object replaces the whole old value.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// `stored` with the members of `patch` laid over it. Members that the Spec does not have are ignored.
+/// Returns `stored` with the members of `patch` in place of its own. Members that the Spec does not have are ignored.
 ///
-/// Null clears fields whose default is null, [] or {} and leaves booleans, `name`, `mode`, `type` and every field that
-/// cannot be empty. The error is serde's, for a member whose value does not fit its field.
+/// Null clears fields whose default is null, [] or {}. It leaves booleans, `name`, `mode`, `type` and every field that
+/// cannot be empty.
+///
+/// # Errors
+/// The error of serde for a member whose value does not fit its field.
 pub fn merge<T>(stored: &T, patch: &Map<String, Value>) -> Result<T, serde_json::Error>
 where
     T: Serialize + DeserializeOwned + Default,

@@ -1,5 +1,6 @@
-//! Plain structs, one file a resource: what users write (`...Spec`), what is kept (`...Doc`) and what they read
-//! (`...Record`). The schemas that schemars derives from a Spec serve validation, the API description and storage alike.
+//! Plain structs, one file a resource: what users write (`...Spec`), what is stored (`...Doc`) and what they read
+//! (`...Record`). The schemas that schemars derives from a Spec serve validation, the API description and storage
+//! alike.
 //!
 //! No IO, no axum, no sqlx. Schema words beyond JSON Schema: `x-id` marks a string id that may also arrive as an integer,
 //! `x-number-or-uuid` a path segment that is either.
@@ -24,7 +25,7 @@ macro_rules! words {
             /// Every value that this release knows, in declared order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word on the wire and in the store.
+            /// Returns the word as in JSON and in the store.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
@@ -32,7 +33,7 @@ macro_rules! words {
                 }
             }
 
-            /// The value of a word that this release knows, exact and case-sensitive.
+            /// Returns the value of a word that this release knows, exact and case-sensitive; `None`: unknown.
             pub fn parse(word: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|value| value.as_str() == word)
             }
@@ -89,12 +90,12 @@ macro_rules! words {
             /// Every value, in declared order.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The word on the wire and in the store.
+            /// Returns the word as in JSON and in the store.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
 
-            /// The value of a word, exact and case-sensitive.
+            /// Returns the value of a word, exact and case-sensitive; `None`: unknown.
             pub fn parse(word: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|value| value.as_str() == word)
             }
@@ -166,7 +167,7 @@ pub mod webhook_event;
 /// A JSON object whose members are not described.
 pub type Object = Map<String, Value>;
 
-/// A value as it is shown: texts without quotes.
+/// Returns a value as it is shown: texts without quotes.
 pub fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::from(text.as_str()),
@@ -181,9 +182,9 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Rows on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of rows on a page.
     pub page_size: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Uptime monitors: an agent that is called again and again, and what the calls showed.
+//! Uptime monitors: agents that are called at intervals, and the results of these calls.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ words! {
 }
 
 words! {
-    /// What is looked at in a call.
+    /// Property of a call that a check examines.
     CheckType {
         AgentResponds = "agent_responds", AgentMalfunction = "agent_malfunction", Latency = "latency",
         CustomMetric = "custom_metric", DigitalHuman = "digital_human",
@@ -29,23 +29,23 @@ words! {
 }
 
 words! {
-    /// What a call showed.
+    /// Verdict of a call or of one check.
     Verdict { Up = "UP", Down = "DOWN", Unknown = "UNKNOWN" } default Unknown
 }
 
-/// When an agent is watched. An end before the start is on the next day.
+/// Times at which an agent is monitored. An end before the start is on the next day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActiveWindow {
     /// Days on which a window begins.
     #[schemars(length(min = 1))]
     pub days: Vec<Day>,
-    /// `HH:MM`.
+    /// Start of the window, `HH:MM` in `timezone`.
     #[schemars(regex(pattern = r"^([01]\d|2[0-3]):[0-5]\d$"))]
     pub start_time: String,
-    /// `HH:MM`.
+    /// End of the window, `HH:MM` in `timezone`.
     #[schemars(regex(pattern = r"^([01]\d|2[0-3]):[0-5]\d$"))]
     pub end_time: String,
-    /// IANA name.
+    /// IANA name of the time zone; default UTC.
     #[serde(default = "utc")]
     pub timezone: String,
 }
@@ -54,44 +54,44 @@ fn utc() -> String {
     "UTC".to_owned()
 }
 
-/// What a check needs to know, by its type.
+/// Settings of a check; each type needs its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckConfig {
     /// Failures in a row until the monitor is down; 1 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub alert_after_failures: Option<i64>,
-    /// `latency`: mean agent latency must stay below.
+    /// `latency`: mean agent latency must stay below this, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub latency_threshold_ms: Option<i64>,
-    /// `custom_metric`: which.
+    /// `custom_metric`: identifier of the metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_metric_id: Option<Uuid>,
-    /// `custom_metric`: what has to be true of it.
+    /// `custom_metric`: comparison that must be true for the check to pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<Operator>,
-    /// `custom_metric`: compared with this.
+    /// `custom_metric`: value that the metric is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// `digital_human`: who calls.
+    /// `digital_human`: identifier of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digital_human_id: Option<i64>,
 }
 
-/// One thing that is looked at.
+/// One check of a monitor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// Its name within the monitor; made from its type unless given.
+    /// Name of the check within the monitor; made from its type unless given.
     #[serde(default)]
     pub id: Option<String>,
-    /// What it looks at.
+    /// Property that is examined, which tells the settings apart.
     #[serde(rename = "checkType")]
     pub kind: CheckType,
-    /// Counts.
+    /// True: the check counts.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// What it needs to know.
+    /// Settings of the check.
     #[serde(default)]
     #[schemars(extend("x-needs" = {
         "checkType": {
@@ -103,31 +103,31 @@ pub struct Check {
 }
 
 impl Check {
-    /// True when it can pass or fail.
+    /// True if the check can pass or fail.
     pub fn is_gradable(&self) -> bool {
         self.kind != CheckType::DigitalHuman
     }
 
-    /// Its name.
+    /// Returns the name of the check within its monitor.
     pub fn name(&self) -> &str {
         self.id.as_deref().unwrap_or(self.kind.as_str())
     }
 }
 
-/// Who is told.
+/// Notification settings of a monitor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Notifications {
-    /// Each of them is.
+    /// Channels that are notified when the monitor goes down or up.
     #[serde(default)]
     #[schemars(with = "Vec<MonitorChannel>")]
     pub channels: Vec<Channel>,
 }
 
-/// Who is told of a monitor, and how: a [`Channel`] whose kinds are declared in another order.
+/// Schema of a monitor's channel: a [`Channel`] whose kinds are declared in another order.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct MonitorChannel {
-    /// How.
+    /// Kind of the channel: email, webhook, slack or pager.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["email", "webhook", "slack", "pager"]))]
     kind: ChannelType,
@@ -143,23 +143,23 @@ fn ten_minutes() -> String {
 /// The writable fields of a monitor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MonitorSpec {
-    /// Who is watched.
+    /// Agent that is monitored.
     pub agent_id: i64,
-    /// `<n>m`, `<n>h`, `<n>d`, or five cron fields in UTC.
+    /// Interval `<n>m`, `<n>h` or `<n>d`, or five cron fields in UTC; default `10m`.
     #[serde(default = "ten_minutes")]
     pub frequency: String,
-    /// Null: around the clock.
+    /// Times at which checks are made; null: around the clock.
     #[serde(default)]
     pub active_window: Option<ActiveWindow>,
-    /// What is looked at.
+    /// Checks of each call; at least one must be gradable.
     pub checks: Vec<Check>,
-    /// Who is told.
+    /// Notification settings; default none.
     #[serde(default)]
     pub notifications: Notifications,
-    /// False: paused.
+    /// False: the monitor is paused.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// First check; now unless given.
+    /// Time of the first check; default now.
     #[serde(default)]
     pub start_at: Option<GivenTime>,
 }
@@ -167,122 +167,122 @@ pub struct MonitorSpec {
 /// An incident: from the first failure that counts to the recovery.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Incident {
-    /// Its id.
+    /// Identifier of the incident.
     pub id: Uuid,
-    /// When it was opened.
+    /// Time at which it was opened.
     pub opened_at: Timestamp,
-    /// Why.
+    /// Reason for the incident, in words.
     pub reason: String,
 }
 
 /// A monitor as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MonitorDoc {
-    /// What was written.
+    /// The writable fields, as given.
     pub spec: MonitorSpec,
-    /// What the checks are results of.
+    /// Simulation whose results the checks are.
     pub simulation_id: i64,
-    /// What they were results of before the checks were changed.
+    /// Simulations used before the checks were changed.
     pub earlier_simulations: Vec<i64>,
-    /// Callers that were made for these simulations.
+    /// Digital Humans that were made for these simulations.
     pub callers: Vec<i64>,
-    /// What the last check showed.
+    /// Verdict of the latest call.
     pub status: Verdict,
-    /// When the last check was over.
+    /// Time at which the last check ended.
     pub last_checked_at: Option<Timestamp>,
-    /// When the next one is due; null while paused.
+    /// Time of the next check; null while paused.
     pub next_check_at: Option<Timestamp>,
-    /// Failures in a row by name of the check.
+    /// Number of failures in a row, by name of the check.
     pub failures: BTreeMap<String, i64>,
-    /// Null while all is well.
+    /// Incident that is open; null: none.
     pub open_incident: Option<Incident>,
 }
 
-/// What one check showed in one call.
+/// Verdict of one check in one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckItem {
     /// Name of the check.
     pub id: String,
-    /// What it looks at.
+    /// Property that was examined.
     #[serde(rename = "checkType")]
     pub kind: CheckType,
-    /// What it showed.
+    /// Verdict of the check.
     pub verdict: Verdict,
-    /// What was measured.
+    /// Measured value; null: none.
     pub value: Value,
-    /// The same for a person.
+    /// Verdict and value in words.
     pub message: String,
 }
 
 /// One call of a monitor as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckDoc {
-    /// Whose call.
+    /// Monitor that made the call.
     pub monitor_id: Uuid,
-    /// The result that it is; null when it could not be made.
+    /// Simulation result of the call; null when it could not be made.
     pub simulation_result_id: Option<i64>,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// When its verdict was known.
+    /// Time at which its verdict was known.
     pub finished_at: Option<Timestamp>,
-    /// What it showed.
+    /// Verdict of the whole call.
     pub verdict: Verdict,
-    /// Each check.
+    /// Verdict of each check.
     pub checks: Vec<CheckItem>,
 }
 
 /// One call of a monitor as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CheckRecord {
-    /// Its id.
+    /// Identifier of the call's record.
     pub id: Uuid,
-    /// The result that it is; null when it could not be made.
+    /// Simulation result of the call; null when it could not be made.
     pub simulation_result_id: Option<i64>,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// When its verdict was known.
+    /// Time at which its verdict was known.
     pub finished_at: Option<Timestamp>,
-    /// What it showed.
+    /// Verdict of the whole call.
     pub verdict: Verdict,
-    /// Each check.
+    /// Verdict of each check.
     pub checks: Vec<CheckItem>,
 }
 
 /// A monitor as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MonitorRecord {
-    /// Its id.
+    /// Identifier of the monitor.
     pub id: Uuid,
-    /// What was written.
+    /// The writable fields, as stored.
     #[serde(flatten)]
     pub spec: MonitorSpec,
-    /// What the checks are results of.
+    /// Simulation whose results the checks are.
     pub simulation_id: i64,
-    /// What the last check showed.
+    /// Verdict of the latest call.
     pub status: Verdict,
-    /// UP of UP and DOWN in the last 30 days, percent.
+    /// Share of UP among UP and DOWN in the last 30 days, percent; null: no verdict.
     pub uptime_percentage: Option<f64>,
-    /// When the last check was over.
+    /// Time at which the last check ended.
     pub last_checked_at: Option<Timestamp>,
-    /// When the next one is due; null while paused.
+    /// Time of the next check; null while paused.
     pub next_check_at: Option<Timestamp>,
-    /// Null while all is well.
+    /// Incident that is open; null: none.
     pub open_incident: Option<Incident>,
     /// The last 20 calls, newest first.
     pub recent_checks: Vec<CheckRecord>,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl CheckItem {
-    /// What a check showed.
+    /// Returns the verdict of `check` with its measured value and its text.
     pub fn new(check: &Check, verdict: Verdict, value: Value, message: impl Into<String>) -> CheckItem {
         CheckItem { id: check.name().to_owned(), kind: check.kind, verdict, value, message: message.into() }
     }
 
-    /// As the facts of a notification.
+    /// Returns its members as facts for a notification.
     pub fn facts(&self) -> Object {
         Object::from_iter([
             ("check".to_owned(), Value::from(self.id.as_str())),

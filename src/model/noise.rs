@@ -9,32 +9,32 @@ use super::time::Timestamp;
 /// A noise as stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoiseDoc {
-    /// Its name.
+    /// Name of the noise.
     pub name: String,
 }
 
-/// A name.
+/// The fields of a noise that can be changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoiseName {
-    /// The name.
+    /// New name of the noise.
     pub name: String,
 }
 
 /// A noise as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NoiseRecord {
-    /// Its id, which Digital Humans name.
+    /// Identifier of the noise, by which Digital Humans name it.
     pub id: Uuid,
-    /// Owner.
+    /// Organization that owns the noise.
     pub organization_id: String,
-    /// Its name.
+    /// Name of the noise.
     pub name: String,
-    /// Its file in the data folder.
+    /// Path of its file in the data folder.
     pub storage_path: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// Who made it.
+    /// Always null: keys, not users, write.
     pub created_by: Option<Uuid>,
-    /// Digital Humans that use it.
+    /// Number of Digital Humans that use it.
     pub usage_count: i64,
 }

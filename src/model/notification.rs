@@ -1,4 +1,4 @@
-//! Notifications: what is told to whom, over which channel, and what came of it.
+//! Notifications: events that are reported to people, the channel, and the state of each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use super::Object;
 use super::time::Timestamp;
 
 words! {
-    /// How somebody is told.
+    /// Kind of a notification channel.
     ChannelType { Email = "email", Slack = "slack", Webhook = "webhook", Pager = "pager" }
 }
 
 words! {
-    /// What is told.
+    /// Event that people are notified of.
     NoticeKind {
         UptimeDown = "uptime_down", UptimeRecovered = "uptime_recovered", AlertTriggered = "alert_triggered",
         AlertResolved = "alert_resolved", RunCompleted = "run_completed", WebhookDisabled = "webhook_disabled",
@@ -20,14 +20,14 @@ words! {
 }
 
 words! {
-    /// What came of a notification.
+    /// State of a notification.
     kept NoticeStatus { Pending = "pending", Sent = "sent", Failed = "failed" } default Pending
 }
 
-/// Who is told, and how.
+/// A notification channel and its target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Channel {
-    /// How.
+    /// Kind of the channel.
     #[serde(rename = "type")]
     pub kind: ChannelType,
     /// An address, a URL, a channel or a routing key.
@@ -35,43 +35,43 @@ pub struct Channel {
     pub target: String,
 }
 
-/// Something that is told.
+/// An event that people are notified of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Notice {
-    /// What it is about.
+    /// Kind of the event.
     pub kind: NoticeKind,
-    /// In a few words.
+    /// Title, a few words.
     pub title: String,
-    /// In more words.
+    /// Description, a sentence or more.
     pub text: String,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Where to look.
+    /// Links to the affected resources.
     pub links: Vec<String>,
-    /// The facts.
+    /// Facts of the event for programs, by name.
     pub data: Object,
     /// Id of the monitor, alert, run or webhook: the same for what began and its end.
     pub subject: String,
 }
 
 impl Notice {
-    /// True when it tells of the end of something.
+    /// True if it reports the end of an earlier event.
     pub fn resolves(&self) -> bool {
         matches!(self.kind, NoticeKind::UptimeRecovered | NoticeKind::AlertResolved)
     }
 }
 
-/// A notification as stored: one a channel.
+/// A notification as stored: one for each channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NotificationDoc {
-    /// What is told.
+    /// Event that is reported.
     pub notice: Notice,
-    /// To whom.
+    /// Channel that it goes to.
     pub channel: Channel,
-    /// What came of it.
+    /// State of the notification.
     pub status: NoticeStatus,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts: i64,
-    /// Why the last attempt failed.
+    /// Reason why the last attempt failed; null: none did.
     pub error: Option<String>,
 }

@@ -1,6 +1,7 @@
-//! A partial update: the fields of a spec that were given, apart from those that were not. Absent and null stay different:
-//! the walker has already turned null into what it means for the field (null where the field can be null, empty for a
-//! collection, nothing for a name, mode, type, number or flag).
+//! A partial update: the fields of a spec that were given, apart from those that were not. Absent and null stay different.
+//!
+//! The validation has already replaced null by its meaning for the field. That is null for a nullable field, empty for a
+//! collection, and absent for a name, mode, type, number or flag.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -20,20 +21,20 @@ pub struct Patch<T> {
 }
 
 impl<T> Patch<T> {
-    /// The given fields by name, in the order of declaration.
+    /// Returns the given fields by name, in the order of declaration.
     pub fn given(&self) -> &Map<String, Value> {
         &self.given
     }
 
-    /// The given fields, owned.
+    /// Returns the given fields, owned.
     pub fn into_given(self) -> Map<String, Value> {
         self.given
     }
 
-    /// `stored` with the given fields replaced; a given array or object replaces the whole old value.
+    /// Returns `stored` with the given fields replaced; a given array or object replaces the whole old value.
     ///
     /// # Errors
-    /// When a given field has not the type that `T` declares, which the walker has excluded.
+    /// A given field has not the type that `T` declares, which the validation has excluded.
     pub fn apply(&self, stored: &T) -> serde_json::Result<T>
     where
         T: Serialize + DeserializeOwned,
@@ -118,7 +119,7 @@ mod tests {
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
     enum Mode {
-        /// First.
+        /// The first one, the default.
         #[default]
         A,
         B,

@@ -8,10 +8,10 @@ use super::time::Timestamp;
 /// Asks for a number.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 pub struct AddNumberSpec {
-    /// A number of the pool that begins so, behind the country code.
+    /// Start of the wanted number behind the country code; one of the pool is taken.
     #[serde(default)]
     pub area_code: Option<String>,
-    /// E.164: this number.
+    /// Number to register, E.164; null: one of the pool.
     #[serde(default)]
     pub phone_number: Option<String>,
 }
@@ -19,29 +19,29 @@ pub struct AddNumberSpec {
 /// A number as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NumberDoc {
-    /// E.164.
+    /// The number itself, E.164.
     pub phone_number: String,
-    /// Id at the carrier; empty where nobody told.
+    /// Identifier at the carrier; empty where it is not known.
     pub carrier_sid: String,
     /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
     pub purchase_date: Option<String>,
-    /// Smallest unit of the currency, a month; null where nobody told.
+    /// Price a month in the smallest unit of the currency; null where it is not known.
     pub price: Option<i64>,
 }
 
 /// A number as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberRecord {
-    /// Its id; below 0 for a number of a trunk in the settings, which cannot be given back.
+    /// Identifier of the number; below 0 for a number of a trunk in the settings, which cannot be released.
     pub id: i64,
-    /// When it was added; the beginning of 1970 for a number of a trunk.
+    /// Time at which it was added; the beginning of 1970 for a number of a trunk.
     pub created_at: Timestamp,
-    /// E.164.
+    /// The number itself, E.164.
     pub phone_number: String,
     /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
     pub purchase_date: Option<String>,
-    /// Smallest unit of the currency, a month; null where nobody told.
+    /// Price a month in the smallest unit of the currency; null where it is not known.
     pub price: Option<i64>,
-    /// Whose it is.
+    /// Organization that owns the number.
     pub organization_id: String,
 }

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What values may bring into all the texts that share a room, in bytes.
+/// Most bytes that values may bring into all the texts that share a [`Room`].
 const ROOM_BYTES: usize = 1 << 20;
 
-/// How much values may still bring in. Without it a page of placeholders times one long value would be more than memory holds.
+/// Budget of bytes that values may still bring into texts. It bounds memory: many placeholders can repeat one long
+/// value.
 #[derive(Debug)]
 pub struct Room {
     left_bytes: AtomicUsize,
@@ -19,11 +20,11 @@ impl Default for Room {
 }
 
 impl Room {
-    /// The beginning of `value` for which there is room, which is then taken.
+    /// Returns the beginning of `value` that fits the budget, and deducts it.
     fn take<'v>(&self, value: &'v str) -> &'v str {
         let left = self.left_bytes.load(Ordering::Relaxed);
         let taken = &value[..value.floor_char_boundary(left)];
-        // A value that was cut has taken all, also where a character did not fit.
+        // A value that was cut has used up the budget, also where a character did not fit.
         let left = if taken.len() < value.len() { 0 } else { left - taken.len() };
         self.left_bytes.store(left, Ordering::Relaxed);
         taken
@@ -34,10 +35,10 @@ impl Room {
     }
 }
 
-/// `text` with each `{{name}}` replaced by its value. A name that has none stays as it is written, and so do all once the room is
-/// used up. Of more than two open braces the last two count.
+/// Returns `text` with each `{{name}}` replaced by its value.
 ///
-/// Values are not read again: what looks like a placeholder in them is said as it is.
+/// A name without a value stays as written, and so do all once the budget is used up. Of more than two open braces the
+/// last two count. Values are not read again: placeholders in them stay.
 pub fn filled<'v>(text: &str, room: &Room, value: impl Fn(&str) -> Option<Cow<'v, str>>) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while !room.is_used_up()

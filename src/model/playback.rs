@@ -1,4 +1,4 @@
-//! What a Digital Human does on cue: interruptions and scripted responses.
+//! Scripted behaviour of a Digital Human: interruptions and scripted responses.
 
 use ringer_media::call::normal_form;
 use schemars::JsonSchema;
@@ -11,22 +11,24 @@ fn certain() -> f64 {
     1.0
 }
 
-/// One keyword and what is said when it is heard.
+/// One keyword and the response to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeywordResponse {
-    /// Whole words, case-insensitive.
+    /// Words to listen for, matched whole and without case.
     pub keyword: String,
-    /// Said exactly.
+    /// Response, said exactly so.
     pub response: String,
-    /// 0 to 1.
+    /// Probability of the response, 0 to 1.
     #[serde(default = "certain")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub probability: f64,
 }
 
 // The members carry no docs: doc comments on variants would change the shape of the schema.
-/// When a Digital Human cuts in, told apart by `type`: never; with probability 0.10, 0.25, 0.50 a turn (low, medium,
-/// high); at a keyword; when the model says so.
+/// Rule by which a Digital Human interrupts, told apart by `type`.
+///
+/// `none`: never; `low`, `medium`, `high`: with probability 0.10, 0.25, 0.50 a turn; `keywords`: at a keyword;
+/// `contextual`: when the model says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[schemars(extend("discriminator" = {"propertyName": "type"}))]
@@ -46,50 +48,50 @@ pub enum Interruptions {
 }
 
 words! {
-    /// How a scripted phrase is compared.
+    /// Comparison of a scripted phrase with the agent's words.
     MatchType { Exact = "exact", Context = "context" } default Exact
 }
 
 words! {
-    /// What a scripted response is.
+    /// Kind of a scripted response.
     ResponseType { Phrase = "phrase", Silence = "silence", Dtmf = "dtmf", Audio = "audio" } default Phrase
 }
 
 words! {
-    /// How often a scripted response fires.
+    /// Frequency of a scripted response.
     OccurrenceMode { Always = "always", FirstN = "first_n" } default Always
 }
 
-/// A fixed answer to what the agent says.
+/// A fixed response to words of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScriptedResponse {
-    /// By words or by meaning.
+    /// Comparison by words (exact) or by meaning (context).
     pub match_type: MatchType,
-    /// What the agent has to say.
+    /// Words of the agent that trigger the response.
     #[schemars(length(min = 1))]
     pub match_phrase: String,
-    /// Words, silence, digits or audio.
+    /// Kind of the response: words, silence, digits or audio.
     pub response_type: ResponseType,
     /// Words (phrase), digits (dtmf), or words after the pause (silence).
     #[serde(default)]
     pub response_value: Option<String>,
-    /// Audio, played once to its end.
+    /// URL of the audio, which is played once to its end.
     #[serde(default)]
     pub scripted_response_audio_snippet_url: Option<String>,
-    /// Always, or the first `occurrence_n` times.
+    /// Frequency: always, or the first `occurrence_n` times.
     pub occurrence_mode: OccurrenceMode,
-    /// For first_n.
+    /// Number of times for `first_n`.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub occurrence_n: Option<i64>,
-    /// Seconds; null: until the end of the next agent turn.
+    /// Length of the silence in seconds, at most 600; null: until the end of the next agent turn.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 600.0))]
     pub silence_duration: Option<f64>,
 }
 
 impl ScriptedResponse {
-    /// Fields that an import may leave out, and what they are then.
+    /// Returns the fields that an import may leave out, with their defaults.
     pub fn imported() -> [(&'static str, &'static str); 3] {
         [
             ("match_type", MatchType::default().as_str()),
@@ -99,7 +101,7 @@ impl ScriptedResponse {
     }
 }
 
-/// Phrases of a step's member `key`: a text, or an array of texts; blank ones are left out.
+/// Returns the phrases of a step's member `key`: a text, or an array of texts; blank ones are left out.
 pub fn phrases<'s>(step: &'s Object, key: &str) -> impl Iterator<Item = &'s str> {
     let (one, many) = match step.get(key) {
         Some(Value::Array(all)) => (None, all.as_slice()),
@@ -108,10 +110,10 @@ pub fn phrases<'s>(step: &'s Object, key: &str) -> impl Iterator<Item = &'s str>
     one.into_iter().chain(many).filter_map(Value::as_str).filter(|phrase| !phrase.trim().is_empty())
 }
 
-/// Share of equal characters (1 minus the normalized edit distance) from which on two texts are the same.
+/// Least similarity of two texts that count as the same: 1 minus the normalized edit distance.
 const ALIKE: f64 = 0.9;
 
-/// True when the normal forms of two texts are the same but for a tenth of their characters.
+/// True if the normal forms of two texts differ in at most a tenth of their characters.
 pub fn is_alike(heard: &str, expected: &str) -> bool {
     strsim::normalized_levenshtein(&normal_form(heard), &normal_form(expected)) >= ALIKE
 }

@@ -1,4 +1,4 @@
-//! A result: one conversation, what it was and what is known about it.
+//! Results: one conversation each, with its state, its measurements and its judgements.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use super::time::Timestamp;
 use super::transcript::PostedEntry;
 
 words! {
-    /// Why a result that has not begun waits.
+    /// Reason why a result that has not begun waits.
     QueueReason {
         MaxConcurrent = "max_concurrent", Sequential = "sequential", MaxCalls = "max_calls", StartRate = "start_rate",
         AddressInUse = "address_in_use", JourneyStep = "journey_step", JourneyWait = "journey_wait", Retry = "retry",
@@ -28,29 +28,29 @@ words! {
 /// A change of state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusChange {
-    /// New state.
+    /// State after the change.
     pub status: ResultStatus,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
 }
 
-/// Something that happened in a conversation, posted or marked.
+/// An event of a conversation, posted or marked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostedEvent {
-    /// What.
+    /// Title of the event.
     pub title: String,
-    /// Milliseconds from connect.
+    /// Start in milliseconds from connect.
     pub start_offset_ms: i64,
-    /// More.
+    /// Description of the event.
     #[serde(default)]
     pub description: Option<String>,
-    /// Milliseconds from connect.
+    /// End in milliseconds from connect; null: a moment.
     #[serde(default)]
     pub end_offset_ms: Option<i64>,
-    /// Free labels.
+    /// Labels of the poster's choice.
     #[serde(default)]
     pub tags: Option<Vec<String>>,
-    /// Free.
+    /// Free object, stored as given.
     #[serde(default)]
     pub metadata: Option<Object>,
 }
@@ -60,62 +60,62 @@ pub struct PostedEvent {
 pub struct PostedToolCall {
     /// Name of the tool.
     pub name: String,
-    /// Milliseconds from connect, at least 0.
+    /// Start in milliseconds from connect, at least 0.
     #[schemars(range(min = 0))]
     pub start_offset_ms: i64,
-    /// More.
+    /// Description of the call.
     #[serde(default)]
     pub description: Option<String>,
-    /// What it was called with.
+    /// Parameters of the call.
     #[serde(default)]
     pub parameters: Option<Object>,
-    /// What it gave.
+    /// Output of the tool; null: none is known.
     #[serde(default)]
     pub output: Value,
 }
 
-/// What an agent's owner adds to a result.
+/// Additions to a result by the agent's owner.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateResultSpec {
-    /// Which result.
+    /// Identifier of the result.
     pub simulation_result_id: IdString,
-    /// Appended.
+    /// Events that are appended to the stored ones.
     #[serde(default)]
     pub events: Option<Vec<PostedEvent>>,
-    /// Replace the calls posted before; calls that came another way stay.
+    /// Tool calls that replace those posted before; calls that came another way stay.
     #[serde(default)]
     pub tool_calls: Option<Vec<PostedToolCall>>,
-    /// The agent's own transcript; replaces.
+    /// The agent's own transcript; replaces the one posted before.
     #[serde(default)]
     pub recorded_transcript: Option<Vec<PostedEntry>>,
-    /// Added to the tags that are there.
+    /// Labels that are added to the stored ones.
     #[serde(default)]
     pub tags: Option<Vec<String>>,
-    /// Merged at the top level.
+    /// Metadata that is merged with the stored one at the top level.
     #[serde(default)]
     pub metadata: Option<Object>,
-    /// Appended, duplicates dropped.
+    /// Trace identifiers that are appended, without duplicates.
     #[serde(default)]
     pub trace_ids: Option<Vec<String>>,
 }
 
-/// A call that was expected.
+/// An expected tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExpectedCall {
     /// Members that the parameters must contain.
     pub parameters: Option<Object>,
-    /// What the output must contain.
+    /// Value that the output must contain; null: any.
     pub output: Value,
 }
 
-/// A call that was made.
+/// A tool call that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActualCall {
-    /// What it was called with.
+    /// Parameters of the call.
     pub parameters: Option<Object>,
-    /// What it gave.
+    /// Output of the tool; null: none is known.
     pub output: Value,
-    /// Milliseconds from connect.
+    /// Start in milliseconds from connect.
     pub start_offset_ms: i64,
 }
 
@@ -124,9 +124,9 @@ pub struct ActualCall {
 pub struct ToolCallGroup {
     /// Name of the tool.
     pub name: String,
-    /// Calls that were expected.
+    /// Expected calls of the tool.
     pub expected: Vec<ExpectedCall>,
-    /// Calls that were made.
+    /// Actual calls of the tool, by time.
     pub actual: Vec<ActualCall>,
 }
 
@@ -137,147 +137,148 @@ pub struct MetricValue {
     pub name: String,
     /// Number, boolean, string or object.
     pub value: Value,
-    /// What the value lacks: `no_language_model`: words are not judged; `no_punctuation`: turns stand for sentences.
+    /// Limitation of the value. `no_language_model`: words are not judged; `no_punctuation`: turns stand for sentences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// How well the engine itself worked during the call.
+/// Measurements of the engine itself during the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineQuality {
-    /// 99th percentile of the sending time error per frame.
+    /// 99th percentile of the sending time error per frame, in milliseconds.
     pub pacing_p99_ms: f64,
-    /// Ticks more than one frame late.
+    /// Number of ticks more than one frame (20 ms) late.
     pub late_frames: i64,
-    /// Real losses of the received stream.
+    /// Number of packets of the agent that were really lost; simulated loss is not counted.
     pub lost_packets: i64,
-    /// Concealed audio by real losses.
+    /// Audio concealed because of real losses, in milliseconds.
     pub concealed_ms: i64,
-    /// RTP packets of the agent of payload types that were not negotiated: not heard.
+    /// Number of RTP packets of the agent of payload types that were not negotiated; they were not decoded.
     #[serde(default)]
     pub unknown_payload_type_packets: i64,
-    /// RTP packets of the agent of a negotiated payload type, of a length that cannot be one of it: not heard.
+    /// Number of RTP packets of the agent with a negotiated payload type and a length impossible for it; they were not
+    /// decoded.
     #[serde(default)]
     pub wrong_length_packets: i64,
-    /// RTP packets of another source (SSRC) than the one that was heard.
+    /// Number of RTP packets of another source (SSRC) than the decoded one.
     #[serde(default)]
     pub foreign_source_packets: i64,
-    /// Datagrams of another address or port than the agent's.
+    /// Number of datagrams of another address or port than the agent's.
     #[serde(default)]
     pub foreign_address_packets: i64,
-    /// Datagrams that are not RTP.
+    /// Number of datagrams that are not RTP.
     #[serde(default)]
     pub malformed_packets: i64,
-    /// Datagrams that were not encrypted with the agreed key.
+    /// Number of datagrams that were not encrypted with the agreed key.
     #[serde(default)]
     pub unprotected_packets: i64,
     /// False: timing metrics are not to be relied on.
     pub trusted: bool,
-    /// The first condition of trust that does not hold; null when the result is trusted.
+    /// First condition of trust that does not hold; null when the result is trusted.
     pub untrusted_reason: Option<String>,
-    /// The Digital Human's own words came back; null when they did not.
+    /// Echo of the Digital Human's own speech; null: none was found.
     pub echo: Option<EchoQuality>,
 }
 
-/// An echo of the Digital Human's own words. It is neither speech of the agent nor part of a metric.
+/// An echo of the Digital Human's own speech. It counts neither as speech of the agent nor in a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EchoQuality {
-    /// From sending to hearing.
+    /// Delay from sending to reception, in milliseconds.
     pub delay_ms: f64,
     /// Echo return loss in dB: how far the echo lies below what was sent.
     pub erl_db: f64,
 }
 
-/// The members of a result record besides its id: what is stored and what is read.
+/// Members of a result record besides its id, as stored and as read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultBody {
-    /// Null when the Digital Human was deleted.
+    /// Digital Human of the conversation; null when it was deleted.
     pub digital_human_id: Option<i64>,
-    /// The run.
+    /// Identifier of the run.
     pub simulation_run_id: i64,
-    /// The simulation.
+    /// Identifier of the simulation.
     pub simulation_id: i64,
     /// The agent under test.
     pub agent_id: i64,
-    /// Where it stands.
+    /// State of the result.
     pub status: ResultStatus,
-    /// Every state with its time.
+    /// Every state with its time, oldest first.
     pub status_history: Vec<StatusChange>,
-    /// Deprecated: {goal_success, goal_reasoning}.
+    /// Deprecated copy of the evaluation's goal_success and goal_reasoning.
     pub result: Option<Object>,
-    /// Verdict; null until terminal.
+    /// Verdict on the result; null until its state is terminal.
     pub outcome: Option<Outcome>,
-    /// Connect.
+    /// Time of connect; null: never connected.
     pub start_time: Option<Timestamp>,
-    /// End.
+    /// Time of the end; null until then.
     pub end_time: Option<Timestamp>,
-    /// Seconds, rounded half up.
+    /// Length in seconds, rounded half up.
     pub duration: Option<i64>,
-    /// Milliseconds.
+    /// Length in milliseconds, exact.
     pub duration_ms: Option<i64>,
-    /// Agent latency per turn, seconds.
+    /// Latency of the agent in seconds, one value a turn.
     pub latency: Option<Vec<f64>>,
-    /// Posted and marked events.
+    /// Events that were posted or marked, oldest first.
     pub events: Vec<PostedEvent>,
-    /// Where the transcript is.
+    /// URL of the transcript; null: none yet.
     pub transcript_url: Option<String>,
-    /// Where the recording is.
+    /// URL of the recording; null: none.
     pub audio_url: Option<String>,
-    /// 0 or 1 entry.
+    /// Evaluations of the result: none or one.
     pub evaluations: Vec<Evaluation>,
-    /// Deprecated copy of the evaluation's.
+    /// Deprecated copy of the evaluation's `custom_metrics`.
     pub custom_metrics: Option<Vec<CustomResult>>,
     /// Built-in metrics, null values left out.
     pub metrics: Vec<MetricValue>,
-    /// Grouped by name; expected first.
+    /// Tool calls by name; tools with expected calls first.
     pub tool_calls: Vec<ToolCallGroup>,
-    /// The customer's traces.
+    /// Identifiers of traces in the agent owner's own system.
     pub trace_ids: Vec<String>,
-    /// Free labels.
+    /// Labels of the result.
     pub tags: Vec<String>,
-    /// Posted members and the engine's.
+    /// Metadata: posted members and those of the engine.
     pub metadata: Object,
-    /// Why there is no good ending.
+    /// Code of the error that ended the conversation; null: none.
     pub error_code: Option<ErrorCode>,
-    /// The same for a person.
+    /// The error in words; null: none.
     pub error_message: Option<String>,
-    /// Who has to act.
+    /// Party that has to act on the error.
     pub error_owner: Option<Owner>,
-    /// Final SIP status.
+    /// Final SIP status code of the call; null: none.
     pub sip_code: Option<i64>,
-    /// ITU-T Q.850 cause.
+    /// ITU-T Q.850 cause of the call's end; null: none was received.
     pub q850_cause: Option<i64>,
-    /// Why the conversation ended.
+    /// Reason for the end of the conversation; null until then.
     pub end_reason: Option<String>,
-    /// By whom.
+    /// Side that ended the conversation; null: neither.
     pub conversation_ended_by: Option<EndedBy>,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub attempt: i64,
-    /// Step of the journey.
+    /// Step of the journey, from 1; null: no journey.
     pub journey_step: Option<i64>,
-    /// Messages after the call.
+    /// Text messages after the call, and their judgement; null: none.
     pub follow_up_sms: Option<Object>,
-    /// Version tested.
+    /// Agent version that was tested.
     pub agent_version_id: Option<Uuid>,
-    /// Seed of every draw.
+    /// Seed of all random draws of the conversation.
     pub seed: i64,
-    /// How well the engine itself worked.
+    /// Measurements of the engine itself; null for text conversations.
     pub engine_quality: Option<EngineQuality>,
-    /// How the expectations of the Digital Human came out; empty until they were evaluated.
+    /// Verdicts on the expectations of the Digital Human; empty until they were evaluated.
     #[serde(default)]
     pub expectations: Vec<ExpectationResult>,
-    /// Parts of this side that failed, in order of time.
+    /// Parts of this side that failed, oldest first.
     #[serde(default)]
     pub own_faults: Vec<OwnFault>,
 }
 
 impl ResultBody {
-    /// The built-in metric `name`.
+    /// Returns the value of the built-in metric `name`; `None`: not measured.
     pub fn metric(&self, name: &str) -> Option<&Value> {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value)
     }
 
-    /// Sets the ending: `code` with its message and owner.
+    /// Sets the error `code` with its message and its owner.
     pub fn fail(&mut self, code: ErrorCode, message: impl Into<String>) {
         self.error_owner = Some(code.owner());
         self.error_code = Some(code);
@@ -285,47 +286,47 @@ impl ResultBody {
     }
 }
 
-/// A result as stored: the record and what only the engine reads.
+/// A result as stored: the record, and what only the engine reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResultDoc {
-    /// What is read.
+    /// Members of the record.
     pub body: ResultBody,
-    /// Repetition of the Digital Human in its run, from 0.
+    /// Repetition of the Digital Human within its run, from 0.
     #[serde(default)]
     pub repetition: i64,
-    /// The agent's own transcript.
+    /// The agent's own transcript, as posted.
     #[serde(default)]
     pub recorded_transcript: Option<Vec<PostedEntry>>,
     /// Tool calls that were posted; a new post replaces them.
     #[serde(default)]
     pub posted_calls: Vec<PostedToolCall>,
-    /// Tool calls that came another way (from the conversation itself).
+    /// Tool calls that came another way, for instance in the conversation itself.
     #[serde(default)]
     pub heard_calls: Vec<PostedToolCall>,
-    /// Nobody is shown its words and sounds: what is private was not yet taken out.
+    /// True: private data is not yet redacted, so that words and audio are not shown.
     #[serde(default)]
     pub private: bool,
-    /// Calls of the agent that were not to be answered: when and from where.
+    /// Calls of the agent to an unresponsive Digital Human, each with its time and source.
     #[serde(default)]
     pub unanswered: Vec<Object>,
     /// Messages of the agent in a text conversation.
     #[serde(default, skip_serializing_if = "Inbox::is_empty")]
     pub inbox: Inbox,
-    /// What was judged of the goal, where tool calls have the last word of it.
+    /// Judgement of the goal that the verdict on the tool calls has replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overruled: Option<JudgedGoal>,
-    /// Members of the metadata that were posted; the engine does not overwrite them.
+    /// Names of metadata members that were posted; the engine does not overwrite them.
     #[serde(default)]
     pub posted_keys: Vec<String>,
 }
 
 impl ResultDoc {
-    /// Adds a line to the warnings of the engine.
+    /// Appends a text to the warnings of the engine.
     pub fn warn(&mut self, text: &str) {
         self.warn_all([text.to_owned()]);
     }
 
-    /// Adds lines, or none, to the warnings of the engine; there is a list of them from then on.
+    /// Appends texts to the warnings of the engine; the list exists from then on, even when there are none.
     pub fn warn_all(&mut self, texts: impl IntoIterator<Item = String>) {
         let key = self.own_key("warnings");
         let texts = texts.into_iter().map(Value::from);
@@ -335,7 +336,7 @@ impl ResultDoc {
         }
     }
 
-    /// Takes the warnings of the engine back that begin so.
+    /// Removes the warnings of the engine that begin with `start`.
     pub fn forget_warnings(&mut self, start: &str) {
         let key = self.own_key("warnings");
         if let Some(Value::Array(warnings)) = self.body.metadata.get_mut(&key) {
@@ -343,12 +344,12 @@ impl ResultDoc {
         }
     }
 
-    /// Sets a metadata member as the engine: beside a posted one of the same name it is called `engine.NAME`.
+    /// Sets a metadata member of the engine; where one of the name was posted, it is called `engine.NAME`.
     pub fn note(&mut self, key: &str, value: Value) {
         self.body.metadata.insert(self.own_key(key), value);
     }
 
-    /// Sets metadata members as posted; what the engine had there moves to `engine.NAME`.
+    /// Sets posted metadata members; the engine's member of the same name moves to `engine.NAME`.
     pub fn post_metadata(&mut self, members: Object) {
         let mut posted: HashSet<String> = self.posted_keys.iter().cloned().collect();
         for (key, value) in members {
@@ -362,12 +363,12 @@ impl ResultDoc {
         }
     }
 
-    /// What the engine's own metadata member is called.
+    /// Returns the name under which the engine's own metadata member is stored.
     fn own_key(&self, key: &str) -> String {
         if self.is_posted(key) { beside(key) } else { key.to_owned() }
     }
 
-    /// A metadata member of the engine.
+    /// Returns a metadata member of the engine.
     pub fn noted(&self, key: &str) -> Option<&Value> {
         self.body.metadata.get(&self.own_key(key))
     }
@@ -377,12 +378,12 @@ impl ResultDoc {
     }
 }
 
-/// A metadata member of the engine, by what it is called when nobody posted one of that name.
+/// Returns a metadata member of the engine by its plain name.
 pub fn noted<'m>(metadata: &'m Object, key: &str) -> Option<&'m Value> {
     metadata.get(&beside(key)).or_else(|| metadata.get(key))
 }
 
-/// The name of a metadata member of the engine where somebody posted one of the same name.
+/// Returns the name of an engine's metadata member where one of the same name was posted.
 pub fn beside(key: &str) -> String {
     format!("engine.{key}")
 }
@@ -390,13 +391,18 @@ pub fn beside(key: &str) -> String {
 /// A result as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ResultRecord {
-    /// Its id.
+    /// Identifier of the result.
     pub id: i64,
-    /// What it waits for: a place among the simulation's max_concurrent, its turn in a sequential run, a place among the
-    /// engine's limits.max_calls or limits.start_rate_per_s, an address that another result has, the step before it in its
-    /// journey, that step's pause, another attempt. Null when it does not wait.
+    /// Reason why the result waits; null when it does not.
+    ///
+    /// - `max_concurrent`: a place among the simulation's max_concurrent.
+    /// - `sequential`: its turn in a sequential run.
+    /// - `max_calls`, `start_rate`: a place within the engine's limits.max_calls or limits.start_rate_per_s.
+    /// - `address_in_use`: an address that another result uses.
+    /// - `journey_step`, `journey_wait`: the step before it in its journey, or the pause after that step.
+    /// - `retry`: another attempt.
     pub queue_reason: Option<QueueReason>,
-    /// Everything else.
+    /// Members of the record besides the id.
     #[serde(flatten)]
     pub body: ResultBody,
 }

@@ -1,4 +1,4 @@
-//! A person's review of an evaluation: values beside the judged ones, and the record of each change.
+//! A person's review of an evaluation: values set in addition to the judged ones, and the record of each change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct ReviewRequest {
     pub changes: Patch<ReviewFields>,
 }
 
-/// Values that a person sets beside the judged ones.
+/// Values that a person sets in addition to the judged ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewFields {
     /// Value that wins over goal_success.

@@ -13,46 +13,46 @@ use super::id::IdString;
 use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
 
-/// Asks for a run. Everything but the simulation overrides the agent's or the simulation's setting for this run.
+/// Request for a run. Everything but the simulation overrides the agent's or the simulation's setting for this run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueSpec {
-    /// What to run.
+    /// Simulation that is run.
     pub simulation_id: IdString,
-    /// Version under test.
+    /// Agent version to test; absent: the simulation's.
     #[serde(default)]
     pub agent_version_id: Option<Uuid>,
     /// Deprecated twin of agent_version_id.
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<Uuid>,
-    /// Which Digital Humans; absent or []: all of the simulation.
+    /// Digital Humans to run; absent or []: all of the simulation.
     #[serde(default)]
     pub digital_human_ids: Option<Vec<IdString>>,
-    /// E.164.
+    /// Phone number in place of the agent's, E.164.
     #[serde(default)]
     pub phone_number: Option<String>,
-    /// `sip:user@host`.
+    /// SIP address in place of the agent's, `sip:user@host`.
     #[serde(default)]
     pub sip_uri: Option<String>,
-    /// ws, wss, http or https URL.
+    /// WebSocket URL in place of the agent's: ws, wss, http or https.
     #[serde(default)]
     pub websocket_url: Option<String>,
     /// Dialect in place of the agent's.
     #[serde(default)]
     pub websocket_dialect: Option<String>,
-    /// "" is the default dispatch.
+    /// Agent name of P1; "" is the default dispatch.
     #[serde(default, rename = "P1_agent_name")]
     pub p1_agent_name: Option<String>,
-    /// Replaces the agent's.
+    /// Metadata of the room, in place of the agent's.
     #[serde(default, rename = "P1_metadata")]
     pub p1_metadata: Option<Object>,
-    /// Replaces the agent's.
+    /// Configuration of the pipeline, in place of the agent's.
     #[serde(default, rename = "P2_agent_configuration")]
     pub p2_agent_configuration: Option<Object>,
-    /// Replaces the agent's.
+    /// Room properties, in place of the agent's.
     #[serde(default, rename = "P2_room_properties")]
     pub p2_room_properties: Option<Object>,
-    /// Pipeline to start.
+    /// Pipeline to start, in place of the agent's.
     #[serde(default, rename = "P2_agent_name")]
     pub p2_agent_name: Option<String>,
     /// Agent on the platform.
@@ -64,7 +64,7 @@ pub struct QueueSpec {
     /// Assistant on the platform.
     #[serde(default, rename = "P5_assistant_id")]
     pub p5_assistant_id: Option<String>,
-    /// Results per Digital Human.
+    /// Results per Digital Human; absent: the simulation's, then 1.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub runs_per_digital_human: Option<i64>,
@@ -80,10 +80,10 @@ pub struct QueueSpec {
 pub struct RunSettings(Object);
 
 impl RunSettings {
-    /// The whole request for a run of `simulation_id`.
+    /// Returns the whole request for a run of `simulation_id`.
     ///
     /// # Errors
-    /// When a member has not the type that a [`QueueSpec`] declares, which the walker has excluded.
+    /// A member has not the type that a [`QueueSpec`] declares, which the walker has excluded.
     pub fn of(self, simulation_id: i64) -> serde_json::Result<QueueSpec> {
         let mut fields = self.0;
         fields.insert("simulation_id".into(), simulation_id.to_string().into());
@@ -106,58 +106,58 @@ impl JsonSchema for RunSettings {
     }
 }
 
-/// Asks for a run of the simulation that has the id, the identifier of the declarative push, or both.
+/// Request for a run of the simulation that has the id, the identifier of the declarative push, or both.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct QueueRequest {
-    /// What to run; needed where `svc_as_code_id` is not given.
+    /// Simulation to run; needed where `svc_as_code_id` is not given.
     #[serde(default)]
     #[schemars(with = "IdString", extend("x-unless" = "svc_as_code_id"))]
     pub simulation_id: Option<IdString>,
-    /// The same by its stable identifier.
+    /// Simulation to run by its stable identifier.
     #[serde(default)]
     pub svc_as_code_id: Option<Uuid>,
-    /// Everything else.
+    /// Settings of the run.
     #[serde(flatten)]
     pub settings: RunSettings,
 }
 
-/// What queueing answers.
+/// Answer to a request for a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct QueueAnswer {
-    /// The run.
+    /// Identifier of the run.
     pub simulation_run_id: String,
-    /// Its results, ascending.
+    /// Identifiers of its results, ascending.
     pub simulation_result_ids: Vec<String>,
     /// The agent under test.
     pub agent_id: String,
-    /// `success`.
+    /// Always `success`; kept for compatibility.
     pub status: String,
 }
 
-/// A run as stored. Counters are not: they are counted from the results.
+/// A run as stored. Its counters are not stored, they are counted from the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDoc {
-    /// What was run.
+    /// Simulation that is run.
     pub simulation_id: i64,
     /// The agent under test.
     pub agent_id: i64,
-    /// Where it stands.
+    /// State of the run.
     pub status: RunStatus,
-    /// Written when completed.
+    /// Summary in words, written when the run is completed.
     pub summary: Option<String>,
-    /// The counters that the summary tells of, in words.
+    /// Counters that the summary states, in words.
     #[serde(default)]
     pub counted: Option<String>,
-    /// When the last result became terminal.
+    /// Time at which the last result became terminal; null until then.
     pub completed_at: Option<Timestamp>,
-    /// Base seed.
+    /// Base seed of the run.
     pub seed: i64,
     /// The queue body: overrides of this run.
     pub overrides: QueueSpec,
-    /// The day (UTC) whose calls to always-on Digital Humans it takes; `None`: it was queued.
+    /// Day (UTC) whose calls to always-on Digital Humans make its results; `None`: the run was queued.
     #[serde(default)]
     pub day: Option<String>,
-    /// That its OUTBOUND agent is awaited has been told to webhooks.
+    /// True: webhooks were told that its OUTBOUND agent is awaited.
     #[serde(default)]
     pub start_told: bool,
     /// API key that queued it; `None` for runs of earlier releases.
@@ -165,31 +165,33 @@ pub struct RunDoc {
     pub created_by: Option<Uuid>,
 }
 
-/// Results of a run by verdict.
+/// Numbers of results by verdict.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counters {
-    /// Outcome passed.
+    /// Number of results with outcome passed.
     pub tests_passed: i64,
-    /// Outcome failed.
+    /// Number of results with outcome failed.
     pub tests_failed: i64,
-    /// All results.
+    /// Number of all results.
     pub total_tests: i64,
-    /// Terminal results.
+    /// Number of results in a terminal state.
     pub tests_completed: i64,
-    /// Outcome cancelled.
+    /// Number of results with outcome cancelled.
     pub tests_cancelled: i64,
-    /// Outcome not_evaluated.
+    /// Number of results with outcome not_evaluated.
     pub tests_not_evaluated: i64,
 }
 
 impl Counters {
-    /// `N passed, M failed, K cancelled of T`.
+    /// Returns the text `N passed, M failed, K cancelled of T`.
     pub fn summary(&self) -> String {
         let Counters { tests_passed, tests_failed, tests_cancelled, total_tests, .. } = self;
         format!("{tests_passed} passed, {tests_failed} failed, {tests_cancelled} cancelled of {total_tests}")
     }
 
-    /// Score against the thresholds of the simulation (percent, default 80); `None` when nothing was judged.
+    /// Returns the verdict on the run; `None` when nothing was judged.
+    ///
+    /// The score is the percentage of passed among passed and failed; each threshold defaults to 80.
     pub fn outcome(&self, failing: Option<i64>, passing: Option<i64>) -> Option<RunOutcome> {
         let judged = self.tests_passed + self.tests_failed;
         if judged == 0 {
@@ -209,57 +211,57 @@ impl Counters {
 /// A run in the list of a simulation's runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunItem {
-    /// Its id.
+    /// Identifier of the run.
     pub id: i64,
-    /// The simulation's id.
+    /// Identifier of the simulation.
     pub experiment_id: i64,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub created_at: Timestamp,
-    /// Where it stands.
+    /// State of the run.
     pub status: RunStatus,
-    /// Written when completed.
+    /// Summary in words; null until the run is completed.
     pub summary: Option<String>,
-    /// Results by verdict.
+    /// Numbers of results by verdict.
     #[serde(flatten)]
     pub counters: Counters,
-    /// Always null.
+    /// Always null; kept for compatibility.
     pub curr_step_id: Option<i64>,
-    /// Number of the queue body.
+    /// Phone number of the request for the run.
     pub phone_number: Option<String>,
-    /// The simulation's id.
+    /// Identifier of the simulation.
     pub simulation_id: i64,
-    /// Verdict.
+    /// Verdict on the run; null: nothing was judged.
     pub outcome: Option<RunOutcome>,
-    /// Base seed.
+    /// Base seed of the run.
     pub seed: Option<i64>,
-    /// When the last result became terminal.
+    /// Time at which the last result became terminal; null until then.
     pub completed_at: Option<Timestamp>,
-    /// How many results wait, by queue_reason.
+    /// Number of results that wait, by queue_reason.
     pub queue_reasons: BTreeMap<String, i64>,
 }
 
 /// A run beside its results: as [`RunItem`], ids as strings.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunRecord {
-    /// Its id.
+    /// Identifier of the run.
     pub id: String,
-    /// The simulation's id.
+    /// Identifier of the simulation.
     pub simulation_id: String,
-    /// When it was queued.
+    /// Time at which it was queued.
     pub created_at: Timestamp,
-    /// Written when completed.
+    /// Summary in words; null until the run is completed.
     pub summary: Option<String>,
-    /// Where it stands.
+    /// State of the run.
     pub status: RunStatus,
-    /// Results by verdict.
+    /// Numbers of results by verdict.
     #[serde(flatten)]
     pub counters: Counters,
-    /// Verdict.
+    /// Verdict on the run; null: nothing was judged.
     pub outcome: Option<RunOutcome>,
-    /// Base seed.
+    /// Base seed of the run.
     pub seed: Option<i64>,
-    /// When the last result became terminal.
+    /// Time at which the last result became terminal; null until then.
     pub completed_at: Option<Timestamp>,
-    /// How many results wait, by queue_reason.
+    /// Number of results that wait, by queue_reason.
     pub queue_reasons: BTreeMap<String, i64>,
 }

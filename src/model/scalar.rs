@@ -1,5 +1,5 @@
-//! Lax reading of single values: how a JSON value or a text of a path, query or header becomes an integer, a number, a
-//! boolean, a uuid, a point in time or a URL. Nothing here knows fields or locations.
+//! Lax reading of single values from JSON, or from a text of a path, query or header. A value becomes an integer, a
+//! number, a boolean, a uuid, a point in time or a URL. Nothing here knows fields or locations.
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use crate::model::time::{DAY_US, GivenTime, days_from_civil};
 /// Longest URL in characters.
 pub const MAX_URL_CHARS: u64 = 2083;
 
-/// Epochs above this are milliseconds, others seconds.
+/// Largest number of seconds as an epoch; above it the number means milliseconds.
 const MS_WATERSHED: f64 = 2e10;
 
 /// A value and whether it had to be converted to get it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read<T> {
-    /// The value.
+    /// The value in its type.
     pub value: T,
     /// False when it was written in its own type.
     pub converted: bool,
@@ -35,7 +35,7 @@ fn converted<T>(value: T) -> Outcome<T> {
     Ok(Read { value, converted: true })
 }
 
-/// An integer of 64 bits with sign.
+/// Reads a signed integer of 64 bits; a text and a whole number with a fraction of zero are converted.
 pub fn integer(json: &Json<'_>) -> Outcome<i64> {
     match json {
         Json::Number(text) => match text.parse::<i64>() {
@@ -64,7 +64,7 @@ fn whole(value: f64) -> Outcome<i64> {
     }
 }
 
-/// `[sign] digits, single _ between them [. zeros]` as sign and digits.
+/// Reads `[sign] digits, single _ between them [. zeros]`, and returns sign and digits.
 fn digits_of(text: &str) -> Option<String> {
     let text = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
@@ -77,7 +77,7 @@ fn digits_of(text: &str) -> Option<String> {
     legal.then(|| if text.starts_with('-') { format!("-{plain}") } else { plain.into_owned() })
 }
 
-/// Takes out `_` where it stands singly between two digits; `None` where it stands elsewhere.
+/// Removes `_` between two digits; `None` when it occurs elsewhere.
 fn without_separators(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('_') {
         return Some(Cow::Borrowed(text));
@@ -88,7 +88,7 @@ fn without_separators(text: &str) -> Option<Cow<'_, str>> {
     legal.then(|| Cow::Owned(text.replace('_', "")))
 }
 
-/// A finite number.
+/// Reads a finite number; a boolean is 1 or 0, a text its decimal value.
 pub fn number(json: &Json<'_>) -> Outcome<f64> {
     let read = match json {
         Json::Number(text) => Read { value: text.parse().unwrap_or(f64::NAN), converted: false },
@@ -103,11 +103,11 @@ pub fn number(json: &Json<'_>) -> Outcome<f64> {
 
 fn decimal(text: &str) -> Option<f64> {
     let plain = without_separators(text)?;
-    // The language's own reader takes exactly decimal, exponent, nan, inf and infinity forms, in any case.
+    // Rust's parser accepts exactly decimal, exponent, nan, inf and infinity forms, in any case.
     plain.parse().ok()
 }
 
-/// A boolean.
+/// Reads a boolean: `true` and `false`, 1 and 0, and the usual words for them.
 pub fn boolean(json: &Json<'_>) -> Outcome<bool> {
     match json {
         Json::Bool(flag) => same(*flag),
@@ -126,7 +126,7 @@ pub fn boolean(json: &Json<'_>) -> Outcome<bool> {
     }
 }
 
-/// A string, unchanged.
+/// Reads a string, which stays unchanged.
 pub fn string<'j>(json: &'j Json<'_>) -> Outcome<&'j str> {
     match json {
         Json::Text(text) => same(text),
@@ -134,7 +134,7 @@ pub fn string<'j>(json: &'j Json<'_>) -> Outcome<&'j str> {
     }
 }
 
-/// An identifier that travels as text: a string, or an integer of any size that becomes its decimal text.
+/// Reads an identifier that is a text in JSON: a string, or an integer of any size, which becomes its decimal text.
 pub fn text_id(json: &Json<'_>) -> Outcome<String> {
     match json {
         Json::Text(text) => same(text.clone().into_owned()),
@@ -145,7 +145,7 @@ pub fn text_id(json: &Json<'_>) -> Outcome<String> {
     }
 }
 
-/// A uuid, given back in lower case with hyphens (RFC 9562 section 4).
+/// Reads a uuid, and returns it in lower case with hyphens (RFC 9562 section 4).
 pub fn uuid(json: &Json<'_>) -> Outcome<String> {
     let Json::Text(text) = json else { return Err(Problem::plain("uuid_type")) };
     match uuid::Uuid::parse_str(text) {
@@ -158,7 +158,7 @@ pub fn uuid(json: &Json<'_>) -> Outcome<String> {
     }
 }
 
-/// `-` and digits as an integer, anything else as a uuid. What is neither is no integer.
+/// Reads `-` and digits as an integer, anything else as a uuid. The error of other texts is that of an integer.
 pub fn number_or_uuid(json: &Json<'_>) -> Outcome<Value> {
     let Json::Text(text) = json else { return Err(Problem::plain("int_parsing")) };
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -191,7 +191,7 @@ fn why_no_uuid(text: &str) -> String {
     }
 }
 
-/// An absolute http or https URL, unchanged.
+/// Reads an absolute http or https URL, which stays unchanged.
 pub fn url<'j>(json: &'j Json<'_>) -> Outcome<&'j str> {
     let Json::Text(text) = json else { return Err(Problem::plain("url_type")) };
     if text.chars().count() as u64 > MAX_URL_CHARS {
@@ -218,20 +218,20 @@ fn why_no_url(error: ParseError) -> &'static str {
     }
 }
 
-/// Microseconds since 1970-01-01T00:00:00Z.
+/// A count of microseconds since 1970-01-01T00:00:00Z.
 pub type Micros = i64;
 
-/// A point in time, given back as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+/// Reads a point in time, and returns it as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
 pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
     let no_parse = "datetime_from_date_parsing";
     let Read { value: moment, converted } = moment(json, "datetime_type", no_parse)?;
     let utc = moment.local - moment.ahead;
-    // The zone may have moved it out of the years that can be written.
+    // The zone may have moved the time out of the years that can be written.
     let utc = Some(utc).filter(|utc| in_years(*utc)).ok_or(Problem::parsing(no_parse, NO_DAY))?;
     Ok(Read { value: GivenTime(utc).to_string(), converted })
 }
 
-/// A calendar date, given back as `YYYY-MM-DD`. A time with a zone is of the day that it names itself.
+/// Reads a calendar date, and returns it as `YYYY-MM-DD`. The zone of a time does not change its date.
 pub fn date(json: &Json<'_>) -> Outcome<String> {
     let Read { value: moment, converted } = moment(json, "date_type", "date_from_datetime_parsing")?;
     if moment.local.rem_euclid(DAY_US) != 0 {
@@ -246,7 +246,7 @@ struct Moment {
     ahead: Micros,
 }
 
-/// True within the years 1 to 9999.
+/// True if the time is within the years 1 to 9999.
 fn in_years(us: Micros) -> bool {
     (days_from_civil(1, 1, 1) * DAY_US..days_from_civil(10_000, 1, 1) * DAY_US).contains(&us)
 }
@@ -278,7 +278,7 @@ fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Out
 const NO_DAY: &str = "day value is outside expected range";
 const REST: &str = "unexpected extra characters at the end of the input";
 
-/// ISO 8601: a date, then optionally a time, then optionally a zone.
+/// Reads ISO 8601: a date, then optionally a time, then optionally a zone.
 fn iso(text: &str) -> Result<Moment, &'static str> {
     let bytes = text.as_bytes();
     if bytes.len() < 10 {
@@ -300,7 +300,8 @@ fn iso(text: &str) -> Result<Moment, &'static str> {
     Ok(Moment { local: midnight + us, ahead })
 }
 
-/// `hh:mm[:ss[.f...]][Z|+hh:mm]` in microseconds after midnight, and how far its zone is ahead of UTC.
+/// Reads `hh:mm[:ss[.f...]][Z|+hh:mm]`; returns microseconds after midnight, and those by which its zone is ahead of
+/// UTC.
 fn time_of_day(bytes: &[u8]) -> Option<(Micros, Micros)> {
     let field = |at: usize, limit: i64| digits(bytes, at, 2).filter(|value| *value < limit);
     let minutes = field(0, 24)? * 60 + (bytes.get(2) == Some(&b':')).then(|| field(3, 60))??;

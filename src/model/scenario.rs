@@ -1,4 +1,4 @@
-//! A scenario: a graph of what an agent and its caller say, each of whose paths can be played by a Digital Human.
+//! Scenarios: graphs of what an agent and its caller say; a Digital Human can play each path.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::Object;
 use super::time::Timestamp;
 
-/// The graph. What stands inside its nodes and edges is checked as a whole and kept as it was given.
+/// Graph of a scenario. The content of its nodes and edges is checked as a whole and stored as given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-open" = true))]
 pub struct Definition {
@@ -18,10 +18,10 @@ pub struct Definition {
     pub nodes: Vec<Object>,
     /// `{id, source, target, sourceHandle}`.
     pub edges: Vec<Object>,
-    /// What a drawing of the graph shows.
+    /// View of the graph in an editor; not used by the engine.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub viewport: Value,
-    /// What else was given.
+    /// Further members, stored as given.
     #[serde(flatten)]
     pub others: Object,
 }
@@ -32,7 +32,7 @@ pub struct Definition {
 pub struct GivenDefinition(pub Object);
 
 impl GivenDefinition {
-    /// The graph; `None` when its nodes and edges are not arrays of objects.
+    /// Returns the graph; `None` when its nodes and edges are not arrays of objects.
     pub fn graph(self) -> Option<Definition> {
         serde_json::from_value(Value::Object(self.0)).ok()
     }
@@ -52,26 +52,26 @@ impl JsonSchema for GivenDefinition {
     }
 }
 
-/// A new scenario.
+/// The fields of a new scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioSpec {
-    /// 1 to 255 characters.
+    /// Name of the scenario, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
-    /// The graph.
+    /// Graph of the scenario.
     pub definition: GivenDefinition,
     /// Agents that it is linked to.
     #[serde(default)]
     pub agent_ids: Vec<i64>,
-    /// Free text.
+    /// Free text for the reader.
     #[serde(default)]
     pub description: Option<String>,
 }
 
-/// What of a scenario can be changed.
+/// The fields of a scenario that can be changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioChange {
-    /// 1 to 255 characters.
+    /// Name of the scenario, 1 to 255 characters.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
     /// Replaces all links; null clears them.
@@ -85,49 +85,49 @@ pub struct ScenarioChange {
 /// A scenario as stored; its agents are links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioDoc {
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
-    /// Free text.
+    /// Free text for the reader.
     pub description: Option<String>,
-    /// The graph.
+    /// Graph of the scenario.
     pub definition: Definition,
 }
 
 /// A scenario as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenarioRecord {
-    /// Its id.
+    /// Identifier of the scenario.
     pub id: Uuid,
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
-    /// Free text.
+    /// Free text for the reader.
     pub description: Option<String>,
-    /// The graph.
+    /// Graph of the scenario.
     pub definition: Definition,
     /// Agents that it is linked to.
     pub agent_ids: Vec<i64>,
-    /// Owner.
+    /// Organization that owns the scenario.
     pub organization_id: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// What became of its Digital Humans; only where the graph was replaced.
+    /// Changes of its Digital Humans; only where the graph was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dh_sync_summary: Option<SyncSummary>,
-    /// What may be a mistake but keeps nothing from working.
+    /// Possible mistakes in the graph that do not keep it from working.
     pub warnings: Vec<String>,
 }
 
-/// What became of a scenario's Digital Humans when its graph was replaced.
+/// Changes of a scenario's Digital Humans after its graph was replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SyncSummary {
-    /// Their path is still there and has changed.
+    /// Number of those whose path is still there and has changed.
     pub updated: i64,
-    /// Made for new paths.
+    /// Number of those made for new paths.
     pub created: i64,
-    /// Their path is gone.
+    /// Number of those whose path is gone.
     pub marked_stale: i64,
-    /// Nothing to do.
+    /// Number of those that needed no change.
     pub skipped: i64,
-    /// What could not be done.
+    /// Changes that could not be made, in words.
     pub errors: Vec<String>,
 }

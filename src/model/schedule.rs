@@ -1,4 +1,4 @@
-//! When a simulation runs by itself.
+//! Schedules: times at which a simulation runs by itself.
 
 use std::borrow::Cow;
 
@@ -21,46 +21,46 @@ words! {
 }
 
 impl Weekday {
-    /// As crontab counts them: 0 is Sunday.
+    /// Returns the number of the day as in crontab: 0 is Sunday.
     fn number(self) -> usize {
         (Weekday::ALL.iter().position(|day| *day == self).unwrap_or(0) + 1) % 7
     }
 }
 
-/// When, in UTC.
+/// Times of a schedule, in UTC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "frequency", rename_all = "snake_case")]
 pub enum Schedule {
     /// Minutes of the hour that are a multiple.
     EveryNMinutes {
-        /// 1 to 59.
+        /// Number of minutes, 1 to 59.
         interval: i64,
     },
     /// Full hours that are a multiple.
     EveryNHours {
-        /// 1 to 23.
+        /// Number of hours, 1 to 23.
         interval: i64,
     },
-    /// Once a day.
+    /// Once a day at a time.
     Daily {
-        /// `HH:MM`.
+        /// Time of day, `HH:MM`.
         time: String,
     },
-    /// Once a week.
+    /// Once a week at a time.
     Weekly {
-        /// Which day.
+        /// Day of the week.
         day_of_week: Weekday,
-        /// `HH:MM`.
+        /// Time of day, `HH:MM`.
         time: String,
     },
     /// Once a month; a month without the day is skipped.
     Monthly {
-        /// 1 to 31.
+        /// Day of the month, 1 to 31.
         day_of_month: i64,
-        /// `HH:MM`.
+        /// Time of day, `HH:MM`.
         time: String,
     },
-    /// As the five fields say.
+    /// Times given by five cron fields.
     Cron {
         /// Minute, hour, day of month, month, day of week.
         expression: String,
@@ -68,7 +68,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The same as five fields; `None` for a time that is none.
+    /// Returns the same as five cron fields; `None` when the time of day is invalid.
     pub fn expression(&self) -> Option<String> {
         Some(match self {
             Schedule::EveryNMinutes { interval } => format!("*/{interval} * * * *"),
@@ -83,14 +83,14 @@ impl Schedule {
     }
 }
 
-/// `09:30` is `30 9`.
+/// Returns minute and hour as cron fields: `30 9` for `09:30`; `None` when the time is invalid.
 fn minute_and_hour(time: &str) -> Option<String> {
     let (hour, minute) = time.split_once(':')?;
     let (hour, minute): (u8, u8) = (hour.parse().ok()?, minute.parse().ok()?);
     (hour < 24 && minute < 60).then(|| format!("{minute} {hour}"))
 }
 
-/// The members of the union: name, tag and further fields.
+/// Returns the members of the union as schemas: title, tag and further fields.
 fn members() -> Vec<Value> {
     let time = || json!({ "type": "string", "pattern": r"^\d{2}:\d{2}$", "description": "`HH:MM`, UTC." });
     let days: Vec<&str> = Weekday::ALL.iter().map(|day| day.as_str()).collect();
@@ -137,7 +137,7 @@ impl JsonSchema for Schedule {
     }
 }
 
-/// A [`Schedule`] whose kind is found by trying them.
+/// A [`Schedule`] whose kind is found by trying all of them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct AnySchedule(pub Schedule);
@@ -152,25 +152,25 @@ impl JsonSchema for AnySchedule {
     }
 }
 
-/// What is run, and when.
+/// The fields of a new schedule.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct CreateCronJobRequest {
-    /// The simulation.
+    /// Simulation that is run.
     pub simulation_id: IdString,
-    /// When, in UTC.
+    /// Times of the runs, in UTC.
     pub schedule: AnySchedule,
-    /// False: not now.
+    /// False: the schedule is paused.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
-/// What is changed.
+/// The fields of a schedule that can be changed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct UpdateCronJobRequest {
-    /// When, in UTC.
+    /// Times of the runs, in UTC.
     #[serde(default)]
     pub schedule: Option<Schedule>,
-    /// False: not now.
+    /// False: the schedule is paused.
     #[serde(default)]
     pub enabled: Option<bool>,
 }
@@ -178,41 +178,41 @@ pub struct UpdateCronJobRequest {
 /// A schedule as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleDoc {
-    /// What is run.
+    /// Simulation that is run.
     pub simulation_id: i64,
-    /// Five fields, UTC.
+    /// Five cron fields, in UTC.
     pub cron_expression: String,
-    /// False: not now.
+    /// False: the schedule is paused.
     pub enabled: bool,
-    /// When it is due next, milliseconds since 1970; `None`: never, or disabled.
+    /// Time of the next run, in milliseconds since 1970; `None`: never, or disabled.
     pub next_ms: Option<i64>,
 }
 
-/// What making a schedule answers.
+/// Answer to the creation of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScheduleAdded {
-    /// Its id.
+    /// Identifier of the schedule.
     pub id: Uuid,
-    /// What is run.
+    /// Simulation that is run.
     pub simulation_id: IdString,
-    /// Five fields, UTC.
+    /// Five cron fields, in UTC.
     pub cron_expression: String,
-    /// False: not now.
+    /// False: the schedule is paused.
     pub enabled: bool,
 }
 
 /// A schedule as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScheduleRecord {
-    /// Its id.
+    /// Identifier of the schedule.
     pub id: Uuid,
-    /// What is run.
+    /// Simulation that is run.
     pub simulation_id: IdString,
-    /// Five fields, UTC.
+    /// Five cron fields, in UTC.
     pub cron_expression: String,
-    /// False: not now.
+    /// False: the schedule is paused.
     pub enabled: bool,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
 }
 

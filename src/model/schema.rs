@@ -23,44 +23,45 @@ pub const PLAIN: &str = "x-plain";
 pub const TAG_DEFAULT: &str = "x-tag-default";
 /// Schema key of a path segment: digits are an integer, anything else a uuid.
 pub const NUMBER_OR_UUID: &str = "x-number-or-uuid";
-/// Schema key of a field that holds an object: what the object must have when a field beside it has some value
-/// (`{"kind": {"a": ["x", "y"]}}`: x and y, when kind is a).
+/// Schema key of a field that holds an object: fields that the object must have when a field beside it has some value.
+///
+/// `{"kind": {"a": ["x", "y"]}}`: x and y, when kind is a.
 pub const NEEDS: &str = "x-needs";
 /// Schema key of an object whose members are judged as a whole: the walker asks only for an object.
 pub const OPEN: &str = "x-open";
 /// Schema key of a field that need not be there where the field of this name is given.
 pub const UNLESS: &str = "x-unless";
-/// Where shared schemas stand in a document.
+/// Place of shared schemas in a document, a JSON pointer.
 pub const DEFINITIONS: &str = "/components/schemas";
 
-/// Schemas inside each other; a schema that contains itself is open (`Any`) below this.
+/// Most schemas inside each other; a schema that contains itself is open (`Any`) below this.
 const MAX_NESTING: usize = 24;
 
-/// What a value must look like.
+/// Constraint on a value.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The type.
+    /// Type with its limits.
     pub kind: Kind,
-    /// True when null is a value.
+    /// True if null is a value.
     pub nullable: bool,
 }
 
 /// A type with its limits.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// Every value.
+    /// A JSON value of any type.
     Any,
-    /// A string: least and most characters, expression.
+    /// A string of `least` to `most` characters that matches `pattern`.
     Text { least: u64, most: u64, pattern: Option<Regex> },
     /// A string that may be written as an integer.
     TextId,
-    /// A uuid.
+    /// A uuid in any of its forms.
     Uuid,
     /// An integer when it is written in digits, else a uuid.
     NumberOrUuid,
     /// A point in time.
     Timestamp,
-    /// A calendar date.
+    /// A date of the calendar.
     Date,
     /// An http or https URL.
     Url,
@@ -68,11 +69,11 @@ pub enum Kind {
     Integer(Vec<Bound>),
     /// A finite number within bounds.
     Number(Vec<Bound>),
-    /// A boolean.
+    /// A boolean, or a word for one.
     Boolean,
     /// One of some strings; `expected` is their list for people, `constant` tells a fixed value from an enumeration.
     Choice { values: Vec<String>, expected: String, constant: bool },
-    /// An array: items, least and most of them.
+    /// An array of `least` to `most` items.
     List { item: Box<Node>, least: u64, most: u64 },
     /// An object with named fields in order of declaration, and what its other members are, where those are kept.
     Fields(Vec<Field>, Option<Box<Node>>),
@@ -82,52 +83,52 @@ pub enum Kind {
     Open(Box<Node>),
     /// An object whose kind is told by the field `tag`; `expected` lists all tags, `default` is the one of an object without.
     Tagged { tag: String, members: Vec<(String, Node)>, expected: String, default: Option<String> },
-    /// One of some types, told apart by trying them.
+    /// A union whose members are told apart by trying them.
     Plain(Vec<(String, Node)>),
 }
 
 /// A limit of a number.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// Which side.
+    /// Side of the limit on which values are wrong.
     pub side: Side,
-    /// The limit as a number.
+    /// Limit as a number.
     pub limit: f64,
-    /// The limit as it is shown: of the declared type.
+    /// Limit as it is shown, in the declared type.
     pub shown: Value,
 }
 
 /// Fields that an object must have when `beside` has this value.
 #[derive(Clone, Debug)]
 pub struct Need {
-    /// The field beside the object.
+    /// Name of the field beside the object.
     pub beside: String,
-    /// Its value.
+    /// Value of that field.
     pub value: String,
-    /// The fields.
+    /// Names of the fields that the object must have.
     pub names: Vec<String>,
 }
 
 /// A named field of an object.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Its wire name.
+    /// Name of the field in JSON.
     pub name: String,
-    /// Other names under which it is read.
+    /// Other names under which the field is read.
     pub aliases: Vec<String>,
-    /// True when it must be present.
+    /// True if the field must be present.
     pub required: bool,
-    /// True in a partial update.
+    /// True for a field of a partial update.
     pub patch: bool,
-    /// What its object must have, by what stands beside it.
+    /// Fields that its object must have, depending on fields beside it.
     pub needs: Vec<Need>,
-    /// The field beside it without which it must be present.
+    /// Name of the field beside it without which it must be present.
     pub unless: Option<String>,
-    /// Its type.
+    /// Constraint on its value.
     pub node: Node,
 }
 
-/// The settings under which all schemas of the interface are made: OpenAPI 3.1 uses JSON Schema 2020-12.
+/// Returns the generator of all schemas of the interface; OpenAPI 3.1 uses JSON Schema 2020-12.
 pub fn generator() -> SchemaGenerator {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = Cow::Borrowed(DEFINITIONS);
@@ -136,14 +137,14 @@ pub fn generator() -> SchemaGenerator {
 }
 
 impl Node {
-    /// The tree of a type of its own.
+    /// Returns the tree of a type with its own definitions.
     pub fn of<T: JsonSchema>() -> Node {
         let mut generator = generator();
         let schema = generator.subschema_for::<T>().to_value();
         Node::compile(&schema, generator.definitions())
     }
 
-    /// The tree of `schema`, whose references point into `definitions`.
+    /// Returns the tree of `schema`, whose references point into `definitions`.
     pub fn compile(schema: &Value, definitions: &Map<String, Value>) -> Node {
         Compiler { definitions }.node(schema, 0)
     }
@@ -172,7 +173,7 @@ impl Compiler<'_> {
         if schema.contains_key(NUMBER_OR_UUID) {
             return Node { kind: Kind::NumberOrUuid, nullable: false };
         }
-        // Words beside a reference are those of this place, in its own order.
+        // Keys beside a reference belong to this place, and follow its order.
         if let Some((_, target)) = self.target(schema)
             && !schema.contains_key("properties")
             && !schema.contains_key("enum")
@@ -205,7 +206,7 @@ impl Compiler<'_> {
         Some((name, self.definitions.get(name)?))
     }
 
-    /// A schema behind its reference.
+    /// Returns the schema behind a reference, else the schema itself.
     fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let target = schema.as_object().and_then(|schema| self.target(schema));
         target.map_or(schema, |(_, target)| target)
@@ -281,7 +282,7 @@ impl Compiler<'_> {
         Node { kind, nullable }
     }
 
-    /// The field that is constant in every member.
+    /// Returns the field that is constant in every member; `None`: there is none.
     fn tag_of(&self, members: &[&Value]) -> Option<String> {
         let constant = |schema: &Value, name: &str| {
             let own = |schema: &Value| schema.pointer(&format!("/properties/{name}/const")).is_some();
@@ -304,7 +305,7 @@ impl Compiler<'_> {
         Kind::Tagged { tag, members, expected: quoted.join(", "), default: None }
     }
 
-    /// How a member of a plain union is called in a location.
+    /// Returns the name of a plain union's member in a location.
     fn name_of(&self, schema: &Value) -> String {
         let reference = schema.as_object().and_then(|schema| self.target(schema)).map(|(name, _)| name);
         let title = schema.get("title").and_then(Value::as_str);
@@ -377,7 +378,8 @@ fn text(schema: &Map<String, Value>) -> Kind {
     }
 }
 
-/// Exclusive bounds come first: where a type's own bound and a stricter one are both broken, the stricter one speaks.
+/// Returns the bounds of a number, exclusive ones first. Where a type's own bound and a stricter one are both broken,
+/// the stricter one is reported.
 fn bounds(schema: &Map<String, Value>, integer: bool) -> Vec<Bound> {
     let sides = [
         ("exclusiveMinimum", Side::Above),

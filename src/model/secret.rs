@@ -1,5 +1,5 @@
-//! Which members of documents are secrets: they are sealed where they are stored, and masked where a document is shown for
-//! debugging.
+//! Names of the document members that are secrets: they are sealed where they are stored, and masked where a document
+//! is shown for debugging.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::agent::AgentSpec;
 use super::integration;
 
-/// Names of secrets beside those that are written ([`AgentSpec::SECRETS`], [`integration::SECRETS`]).
+/// Names of secrets in addition to those that users write ([`AgentSpec::SECRETS`], [`integration::SECRETS`]).
 const MADE: [&str; 5] = ["http_webhook_key", "inbound_token", "P11_inbound_token", "signing_key", "api_key"];
 
-/// Whether a member of this name, at any depth, is a secret.
+/// True if a member of this name, at any depth, is a secret.
 fn is_secret(name: &str) -> bool {
     MADE.contains(&name) || AgentSpec::SECRETS.contains(&name) || integration::SECRETS.contains(&name)
 }
@@ -37,7 +37,7 @@ pub fn any_in(text: &str) -> bool {
     text.match_indices("\":").any(|(at, mark)| !text[at + mark.len()..].starts_with("null") && name(&text[..at]))
 }
 
-/// A document as JSON, `(set)` in the place of every secret.
+/// Returns a document as JSON, with `(set)` in the place of every secret.
 pub fn masked(document: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(document).unwrap_or_default();
     let _ = each::<()>(&mut value, &mut |_, secret| {

@@ -1,5 +1,5 @@
-//! A struct as an object of its members that are not null, whichever they are. An attribute of serde says it of a field for good;
-//! what is shown to users has its nulls.
+//! Serializes a struct as an object of its members that are not null, whichever they are. A serde attribute would leave
+//! them out everywhere, but what users read has its nulls.
 
 use std::cell::RefCell;
 use std::io::{Result, Write};
@@ -20,7 +20,7 @@ pub fn set_only<T: Serialize, S: Serializer>(record: &T, to: S) -> std::result::
     RawValue::from_string(text).map_err(S::Error::custom)?.serialize(to)
 }
 
-/// What was written so far.
+/// Writer to the text so far.
 struct Text<'t>(&'t RefCell<Vec<u8>>);
 
 impl Write for Text<'_> {
@@ -36,9 +36,9 @@ impl Write for Text<'_> {
 /// Takes back each member of the outermost object that has turned out to be null.
 struct Members<'t> {
     text: &'t RefCell<Vec<u8>>,
-    /// Objects that are open.
+    /// Number of objects that are open.
     depth: usize,
-    /// Where the outermost member begins.
+    /// Offset of the outermost member in the text, in bytes.
     member: usize,
 }
 
@@ -58,13 +58,13 @@ impl Formatter for Members<'_> {
             return if first { Ok(()) } else { to.write_all(b",") };
         }
         self.member = self.text.borrow().len();
-        // Those before it may have been taken back.
+        // The members before it may have been removed.
         if self.member > 1 { to.write_all(b",") } else { Ok(()) }
     }
 
     fn end_object_value<W: Write + ?Sized>(&mut self, _: &mut W) -> Result<()> {
         let mut text = self.text.borrow_mut();
-        // A text that ends so has a quotation mark behind it.
+        // A string with this ending has a quotation mark behind it.
         if self.depth == 1 && text.ends_with(b":null") {
             text.truncate(self.member);
         }

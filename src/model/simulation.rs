@@ -1,4 +1,4 @@
-//! A simulation: which agent is tested, with which settings.
+//! Simulations: the agent that is tested, and the settings of its tests.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use super::one;
 use super::time::{Timestamp, span_ms};
 
 words! {
-    /// How the results of a run are started.
+    /// Way in which the results of a run are started.
     SimulationType { MaxConcurrent = "max_concurrent", Parallel = "parallel" }
 }
 
 words! {
-    /// Unit of `max_call_duration`.
+    /// Unit of `max_call_duration`; default minutes.
     DurationUnit { Minutes = "minutes", Seconds = "seconds" } default Minutes
 }
 
@@ -22,7 +22,7 @@ fn ten() -> i64 {
     10
 }
 
-/// Of a field that is not written down unless it was given.
+/// True if a field has its default value, which is then not stored.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -43,25 +43,25 @@ fn ai_generated() -> String {
     "ai_generated".into()
 }
 
-/// What generated Digital Humans are given; `random` draws from the seed.
+/// Defaults of generated Digital Humans; `random` draws from the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DigitalHumansSettings {
-    /// Name.
+    /// Name of the caller; default random.
     #[serde(default = "random")]
     pub default_name: String,
-    /// Caller number, E.164.
+    /// Phone number of the caller, E.164; default random.
     #[serde(default = "random")]
     pub default_caller_number: String,
-    /// A language that Digital Humans speak.
+    /// Language of the caller, one of a Digital Human's; default random.
     #[serde(default = "random")]
     pub default_language: String,
-    /// A background noise of Digital Humans, but custom.
+    /// Background noise, one of a Digital Human's except custom; default none.
     #[serde(default = "no_noise")]
     pub default_background_noise: String,
-    /// First words, not empty.
+    /// First words of the caller, not empty; default `ai_generated`.
     #[serde(default = "ai_generated")]
     pub first_message: String,
-    /// Repetitions.
+    /// Repetitions of each Digital Human; default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub num_runs: i64,
@@ -78,11 +78,11 @@ impl Default for DigitalHumansSettings {
 pub struct SimulationSpec {
     /// The agent under test.
     pub agent_id: IdString,
-    /// 1 to 255 characters; `Simulation <id>` when absent.
+    /// Name of the simulation, 1 to 255 characters; `Simulation <id>` when absent.
     #[serde(default)]
     #[schemars(length(min = 1, max = 255))]
     pub name: Option<String>,
-    /// Free text.
+    /// Free text for the reader.
     #[serde(default)]
     pub description: Option<String>,
     /// Stable identifier for the declarative push.
@@ -95,83 +95,83 @@ pub struct SimulationSpec {
     #[serde(default, skip_serializing)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<Uuid>,
-    /// One result at a time.
+    /// True: one result at a time.
     #[serde(default)]
     pub sequential_calling: bool,
-    /// At most this many results at once; null: all.
+    /// Largest number of results at once, 1 to 500; null: no limit.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0), range(max = 500))]
     pub max_concurrent: Option<i64>,
-    /// A transfer ends the call.
+    /// True: a transfer ends the call.
     #[serde(default)]
     pub hangup_on_transfer: bool,
     /// Longest conversation, in `max_call_duration_units`. TEXT and EMAIL have none unless it is given.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(with = "i64", default = "ten", extend("exclusiveMinimum" = 0))]
     pub max_call_duration: Option<i64>,
-    /// Unit of the above.
+    /// Unit of `max_call_duration`; default minutes.
     #[serde(default)]
     pub max_call_duration_units: DurationUnit,
-    /// Ends the call after this many agent turns.
+    /// Number of agent turns after which the call ends; null: no limit.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_turns: Option<i64>,
-    /// Seconds until an unanswered call is given up.
+    /// Seconds until an unanswered call ends, 1 to 3600; default 300.
     #[serde(default = "five_minutes")]
     #[schemars(range(min = 1, max = 3600))]
     pub ringing_timeout: i64,
-    /// Seconds without a word, digit or message of either side.
+    /// Seconds without a word, digit or message of either side after which the call ends; null: no limit.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub inactivity_timeout_seconds: Option<i64>,
     /// Defaults of generated Digital Humans.
     #[serde(default)]
     pub digital_humans_settings: DigitalHumansSettings,
-    /// Null: all metrics of the agent; []: none.
+    /// Custom metrics to judge; null: all metrics of the agent; []: none.
     #[serde(default)]
     pub selected_custom_metrics: Option<Vec<Uuid>>,
-    /// Mean score below which a result fails.
+    /// Mean score of the custom metrics below which a result fails, 0 to 100.
     #[serde(default)]
     #[schemars(range(min = 0, max = 100))]
     pub custom_metrics_failing_threshold: Option<i64>,
-    /// Mean score from which a result passes.
+    /// Mean score of the custom metrics from which a result passes, 0 to 100.
     #[serde(default)]
     #[schemars(range(min = 0, max = 100))]
     pub custom_metrics_passing_threshold: Option<i64>,
-    /// Score of a run below which it fails.
+    /// Score of a run below which it fails, 0 to 99; null: 80.
     #[serde(default)]
     #[schemars(range(min = 0, max = 99))]
     pub outcome_failing_threshold: Option<i64>,
-    /// Score of a run from which it passes.
+    /// Score of a run from which it passes, 1 to 100; null: 80.
     #[serde(default)]
     #[schemars(range(min = 1, max = 100))]
     pub outcome_passing_threshold: Option<i64>,
-    /// Results per Digital Human.
+    /// Results per Digital Human; null: 1.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub runs_per_digital_human: Option<i64>,
-    /// Incoming calls to always-on Digital Humans make results of this simulation.
+    /// True: incoming calls to always-on Digital Humans make results of this simulation.
     #[serde(default)]
     pub always_on: bool,
-    /// Free labels.
+    /// Labels of the user's choice.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Shown first.
+    /// True: shown first in lists.
     #[serde(default)]
     pub pinned: bool,
-    /// The judge is asked custom_error_prompt.
+    /// True: the judge is asked `custom_error_prompt`.
     #[serde(default)]
     pub custom_error_enabled: bool,
-    /// Question whose yes gives the tag `custom_error`.
+    /// Question to the judge; its answer yes gives the tag `custom_error`.
     #[serde(default)]
     pub custom_error_prompt: Option<String>,
-    /// Failed results are repeated.
+    /// True: failed results are repeated.
     #[serde(default)]
     pub enable_rerun_failed_test_results: bool,
-    /// Results with the tag `custom_error` are repeated.
+    /// True: results with the tag `custom_error` are repeated.
     #[serde(default)]
     pub enable_rerun_on_custom_error: bool,
-    /// Repetitions of one result.
+    /// Largest number of repetitions of one result, 0 to 10; default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 10))]
     pub rerun_max_retries: i64,
@@ -184,12 +184,12 @@ impl Default for SimulationSpec {
 }
 
 impl SimulationSpec {
-    /// How many results of one run may be at work at once; `None`: no limit.
+    /// Returns the number of results of one run that may be active at once; `None`: no limit.
     pub fn concurrency(&self) -> Option<i64> {
         if self.sequential_calling { Some(1) } else { self.max_concurrent }
     }
 
-    /// Longest conversation, in milliseconds.
+    /// Returns the longest conversation, in milliseconds.
     pub fn max_duration_ms(&self) -> i64 {
         let unit = match self.max_call_duration_units {
             DurationUnit::Minutes => 60.0,
@@ -198,7 +198,7 @@ impl SimulationSpec {
         span_ms(self.max_call_duration.unwrap_or_else(ten) as f64 * unit)
     }
 
-    /// The part of the record that stands under `settings`.
+    /// Returns the part of the record that stands under `settings`.
     pub fn settings(&self) -> SimulationSettings {
         SimulationSettings {
             agent_version_id: self.agent_version_id,
@@ -248,38 +248,38 @@ pub struct SimulationSettings {
 /// A simulation as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimulationRecord {
-    /// Its id.
+    /// Identifier of the simulation.
     pub id: i64,
     /// The agent under test.
     pub agent_id: i64,
-    /// Its name.
+    /// Name of the simulation.
     pub name: String,
-    /// Load mode.
+    /// Way in which its results are started.
     #[serde(rename = "type")]
     pub kind: SimulationType,
     /// Stable identifier for the declarative push.
     pub svc_as_code_id: Option<Uuid>,
     /// All other writable fields.
     pub settings: SimulationSettings,
-    /// Results at once.
+    /// Largest number of results at once; null: no limit.
     pub max_concurrent: Option<i64>,
-    /// Agent turns until the end.
+    /// Number of agent turns after which the call ends; null: no limit.
     pub max_turns: Option<i64>,
-    /// Seconds.
+    /// Seconds until an unanswered call ends.
     pub ringing_timeout: i64,
-    /// Seconds.
+    /// Seconds without a word, digit or message after which the call ends; null: no limit.
     pub inactivity_timeout_seconds: Option<i64>,
-    /// Free labels.
+    /// Labels of the user's choice.
     pub tags: Vec<String>,
-    /// Free text.
+    /// Free text for the reader.
     pub description: Option<String>,
-    /// Shown first.
+    /// True: shown first in lists.
     pub pinned: bool,
-    /// Has always-on Digital Humans.
+    /// True: incoming calls to always-on Digital Humans make results of this simulation.
     pub always_on: bool,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
     /// Always null: keys, not users, write.
     pub created_by: Option<Uuid>,
@@ -290,16 +290,16 @@ pub struct SimulationRecord {
 /// A simulation in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimulationSummary {
-    /// Its id.
+    /// Identifier of the simulation.
     pub id: i64,
-    /// Its name.
+    /// Name of the simulation.
     pub name: String,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
     /// The agent under test.
     pub agent_id: i64,
-    /// As in the record.
+    /// Settings, as in the record.
     pub settings: SimulationSettings,
-    /// [] when none.
+    /// Custom metrics to judge; [] when none are selected.
     pub selected_custom_metrics: Vec<Uuid>,
 }

@@ -1,4 +1,4 @@
-//! The lives of runs and results: which states there are and which changes are allowed.
+//! States of runs and results, and the allowed changes between them.
 
 words! {
     /// State of a run: COMPLETED when all its results are terminal.
@@ -26,7 +26,7 @@ words! {
 }
 
 words! {
-    /// Which side ended a conversation: USER is the Digital Human (or its timers).
+    /// Side that ended a conversation: USER is the Digital Human (or its timers).
     kept EndedBy { Agent = "AGENT", User = "USER" }
 }
 

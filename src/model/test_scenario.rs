@@ -1,4 +1,4 @@
-//! Scenarios of the generation endpoints: what a caller will do, before there is a caller.
+//! Scenarios of the generation endpoints: descriptions of a caller's behaviour, before a Digital Human is made.
 
 use std::collections::BTreeMap;
 
@@ -14,54 +14,54 @@ use super::id::IdString;
 /// A kind of customer inside a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CustomerPersona {
-    /// Its name.
+    /// Name of the persona.
     pub name: String,
-    /// Who the customer is.
+    /// Description of the customer.
     pub description: String,
-    /// What the customer wants.
+    /// Goal that the customer pursues.
     #[serde(default)]
     pub goal: Option<String>,
-    /// Its id.
+    /// Identifier of the persona, when it is stored.
     #[serde(default)]
     pub id: Option<Uuid>,
 }
 
-/// What a caller will do.
+/// Description of a caller's behaviour in one test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestScenario {
-    /// Its id; made when absent.
+    /// Identifier of the scenario; made when absent.
     #[serde(default)]
     pub id: Option<Uuid>,
-    /// A short title.
+    /// Title, a few words.
     #[serde(default)]
     pub name: String,
-    /// What happens; a JSON array of utterances where exactly these are said.
+    /// Course of the conversation; a JSON array of utterances where exactly these are said.
     pub description: String,
-    /// What it is for.
+    /// Goal of the test.
     #[serde(default)]
     pub goal: String,
-    /// Its kind.
+    /// Category of the test.
     #[serde(default)]
     pub category: String,
-    /// What the caller wants.
+    /// Goal of the caller.
     #[serde(default)]
     pub intent: String,
-    /// When it counts as passed.
+    /// Criteria by which the conversation counts as passed.
     #[serde(default)]
     pub success_criteria: String,
-    /// Who calls.
+    /// Persona of the caller; null: none.
     #[serde(default)]
     pub persona: Option<CustomerPersona>,
     /// Facts about the caller.
     #[serde(default)]
     pub traits: Vec<Trait>,
-    /// Language spoken.
+    /// Language that the caller speaks; default en.
     #[serde(default)]
     pub language: Language,
     /// Transcript that it was made from.
     #[serde(default)]
     pub original_transcript: Option<String>,
-    /// The same, by line.
+    /// The same transcript as utterances.
     #[serde(default)]
     pub formatted_transcript: Option<Vec<TranscriptLine>>,
     /// Tool calls that the agent should make.
@@ -72,24 +72,24 @@ pub struct TestScenario {
 /// The agent that scenarios are for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioAgent {
-    /// Its id.
+    /// Identifier of the agent.
     #[serde(default)]
     pub id: Option<IdString>,
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// What it is told.
+    /// Prompt text of the agent.
     #[serde(default)]
     pub agent_description: Option<String>,
-    /// The same, when the other is absent.
+    /// Prompt text of the agent, used when `agent_description` is absent.
     #[serde(default)]
     pub system_prompt: Option<String>,
-    /// What it is for.
+    /// Goals of the agent, one an entry.
     #[serde(default)]
     pub goals: Vec<String>,
     /// VOICE, TEXT or EMAIL.
     #[serde(default)]
     pub mode: Option<String>,
-    /// INBOUND or OUTBOUND.
+    /// Direction of its calls: INBOUND or OUTBOUND.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
 }
@@ -97,15 +97,15 @@ pub struct ScenarioAgent {
 /// Scenarios of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestScenarioRequest {
-    /// The kind.
+    /// Category of these scenarios.
     pub category: String,
-    /// How many.
+    /// Number of scenarios to make.
     #[schemars(range(min = 0))]
     pub count: i64,
-    /// What they are for.
+    /// Goal of these scenarios.
     #[serde(default)]
     pub goal: Option<String>,
-    /// More about them.
+    /// Further instructions for these scenarios.
     #[serde(default)]
     pub instructions: Option<String>,
 }
@@ -113,19 +113,19 @@ pub struct TestScenarioRequest {
 /// A tool that the agent should call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolWanted {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it gives.
+    /// Output that the tool should give.
     #[serde(default)]
     pub output: Option<String>,
 }
 
-/// Scenarios from a free wish.
+/// Scenarios to make from a free text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CustomPrompt {
-    /// The wish.
+    /// Description of the scenarios, free text.
     pub prompt: String,
-    /// How many.
+    /// Number of scenarios to make.
     #[schemars(range(min = 0))]
     pub count: i64,
 }
@@ -134,15 +134,15 @@ fn yes() -> bool {
     true
 }
 
-/// A scenario from a transcript.
+/// A scenario to make from a transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TranscriptWanted {
-    /// The transcript.
+    /// Transcript as lines of text.
     pub transcript: String,
-    /// Made from the transcript when absent.
+    /// Criteria of success; made from the transcript when absent.
     #[serde(default)]
     pub success_criteria: Option<String>,
-    /// The customer's own words are kept.
+    /// True: the customer's own words are kept.
     #[serde(default = "yes")]
     pub use_specific_utterances: bool,
 }
@@ -150,49 +150,49 @@ pub struct TranscriptWanted {
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CsvRow {
-    /// What the caller wants.
+    /// Goal of the caller.
     pub intent: String,
-    /// When it counts as passed.
+    /// Criteria by which the conversation counts as passed.
     pub success_criteria: String,
-    /// How many.
+    /// Number of scenarios to make.
     #[schemars(range(min = 0))]
     pub count: i64,
 }
 
-/// How many scenarios of each kind.
+/// Number of scenarios to make of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CallAllocation {
-    /// By goal.
+    /// Number of scenarios by goal.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, f64>")]
     pub goal_adherence: Object,
-    /// By rule.
+    /// Number of scenarios by rule of the agent's prompt.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, f64>")]
     pub system_integrity: Object,
-    /// By persona.
+    /// Number of scenarios by persona.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, f64>")]
     pub customer_personas: Object,
-    /// By workflow.
+    /// Number of scenarios by workflow.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, f64>")]
     pub workflow_adherence: Object,
-    /// By workflow.
+    /// Number of scenarios by workflow.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, f64>")]
     pub workflow_adherence_v2: Object,
-    /// One for each tool.
+    /// Tools; one scenario is made for each.
     #[serde(default)]
     pub expected_tool_calls: Vec<ToolWanted>,
-    /// From a free wish.
+    /// Scenarios to make from a free text.
     #[serde(default)]
     pub custom_prompt: Option<CustomPrompt>,
-    /// One for each transcript.
+    /// Transcripts; one scenario is made for each.
     #[serde(default)]
     pub transcript_generation: Vec<TranscriptWanted>,
-    /// By row of a table.
+    /// Rows of a table; scenarios are made for each.
     #[serde(default)]
     pub csv_call_allocation: Vec<CsvRow>,
 }
@@ -203,7 +203,7 @@ words! {
 }
 
 impl LowerType {
-    /// The type that is meant.
+    /// Returns the same type in upper case.
     pub fn kind(self) -> TraitType {
         match self {
             LowerType::Boolean => TraitType::Boolean,
@@ -214,89 +214,89 @@ impl LowerType {
     }
 }
 
-/// A trait that every scenario has a value of.
+/// A trait of which every scenario has a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraitWanted {
-    /// Its name.
+    /// Name of the trait.
     pub name: String,
     /// Type of its values.
     pub data_type: LowerType,
 }
 
-/// Asks for scenarios.
+/// Request for new scenarios.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScenariosAsked {
-    /// What they are called together.
+    /// Common name of the scenarios.
     pub name: String,
     /// The agent that they are for.
     pub agent: ScenarioAgent,
-    /// A version of the agent's text.
+    /// Version of the agent whose prompt is used, needs `agent.id`; null: the prompt in `agent`.
     #[serde(default)]
     pub prompt_id: Option<String>,
-    /// Not used.
+    /// Deprecated, accepted and ignored.
     #[serde(default)]
     pub knowledge_base_id: Option<String>,
-    /// What is wanted.
+    /// Scenarios to make, by category.
     pub scenarios: Vec<TestScenarioRequest>,
-    /// What is wanted beside that.
+    /// Further scenarios to make, by kind.
     pub call_allocation: CallAllocation,
     /// Properties that the callers should have, by kind.
     pub selected_properties: Object,
-    /// Traits that every scenario has a value of.
+    /// Traits of which every scenario has a value.
     #[serde(default)]
     pub customer_traits: Option<Vec<TraitWanted>>,
 }
 
-/// Asks for scenarios with another goal.
+/// Request for scenarios with another goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MoveAsked {
     /// The agent that they are for.
     pub agent: ScenarioAgent,
-    /// A version of the agent's text.
+    /// Version of the agent whose prompt is used, needs `agent.id`; null: the prompt in `agent`.
     #[serde(default)]
     pub prompt_id: Option<String>,
-    /// Not used.
+    /// Deprecated, accepted and ignored.
     #[serde(default)]
     pub knowledge_base_id: Option<String>,
-    /// The scenarios.
+    /// Scenarios to change, at least one.
     pub scenarios: Vec<TestScenario>,
-    /// Their new goal.
+    /// New goal of all these scenarios.
     pub new_goal: String,
 }
 
-/// Asks for scenarios after instructions.
+/// Request for scenarios changed by instructions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegenAsked {
     /// The agent that they are for.
     pub agent: ScenarioAgent,
-    /// A version of the agent's text.
+    /// Version of the agent whose prompt is used, needs `agent.id`; null: the prompt in `agent`.
     #[serde(default)]
     pub prompt_id: Option<String>,
-    /// Not used.
+    /// Deprecated, accepted and ignored.
     #[serde(default)]
     pub knowledge_base_id: Option<String>,
-    /// The scenarios.
+    /// Scenarios to change, at least one.
     pub scenarios: Vec<TestScenario>,
-    /// What shall change.
+    /// Instructions on the change.
     pub instructions: String,
-    /// Who calls.
+    /// Persona of the callers; null: unchanged.
     #[serde(default)]
     pub persona: Option<CustomerPersona>,
 }
 
-/// Generated scenarios.
+/// Answer with generated scenarios.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenariosMade {
-    /// The scenarios.
+    /// Scenarios that were made or changed.
     pub scenarios: Vec<TestScenario>,
-    /// `200`.
+    /// Always `200`; kept for compatibility.
     pub status: String,
-    /// True.
+    /// Always true; kept for compatibility.
     pub success: bool,
-    /// What the request did not get.
+    /// Parts of the request that were not fulfilled, in words; null: none.
     pub warning: Option<String>,
 }
 
@@ -304,10 +304,10 @@ fn five() -> i64 {
     5
 }
 
-/// Asks for personas.
+/// Request for new personas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PersonasAsked {
-    /// Whose customers.
+    /// Agent whose customers they are.
     pub agent_id: IdString,
     /// Version of the agent's text; null: production.
     #[serde(default)]
@@ -316,11 +316,11 @@ pub struct PersonasAsked {
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<Uuid>,
-    /// How many, 1 to 50.
+    /// Number of personas to make, 1 to 50; default 5.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 50))]
     pub count: i64,
-    /// What they shall be like.
+    /// Further instructions for the personas.
     #[serde(default)]
     pub custom_prompt: Option<String>,
 }
@@ -328,13 +328,13 @@ pub struct PersonasAsked {
 /// A persona that is not stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PersonaDraft {
-    /// Its name.
+    /// Name of the persona.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Who the customer is.
+    /// Description of the customer.
     #[schemars(length(min = 1))]
     pub description: String,
-    /// What the customer wants.
+    /// Goal that the customer pursues.
     #[schemars(length(min = 1))]
     pub goal: String,
 }
@@ -342,29 +342,29 @@ pub struct PersonaDraft {
 /// Personas that are not stored.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PersonasMade {
-    /// The personas.
+    /// Generated personas, not stored.
     pub personas: Vec<PersonaDraft>,
-    /// `200`.
+    /// Always `200`; kept for compatibility.
     pub status: String,
 }
 
-/// A trait to invent values of.
+/// A trait for which values are invented.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraitNamed {
-    /// Its name.
+    /// Name of the trait.
     pub name: String,
     /// Type of its values.
     pub data_type: TraitType,
 }
 
-/// Asks for values of traits.
+/// Request for values of traits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ValuesAsked {
-    /// What happens in each.
+    /// Descriptions of the scenarios, one an entry.
     pub scenarios: Vec<String>,
-    /// The traits.
+    /// Traits of which each scenario gets values.
     pub traits: Vec<TraitNamed>,
-    /// What the agent is told.
+    /// Prompt text of the agent.
     #[serde(default)]
     pub agent_prompt: Option<String>,
 }
@@ -374,17 +374,17 @@ pub struct ValuesAsked {
 pub struct TraitValue {
     /// Name of the trait.
     pub name: String,
-    /// The value.
+    /// Value that was invented.
     pub value: Value,
 }
 
-/// Asks for a graph.
+/// Request for the graph of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphAsked {
-    /// What happens in it.
+    /// Description of the conversation, 1 to 12000 characters.
     #[schemars(length(min = 1, max = 12000))]
     pub prompt: String,
-    /// What else should be known.
+    /// Further context, at most 8000 characters.
     #[serde(default)]
     #[schemars(length(max = 8000))]
     pub context: Option<String>,

@@ -1,4 +1,4 @@
-//! Text conversations: what agents write, what is kept of it until it was read, and what is queued.
+//! Text conversations: messages of agents, how they are stored until they are read, and requests for runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use super::id::IdString;
 use super::run::QueueSpec;
 use super::yes;
 
-/// What an agent sends into a text conversation, told apart by `type`: a message, unless it says otherwise, or a tool that it
-/// called.
+/// Message of an agent in a text conversation, told apart by `type`: a message, unless it says otherwise, or a tool
+/// call.
 // The members carry no docs: doc comments on variants would change the shape of the schema.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -39,80 +39,80 @@ pub enum AgentMessage {
     },
 }
 
-/// What became of it.
+/// Answer to a message of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MessageTaken {
-    /// The conversation.
+    /// Identifier of the result, which is the conversation.
     pub simulation_result_id: String,
-    /// `success`.
+    /// Always `success`; kept for compatibility.
     pub status: String,
-    /// Nothing more is answered: the conversation has ended.
+    /// True: the conversation has ended and nothing more is answered.
     pub end_conversation: bool,
 }
 
-/// A message of the agent as it is kept until the conversation is over.
+/// Message of the agent as it is stored until the conversation ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrived {
-    /// When, milliseconds since 1970.
+    /// Time of arrival, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The agent's name for it.
+    /// Identifier that the agent gave it; null: none.
     pub message_id: Option<String>,
-    /// Emptied when the conversation is over.
+    /// Words of the message; emptied when the conversation ends.
     pub text: String,
-    /// More of the same turn follows.
+    /// True: more of the same turn follows.
     pub more: bool,
-    /// It ends the conversation.
+    /// True: the message ends the conversation.
     pub ends: bool,
 }
 
-/// The messages of the agent in one conversation.
+/// Messages of the agent in one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inbox {
-    /// In order of arrival.
+    /// Messages of the agent, oldest first.
     #[serde(default)]
     pub messages: Vec<Arrived>,
-    /// Names of tool calls that came, so that repeats are known.
+    /// Identifiers of tool calls that arrived, by which repeats are recognised.
     #[serde(default)]
     pub call_ids: Vec<String>,
-    /// The Digital Human has said its last words.
+    /// True: the Digital Human has said its last words.
     #[serde(default)]
     pub closed: bool,
-    /// The agent or a request has ended the conversation: nothing more is taken.
+    /// True: the agent or a request has ended the conversation, and nothing more is accepted.
     #[serde(default)]
     pub ended: bool,
 }
 
 impl Inbox {
-    /// Nothing came.
+    /// True if it has its initial state.
     pub fn is_empty(&self) -> bool {
         *self == Inbox::default()
     }
 
-    /// Whether a message or tool call of this name came before.
+    /// True if a message or tool call of this identifier arrived before.
     pub fn knows(&self, message_id: &str) -> bool {
         let mut names = self.messages.iter().filter_map(|message| message.message_id.as_ref()).chain(&self.call_ids);
         names.any(|known| known == message_id)
     }
 
-    /// Keeps names alone: the words stand in the transcript.
+    /// Closes the inbox and drops the words, which stand in the transcript; identifiers stay.
     pub fn close(&mut self) {
         self.closed = true;
         self.messages.iter_mut().for_each(|message| message.text.clear());
     }
 }
 
-/// Asks for one turn of a Digital Human.
+/// Request for one turn of a Digital Human.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct TurnSpec {
-    /// The caller's name for the conversation.
+    /// Key of the conversation, chosen by the caller.
     #[schemars(extend("x-aliases" = ["conversation_key"]))]
     pub redis_key: String,
-    /// The Digital Human.
+    /// Identifier of the Digital Human.
     pub test_case_id: IdString,
-    /// `text`, or anything else for a frame.
+    /// Form of the answer: `text`, or anything else for a frame.
     #[serde(default = "frames")]
     pub response_format: String,
-    /// What is said to it; nothing at the beginning: it begins.
+    /// Words to the Digital Human; empty at the start: it begins.
     #[serde(default)]
     pub message: String,
 }
@@ -121,36 +121,36 @@ fn frames() -> String {
     "frames".to_owned()
 }
 
-/// What a Digital Human says.
+/// Turn of a Digital Human.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Turn {
-    /// The words alone.
+    /// The words without a frame.
     Text {
-        /// May be empty: it is silent.
+        /// Words of the Digital Human; empty: it is silent.
         response: String,
     },
-    /// With what is around them.
+    /// The words in a frame.
     Frame {
-        /// `text`.
+        /// Type of the frame, always `text`.
         #[serde(rename = "type")]
         kind: String,
-        /// The frame.
+        /// Content of the frame.
         data: Frame,
     },
 }
 
-/// Words in a frame.
+/// Content of a frame.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Frame {
-    /// May be empty: it is silent.
+    /// Words of the Digital Human; empty: it is silent.
     pub text: String,
-    /// It has said its last words.
+    /// True: the Digital Human has said its last words.
     pub end_conversation: bool,
 }
 
 impl Turn {
-    /// In the form that was asked for.
+    /// Returns the turn in the form that was asked for.
     pub fn of(format: &str, text: String, end_conversation: bool) -> Turn {
         match format {
             "text" => Turn::Text { response: text },
@@ -159,33 +159,33 @@ impl Turn {
     }
 }
 
-/// Asks for a run of an agent that writes.
+/// Request for a run of an agent that answers in text.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 pub struct TextQueueSpec {
-    /// What to run.
+    /// Simulation that is run.
     pub simulation_id: IdString,
-    /// Version under test.
+    /// Agent version to test; absent: the simulation's.
     #[serde(default)]
     pub agent_version_id: Option<String>,
     /// Deprecated twin of agent_version_id.
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<String>,
-    /// Deprecated; not used.
+    /// Deprecated, accepted and ignored.
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub knowledge_base_id: Option<String>,
-    /// Which Digital Humans; absent or []: all of the simulation.
+    /// Digital Humans to run; absent or []: all of the simulation.
     #[serde(default)]
     pub digital_human_ids: Option<Vec<IdString>>,
-    /// Results per Digital Human.
+    /// Results per Digital Human; absent: the simulation's, then 1.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub runs_per_digital_human: Option<i64>,
 }
 
 impl TextQueueSpec {
-    /// The same as any run is asked for. A version that is no uuid names none: the nil uuid, which no version has.
+    /// Returns the general request for a run. A version that is no uuid becomes the nil uuid, which no version has.
     pub fn general(self) -> QueueSpec {
         let named = |text: String| text.parse().unwrap_or(Uuid::nil());
         QueueSpec {
@@ -199,13 +199,13 @@ impl TextQueueSpec {
     }
 }
 
-/// Asks for a run of an agent that texts.
+/// Request for a run of an agent that answers in SMS.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 pub struct SmsQueueSpec {
-    /// What to run.
+    /// Fields of the request for any text run.
     #[serde(flatten)]
     pub run: TextQueueSpec,
-    /// Ends conversations that are running between the same numbers.
+    /// True: conversations that are running between the same numbers are ended.
     #[serde(default)]
     pub terminate_overlapping_simulations: bool,
 }

@@ -10,16 +10,16 @@ pub(super) const DAY_US: i64 = 86_400_000_000;
 /// A century in milliseconds.
 pub const LONGEST_SPAN_MS: i64 = 36_525 * 86_400_000;
 
-/// A span of time in milliseconds, from none to a century, so that it can be added to any moment.
+/// Returns a span of time in milliseconds, limited to 0 and a century, so that it can be added to any moment.
 pub fn span_ms(seconds: f64) -> i64 {
     (seconds * 1000.0).round().clamp(0.0, LONGEST_SPAN_MS as f64) as i64
 }
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
+/// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
-/// Microseconds since 1970-01-01T00:00:00Z: a point in time as exact as users may give it.
+/// A point in time as exact as users may give it, in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct GivenTime(pub i64);
 
@@ -49,7 +49,7 @@ impl GivenTime {
         Some(GivenTime(days_from_civil(year, month, day) * DAY_US + seconds * 1_000_000 + us))
     }
 
-    /// Whole milliseconds since 1970-01-01T00:00:00Z.
+    /// Returns the whole milliseconds since 1970-01-01T00:00:00Z.
     pub fn ms(self) -> i64 {
         self.0.div_euclid(1000)
     }
@@ -77,8 +77,9 @@ impl fmt::Display for GivenTime {
     }
 }
 
-/// Days since the epoch of a date of the proleptic Gregorian calendar (Hinnant, "chrono-compatible low-level date
-/// algorithms").
+/// Returns the days since the epoch of a date in the proleptic Gregorian calendar.
+///
+/// The method is Hinnant's ("chrono-compatible low-level date algorithms").
 pub(super) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
@@ -87,7 +88,7 @@ pub(super) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Year, month and day of a day since the epoch; the inverse of the above.
+/// Returns year, month and day of a day since the epoch; the inverse of [`days_from_civil`].
 pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -100,7 +101,7 @@ pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * month_index + 2) / 5 + 1)
 }
 
-/// How a point in time travels and is stored: as its text.
+/// Implements reading and writing of a point in time as its text.
 macro_rules! as_text {
     ($name:ident) => {
         impl Serialize for $name {

@@ -247,7 +247,7 @@ impl JsonSchema for TimelineEvent {
     }
 }
 
-/// The data of events of one name. Older releases wrote fewer members: none is required.
+/// Returns the schema of the data of events of one name. Older releases wrote fewer members: none is required.
 fn rule(name: &str, side: Option<&str>, about: &str, members: Members) -> Value {
     let mut when = json!({ "event": { "const": name } });
     if let Some(side) = side {
@@ -291,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// A value that the event of this name may have there.
+    /// Returns an example of a value that the event of this name may have in this member.
     fn example(event: &str, member: &str, kind: Type) -> Value {
         match (event, member, kind) {
             ("probe", ..) => json!("vocal_tic"),

@@ -1,4 +1,4 @@
-//! Who said what, and when.
+//! Transcripts: the words of both sides with their times.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::digital_human::Role;
 
 words! {
-    /// Where an entry's words come from.
+    /// Source of an entry's words.
     EntrySource {
         Synthesized = "synthesized", Recognized = "recognized", Message = "message", Reported = "reported",
     }
 }
 
 words! {
-    /// Why the words of a turn are not known.
+    /// Reason why the words of a turn are not known.
     TextMissing {
         NoRecognizer = "no_recognizer", RecognizerLate = "recognizer_late", RecognizerBusy = "recognizer_busy",
         Unclear = "unclear", UnsupportedLanguage = "unsupported_language",
@@ -24,7 +24,7 @@ words! {
 }
 
 impl TextMissing {
-    /// The reason that a timeline names. A recognizer that failed gave no words in time.
+    /// Returns the reason that a timeline names; an unknown name counts as a late recognizer.
     pub fn of(word: &str) -> TextMissing {
         match word {
             "not_understood" => TextMissing::Unclear,
@@ -33,51 +33,51 @@ impl TextMissing {
     }
 }
 
-/// Text that is shown where words are not known.
+/// Text that is shown in the place of words that are not known.
 pub const NOT_UNDERSTOOD: &str = "[speech not understood]";
 
-/// One word with its place.
+/// One word with its times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Word {
-    /// The word.
+    /// Text of the word.
     pub word: String,
-    /// Milliseconds from connect.
+    /// Start in milliseconds from connect.
     pub start_offset_ms: i64,
-    /// Milliseconds from connect.
+    /// End in milliseconds from connect.
     pub end_offset_ms: i64,
-    /// 0 to 1 when known.
+    /// Confidence of the recognizer, 0 to 1; null: not known.
     pub confidence: Option<f64>,
 }
 
-/// One turn part.
+/// One entry of a transcript: a turn or a part of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TranscriptEntry {
-    /// Milliseconds from connect.
+    /// Start in milliseconds from connect.
     pub start_offset_ms: i64,
-    /// Milliseconds from connect.
+    /// End in milliseconds from connect.
     pub end_offset_ms: i64,
-    /// USER is the Digital Human.
+    /// Side that speaks: USER is the Digital Human.
     pub speaker: Role,
-    /// Words really said (Digital Human) or recognised (agent); empty when they are not known.
+    /// Words that were really said (Digital Human) or recognised (agent); empty when they are not known.
     pub utterance: String,
-    /// Why words of the turn are not known; null where they are. A turn known in part says so in its last entry.
+    /// Reason why words of the turn are not known; null where they are. A turn known in part says so in its last entry.
     pub text_missing: Option<TextMissing>,
-    /// Only filler words.
+    /// True: there are only filler words.
     pub filler_utterance: bool,
-    /// Cut off by the other side.
+    /// True: the other side cut it off.
     pub interrupted: bool,
-    /// Said by a scripted rule.
+    /// True: a scripted response.
     pub scripted: bool,
-    /// 0 to 1; agent only.
+    /// Confidence of the recognizer, 0 to 1; agent only, else null.
     pub confidence: Option<f64>,
-    /// Where the words come from.
+    /// Source of the words.
     pub source: EntrySource,
-    /// Words with their places.
+    /// Words with their times; empty for text.
     pub words: Vec<Word>,
 }
 
 impl TranscriptEntry {
-    /// Words of one side over the milliseconds from `from_ms` to `to_ms`, whole and without places.
+    /// Returns an entry of one side from `from_ms` to `to_ms`, without times of its words.
     pub fn of(speaker: Role, from_ms: i64, to_ms: i64, utterance: String, source: EntrySource) -> TranscriptEntry {
         TranscriptEntry {
             start_offset_ms: from_ms,
@@ -94,12 +94,12 @@ impl TranscriptEntry {
         }
     }
 
-    /// True when words of it are known.
+    /// True if words of it are known.
     pub fn has_words(&self) -> bool {
         !self.utterance.trim().is_empty()
     }
 
-    /// The words as they are shown: where some are not known, it says so.
+    /// Returns the words as they are shown; [`NOT_UNDERSTOOD`] stands where words are not known.
     pub fn shown(&self) -> Cow<'_, str> {
         match (self.text_missing, self.has_words()) {
             (None, _) => Cow::from(&self.utterance),
@@ -109,18 +109,18 @@ impl TranscriptEntry {
     }
 }
 
-/// A line of a transcript that was posted.
+/// One entry of a posted transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostedEntry {
-    /// Milliseconds from connect.
+    /// Start in milliseconds from connect.
     pub start_offset_ms: i64,
-    /// Milliseconds from connect.
+    /// End in milliseconds from connect.
     pub end_offset_ms: i64,
-    /// USER is the caller.
+    /// Side that speaks: USER is the caller.
     pub speaker: Role,
-    /// The words.
+    /// Words of the entry; empty: they are not known.
     pub utterance: String,
-    /// Only filler words.
+    /// True: there are only filler words.
     #[serde(default)]
     pub filler_utterance: Option<bool>,
 }
@@ -128,7 +128,7 @@ pub struct PostedEntry {
 impl From<&PostedEntry> for TranscriptEntry {
     fn from(entry: &PostedEntry) -> TranscriptEntry {
         let (from, to, words) = (entry.start_offset_ms, entry.end_offset_ms, entry.utterance.clone());
-        // Speech of some length of which nothing is written.
+        // Speech of some length without words.
         let is_lost = words.trim().is_empty() && to > from;
         TranscriptEntry {
             text_missing: is_lost.then_some(TextMissing::Unclear),
@@ -141,27 +141,28 @@ impl From<&PostedEntry> for TranscriptEntry {
 /// A whole conversation in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Transcript {
-    /// Whose transcript.
+    /// Identifier of the result.
     pub simulation_result_id: i64,
     /// Language of the Digital Human.
     pub language: String,
-    /// In order of start.
+    /// Entries in order of their start.
     pub entries: Vec<TranscriptEntry>,
 }
 
 impl Transcript {
-    /// `AGENT: ...` and `USER: ...` lines.
+    /// Returns the entries as lines `AGENT: ...` and `USER: ...`.
     pub fn text(&self) -> String {
         lines(self.entries.iter().map(|entry| (entry.speaker, entry.shown())))
     }
 
-    /// As [`Transcript::text`], of the words that are known and nothing else.
+    /// Returns the same as [`Transcript::text`], with only the words that are known.
     pub fn known_text(&self) -> String {
         let known = self.entries.iter().filter(|entry| entry.has_words());
         lines(known.map(|entry| (entry.speaker, Cow::from(&entry.utterance))))
     }
 
-    /// WebVTT (W3C) with voice spans, a cue an entry in order of start. Each cue has at least 1 ms: a message is one moment.
+    /// Returns the transcript as WebVTT (W3C) with voice spans, one cue an entry. Each cue lasts at least 1 ms, since a
+    /// message has no length.
     pub fn vtt(&self) -> String {
         let mut text = String::from("WEBVTT\n");
         let mut entries: Vec<&TranscriptEntry> = self.entries.iter().collect();
@@ -188,7 +189,7 @@ fn lines<'t>(said: impl Iterator<Item = (Role, Cow<'t, str>)>) -> String {
     text
 }
 
-/// Text of a cue (WebVTT 4.2): a blank line would end it, and NUL is no character of it.
+/// Returns the text of a cue (WebVTT 4.2), without blank lines, which would end it, and without NUL.
 fn vtt_text(words: &str) -> String {
     let lines: Vec<&str> = words.split(['\r', '\n']).map(str::trim).filter(|line| !line.is_empty()).collect();
     let escaped = lines.join("\n").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

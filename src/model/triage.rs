@@ -1,4 +1,4 @@
-//! Issues: failures of an agent, grouped, that people triage. What is wrong with a request is another matter (`issue`).
+//! Issues: failures of an agent, grouped, that people triage. Validation errors of requests are in `issue`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,38 +7,38 @@ use uuid::Uuid;
 use super::time::Timestamp;
 
 words! {
-    /// What an issue was made from: similar judgements, or an error that is known by itself.
+    /// Origin of an issue: similar judgements, or an error that is known by itself.
     IssueType { NonDeterministic = "non_deterministic", Deterministic = "deterministic" }
 }
 
 words! {
-    /// Where the work on an issue stands.
+    /// State of the work on an issue.
     IssueStatus { Open = "open", InProgress = "in_progress", Resolved = "resolved", Ignored = "ignored" } default Open
 }
 
 words! {
-    /// How much an issue presses.
+    /// Urgency of an issue.
     IssuePriority { Low = "low", Medium = "medium", High = "high", Urgent = "urgent" }
 }
 
 words! {
-    /// Which kind of conversation something was found in.
+    /// Kind of conversation in which something was found.
     SourceKind { Simulation = "simulation", Observability = "observability" }
 }
 
-/// What people decide about an issue.
+/// Decisions of people about an issue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriageSpec {
-    /// Where the work stands.
+    /// State of the work on the issue.
     #[serde(default)]
     pub status: IssueStatus,
-    /// Null until somebody sets one.
+    /// Urgency; null until somebody sets one.
     #[serde(default)]
     pub priority: Option<IssuePriority>,
-    /// Who works on it.
+    /// Person who works on it; null: nobody.
     #[serde(default)]
     pub assignee_id: Option<Uuid>,
-    /// `YYYY-MM-DD`.
+    /// Due date, `YYYY-MM-DD`; null: none.
     #[serde(default)]
     #[schemars(extend("format" = "date"))]
     pub due_date: Option<String>,
@@ -47,30 +47,30 @@ pub struct TriageSpec {
 /// An issue as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IssueDoc {
-    /// Whose failures these are.
+    /// Agent whose failures these are.
     pub agent_id: i64,
-    /// What it was made from.
+    /// Origin of the issue.
     pub kind: IssueType,
-    /// What its failures have in common: the signature, or the id of the cluster.
+    /// Key that its failures share: the signature, or the id of the cluster.
     pub group_key: String,
-    /// In a few words.
+    /// Title, a few words.
     pub title: String,
-    /// In more words.
+    /// Description, a sentence or more.
     pub description: String,
-    /// What people decided.
+    /// Decisions of people about the issue.
     pub triage: TriageSpec,
-    /// Where the failure was recorded (`tool_call`, `conversation`, `evaluation`).
+    /// Part of the conversation that recorded the failure: `tool_call`, `conversation` or `evaluation`.
     pub error_source: Option<String>,
-    /// Code of a known error.
+    /// Code of a known error; null: none.
     pub error_code: Option<String>,
-    /// First failure.
+    /// Time of the first failure.
     pub first_seen_at: Timestamp,
-    /// Newest failure.
+    /// Time of the newest failure.
     pub last_seen_at: Timestamp,
 }
 
 impl IssueDoc {
-    /// One more failure: what was resolved is open again.
+    /// Records one more failure at `at`; a resolved issue is open again.
     pub fn seen(&mut self, at: Timestamp) {
         self.last_seen_at = at;
         if self.triage.status == IssueStatus::Resolved {
@@ -82,38 +82,38 @@ impl IssueDoc {
 /// An issue as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IssueRecord {
-    /// Its id.
+    /// Identifier of the issue.
     pub id: Uuid,
-    /// What it was made from.
+    /// Origin of the issue.
     #[serde(rename = "type")]
     pub kind: IssueType,
-    /// In a few words.
+    /// Title, a few words.
     pub title: String,
-    /// In more words.
+    /// Description, a sentence or more.
     pub description: String,
-    /// Where the work stands.
+    /// State of the work on the issue.
     pub status: IssueStatus,
-    /// Null until somebody sets one.
+    /// Urgency; null until somebody sets one.
     pub priority: Option<IssuePriority>,
-    /// Who works on it.
+    /// Person who works on it; null: nobody.
     pub assignee_id: Option<Uuid>,
-    /// Where the failure was recorded.
+    /// Part of the conversation that recorded the failure: `tool_call`, `conversation` or `evaluation`.
     pub error_source: Option<String>,
-    /// Code of a known error.
+    /// Code of a known error; null: none.
     pub error_code: Option<String>,
-    /// Hex SHA-256 that equal errors share.
+    /// Hex SHA-256 that equal errors share; null for clusters.
     pub error_signature: Option<String>,
-    /// Cluster of similar judgements.
+    /// Cluster of similar judgements; null for known errors.
     pub cluster_id: Option<Uuid>,
-    /// `YYYY-MM-DD`.
+    /// Due date, `YYYY-MM-DD`; null: none.
     pub due_date: Option<String>,
-    /// First failure.
+    /// Time of the first failure.
     pub first_seen_at: Timestamp,
-    /// Newest failure.
+    /// Time of the newest failure.
     pub last_seen_at: Timestamp,
-    /// When the issue was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -124,42 +124,42 @@ pub struct Occurrence {
     pub kind: SourceKind,
     /// Id of the result or call log.
     pub id: String,
-    /// When it was found.
+    /// Time at which it was found.
     pub at: Timestamp,
-    /// What was found.
+    /// Text of the failure.
     pub message: String,
 }
 
 /// An issue with its newest failures.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IssueDetail {
-    /// The issue.
+    /// Fields of the issue.
     #[serde(flatten)]
     pub issue: IssueRecord,
-    /// The last 50, newest first.
+    /// Newest failures, at most 50, newest first.
     pub occurrences: Vec<Occurrence>,
 }
 
-/// Which issues are listed.
+/// Filter and page of a list of issues.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct IssueQuery {
-    /// Only in this state.
+    /// State that issues must have; absent: any.
     #[serde(default)]
     pub status: Option<IssueStatus>,
-    /// Only of this priority.
+    /// Urgency that issues must have; absent: any.
     #[serde(default)]
     pub priority: Option<IssuePriority>,
-    /// Only of this type.
+    /// Origin that issues must have; absent: any.
     #[serde(default, rename = "type")]
     pub kind: Option<IssueType>,
-    /// Only of this person.
+    /// Person who works on them; absent: anybody.
     #[serde(default)]
     pub assignee_id: Option<Uuid>,
-    /// At most so many.
+    /// Largest number of issues, 1 to 200; default 50.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 200))]
     pub limit: i64,
-    /// So many are passed over.
+    /// Number of issues to skip; default 0.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub offset: i64,

@@ -1,6 +1,8 @@
-//! Walks a value along its schema, converts what may be converted and reports everything that is wrong at once, in the order
-//! in which the fields are declared. The result is the value that the typed struct is built from. It decides types,
-//! lengths, ranges and patterns; rules that need other fields or other rows are the service's.
+//! Validation of a value along its schema: it converts where that is allowed, and reports all problems at once, in the
+//! order of the declared fields.
+//!
+//! The result is the value that the typed struct is built from. Types, lengths, ranges and patterns are checked here;
+//! rules that need other fields or other rows are in the service.
 
 use std::borrow::Cow;
 
@@ -12,21 +14,21 @@ use crate::model::literal;
 use crate::model::scalar::{self, Read};
 use crate::model::schema::{Bound, Field, Kind, Need, Node};
 
-/// Where a value came from; the first step of its location.
+/// Part of a request that a value came from; the first step of its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A segment of the path.
     Path,
-    /// The query string.
+    /// The query string of the URL.
     Query,
-    /// A header field.
+    /// A header field of the request.
     Header,
-    /// The request body.
+    /// The body of the request.
     Body,
 }
 
 impl Source {
-    /// The word in a location.
+    /// Returns the word for it in a location.
     pub fn word(self) -> &'static str {
         match self {
             Source::Path => "path",
@@ -49,11 +51,11 @@ pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut Issue
 struct Walk<'s> {
     loc: Vec<Step<'s>>,
     issues: Issues,
-    /// Something had to be converted: a plain union prefers a member that takes the value as it stands.
+    /// True once something had to be converted: a plain union prefers a member that takes the value as it stands.
     converted: bool,
-    /// A missing field shows the object that lacks it; a missing parameter shows null.
+    /// True: the error of a missing field shows the object that lacks it; false: it shows null, as for a parameter.
     shows_parent: bool,
-    /// What the next object must have beside what its schema says.
+    /// Names of fields that the next object must have in addition to those of its schema.
     needed: &'s [String],
 }
 
@@ -138,7 +140,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Every value, but for numbers that no program could hold.
+    /// Accepts every value, except numbers that no program could hold.
     fn any(&mut self, any: &'s Node, json: &Json<'_>) -> Value {
         match json {
             Json::Number(_) => match json.to_value() {
@@ -158,7 +160,7 @@ impl<'s> Walk<'s> {
         }
         let before = self.issues.len();
         let walked = items.iter().enumerate().map(|(at, one)| self.inside(Step::Index(at), item, one)).collect();
-        // Items that are wrong are told alone: how many there are is asked of good ones.
+        // The number of items is only checked when all of them are valid.
         if (items.len() as u64) < least && self.issues.len() == before {
             return self.fail(&Problem::too_short(least, items.len()), json);
         }
@@ -174,7 +176,8 @@ impl<'s> Walk<'s> {
         Value::Object(map)
     }
 
-    /// A member whose name is the caller's text: its copy in the location lives only as long as the member is walked.
+    /// Validates a member whose name is the caller's text; the copy of the name in the location lives only as long as
+    /// that.
     fn entry(&mut self, map: &mut Map<String, Value>, key: &str, node: &'s Node, json: &Json<'_>) {
         let value = self.inside(Step::Name(Cow::Owned(key.to_owned())), node, json);
         map.insert(key.to_owned(), value);
@@ -245,7 +248,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The first member that takes the value as it stands, else the first that takes it at all, else the errors of all.
+    /// Returns the value of the first member that accepts the input unconverted, else of the first that accepts it at
+    /// all; else adds all errors.
     fn plain(&mut self, members: &'s [(String, Node)], json: &Json<'_>) -> Value {
         let mut lax = None;
         let mut refused = Issues::default();
@@ -272,7 +276,8 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A field under its name, else under an alias, with the name that was sent. One that holds null hides no other.
+/// Returns a field under its name, else under an alias, with the name that was sent. One that holds null hides no
+/// other.
 fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s str, &'a Json<'j>)> {
     let names = std::iter::once(&field.name).chain(&field.aliases);
     let mut sent = names.filter_map(|name| Some((name.as_str(), json.get(name)?)));
@@ -280,8 +285,9 @@ fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s st
     Some(if *first.1 == Json::Null { sent.find(|(_, value)| **value != Json::Null).unwrap_or(first) } else { first })
 }
 
-/// What null does to a field of a partial update that is never null: collections that may be empty are emptied, all else is
-/// left.
+/// Returns the value that null gives to a field of a partial update that is never null; `None`: the field stays.
+///
+/// Collections that may be empty are emptied.
 fn cleared(node: &Node) -> Option<Value> {
     match &node.kind {
         Kind::List { least: 0, .. } => Some(Value::Array(Vec::new())),
@@ -383,10 +389,10 @@ mod tests {
 
     #[derive(Default, Deserialize, JsonSchema)]
     enum Documented {
-        /// The first.
+        /// The first choice, the default.
         #[default]
         One,
-        /// The second.
+        /// The second of the choices.
         Two,
         Three,
     }

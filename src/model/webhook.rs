@@ -1,4 +1,4 @@
-//! Webhooks: who wants to be told of which events, and what was delivered.
+//! Webhooks: URLs that are notified of events, and the record of each delivery.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::time::Timestamp;
 use super::yes;
 
 words! {
-    /// What happened.
+    /// Type of a webhook event.
     EventType {
         OutboundSimulationStarted = "outbound_simulation_started", SimulationEnded = "simulation_ended",
         SimulationResultEvaluated = "simulation_result_evaluated",
@@ -20,24 +20,24 @@ words! {
 /// The writable fields of a webhook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WebhookSpec {
-    /// http or https URL.
+    /// URL that events are posted to, http or https.
     pub url: String,
-    /// One or more.
+    /// Types of events to send, one or more.
     #[schemars(length(min = 1))]
     pub event_types: Vec<EventType>,
-    /// Only of these agents; null: of all.
+    /// Agents whose events are sent; null: all.
     #[serde(default)]
     pub agent_ids: Option<Vec<i64>>,
-    /// Only of agents in these folders, beside those of `agent_ids`.
+    /// Folders whose agents' events are sent, in addition to those of `agent_ids`.
     #[serde(default)]
     pub folder_ids: Option<Vec<Uuid>>,
-    /// Of call logs, only those sent with this `webhook_tag`.
+    /// Tag for call logs: only those posted with this `webhook_tag` are sent.
     #[serde(default)]
     pub tag: Option<String>,
     /// False: nothing is sent.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Free text.
+    /// Free text for the reader.
     #[serde(default)]
     pub description: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Default for WebhookSpec {
 }
 
 impl WebhookSpec {
-    /// True when an event of an agent in a folder is wanted.
+    /// True if an event of an agent in a folder is to be sent.
     pub fn wants(&self, event: EventType, agent_id: i64, folder_id: Option<Uuid>) -> bool {
         let listed = self.agent_ids.as_ref().is_some_and(|ids| ids.contains(&agent_id));
         let filed = self.folder_ids.as_ref().is_some_and(|ids| folder_id.is_some_and(|folder| ids.contains(&folder)));
@@ -69,13 +69,13 @@ impl WebhookSpec {
 /// A webhook as stored.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WebhookDoc {
-    /// What was written.
+    /// The writable fields, as given.
     pub spec: WebhookSpec,
-    /// Signs what is sent: 64 hex characters.
+    /// Key that signs the requests, 64 hex characters.
     pub signing_key: String,
-    /// Status of the latest attempt; null when there was no answer.
+    /// HTTP status of the latest attempt; null when there was no answer.
     pub last_status: Option<i64>,
-    /// Events in a row that failed for good.
+    /// Number of events in a row whose delivery was given up.
     pub consecutive_failures: i64,
 }
 
@@ -84,39 +84,39 @@ masked_debug!(WebhookDoc);
 /// A webhook as read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookRecord {
-    /// Its id.
+    /// Identifier of the webhook.
     pub id: Uuid,
-    /// Owner.
+    /// Organization that owns the webhook.
     pub organization_id: String,
-    /// What was written.
+    /// The writable fields, as stored.
     #[serde(flatten)]
     pub spec: WebhookSpec,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Status of the latest attempt; null when there was no answer.
+    /// HTTP status of the latest attempt; null when there was no answer.
     pub last_status: Option<i64>,
-    /// Events in a row that failed for good.
+    /// Number of events in a row whose delivery was given up.
     pub consecutive_failures: i64,
 }
 
-/// One attempt at telling an event.
+/// One attempt to deliver an event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeliveryRecord {
-    /// Its id, also the header `X-Svc-Delivery`.
+    /// Identifier of the event, also the header `X-Svc-Delivery`.
     pub id: Uuid,
-    /// Type of the event; `webhook_disabled`: the webhook was disabled for its failures.
+    /// Type of the event; `webhook_disabled`: the webhook was disabled after its failures.
     pub event: String,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub attempt: i64,
-    /// Status of the answer; null when there was none.
+    /// HTTP status of the answer; null when there was none.
     pub status: Option<i64>,
-    /// Why it was no success.
+    /// Reason of the failure; null: delivered.
     pub error: Option<String>,
-    /// When.
+    /// Time of the attempt.
     pub at: Timestamp,
-    /// Hex SHA-256 of the body.
+    /// Hex SHA-256 of the request body.
     pub body_sha256: String,
 }
 

@@ -1,4 +1,4 @@
-//! The bodies of webhook events: flat, told apart by `type`.
+//! Bodies of webhook events: flat objects, told apart by `type`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::status::{Outcome, ResultStatus};
 use super::time::Timestamp;
 use super::webhook::EventType;
 
-/// A conversation is over.
+/// Event: a conversation ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulationEnded {
     #[serde(rename = "type")]
@@ -28,7 +28,7 @@ pub struct SimulationEnded {
 }
 
 impl SimulationEnded {
-    /// The event of a result.
+    /// Returns the event of a result.
     pub fn of(id: i64, doc: &ResultDoc, created_ms: i64) -> SimulationEnded {
         let body = &doc.body;
         SimulationEnded {
@@ -45,7 +45,7 @@ impl SimulationEnded {
     }
 }
 
-/// A result is final, or was evaluated again.
+/// Event: a result is final, or was evaluated again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResultEvaluated {
     #[serde(rename = "type")]
@@ -76,7 +76,7 @@ pub struct ResultEvaluated {
 }
 
 impl ResultEvaluated {
-    /// The event of a result whose agent lies in a folder.
+    /// Returns the event of a result whose agent is in a folder.
     pub fn of(id: i64, doc: &ResultDoc, created_ms: i64, folder_id: Option<Uuid>) -> ResultEvaluated {
         let body = &doc.body;
         let mut tool_calls: Vec<PostedToolCall> = doc.posted_calls.iter().chain(&doc.heard_calls).cloned().collect();
@@ -110,7 +110,7 @@ impl ResultEvaluated {
     }
 }
 
-/// The first results of a run wait for their OUTBOUND agent.
+/// Event: the first results of a run wait for their OUTBOUND agent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OutboundStarted {
     #[serde(rename = "type")]
@@ -124,27 +124,27 @@ pub struct OutboundStarted {
 /// A Digital Human that the agent is to contact.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AwaitedHuman {
-    /// Its id.
+    /// Identifier of the Digital Human.
     pub id: i64,
-    /// Its name; empty when it has none yet.
+    /// Name of the Digital Human; empty when it has none yet.
     pub name: String,
-    /// E.164; empty for other channels.
+    /// Phone number to call, E.164; empty for other channels.
     pub phone_number: String,
-    /// Where it answers; empty for other channels.
+    /// SIP address to call; empty for other channels.
     pub sip_uri: String,
-    /// Its results in this run.
+    /// Identifiers of its results in this run.
     pub associated_simulation_result_ids: Vec<i64>,
 }
 
 impl OutboundStarted {
-    /// The event of a run.
+    /// Returns the event of a run.
     pub fn of(agent_id: i64, simulation_id: i64, run_id: i64, digital_humans: Vec<AwaitedHuman>) -> OutboundStarted {
         let kind = EventType::OutboundSimulationStarted;
         OutboundStarted { kind, agent_id, simulation_id, simulation_run_id: run_id, digital_humans }
     }
 }
 
-/// The event of a call log that was evaluated: the log itself, its type in front.
+/// Returns the event of an evaluated call log: the log itself, preceded by its type.
 pub fn call_evaluated(call_log: Object) -> Object {
     let kind = ("type".to_owned(), Value::from(EventType::ObservabilityCallEvaluated.as_str()));
     std::iter::once(kind).chain(call_log).collect()

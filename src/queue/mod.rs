@@ -1,8 +1,8 @@
-//! Work that is to be done after the request that asked for it: jobs in a table, claimed under a lease.
+//! Jobs: work that is done after the request that asked for it, stored in a table and claimed under a lease.
 //!
-//! A job is put in the transaction of the row that it is about. A claim is exclusive until its lease ends; a job whose worker
-//! died is claimed again with a higher `attempts`. Jobs of one lane are let out at most `limit` at a time, in the order in
-//! which they were put: the others are held until one of them is done or leaves the lane.
+//! A job is stored in the transaction of the row that it concerns. A claim is exclusive until its lease ends; a job
+//! whose worker died is claimed again with a higher `attempts`. Of one lane at most `limit` jobs are released at a
+//! time, in the order of their creation. The others are held until a released one is done or leaves the lane.
 
 pub mod outbox;
 
@@ -19,21 +19,21 @@ use crate::store::{Session, Store, from_text, to_text};
 
 /// A kind of work.
 pub trait Job: Serialize + DeserializeOwned {
-    /// Name of the kind.
+    /// Name of the kind in the table.
     const NAME: &'static str;
 
-    /// Two jobs of one key are the same job: the second is not put.
+    /// Returns the key of the job. A second job of the same key is not stored.
     fn key(&self) -> String;
 }
 
-/// Hold the conversation of a result.
+/// Job: hold the conversation of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallJob {
-    /// Whose result.
+    /// Organization that owns the result.
     pub organization: String,
-    /// Which result.
+    /// Identifier of the result.
     pub result_id: i64,
-    /// Which attempt at it, from 1.
+    /// Number of the attempt at it, from 1.
     pub attempt: i64,
 }
 
@@ -45,14 +45,15 @@ impl Job for CallJob {
     }
 }
 
-/// A [`CallJob`] that is put once more, after the result has waited for another one: the job that found it waiting may not be
-/// closed yet. It is claimed and read as a [`CallJob`].
+/// A [`CallJob`] that is stored once more, after the result has waited for another one.
+///
+/// The job that found it waiting may not be closed yet. This one is claimed and read as a [`CallJob`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallAgain {
-    /// The job.
+    /// The call job itself.
     #[serde(flatten)]
     pub call: CallJob,
-    /// Of this time alone.
+    /// Identifier that no other job of the result has.
     pub serial: Uuid,
 }
 
@@ -64,14 +65,14 @@ impl Job for CallAgain {
     }
 }
 
-/// Give up waiting for the call of a result.
+/// Job: stop waiting for the incoming call of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnansweredJob {
-    /// Whose result.
+    /// Organization that owns the result.
     pub organization: String,
-    /// Which result.
+    /// Identifier of the result.
     pub result_id: i64,
-    /// Which attempt at it, from 1.
+    /// Number of the attempt at it, from 1.
     pub attempt: i64,
 }
 
@@ -83,16 +84,16 @@ impl Job for UnansweredJob {
     }
 }
 
-/// Ask the agent's owner for the call of a result.
+/// Job: request the agent's owner to have the call of a result placed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerJob {
-    /// Whose result.
+    /// Organization that owns the result.
     pub organization: String,
-    /// Which result.
+    /// Identifier of the result.
     pub result_id: i64,
-    /// Which attempt at it, from 1.
+    /// Number of the attempt at it, from 1.
     pub attempt: i64,
-    /// How often it was asked for in this attempt, this time included.
+    /// Number of the request within the attempt, from 1.
     pub request: i64,
 }
 
@@ -104,7 +105,7 @@ impl Job for TriggerJob {
     }
 }
 
-/// Hold the conversation of a result in writing. It is the same job as the call that it takes the place of.
+/// Job: hold the conversation of a result in writing. It has the key of the call job in whose place it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TextJob(pub CallJob);
@@ -117,7 +118,7 @@ impl Job for TextJob {
     }
 }
 
-/// A [`TextJob`] that is put once more, as a [`CallAgain`] is.
+/// A [`TextJob`] that is stored once more, as a [`CallAgain`] is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TextAgain(pub CallAgain);
@@ -130,14 +131,14 @@ impl Job for TextAgain {
     }
 }
 
-/// Measure and judge a conversation that is over.
+/// Job: measure and judge a conversation that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluateJob {
-    /// Whose result.
+    /// Organization that owns the result.
     pub organization: String,
-    /// Which result.
+    /// Identifier of the result.
     pub result_id: i64,
-    /// Tells evaluations of one result apart: the attempt, or the time at which a new one was asked for.
+    /// Number that tells evaluations of one result apart: the attempt, or the time at which a new one was asked for.
     pub serial: i64,
 }
 
@@ -149,14 +150,14 @@ impl Job for EvaluateJob {
     }
 }
 
-/// Run what a schedule has due.
+/// Job: start the run of a schedule that is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleJob {
-    /// Whose schedule.
+    /// Organization that owns the schedule.
     pub organization: String,
-    /// Which schedule.
+    /// Identifier of the schedule.
     pub schedule_id: Uuid,
-    /// The time that is due, milliseconds since 1970.
+    /// Time that is due, milliseconds since 1970.
     pub due_ms: i64,
 }
 
@@ -168,16 +169,16 @@ impl Job for ScheduleJob {
     }
 }
 
-/// Bring an agent in line with its platform's definition.
+/// Job: update an agent from its platform's definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutosyncJob {
-    /// Whose agent.
+    /// Organization that owns the agent.
     pub organization: String,
-    /// Which agent.
+    /// Identifier of the agent.
     pub agent_id: i64,
-    /// Which platform.
+    /// Name of the platform.
     pub provider: String,
-    /// When it was asked for, milliseconds since 1970.
+    /// Time of the request, milliseconds since 1970.
     pub asked_ms: i64,
 }
 
@@ -189,16 +190,16 @@ impl Job for AutosyncJob {
     }
 }
 
-/// Look at a conversation that is finished and evaluated: its failures, and what watches it.
+/// Job: process a conversation that is finished and evaluated, for issues, monitors and alerts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishedJob {
-    /// Whose conversation.
+    /// Organization that owns the conversation.
     pub organization: String,
-    /// Which kind.
+    /// Kind of the conversation.
     pub source: SourceKind,
-    /// Which result or call log.
+    /// Identifier of the result or call log.
     pub source_id: String,
-    /// Tells evaluations of one conversation apart.
+    /// Number that tells evaluations of one conversation apart.
     pub serial: i64,
 }
 
@@ -210,14 +211,14 @@ impl Job for FinishedJob {
     }
 }
 
-/// Evaluate a call log.
+/// Job: evaluate a call log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallLogJob {
-    /// Whose call.
+    /// Organization that owns the call log.
     pub organization: String,
-    /// Which call.
+    /// Identifier of the call log.
     pub call_id: Uuid,
-    /// Tells evaluations of one call apart.
+    /// Number that tells evaluations of one call apart.
     pub serial: i64,
 }
 
@@ -229,14 +230,14 @@ impl Job for CallLogJob {
     }
 }
 
-/// Grade the text messages that followed a call.
+/// Job: grade the text messages that followed a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowUpJob {
-    /// Whose result.
+    /// Organization that owns the result.
     pub organization: String,
-    /// Which result.
+    /// Identifier of the result.
     pub result_id: i64,
-    /// How many messages there are: another one is another job.
+    /// Number of messages: another message makes another job.
     pub serial: i64,
 }
 
@@ -248,14 +249,14 @@ impl Job for FollowUpJob {
     }
 }
 
-/// Have a language model sum a run up.
+/// Job: have a language model summarize a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryJob {
-    /// Whose run.
+    /// Organization that owns the run.
     pub organization: String,
-    /// Which run.
+    /// Identifier of the run.
     pub run_id: i64,
-    /// Tells completions of one run apart.
+    /// Identifier that tells completions of one run apart.
     pub serial: Uuid,
 }
 
@@ -267,14 +268,15 @@ impl Job for SummaryJob {
     }
 }
 
-/// Begin a check of a monitor.
+/// Job: begin a check of a monitor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MonitorJob {
-    /// Whose monitor.
+    /// Organization that owns the monitor.
     pub organization: String,
-    /// Which monitor.
+    /// Identifier of the monitor.
     pub monitor_id: Uuid,
-    /// When the check is due: a job of another time than the monitor's next one does nothing.
+    /// Time at which the check is due, milliseconds since 1970. A job of another time than the monitor's next one does
+    /// nothing.
     pub due_ms: i64,
 }
 
@@ -286,12 +288,12 @@ impl Job for MonitorJob {
     }
 }
 
-/// Give up a check that is not over.
+/// Job: end a check that takes too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckJob {
-    /// Whose check.
+    /// Organization that owns the check.
     pub organization: String,
-    /// Which check.
+    /// Identifier of the check.
     pub check_id: Uuid,
 }
 
@@ -303,14 +305,14 @@ impl Job for CheckJob {
     }
 }
 
-/// Look whether an alert in alarm still is.
+/// Job: check whether an alert still holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlertJob {
-    /// Whose alert.
+    /// Organization that owns the alert.
     pub organization: String,
-    /// Which alert.
+    /// Identifier of the alert.
     pub alert_id: Uuid,
-    /// When its window holds less.
+    /// Time at which its window holds fewer violations, milliseconds since 1970.
     pub at_ms: i64,
 }
 
@@ -322,14 +324,14 @@ impl Job for AlertJob {
     }
 }
 
-/// Deliver a notification.
+/// Job: deliver a notification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotifyJob {
-    /// Whose notification.
+    /// Organization that owns the notification.
     pub organization: String,
-    /// Which notification.
+    /// Identifier of the notification.
     pub notification_id: Uuid,
-    /// Which attempt at it, from 1.
+    /// Number of the attempt at it, from 1.
     pub attempt: i64,
 }
 
@@ -341,17 +343,17 @@ impl Job for NotifyJob {
     }
 }
 
-/// A set of jobs that share a number of places.
+/// A set of jobs of which only a limited number is released at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Its name, for example `run:12`.
+    /// Name of the lane, for example `run:12`.
     pub name: String,
-    /// Places.
+    /// Most released jobs at a time.
     pub limit: i64,
 }
 
 impl Session {
-    /// Puts a job, due at `due_ms`. A job with a lane is held until [`Session::release`] lets it out.
+    /// Stores a job, due at `due_ms`. A job with a lane is held until [`Session::release`] releases it.
     pub async fn put<J: Job>(&mut self, job: &J, due_ms: i64, lane: Option<&Lane>) -> Result<()> {
         let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (job_key) DO NOTHING";
@@ -369,14 +371,14 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a job back that was not claimed; its place goes to the next of its lane.
+    /// Deletes a job that was not claimed; the next of its lane is released.
     pub async fn withdraw<J: Job>(&mut self, job: &J) -> Result<()> {
         let sql = "DELETE FROM jobs WHERE job_key = $1 AND lease_ms IS NULL RETURNING lane, lane_limit";
         let row = self.row(sql, &[job.key().into()]).await?;
         self.release_lane_of(row).await
     }
 
-    /// Lets held jobs of a lane out while it has places.
+    /// Releases held jobs of a lane up to its limit.
     pub async fn release(&mut self, lane: &Lane) -> Result<()> {
         let count = "SELECT COUNT(*) FROM jobs WHERE lane = $1 AND held = 0";
         let free = lane.limit - self.number(count, &[lane.name.as_str().into()]).await?;
@@ -403,19 +405,19 @@ impl Session {
 /// A claimed job. Only its holder may finish it, until the lease ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
-    /// Its id.
+    /// Identifier of the job.
     pub id: i64,
-    /// Name of its kind.
+    /// Name of the job's kind.
     pub kind: String,
-    /// Counts claims, from 1; more than 1: an earlier worker gave it back or died.
+    /// Number of claims, from 1; more than 1: an earlier worker gave it back or died.
     pub attempts: i64,
-    /// It has one of the places of a lane.
+    /// True: it counts towards the limit of a lane.
     pub in_lane: bool,
     payload: String,
 }
 
 impl Claimed {
-    /// The job itself.
+    /// Returns the job itself, read from its stored text.
     pub fn job<J: Job>(&self) -> Result<J> {
         from_text(&self.payload)
     }
@@ -429,7 +431,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// The jobs of `store`.
+    /// Returns the queue of `store`.
     pub fn new(store: Store, clock: Clock) -> Queue {
         Queue { store, clock }
     }
@@ -463,7 +465,7 @@ impl Queue {
         Ok(Some(claimed))
     }
 
-    /// The job is done and forgotten. False: the lease had ended and another worker has it.
+    /// Deletes a job that is done. False: the lease had ended and another worker has it.
     pub async fn done(&self, claimed: &Claimed) -> Result<bool> {
         let mut db = self.store.system().await?;
         let sql = "DELETE FROM jobs WHERE id = $1 AND attempts = $2 RETURNING lane, lane_limit";
@@ -474,13 +476,14 @@ impl Queue {
         Ok(was_ours)
     }
 
-    /// Gives the job back, to be claimed again from `due_ms` on. False: another worker has it.
+    /// Returns the job to the queue, to be claimed again from `due_ms` on. False: another worker has it.
     pub async fn retry(&self, claimed: &Claimed, due_ms: i64) -> Result<bool> {
         let sql = "UPDATE jobs SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
         self.change(claimed, sql, due_ms).await
     }
 
-    /// Gives the job back as one of another kind, which must be read as this one is; its place stays its own.
+    /// Returns the job to the queue as one of kind `J`, which must have the same fields; it keeps its place in the
+    /// lane.
     pub async fn hand_over<J: Job>(&self, claimed: &Claimed) -> Result<()> {
         let mut db = self.store.system().await?;
         let sql = "UPDATE jobs SET lease_ms = NULL, kind = $3 WHERE id = $1 AND attempts = $2";
@@ -489,7 +492,7 @@ impl Queue {
         db.commit().await
     }
 
-    /// Takes the job out of its lane: its place goes to the next.
+    /// Removes the job from its lane; the next one is released.
     pub async fn leave_lane(&self, claimed: &Claimed) -> Result<()> {
         let mut db = self.store.system().await?;
         let cells = [claimed.id.into(), claimed.attempts.into()];
@@ -499,7 +502,7 @@ impl Queue {
         db.commit().await
     }
 
-    /// Gives the job back into a lane, to be claimed again when it has a place there.
+    /// Returns the job to the queue in a lane, to be claimed again when the lane releases it.
     pub async fn enter_lane(&self, claimed: &Claimed, lane: &Lane) -> Result<()> {
         let mut db = self.store.system().await?;
         let sql =
@@ -524,7 +527,7 @@ impl Queue {
         Ok(changed > 0)
     }
 
-    /// Ends every lease: at start of a process that is the only one, no other worker can hold any.
+    /// Ends every lease: at the start of a process that is the only one, no other worker can hold any.
     pub async fn end_leases(&self) -> Result<()> {
         let mut db = self.store.system().await?;
         db.execute("UPDATE jobs SET lease_ms = NULL WHERE lease_ms IS NOT NULL", &[]).await?;
@@ -533,7 +536,8 @@ impl Queue {
         db.commit().await
     }
 
-    /// When the next job of these kinds can be claimed: the past when one is due now, `None` when there is none.
+    /// Returns the time at which the next job of these kinds can be claimed, in the past when one is due; `None`: there
+    /// is none.
     pub async fn next_due_ms(&self, kinds: &[&str]) -> Result<Option<i64>> {
         if kinds.is_empty() {
             return Ok(None);
@@ -548,7 +552,7 @@ impl Queue {
         row.map_or(Ok(None), |row| row.try_get(0).map_err(Error::internal))
     }
 
-    /// How many jobs there are of each kind in each state: `held` by their lane, `waiting`, `claimed`.
+    /// Returns the number of jobs of each kind in each state: `held` by their lane, `waiting`, `claimed`.
     pub async fn depth(&self) -> Result<Vec<(String, &'static str, i64)>> {
         let sql = "SELECT kind, CASE WHEN held = 1 THEN 0 WHEN lease_ms IS NULL THEN 1 ELSE 2 END AS state, COUNT(*) \
                    FROM jobs GROUP BY 1, 2 ORDER BY 1, 2";
@@ -561,14 +565,17 @@ impl Queue {
         rows.iter().map(|row| read(row).map_err(Error::internal)).collect()
     }
 
-    /// Changes whenever a job may have become claimable by a change in this process (put, given back, let out). A worker
-    /// marks it seen, claims until there is nothing, and then waits for the next change or [`Queue::next_due_ms`].
+    /// Returns a counter that changes whenever a job may have become claimable through this process (stored, returned,
+    /// released).
+    ///
+    /// A worker marks it seen, claims until there is nothing, and then waits for the next change or
+    /// [`Queue::next_due_ms`].
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.store.watch_jobs()
     }
 }
 
-/// Appends the kinds to `cells` and answers their marks.
+/// Appends the kinds to `cells` and returns their marks for a statement.
 fn kind_marks(kinds: &[&str], cells: &mut Vec<Cell>) -> String {
     let first = cells.len() + 1;
     cells.extend(kinds.iter().map(|kind| Cell::from(*kind)));

@@ -1,7 +1,8 @@
-//! Events on their way to webhooks. An event is put in the transaction of what it tells of, one row a webhook, and stays until
-//! it was delivered or given up. A claim is exclusive until its lease ends.
+//! Outbox of webhook events. An event is stored in the transaction of the change that it reports, one row a webhook. It
+//! stays until it was delivered or given up. A claim is exclusive until its lease ends.
 //!
-//! Of one webhook at most [`AT_ONCE`] are out at the same time, and an event waits for the earlier ones of its subject.
+//! Of one webhook at most [`AT_ONCE`] events are sent at the same time, and an event waits for the earlier ones of its
+//! subject.
 
 use uuid::Uuid;
 
@@ -10,55 +11,57 @@ use crate::error::{Error, Result};
 use crate::store::Session;
 use crate::store::db;
 
-/// Deliveries of one webhook at the same time.
+/// Most deliveries of one webhook at the same time.
 pub const AT_ONCE: i64 = 8;
 
-/// How long a claim lasts; an attempt takes a tenth of it.
+/// Length of a lease in milliseconds; an attempt takes a tenth of it.
 pub const LEASE_MS: i64 = 60_000;
 
-/// How long an event waits at most (for a webhook that is disabled).
+/// Longest time that an event waits, in milliseconds (for a webhook that is disabled).
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
-/// What an event must be to be claimed, besides due: of a webhook that is enabled and not busy, and the first of its subject.
-/// `$1` is now.
+/// Condition of a claim besides the due time: the webhook is enabled and not busy, and the event is the first of its
+/// subject.
+///
+/// `$1` is now, `$2` is [`AT_ONCE`].
 const FREE: &str = "EXISTS (SELECT 1 FROM webhooks w WHERE w.id = o.webhook_id AND w.enabled = 1) \
      AND (SELECT COUNT(*) FROM outbox b WHERE b.webhook_id = o.webhook_id AND b.lease_ms > $1) < $2 \
      AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.webhook_id = o.webhook_id AND e.subject = o.subject AND e.id < o.id)";
 
-/// An event for the webhooks that want it.
+/// An event for the webhooks that subscribe to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its id, the same for every webhook and attempt.
+    /// Identifier of the event, the same for every webhook and attempt.
     pub id: Uuid,
-    /// Its type.
+    /// Type of the event.
     pub kind: &'static str,
-    /// What it is about: events of one subject are told in their order.
+    /// Subject of the event; events of one subject are sent in their order.
     pub subject: Option<String>,
-    /// The bytes that are sent.
+    /// Body of the request, byte for byte.
     pub body: String,
 }
 
 /// A claimed event. Only its holder may settle it, until the lease ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its row.
+    /// Identifier of the row.
     pub id: i64,
-    /// Whose.
+    /// Organization that owns the webhook.
     pub organization: String,
-    /// To whom.
+    /// Webhook that the event is sent to.
     pub webhook_id: Uuid,
-    /// Id of the event.
+    /// Identifier of the event.
     pub event_id: Uuid,
     /// Type of the event.
     pub event: String,
-    /// The bytes that are sent.
+    /// Body of the request, byte for byte.
     pub body: String,
-    /// Counts claims, from 1.
+    /// Number of claims, from 1.
     pub attempts: i64,
 }
 
 impl Session {
-    /// Puts an event for a webhook, due at once.
+    /// Stores an event for a webhook, due at once.
     pub async fn put_event(&mut self, webhook: Uuid, event: &Event, now_ms: i64) -> Result<()> {
         self.execute("DELETE FROM outbox WHERE created_ms <= $1", &[(now_ms - KEPT_MS).into()]).await?;
         let sql = "INSERT INTO outbox (org_id, webhook_id, event_id, event, subject, body, due_ms, created_ms) \
@@ -77,13 +80,14 @@ impl Session {
         Ok(())
     }
 
-    /// The event was told, or is given up. False: the lease had ended and another worker has it.
+    /// Deletes an event that was delivered or is given up. False: the lease had ended and another worker has it.
     pub async fn drop_event(&mut self, outgoing: &Outgoing) -> Result<bool> {
         let sql = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
         self.settle(sql, &[outgoing.id.into(), outgoing.attempts.into()]).await
     }
 
-    /// The event is to be told again at `due_ms`. False: the lease had ended and another worker has it.
+    /// Returns the event to the outbox, to be sent again at `due_ms`. False: the lease had ended and another worker has
+    /// it.
     pub async fn retry_event(&mut self, outgoing: &Outgoing, due_ms: i64) -> Result<bool> {
         let sql = "UPDATE outbox SET lease_ms = NULL, due_ms = $3 WHERE id = $1 AND attempts = $2";
         self.settle(sql, &[outgoing.id.into(), outgoing.attempts.into(), due_ms.into()]).await
@@ -95,7 +99,7 @@ impl Session {
         Ok(changed > 0)
     }
 
-    /// Ends every lease; see [`Queue::end_leases`].
+    /// Ends every lease of events; see [`Queue::end_leases`].
     pub(super) async fn end_event_leases(&mut self) -> Result<()> {
         self.execute("UPDATE outbox SET lease_ms = NULL WHERE lease_ms IS NOT NULL", &[]).await.map(drop)
     }
@@ -105,7 +109,7 @@ impl Queue {
     /// Claims the event that is due longest; `None` when none is due.
     pub async fn claim_event(&self) -> Result<Option<Outgoing>> {
         let now = self.clock.now_ms();
-        // The outer condition holds where two databases' sessions chose the same row at the same time.
+        // The outer condition matters when sessions of two engines choose the same row at the same time.
         let sql = format!(
             "UPDATE outbox SET lease_ms = $3, attempts = attempts + 1 WHERE id = (SELECT o.id FROM outbox o \
              WHERE o.due_ms <= $1 AND (o.lease_ms IS NULL OR o.lease_ms <= $1) AND {FREE} \
@@ -120,7 +124,7 @@ impl Queue {
         Ok(Some(claimed))
     }
 
-    /// When the next event can be claimed: the past when one can be now, `None` when there is none to wait for.
+    /// Returns the time at which the next event can be claimed, in the past when one is due; `None`: there is none.
     pub async fn next_event_ms(&self) -> Result<Option<i64>> {
         let sql = format!(
             "SELECT MIN(CASE WHEN o.lease_ms IS NULL OR o.lease_ms < o.due_ms THEN o.due_ms ELSE o.lease_ms END) \

@@ -8,14 +8,14 @@ use super::record::{Row, fields_of, read_row};
 use crate::error::{Error, Result};
 use crate::model::call_log::{CallLogDoc, CallLogStatus};
 
-/// Which call logs.
+/// Selection of call logs; every part that is given must hold.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct LogFilter<'a> {
-    /// Of this agent.
+    /// Agent that took part in the call.
     pub agent_id: i64,
-    /// Only of this label.
+    /// Label of the agent version; `None`: any.
     pub label: Option<&'a str>,
-    /// Only that came in from then on, milliseconds since 1970.
+    /// Earliest time of creation, milliseconds since 1970; `None`: any.
     pub since_ms: Option<i64>,
 }
 
@@ -36,7 +36,7 @@ impl LogFilter<'_> {
 }
 
 impl Session {
-    /// Call logs of every organization whose evaluation began at `begun_ms` or before: (organization, id).
+    /// Returns the call logs of every organization whose evaluation began at `begun_ms` or before: (organization, id).
     pub(crate) async fn evaluating_logs(&mut self, begun_ms: i64) -> Result<Vec<(String, Uuid)>> {
         let sql = "SELECT org_id, id FROM call_logs WHERE status = $1 AND updated_ms <= $2 ORDER BY id";
         let found: Vec<(String, String)> =
@@ -47,13 +47,13 @@ impl Session {
         found.into_iter().map(read).collect()
     }
 
-    /// How many there are.
+    /// Returns the number of call logs in the selection.
     pub(crate) async fn count_logs(&mut self, filter: &LogFilter<'_>) -> Result<i64> {
         let (filter, cells) = filter.sql(self.organization());
         self.number(&format!("SELECT COUNT(*) FROM call_logs c WHERE {filter}"), &cells).await
     }
 
-    /// Those from `offset` on, newest first.
+    /// Returns the call logs of the selection from `offset` on, newest first.
     pub(crate) async fn logs(
         &mut self,
         filter: &LogFilter<'_>,

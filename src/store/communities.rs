@@ -1,4 +1,4 @@
-//! Which Digital Humans belong to a community, are called with for an agent, or use a noise.
+//! Queries about communities, and about Digital Humans by agent or noise.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::model::customer::CommunityDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 
 impl Session {
-    /// Communities that a Digital Human belongs to, newest first.
+    /// Returns the communities that a Digital Human belongs to, newest first.
     pub async fn communities_of(&mut self, digital_human_id: i64) -> Result<Vec<Row<CommunityDoc>>> {
         let fields = fields_of("c");
         let sql = format!(
@@ -22,7 +22,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// Members of a community, in the order in which they were added.
+    /// Returns the members of a community, in the order in which they were added.
     pub async fn members_of(&mut self, community_id: Uuid) -> Result<Vec<i64>> {
         let sql = "SELECT digital_human_id FROM community_digital_humans WHERE org_id = $1 AND community_id = $2 \
                    ORDER BY place, digital_human_id";
@@ -44,7 +44,7 @@ impl Session {
         Ok(())
     }
 
-    /// Digital Humans that are part of some simulation of an agent, in order of id.
+    /// Returns the Digital Humans that are part of some simulation of an agent, in order of id.
     pub async fn digital_humans_of_agent(&mut self, agent_id: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
         let fields = fields_of("d");
         let sql = format!(
@@ -56,7 +56,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// How many Digital Humans use each uploaded noise, by its id; those that nobody uses are left out.
+    /// Returns the number of Digital Humans that use each uploaded noise, by its id; unused noises are left out.
     pub async fn noise_uses(&mut self) -> Result<HashMap<String, i64>> {
         let sql = "SELECT noise_id, COUNT(*) FROM digital_humans WHERE org_id = $1 AND noise_id IS NOT NULL \
                    GROUP BY noise_id";

@@ -1,11 +1,11 @@
-//! The database driver: connections, and everything in which databases differ. Everything above speaks the dialect that SQLite
-//! and PostgreSQL share, and both give it the same promises:
+//! The database driver: connections, and everything in which databases differ. All other modules use the dialect that
+//! SQLite and PostgreSQL share, and both give the same guarantees:
 //!
-//! - a write session is one transaction, and write sessions take turns: what one has read is still so when it commits;
-//! - a statement that failed spoils its session, which can then only be dropped;
-//! - what was committed outlives the process (on PostgreSQL also the server; on SQLite a loss of power may take the last
-//!   transactions, but never breaks the file);
-//! - a document's text is kept as it was given.
+//! - A write session is one transaction, and only one writes at a time: whatever it has read still holds at its commit.
+//! - A failed statement makes its session unusable; it can then only be dropped.
+//! - A commit outlives the process, on PostgreSQL also the server. On SQLite a loss of power may take the last
+//!   transactions, but never breaks the file.
+//! - A document's text is stored exactly as it was given.
 
 mod cell;
 mod line;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 
 pub use self::cell::{Cell, Column, FromCell, Row};
 
-/// Which database.
+/// Place of the database.
 #[derive(Clone, Debug)]
 pub enum Location {
     /// A file of SQLite, made when it is absent.
@@ -47,12 +47,12 @@ impl From<&PathBuf> for Location {
 pub enum Database {
     /// SQLite in this process.
     Sqlite(Sqlite),
-    /// A PostgreSQL server.
+    /// PostgreSQL on a server.
     Postgres(Box<Postgres>),
 }
 
 impl Database {
-    /// Opens a database. The text of an error names no password.
+    /// Opens a database. The text of an error contains no password.
     pub async fn open(location: Location) -> Result<Database> {
         match location {
             Location::File(path) => Sqlite::open(path).map(Database::Sqlite),
@@ -60,7 +60,7 @@ impl Database {
         }
     }
 
-    /// A connection that reads; each statement sees what was committed before it.
+    /// Returns a connection that reads; each statement sees what was committed before it.
     pub async fn read(&self) -> Result<Link> {
         match self {
             Database::Sqlite(sqlite) => sqlite.read().await.map(|reader| Link::SqliteReader(Box::new(reader))),
@@ -68,7 +68,7 @@ impl Database {
         }
     }
 
-    /// A transaction that writes, once it is its turn. Dropping it undoes it.
+    /// Begins a transaction that writes, after waiting for other writers. Dropping it undoes it.
     pub async fn write(&self) -> Result<Link> {
         match self {
             Database::Sqlite(sqlite) => sqlite.write().await.map(Link::SqliteWriter),
@@ -76,7 +76,7 @@ impl Database {
         }
     }
 
-    /// Writes these tables anew, so that nothing is left of what was overwritten in them.
+    /// Rewrites these tables, so that nothing is left of overwritten rows.
     pub async fn scrub(&self, tables: &[&str]) -> Result<()> {
         match self {
             Database::Sqlite(sqlite) => sqlite.scrub(),
@@ -84,12 +84,12 @@ impl Database {
         }
     }
 
-    /// True when several engines can work on it at the same time. A file is of one engine.
+    /// True if several engines can work on it at the same time. A file belongs to one engine.
     pub fn is_shared(&self) -> bool {
         matches!(self, Database::Postgres(_))
     }
 
-    /// An engine works on the database from now on. True: no other does, and none comes in before [`Database::admit_others`].
+    /// Registers an engine. True: no other works on the database, and none is let in before [`Database::admit_others`].
     ///
     /// # Errors
     /// [`Error::Conflict`]: another engine works on the file.
@@ -100,7 +100,7 @@ impl Database {
         }
     }
 
-    /// Lets other engines in.
+    /// Lets other engines in, after [`Database::enter`] has returned true.
     pub async fn admit_others(&self) -> Result<()> {
         match self {
             Database::Sqlite(_) => Ok(()),
@@ -108,7 +108,8 @@ impl Database {
         }
     }
 
-    /// The name of the engine that works here, for rows that others may find: [`Link::is_gone`] tells when they may take them.
+    /// Returns the name of this engine for rows that others may find. [`Link::is_gone`] tells when they may take those
+    /// over.
     pub async fn engine(&self) -> Result<&str> {
         match self {
             Database::Sqlite(_) => Ok(sqlite::ENGINE),
@@ -116,7 +117,7 @@ impl Database {
         }
     }
 
-    /// Makes sure that others still see that an engine is at work.
+    /// Renews the registration of this engine when its connection was lost.
     pub async fn stay(&self) -> Result<()> {
         match self {
             Database::Sqlite(_) => Ok(()),
@@ -124,7 +125,7 @@ impl Database {
         }
     }
 
-    /// Whether rows that others refer to take these with them, or may not go. Switched off while tables are made anew, which only
+    /// Switches the checks of references between rows on or off. They are off while tables are made anew, which only
     /// SQLite needs.
     pub async fn keep_references(&self, on: bool) -> Result<()> {
         match self {
@@ -133,7 +134,7 @@ impl Database {
         }
     }
 
-    /// Closes every connection, once its holder has given it back.
+    /// Closes every connection, once its user has returned it.
     pub async fn close(&self) {
         match self {
             Database::Sqlite(sqlite) => sqlite.close().await,
@@ -141,8 +142,9 @@ impl Database {
         }
     }
 
-    /// The text of a migration in the words of this database: `{SERIAL}` is an integer key that counts up and is never used
-    /// twice, and texts are ordered by their bytes.
+    /// Returns the text of a migration in the dialect of this database.
+    ///
+    /// `{SERIAL}` is an integer key that counts up and is never used twice; texts are ordered by their bytes.
     pub fn schema(&self, migration: &str) -> String {
         match self {
             Database::Sqlite(_) => migration.replace("{SERIAL}", sqlite::SERIAL),
@@ -163,12 +165,12 @@ pub enum Link {
 }
 
 impl Link {
-    /// True when it is a transaction that writes.
+    /// True if it is a transaction that writes.
     pub fn writes(&self) -> bool {
         matches!(self, Link::SqliteWriter(_) | Link::PostgresWriter(_))
     }
 
-    /// All rows of a query.
+    /// Returns all rows of a query.
     pub async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Row>> {
         match self {
             Link::SqliteReader(reader) => sqlite::rows(reader.connection(), sql, cells, usize::MAX),
@@ -178,7 +180,7 @@ impl Link {
         }
     }
 
-    /// The first row of a query.
+    /// Returns the first row of a query; `None`: it has no row.
     pub async fn row(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<Row>> {
         match self {
             Link::SqliteReader(reader) => Ok(sqlite::rows(reader.connection(), sql, cells, 1)?.pop()),
@@ -188,7 +190,7 @@ impl Link {
         }
     }
 
-    /// The number of rows that a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
         match self {
             Link::SqliteReader(reader) => sqlite::execute(reader.connection(), sql, cells),
@@ -198,7 +200,7 @@ impl Link {
         }
     }
 
-    /// Inserts one row into a table whose key `id` is counted, and answers that key.
+    /// Inserts one row into a table whose key `id` is counted, and returns that key.
     pub async fn insert_counted(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
         match self {
             Link::SqliteWriter(turn) => sqlite::insert_counted(turn.statement()?, sql, cells),
@@ -207,7 +209,7 @@ impl Link {
         }
     }
 
-    /// Several statements without values, of a transaction that writes.
+    /// Runs several statements without values, in a transaction that writes.
     pub async fn script(&mut self, sql: &str) -> Result<()> {
         match self {
             Link::SqliteWriter(turn) => sqlite::script(turn.statement()?, sql),
@@ -216,7 +218,7 @@ impl Link {
         }
     }
 
-    /// True when some row refers to one that is not there, which [`Database::keep_references`] has let happen.
+    /// True if some row refers to one that does not exist, which [`Database::keep_references`] has let happen.
     pub async fn lacks_references(&mut self) -> Result<bool> {
         match self {
             Link::SqliteReader(_) | Link::SqliteWriter(_) => {
@@ -226,8 +228,9 @@ impl Link {
         }
     }
 
-    /// True when the engine of this name ([`Database::engine`]) no longer works on the database. The one engine of a file clears
-    /// up what it has left at its next start.
+    /// True if the engine of this name ([`Database::engine`]) no longer works on the database.
+    ///
+    /// The one engine of a file cleans up at its next start, so that the answer for a file is false.
     pub async fn is_gone(&mut self, engine: &str) -> Result<bool> {
         match self {
             Link::SqliteReader(_) | Link::SqliteWriter(_) => Ok(false),
@@ -236,7 +239,7 @@ impl Link {
         }
     }
 
-    /// Makes what was written seen and sure.
+    /// Commits the transaction; does nothing for a reader.
     pub async fn commit(self) -> Result<()> {
         match self {
             Link::SqliteReader(_) | Link::PostgresReader(_) => Ok(()),

@@ -7,11 +7,11 @@ use crate::error::{Error, Result};
 use crate::model::time::Timestamp;
 use crate::model::webhook::DeliveryRecord;
 
-/// How long attempts are remembered.
+/// Time that attempts are stored.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
 impl Session {
-    /// Remembers an attempt, and forgets those that are older than seven days.
+    /// Stores an attempt, and deletes those that are older than seven days.
     pub(crate) async fn log_delivery(&mut self, webhook: Uuid, event_id: Uuid, attempt: &DeliveryRecord) -> Result<()> {
         let forget = "DELETE FROM deliveries WHERE webhook_id = $1 AND at_ms <= $2";
         self.execute(forget, &[webhook.into(), (attempt.at.0 - KEPT_MS).into()]).await?;
@@ -33,7 +33,7 @@ impl Session {
         self.execute(sql, &cells).await.map(drop)
     }
 
-    /// Attempts `offset .. offset + limit` of a webhook, newest first, and how many there are.
+    /// Returns attempts `offset .. offset + limit` of a webhook, newest first, and their number.
     pub(crate) async fn deliveries(
         &mut self,
         webhook: Uuid,

@@ -1,5 +1,5 @@
-//! Numbers that are dialled through trunks: how many calls are made at once, how many were begun lately, how many minutes of a day
-//! are reserved. Counts are read and written in one write session, so that no two dials take the same place.
+//! Calls that are dialled through trunks: how many are active, how many were begun lately, and the minutes reserved for
+//! a day. Counts are read and written in one write session, so that no two dials take the same place.
 
 use super::Session;
 use super::db;
@@ -27,7 +27,7 @@ impl DialScope<'_> {
         value.to_owned()
     }
 
-    /// Returns the name of the set among the days.
+    /// Returns the name of the set in the table of days.
     fn key(self) -> String {
         format!("{}:{}", self.column(), self.value())
     }
@@ -40,11 +40,11 @@ pub(crate) struct DialRow {
     pub result_id: i64,
     /// Name of the trunk.
     pub trunk: String,
-    /// Number that is called from; empty where the call shows none of the trunk.
+    /// Caller's number; empty where the call shows none of the trunk.
     pub caller: String,
-    /// Day (UTC, `2026-01-05`) that the minutes are of.
+    /// Day of the minutes (UTC, `2026-01-05`).
     pub day: String,
-    /// Milliseconds of conversation that are reserved.
+    /// Conversation time that is reserved, in milliseconds.
     pub reserved_ms: i64,
 }
 
@@ -55,19 +55,19 @@ impl Session {
         self.number(&sql, &[of.value().into(), now_ms.into()]).await
     }
 
-    /// Returns the number of calls that were begun after `since_ms`, whatever came of them.
+    /// Returns the number of calls that were begun after `since_ms`, whatever their outcome.
     pub(crate) async fn dials_since(&mut self, of: DialScope<'_>, since_ms: i64) -> Result<i64> {
         let sql = format!("SELECT COUNT(*) FROM dials WHERE {} = $1 AND at_ms > $2", of.column());
         self.number(&sql, &[of.value().into(), since_ms.into()]).await
     }
 
-    /// Returns the milliseconds of conversation that are reserved or used on a day.
+    /// Returns the conversation time that is reserved or used on a day, in milliseconds.
     pub(crate) async fn dialled_ms(&mut self, of: DialScope<'_>, day: &str) -> Result<i64> {
         let sql = "SELECT used_ms FROM dial_days WHERE scope = $1 AND day = $2";
         self.number(sql, &[of.key().into(), day.into()]).await
     }
 
-    /// Returns the numbers of a trunk that calls are made from now, with the count of calls of each.
+    /// Returns the caller numbers of a trunk that are in use now, with the number of calls of each.
     pub(crate) async fn callers_in_use(&mut self, trunk: &str, now_ms: i64) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT caller, COUNT(*) FROM dials WHERE trunk = $1 AND live = 1 AND until_ms > $2 GROUP BY caller";
         self.pairs(sql, &[trunk.into(), now_ms.into()]).await
@@ -100,7 +100,7 @@ impl Session {
         Ok(self.row(sql, &[result_id.into(), trunk.into()]).await?.is_some())
     }
 
-    /// Ends the dials of a result and answers those that were live, with what they had reserved.
+    /// Ends the dials of a result and returns those that were live, with their reserved time.
     pub(crate) async fn end_dials(&mut self, result_id: i64) -> Result<Vec<DialRow>> {
         let sql = "UPDATE dials SET live = 0 WHERE result_id = $1 AND org_id = $2 AND live = 1 \
                    RETURNING trunk, caller, day, reserved_ms";
@@ -124,7 +124,7 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets dials before `before_ms` that are over, and days before `day`.
+    /// Deletes ended dials before `before_ms`, and days before `day`.
     pub(crate) async fn forget_dials(&mut self, before_ms: i64, now_ms: i64, day: &str) -> Result<()> {
         let sql = "DELETE FROM dials WHERE at_ms < $1 AND (live = 0 OR until_ms <= $2)";
         self.execute(sql, &[before_ms.into(), now_ms.into()]).await?;

@@ -1,12 +1,12 @@
-//! Answers kept for requests that carry an Idempotency-Key, so that a repeat gets the first answer.
+//! Answers stored for requests that carry an Idempotency-Key, so that a repeat gets the first answer.
 //!
-//! A process may be killed at any moment, and what a request has done must then be known from the database alone. So the first
-//! transaction that a request commits marks its key, and the one that completes its work keeps the answer ([`Session::answer`]):
-//! a key without a mark is of a request that has changed nothing, and may be carried out again.
+//! A process may be killed at any moment, and the database alone must then tell what a request has done. So the first
+//! transaction that a request commits marks its key, and the one that completes its work stores the answer
+//! ([`Session::answer`]). A key without a mark belongs to a request that has changed nothing, and may run again.
 //!
-//! Where several engines work on one database, a key names the engine that carries its request out. When that one is gone, the
-//! next that asks takes the key over. An engine that was only thought to be gone finds its key taken when it commits, and its work
-//! is undone.
+//! Where several engines work on one database, a key names the engine that runs its request. When that one is gone, the
+//! next that asks takes the key over. An engine that was only thought to be gone finds its key taken when it commits,
+//! and its work is undone.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,24 +18,24 @@ use super::sealing::place;
 use super::{Session, Store, to_text};
 use crate::error::{Error, Result};
 
-/// How long an answer is kept, from the first request.
+/// Time that an answer is stored, from the first request.
 pub const LIFETIME_MS: i64 = 24 * 3600 * 1000;
 
-/// Where answers lie.
+/// Table of the stored answers.
 pub(super) const TABLE: &str = "idempotency";
 
-/// The status of a request that has changed something and has no answer yet.
+/// Status of a request that has changed something and has no answer yet.
 const BEGUN: i64 = 0;
 
-/// What a request is told while the first one of its key has no answer.
+/// Error of a repeat while the first request of its key has no answer.
 pub const IN_PROGRESS: &str = "A request with this Idempotency-Key is still in progress";
 
 tokio::task_local! {
-    /// The request that this task carries out.
+    /// Request with a key that this task runs.
     static CARRIED: Arc<Carried>;
 }
 
-/// A request with a key while it is carried out.
+/// A request with a key while it runs.
 #[derive(Debug)]
 pub struct Carried {
     organization: String,
@@ -45,7 +45,7 @@ pub struct Carried {
     done: Mutex<Done>,
 }
 
-/// What the database knows of a request.
+/// State of a request as the database has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Done {
     Nothing,
@@ -54,19 +54,19 @@ enum Done {
 }
 
 impl Carried {
-    /// A request that is [`Seen::First`]; `status` is what it answers when it succeeds.
+    /// Returns a request that is [`Seen::First`]; `status` is that of its success.
     pub fn new(request: RequestKey<'_>, status: u16) -> Arc<Carried> {
         let RequestKey { organization, route, key } = request;
         let (organization, route, key) = (organization.to_owned(), route.to_owned(), key.to_owned());
         Arc::new(Carried { organization, route, key, status, done: Mutex::new(Done::Nothing) })
     }
 
-    /// Runs `work`, whose commits then tell of this request. What it starts as tasks of its own does not belong to it.
+    /// Runs `work`, whose commits then record this request. Tasks that it spawns do not belong to it.
     pub async fn carry<F: Future>(self: &Arc<Carried>, work: F) -> F::Output {
         CARRIED.scope(self.clone(), work).await
     }
 
-    /// True when this answer was kept in the transaction that it tells of.
+    /// True if this answer was stored in the transaction of the work that it reports.
     pub fn has_kept(&self, status: u16, body: &str) -> bool {
         self.status == status && matches!(self.done(), Done::Answered(kept) if kept == body)
     }
@@ -84,14 +84,14 @@ impl Carried {
     }
 }
 
-/// Which request this is.
+/// Identity of a request with a key.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct RequestKey<'a> {
-    /// Whose request.
+    /// Organization that sent it.
     pub organization: &'a str,
     /// Method and path, for example `POST /v1/add-agent`.
     pub route: &'a str,
-    /// The Idempotency-Key.
+    /// Text of the Idempotency-Key.
     pub key: &'a str,
 }
 
@@ -101,29 +101,30 @@ impl RequestKey<'_> {
     }
 }
 
-/// What is known of a request.
+/// State of a request's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Nothing: it is now marked as running; `finish` or `abandon` must follow.
+    /// Unknown until now: it is marked as running, and `finish_request` or `abandon_request` must follow.
     First,
     /// The first one has not answered yet.
     Running,
-    /// The first one has changed something, and its engine is gone: it will not answer.
+    /// The first one has changed something, and its engine is gone: it will never answer.
     Left,
     /// The key was used with another body.
     OtherBody,
-    /// The first answer.
+    /// The first one has answered.
     Answered {
-        /// HTTP status.
+        /// HTTP status of the answer.
         status: u16,
-        /// Body, byte for byte.
+        /// Body of the answer, byte for byte.
         body: String,
     },
 }
 
 impl Store {
-    /// Looks a request up and, when it is new, marks it as running. `body_hash` is the hex SHA-256 of the body. New is also one
-    /// that has changed nothing and whose engine is gone.
+    /// Looks a request up, and marks a new one as running. `body_hash` is the hex SHA-256 of the body.
+    ///
+    /// A known request that has changed nothing and whose engine is gone counts as new.
     pub async fn begin_request(&self, request: RequestKey<'_>, body_hash: &str, now_ms: i64) -> Result<Seen> {
         let engine = self.parts.database.engine().await?;
         let mut db = self.system().await?;
@@ -160,17 +161,18 @@ impl Store {
         Ok(Seen::First)
     }
 
-    /// Keeps the answer of a request that was [`Seen::First`].
+    /// Stores the answer of a request that was [`Seen::First`].
     pub async fn finish_request(&self, request: RequestKey<'_>, status: u16, body: &str) -> Result<()> {
         let mut db = self.system().await?;
-        // It may hold a key that is shown once.
+        // The answer may hold a key that is shown only once.
         let body = self.parts.vault.seal(&place(request.organization, TABLE), body)?;
         db.mark(request, i64::from(status), Some(body)).await?;
         db.commit().await
     }
 
-    /// Forgets a request whose answer is not kept (a fault of the engine, a refused body). One that has changed something before
-    /// it failed is not forgotten: carried out again it would change it twice.
+    /// Deletes a request whose answer is not stored (a fault of the engine, a refused body).
+    ///
+    /// One that has changed something before it failed stays: a second run would change it twice.
     pub async fn abandon_request(&self, request: RequestKey<'_>) -> Result<()> {
         let mut db = self.system().await?;
         let sql = "DELETE FROM idempotency \
@@ -180,7 +182,7 @@ impl Store {
         db.commit().await
     }
 
-    /// Forgets requests that were running when the process stopped and had changed nothing.
+    /// Deletes the requests that were running when the process stopped and had changed nothing.
     pub async fn abandon_running_requests(&self) -> Result<()> {
         let mut db = self.system().await?;
         db.execute("DELETE FROM idempotency WHERE status IS NULL", &[]).await?;
@@ -189,14 +191,14 @@ impl Store {
 }
 
 impl Session {
-    /// Commits, and keeps `answer` for repeats of the request that is carried out, in the same transaction.
+    /// Commits, and stores `answer` for repeats of the running request in the same transaction.
     pub async fn answer<T: Serialize>(self, answer: T) -> Result<T> {
         let text = CARRIED.try_with(|_| to_text(&answer)).ok().transpose()?;
         self.commit_with(text).await?;
         Ok(answer)
     }
 
-    /// Commits together with what is to be known of the request that is carried out.
+    /// Commits together with the state of the running request.
     pub(super) async fn commit_with(mut self, answer: Option<String>) -> Result<()> {
         let carried = CARRIED.try_with(Arc::clone).ok().filter(|_| self.link.writes());
         let Some(carried) = carried else { return self.commit_all().await };
@@ -220,7 +222,7 @@ impl Session {
         Ok(())
     }
 
-    /// Notes what was done of a request. False: another engine has taken it over.
+    /// Records the state of a request; false: another engine has taken it over.
     async fn mark(&mut self, request: RequestKey<'_>, status: i64, body: Option<String>) -> Result<bool> {
         let store = self.store.clone();
         let sql = "UPDATE idempotency SET status = $4, body = $5 \

@@ -1,4 +1,4 @@
-//! Queries about issues and the failures that they are made of.
+//! Queries about issues and the failures grouped in them.
 
 use super::Session;
 use super::db::{self, Cell};
@@ -7,29 +7,29 @@ use crate::error::{Error, Result};
 use crate::model::time::Timestamp;
 use crate::model::triage::{IssueDoc, IssueQuery, Occurrence, SourceKind};
 
-/// A failure as it is kept.
+/// A failure as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailureRow<'a> {
-    /// Whose failure.
+    /// Agent whose failure it is.
     pub agent_id: i64,
-    /// What it has in common with others: a signature, or the id of a cluster.
+    /// Key of the group: a signature, or the id of a cluster.
     pub group_key: &'a str,
-    /// A judgement, to be compared with others; else an error that is known by itself.
+    /// True: a judgement, compared with others; false: an error that is known by itself.
     pub judged: bool,
     /// Kind of the conversation.
     pub source: SourceKind,
-    /// The conversation.
+    /// Identifier of the conversation.
     pub source_id: &'a str,
-    /// Equal for the same failure of the same conversation: it counts once.
+    /// Digest that is equal for the same failure of the same conversation, which counts once.
     pub fingerprint: &'a str,
-    /// What was found.
+    /// Text of the failure.
     pub message: &'a str,
-    /// When it was found.
+    /// Time at which it was found.
     pub at: Timestamp,
 }
 
 impl Session {
-    /// Issues as asked, those with the newest failure first.
+    /// Returns the issues that match the query, those with the newest failure first.
     pub(crate) async fn issues(&mut self, query: &IssueQuery) -> Result<Vec<Row<IssueDoc>>> {
         let mut cells = vec![Cell::from(self.organization())];
         let mut filter = String::new();
@@ -54,7 +54,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// Keeps a failure; false when it was known.
+    /// Stores a failure; false when it was known.
     pub(crate) async fn add_failure(&mut self, failure: &FailureRow<'_>) -> Result<bool> {
         let sql = "INSERT INTO failures \
                    (org_id, agent_id, group_key, judged, source, source_id, fingerprint, message, at_ms) \
@@ -74,7 +74,7 @@ impl Session {
         Ok(self.execute(sql, &cells).await? > 0)
     }
 
-    /// The newest judgements of an agent: (cluster, text).
+    /// Returns the newest judgements of an agent: (cluster, text).
     pub(crate) async fn judgements(&mut self, agent_id: i64, limit: i64) -> Result<Vec<(String, String)>> {
         let sql = "SELECT group_key, message FROM failures WHERE org_id = $1 AND agent_id = $2 AND judged = 1 \
                    ORDER BY id DESC LIMIT $3";
@@ -82,7 +82,7 @@ impl Session {
         self.pairs(sql, &cells).await
     }
 
-    /// The newest failures of a group, newest first.
+    /// Returns the newest failures of a group, newest first.
     pub(crate) async fn occurrences(&mut self, group_key: &str, limit: i64) -> Result<Vec<Occurrence>> {
         let sql = "SELECT source, source_id, at_ms, message FROM failures WHERE org_id = $1 AND group_key = $2 \
                    ORDER BY id DESC LIMIT $3";

@@ -10,46 +10,46 @@ use crate::model::api_key::Scope;
 /// An API key as stored: never its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyRow {
-    /// Its id.
+    /// Identifier of the key.
     pub id: Uuid,
-    /// Whose it is.
+    /// Organization that the key belongs to.
     pub organization: String,
-    /// Hex SHA-256 of its text.
+    /// Hex SHA-256 of the key's text.
     pub hash: String,
-    /// First characters of its text.
+    /// First characters of the key's text.
     pub prefix: String,
-    /// What it may do.
+    /// Rights of the key.
     pub scope: Scope,
-    /// Free text.
+    /// Free text for the reader.
     pub name: String,
-    /// No longer accepted.
+    /// True: the key is no longer accepted.
     pub revoked: bool,
-    /// When it was made, milliseconds since 1970.
+    /// Time of its creation, milliseconds since 1970.
     pub created_ms: i64,
 }
 
-/// What a request must know of its key.
+/// Holder of a valid key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holder {
-    /// The key's id.
+    /// Identifier of the key.
     pub id: Uuid,
-    /// Whose it is.
+    /// Organization that the key belongs to.
     pub organization: String,
-    /// What it may do.
+    /// Rights of the key.
     pub scope: Scope,
 }
 
 const FIELDS: &str = "id, org_id, hash, prefix, scope, name, revoked, created_ms";
 
 impl Store {
-    /// Whose the key of this hash is, unless it was revoked.
+    /// Returns the holder of the key with this hash; `None`: unknown or revoked.
     pub async fn holder_of(&self, hash: &str) -> Result<Option<Holder>> {
         let sql = "SELECT id, org_id, scope FROM api_keys WHERE hash = $1 AND revoked = 0";
         let row = self.org("").read().await?.row(sql, &[hash.into()]).await?;
         row.as_ref().map(read_holder).transpose()
     }
 
-    /// True when any organization has a key, revoked or not.
+    /// True if any organization has a key, revoked or not.
     pub async fn has_keys(&self) -> Result<bool> {
         let row = self.org("").read().await?.row("SELECT 1 FROM api_keys LIMIT 1", &[]).await?;
         Ok(row.is_some())
@@ -57,27 +57,27 @@ impl Store {
 }
 
 impl Session {
-    /// The id of the organization called `name`, made when absent.
+    /// Returns the id of the organization called `name`, created with the id `fresh` when absent.
     pub async fn organization_named(&mut self, name: &str, fresh: Uuid, now_ms: i64) -> Result<String> {
         let sql = "INSERT INTO organizations (id, name, created_ms) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING";
         self.execute(sql, &[fresh.into(), name.into(), now_ms.into()]).await?;
         self.organization_id(name).await?.ok_or(Error::NotFound("Organization"))
     }
 
-    /// The id of the organization called `name`; `None` when there is none.
+    /// Returns the id of the organization called `name`; `None` when there is none.
     pub async fn organization_id(&mut self, name: &str) -> Result<Option<String>> {
         let row = self.row("SELECT id FROM organizations WHERE name = $1", &[name.into()]).await?;
         row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
     }
 
-    /// The name of this session's organization; `None` when it has none.
+    /// Returns the name of this session's organization; `None` when it has none.
     pub async fn organization_name(&mut self) -> Result<Option<String>> {
         let cells = [Cell::from(self.organization())];
         let row = self.row("SELECT name FROM organizations WHERE id = $1", &cells).await?;
         row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
     }
 
-    /// Inserts a key; nothing happens when its hash is known.
+    /// Inserts a key; does nothing when its hash is known.
     pub async fn insert_key(&mut self, key: &KeyRow) -> Result<()> {
         let sql = format!(
             "INSERT INTO api_keys ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hash) DO NOTHING"
@@ -95,7 +95,7 @@ impl Session {
         self.execute(&sql, &cells).await.map(drop)
     }
 
-    /// The organization's keys, newest first.
+    /// Returns the organization's keys, newest first.
     pub async fn keys(&mut self) -> Result<Vec<KeyRow>> {
         let sql = format!("SELECT {FIELDS} FROM api_keys WHERE org_id = $1 ORDER BY created_ms DESC, id DESC");
         let cells = [Cell::from(self.organization())];

@@ -1,5 +1,5 @@
-//! Addresses that results are called on. One result at a time holds an address, the others wait for it; which organization
-//! they belong to does not matter, for calls come to one engine.
+//! Addresses on which results are called. One result at a time holds an address, the others wait for it, of whatever
+//! organization, since calls come to one engine.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,25 @@ use super::db::{self, Cell};
 use crate::error::{Error, Result};
 use crate::model::status::ResultStatus;
 
-/// Rows that are asked for at once by their keys.
+/// Most keys in one query; more are split.
 const AT_ONCE: usize = 200;
 
-/// Where a call job stands.
+/// State of a call job.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallState {
-    /// Its lane has no place.
+    /// True: its lane has no free place.
     pub is_held: bool,
-    /// When it is due.
+    /// Time at which it is due, milliseconds since 1970.
     pub due_ms: i64,
-    /// A worker has it.
+    /// True: a worker has claimed it.
     pub is_claimed: bool,
 }
 
-/// Waiting results that are looked at when an address becomes free.
+/// Most waiting results that are read when an address becomes free.
 const LOOKED_AT: i64 = 100;
 
 impl Session {
-    /// Puts a result down for these addresses and no others: it holds them, or waits for them.
+    /// Sets the addresses of a result, in place of all others: it holds them, or waits for them.
     pub(crate) async fn put_legs(
         &mut self,
         result_id: i64,
@@ -44,34 +44,34 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets the addresses of a result and answers them.
+    /// Deletes the addresses of a result and returns them.
     pub(crate) async fn drop_legs(&mut self, result_id: i64) -> Result<Vec<String>> {
         let sql = "DELETE FROM legs WHERE result_id = $1 RETURNING address";
         let rows = self.rows(sql, &[result_id.into()]).await?;
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 
-    /// Who holds an address: (organization, result).
+    /// Returns the holder of an address: (organization, result).
     pub(crate) async fn leg_holder(&mut self, address: &str) -> Result<Option<(String, i64)>> {
         let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 1";
         self.row(sql, &[address.into()]).await?.as_ref().map(owned).transpose()
     }
 
-    /// Who waits for an address, in order: (organization, result).
+    /// Returns those that wait for an address, in order: (organization, result).
     pub(crate) async fn leg_waiters(&mut self, address: &str) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 0 ORDER BY result_id LIMIT $2";
         let rows = self.rows(sql, &[address.into(), LOOKED_AT.into()]).await?;
         rows.iter().map(owned).collect()
     }
 
-    /// The addresses that a result is down for.
+    /// Returns the addresses that a result holds or waits for.
     pub(crate) async fn legs_of(&mut self, result_id: i64) -> Result<Vec<String>> {
         let sql = "SELECT address FROM legs WHERE result_id = $1 ORDER BY address";
         let rows = self.rows(sql, &[result_id.into()]).await?;
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 
-    /// The call jobs of these keys, by key.
+    /// Returns the states of the call jobs with these keys, by key.
     pub(crate) async fn call_states(&mut self, keys: &[String]) -> Result<HashMap<String, CallState>> {
         let mut states = HashMap::new();
         for keys in keys.chunks(AT_ONCE) {
@@ -89,7 +89,7 @@ impl Session {
         Ok(states)
     }
 
-    /// What each of these results waits for, by result.
+    /// Returns the addresses that each of these results waits for, by result.
     pub(crate) async fn legs_waited_for(&mut self, results: &[i64]) -> Result<HashMap<i64, Vec<String>>> {
         let mut legs = HashMap::<i64, Vec<String>>::new();
         for ids in results.chunks(AT_ONCE) {
@@ -104,7 +104,7 @@ impl Session {
         Ok(legs)
     }
 
-    /// True when an earlier result of the same run is still to be held, or is being held.
+    /// True if an earlier result of the same run has not ended its conversation yet.
     pub(crate) async fn has_earlier_open(&mut self, result_id: i64) -> Result<bool> {
         let mut cells: Vec<Cell> = vec![result_id.into()];
         let open = ResultStatus::ALL.iter().filter(|status| status.is_open());
@@ -118,7 +118,7 @@ impl Session {
         Ok(self.row(&sql, &cells).await?.is_some())
     }
 
-    /// How many results of a run are being connected or hold a conversation.
+    /// Returns the number of results of a run that are being connected or hold a conversation.
     pub(crate) async fn places_taken(&mut self, run_id: i64) -> Result<i64> {
         let sql = "SELECT COUNT(*) FROM results WHERE run_id = $1 AND status IN ($2, $3)";
         let taken = [ResultStatus::Dispatched, ResultStatus::Running];
@@ -126,13 +126,13 @@ impl Session {
         self.number(sql, &cells).await
     }
 
-    /// The Digital Human that listens on a number at all times: (organization, id).
+    /// Returns the Digital Human that listens on a number at all times: (organization, id).
     pub(crate) async fn always_on(&mut self, number: &str) -> Result<Option<(String, i64)>> {
         let sql = "SELECT org_id, id FROM digital_humans WHERE listens_on = $1 ORDER BY id LIMIT 1";
         self.row(sql, &[number.into()]).await?.as_ref().map(owned).transpose()
     }
 
-    /// Whose a Digital Human is.
+    /// Returns the organization that a Digital Human belongs to.
     pub(crate) async fn organization_of_human(&mut self, id: i64) -> Result<Option<String>> {
         let sql = "SELECT org_id FROM digital_humans WHERE id = $1";
         let row = self.row(sql, &[id.into()]).await?;

@@ -1,4 +1,4 @@
-//! Custom metrics with the agents that they are linked to.
+//! Queries about custom metrics and the agents that they are linked to.
 
 use uuid::Uuid;
 
@@ -8,19 +8,19 @@ use super::record::{Row, fields_of, read_row};
 use crate::error::{Error, Result};
 use crate::model::custom_metric::CustomMetricSpec;
 
-/// Which metrics are meant.
+/// Selection of custom metrics.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Metrics {
     /// All of the organization.
     All,
-    /// Those linked to an agent.
+    /// Metrics linked to one agent.
     OfAgent(i64),
-    /// One.
+    /// The metric with this id.
     One(Uuid),
 }
 
 impl Metrics {
-    /// A condition on `m`, and the value of its `$2`.
+    /// Returns a condition on `m`, and the value of its `$2`.
     fn condition(self) -> (&'static str, Cell) {
         match self {
             Metrics::All => ("$2 = 0", 0.into()),
@@ -33,7 +33,7 @@ impl Metrics {
 }
 
 impl Session {
-    /// Metrics `offset .. offset + limit`, newest first, each with its agents, by one statement.
+    /// Returns metrics `offset .. offset + limit`, newest first, each with its agents, by one statement.
     pub(crate) async fn metrics(
         &mut self,
         which: Metrics,
@@ -63,7 +63,7 @@ impl Session {
         Ok(metrics)
     }
 
-    /// How many there are.
+    /// Returns the number of metrics in the selection.
     pub(crate) async fn count_metrics(&mut self, which: Metrics) -> Result<i64> {
         let (condition, value) = which.condition();
         let sql = format!("SELECT COUNT(*) FROM custom_metrics m WHERE m.org_id = $1 AND {condition}");
@@ -71,12 +71,12 @@ impl Session {
         self.number(&sql, &cells).await
     }
 
-    /// One metric with its agents, else `Custom metric not found`.
+    /// Returns one metric with its agents, else the error `Custom metric not found`.
     pub(crate) async fn metric(&mut self, id: Uuid) -> Result<Row<CustomMetricSpec>> {
         self.metrics(Metrics::One(id), 1, 0).await?.pop().ok_or(Error::NotFound("Custom metric"))
     }
 
-    /// Makes `agent_ids` the agents of a metric.
+    /// Replaces the agents of a metric by `agent_ids`.
     pub(crate) async fn link_metric(&mut self, metric_id: Uuid, agent_ids: &[i64]) -> Result<()> {
         let cells = [metric_id.into(), self.organization().into()];
         self.execute("DELETE FROM agent_metrics WHERE metric_id = $1 AND org_id = $2", &cells).await?;

@@ -1,14 +1,14 @@
-//! Brings a database to the newest schema. A migration is a numbered file that is applied once; all that are missing are applied
-//! in one transaction, while no other process writes.
+//! Migration of a database to the newest schema. A migration is a numbered file that is applied once; all missing ones
+//! are applied in one transaction, while no other process writes.
 
 use super::db::{Cell, Database};
 use crate::error::{Error, Result};
 
-/// The text of a migration.
+/// Text of a migration.
 enum Text {
     /// The same for every database.
     Same(&'static str),
-    /// Where a change needs other words: for SQLite, for PostgreSQL.
+    /// Two texts where the dialects differ: for SQLite, for PostgreSQL.
     Each(&'static str, &'static str),
 }
 
@@ -38,11 +38,11 @@ impl Text {
     }
 }
 
-/// Applies what is missing and answers the version that the database had before; 0: it was empty.
+/// Applies the missing migrations and returns the version that the database had before; 0: it was empty.
 ///
-/// A database that is newer than this program is refused: it may hold what this program would destroy.
+/// A database that is newer than this program is refused: it may hold data that this program would destroy.
 pub async fn run(database: &Database) -> Result<i64> {
-    // A table that is made anew goes away for a moment, and what refers to it stays.
+    // A table that is made anew is dropped for a moment, and rows that refer to it must stay.
     database.keep_references(false).await?;
     let found = apply(database).await?;
     database.keep_references(true).await?;

@@ -1,8 +1,8 @@
-//! Rows at rest. Every access to a customer's rows goes through an organization: `store.org(id).read()` or `.write()` gives
-//! a [`Session`] that sees that organization alone.
+//! Rows at rest. Every access to a customer's rows goes through an organization: `store.org(id).read()` or `.write()`
+//! returns a [`Session`] that sees that organization alone.
 //!
-//! A write session is one transaction, and write sessions take turns: nothing of it is seen before `commit`, and dropping it
-//! undoes it. Product rules are not here, they are in the service.
+//! A write session is one transaction, and only one is open at a time: others see its changes after `commit`, and
+//! dropping it undoes them. Product rules are not here, they are in the service.
 
 mod call_logs;
 mod communities;
@@ -54,7 +54,7 @@ pub(crate) use self::runs::Owner;
 pub use self::runs::Tally;
 pub use self::tables::Integrations;
 
-/// A database. Cheap to clone: every session holds one.
+/// An open database with its key. Cheap to clone: every session holds one.
 #[derive(Clone, Debug)]
 pub struct Store {
     parts: Arc<Parts>,
@@ -69,8 +69,11 @@ struct Parts {
 }
 
 impl Store {
-    /// Opens a database (a file is made when it is absent), brings its schema up to date, and seals what is not sealed by the key of
-    /// `vault`. A vault that cannot open what is there is refused.
+    /// Opens a database (a file is made when absent), updates its schema, and seals whatever is not sealed by the key
+    /// of `vault`.
+    ///
+    /// # Errors
+    /// The database cannot be opened or is newer than this program, or the vault cannot open its secrets.
     pub async fn open(location: impl Into<Location>, vault: Vault) -> Result<Store> {
         let database = Database::open(location.into()).await?;
         let before = migrate::run(&database).await?;
@@ -80,27 +83,27 @@ impl Store {
         Ok(store)
     }
 
-    /// The rows of one organization.
+    /// Returns access to the rows of one organization.
     pub fn org<'a>(&'a self, organization: &'a str) -> Organization<'a> {
         Organization { store: self, id: organization }
     }
 
-    /// Changes whenever a job may have become claimable by something that this process did.
+    /// Returns a counter that changes whenever a job may have become claimable through this process.
     pub fn watch_jobs(&self) -> watch::Receiver<u64> {
         self.parts.jobs.subscribe()
     }
 
-    /// How many results have failed by what this process committed, by error code.
+    /// Returns the number of failed results that this process committed, by error code.
     pub fn failures(&self) -> BTreeMap<String, u64> {
         self.parts.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A session without an organization, for keys, jobs and recovery after a restart.
+    /// Opens a session without an organization, for keys, jobs and recovery after a restart.
     pub(crate) async fn system(&self) -> Result<Session> {
         self.org("").write().await
     }
 
-    /// True when the database answers.
+    /// True if the database answers.
     pub async fn is_alive(&self) -> bool {
         match self.parts.database.read().await {
             Ok(mut link) => link.row("SELECT 1", &[]).await.is_ok(),
@@ -108,33 +111,33 @@ impl Store {
         }
     }
 
-    /// See [`Database::is_shared`].
+    /// True if several engines can work on the database; see [`Database::is_shared`].
     pub fn is_shared(&self) -> bool {
         self.parts.database.is_shared()
     }
 
-    /// See [`Database::enter`].
+    /// Registers this engine at the database; see [`Database::enter`].
     pub(crate) async fn enter(&self) -> Result<bool> {
         self.parts.database.enter().await
     }
 
-    /// See [`Database::admit_others`].
+    /// Lets other engines in; see [`Database::admit_others`].
     pub(crate) async fn admit_others(&self) -> Result<()> {
         self.parts.database.admit_others().await
     }
 
-    /// See [`Database::stay`].
+    /// Renews the registration of this engine; see [`Database::stay`].
     pub(crate) async fn stay(&self) -> Result<()> {
         self.parts.database.stay().await
     }
 
-    /// Closes every connection; what was committed is on disk.
+    /// Closes every connection; committed changes are on disk.
     pub async fn close(&self) {
         self.parts.database.close().await;
     }
 }
 
-/// The rows of one organization.
+/// Access to the rows of one organization.
 #[derive(Copy, Clone, Debug)]
 pub struct Organization<'a> {
     store: &'a Store,
@@ -142,12 +145,12 @@ pub struct Organization<'a> {
 }
 
 impl Organization<'_> {
-    /// A session that only reads.
+    /// Opens a session that only reads.
     pub async fn read(&self) -> Result<Session> {
         Ok(self.session(self.store.parts.database.read().await?))
     }
 
-    /// A session that reads and writes, in one transaction.
+    /// Opens a session that reads and writes, in one transaction.
     pub async fn write(&self) -> Result<Session> {
         Ok(self.session(self.store.parts.database.write().await?))
     }
@@ -158,26 +161,28 @@ impl Organization<'_> {
     }
 }
 
-/// A piece of work on one organization's rows.
+/// A unit of work on the rows of one organization.
 pub struct Session {
     organization: String,
     link: Link,
     store: Store,
     new_jobs: bool,
-    /// Error codes of results that fail by this session.
+    /// Error codes of results that this session makes fail.
     failed: Vec<String>,
-    /// A statement has failed.
+    /// True: a statement has failed, and nothing can be committed.
     spoilt: bool,
 }
 
 impl Session {
-    /// Whose rows these are.
+    /// Returns the organization whose rows the session sees.
     pub fn organization(&self) -> &str {
         &self.organization
     }
 
-    /// Makes everything that was written seen and sure, and wakes workers when there are new jobs. Refused after a statement
-    /// that failed.
+    /// Commits all changes, and wakes workers when there are new jobs.
+    ///
+    /// # Errors
+    /// A statement of this session has failed before, or the commit fails.
     pub async fn commit(self) -> Result<()> {
         self.commit_with(None).await
     }
@@ -197,12 +202,12 @@ impl Session {
         Ok(())
     }
 
-    /// Remembers that workers have something to look for after the commit.
+    /// Makes the commit wake workers, which then have something to look for.
     pub(crate) fn note_job(&mut self) {
         self.new_jobs = true;
     }
 
-    /// Counts a failed result, once this is committed.
+    /// Counts a failed result at the commit.
     pub(crate) fn note_failure(&mut self, error_code: &str) {
         self.failed.push(error_code.to_owned());
     }
@@ -211,12 +216,12 @@ impl Session {
         &self.store.parts.vault
     }
 
-    /// All rows of a query.
+    /// Returns all rows of a query.
     pub(crate) async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<db::Row>> {
         self.link.rows(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
-    /// All rows of a query of two columns.
+    /// Returns all rows of a query of two columns.
     pub(crate) async fn pairs<A, B>(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<(A, B)>>
     where
         A: for<'c> FromCell<'c>,
@@ -227,28 +232,28 @@ impl Session {
         rows.iter().map(pair).collect::<std::result::Result<_, sqlx::Error>>().map_err(Error::internal)
     }
 
-    /// The first row of a query.
+    /// Returns the first row of a query.
     pub(crate) async fn row(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<db::Row>> {
         self.link.row(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
-    /// The number of rows that a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
         self.link.execute(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 
-    /// The counted key of the row that a statement inserted.
+    /// Inserts a row and returns its key, which the database has counted.
     async fn insert_counted(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
         self.link.insert_counted(sql, cells).await.inspect_err(|_| self.spoilt = true)
     }
 }
 
-/// A document as text.
+/// Returns a document as text.
 pub(crate) fn to_text<T: Serialize>(doc: &T) -> Result<String> {
     serde_json::to_string(doc).map_err(Error::internal)
 }
 
-/// A document from its text.
+/// Returns a document from its text.
 pub(crate) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(Error::internal)
 }

@@ -1,4 +1,4 @@
-//! Queries about monitors, alerts and phone numbers that are more than one row.
+//! Queries about monitors, alerts and phone numbers that involve more than one row.
 
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 use crate::model::triage::SourceKind;
 
 impl Session {
-    /// Monitors from `offset` on, newest first, and how many there are; of one agent or of all.
+    /// Returns the monitors from `offset` on, newest first, and their number; of one agent or of all.
     pub(crate) async fn monitors(
         &mut self,
         agent_id: Option<i64>,
@@ -36,7 +36,7 @@ impl Session {
         Ok((rows, count))
     }
 
-    /// The newest checks of a monitor, newest first.
+    /// Returns the newest checks of a monitor, newest first.
     pub(crate) async fn checks_of(&mut self, monitor_id: Uuid, limit: i64) -> Result<Vec<Row<CheckDoc>>> {
         let fields = fields_of("c");
         let sql = format!(
@@ -47,7 +47,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// How many checks of a monitor since then showed this.
+    /// Returns the number of finished checks of a monitor since `since_ms` that had this verdict.
     pub(crate) async fn count_checks(&mut self, monitor_id: Uuid, verdict: Verdict, since_ms: i64) -> Result<i64> {
         let sql = "SELECT COUNT(*) FROM checks WHERE org_id = $1 AND monitor_id = $2 AND is_finished = 1 \
                    AND verdict = $3 AND created_ms >= $4";
@@ -55,7 +55,7 @@ impl Session {
         self.number(sql, &cells).await
     }
 
-    /// Keeps a violation; false when it was known.
+    /// Stores a violation; false when it was known.
     pub(crate) async fn add_violation(&mut self, violation: &Violation) -> Result<bool> {
         let sql = "INSERT INTO violations (id, org_id, alert_id, source, source_id, value, at_ms) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (alert_id, source, source_id) DO NOTHING";
@@ -71,7 +71,7 @@ impl Session {
         Ok(self.execute(sql, &cells).await? > 0)
     }
 
-    /// Times of the newest violations of an alert after `since_ms`, newest first.
+    /// Returns the times of the newest violations of an alert after `since_ms`, newest first.
     pub(crate) async fn violation_times(&mut self, alert_id: Uuid, since_ms: i64, limit: i64) -> Result<Vec<i64>> {
         let sql = "SELECT at_ms FROM violations WHERE org_id = $1 AND alert_id = $2 AND at_ms > $3 \
                    ORDER BY at_ms DESC LIMIT $4";
@@ -79,7 +79,7 @@ impl Session {
         self.numbers(sql, &cells).await
     }
 
-    /// Violations of an alert from `offset` on, newest first, and how many there are.
+    /// Returns the violations of an alert from `offset` on, newest first, and their number.
     pub(crate) async fn violations(
         &mut self,
         alert_id: Uuid,
@@ -97,7 +97,7 @@ impl Session {
         Ok((rows, count))
     }
 
-    /// Those of `numbers` that some organization has.
+    /// Returns the numbers among `numbers` that some organization has.
     pub(crate) async fn numbers_taken(&mut self, numbers: &[String]) -> Result<Vec<String>> {
         if numbers.is_empty() {
             return Ok(Vec::new());

@@ -1,22 +1,22 @@
-//! Lines with which Digital Humans begin, made once and kept. One belongs to what it was made of: with other facts or another
-//! intent it is none.
+//! First messages of Digital Humans, generated once and stored. A message is valid for the facts and intent that it was
+//! generated from, and for no others.
 
 use super::Session;
 use crate::error::{Error, Result};
 
-/// Whose line.
+/// Identity of a first message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpeningKey<'a> {
-    /// The Digital Human.
+    /// Digital Human that says it.
     pub human_id: i64,
     /// Step of its journey; 0 without one.
     pub step: i64,
-    /// Digest of what the line was made of.
+    /// Digest of the facts that it was generated from.
     pub made_of: &'a str,
 }
 
 impl Session {
-    /// The line that is kept, when it was made of the same.
+    /// Returns the stored message, if it was generated from the same facts.
     pub(crate) async fn opening(&mut self, key: OpeningKey<'_>) -> Result<Option<String>> {
         let sql =
             "SELECT line FROM openings WHERE digital_human_id = $1 AND step = $2 AND org_id = $3 AND made_of = $4";
@@ -26,7 +26,7 @@ impl Session {
         row.map(|row| row.try_get(0).map_err(Error::internal)).transpose()
     }
 
-    /// Keeps a line in the place of one that was made of something else.
+    /// Stores a message in place of one that was generated from other facts.
     pub(crate) async fn keep_opening(&mut self, key: OpeningKey<'_>, line: &str) -> Result<()> {
         let sql = "INSERT INTO openings (digital_human_id, step, org_id, made_of, line) VALUES ($1, $2, $3, $4, $5) \
                    ON CONFLICT (digital_human_id, step) DO UPDATE SET made_of = $4, line = $5";

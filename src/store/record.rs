@@ -1,5 +1,5 @@
-//! Create, read, update and delete, once for all resources: a row is an id, an organization, a few columns lifted out of the
-//! document for lookups, and the document itself.
+//! Create, read, update and delete, once for all resources. A row is an id, an organization, a few columns lifted out
+//! of the document for lookups, and the document itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,13 +14,13 @@ use super::{Session, from_text, to_text};
 use crate::clock;
 use crate::error::{Error, Result};
 
-/// An id of a row.
+/// Identifier of a row.
 pub trait Key: Copy + Into<Cell> + Send + Sync {
-    /// An id made before the insert; `None`: the database counts.
+    /// Returns an id made before the insert; `None`: the database counts.
     fn fresh() -> Option<Self>;
-    /// The id that the database has counted; `None`: it counts none of these.
+    /// Returns the id that the database has counted; `None`: it counts none of these.
     fn counted(number: i64) -> Option<Self>;
-    /// The id in column `id` of a row.
+    /// Returns the id in column `id` of a row.
     fn read(row: &db::Row) -> Result<Self>;
 }
 
@@ -54,33 +54,33 @@ impl Key for Uuid {
 
 /// A document with a table of its own.
 pub trait Resource: Serialize + DeserializeOwned + Send + Sync {
-    /// The table.
+    /// Name of the table.
     const TABLE: &'static str;
-    /// The word of `WORD not found`.
+    /// Word of the resource in the error `WORD not found`.
     const WORD: &'static str;
-    /// Columns lifted out of the document.
+    /// Names of columns lifted out of the document.
     const COLUMNS: &'static [&'static str];
-    /// True when the document holds secrets, which are then sealed.
+    /// True: the document holds secrets, which are sealed.
     const SEALED: bool = false;
-    /// How rows are named.
+    /// Type of the rows' identifiers.
     type Id: Key;
 
-    /// Values of `COLUMNS`.
+    /// Returns the values of `COLUMNS`, in that order.
     fn cells(&self) -> Vec<Cell>;
 }
 
-/// A stored document.
+/// A stored document with its row's columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<R: Resource> {
-    /// Its id.
+    /// Identifier of the row.
     pub id: R::Id,
-    /// The document.
+    /// The document as stored.
     pub doc: R,
-    /// When it was made, milliseconds since 1970.
+    /// Time of its creation, milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was last changed, milliseconds since 1970.
+    /// Time of the last change, milliseconds since 1970.
     pub updated_ms: i64,
-    /// API key that changed it last.
+    /// API key that made the last change.
     pub updated_by: Option<Uuid>,
 }
 
@@ -89,7 +89,7 @@ const FIELDS: &str = "id, doc, created_ms, updated_ms, updated_by";
 const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
 
 impl Session {
-    /// Inserts a document and answers its id.
+    /// Inserts a document and returns its id.
     pub async fn insert<R: Resource>(&mut self, doc: &R, now_ms: i64, by: Option<Uuid>) -> Result<R::Id> {
         let mut cells =
             vec![Cell::from(self.organization()), self.text_of(doc)?.into(), now_ms.into(), now_ms.into(), by.into()];
@@ -105,7 +105,7 @@ impl Session {
         R::Id::counted(id).ok_or_else(|| Error::internal("an id is neither made nor counted"))
     }
 
-    /// The row of `id`, when this organization has it.
+    /// Returns the row of `id`; `None` when this organization has none.
     pub async fn find<R: Resource>(&mut self, id: R::Id) -> Result<Option<Row<R>>> {
         let select = || format!("SELECT {FIELDS} FROM {} WHERE id = $1 AND org_id = $2", R::TABLE);
         let sql = written(["find", R::TABLE, ""], select);
@@ -113,39 +113,39 @@ impl Session {
         self.row(&sql, &cells).await?.map(|row| self.row_of(&row)).transpose()
     }
 
-    /// The row of `id`, else `WORD not found`.
+    /// Returns the row of `id`, else the error `WORD not found`.
     pub async fn get<R: Resource>(&mut self, id: R::Id) -> Result<Row<R>> {
         self.find(id).await?.ok_or(Error::NotFound(R::WORD))
     }
 
-    /// True when some organization, this one or another, has the row.
+    /// True if some organization, this one or another, has the row.
     pub async fn exists_anywhere<R: Resource>(&mut self, id: R::Id) -> Result<bool> {
         let sql = format!("SELECT 1 FROM {} WHERE id = $1", R::TABLE);
         Ok(self.row(&sql, &[id.into()]).await?.is_some())
     }
 
-    /// All rows, newest first.
+    /// Returns all rows, newest first.
     pub async fn all<R: Resource>(&mut self) -> Result<Vec<Row<R>>> {
         let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 {NEWEST_FIRST}", R::TABLE);
         let cells = [self.organization().into()];
         self.rows(&sql, &cells).await?.iter().map(|row| self.row_of(row)).collect()
     }
 
-    /// Rows `offset .. offset + limit`, newest first.
+    /// Returns rows `offset .. offset + limit`, newest first.
     pub async fn slice<R: Resource>(&mut self, limit: i64, offset: i64) -> Result<Vec<Row<R>>> {
         let sql = format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 {NEWEST_FIRST} LIMIT $2 OFFSET $3", R::TABLE);
         let cells = [self.organization().into(), limit.into(), offset.into()];
         self.rows(&sql, &cells).await?.iter().map(|row| self.row_of(row)).collect()
     }
 
-    /// The number of all rows.
+    /// Returns the number of all rows.
     pub async fn count<R: Resource>(&mut self) -> Result<i64> {
         let sql = format!("SELECT COUNT(*) FROM {} WHERE org_id = $1", R::TABLE);
         let cells = [self.organization().into()];
         self.number(&sql, &cells).await
     }
 
-    /// Rows whose `column` has `value`, newest first.
+    /// Returns the rows whose `column` has `value`, newest first.
     pub async fn by<R: Resource>(&mut self, column: &'static str, value: impl Into<Cell>) -> Result<Vec<Row<R>>> {
         let select = || format!("SELECT {FIELDS} FROM {} WHERE org_id = $1 AND {column} = $2 {NEWEST_FIRST}", R::TABLE);
         let sql = written(["by", R::TABLE, column], select);
@@ -166,14 +166,14 @@ impl Session {
         Ok(self.execute(&sql, &cells).await? > 0)
     }
 
-    /// Deletes the row of `id` and what the schema hangs on it; false when this organization has no such row.
+    /// Deletes the row of `id` and all rows that the schema ties to it; false when this organization has no such row.
     pub async fn delete<R: Resource>(&mut self, id: R::Id) -> Result<bool> {
         let sql = format!("DELETE FROM {} WHERE id = $1 AND org_id = $2", R::TABLE);
         let cells = [id.into(), self.organization().into()];
         Ok(self.execute(&sql, &cells).await? > 0)
     }
 
-    /// A document as it is stored.
+    /// Returns a document as it is stored.
     fn text_of<R: Resource>(&self, doc: &R) -> Result<String> {
         match R::SEALED {
             true => self.vault().write(&place(self.organization(), R::TABLE), doc),
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// A row of the columns in `FIELDS`.
+    /// Returns a row of the columns in `FIELDS`.
     pub(super) fn row_of<R: Resource>(&self, row: &db::Row) -> Result<Row<R>> {
         match R::SEALED {
             true => row_with(row, |text| self.vault().read(&place(self.organization(), R::TABLE), text)),
@@ -189,30 +189,30 @@ impl Session {
         }
     }
 
-    /// The one integer that a query answers.
+    /// Returns the one integer that a query gives; 0 without a row.
     pub(crate) async fn number(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
         let row = self.row(sql, cells).await?;
         row.map_or(Ok(0), |row| row.try_get(0).map_err(Error::internal))
     }
 
-    /// The first column of every row, as integers.
+    /// Returns the first column of every row, as integers.
     pub(crate) async fn numbers(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<i64>> {
         let rows = self.rows(sql, cells).await?;
         rows.iter().map(|row| row.try_get(0).map_err(Error::internal)).collect()
     }
 }
 
-/// The statement that inserts a document, with its id or without.
+/// Returns the statement that inserts a document, with its id or without.
 fn inserting<R: Resource>(with_id: bool) -> String {
     let names: Vec<&str> = INSERTED.iter().chain(R::COLUMNS).copied().chain(with_id.then_some("id")).collect();
     let marks: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
     format!("INSERT INTO {} ({}) VALUES ({})", R::TABLE, names.join(", "), marks.join(", "))
 }
 
-/// What a statement is for: a word, the table, a column.
+/// Purpose of a statement: a word, the table, a column.
 type Purpose = [&'static str; 3];
 
-/// A statement that is run often: its words are put together once.
+/// Returns the text of a statement that is run often, composed only once.
 pub(super) fn written(purpose: Purpose, write: impl FnOnce() -> String) -> Arc<str> {
     static WRITTEN: RwLock<BTreeMap<Purpose, Arc<str>>> = RwLock::new(BTreeMap::new());
     if let Some(sql) = WRITTEN.read().unwrap_or_else(PoisonError::into_inner).get(&purpose) {
@@ -223,7 +223,7 @@ pub(super) fn written(purpose: Purpose, write: impl FnOnce() -> String) -> Arc<s
     sql
 }
 
-/// A row of the columns in `FIELDS`, of a table without secrets.
+/// Returns a row of the columns in `FIELDS`, of a table without secrets.
 pub(super) fn read_row<R: Resource>(row: &db::Row) -> Result<Row<R>> {
     const { assert!(!R::SEALED, "sealed documents are read by their session") };
     row_with(row, from_text)
@@ -240,7 +240,7 @@ fn row_with<R: Resource>(row: &db::Row, open: impl FnOnce(&str) -> Result<R>) ->
     })
 }
 
-/// The columns that [`read_row`] needs, of a table with an alias.
+/// Returns the columns that [`read_row`] needs, of a table with an alias.
 pub(super) fn fields_of(alias: &str) -> String {
     FIELDS.split(", ").map(|field| format!("{alias}.{field}")).collect::<Vec<_>>().join(", ")
 }

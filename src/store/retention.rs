@@ -1,4 +1,4 @@
-//! Finding what is old enough to be deleted.
+//! Queries for rows that are old enough to be deleted.
 
 use uuid::Uuid;
 
@@ -17,7 +17,8 @@ pub(crate) struct Old<Id> {
 }
 
 impl Store {
-    /// Up to `limit` finished results that were made before `before_ms`, of all organizations, by id, those after `after_id`.
+    /// Returns up to `limit` finished results of all organizations that were made before `before_ms`, by id, after
+    /// `after_id`.
     pub(crate) async fn old_results(&self, before_ms: i64, after_id: i64, limit: i64) -> Result<Vec<Old<i64>>> {
         let mut cells: Vec<Cell> = vec![before_ms.into(), after_id.into(), limit.into()];
         let finished = ResultStatus::ALL.iter().filter(|status| status.is_terminal());
@@ -31,8 +32,10 @@ impl Store {
         db.rows(&sql, &cells).await?.iter().map(read).collect()
     }
 
-    /// Up to `limit` call logs that were evaluated and made before `before_ms`, of all organizations, the oldest first, those after
-    /// one of a moment and an id.
+    /// Returns up to `limit` evaluated call logs of all organizations that were made before `before_ms`, the oldest
+    /// first.
+    ///
+    /// `after` is the time and id of the last one returned before.
     pub(crate) async fn old_calls(&self, before_ms: i64, after: (i64, Uuid), limit: i64) -> Result<Vec<Old<Uuid>>> {
         let mut cells: Vec<Cell> = vec![before_ms.into(), after.0.into(), after.1.into(), limit.into()];
         let finished = CallLogStatus::ALL.iter().filter(|status| status.is_final());

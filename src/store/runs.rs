@@ -1,4 +1,4 @@
-//! Queries about runs and results that are more than one row of one table.
+//! Queries about runs and results that involve more than one row of one table.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use crate::model::result::ResultDoc;
 use crate::model::run::{Counters, RunDoc};
 use crate::model::status::{Outcome, ResultStatus};
 
-/// How many results a run has, by verdict and by state.
+/// Numbers of results of a run, by verdict and by state.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// By verdict.
+    /// Numbers of results by verdict.
     pub counters: Counters,
-    /// Not terminal.
+    /// Results that are not terminal.
     pub open: i64,
 }
 
-/// What results are counted or listed by.
+/// Owner by which results are counted or listed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Agent,
@@ -40,13 +40,13 @@ impl Owner {
 }
 
 impl Session {
-    /// Counters of one run.
+    /// Returns the counters of one run.
     pub async fn tally(&mut self, run_id: i64) -> Result<Tally> {
         let tallies = self.tallies(Owner::Run, run_id).await?;
         Ok(tallies.get(&run_id).copied().unwrap_or_default())
     }
 
-    /// Counters of every run of `owner`, by run id.
+    /// Returns the counters of every run of `owner`, by run id.
     pub(crate) async fn tallies(&mut self, owner: Owner, id: i64) -> Result<HashMap<i64, Tally>> {
         let sql = format!(
             "SELECT run_id, status, outcome, COUNT(*) FROM results WHERE org_id = $1 AND {} = $2 \
@@ -65,7 +65,7 @@ impl Session {
         Ok(tallies)
     }
 
-    /// True when a result of `owner` is not terminal.
+    /// True if a result of `owner` is not terminal.
     pub(crate) async fn has_open_results(&mut self, owner: Owner, id: i64) -> Result<bool> {
         let mut cells = vec![self.organization().into(), id.into()];
         let open = ResultStatus::ALL.iter().filter(|status| !status.is_terminal());
@@ -76,14 +76,14 @@ impl Session {
         Ok(self.row(&sql, &cells).await?.is_some())
     }
 
-    /// Ids of the results of `owner`, ascending.
+    /// Returns the ids of the results of `owner`, ascending.
     pub(crate) async fn result_ids(&mut self, owner: Owner, id: i64) -> Result<Vec<i64>> {
         let sql = format!("SELECT id FROM results WHERE org_id = $1 AND {} = $2 ORDER BY id", owner.column());
         let cells = [self.organization().into(), id.into()];
         self.numbers(&sql, &cells).await
     }
 
-    /// The results of a run, ascending.
+    /// Returns the results of a run, by id ascending.
     pub async fn results_of_run(&mut self, run_id: i64) -> Result<Vec<Row<ResultDoc>>> {
         let fields = fields_of("r");
         let sql = format!("SELECT {fields} FROM results r WHERE r.org_id = $1 AND r.run_id = $2 ORDER BY r.id");
@@ -91,7 +91,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// The runs of a simulation that were made at `since_ms` or later.
+    /// Returns the runs of a simulation that were made at `since_ms` or later.
     pub(crate) async fn runs_since(&mut self, simulation_id: i64, since_ms: i64) -> Result<Vec<Row<RunDoc>>> {
         let fields = fields_of("r");
         let sql = format!(
@@ -102,7 +102,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// The results of all journey steps of one repetition, in order; none when there is no journey.
+    /// Returns the results of all journey steps of one repetition, in order; empty when there is no journey.
     pub(crate) async fn steps_of(&mut self, one: &ResultDoc) -> Result<Vec<Row<ResultDoc>>> {
         let body = &one.body;
         let (Some(_), Some(human)) = (body.journey_step, body.digital_human_id) else { return Ok(Vec::new()) };
@@ -116,27 +116,30 @@ impl Session {
         Ok(rows.into_iter().filter(|row| row.doc.repetition == one.repetition).collect())
     }
 
-    /// The result of the same repetition whose journey step is `by` (1 or -1) on from the step of `from`, when there is one.
+    /// Returns the result of the same repetition whose journey step is `by` (1 or -1) after that of `from`; `None`:
+    /// there is none.
     pub(crate) async fn step_beside(&mut self, from: &ResultDoc, by: i64) -> Result<Option<Row<ResultDoc>>> {
         let wanted = from.body.journey_step.map(|step| step + by);
         Ok(self.steps_of(from).await?.into_iter().find(|row| row.doc.body.journey_step == wanted))
     }
 
-    /// Results of every organization that were at work when the engine stopped: (organization, id).
+    /// Returns the results of every organization that were active when the engine stopped: (organization, id).
     pub(crate) async fn interrupted(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2) ORDER BY id";
         let cells: [Cell; 2] = [ResultStatus::Dispatched.as_str().into(), ResultStatus::Running.as_str().into()];
         self.pairs(sql, &cells).await
     }
 
-    /// Results of every organization that are being evaluated: (organization, id).
+    /// Returns the results of every organization that are being evaluated: (organization, id).
     pub(crate) async fn evaluating_results(&mut self) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status = $1 ORDER BY id";
         self.pairs(sql, &[ResultStatus::Evaluating.as_str().into()]).await
     }
 
-    /// Results of every organization whose conversation has taken place and that have changed since, the latest first:
+    /// Returns the results of every organization whose conversation has ended and that changed since `since_ms`:
     /// (organization, id).
+    ///
+    /// The latest change is first.
     pub(crate) async fn recently_ended(&mut self, since_ms: i64, most: i64) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, id FROM results WHERE status IN ($1, $2, $3) AND updated_ms >= $4 \
                    ORDER BY updated_ms DESC, id DESC LIMIT $5";
@@ -145,7 +148,7 @@ impl Session {
         self.pairs(sql, &[ended, evaluating, completed, since_ms.into(), most.into()]).await
     }
 
-    /// The version of an agent that holds the label production.
+    /// Returns the version of an agent that has the label `production`.
     pub async fn production_version(&mut self, agent_id: i64) -> Result<Option<Row<VersionDoc>>> {
         let fields = fields_of("v");
         let sql = format!(
@@ -155,8 +158,8 @@ impl Session {
         self.row(&sql, &cells).await?.as_ref().map(read_row).transpose()
     }
 
-    /// Results of every organization that are INITIALIZING though their call job is due at `now_ms`: (organization, id), by
-    /// organization.
+    /// Returns the results of every organization that are INITIALIZING although their call job is due: (organization,
+    /// id), by organization.
     pub(crate) async fn waiting(&mut self, now_ms: i64) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT r.org_id, r.id FROM jobs j JOIN results r ON j.job_key = 'call:' || r.id || ':1' \
                    WHERE r.status = $1 AND j.kind IN ('call', 'text') AND j.due_ms <= $2 ORDER BY r.org_id, r.id";
@@ -164,7 +167,7 @@ impl Session {
         self.pairs(sql, &cells).await
     }
 
-    /// Digital Humans linked to a simulation, in order of id.
+    /// Returns the Digital Humans linked to a simulation, in order of id.
     pub async fn digital_humans_of(&mut self, simulation_id: i64) -> Result<Vec<Row<DigitalHumanSpec>>> {
         let fields = fields_of("d");
         let sql = format!(
@@ -175,7 +178,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// Simulations that a Digital Human is linked to, oldest link first.
+    /// Returns the simulations that a Digital Human is linked to, oldest link first.
     pub async fn simulations_of(&mut self, digital_human_id: i64) -> Result<Vec<i64>> {
         let sql = "SELECT simulation_id FROM simulation_digital_humans WHERE org_id = $1 AND digital_human_id = $2 \
                    ORDER BY created_ms, simulation_id";
@@ -183,7 +186,7 @@ impl Session {
         self.numbers(sql, &cells).await
     }
 
-    /// Links a Digital Human to a simulation; a repeat is no error.
+    /// Links a Digital Human to a simulation; false when the link exists.
     pub async fn link(&mut self, simulation_id: i64, digital_human_id: i64, now_ms: i64) -> Result<bool> {
         let sql = "INSERT INTO simulation_digital_humans (simulation_id, digital_human_id, org_id, created_ms) \
                    VALUES ($1, $2, $3, $4) ON CONFLICT (simulation_id, digital_human_id) DO NOTHING";
@@ -191,7 +194,7 @@ impl Session {
         Ok(self.execute(sql, &cells).await? > 0)
     }
 
-    /// Takes a link away; true when it was there.
+    /// Removes a link; true when it existed.
     pub async fn unlink(&mut self, simulation_id: i64, digital_human_id: i64) -> Result<bool> {
         let sql = "DELETE FROM simulation_digital_humans \
                    WHERE simulation_id = $1 AND digital_human_id = $2 AND org_id = $3";
@@ -199,7 +202,7 @@ impl Session {
         Ok(self.execute(sql, &cells).await? > 0)
     }
 
-    /// Keeps a text (`timelines`, `transcripts` or `settings`) of a result, replacing an earlier one.
+    /// Stores a text (`timelines`, `transcripts` or `settings`) of a result, in place of an earlier one.
     pub(crate) async fn put_text<T: serde::Serialize>(&mut self, table: &str, result_id: i64, doc: &T) -> Result<()> {
         let sql = format!(
             "INSERT INTO {table} (result_id, org_id, doc) VALUES ($1, $2, $3) \
@@ -209,13 +212,13 @@ impl Session {
         self.execute(&sql, &cells).await.map(drop)
     }
 
-    /// Removes what `put_text` kept.
+    /// Deletes the text that `put_text` stored.
     pub(crate) async fn drop_text(&mut self, table: &str, result_id: i64) -> Result<()> {
         let sql = format!("DELETE FROM {table} WHERE result_id = $1 AND org_id = $2");
         self.execute(&sql, &[result_id.into(), self.organization().into()]).await.map(drop)
     }
 
-    /// The text that `put_text` kept.
+    /// Returns the text that `put_text` stored; `None`: there is none.
     pub(crate) async fn text<T: serde::de::DeserializeOwned>(
         &mut self,
         table: &str,
@@ -230,7 +233,7 @@ impl Session {
 }
 
 impl Tally {
-    /// Counts results of one state and one verdict.
+    /// Adds `count` results of one state and one verdict.
     pub(super) fn add(&mut self, status: Option<ResultStatus>, outcome: Option<Outcome>, count: i64) {
         self.counters.total_tests += count;
         if !status.is_some_and(ResultStatus::is_terminal) {

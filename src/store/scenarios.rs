@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::scenario::ScenarioDoc;
 
 impl Session {
-    /// Scenarios linked to an agent, newest first.
+    /// Returns the scenarios linked to an agent, newest first.
     pub async fn scenarios_of(&mut self, agent_id: i64) -> Result<Vec<Row<ScenarioDoc>>> {
         let fields = fields_of("s");
         let sql = format!(
@@ -19,7 +19,7 @@ impl Session {
         self.rows(&sql, &cells).await?.iter().map(read_row).collect()
     }
 
-    /// Agents that a scenario is linked to, in the order in which they were given.
+    /// Returns the agents that a scenario is linked to, in the order in which they were given.
     pub async fn agents_of_scenario(&mut self, scenario_id: Uuid) -> Result<Vec<i64>> {
         let sql = "SELECT agent_id FROM scenario_agents WHERE org_id = $1 AND scenario_id = $2 ORDER BY place";
         let cells = [self.organization().into(), scenario_id.into()];

@@ -7,22 +7,22 @@ use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::webhook::WebhookDoc;
 
-/// What is sealed to see whether a key is the right one.
+/// Text that is sealed to check whether a key is the right one.
 const PROBE: &str = "ringer";
-/// Where.
+/// Place to which the check text is bound.
 const PROBE_PLACE: &str = "vault/probe";
 
 /// Tables whose documents hold secrets.
 const SEALED: [&str; 3] = [AgentDoc::TABLE, Integrations::TABLE, WebhookDoc::TABLE];
 
-/// What secrets of a table are bound to.
+/// Returns the place to which secrets of a table are bound.
 pub(super) fn place(organization: &str, table: &str) -> String {
     format!("{organization}/{table}")
 }
 
 impl Store {
-    /// Checks that the key of this process opens the database, and seals everything that another key, or none, has sealed.
-    /// `is_new`: nothing was ever written in it.
+    /// Checks that the key of this process opens the database, and seals again whatever another key, or none, has
+    /// sealed. `is_new`: nothing was ever written in it.
     pub(super) async fn seal_all(&self, is_new: bool) -> Result<()> {
         let mut db = self.system().await?;
         let known = db.row("SELECT key_name, probe FROM vault WHERE id = 1", &[]).await?;
@@ -40,8 +40,8 @@ impl Store {
         }
         sealed += db.seal_answers().await?;
         db.commit().await?;
-        // Rows that were overwritten or deleted have left their texts in the files. The key is written down behind this: a start
-        // that is cut short before does all of it again.
+        // Overwritten and deleted rows have left their texts in the files. The key's name is stored after that is
+        // cleaned up: an interrupted start repeats all of it.
         if !is_new {
             self.parts.database.scrub(&[&SEALED[..], &[idempotency::TABLE][..]].concat()).await?;
         }
@@ -90,7 +90,7 @@ impl Session {
         Ok(sealed)
     }
 
-    /// Answers that are kept for repeated requests hold keys that are shown once.
+    /// Seals the stored answers of requests again: some hold keys that are shown once.
     async fn seal_answers(&mut self) -> Result<u64> {
         let mut sealed = 0;
         let sql = "SELECT org_id, route, idempotency_key, body FROM idempotency WHERE body IS NOT NULL";

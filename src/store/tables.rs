@@ -1,4 +1,4 @@
-//! Which document lies in which table, and which of its fields are lifted into columns.
+//! Tables of the documents, and the fields that are lifted into columns.
 
 mod metrics;
 mod scenarios;

@@ -1,8 +1,8 @@
-//! Secrets at rest: sealed with AES-256-GCM (NIST SP 800-38D) under a random nonce of 96 bits. A sealed text names its key, so
-//! that keys can be changed: the first key seals, all of them open.
+//! Secrets at rest: sealed with AES-256-GCM (NIST SP 800-38D) under a random nonce of 96 bits. A sealed text names its
+//! key, so that keys can be changed: the first key seals, all of them open.
 //!
-//! The key comes from the settings, or from a file that is made beside the database. Its text is stretched to 256 bits by
-//! HMAC-SHA256, its name is drawn from it the same way and tells nothing about it.
+//! The key comes from the settings, or from a file that is made beside the database. Its text is stretched to 256 bits
+//! by HMAC-SHA256; its name is derived the same way and reveals nothing about it.
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
@@ -28,7 +28,7 @@ use crate::model::secret;
 /// Name of the key file.
 pub const KEY_FILE: &str = "secret.key";
 
-/// What sealed texts begin with.
+/// Prefix of sealed texts.
 const MARK: &str = "sealed:1:";
 
 const NONCE_BYTES: usize = 12;
@@ -51,7 +51,7 @@ impl Key {
     }
 }
 
-/// Seals and opens secrets. Cheap to clone.
+/// Keys that seal and open secrets. Cheap to clone.
 #[derive(Clone)]
 pub struct Vault {
     keys: Arc<[Key]>,
@@ -64,20 +64,22 @@ impl fmt::Debug for Vault {
 }
 
 impl Vault {
-    /// A vault whose first key seals.
+    /// Returns a vault whose first key seals.
     ///
     /// # Errors
-    /// When there is no key.
+    /// There is no key.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Result<Vault> {
         let keys: Arc<[Key]> = keys.into_iter().map(Key::of).collect();
         if keys.is_empty() { Err(Error::internal("there is no key for secrets")) } else { Ok(Vault { keys }) }
     }
 
-    /// The configured key, else the one in the key file of `folder`, which is made when absent, readable by its owner alone.
+    /// Opens the configured key, else the one in the key file of `folder`, which is made when absent, readable by its
+    /// owner alone.
+    ///
     /// `old` keys, and a file beside a configured key, still open what they sealed.
     ///
     /// # Errors
-    /// When the file cannot be read or made.
+    /// The file cannot be read or made.
     pub fn open(folder: &Path, configured: Option<&str>, old: &[&str]) -> Result<Vault> {
         let path = folder.join(KEY_FILE);
         let failed = |error: std::io::Error| Error::internal(format!("the key file {}: {error}", path.display()));
@@ -91,27 +93,27 @@ impl Vault {
         Vault::new(configured.into_iter().chain(on_file.as_deref()).chain(old.iter().copied()))
     }
 
-    /// Name of the key that seals.
+    /// Returns the name of the key that seals.
     pub fn key_name(&self) -> &str {
         &self.keys[0].name
     }
 
-    /// True when a text was sealed under that name.
+    /// True if a key of this name is in the vault.
     pub fn knows(&self, name: &str) -> bool {
         self.keys.iter().any(|key| key.name == name)
     }
 
-    /// Names of all keys, for messages.
+    /// Returns the names of all keys, for messages.
     pub fn names(&self) -> String {
         self.keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// True when the text was sealed by the key that seals now.
+    /// True if the text was sealed by the key that seals now.
     pub fn is_current(&self, text: &str) -> bool {
         text.strip_prefix(MARK).is_some_and(|rest| rest.split(':').next() == Some(self.key_name()))
     }
 
-    /// Seals a text for a place: it opens in no other.
+    /// Seals a text for a place; it opens in no other.
     pub fn seal(&self, place: &str, text: &str) -> Result<String> {
         let key = &self.keys[0];
         let mut nonce = [0; NONCE_BYTES];
@@ -122,10 +124,11 @@ impl Vault {
         Ok(format!("{MARK}{}:{}", key.name, STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat())))
     }
 
-    /// Opens what was sealed for this place. A text that is not sealed is itself: it was written before there were keys.
+    /// Opens a text that was sealed for this place. A text that is not sealed is returned as it is: it was written
+    /// before there were keys.
     ///
     /// # Errors
-    /// When it was sealed by a key that is not here, for another place, or was changed since.
+    /// The text was sealed by an unknown key or for another place, or was changed since.
     pub fn unseal(&self, place: &str, text: &str) -> Result<String> {
         let Some((name, sealed)) = text.strip_prefix(MARK).and_then(|rest| rest.split_once(':')) else {
             return Ok(text.to_owned());
@@ -141,7 +144,7 @@ impl Vault {
         String::from_utf8(opened).map_err(|_| changed())
     }
 
-    /// A document as text, its secrets sealed for `place`. Those that are sealed already are sealed again.
+    /// Returns a document as text, its secrets sealed for `place`. Secrets that are sealed already are sealed again.
     pub(super) fn write<T: Serialize>(&self, place: &str, document: &T) -> Result<String> {
         let text = to_text(document)?;
         if !secret::any_in(&text) {
@@ -155,7 +158,7 @@ impl Vault {
         Ok(value.to_string())
     }
 
-    /// A document from its text, its secrets opened.
+    /// Returns a document from its text, its secrets opened.
     pub(super) fn read<T: DeserializeOwned>(&self, place: &str, text: &str) -> Result<T> {
         if !text.contains(MARK) {
             return from_text(text);
@@ -172,7 +175,7 @@ impl Vault {
         serde_json::from_value(value).map_err(Error::internal)
     }
 
-    /// True when every secret of a document is sealed by the key that seals now.
+    /// True if every secret of a document is sealed by the key that seals now.
     pub(super) fn is_sealed(&self, text: &str) -> Result<bool> {
         let mut value: Value = from_text(text)?;
         let sealed = secret::each(&mut value, &mut |_, secret| match secret {
@@ -183,7 +186,7 @@ impl Vault {
     }
 }
 
-/// Writes a new key of 256 random bits.
+/// Writes a new key of 256 random bits and returns it, or the one that another process has just written.
 fn make_key_file(path: &Path) -> std::io::Result<String> {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);
@@ -196,7 +199,7 @@ fn make_key_file(path: &Path) -> std::io::Result<String> {
             tracing::warn!("secrets are sealed with a new key in {}: keep a copy of it apart", path.display());
             Ok(text)
         }
-        // Another process was first.
+        // Another process has made the file first.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(std::fs::read_to_string(path)?.trim().to_owned()),
         Err(error) => Err(error),
     }

@@ -1,4 +1,4 @@
-//! What agents and their versions need beyond single rows.
+//! Queries about agents and their versions that involve more than one row.
 
 use super::db::Cell;
 use super::record::{Resource, Row, fields_of, written};
@@ -8,8 +8,8 @@ use crate::model::agent::AgentDoc;
 use crate::model::agent_version::VersionDoc;
 
 impl Session {
-    /// The agents whose `column` has this value, or all, newest first, each with the text of its version that holds the label
-    /// production.
+    /// Returns the agents whose `column` has this value, or all, newest first, each with the text of its version
+    /// labelled production.
     pub(crate) async fn agents_with_texts(
         &mut self,
         only: Option<(&'static str, Cell)>,
@@ -35,8 +35,8 @@ impl Session {
         rows.iter().map(read).collect()
     }
 
-    /// Keeps other transactions from writing the agent and what they take it for, until this one ends. An agent of another
-    /// organization is not found.
+    /// Keeps other transactions from changing the agent until this one ends. An agent of another organization is not
+    /// found.
     pub(crate) async fn hold_agent(&mut self, agent_id: i64) -> Result<()> {
         let sql = "UPDATE agents SET updated_ms = updated_ms WHERE id = $1 AND org_id = $2";
         let cells = [agent_id.into(), self.organization().into()];

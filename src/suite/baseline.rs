@@ -1,4 +1,4 @@
-//! A run against an earlier one, paired by scenario and seed.
+//! Comparison of a run with an earlier one, paired by scenario and seed.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use super::Played;
 use super::stats::{bootstrap, mcnemar, pairs_needed};
 use super::verdict::Verdict;
 
-/// Probability below which a difference is no chance.
+/// Probability below which a difference does not count as chance.
 const CHANCE: f64 = 0.05;
 
-/// One scenario against its earlier run.
+/// Comparison of one scenario with its earlier run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Scenario of both runs.
     pub scenario: String,
-    /// Pairs that were told in both.
+    /// Number of pairs with a known verdict in both runs.
     pub pairs: u64,
-    /// Pairs that passed before and fail now.
+    /// Number of pairs that passed before and fail now.
     pub worse: u64,
-    /// Pairs that failed before and pass now.
+    /// Number of pairs that failed before and pass now.
     pub better: u64,
-    /// Exact test of McNemar.
+    /// Probability by McNemar's exact test.
     pub p: f64,
     /// Differences of the median and of the 95th percentile of the latency, seconds, each with its interval of 95 %.
     pub latency: [Option<(f64, f64, f64)>; 2],
@@ -96,7 +96,7 @@ pub fn warnings(now: &[Value], before: &[(Played, Value)]) -> Vec<String> {
     warnings
 }
 
-/// The differences for a terminal, a line each.
+/// Returns the differences for a terminal, a line each.
 pub fn plain(differences: &[Difference]) -> String {
     let line = |one: &Difference| {
         let signed = |name: &str, value: Option<(f64, f64, f64)>| {

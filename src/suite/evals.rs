@@ -35,7 +35,7 @@ pub fn is_in_these_words(root: &Node) -> bool {
     root.get("version").is_none() && lists(root).iter().any(|turns| turns.iter().any(is_turn))
 }
 
-/// The lists of turns of a document.
+/// Returns the lists of turns of a document.
 fn lists(root: &Node) -> Vec<&[Node]> {
     let of_scenarios = root.get("scenarios").and_then(Node::items).unwrap_or_default();
     let all = std::iter::once(root).chain(of_scenarios);
@@ -76,7 +76,7 @@ pub fn suite(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
             let members = node.members().unwrap_or_default();
             members.iter().for_each(|(key, _)| check_known(key, SCENARIO.into_iter(), &mut problems));
         }
-        // What stands at the top is for every scenario that has none of its own.
+        // Fields at the top apply to every scenario that has none of its own.
         let turns = node.get("turns").or(root.get("turns"));
         let made = scenario(node, turns, &stem, &mut problems);
         if scenarios.iter().any(|other| other.name == made.name) {
@@ -184,7 +184,7 @@ fn send_after(node: &Node, problems: &mut Vec<Problem>) -> Option<SendAfter> {
     let ms = number(delay, "delay_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
     match event {
         Some("none") => ms.filter(|ms| *ms > 0).map(SendAfter::Pause),
-        // As early as this side is sure that the agent speaks.
+        // The earliest time at which this side is sure that the agent speaks.
         Some("bot_started_speaking") => Some(SendAfter::Onset(ms.unwrap_or(0).max(SURE_MS))),
         _ => {
             problems.push(Problem::new(&node.at, "send_after must be bot_started_speaking or none"));
@@ -237,8 +237,9 @@ fn expect(
     }
 }
 
-/// Adds what is expected of an answer of the agent. What is expected of the words of one turn is expected of one turn of the agent;
-/// a silence after it is a step of its own.
+/// Adds the expectations on an answer of the agent.
+///
+/// Expectations on the words of one turn become one turn of the agent; a silence after it is a step of its own.
 fn answer(node: &Node, is_absent: bool, answers: &mut Vec<Map<String, Value>>, problems: &mut Vec<Problem>) {
     let within = number(node.get("within_ms"), "within_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
     if is_absent {
@@ -257,7 +258,7 @@ fn answer(node: &Node, is_absent: bool, answers: &mut Vec<Map<String, Value>>, p
         answers.push(Map::new());
     }
     let Some(step) = answers.last_mut() else { return };
-    // A turn of the agent is to come, whatever it says; the shorter time counts.
+    // A turn of the agent is expected, whatever it says; the shorter time counts.
     let longest = step.get("within_ms").and_then(Value::as_i64);
     let within = within.into_iter().chain(longest).min();
     step.extend(within.map(|ms| ("within_ms".to_owned(), json!(ms))));
@@ -365,7 +366,7 @@ turns:
         );
     }
 
-    /// The steps of a list of turns.
+    /// Returns the steps of a list of turns.
     fn steps(turns: &str) -> Value {
         let suite = read_text(&format!("connect: {{sip: 'sip:a@127.0.0.1'}}\nturns:\n{turns}")).expect("it is read");
         suite.scenarios[0].human["enriched_playback"].clone()

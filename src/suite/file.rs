@@ -54,7 +54,7 @@ pub struct Suite {
 /// One scenario of a suite.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name, which is there once in a file.
+    /// Name of the scenario, unique in the file.
     pub name: String,
     /// Position of its name.
     pub at: Place,
@@ -62,7 +62,7 @@ pub struct Scenario {
     pub tags: Vec<String>,
     /// Repetitions that the file asks for.
     pub repeat: Option<u32>,
-    /// Share of the told calls that has to pass, 0 to 1.
+    /// Share of the calls with a known verdict that has to pass, 0 to 1.
     pub pass_rate: f64,
     /// Fields of the Digital Human.
     pub human: Map<String, Value>,
@@ -427,7 +427,7 @@ fn simulation_field(
     }
 }
 
-/// The value as JSON where it fits the field, else as the text that it is written as.
+/// Returns the value as JSON where it fits the field, else as the text that was written.
 fn fitting<T: serde::de::DeserializeOwned>(
     name: &str,
     node: &Node,

@@ -20,7 +20,7 @@ const POINTS: usize = 600;
 /// Bytes of the header of a WAV file that are searched for its samples.
 const HEADER_BYTES: usize = 4096;
 
-/// The file; failed calls come first and have their sound first.
+/// Returns the file; failed calls come first, and their audio is included first.
 pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> String {
     let mut order: Vec<&Played> = calls.iter().collect();
     order.sort_by_key(|call| match call.judgement.verdict {
@@ -60,7 +60,7 @@ pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> St
     let mut frame = frame;
     frame["calls"] = told.into();
     frame["left"] = json!(left);
-    // What stands in a script must not end it.
+    // Data in a script must not contain the end of the script.
     let data = frame.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
@@ -102,7 +102,8 @@ fn data(call: &Played) -> Value {
     data
 }
 
-/// Largest level of each of [`POINTS`] stretches of both channels, 0 to 100; nothing where there is no recording.
+/// Returns the largest level of each of [`POINTS`] sections of both channels, 0 to 100; null where there is no
+/// recording.
 pub fn peaks(wav: &[u8]) -> Value {
     let head = &wav[..wav.len().min(HEADER_BYTES)];
     let Some(at) = head.windows(4).position(|four| four == b"data") else { return Value::Null };

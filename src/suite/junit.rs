@@ -14,7 +14,7 @@ pub type Skipped = (String, String);
 /// Writer of XML into memory.
 type Xml = Writer<Vec<u8>>;
 
-/// The document; `masked` values are not in it.
+/// Returns the document; `masked` values are not in it.
 pub fn document(calls: &[Played], skipped: &[Skipped]) -> String {
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
     let written = write(&mut xml, calls, skipped);
@@ -120,7 +120,7 @@ pub fn transcript(call: &Played) -> String {
     call.transcript.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The text with U+FFFD in the place of characters that XML 1.0 cannot hold (section 2.2).
+/// Returns the text with U+FFFD in place of characters that XML 1.0 does not allow (section 2.2).
 fn plain(text: &str) -> String {
     let held = |c: char| !matches!(c, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
     text.chars().map(|c| if held(c) { c } else { '\u{fffd}' }).collect()

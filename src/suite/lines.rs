@@ -8,7 +8,7 @@ use super::verdict::{Judgement, Verdict};
 /// Version of the lines.
 pub const SCHEMA_VERSION: i64 = 1;
 
-/// The line of a call.
+/// Returns the line of a call.
 pub fn line(call: &Played) -> Value {
     let record = &call.record;
     let part = |key: &str| record.get(key).cloned().unwrap_or_default();

@@ -11,7 +11,7 @@ pub(super) fn check_known<'a>(key: &Key, words: impl Iterator<Item = &'a str> + 
     }
 }
 
-/// A number of a word, within bounds.
+/// Reads a number within bounds.
 pub(super) fn number(
     node: Option<&Node>,
     word: &str,

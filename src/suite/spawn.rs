@@ -15,7 +15,7 @@ const WITHIN_S: f64 = 30.0;
 pub struct Spawn {
     /// Program and its arguments.
     pub command: Vec<String>,
-    /// Variables that it is given beside PATH, HOME and LANG.
+    /// Environment variables in addition to PATH, HOME and LANG.
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub folder: PathBuf,
@@ -101,7 +101,7 @@ fn command(node: &Node, shell: bool, problems: &mut Vec<Problem>) -> Option<Vec<
     words
 }
 
-/// An address of this machine.
+/// Resolves an address of this machine; others are refused.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let mut found = text.to_socket_addrs().map_err(|_| format!("'{text}' is no address like 127.0.0.1:5080"))?;
     found.find(|address| address.ip().is_loopback()).ok_or_else(|| format!("'{text}' is not on this machine"))

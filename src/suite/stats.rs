@@ -9,7 +9,7 @@ const Z80: f64 = 0.841_621_233_572_914;
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 2000;
 
-/// Wilson's interval of 95 % of a share of `all`, from 0 to 1; the whole of it where there is none.
+/// Returns Wilson's interval of 95 % for a share of `all`, from 0 to 1; (0, 1) when `all` is 0.
 pub fn wilson(passed: u64, all: u64) -> (f64, f64) {
     if all == 0 {
         return (0.0, 1.0);
@@ -20,7 +20,9 @@ pub fn wilson(passed: u64, all: u64) -> (f64, f64) {
     ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
-/// Chance that `k` of `told` runs, drawn without putting back, all passed: C(passed, k) / C(told, k). `None` where there are fewer.
+/// Returns the chance that `k` of `told` runs with a verdict, drawn without replacement, all passed.
+///
+/// It is C(passed, k) / C(told, k); `None` where there are fewer than `k`.
 pub fn pass_k(passed: u64, told: u64, k: u64) -> Option<f64> {
     if k == 0 || k > told {
         return None;
@@ -28,7 +30,7 @@ pub fn pass_k(passed: u64, told: u64, k: u64) -> Option<f64> {
     Some((0..k).map(|at| passed.saturating_sub(at) as f64 / (told - at) as f64).product())
 }
 
-/// Percentile of sorted or unsorted values, linear between ranks; `None` of none.
+/// Returns a percentile of values in any order, linear between ranks; `None` without values.
 pub fn percentile(values: &[f64], percent: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -38,14 +40,15 @@ pub fn percentile(values: &[f64], percent: f64) -> Option<f64> {
     Some(sorted[low] + (sorted[high] - sorted[low]) * share)
 }
 
-/// Probability of pairs at least as uneven by chance alone (exact test of McNemar, both sides); `worse`, `better`: pairs whose verdict
-/// changed.
+/// Returns the probability of pairs at least as uneven by chance alone (McNemar's exact test, two-sided).
+///
+/// `worse` and `better` are the numbers of pairs whose verdict changed.
 pub fn mcnemar(worse: u64, better: u64) -> f64 {
     let (n, few) = (worse + better, worse.min(better));
     if n == 0 {
         return 1.0;
     }
-    // Logarithms, so that many pairs do not run out of numbers.
+    // Logarithms avoid an overflow with many pairs.
     let ln_factorial = |count: u64| (1..=count).map(|k| (k as f64).ln()).sum::<f64>();
     let all = ln_factorial(n);
     let tail: f64 = (0..=few)
@@ -54,8 +57,9 @@ pub fn mcnemar(worse: u64, better: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// Difference of a percentile between two runs, with its interval of 95 % by resampling pairs; values of both are paired by place.
-/// `None` of no pairs with values.
+/// Returns the difference of a percentile between two runs, with its interval of 95 % by resampling pairs.
+///
+/// Values of both are paired by position. `None`: no pair has values.
 pub fn bootstrap(pairs: &[(Vec<f64>, Vec<f64>)], percent: f64, seed: Seed) -> Option<(f64, f64, f64)> {
     let difference = |pairs: &mut dyn Iterator<Item = &(Vec<f64>, Vec<f64>)>| {
         let (mut before, mut now) = (Vec::new(), Vec::new());

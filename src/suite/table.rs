@@ -4,7 +4,7 @@ use super::Played;
 use super::stats::{pass_k, percentile, wilson};
 use super::verdict::{Verdict, gate};
 
-/// Figures of the calls of a scenario.
+/// Figures of the calls of a scenario, a row of the table.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// File of the suite.
@@ -15,11 +15,11 @@ pub struct Row {
     pub passed: u64,
     /// Number of calls that failed.
     pub failed: u64,
-    /// Calls that could not be told.
+    /// Number of calls without a verdict.
     pub unknown: u64,
     /// Median of the agent's latency, seconds.
     pub p50: Option<f64>,
-    /// 95th percentile of it.
+    /// 95th percentile of the agent's latency, seconds.
     pub p95: Option<f64>,
     /// Reason of the first call that did not pass.
     pub reason: String,
@@ -28,7 +28,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Sums the calls of one scenario up.
+    /// Returns the sums over the calls of one scenario.
     pub fn of(calls: &[&Played], pass_rate: f64) -> Row {
         let count = |verdict| calls.iter().filter(|call| call.judgement.verdict == verdict).count() as u64;
         let (passed, failed) = (count(Verdict::Passed), count(Verdict::Failed));
@@ -49,17 +49,17 @@ impl Row {
         }
     }
 
-    /// Number of calls of which the verdict is known.
+    /// Returns the number of calls with a known verdict.
     pub fn count_told(&self) -> u64 {
         self.passed + self.failed
     }
 
-    /// True where the agent both passed and failed.
+    /// True if the agent both passed and failed.
     pub fn is_flaky(&self) -> bool {
         self.passed > 0 && self.failed > 0
     }
 
-    /// The cells in the order of [`HEAD`].
+    /// Returns the cells in the order of [`HEAD`].
     pub fn cells(&self) -> Vec<String> {
         let all = self.count_told() + self.unknown;
         let rate = match self.count_told() {
@@ -91,7 +91,7 @@ impl Row {
 pub const HEAD: [&str; 9] =
     ["scenario", "passed / failed / unknown", "pass rate (95 %)", "pass^k", "", "p50", "p95", "gate", "first reason"];
 
-/// The table for a terminal; blanks part the columns.
+/// Returns the table for a terminal; blanks separate the columns.
 pub fn plain(rows: &[Row]) -> String {
     let mut lines: Vec<Vec<String>> = vec![HEAD.iter().map(|title| (*title).to_owned()).collect()];
     lines.extend(rows.iter().map(Row::cells));
@@ -104,7 +104,7 @@ pub fn plain(rows: &[Row]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The table as Markdown.
+/// Returns the table as Markdown.
 pub fn markdown(rows: &[Row]) -> String {
     let escaped = |cell: &String| cell.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;");
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));

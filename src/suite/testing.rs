@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Played;
 use super::verdict::{Judgement, Verdict};
 
-/// A call with its verdict, reason and latencies in seconds.
+/// Returns a call with its verdict, reason and latencies in seconds.
 pub fn call(scenario: &str, seed: u64, verdict: Verdict, reason: &str, latency: &[f64]) -> Played {
     let code = if verdict == Verdict::Passed { "" } else { "expectation" };
     Played {

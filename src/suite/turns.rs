@@ -12,10 +12,10 @@ const EXPECT: [&str; 6] = ["contains", "excludes", "meaning", "exact", "within_m
 /// Longest time of a turn, in milliseconds.
 const MS_MAX: f64 = 600_000.0;
 
-/// The steps of a list of turns.
+/// Returns the steps of a list of turns.
 ///
 /// # Errors
-/// Everything that is wrong in it.
+/// All faults of the list.
 pub fn steps(node: &Node) -> Result<Vec<Value>, Vec<Problem>> {
     let Some(items) = node.items() else {
         return Err(vec![Problem::new(&node.at, "turns must be a list")]);

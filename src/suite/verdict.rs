@@ -7,17 +7,17 @@ use crate::model::error_code::{ErrorCode, Owner};
 /// Verdict on one call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everything that was expected came.
+    /// All expectations were met.
     Passed,
-    /// Failed by the agent's fault.
+    /// The agent is at fault.
     Failed,
-    /// It could not be told.
+    /// Unknown, for instance through a fault of this side.
     #[default]
     Unknown,
 }
 
 impl Verdict {
-    /// Its word in reports.
+    /// Returns its word in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Passed => "passed",
@@ -32,7 +32,7 @@ impl Verdict {
 pub struct Judgement {
     /// Verdict of the call.
     pub verdict: Verdict,
-    /// Short word for the kind of reason, as an error code is one; empty when it passed.
+    /// Code for the kind of reason, like an error code; empty when it passed.
     pub code: String,
     /// Reason for a person; empty when it passed.
     pub reason: String,
@@ -43,12 +43,12 @@ impl Judgement {
         Judgement { verdict, code: code.to_owned(), reason: reason.into() }
     }
 
-    /// A call that could not be told.
+    /// Returns the verdict on a call whose outcome is not known.
     pub fn unknown(code: &str, reason: impl Into<String>) -> Judgement {
         Judgement::of(Verdict::Unknown, code, reason)
     }
 
-    /// A call of which the agent's command had ended, or was not ready.
+    /// Returns the verdict on a call whose agent's command had ended, or was not ready.
     pub fn not_started(reason: impl Into<String>) -> Judgement {
         Judgement::of(Verdict::Failed, NOT_STARTED, reason)
     }
@@ -93,7 +93,7 @@ pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
     let has_expectations = record["expectations"].as_array().is_some_and(|all| !all.is_empty());
     match record["outcome"].as_str() {
         Some("passed") => Judgement { verdict: Verdict::Passed, ..Judgement::default() },
-        // Turns that were all met are no part of the engine's outcome.
+        // The engine's outcome does not cover turns that were all met.
         Some("not_evaluated") if has_steps || has_expectations => {
             Judgement { verdict: Verdict::Passed, ..Judgement::default() }
         }
@@ -135,14 +135,14 @@ fn is_silent(record: &Value) -> bool {
     !has_spoken(record) && metric(record, "response_rate") == Some(0.0)
 }
 
-/// Steps of the playback, as the engine tells of them.
+/// Returns the steps of the playback, as the engine reports them.
 fn steps(record: &Value) -> impl Iterator<Item = &Value> {
     let metadata = &record["metadata"];
     let told = metadata.get("engine.playback").unwrap_or(&metadata["playback"]);
     told.as_array().into_iter().flatten()
 }
 
-/// The reason of the first expectation or step of this status.
+/// Returns the reason of the first expectation or step of this status.
 fn reason_of(record: &Value, status: &str) -> Option<String> {
     let expectations = record["expectations"].as_array().into_iter().flatten();
     let expectation = expectations.clone().find(|one| one["status"] == status).map(|one| {
@@ -162,12 +162,13 @@ fn goal(record: &Value) -> String {
     told.map_or_else(|| "the engine's outcome is failed".to_owned(), str::to_owned)
 }
 
-/// Returns the verdict that the told runs of a scenario make of its gate.
+/// Returns the verdict on the gate of a scenario, from its runs with a verdict.
 pub fn gate(passed: u64, told: u64, all: u64, pass_rate: f64) -> Verdict {
     if all == 0 {
         return Verdict::Passed;
     }
-    // The untold may all pass, or all fail. Rates like 0.95 are no whole numbers: 19 of 20 have to be enough.
+    // The calls without a verdict may all pass, or all fail. Rates like 0.95 are inexact as floats: 19 of 20 have to be
+    // enough.
     let reaches = |passed: u64| passed as f64 / all as f64 >= pass_rate - 1e-9;
     match (reaches(passed), reaches(passed + (all - told))) {
         (true, _) => Verdict::Passed,

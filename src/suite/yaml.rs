@@ -46,7 +46,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Something wrong at a position.
+    /// Returns a problem at a position.
     pub fn new(at: &Place, text: impl Into<String>) -> Problem {
         Problem { at: at.clone(), text: text.into() }
     }
@@ -93,7 +93,7 @@ pub struct Key {
 }
 
 impl Node {
-    /// The text of a scalar; `None` for lists, maps and nothing.
+    /// Returns the text of a scalar; `None` for lists, maps and nothing.
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar { text, .. } if !self.is_null() => Some(text),
@@ -106,23 +106,25 @@ impl Node {
         matches!(&self.kind, Kind::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null"))
     }
 
-    /// The members of a map.
+    /// Returns the members of a map; `None` for other values.
     pub fn members(&self) -> Option<&[(Key, Node)]> {
         if let Kind::Map(members) = &self.kind { Some(members) } else { None }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list; `None` for other values.
     pub fn items(&self) -> Option<&[Node]> {
         if let Kind::List(items) = &self.kind { Some(items) } else { None }
     }
 
-    /// The member of a map.
+    /// Returns the member of a map; `None` when it has none of this name.
     pub fn get(&self, name: &str) -> Option<&Node> {
         self.members()?.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
-    /// The value as JSON: scalars that were not quoted are numbers, truth values or nothing where YAML 1.2 (10.3.2) has them so,
-    /// but for digits behind a zero, which are a text.
+    /// Returns the value as JSON.
+    ///
+    /// Unquoted scalars become numbers, truth values or null as in YAML 1.2 (10.3.2), except digits behind a zero,
+    /// which stay a text.
     pub fn json(&self) -> Value {
         match &self.kind {
             Kind::Scalar { text, plain: false } => Value::String(text.clone()),

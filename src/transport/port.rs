@@ -144,7 +144,6 @@ impl Incoming {
         match &mut self.channel {
             IncomingChannel::Sip(dialog) => dialog.given_up().await,
             IncomingChannel::WebSocket(_) => std::future::pending().await,
-            IncomingChannel::WebSocket(_) => std::future::pending().await,
             IncomingChannel::Pipeline(line) => line.given_up().await,
         }
     }

@@ -1,5 +1,5 @@
-//! Links of the document (OpenAPI 3.1, Link Object): from the answer of a route that makes something to the routes that address
-//! what it made. They follow from the words of the paths: what `POST /v1/create-folder` makes is a folder, and
+//! Links of the document (OpenAPI 3.1, Link Object), from the answer of a creating route to the routes that address
+//! what it made. They follow from the words of the paths: `POST /v1/create-folder` makes a folder, and
 //! `/v1/folder/{folder_id}` addresses one.
 
 use axum::http::Method;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{operation_id, resolved};
 use crate::api::endpoint::Endpoint;
 
-/// A parameter of a path and the segment that stands before it.
+/// A parameter of a path and the segment before it.
 #[derive(Clone, Copy)]
 struct Parameter<'p> {
     name: &'p str,
@@ -20,13 +20,13 @@ fn parameters(path: &str) -> impl Iterator<Item = Parameter<'_>> {
     pairs.filter_map(|(segment, next)| Some(Parameter { name: next.strip_prefix('{')?.strip_suffix('}')?, segment }))
 }
 
-/// The last word of a name in the singular.
+/// Returns the last word of a name in the singular.
 fn kind_of(name: &str) -> &str {
     let last = name.rsplit(['-', '_']).next().unwrap_or(name);
     last.strip_suffix('s').unwrap_or(last)
 }
 
-/// A route that makes something, with the fields of what it answers.
+/// A route that makes something, with the fields of its answer.
 pub(super) struct Maker<'m> {
     endpoint: &'m Endpoint,
     fields: Option<&'m Map<String, Value>>,
@@ -34,7 +34,7 @@ pub(super) struct Maker<'m> {
 }
 
 impl<'m> Maker<'m> {
-    /// `None` for a route that makes nothing. `answer` is the schema of its success.
+    /// Returns the maker for a creating route whose success has the schema `answer`; `None` for other routes.
     pub(super) fn new(
         endpoint: &'m Endpoint,
         answer: &'m Value,
@@ -44,7 +44,7 @@ impl<'m> Maker<'m> {
         makes.then(|| Maker { endpoint, fields: fields(answer, definitions), definitions })
     }
 
-    /// Links to those of `routes` whose path parameters are all known when the answer is there.
+    /// Returns links to those of `routes` whose path parameters are all known from the request and its answer.
     pub(super) fn links<'r>(&self, routes: impl Iterator<Item = &'r Endpoint>) -> Map<String, Value> {
         let link = |route: &Endpoint| {
             let values = parameters(route.path).map(|one| Some((one, self.value(one)?))).collect::<Option<Vec<_>>>()?;
@@ -66,7 +66,8 @@ impl<'m> Maker<'m> {
         kind == kind_of(last) || kind == self.endpoint.makes
     }
 
-    /// Where the value of a parameter stands, as a runtime expression: in the maker's own path or in its answer.
+    /// Returns the runtime expression for a parameter's value, from the maker's own path or its answer; `None`: not
+    /// known.
     fn value(&self, Parameter { name, segment }: Parameter<'_>) -> Option<String> {
         if self.has_parameter(name) {
             return Some(format!("$request.path.{name}"));

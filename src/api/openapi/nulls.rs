@@ -52,7 +52,7 @@ fn or_null(schema: &mut Value) {
         schema["type"] = json!([schema["type"], "null"]);
         return;
     }
-    // What is said about the field stays beside the types.
+    // Other keys of the field stay beside the types.
     let mut beside = Map::new();
     if let Value::Object(fields) = schema {
         for name in ["description", "default"] {

@@ -168,7 +168,7 @@ async fn a_late_model_is_covered_and_then_replaced() {
     assert_eq!(texts(&said), ["One.", "Two"]);
 }
 
-/// The words and notes of each part of a reply.
+/// Returns the words and notes of each part of a reply.
 async fn turn(mind: &mut ModelMind) -> Vec<(String, Vec<&'static str>)> {
     let (out, mut moves) = mpsc::channel(32);
     mind.think(thought(Purpose::Reply), out).await;

@@ -1,4 +1,4 @@
-//! Values as they go into statements and come out of rows, the same for every database.
+//! Values of statements and rows, the same for every database.
 
 use std::sync::Arc;
 
@@ -61,11 +61,11 @@ impl From<Option<Uuid>> for Cell {
     }
 }
 
-/// The names of an answer's columns, in one piece: every query makes them.
+/// Names of a result's columns, in one allocation, since every query makes them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Names(Arc<str>);
 
-/// Stands behind each name.
+/// Terminator of each name.
 const END: char = '\0';
 
 impl<'n> FromIterator<&'n str> for Names {
@@ -89,7 +89,7 @@ impl Names {
     }
 }
 
-/// A row of an answer.
+/// A row of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     columns: Names,
@@ -97,12 +97,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row of these columns; `cells` has one for each.
+    /// Returns a row of these columns; `cells` has one for each.
     pub fn new(columns: Names, cells: Vec<Cell>) -> Row {
         Row { columns, cells }
     }
 
-    /// The value of a column, by its name or its place from 0. An integer or a text; NULL only as an `Option`.
+    /// Returns the value of a column, by its name or its index from 0: an integer or a text, NULL only as an `Option`.
     pub fn try_get<'r, T: FromCell<'r>, C: Column>(&'r self, column: C) -> Result<T, sqlx::Error> {
         let at = column.place(&self.columns)?;
         let cell =
@@ -122,9 +122,9 @@ fn kind(cell: &Cell) -> &'static str {
     }
 }
 
-/// What names a column.
+/// A way to name a column: its name or its index.
 pub trait Column {
-    /// Its place among `columns`.
+    /// Returns its index among `columns`.
     fn place(self, columns: &Names) -> Result<usize, sqlx::Error>;
 }
 
@@ -140,9 +140,9 @@ impl Column for &str {
     }
 }
 
-/// What a cell can be read as.
+/// A type that a cell can be read as.
 pub trait FromCell<'c>: Sized {
-    /// The value; `None` when the cell holds something else.
+    /// Returns the value; `None` when the cell holds something else.
     fn from_cell(cell: &'c Cell) -> Option<Self>;
 }
 

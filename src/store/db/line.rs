@@ -1,9 +1,9 @@
-//! The line of those who want to write to a SQLite file. One at a time has the turn; what it wrote is a savepoint in a transaction
-//! that it shares with those behind it, so that many small pieces of work cost one commit.
+//! Group commit for a SQLite file. One writer at a time has the write lock. Its changes are a savepoint in a transaction
+//! that it shares with the writers behind it. So many small pieces of work cost one commit.
 //!
-//! Nobody waits for company that is not there: the transaction is committed when nobody is in line and every task that was ready to
-//! run has had its turns to join, or when it has come to [`MOST_STATEMENTS`].
-//! Each piece of work is acknowledged after that commit. One that fails or is dropped is undone alone.
+//! No writer waits for others that may never come. The transaction is committed when nobody waits for the lock and
+//! every ready task has had its chances to join, or at [`MOST_STATEMENTS`]. Each piece of work is acknowledged after
+//! that commit. One that fails or is dropped is undone alone.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +15,15 @@ use tokio::sync::oneshot;
 use super::sqlite::{closed, fault};
 use crate::error::{Error, Result};
 
-/// Statements from which a transaction is committed though others wait in line.
+/// Statements after which a transaction is committed even though others wait for the lock.
 const MOST_STATEMENTS: usize = 256;
-/// How often all tasks that are ready have their turn before a commit: those of the first round may wake others.
+/// Number of times that all ready tasks run before a commit: those of the first round may wake others.
 const ROUNDS: usize = 2;
-/// How often another process that writes is waited for, and how long each time: 5 s in all.
+/// Most attempts to begin while another process writes; with [`PAUSE`] between them 5 s in all.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Who writes next.
+/// Queue of writers for the write lock.
 #[derive(Debug)]
 pub struct Line {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ pub struct Line {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Here while it is nobody's turn.
+    /// The connection while nobody has the lock.
     group: Option<Box<Group>>,
     waiting: VecDeque<oneshot::Sender<Turn>>,
     closed: bool,
@@ -40,15 +40,15 @@ struct State {
 /// The writing connection, with the transaction that is open on it.
 #[derive(Debug)]
 struct Group {
-    /// In a mutex that nobody locks: a session may be lent to several threads, one after the other.
+    /// Connection in a mutex that is never contended: a session may be lent to several threads, one after the other.
     connection: Mutex<Connection>,
     open: bool,
     statements: usize,
-    /// Told when the transaction is committed.
+    /// Senders that report the commit to each member.
     members: Vec<oneshot::Sender<Result<()>>>,
 }
 
-/// The right to write. Dropped before its commit, it undoes what it did.
+/// The write lock. Dropped before its commit, it undoes its changes.
 #[derive(Debug)]
 pub struct Turn {
     line: Arc<Line>,
@@ -57,7 +57,7 @@ pub struct Turn {
 }
 
 impl Line {
-    /// A line for the turn to use `writer`.
+    /// Returns a queue for the use of `writer`.
     pub fn new(writer: Connection) -> Arc<Line> {
         let group =
             Group { connection: Mutex::new(writer), open: false, statements: 0, members: Vec::with_capacity(64) };
@@ -65,14 +65,14 @@ impl Line {
         Arc::new(Line { state: Mutex::new(state) })
     }
 
-    /// Waits for the turn and begins.
+    /// Waits for the lock and begins a piece of work.
     pub async fn enter(self: &Arc<Line>) -> Result<Turn> {
         let mut turn = self.turn().await?;
         turn.begin().await?;
         Ok(turn)
     }
 
-    /// Waits for the turn and works on the connection while no transaction is open.
+    /// Waits for the lock and runs `work` on the connection while no transaction is open.
     pub async fn between<T>(self: &Arc<Line>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let mut turn = self.turn().await?;
         let group = turn.group()?;
@@ -102,7 +102,7 @@ impl Line {
         Turn { line: self.clone(), group: Some(group), begun: false }
     }
 
-    /// Gives the turn to the next in line; when there is none, commits first.
+    /// Passes the lock to the next waiting writer; when there is none, commits first.
     fn leave(self: &Arc<Line>, mut group: Box<Group>) {
         loop {
             if group.statements >= MOST_STATEMENTS {
@@ -111,7 +111,7 @@ impl Line {
             let mut state = self.state();
             if let Some(next) = state.waiting.pop_front() {
                 drop(state);
-                // Whoever no longer waits gives it back.
+                // A writer that no longer waits returns the lock.
                 match next.send(self.turn_with(group)) {
                     Ok(()) => return,
                     Err(mut turn) => match turn.group.take() {
@@ -131,7 +131,7 @@ impl Line {
         }
     }
 
-    /// Waits for the turn and lets nobody have one any more.
+    /// Waits for the lock and refuses it to everybody from then on.
     pub async fn close(self: &Arc<Line>) {
         let Ok(turn) = self.turn().await else { return };
         let mut state = self.state();
@@ -151,7 +151,7 @@ impl Group {
         self.connection.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits for all members and tells them.
+    /// Commits for all members and reports the result to them.
     fn commit(&mut self) {
         let mut done = run(self.connection(), "COMMIT");
         if done.is_err() && !self.connection().is_autocommit() {
@@ -170,11 +170,11 @@ impl Group {
 }
 
 impl Turn {
-    /// Opens a transaction, or joins the one that is open.
+    /// Begins a transaction, or joins the open one.
     async fn begin(&mut self) -> Result<()> {
         let group = self.group()?;
         if group.open && group.connection().is_autocommit() {
-            // A full disk or a fault of the file ends a transaction behind everybody's back.
+            // SQLite itself ends a transaction on a full disk or a fault of the file.
             group.end(&Err(Error::internal("the database has undone the transaction")));
         }
         let mut tries = 0;
@@ -197,14 +197,14 @@ impl Turn {
         self.group.as_deref_mut().ok_or_else(closed)
     }
 
-    /// The connection, for one statement.
+    /// Returns the connection for one statement, and counts it.
     pub fn statement(&mut self) -> Result<&mut Connection> {
         let group = self.group()?;
         group.statements += 1;
         Ok(group.connection())
     }
 
-    /// Gives the turn away and waits until the shared transaction is committed.
+    /// Passes the lock on and waits until the shared transaction is committed.
     pub async fn commit(mut self) -> Result<()> {
         let group = self.group()?;
         run(group.connection(), "RELEASE piece")?;
@@ -213,7 +213,7 @@ impl Turn {
         self.begun = false;
         for _ in 0..ROUNDS {
             if self.line.state().waiting.is_empty() {
-                // Whoever is ready to write may still join: a commit costs more than what is written.
+                // Writers that are ready may still join, since a commit costs more than their changes.
                 tokio::task::yield_now().await;
             }
         }
@@ -243,7 +243,7 @@ fn begin(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.raw_execute().map(drop)
 }
 
-/// A statement without values that is run often.
+/// Runs a statement without values that is run often.
 fn run(connection: &Connection, sql: &str) -> Result<()> {
     connection.prepare_cached(sql).and_then(|mut statement| statement.raw_execute()).map(drop).map_err(fault)
 }
@@ -258,7 +258,7 @@ mod tests {
 
     use super::{Line, MOST_STATEMENTS};
 
-    /// A line to a file of one table, another connection to it, and how often the line has committed.
+    /// Returns the queue of a file with one table, another connection to it, and the number of its commits.
     fn line(folder: &TempDir) -> (Arc<Line>, Connection, Arc<AtomicUsize>) {
         let path = folder.path().join("a.db");
         let mut writer = Connection::open(&path).expect("it opens");

@@ -1,6 +1,6 @@
-//! SQLite in this process. Statements run where they are asked for: on a file whose pages are in memory they take microseconds,
-//! less than it takes to wake another thread. What may wait for the disk (copying the write-ahead log into the file) has a task of
-//! its own.
+//! SQLite in this process. Statements run on the calling thread: on a file whose pages are in memory they take
+//! microseconds, less than waking another thread. A task of its own does what may wait for the disk: copying the
+//! write-ahead log into the file.
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
@@ -18,36 +18,39 @@ use super::line::{Line, Turn};
 use crate::error::{Error, Result};
 use crate::tasks::Tasks;
 
-/// An integer key that counts up and is never used twice.
+/// SQL type of an integer key that counts up and is never used twice.
 pub const SERIAL: &str = "INTEGER PRIMARY KEY AUTOINCREMENT";
-/// The name of the engine: a file has one.
+/// Name of the engine; a file has only one.
 pub const ENGINE: &str = "file";
 
-/// Connections that read at the same time.
+/// Most connections that read at the same time.
 const READERS: usize = 8;
-/// Compiled statements that a connection keeps.
+/// Most compiled statements that a connection caches.
 const STATEMENTS: usize = 256;
-/// Pages in the write-ahead log from which it is copied into the file (32 MB): a page that was written often is copied once.
+/// Pages in the write-ahead log from which it is copied into the file (32 MB): a page that was written often is copied
+/// once.
 const CHECKPOINT_PAGES: i32 = 8000;
 /// Pages from which writers wait for that, so that the log can begin anew (64 MB).
 const MOST_PAGES: i32 = 16_000;
-/// What a savepoint may have to undo, in memory; more goes to a temporary file. SQLite takes it in one piece, and writes the whole
-/// piece to that file at once: no more than 131,071 bytes, of more it writes the remainder and says that the disk is full.
+/// Memory of SQLite's statement journal, in bytes; more spills to a temporary file.
+///
+/// SQLite allocates it in one piece and spills it at once. It may be at most 131,071 bytes: of more, SQLite writes the
+/// remainder and reports a full disk.
 const SAVEPOINT_BYTES: std::ffi::c_int = 124 * 1024;
-/// How long a reader waits while another process recovers the file.
+/// Longest time that a reader waits while another process recovers the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A database file. Cheap to clone.
+/// A database file with its connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     line: Arc<Line>,
     readers: Arc<Readers>,
     tasks: Tasks,
-    /// The locked file of the engine that works on the database; none before [`Sqlite::enter`].
+    /// Locked file that shows the presence of the engine; `None` before [`Sqlite::enter`].
     presence: Arc<Mutex<Option<File>>>,
 }
 
-/// Connections that read and are not in use.
+/// Connections for reading that are not in use.
 #[derive(Debug)]
 struct Readers {
     path: PathBuf,
@@ -56,11 +59,11 @@ struct Readers {
 }
 
 impl Sqlite {
-    /// Opens (and makes, when absent) the file. To be called within a runtime.
+    /// Opens the file, and makes it when absent. Must be called within a runtime.
     pub fn open(path: PathBuf) -> Result<Sqlite> {
         let full = Arc::new(Notify::new());
         let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        // No waiting inside: a turn waits for other processes without holding a thread.
+        // SQLite must not wait by itself: a writer waits for other processes without blocking a thread.
         writer.busy_timeout(Duration::ZERO).map_err(fault)?;
         let told = full.clone();
         let hook = move |_: &mut Wal, pages| {
@@ -77,7 +80,7 @@ impl Sqlite {
         Ok(sqlite)
     }
 
-    /// A connection that reads.
+    /// Returns a connection that reads, after waiting for a free one.
     pub async fn read(&self) -> Result<Reader> {
         let place = self.readers.places.clone().acquire_owned().await.map_err(|_| closed())?;
         let free = self.readers.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -92,18 +95,18 @@ impl Sqlite {
         Ok(Reader { connection: Some(Mutex::new(connection)), of: self.readers.clone(), _place: place })
     }
 
-    /// The turn to write.
+    /// Waits for the write lock and begins a transaction.
     pub async fn write(&self) -> Result<Turn> {
         self.line.enter().await
     }
 
-    /// Switches the foreign keys of the writing connection.
+    /// Switches the foreign keys of the writing connection on or off.
     pub async fn keep_references(&self, on: bool) -> Result<()> {
         let switch = |writer: &Connection| writer.pragma_update(None, "foreign_keys", on).map_err(fault);
         self.line.between(switch).await
     }
 
-    /// Writes the whole file anew, so that nothing is left in it of what was overwritten.
+    /// Rewrites the whole file, so that nothing is left in it of overwritten rows.
     pub fn scrub(&self) -> Result<()> {
         let mut connection = connect(&self.readers.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         script(&mut connection, "VACUUM")?;
@@ -114,8 +117,9 @@ impl Sqlite {
         }
     }
 
-    /// An engine works on the file from now on: refused while another one does, in this process or any other. The lock lies in a
-    /// file beside the database, and ends with the process.
+    /// Registers an engine at the file. It is refused while another one is registered, in this process or any other.
+    ///
+    /// The lock is on a file beside the database, and ends with the process.
     pub fn enter(&self) -> Result<()> {
         let mut presence = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
         if presence.is_some() {
@@ -137,7 +141,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// Closes every connection; the last one leaves no write-ahead log behind.
+    /// Closes every connection; the last one leaves no write-ahead log.
     pub async fn close(&self) {
         self.tasks.stop().await;
         if self.readers.places.acquire_many(READERS as u32).await.is_ok() {
@@ -149,14 +153,14 @@ impl Sqlite {
     }
 }
 
-/// What is said once the database was closed.
+/// Returns the error of a database that was closed.
 pub fn closed() -> Error {
     Error::internal("the database is closed")
 }
 
-/// A connection that reads; goes back when dropped.
+/// A connection that reads; it returns to the pool when dropped.
 pub struct Reader {
-    /// In a mutex that nobody locks: a session may be lent to several threads, one after the other.
+    /// Connection in a mutex that is never contended: a session may be lent to several threads, one after the other.
     connection: Option<Mutex<Connection>>,
     of: Arc<Readers>,
     _place: OwnedSemaphorePermit,
@@ -177,14 +181,15 @@ impl Drop for Reader {
     }
 }
 
-/// What all connections have in common, set once before the first is opened. Refused, without harm, once SQLite was used.
+/// Sets SQLite's options for the whole process, once, before the first connection is opened. They are refused, without
+/// harm, once SQLite was used.
 fn configure() {
     static ONCE: Once = Once::new();
     // SAFETY: both options take one int; the calls are made before this process opens its first connection, and once.
     ONCE.call_once(|| unsafe {
-        // Memory is not counted: each count takes a lock, for figures that nobody reads.
+        // Memory statistics are off: each count takes a lock, and nobody reads the figures.
         ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0);
-        // What a savepoint may have to undo is kept in one piece of memory: every piece of work has one, and changes few pages.
+        // The statement journal stays in one piece of memory: every piece of work has one, and changes few pages.
         ffi::sqlite3_config(ffi::SQLITE_CONFIG_STMTJRNL_SPILL, SAVEPOINT_BYTES);
     });
 }
@@ -195,15 +200,17 @@ fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
     let connection = connection.map_err(|error| Error::internal(format!("{}: {error}", path.display())))?;
     connection.busy_timeout(PATIENCE).map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // NORMAL: a commit is in the kernel's hands, so it outlives this process; only a loss of power can take the last ones.
+    // NORMAL: a commit is in the kernel's buffers, so it outlives this process; only a loss of power can lose the last
+    // ones.
     for (name, value) in [("journal_mode", "WAL"), ("synchronous", "NORMAL"), ("foreign_keys", "ON")] {
         connection.pragma_update(None, name, value).map_err(fault)?;
     }
     Ok(connection)
 }
 
-/// Copies the write-ahead log into the file whenever it has grown, on a thread that may wait for the disk. While others write it
-/// never comes to the log's end, so a long log is finished while it holds the turn.
+/// Copies the write-ahead log into the file whenever it has grown, on a thread that may wait for the disk.
+///
+/// While others write it never reaches the log's end, so a long log is finished under the write lock.
 async fn checkpoints(connection: Connection, full: Arc<Notify>, line: Arc<Line>) {
     let connection = Arc::new(Mutex::new(connection));
     loop {
@@ -216,7 +223,7 @@ async fn checkpoints(connection: Connection, full: Arc<Notify>, line: Arc<Line>)
     }
 }
 
-/// Copies what can be copied without waiting for anybody, and answers how many pages the log has; 0 when it cannot be done.
+/// Copies as much as possible without waiting for anybody, and returns the number of pages in the log; 0 on failure.
 async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
     let connection = connection.clone();
     let copied = tokio::task::spawn_blocking(move || {
@@ -232,7 +239,8 @@ async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
     }
 }
 
-/// Runs a query and reads at most `most` rows. A statement that changes rows has changed all of them before its first row.
+/// Runs a query and reads at most `most` rows. A statement that changes rows has changed all of them before its first
+/// row.
 pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize) -> Result<Vec<Row>> {
     let mut statement = bound(connection, sql, cells)?;
     let columns: Names = statement.column_names().collect();
@@ -248,24 +256,25 @@ pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize)
     Ok(found)
 }
 
-/// Runs a statement and answers how many rows it changed.
+/// Runs a statement and returns the number of rows that it changed.
 pub fn execute(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<u64> {
     let changed = bound(connection, sql, cells)?.raw_execute().map_err(fault)?;
     Ok(changed as u64)
 }
 
-/// Runs an insert and answers the key of its row: half the time that `RETURNING`, which makes a table of its own, takes.
+/// Runs an insert and returns the key of its row, in half the time of `RETURNING`, which makes a table of its own.
 pub fn insert_counted(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<i64> {
     execute(connection, sql, cells)?;
     Ok(connection.last_insert_rowid())
 }
 
-/// Runs several statements.
+/// Runs several statements without values.
 pub fn script(connection: &mut Connection, sql: &str) -> Result<()> {
     connection.execute_batch(sql).map_err(fault)
 }
 
-/// A statement with its values bound. SQLite takes `$2` for a name and counts names as they come, so they are looked up.
+/// Prepares a statement and binds its values. SQLite treats `$2` as a name and counts names as they appear, so they are
+/// looked up.
 fn bound<'a>(connection: &'a Connection, sql: &str, cells: &[Cell]) -> Result<CachedStatement<'a>> {
     let mut statement = connection.prepare_cached(sql).map_err(fault)?;
     for place in 1..=statement.parameter_count() {
@@ -291,7 +300,7 @@ fn read(value: ValueRef<'_>) -> Result<Cell> {
     }
 }
 
-/// An error of the driver, with SQLite's own words.
+/// Converts an error of the driver, with SQLite's own text.
 pub fn fault(error: rusqlite::Error) -> Error {
     match error {
         rusqlite::Error::SqliteFailure(_, Some(text)) => Error::Internal(text),

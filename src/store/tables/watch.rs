@@ -1,4 +1,4 @@
-//! Tables of what watches over agents: issues, call logs, monitors, alerts and what they tell; and phone numbers.
+//! Tables of issues, call logs, monitors, alerts, notifications and phone numbers.
 
 use uuid::Uuid;
 

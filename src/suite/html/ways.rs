@@ -24,7 +24,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// The stretches of a call, by its turns.
+    /// Returns the sections of a call by its turns.
     pub fn of(call: &Played) -> Ways {
         let ms = |turn: &Value, key: &str| turn[key].as_f64().map(|sample| sample / PER_MS);
         let way = |turn: &Value| Some([ms(turn, "from_sample")?, ms(turn, "to_sample")?]);
@@ -41,7 +41,8 @@ impl Ways {
         }
     }
 
-    /// The stretch of a metric: the answer whose latency is nearest to a latency, the wait for the first word, else the whole call.
+    /// Returns the section of a metric: the answer whose latency is nearest, the wait for the first word, else the
+    /// whole call.
     pub fn of_metric(&self, name: &str, value: f64) -> Way {
         if name.ends_with("agent_latency") || name.ends_with("filler_ignored_latency") {
             let far = |(seconds, _): &&(f64, Way)| (seconds - value).abs();
@@ -54,7 +55,7 @@ impl Ways {
         }
     }
 
-    /// The stretch of what an expectation measured: its moment with the turn that it lies in, or that of its metric.
+    /// Returns the section that an expectation measured: the turn around its moment, or the section of its metric.
     pub fn of_expectation(&self, one: &Value) -> Way {
         if let Some(at) = one["at_ms"].as_f64() {
             let has = |way: &&Way| way[0] - 1.0 <= at && at <= way[1];
