@@ -23,23 +23,23 @@ use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookDoc;
 use crate::store::{Owner, Row, Session};
 
-/// What adding or deleting an agent answers.
+/// Response to adding or deleting an agent.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentAdded {
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: i64,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
     /// Signing key, when one was made.
     pub http_webhook_key: Option<String>,
 }
 
-/// What changing an agent answers.
+/// Response to changing an agent.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentUpdated {
-    /// What was changed.
+    /// Fields of the agent that the request set.
     pub agent: AgentGiven,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
     /// Signing key, when one was made.
     pub http_webhook_key: Option<String>,
@@ -51,12 +51,12 @@ pub struct AgentUpdated {
 pub struct AgentGiven {
     /// Id as it was sent; that of the agent where it was named by `external_agent_id` alone. Null when null was sent.
     pub agent_id: Option<String>,
-    /// The given fields.
+    /// Fields as they stood in the request.
     #[serde(flatten)]
     pub fields: Object,
 }
 
-/// What a change came to.
+/// Outcome of a change of an agent.
 pub(super) struct AgentAmended {
     /// As it now is.
     pub spec: AgentSpec,
@@ -69,9 +69,9 @@ pub(super) struct AgentAmended {
 /// A signing key in plain.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SigningKey {
-    /// 64 hex characters.
+    /// Signing key, 64 hexadecimal characters.
     pub signing_key: String,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
 }
 
@@ -110,7 +110,7 @@ impl Service {
         Ok((agent_id, http_webhook_key))
     }
 
-    /// One agent.
+    /// Returns one agent of the caller's organization.
     pub async fn agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let found = db.agents_with_texts(Some(("id", agent_id.into()))).await?;
@@ -396,7 +396,7 @@ fn object(spec: &AgentSpec) -> Result<Object> {
     }
 }
 
-/// 64 hex characters.
+/// Returns a new random signing key, 64 hexadecimal characters.
 pub(super) fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);

@@ -30,7 +30,7 @@ const TIMED: [&str; 5] = ["latency", "time_to_first", "interrupt", "_rate", "_se
 /// A page of alerts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AlertPage {
-    /// Newest first.
+    /// Alerts of this page, newest first.
     pub alerts: Vec<AlertRecord>,
     /// Rows on all pages.
     pub total_count: i64,
@@ -39,29 +39,29 @@ pub struct AlertPage {
 /// A page of violations.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ViolationPage {
-    /// Newest first.
+    /// Violations of this page, newest first.
     pub results: Vec<Violation>,
     /// Rows on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
-    /// Pages.
+    /// Total number of pages.
     pub total_pages: i64,
 }
 
-/// What deleting an alert answers.
+/// Response to deleting an alert.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AlertDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The alert.
+    /// Id of the deleted alert.
     pub deleted_alert_id: Uuid,
 }
 
 impl Service {
-    /// Makes an alert.
+    /// Creates an alert after checking its rule and its notification channels.
     pub async fn create_alert(&self, caller: &Caller, spec: AlertSpec) -> Result<AlertRecord> {
         self.look_at_channels(&spec.notification_channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -218,7 +218,7 @@ impl Service {
     }
 }
 
-/// What a rule looks at in a conversation; `None` when it is not there, or cannot be relied on.
+/// Returns the value that a rule compares in a conversation; `None` if it is missing or cannot be relied on.
 fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
     let field = spec.entity_field.as_str();
     // What this side broke off tells nothing of the agent.

@@ -19,7 +19,7 @@ use crate::store::{Row, Session};
 const DAY_MS: i64 = 86_400_000;
 
 impl Service {
-    /// Who can always be called at `address`, a number or the user part of a Digital Human's own address.
+    /// Returns the always-on Digital Human behind `address`, a number or the user part of its own address.
     pub(super) async fn always_on_leg(&self, address: &str) -> Result<Option<Leg>> {
         let mut db = self.store.org("").read().await?;
         let found = match human_of(address) {
@@ -121,7 +121,7 @@ impl Service {
         Ok((db.insert(&run, now, None).await?, seed))
     }
 
-    /// Of Digital Humans that were taken out of a simulation, those that no always-on simulation has any longer do not listen.
+    /// Stops Digital Humans from listening that were taken out of their last always-on simulation.
     pub(super) async fn silence(
         &self,
         db: &mut Session,

@@ -16,7 +16,7 @@ use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel};
 const REPEATS: usize = 1;
 /// Characters of what does not fit that are named.
 const SHOWN_CHARS: usize = 4000;
-/// Sampling temperature.
+/// Sampling temperature of these requests, 0 to 2.
 const TEMPERATURE: f64 = 0.7;
 
 /// Asks for a `T`. `check` refuses what a schema cannot say, in words for the model.

@@ -23,7 +23,7 @@ const TWINS: &str = "prompt_id and agent_version_id must be the same";
 pub struct Broken {
     /// The field that it is told of, where the text does not name one.
     pub field: Option<&'static str>,
-    /// What is said of it.
+    /// Error to report for the rule.
     pub error: Error,
 }
 

@@ -16,26 +16,26 @@ use crate::model::digital_human::{DigitalHumanSpec, Trait, TraitType};
 use crate::model::time::Timestamp;
 use crate::store::{Row, Session};
 
-/// What deleting a trait answers.
+/// Response to deleting a trait.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraitDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The trait.
+    /// Id of the deleted trait.
     pub deleted_trait_id: Uuid,
 }
 
 /// A list of traits.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraitList {
-    /// Newest first.
+    /// Traits of the organization, newest first.
     pub traits: Vec<TraitRecord>,
-    /// How many.
+    /// Number of traits in the list.
     pub total_count: i64,
 }
 
 impl Service {
-    /// Makes a persona.
+    /// Creates a persona; its agent, if it names one, must exist.
     pub async fn create_customer_persona(&self, caller: &Caller, doc: PersonaDoc) -> Result<PersonaRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         if let Some(agent_id) = doc.agent_id {
@@ -46,7 +46,7 @@ impl Service {
         db.answer(shown_persona(caller, row)).await
     }
 
-    /// One persona.
+    /// Returns one persona of the caller's organization.
     pub async fn customer_persona(&self, caller: &Caller, id: Uuid) -> Result<PersonaRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(id).await?;
         Ok(shown_persona(caller, row))
@@ -71,7 +71,7 @@ impl Service {
         Ok(shown_persona(caller, row))
     }
 
-    /// Deletes a persona.
+    /// Deletes a persona and returns it as it was.
     pub async fn delete_customer_persona(&self, caller: &Caller, id: Uuid) -> Result<PersonaRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = db.get(id).await?;
@@ -80,7 +80,7 @@ impl Service {
         Ok(shown_persona(caller, row))
     }
 
-    /// Makes a trait.
+    /// Creates a trait of an agent. Its name must be new for the agent, and the default value must fit its type.
     pub async fn create_customer_trait(&self, caller: &Caller, doc: TraitDoc) -> Result<TraitRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         check_trait(&mut db, &doc, None).await?;
@@ -89,7 +89,7 @@ impl Service {
         db.answer(shown_trait(row)).await
     }
 
-    /// One trait.
+    /// Returns one trait of the caller's organization.
     pub async fn customer_trait(&self, caller: &Caller, id: Uuid) -> Result<TraitRecord> {
         self.store.org(&caller.organization).read().await?.get(id).await.map(shown_trait)
     }

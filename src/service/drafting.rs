@@ -34,7 +34,7 @@ const AT_ONCE: usize = 4;
 /// A graph that was drafted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GraphMade {
-    /// The graph.
+    /// Graph that the model drafted.
     pub definition: Definition,
 }
 
@@ -63,7 +63,7 @@ struct DraftedAll {
     scenarios: Vec<Drafted>,
 }
 
-/// What of a scenario changes with its goal.
+/// Parts of a scenario that change with its goal, as the model writes them.
 #[derive(Deserialize, JsonSchema)]
 struct Moved {
     #[schemars(length(min = 1))]

@@ -23,10 +23,10 @@ fn five() -> i64 {
     5
 }
 
-/// Asks for drafts.
+/// Request for drafts of custom metrics.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct DraftMetrics {
-    /// Whose conversations they shall judge.
+    /// Agent whose conversations the metrics shall judge.
     pub agent_id: IdString,
     /// The version that they are made for; absent: production.
     #[serde(default)]
@@ -39,7 +39,7 @@ pub struct DraftMetrics {
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 50))]
     pub count: i64,
-    /// What they shall be about.
+    /// Subject that the drafted metrics shall be about.
     #[serde(default)]
     pub custom_prompt: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct DraftMetrics {
 pub struct MetricDrafts {
     /// As they can be created.
     pub metrics: Vec<CustomMetricSpec>,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 

@@ -35,7 +35,7 @@ pub(super) const CUSTOM_ERROR: &str = "custom_error";
 /// How warnings begin that an evaluation gives; the next one takes their place.
 const JUDGING: &str = "evaluation: ";
 
-/// What was found out about a conversation.
+/// Results of judging one conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// The evaluation record; what people wrote into the one that it replaces is kept.
@@ -48,11 +48,11 @@ pub struct Judged {
     pub engine_quality: Option<EngineQuality>,
     /// Metadata to set (`judge_model`).
     pub metadata: Object,
-    /// Whether the simulation's own question was answered with yes; `None`: it was not answered.
+    /// Answer to the simulation's own question, true for yes; `None` if it was not answered.
     pub custom_error: Option<bool>,
     /// How the expectations of the Digital Human came out.
     pub expectations: Vec<ExpectationResult>,
-    /// What was asked for and could not be judged.
+    /// Judgements that were requested and could not be made.
     pub warnings: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Service {
         Ok(row)
     }
 
-    /// What the Digital Human of a result plays, step by step, with its facts in their places; nothing when it is free.
+    /// Returns the playback steps of a result's Digital Human, with its facts filled in; empty without a playback.
     pub async fn playback_steps(&self, organization: &str, result_id: i64) -> Result<Vec<Object>> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -205,7 +205,8 @@ fn goal_of(evaluation: &Evaluation) -> Object {
     ])
 }
 
-/// Whether an attack was held off is its goal, and tool calls have the last word of it. What a person said stays beside it.
+/// Sets the goal of an attack to whether the agent resisted it; tool calls decide last. A person's verdict stays beside
+/// it.
 fn judge_attack(doc: &mut ResultDoc, groups: &[ToolCallGroup]) {
     let Some(evaluation) = doc.body.evaluations.first_mut() else { return };
     if let Some(judged) = doc.overruled.take() {

@@ -14,7 +14,7 @@ use crate::model::result::{ResultDoc, ResultRecord};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 
-/// What formulas begin with in spreadsheets.
+/// First characters by which spreadsheets recognise a formula.
 const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
 
 /// Forms of a run.
@@ -29,11 +29,11 @@ pub enum ExportFormat {
     Junit,
 }
 
-/// What is exported.
+/// Run with its results, as an export is written from it.
 struct Export {
     name: String,
     run: RunResults,
-    /// Of each result: the name of its Digital Human, and which repetition it is, from 1.
+    /// Name of the Digital Human and number of the repetition, from 1, for each result.
     callers: Vec<(String, i64)>,
 }
 
@@ -200,7 +200,7 @@ fn review_properties(evaluation: &Evaluation) -> String {
     format!("<properties>{}</properties>", all.filter_map(line).collect::<String>())
 }
 
-/// What a build server is told of a result.
+/// Verdict on a result for a build server.
 enum Verdict {
     Passed,
     Failed(String),

@@ -20,28 +20,28 @@ use crate::store::{Integrations, Row, Session};
 /// The field of the credentials that is asked for connections.
 const BASE_URL: &str = "P2_base_url";
 
-/// What deleting a folder answers.
+/// Response to deleting a folder.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FolderDeleted {
-    /// The folder.
+    /// Id of the deleted folder.
     pub folder_id: Uuid,
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
 }
 
-/// What moving an agent answers.
+/// Response to moving an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentMoved {
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: i64,
-    /// Where it now lies.
+    /// Folder that now holds the agent; null outside of any folder.
     pub folder_id: Option<Uuid>,
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
 }
 
 impl Service {
-    /// Makes a folder.
+    /// Creates a folder; its name must be new.
     pub async fn create_folder(&self, caller: &Caller, spec: FolderSpec) -> Result<FolderRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         check_name(&mut db, &spec.name, None).await?;
@@ -56,13 +56,13 @@ impl Service {
         Ok(rows.into_iter().map(|row| shown(caller, row)).collect())
     }
 
-    /// One folder.
+    /// Returns one folder of the caller's organization.
     pub async fn folder(&self, caller: &Caller, folder_id: Uuid) -> Result<FolderRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(folder_id).await?;
         Ok(shown(caller, row))
     }
 
-    /// Renames a folder.
+    /// Renames a folder; the new name must be free.
     pub async fn update_folder(&self, caller: &Caller, folder_id: Uuid, spec: FolderSpec) -> Result<FolderRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<FolderSpec>(folder_id).await?;

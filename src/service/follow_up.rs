@@ -25,14 +25,14 @@ const CALLS_MOST: i64 = 1000;
 /// Messages that follow one call.
 const MESSAGES_MOST: usize = 100;
 
-/// What is graded: the messages that followed a call.
+/// Messages that followed a call, and the material that they are graded by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowUp {
     /// All of them, one a line.
     pub text: String,
     /// When they count as a success; may be empty.
     pub success_criteria: String,
-    /// Who said what in the call.
+    /// Transcript of the call; `None` if there is none.
     pub transcript: Option<Transcript>,
     /// Turns of the call that were not heard.
     pub unheard: Vec<Unheard>,
@@ -102,7 +102,7 @@ impl Service {
         db.put(&FollowUpJob { organization, result_id: row.id, serial }, self.clock.now_ms(), None).await
     }
 
-    /// What followed a call and is to be graded; `None`: nothing.
+    /// Returns the messages that followed a call, for grading; `None` if there are none.
     pub async fn follow_up(&self, job: &FollowUpJob) -> Result<Option<FollowUp>> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(None) };
@@ -161,7 +161,7 @@ fn told(messages: Vec<Value>, success: Option<bool>, reasoning: Option<String>) 
     ])
 }
 
-/// Whether the agent of this call is known to write from `from`, and its Digital Human was called on, or called from, `to`.
+/// True if this call's agent writes from `from`, and its Digital Human called from, or was called on, `to`.
 async fn is_meant(db: &mut Session, row: &Row<ResultDoc>, from: &str, to: &str) -> Result<bool> {
     let Some(stage) = stage(db, row).await? else { return Ok(false) };
     let senders = &stage.agent.follow_up_sms_sender_numbers;

@@ -51,7 +51,7 @@ struct Part {
     wish: Option<Wish>,
 }
 
-/// What a request refers to.
+/// Stored resources that a request refers to.
 struct Frame {
     agent: Row<AgentDoc>,
     simulation: Option<Row<SimulationSpec>>,
@@ -158,7 +158,7 @@ async fn conversation(db: &mut Session, result_id: Option<i64>) -> Result<String
     held.map(|held| held.known_text()).ok_or_else(|| Error::NotAvailable("Transcript not available".into()))
 }
 
-/// What will be made, in the order of the request.
+/// Digital Humans to generate, in the order of the request.
 struct Plan {
     parts: Vec<Part>,
     left: usize,

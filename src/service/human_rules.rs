@@ -46,7 +46,7 @@ pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
     rules.into_iter().filter_map(Result::err).collect()
 }
 
-/// What of a Digital Human is fetched from elsewhere: field and URL.
+/// Returns the URLs that a Digital Human refers to, each with its field.
 pub fn fetched(fields: &Value) -> Vec<(String, String)> {
     let url = |value: &Value| value.as_str().filter(|text| text.contains("://")).map(str::to_owned);
     let noise = fields.get("custom_background_noise_url").and_then(url);
@@ -65,7 +65,8 @@ pub fn take_lines(spec: &mut DigitalHumanSpec) {
     }
 }
 
-/// What an update may not do to a Digital Human that was made from a scenario, and what follows from the update.
+/// Refuses updates that a Digital Human made from a scenario does not allow, and adjusts the fields that depend on the
+/// update.
 pub fn check_update(old: &DigitalHumanSpec, new: &mut DigitalHumanSpec, patch: &Object) -> Result<()> {
     if old.is_workflow() {
         let changed = [

@@ -30,47 +30,47 @@ const NUMBER_TAKEN: &str = "Phone number is already used by another always-on di
 pub struct IndexError {
     /// Position in the request, from 0.
     pub index: i64,
-    /// Why.
+    /// Reason why this entry failed.
     pub detail: String,
 }
 
 /// Why one of several could not be deleted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IdError {
-    /// Which.
+    /// Id of the entry that failed.
     pub id: i64,
-    /// Why.
+    /// Reason why this entry failed.
     pub detail: String,
 }
 
-/// What making several answers.
+/// Response to creating several Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BulkCreated {
-    /// Those that were made.
+    /// Digital Humans that were created.
     pub created: Vec<LinkedDigitalHuman>,
-    /// Those that were not.
+    /// Errors of the entries that were not created.
     pub errors: Vec<IndexError>,
 }
 
-/// What deleting several answers.
+/// Response to deleting several Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BulkDeleted {
-    /// Those that were deleted, as they were.
+    /// Digital Humans that were deleted, as they were before.
     pub deleted: Vec<DigitalHumanRecord>,
-    /// Those that were not.
+    /// Errors of the entries that were not deleted.
     pub errors: Vec<IdError>,
 }
 
 /// One page of Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DigitalHumanPage {
-    /// Newest first.
+    /// Digital Humans of this page, newest first.
     pub digital_humans: Vec<DigitalHumanRecord>,
-    /// On all pages.
+    /// Number of Digital Humans on all pages.
     pub total_count: i64,
     /// This page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
     /// 0 when there is none.
     pub total_pages: i64,
@@ -79,11 +79,11 @@ pub struct DigitalHumanPage {
 /// The Digital Humans of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HumansOfSimulation {
-    /// Newest first.
+    /// Digital Humans of the simulation, newest first.
     pub digital_humans: Vec<DigitalHumanRecord>,
-    /// How many.
+    /// Number of Digital Humans in the list.
     pub total: i64,
-    /// The simulation.
+    /// Id of the simulation.
     pub simulation_id: i64,
 }
 
@@ -152,7 +152,7 @@ impl Service {
         check::look(&human_rules::fetched(fields), &self.settings, self.poster.guard()).await
     }
 
-    /// One Digital Human.
+    /// Returns one Digital Human of the caller's organization, with its simulations.
     pub async fn digital_human(&self, caller: &Caller, id: i64) -> Result<LinkedDigitalHuman> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = owned(&mut db, id).await?;
@@ -252,7 +252,7 @@ impl Service {
         Ok(DigitalHumanPage { digital_humans, total_count, page: page.page, page_size, total_pages })
     }
 
-    /// Those that are part of a simulation, newest first.
+    /// Returns the Digital Humans of a simulation, newest first.
     pub async fn digital_humans_by_simulation(
         &self,
         caller: &Caller,
@@ -401,7 +401,7 @@ async fn check_links(db: &mut Session, simulation_ids: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// What names no URL names an uploaded noise of this organization.
+/// Checks that a background noise without a URL names an uploaded noise of this organization.
 async fn check_noise(db: &mut Session, spec: &DigitalHumanSpec) -> Result<()> {
     let given = spec.custom_background_noise_url.as_deref().filter(|url| !url.is_empty() && !url.contains("://"));
     if given.is_none() {

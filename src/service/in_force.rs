@@ -14,7 +14,7 @@ use crate::model::secret::masked;
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Row, Session};
 
-/// Where they are kept.
+/// Kind under which the settings of a conversation are stored with its result.
 pub(super) const SETTINGS: &str = "settings";
 
 impl Service {

@@ -23,24 +23,24 @@ use crate::model::tool_call;
 use crate::model::transcript::{Transcript, TranscriptEntry};
 use crate::store::{Metrics, Row, Session};
 
-/// What the custom metrics of a result are judged by, beside what the conversation measured.
+/// Material that the custom metrics of a result are judged by, besides what the conversation measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToJudge {
     /// In the order of the agent's list.
     pub metrics: Vec<Metric>,
-    /// Who said what.
+    /// Transcript of the conversation, if there is one.
     pub transcript: Option<Transcript>,
     /// Turns that were not heard.
     pub unheard: Vec<Unheard>,
     /// Tool calls of the agent.
     pub calls: Vec<PostedToolCall>,
-    /// Of the result.
+    /// Metadata of the result.
     pub metadata: Object,
     /// Built-in metrics that come from tool calls and posted transcripts.
     pub measures: Vec<MetricValue>,
-    /// Of the version that was tested.
+    /// Prompt of the agent version that was tested.
     pub agent_prompt: String,
-    /// Of the Digital Human, or of its journey's step.
+    /// Success criteria of the Digital Human, or of its journey's step.
     pub success_criteria: String,
     /// Expectations that the conversation is held against.
     pub expectations: Vec<Expectation>,
@@ -48,12 +48,13 @@ pub struct ToJudge {
     pub rules: Vec<String>,
     /// Attempts of the agent to reach a Digital Human that was not to answer, a line each.
     pub attempts: Vec<String>,
-    /// What the simulation asks of each of its conversations; a yes is a custom error. Empty: it asks, and does not say what.
+    /// Question that the simulation asks about each conversation; yes means a custom error. Empty: the question has no
+    /// text.
     pub custom_error: Option<String>,
 }
 
 impl Service {
-    /// What the custom metrics of a result are judged by.
+    /// Returns the material that the custom metrics of a result are judged by.
     pub async fn to_judge(&self, organization: &str, result_id: i64) -> Result<ToJudge> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -155,7 +156,7 @@ fn add(
     rows.extend(all);
 }
 
-/// Those that are not for `elsewhere` alone.
+/// Returns the metrics whose scope is not `elsewhere`.
 fn meant(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric> {
     let here = rows.into_iter().filter(|row| row.doc.scope != elsewhere);
     here.map(|row| Metric { id: row.id, spec: row.doc }).collect()
@@ -173,8 +174,8 @@ pub(super) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result
     Ok(db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text).unwrap_or_default())
 }
 
-/// What an agent did to reach a Digital Human that does not answer: its calls, or its messages, with their times. Empty when the
-/// Digital Human was to answer, or has.
+/// Returns the agent's calls or messages to a Digital Human that does not answer, with their times. Empty if it was to
+/// answer, or did.
 fn attempts(doc: &ResultDoc, human: &DigitalHumanSpec, transcript: Option<&Transcript>) -> Vec<String> {
     let mut steps = human.journey_steps.iter().flatten();
     let step = steps.find(|step| Some(step.step) == doc.body.journey_step);

@@ -14,7 +14,7 @@ use crate::store::KeyRow;
 const PREFIX: usize = 8;
 
 impl Service {
-    /// Whose key this is; `None` for an unknown or revoked one.
+    /// Returns the holder of a key; `None` if the key is unknown or revoked.
     pub async fn authenticate(&self, key: &str) -> Result<Option<Caller>> {
         let holder = self.store.holder_of(&hash(key)).await?;
         Ok(holder.map(|holder| Caller { organization: holder.organization, key_id: holder.id, scope: holder.scope }))

@@ -12,12 +12,12 @@ use crate::model::agent_version::{LATEST, LabelDoc, LabelRecord, LabelSpec, Labe
 use crate::model::time::Timestamp;
 use crate::store::{Row, Session};
 
-/// What deleting a label answers.
+/// Response to deleting a label.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LabelDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The label.
+    /// Id of the deleted label.
     pub deleted_label_id: Uuid,
 }
 
@@ -45,7 +45,7 @@ impl Service {
         db.answer(shown(row, &[])).await
     }
 
-    /// One label.
+    /// Returns one label of an agent.
     pub async fn label(&self, caller: &Caller, agent_id: i64, label_id: Uuid) -> Result<LabelRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -142,7 +142,7 @@ async fn check_text(db: &mut Session, agent_id: i64, text: &LabelText, this: Opt
     Ok(())
 }
 
-/// `versions`: highest first.
+/// Returns the record of a label. `versions` must be in descending order of number.
 fn shown(row: Row<LabelDoc>, versions: &[Row<VersionDoc>]) -> LabelRecord {
     let holder = versions.iter().find(|version| version.doc.holds(&row.doc.label_text)).map(|version| version.id);
     LabelRecord {

@@ -28,7 +28,7 @@ use crate::model::time::{Timestamp, span_ms};
 use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
 use crate::store::{Row, Session};
 
-/// What a result that waits for a place does next.
+/// Next step of a result that waits for its turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The agent is called.
@@ -39,7 +39,7 @@ pub enum Turn {
     Waits,
 }
 
-/// Whom an incoming call is for.
+/// Receiver of an incoming call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reached {
     /// Nobody has this address.
@@ -50,10 +50,10 @@ pub enum Reached {
     Leg(Leg),
 }
 
-/// Where a call is waited for.
+/// Address at which a call is awaited.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leg {
-    /// Whose.
+    /// Organization that the address belongs to.
     pub organization: String,
     /// It rings and nobody answers: the call is noted, and not taken.
     pub unresponsive: bool,
@@ -62,7 +62,7 @@ pub struct Leg {
     pub(super) goal: Goal,
 }
 
-/// What a call is taken for.
+/// Purpose for which a call is accepted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
     /// A result that is READY.
@@ -133,7 +133,7 @@ pub(super) fn leg_user(organization: &str, human_id: i64, human: &DigitalHumanSp
     format!("dh-{human_id}-{token:08x}")
 }
 
-/// The whole address.
+/// Returns the SIP URI of a user at this engine; empty where no calls come in.
 pub(super) fn leg_uri(user: &str, at: Option<SocketAddr>) -> String {
     at.map_or_else(String::new, |at| format!("sip:{user}@{at}"))
 }
@@ -313,7 +313,7 @@ impl Service {
         }
     }
 
-    /// Whom a call to `user`, the user part of its Request-URI, is for.
+    /// Returns the receiver of a call to `user`, the user part of its Request-URI.
     pub async fn reached(&self, user: &str) -> Result<Reached> {
         let mut busy = false;
         let mut forms = spellings(user);
@@ -470,7 +470,7 @@ pub(super) async fn has_place(db: &mut Session, run_id: i64, simulation: &Simula
     Ok(db.places_taken(run_id).await? < limit)
 }
 
-/// What a caller has to prove.
+/// Returns user and password that a caller must prove; `None` if the agent has none.
 pub(super) fn login(agent: &AgentSpec) -> Option<(String, Secret)> {
     Some((agent.sip_username.clone()?, Secret::new(agent.sip_password.clone()?)))
 }

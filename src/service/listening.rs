@@ -27,9 +27,9 @@ const SAMPLE_RATE: i64 = 16_000;
 /// Everything that happened, on the sample clock.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Timeline {
-    /// Whose timeline.
+    /// Id of the result.
     pub simulation_result_id: i64,
-    /// 16000.
+    /// Samples per second, always 16000.
     pub sample_rate: i64,
     /// Wall clock of sample 0.
     pub started_at: Option<Timestamp>,
@@ -53,7 +53,7 @@ impl Timeline {
 /// The outline of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Peaks {
-    /// Samples per second.
+    /// Sample rate of the recording in Hz.
     pub sample_rate: i64,
     /// Samples between two pairs.
     pub samples_per_peak: i64,

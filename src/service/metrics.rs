@@ -20,15 +20,15 @@ use crate::store::{Metrics, Row, Session};
 /// One page of custom metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricPage {
-    /// Newest first.
+    /// Custom metrics of this page, newest first.
     pub metrics: Vec<CustomMetricRecord>,
-    /// The same.
+    /// Same list as `metrics`.
     pub data: Vec<CustomMetricRecord>,
-    /// On all pages.
+    /// Number of custom metrics on all pages.
     pub total_count: i64,
     /// This page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
     /// Rows on this page.
     pub items_in_page: i64,
@@ -36,28 +36,28 @@ pub struct MetricPage {
     pub total_pages: i64,
 }
 
-/// What changing several metrics answers.
+/// Response to changing several metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricsUpdated {
-    /// true.
+    /// Always true: failures are errors.
     pub success: bool,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// How many.
+    /// Number of metrics that were changed.
     pub updated: i64,
 }
 
-/// What deleting several metrics answers.
+/// Response to deleting several metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricsDeleted {
-    /// How many.
+    /// Number of metrics that were deleted.
     pub deleted_count: i64,
-    /// Which.
+    /// Ids of the deleted metrics.
     pub deleted_metric_ids: Vec<Uuid>,
 }
 
 impl Service {
-    /// Makes a metric.
+    /// Creates a custom metric after checking its rules.
     pub async fn create_custom_metric(&self, caller: &Caller, spec: CustomMetricSpec) -> Result<CustomMetricRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = self.insert_metric(&mut db, caller, spec).await?;
@@ -78,7 +78,7 @@ impl Service {
         db.answer(made.into_iter().map(|row| shown(caller, row, self.settings.hears)).collect()).await
     }
 
-    /// One metric.
+    /// Returns one custom metric of the caller's organization.
     pub async fn custom_metric(&self, caller: &Caller, id: Uuid) -> Result<CustomMetricRecord> {
         let row = self.store.org(&caller.organization).read().await?.metric(id).await?;
         Ok(shown(caller, row, self.settings.hears))
@@ -236,7 +236,7 @@ pub(super) fn check_fields(spec: &CustomMetricSpec) -> Result<()> {
     check::first(broken_rules(spec))
 }
 
-/// Those of them that are broken, in the order of the fields.
+/// Returns the rules that `spec` breaks, in the order of its fields.
 pub(super) fn broken_rules(spec: &CustomMetricSpec) -> Vec<Error> {
     let mut broken = Vec::new();
     let mut refuse = |text: &str| broken.push(Error::Refused(text.to_owned()));

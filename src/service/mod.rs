@@ -154,14 +154,14 @@ pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList
 /// For a webhook's connection and answer together.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who asks: an authenticated API key.
+/// Caller of an operation: an authenticated API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Whose rows it may see.
+    /// Organization whose rows it may see.
     pub organization: String,
-    /// The key.
+    /// Id of the API key.
     pub key_id: Uuid,
-    /// What it may do.
+    /// Scope that limits its operations.
     pub scope: Scope,
 }
 
@@ -197,7 +197,7 @@ pub trait LiveCalls: Send + Sync {
         false
     }
 
-    /// Where calls come in; `None` when this process takes none.
+    /// Address on which calls come in; `None` when this process takes none.
     fn sip_address(&self) -> Option<SocketAddr> {
         None
     }
@@ -216,7 +216,7 @@ impl LiveCalls for NoLiveCalls {
 /// How the product is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where files lie: `results/<id>/recording.wav` and the rest.
+    /// Data folder, with `results/<id>/recording.wav` and the other files.
     pub data: PathBuf,
     /// Address that users reach this server at, without a slash at the end; `None`: links are paths.
     pub public_url: Option<String>,
@@ -232,15 +232,15 @@ pub struct Settings {
     pub usage_minutes_per_month: Option<f64>,
     /// From which likeness (0 to 1) failed evaluations are one issue.
     pub issue_likeness: f64,
-    /// What a broken agent says.
+    /// Phrases that show that an agent is broken.
     pub malfunction_phrases: Vec<String>,
     /// Phone numbers that organizations may take, E.164.
     pub number_pool: Vec<String>,
-    /// What such a number costs, in the smallest unit of the currency.
+    /// Price of a number of the pool, in the smallest unit of the currency, a month.
     pub number_price: i64,
     /// How notifications reach people.
     pub notify: Notify,
-    /// What is captured of a call for its evidence.
+    /// Traffic of a call that is captured for its evidence.
     pub capture: Capture,
     /// The steps of a journey after one that failed are not held.
     pub journey_stop_on_failure: bool,
@@ -354,17 +354,17 @@ impl Service {
         Service { poster: Arc::new(Poster::new(guard, WEBHOOK_PATIENCE)), ..self }
     }
 
-    /// The language model.
+    /// Returns the language model; an error if none is configured.
     fn model(&self) -> Result<Arc<dyn LanguageModel>> {
         self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
     }
 
-    /// What posts to addresses that users gave.
+    /// Returns the client that posts to addresses given by users.
     fn poster(&self) -> Arc<Poster> {
         self.poster.clone()
     }
 
-    /// The store below.
+    /// Returns the store that holds the rows.
     pub fn store(&self) -> &Store {
         &self.store
     }

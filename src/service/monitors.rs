@@ -39,24 +39,24 @@ const LONGEST_CALL_S: i64 = 210;
 /// A page of monitors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MonitorPage {
-    /// Newest first.
+    /// Monitors of this page, newest first.
     pub monitors: Vec<MonitorRecord>,
     /// Rows on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
-    /// Pages.
+    /// Total number of pages.
     pub total_pages: i64,
 }
 
-/// What deleting a monitor answers.
+/// Response to deleting a monitor.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MonitorDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The monitor.
+    /// Id of the deleted monitor.
     pub deleted_monitor_id: Uuid,
 }
 
@@ -305,7 +305,7 @@ fn next_check(spec: &MonitorSpec, at_ms: i64) -> Result<Option<Timestamp>> {
     })))
 }
 
-/// What a broken agent says: the known phrases, and `more`.
+/// Returns the phrases of a broken agent: the built-in ones, then `more`.
 pub fn malfunction_phrases(more: &[String]) -> Vec<String> {
     MALFUNCTIONS.iter().map(|phrase| (*phrase).to_owned()).chain(more.iter().cloned()).collect()
 }

@@ -18,7 +18,7 @@ const MIN_SAMPLES: usize = 16_000;
 /// Folder of the files within the data folder.
 pub const FOLDER: &str = "noises";
 
-/// Where a new noise comes from.
+/// Source of a new background noise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoiseSource {
     /// The bytes of a file.
@@ -27,17 +27,17 @@ pub enum NoiseSource {
     Existing(String),
 }
 
-/// What deleting a noise answers.
+/// Response to deleting a noise.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NoiseDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The noise.
+    /// Id of the deleted noise.
     pub deleted_noise_id: Uuid,
 }
 
 impl Service {
-    /// Keeps a noise.
+    /// Stores a background noise after decoding it once.
     pub async fn create_background_noise(
         &self,
         caller: &Caller,
@@ -76,7 +76,7 @@ impl Service {
         Ok(rows.into_iter().map(|row| (count(row.id), row)).map(|(count, row)| shown(caller, row, count)).collect())
     }
 
-    /// Renames a noise.
+    /// Renames a noise; its id and audio stay.
     pub async fn rename_background_noise(&self, caller: &Caller, id: Uuid, name: String) -> Result<NoiseRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<NoiseDoc>(id).await?;

@@ -16,7 +16,7 @@ use crate::queue::NotifyJob;
 use crate::store::{Row, Session};
 
 impl Service {
-    /// Tells each channel.
+    /// Stores a pending notification for each channel, with a job that delivers it.
     pub(super) async fn notify(&self, db: &mut Session, channels: &[Channel], notice: &Notice) -> Result<()> {
         let now = self.clock.now_ms();
         for channel in channels {

@@ -23,7 +23,7 @@ const OPUS_PACKET_BYTES: usize = 1275 * 2;
 /// The one stream of a file.
 const OGG_SERIAL: u32 = 1;
 
-/// What of a recording is heard.
+/// Channels of a recording that the output contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Track {
     /// The stereo file: the Digital Human, the agent.
@@ -39,9 +39,9 @@ pub enum Track {
 /// A form other than WAV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// FLAC, 16 bit.
+    /// FLAC with 16-bit samples (RFC 9639).
     Flac,
-    /// Opus in Ogg.
+    /// Opus in an Ogg container (RFC 7845).
     Opus,
 }
 
@@ -186,7 +186,7 @@ fn opus(mut samples: Samples, frames: u64, to: &mut impl Write) -> io::Result<()
     Ok(())
 }
 
-/// RFC 7845 5.1.
+/// Returns the identification header of Ogg Opus (RFC 7845 5.1).
 fn opus_head(channels: u8, skipped: u16) -> Vec<u8> {
     let mut head = b"OpusHead\x01".to_vec();
     head.push(channels);
@@ -196,7 +196,7 @@ fn opus_head(channels: u8, skipped: u16) -> Vec<u8> {
     head
 }
 
-/// RFC 7845 5.2.
+/// Returns the comment header of Ogg Opus, which names the channels (RFC 7845 5.2).
 fn opus_tags(track: Track) -> Vec<u8> {
     let comment = match track {
         Track::Both => Layout::Stereo.comment(),
@@ -243,7 +243,7 @@ mod tests {
         path
     }
 
-    /// What ffmpeg makes of a file: samples at 16 kHz, interleaved.
+    /// Decodes a file with ffmpeg to interleaved samples at 16 kHz.
     fn decoded(path: &Path) -> Vec<i16> {
         let mut decode = Command::new("ffmpeg");
         decode.args(["-v", "error", "-xerror", "-i"]).arg(path);

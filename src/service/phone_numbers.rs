@@ -16,14 +16,14 @@ use crate::store::Row;
 /// Numbers that are looked up at once.
 const AT_ONCE: usize = 200;
 
-/// What adding a number answers.
+/// Response to adding a number.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberAdded {
-    /// E.164.
+    /// Phone number in E.164 form.
     pub phone_number: String,
     /// Id at the carrier; empty where nobody told.
     pub carrier_sid: String,
-    /// Whose it is.
+    /// Organization that holds the number.
     pub organization_id: String,
     /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
     pub purchase_date: Option<String>,
@@ -31,12 +31,12 @@ pub struct NumberAdded {
     pub price: Option<i64>,
 }
 
-/// What giving a number back answers.
+/// Response to giving a number back.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberReleased {
-    /// E.164.
+    /// Phone number in E.164 form.
     pub phone_number: String,
-    /// True.
+    /// Always true: failures are errors.
     pub released: bool,
 }
 
@@ -137,7 +137,7 @@ fn record_of_trunk(phone_number: String, organization: &str) -> NumberRecord {
     }
 }
 
-/// Whether a number has an area code behind its country code, which has 1 to 3 digits (ITU-T E.164 6.2.1).
+/// True if a number has an area code after its country code of 1 to 3 digits (ITU-T E.164 6.2.1).
 fn lies_in(number: &str, area: &str) -> bool {
     let digits = number.trim_start_matches('+');
     let from = if digits.starts_with('1') { 1..=1 } else { 1..=3 };

@@ -56,7 +56,7 @@ use crate::provider::{LanguageModel, Synthesizer, VoiceWanted};
 /// How long a language model may take to tell whether a turn has the meaning of a scripted response; then its words tell.
 const MEANING_MS: u32 = 1500;
 
-/// What calls are made with.
+/// Settings and providers that calls are placed with.
 #[derive(Clone)]
 pub struct Placer {
     /// Numbers behind the named levels.
@@ -69,9 +69,9 @@ pub struct Placer {
     pub dtmf: Dtmf,
     /// Words the Digital Humans' turns; without one the built-in speaker does.
     pub model: Option<Arc<dyn LanguageModel>>,
-    /// Chooses voices.
+    /// Synthesizer that chooses voices and speaks.
     pub synthesizer: Arc<dyn Synthesizer>,
-    /// Background noises.
+    /// Loops of background noise that calls share.
     pub noises: Arc<NoiseBeds>,
     /// Sounds that users named.
     pub sounds: Arc<Sounds>,
@@ -82,7 +82,7 @@ pub struct Placer {
 pub struct Obstacle {
     /// Error code of the result.
     pub code: ErrorCode,
-    /// For a person.
+    /// Explanation in words, for display.
     pub message: String,
 }
 
@@ -94,13 +94,13 @@ impl Obstacle {
 
 /// A call that can be placed.
 pub struct Placed {
-    /// For the engine.
+    /// Call that the engine is to place.
     pub placement: Placement,
     /// Number that has to be admitted before the call is placed; `None`: none leaves.
     pub dial: Option<Outgoing>,
     /// Metadata of the result: what is in force.
     pub notes: Object,
-    /// What was asked for and does not act, or acts otherwise.
+    /// Settings that have no effect in this call, or a different one than asked.
     pub warnings: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ struct Cast {
     seed: Seed,
     agent_id: i64,
     agent: AgentDoc,
-    /// What the organization has stored of the agent's platform.
+    /// Integration of the organization with the agent's platform.
     platforms: IntegrationSpec,
     /// The version of the agent that is met.
     agent_version_id: Option<Uuid>,
@@ -122,7 +122,7 @@ struct Cast {
     step: Option<JourneyStep>,
     /// Draws who the caller is: the same in all steps of a journey.
     identity: Seed,
-    /// What the caller remembers of the steps before.
+    /// Summaries of the journey's earlier steps, as the caller remembers them.
     earlier: Vec<String>,
     /// `None` outside of any run.
     human_id: Option<i64>,
@@ -303,7 +303,7 @@ impl Cast {
         })
     }
 
-    /// Who speaks first, and what.
+    /// Returns who speaks first, and the words.
     fn opening(&self, behaviour: &Behaviour) -> Opening {
         let made = manner::opening(&self.human, self.opens(), &Facts::of(&self.traits()), behaviour);
         match (&self.first_line, made) {
@@ -370,7 +370,7 @@ impl Cast {
         }
     }
 
-    /// Who the caller is, and how it goes about an attack.
+    /// Returns the caller's role description, with its techniques where it attacks.
     fn role(&self) -> String {
         let role = self.human.role_description.clone().unwrap_or_default();
         let Some(plan) = &self.human.attack_plan else { return role };
@@ -392,7 +392,7 @@ impl Cast {
         self.human.language == Language::Ad
     }
 
-    /// What following comes to without a model.
+    /// Returns a warning if the agent's language is to be followed without a language model.
     fn follows_without(&self, has_model: bool) -> Option<String> {
         let why = "language: the intent is said as it is written: only a model speaks the agent's language";
         (self.follows() && !has_model).then(|| why.to_owned())
@@ -466,7 +466,7 @@ impl Cast {
     }
 }
 
-/// Seconds as milliseconds.
+/// Converts seconds to whole milliseconds.
 fn ms(seconds: f64) -> u32 {
     (seconds * 1000.0).round() as u32
 }

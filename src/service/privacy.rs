@@ -151,7 +151,8 @@ impl Service {
     }
 }
 
-/// Whether `caller` may not see words and sounds of a result yet.
+/// True if words and sounds of a result are hidden from `caller`, since they are not redacted yet. A caller without an
+/// API key sees them.
 pub(super) fn is_hidden(doc: &ResultDoc, caller: &Caller) -> bool {
     doc.private && !caller.key_id.is_nil()
 }
@@ -200,7 +201,7 @@ pub(super) const JUDGED: &[&str] = &[
     "override_pronunciation_notes",
 ];
 
-/// Those of them that hold the answer of a custom metric, whatever its type.
+/// Fields that hold the answer of a custom metric, of any response type.
 const ANSWERS: [&str; 2] = ["response_value", "human_response_value"];
 
 /// Response types whose answers are words; the others are figures, and words of the metric's own.
@@ -224,7 +225,7 @@ pub(super) fn through<T: Serialize + DeserializeOwned>(
     Ok(())
 }
 
-/// What was expected of tool calls, as it is when what was called has been redacted.
+/// Redacts the expected tool calls in the same fields as the calls that were made.
 pub(super) fn redacted_calls(
     mut expected: Vec<ExpectedToolCall>,
     redactor: &Redactor,

@@ -103,7 +103,7 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// Whether a link of another entity may mean it.
+    /// True if a link of another entity may refer to this one; any link may if this one has no code.
     fn is_named_by(&self, link: &Value) -> bool {
         self.code.is_none() || link.as_str().and_then(|text| Uuid::parse_str(text).ok()) == self.code
     }
@@ -112,13 +112,13 @@ impl Anchor {
 /// An entity that fits its schema.
 struct Checked<T> {
     code: String,
-    /// To create it.
+    /// Specification for creating the entity.
     spec: T,
-    /// To change it.
+    /// Fields for changing an existing entity.
     patch: Object,
 }
 
-/// What an identifier has to be.
+/// Form that an identifier must have.
 #[derive(Clone, Copy)]
 enum Code {
     Uuid,

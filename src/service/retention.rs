@@ -21,7 +21,7 @@ const LOST_AFTER_MS: i64 = 3600 * 1000;
 /// Results that are looked at in one piece.
 const PIECE: i64 = 200;
 
-/// What was deleted.
+/// Numbers of things that one pass of retention deleted.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     /// Results with all that belongs to them.
@@ -213,7 +213,7 @@ async fn size_of(folder: PathBuf) -> Result<u64> {
     Ok(bytes)
 }
 
-/// What is in a folder; nothing when it is not there.
+/// Returns the paths of the entries of a folder; empty if it does not exist.
 async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut entries = match tokio::fs::read_dir(folder).await {
         Ok(entries) => entries,

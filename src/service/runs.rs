@@ -32,18 +32,18 @@ use crate::store::{Owner, Row, Session};
 /// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunResults {
-    /// The run.
+    /// The run itself, with its counters.
     pub simulation_run: RunRecord,
-    /// Ascending.
+    /// Results of the run, in ascending order of id.
     pub simulation_results: Vec<ResultRecord>,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 
-/// What cancelling a run answers.
+/// Response to cancelling a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunCancelled {
-    /// The run.
+    /// Id of the run.
     pub simulation_run_id: i64,
     /// Results that became CANCELLED.
     pub cancelled: i64,
@@ -51,35 +51,35 @@ pub struct RunCancelled {
     pub ended: i64,
 }
 
-/// What deleting a run answers.
+/// Response to deleting a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The run.
+    /// Id of the deleted run.
     pub deleted_simulation_run_id: i64,
 }
 
-/// What a run is for.
+/// Purpose for which a run is queued.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Purpose {
     /// Put on every result.
     pub tag: Option<&'static str>,
     /// One result a Digital Human, however often it is to be repeated.
     pub once: bool,
-    /// What the agent must be.
+    /// Kind of agent that the run requires.
     pub agent: Wanted,
 }
 
 /// The agents that a way of queueing is for.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Any.
+    /// Agents of any kind.
     #[default]
     Any,
-    /// Those that write over HTTP.
+    /// Agents that write over HTTP.
     HttpText,
-    /// Those that text.
+    /// Agents that write text messages (SMS).
     Sms,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Plan {
     pub version: Option<Uuid>,
     pub humans: Vec<Row<DigitalHumanSpec>>,
     pub runs: i64,
-    /// In writing.
+    /// True if the conversations are written.
     pub written: bool,
     /// By text messages: the agent.
     pub texter: Option<AgentSpec>,

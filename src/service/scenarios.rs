@@ -23,37 +23,37 @@ use crate::store::{Row, Session};
 /// Characters of a name.
 const MAX_NAME: usize = 255;
 
-/// What deleting a scenario answers.
+/// Response to deleting a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenarioDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The scenario.
+    /// Id of the deleted scenario.
     pub deleted_workflow_id: Uuid,
 }
 
 /// A list of scenarios.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenarioList {
-    /// Newest first.
+    /// Scenarios of the organization, newest first.
     pub scenarios: Vec<ScenarioRecord>,
-    /// The same.
+    /// Same list as `scenarios`.
     pub workflows: Vec<ScenarioRecord>,
-    /// How many.
+    /// Number of scenarios in the list.
     pub total_count: i64,
 }
 
-/// What checking a graph answers.
+/// Response to checking a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Validated {
-    /// True.
+    /// Always true: a wrong graph is an error.
     pub success: bool,
-    /// What may be a mistake but keeps nothing from working.
+    /// Likely mistakes that do not keep the scenario from working.
     pub warnings: Vec<String>,
 }
 
 impl Service {
-    /// Makes a scenario.
+    /// Creates a scenario after checking its graph and agents.
     pub async fn create_scenario(&self, caller: &Caller, spec: ScenarioSpec) -> Result<ScenarioRecord> {
         let ScenarioSpec { name, definition, agent_ids, description } = spec;
         let definition = graph_of(definition)?;
@@ -85,7 +85,7 @@ impl Service {
         Ok(ScenarioList { total_count: scenarios.len() as i64, workflows: scenarios.clone(), scenarios })
     }
 
-    /// One scenario.
+    /// Returns one scenario of the caller's organization.
     pub async fn scenario(&self, caller: &Caller, id: &str) -> Result<ScenarioRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get(id_of(id)?).await?;

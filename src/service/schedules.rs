@@ -21,19 +21,19 @@ use crate::store::{Row, Session};
 /// A due time that passed while nobody looked still runs while it is younger.
 const CATCH_UP_MS: i64 = 3_600_000;
 
-/// What deleting a schedule answers.
+/// Response to deleting a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScheduleDeleted {
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
 }
 
-/// All schedules.
+/// List of all schedules of the organization.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScheduleList {
-    /// Newest first.
+    /// Schedules of the organization, newest first.
     pub schedules: Vec<ScheduleRecord>,
 }
 
@@ -74,7 +74,7 @@ impl Service {
         Ok(shown(row))
     }
 
-    /// Deletes a schedule.
+    /// Deletes a schedule and withdraws its pending job.
     pub async fn delete_schedule(&self, caller: &Caller, schedule_id: &str) -> Result<ScheduleDeleted> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = find(&mut db, schedule_id).await?;
@@ -84,7 +84,7 @@ impl Service {
         Ok(ScheduleDeleted { status: "success".into(), message: "Schedule deleted".into() })
     }
 
-    /// One schedule.
+    /// Returns one schedule of the caller's organization.
     pub async fn schedule(&self, caller: &Caller, schedule_id: &str) -> Result<ScheduleRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         find(&mut db, schedule_id).await.map(shown)

@@ -23,28 +23,28 @@ use crate::store::{Owner, Row, Session};
 /// Journeys that one simulation may hold.
 const MAX_JOURNEYS: usize = 200;
 
-/// What creating a simulation answers.
+/// Response to creating a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimulationAdded {
-    /// The simulation.
+    /// Id of the new simulation.
     pub simulation_id: i64,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 
-/// What deleting a simulation answers.
+/// Response to deleting a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimulationDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The simulation.
+    /// Id of the deleted simulation.
     pub deleted_simulation_id: i64,
 }
 
 /// A sentence for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Message {
-    /// The sentence.
+    /// Sentence in English, for display.
     pub message: String,
 }
 
@@ -68,7 +68,7 @@ impl Service {
         db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await
     }
 
-    /// One simulation.
+    /// Returns one simulation of the caller's organization.
     pub async fn simulation(&self, caller: &Caller, simulation_id: i64) -> Result<SimulationRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(simulation_id).await?;
         Ok(shown(row))

@@ -17,7 +17,7 @@ use crate::model::status::ResultStatus;
 use crate::model::text::{Arrived, SmsQueueSpec};
 use crate::store::{Row, Session};
 
-/// What queueing answers.
+/// Response to queueing a run of conversations by text messages.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SmsQueued {
     /// As for every run.
@@ -30,7 +30,7 @@ pub struct SmsQueued {
 /// A conversation that was ended for another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Terminated {
-    /// Its result.
+    /// Id of the conversation's result.
     pub simulation_result_id: String,
     /// 0 when it was deleted.
     pub digital_human_id: i64,
@@ -110,7 +110,7 @@ fn is_open(status: ResultStatus) -> bool {
     matches!(status, ResultStatus::Ready | ResultStatus::Dispatched | ResultStatus::Running)
 }
 
-/// Whether two numbers are the same one; carriers write them with and without the plus sign, blanks and hyphens.
+/// True if two numbers have the same digits; carriers write them with and without plus sign, blanks and hyphens.
 pub(super) fn same_number(one: &str, other: &str) -> bool {
     digits(one) == digits(other)
 }
@@ -119,8 +119,8 @@ fn digits(number: &str) -> String {
     number.chars().filter(char::is_ascii_digit).collect()
 }
 
-/// What two numbers, the Digital Human's and the agent's, hold one conversation at a time by: an address that cannot be called,
-/// for no user part of a call has a blank.
+/// Returns the address that reserves two numbers, the Digital Human's and the agent's, for one conversation. The blank
+/// in it keeps calls from reaching it.
 pub(super) fn pair(numbers: [&str; 2]) -> String {
     let [own, agent] = numbers.map(digits);
     format!("texts: {own} {agent}")

@@ -21,10 +21,10 @@ pub(super) const ENDED: &str = "Conversation has already ended";
 /// Messages and tool calls of an agent in one conversation.
 pub(super) const INBOX_MOST: usize = 5000;
 
-/// What a conversation has not seen of its result yet.
+/// New status, messages and tool calls of a result since a conversation last looked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextNews {
-    /// Where the result stands.
+    /// Current status of the result.
     pub status: ResultStatus,
     /// When it got there.
     pub since_ms: i64,
@@ -136,7 +136,7 @@ impl Service {
         Ok(waits && writes(&mut db, row.doc.body.agent_id).await? != written)
     }
 
-    /// What has come into a conversation after its first so many messages and tool calls.
+    /// Returns the status, and the messages and tool calls that follow the given counts.
     pub async fn text_news(
         &self,
         organization: &str,
@@ -169,7 +169,7 @@ pub(super) async fn put_conversation(
     }
 }
 
-/// Whether conversations with an agent are written.
+/// True if conversations with an agent are written, and held by this engine.
 pub(super) async fn writes(db: &mut Session, agent_id: i64) -> Result<bool> {
     Ok(is_written(&db.get::<AgentDoc>(agent_id).await?.doc.spec))
 }

@@ -121,7 +121,7 @@ fn waits(doc: &ResultDoc, job: &TriggerJob) -> bool {
     doc.body.status == ResultStatus::Ready && doc.body.attempt == job.attempt
 }
 
-/// What the tokens of a template stand for.
+/// Values of a template's tokens, by name.
 type Tokens = std::collections::BTreeMap<&'static str, Value>;
 
 /// A template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text that is one token

@@ -15,14 +15,14 @@ use crate::model::agent_version::{
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Row, Session};
 
-/// What deleting a version answers.
+/// Response to deleting a version.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VersionDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The version's id.
+    /// Id of the deleted version.
     pub deleted_version_id: Uuid,
-    /// Its number.
+    /// Number of the deleted version.
     pub deleted_version: i64,
     /// The version that is now the latest.
     pub latest_version: i64,
@@ -80,7 +80,7 @@ impl Service {
         Ok(rows.into_iter().filter(fits).take(limit.max(0) as usize).map(shown).collect())
     }
 
-    /// One version.
+    /// Returns one version of an agent, by id or by number.
     pub async fn version(&self, caller: &Caller, agent_id: i64, name: VersionName) -> Result<VersionRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;

@@ -52,7 +52,7 @@ fn key(organization: &str, row: &Row<ResultDoc>) -> String {
     CallJob { organization: organization.to_owned(), result_id: row.id, attempt: row.doc.body.attempt }.key()
 }
 
-/// What a reason depends on besides the result.
+/// Conditions besides the result that a reason depends on.
 struct Engine {
     now_ms: i64,
     is_full: bool,

@@ -24,45 +24,45 @@ use crate::store::{Row, Session};
 /// A new webhook, and its key this once.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookAdded {
-    /// The webhook.
+    /// The new webhook, without its key.
     #[serde(flatten)]
     pub webhook: WebhookRecord,
-    /// 64 hex characters.
+    /// Signing key of the webhook, 64 hexadecimal characters.
     pub signing_key: String,
 }
 
 masked_debug!(WebhookAdded);
 
-/// All webhooks.
+/// List of all webhooks of the organization.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookList {
-    /// Newest first.
+    /// Webhooks of the organization, newest first.
     pub webhooks: Vec<WebhookRecord>,
-    /// How many.
+    /// Number of webhooks in the list.
     pub total_count: i64,
 }
 
-/// What deleting a webhook answers.
+/// Response to deleting a webhook.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The webhook.
+    /// Id of the deleted webhook.
     pub deleted_webhook_id: Uuid,
 }
 
 /// A page of the log of a webhook's deliveries.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeliveryPage {
-    /// Newest first.
+    /// Deliveries of this page, newest first.
     pub deliveries: Vec<DeliveryRecord>,
-    /// On all pages.
+    /// Number of deliveries on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
-    /// Pages in all.
+    /// Total number of pages.
     pub total_pages: i64,
 }
 
@@ -85,7 +85,7 @@ impl Service {
         Ok(WebhookList { total_count: webhooks.len() as i64, webhooks })
     }
 
-    /// One webhook.
+    /// Returns one webhook of the caller's organization.
     pub async fn webhook(&self, caller: &Caller, id: Uuid) -> Result<WebhookRecord> {
         Ok(shown(caller, self.store.org(&caller.organization).read().await?.get(id).await?))
     }

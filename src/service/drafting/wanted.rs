@@ -31,7 +31,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// What the model is told of it.
+    /// Returns the scenario as JSON for the language model's prompt.
     pub fn material(&self) -> Value {
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
         json!({

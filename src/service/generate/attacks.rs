@@ -15,12 +15,12 @@ pub const TAG: &str = "red team";
 const MAX_ROTATIONS: usize = 6;
 /// Number that is keyed in the place of a secret one.
 const KEYED: &str = "4711#";
-/// What an agent says that wants a secret; the first of each is answered by keys.
+/// Words by which an agent asks for a secret; the first use of each is answered with keys.
 const ASKED_FOR: [&str; 3] = ["verify", "identity", "account number"];
 /// Sentences to somebody else in a minute of the agent's speech.
 const ASIDES_PER_MINUTE: f64 = 4.0;
 
-/// Where a vector can be used.
+/// Kinds of conversation in which a vector can be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     Both,
@@ -30,11 +30,11 @@ enum Over {
 
 /// One way to attack.
 pub struct Vector {
-    /// Its kind.
+    /// Kind of attack that the vector belongs to.
     pub attack_type: &'static str,
-    /// Its name.
+    /// Identifier of the vector.
     pub id: &'static str,
-    /// What it is after when nobody says.
+    /// Aim of the attack when the request gives none.
     pub intent: &'static str,
     over: Over,
     line: &'static str,

@@ -14,9 +14,9 @@ use crate::model::generate::GenerateSpec;
 use crate::model::simulation::DigitalHumansSettings;
 use crate::model::test_scenario::TestScenario;
 
-/// What stands for a draw in the settings of a simulation.
+/// Value of a simulation's setting that asks for a random draw.
 const RANDOM: &str = "random";
-/// What stands for first words that are made up.
+/// Value that asks for opening words made up by the model.
 const AI_GENERATED: &str = "ai_generated";
 /// Areas of drawn numbers. Their numbers from 555-0100 to 555-0199 are nobody's.
 const AREAS: [&str; 16] =
@@ -131,7 +131,7 @@ fn settle(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, with_n
     }
 }
 
-/// What a simulation leaves to chance. Words that are given stay in their language.
+/// Draws the settings that a simulation leaves to chance. Words that are given keep their language.
 fn draw(
     human: &mut DigitalHumanSpec,
     settings: &DigitalHumansSettings,
@@ -201,7 +201,7 @@ fn name(human: &DigitalHumanSpec, settings: &DigitalHumansSettings, seed: Seed, 
     }
 }
 
-/// What a draft is about.
+/// Returns the test scenario that a draft describes.
 pub fn scenario(draft: &Draft) -> TestScenario {
     let human = &draft.human;
     TestScenario {

@@ -10,12 +10,12 @@ const CITIES: [&str; 8] =
 const STREETS: [&str; 6] = ["Oak Street", "Maple Avenue", "Hill Road", "Park Lane", "Mill Street", "Lake Drive"];
 const WORDS: [&str; 8] = ["blue", "silver", "maple", "river", "summer", "copper", "harbor", "meadow"];
 
-/// What stands for a value that is invented.
+/// Value that asks for an invented one.
 const WHOLE: &str = "__random__";
-/// What stands for a part of one.
+/// Value that asks for a part of an invented one.
 const PART: &str = "__partial_random__";
 
-/// Whether a value is to be invented.
+/// True if a value is a placeholder for an invented one.
 pub fn is_invented(given: &Value) -> bool {
     matches!(given.as_str(), Some(WHOLE | PART))
 }
@@ -82,7 +82,7 @@ fn digits(count: usize, draw: &mut Stream) -> String {
     (0..count).map(|_| char::from(b'0' + draw.index(10) as u8)).collect()
 }
 
-/// Of an adult.
+/// Returns a date of birth, `YYYY-MM-DD`, in the years 1950 to 2004.
 fn date(draw: &mut Stream) -> String {
     format!("{:04}-{:02}-{:02}", 1950 + draw.index(55), 1 + draw.index(12), 1 + draw.index(28))
 }

@@ -35,7 +35,7 @@ fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// What the caller said, in order.
+/// Returns the caller's utterances, in order.
 pub fn own(lines: &[TranscriptLine]) -> Vec<&str> {
     lines.iter().filter(|line| line.role == Role::User).map(|line| line.utterance.as_str()).collect()
 }

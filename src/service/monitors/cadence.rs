@@ -11,7 +11,7 @@ use crate::model::monitor::{ActiveWindow, Day};
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// How often.
+/// Times at which a monitor checks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cadence {
     /// Each so many milliseconds.
@@ -52,7 +52,7 @@ impl Cadence {
     }
 }
 
-/// In which hours.
+/// Days and hours in which a monitor checks.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     days: Vec<Weekday>,

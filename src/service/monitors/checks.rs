@@ -91,7 +91,8 @@ impl Service {
         }
     }
 
-    /// Where the backing simulation would let it ring for longer, an agent that does not answer would not be found out.
+    /// Queues the call of a check. The backing simulation's ringing timeout is cut to the limit, so that an agent that
+    /// does not answer is found out.
     async fn queue_check(&self, db: &mut Session, caller: &Caller, doc: &MonitorDoc) -> Result<QueueAnswer> {
         let mut simulation = db.get::<SimulationSpec>(doc.simulation_id).await?;
         if simulation.doc.ringing_timeout > LONGEST_RING_S {
@@ -122,8 +123,8 @@ impl Service {
         }
     }
 
-    /// What the agent said in a finished call, and which turns were not heard, where a check of its monitor asks whether it told
-    /// of an error.
+    /// Returns the transcript of a finished call and its unheard turns, if a check of its monitor asks for errors that
+    /// the agent told.
     pub async fn asked_for_errors(&self, job: &FinishedJob) -> Result<Option<(Transcript, Vec<Unheard>)>> {
         let (SourceKind::Simulation, Ok(result_id)) = (job.source, job.source_id.parse::<i64>()) else {
             return Ok(None);
@@ -223,7 +224,7 @@ impl Service {
         }
     }
 
-    /// What the engine notes is no change of the monitor.
+    /// Stores a monitor without changing the time and author of its last update.
     async fn keep_monitor(&self, db: &mut Session, row: &Row<MonitorDoc>) -> Result<()> {
         db.update(row.id, &row.doc, row.updated_ms, row.updated_by).await.map(drop)
     }

@@ -15,7 +15,7 @@ use crate::model::status::ResultStatus;
 use crate::model::text_of;
 use crate::model::transcript::Transcript;
 
-/// What a broken agent says.
+/// Phrases that show that an agent is broken.
 pub(super) const MALFUNCTIONS: [&str; 9] = [
     "technical difficulties",
     "something went wrong",
@@ -32,7 +32,7 @@ pub(super) const MALFUNCTIONS: [&str; 9] = [
 const VOICE_LATENCY_MS: i64 = 3000;
 const TEXT_LATENCY_MS: i64 = 60_000;
 
-/// A finished call.
+/// Finished call that the checks of a monitor judge.
 #[derive(Copy, Clone)]
 pub(super) struct Seen<'a> {
     pub body: &'a ResultBody,
@@ -40,9 +40,9 @@ pub(super) struct Seen<'a> {
     /// Turns that were not heard.
     pub unheard: &'a [Unheard],
     pub is_voice: bool,
-    /// What a broken agent says.
+    /// Phrases that show that an agent is broken.
     pub phrases: &'a [String],
-    /// Whether the agent told of an error, as a language model judges it; `None`: nobody was asked, or nobody answered.
+    /// Decision of a language model whether the agent told of an error; `None`: none was asked, or none answered.
     pub told_error: Option<&'a Decision>,
     /// Metrics that are judged in production calls alone.
     pub elsewhere: &'a [Uuid],
@@ -73,7 +73,7 @@ impl Seen<'_> {
     }
 }
 
-/// What one check shows.
+/// Returns the outcome of one check of a finished call.
 pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
     use ResultStatus as S;
     let unknown = |why: &str| CheckItem::new(check, Verdict::Unknown, Value::Null, why);

@@ -19,14 +19,14 @@ use crate::service::{Service, Settings, check};
 
 /// For a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest answer.
+/// Longest answer that is read, in bytes.
 const ANSWER_BYTES: usize = 64 * 1024;
 /// Waits after the first request and the second; the third is the last.
 const WAITS_MS: [Option<i64>; 3] = [Some(1000), Some(2000), None];
 /// Longest wait that an answer may ask for.
 const WAIT_MOST_S: u64 = 10;
 
-/// What an owner answers.
+/// Address that an agent's owner returned for one call.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 struct Told {
     #[serde(default)]

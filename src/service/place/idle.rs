@@ -66,7 +66,7 @@ impl Cast {
         writes || self.is_called()
     }
 
-    /// What is set for text messages that follow a call, where none is taken.
+    /// Returns warnings about settings of follow-up messages that have no effect.
     fn idle_follow_up(&self, sms: &Sms) -> Vec<String> {
         let (agent, criteria) = (&self.agent.spec, self.human.follow_up_sms_success_criteria.as_deref());
         let senders = !agent.follow_up_sms_sender_numbers.is_empty();

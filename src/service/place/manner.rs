@@ -16,7 +16,7 @@ use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirst
 use crate::model::error_code::ErrorCode;
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 
-/// Who speaks first, and what. `opens`: the Digital Human does, when nothing is said of it.
+/// Returns who speaks first, and the words. `opens`: the Digital Human speaks first unless configured otherwise.
 pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Facts<'_>, behaviour: &Behaviour) -> Opening {
     let greeting = || Opening::Say(phrases::phrases(human.language.as_str()).greeting.to_owned());
     let Some(config) = &human.speaks_first_config else {
@@ -109,7 +109,7 @@ pub(super) async fn script(
     Ok(rules)
 }
 
-/// One scripted answer.
+/// Returns the rule of one scripted response, with the traits filled in.
 pub(super) fn rule_of(index: usize, rule: &ScriptedResponse, response: Response, traits: &Facts<'_>) -> ScriptRule {
     let always = rule.occurrence_mode == OccurrenceMode::Always;
     let count = rule.occurrence_n.filter(|_| !always).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -118,7 +118,7 @@ pub(super) fn rule_of(index: usize, rule: &ScriptedResponse, response: Response,
     ScriptRule { index, matching, phrase, response, first_n: count }
 }
 
-/// What is answered; `None` for a recording.
+/// Returns the response of a scripted rule; `None` for one that plays a recording.
 pub(super) fn response(rule: &ScriptedResponse, traits: &Facts<'_>) -> Option<Response> {
     let words = || rule.response_value.as_ref().map(|value| traits.fill(value));
     Some(match rule.response_type {

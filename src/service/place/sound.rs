@@ -15,7 +15,7 @@ use crate::provider::guard::ip_allowed;
 /// Sounds that are kept; the oldest is given up first. A sound of ten minutes is 19 MB.
 const KEPT: usize = 16;
 
-/// Run and URL.
+/// Run and URL of a sound.
 type Key = (i64, String);
 
 /// A sound that is there or on its way, at 16 kHz.

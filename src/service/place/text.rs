@@ -37,7 +37,7 @@ const FOR_EVER_MS: i64 = i64::MAX / 4;
 
 /// A text conversation that can be held.
 pub struct TextPlaced {
-    /// How it goes.
+    /// Settings of the dialogue that is to be held.
     pub spec: DialogueSpec,
     /// How messages reach the agent.
     pub contact: Contact,
@@ -47,21 +47,21 @@ pub struct TextPlaced {
     pub ringing_ms: i64,
     /// Metadata of the result: what is in force.
     pub notes: Object,
-    /// What was asked for and does not act, or acts otherwise.
+    /// Settings that have no effect in this conversation, or a different one than asked.
     pub warnings: Vec<String>,
 }
 
-/// Whether conversations with an agent are written, and held here.
+/// True if conversations with an agent are written, and held by this engine.
 pub(in crate::service) fn is_written(agent: &AgentSpec) -> bool {
     agent.mode == AgentMode::Text && agent.connection().is_some()
 }
 
-/// Whether conversations with an agent go by text messages.
+/// True if conversations with an agent use text messages (SMS).
 pub(in crate::service) fn is_sms(agent: &AgentSpec) -> bool {
     agent.mode == AgentMode::Text && agent.connection() == Some(ConnectionType::Sms)
 }
 
-/// Whether an agent is asked over HTTP and answers in text.
+/// True if an agent is asked over HTTP and answers in text.
 pub(in crate::service) fn is_http_text(agent: &AgentSpec) -> bool {
     use ConnectionType as C;
     let over_http = matches!(agent.connection(), Some(C::HttpWebhook | C::P8 | C::P11 | C::P12));
@@ -251,8 +251,8 @@ fn given(number: &Option<String>) -> Option<&str> {
     number.as_deref().filter(|number| !number.is_empty())
 }
 
-/// Who begins: as a journey's step says; else an agent that posts its messages does, unless the Digital Human is told to,
-/// and one that only answers is written to.
+/// Returns who begins. A journey's step decides; else an agent that posts its messages begins, unless the Digital Human
+/// is told to. An agent that only answers is written to.
 fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     let asked = cast.human.speaks_first_config.as_ref().map(|config| config.speaks_first);
     let is_agent = match (contact, &cast.step) {

@@ -23,25 +23,25 @@ const MAX_BRANCHES: usize = 200;
 /// Longest silence: one day.
 const MAX_SILENCE_MS: f64 = 86_400_000.0;
 
-/// What one side does at a node.
+/// Action of one side at a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// Says exactly this.
+    /// Says exactly these words.
     Exact(String),
     /// Says something of this meaning.
     Contextual(String),
     /// Says nothing for so long.
     SilenceMs(i64),
-    /// Presses these keys.
+    /// Presses these keys (DTMF).
     Dtmf(String),
 }
 
-/// What somebody does.
+/// Action at a node, with the side that takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// Who.
+    /// Side that takes the action.
     pub speaker: Role,
-    /// What.
+    /// Action that it takes.
     pub act: Act,
 }
 
@@ -50,11 +50,11 @@ pub struct Content {
 pub struct Stop {
     /// Its id; `node:branch` at a node with options.
     pub id: String,
-    /// What is done there.
+    /// Action that is taken at the node.
     pub content: Content,
 }
 
-/// What is done on the way from the start to a leaf.
+/// Nodes on the way from the start to a leaf, in order.
 pub type Path = Vec<Stop>;
 
 struct Node {
@@ -63,7 +63,7 @@ struct Node {
     contents: Vec<Content>,
     /// Ids of the branches; empty unless the node has options.
     branches: Vec<String>,
-    /// Where it goes on.
+    /// Ways from the node to the next ones.
     ways: Vec<Way>,
 }
 
@@ -293,7 +293,7 @@ fn read_nodes(nodes: &[Object], ids: &[String]) -> Result<Vec<Node>> {
     Ok(read)
 }
 
-/// What is done by `data`; `speaker` when it names nobody. `whose` begins the refusal.
+/// Reads the action in `data`; `speaker` takes it if it names nobody. `whose` begins the text of a refusal.
 fn content(whose: &str, data: &Object, speaker: Role) -> Result<Content> {
     let wrong = |text: &str| refuse(format!("{whose}: {text}"));
     let kind = data.get("type").and_then(Value::as_str).unwrap_or_default();

@@ -87,7 +87,7 @@ pub fn cut_warning(cut: bool) -> Vec<String> {
     if cut { vec![format!("Only the first {MAX_PATHS} paths are used")] } else { Vec::new() }
 }
 
-/// What may be a mistake for the linked agents: `known` are the names of the traits that each has.
+/// Returns likely mistakes for the linked agents. `known`: names of the traits that each agent has.
 pub fn warnings(graph: &Graph, known: &[(i64, Vec<String>)]) -> Vec<String> {
     let mut warnings = Vec::new();
     for (node, content) in graph.contents() {

@@ -31,14 +31,14 @@ const MOST_FAILURES: i64 = 50;
 /// The receiver is gone for good (RFC 9110 15.5.11).
 const GONE: i64 = 410;
 
-/// What a test of a webhook answers.
+/// Response to a test of a webhook.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookTested {
     /// True for a status of success.
     pub delivered: bool,
     /// Status of the answer; null when there was none.
     pub status: Option<i64>,
-    /// For a person.
+    /// Explanation in words, for display.
     pub message: String,
 }
 
