@@ -29,7 +29,7 @@ pub struct Canned {
     last: Arc<Mutex<Option<Clip>>>,
 }
 
-/// What was made of a text.
+/// Audio that was made for one text and voice.
 #[derive(Clone, Debug)]
 struct Clip {
     text: String,

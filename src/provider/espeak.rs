@@ -78,7 +78,7 @@ pub(super) fn language(language: &str, accent: Option<&str>) -> Option<(&'static
     Some((name, accent.is_none_or(|accent| any(accent) || native.contains(&accent))))
 }
 
-/// Whether the speed of a language, or of a voice of this name, is told in words; if not, as a factor of the voice's own.
+/// True if a voice of this name takes its speed in words per minute; else it takes a factor of its own speed.
 pub(super) fn counts_words(name: &str) -> bool {
     matches!(pace(name), Pace::Words(_))
 }

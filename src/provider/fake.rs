@@ -144,7 +144,7 @@ pub struct Reply {
     tools: Vec<(String, String)>,
     delay_ms: u64,
     end: End,
-    /// More header lines.
+    /// Further header lines of the reply.
     head: String,
 }
 
@@ -220,7 +220,7 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// With these replies.
+    /// Returns a model that gives these replies, one a request.
     pub fn new(replies: Vec<Reply>) -> ScriptedModel {
         ScriptedModel { replies: Mutex::new(replies.into()), asked: Mutex::default() }
     }
@@ -300,7 +300,7 @@ impl ChatServer {
         Ok(ChatServer { address, requests, _stop: stop.drop_guard() })
     }
 
-    /// What a `ChatConfig` takes.
+    /// Returns the server's base address for a `ChatConfig`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -313,7 +313,7 @@ impl ChatServer {
 
 /// A web server on a loopback port whose whole answer, head and body, depends on the path alone. Closed when dropped.
 pub struct WebServer {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
     _stop: DropGuard,

@@ -7,10 +7,10 @@ use super::RecognizerFeed;
 /// Pieces that may wait: 40 s of 40 ms each.
 const PIECES: usize = 1000;
 
-/// What a recognizer is given.
+/// Order to a recognizer's task.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// 16 kHz samples.
+    /// Samples at 16 kHz to recognise.
     Audio(Vec<i16>),
     /// No more audio follows.
     Finish,

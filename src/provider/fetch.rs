@@ -10,7 +10,7 @@ use url::Url;
 use super::Failure;
 use super::guard::{Blocked, Guard};
 
-/// Largest file.
+/// Largest file that is fetched, in bytes.
 pub const MAX_BYTES: usize = 20 << 20;
 
 /// For everything: names, connections, redirects and the file.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How large a file may be, and how long it may take.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Largest file.
+    /// Largest file in bytes.
     pub bytes: usize,
     /// For everything: names, connections, redirects and the file.
     pub patience: Duration,

@@ -18,7 +18,7 @@ pub(super) struct FliteVoice {
     natural_wpm: f32,
     /// Mean of the fundamental; `None` where the voice ignores `int_f0_target_mean`.
     pitch_hz: Option<f32>,
-    /// Its callers.
+    /// Spread of the callers that share the voice.
     pub(super) range: Range,
 }
 

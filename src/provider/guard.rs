@@ -42,7 +42,7 @@ impl fmt::Display for Blocked {
 impl std::error::Error for Blocked {}
 
 impl Blocked {
-    /// What stopped a request of a guarded client, when it was the guard.
+    /// Returns the guard's refusal behind an error of a guarded client; `None` for other errors.
     pub fn of(error: &reqwest::Error) -> Option<Blocked> {
         let mut cause = error.source();
         while let Some(error) = cause {

@@ -49,20 +49,20 @@ pub struct Failure {
 /// State of a provider, for `/health/deps` and `ringer doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Works.
+    /// Installed or reachable, and working.
     Ok,
     /// Not installed or not reachable; the text names what to do.
     Down(String),
-    /// Not asked for.
+    /// Not asked for by the settings.
     NotConfigured,
 }
 
-/// What a Digital Human's voice should be.
+/// Requested properties of a Digital Human's voice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VoiceWanted {
     /// `en`, `es`, ... (`ad` is given as `en`).
     pub language: String,
-    /// `british`, `mexican`, ...
+    /// Accent, such as `british` or `mexican`.
     pub accent: Option<String>,
     /// `male`, `female`; `None`: drawn from `seed`.
     pub gender: Option<String>,
@@ -111,9 +111,9 @@ impl ModelName {
 pub struct Voice {
     /// `flite:slt`, `espeak-ng:en-gb+f3`, `remote:alloy`, ...
     pub id: String,
-    /// `en`, `es`, ...
+    /// Language code, such as `en` or `es`.
     pub language: String,
-    /// Words per minute.
+    /// Speed in words per minute.
     pub rate_wpm: f32,
     /// Pitch factor, 1.0 = the voice's own.
     pub pitch: f32,
@@ -121,9 +121,9 @@ pub struct Voice {
     pub formant: f32,
     /// Four-band equaliser gains in dB.
     pub bands_db: [f32; 4],
-    /// What was wanted could not be had exactly.
+    /// Difference from the requested voice, as a warning; `None` when there is none.
     pub substituted: Option<String>,
-    /// Who speaks when this voice's synthesizer fails.
+    /// Voice that speaks when this voice's synthesizer fails.
     pub fallback: Option<Box<Voice>>,
     /// Nobody waits for what it says: it is made when the processor has nothing else to do.
     pub unhurried: bool,
@@ -169,7 +169,7 @@ pub enum Spoken {
     Fallback(Failure),
 }
 
-/// Words to speech.
+/// Converts text to speech, incrementally.
 pub trait Synthesizer: Send + Sync {
     /// Chooses the voice nearest to `wanted`.
     fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure>;
@@ -184,7 +184,7 @@ pub trait Synthesizer: Send + Sync {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>>;
 
-    /// Whether it works.
+    /// Returns the state of the synthesizer, for health checks.
     fn status(&self) -> Status;
 
     /// Returns the name of the model that speaks with this voice; `None` where nobody tells it.
@@ -212,7 +212,7 @@ pub async fn whole_speech(synthesizer: &dyn Synthesizer, text: &str, voice: &Voi
     })
 }
 
-/// What a recognizer stream says.
+/// Message of a recognizer stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recognized {
     /// Running text, replaces the one before.
@@ -223,9 +223,9 @@ pub enum Recognized {
         text: String,
         /// Words with positions counted from the stream's first sample.
         words: Vec<RecognizedWord>,
-        /// 0..1 when known.
+        /// Confidence from 0 to 1; `None`: not known.
         confidence: Option<f32>,
-        /// Of the words.
+        /// Language evidence for the words.
         tongue: Tongue,
     },
     /// The recognizer failed so; another one has taken over, and its texts follow.
@@ -237,13 +237,13 @@ pub enum Recognized {
 /// A recognised word, positions in 16 kHz samples from the start of the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecognizedWord {
-    /// The word.
+    /// Text of the word.
     pub text: String,
-    /// First sample.
+    /// Position of its first sample.
     pub from: Sample,
     /// One past the last sample.
     pub to: Sample,
-    /// 0..1 when known.
+    /// Confidence from 0 to 1; `None`: not known.
     pub confidence: Option<f32>,
 }
 
@@ -259,14 +259,14 @@ pub trait RecognizerFeed: Send {
 /// The language of speech that is to be recognised: `en`, `es`, ...
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SpokenIn<'a> {
-    /// This one.
+    /// The speech is in this language.
     Known(&'a str),
     /// Probably this one: a recognizer that can tell languages is free to find another, and says which.
     Likely(&'a str),
 }
 
 impl<'a> SpokenIn<'a> {
-    /// The language itself.
+    /// Returns the language code.
     pub fn code(self) -> &'a str {
         match self {
             SpokenIn::Known(code) | SpokenIn::Likely(code) => code,
@@ -276,23 +276,29 @@ impl<'a> SpokenIn<'a> {
 
 /// Speech to words, incrementally.
 pub trait Recognizer: Send + Sync {
-    /// Whether turns in this language from a codec of this rate (8000 or 16000) can be given text; else why not, as a stable
-    /// warning text. One that says nothing of it takes all.
+    /// Returns `Ok` if turns in this language can be given text; by default always. `rate_hz` is the codec's rate, 8000
+    /// or 16000.
+    ///
+    /// # Errors
+    /// The reason why not, as a stable warning text.
     fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether bias words are made use of.
+    /// True if bias words are used.
     fn takes_keyterms(&self) -> bool {
         true
     }
 
-    /// Whether there is text while a turn goes on, and not only at its end.
+    /// True if text comes while a turn goes on, and not only at its end.
     fn tells_running_text(&self) -> bool {
         true
     }
 
-    /// Whether speech in languages that are not known beforehand can be given text; else why not, as a stable warning text.
+    /// Returns `Ok` if speech in languages not known beforehand can be given text.
+    ///
+    /// # Errors
+    /// The reason why not, as a stable warning text.
     fn identifies(&self) -> Result<(), String> {
         Ok(())
     }
@@ -321,7 +327,7 @@ pub trait Recognizer: Send + Sync {
         self.open(language, keyterms)
     }
 
-    /// Whether it works.
+    /// Returns the state of the recognizer, for health checks.
     fn status(&self) -> Status;
 
     /// Returns the name of the model that hears; `None` where nobody tells it.
@@ -330,31 +336,31 @@ pub trait Recognizer: Send + Sync {
     }
 }
 
-/// Who says a message of a chat.
+/// Role of the author of a chat message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
-    /// Instructions.
+    /// Instructions to the model.
     System,
-    /// The other side.
+    /// The other side of the chat.
     User,
-    /// The model itself.
+    /// The model itself, as it answered.
     Assistant,
 }
 
 /// One message of a chat.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ChatMessage {
-    /// Who says it.
+    /// Role of the author.
     pub role: ChatRole,
-    /// What is said.
+    /// Text of the message.
     pub content: String,
 }
 
 /// Something that the model may call instead of, or after, its words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatTool {
-    /// `[a-z_]+`.
+    /// Name of the tool, `[a-z_]+`.
     pub name: &'static str,
     /// When to call it.
     pub description: String,
@@ -362,12 +368,12 @@ pub struct ChatTool {
     pub parameters: serde_json::Value,
 }
 
-/// What a language model is asked.
+/// Request to a language model.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ChatRequest {
-    /// Oldest first.
+    /// Messages of the chat, oldest first.
     pub messages: Vec<ChatMessage>,
-    /// May be empty.
+    /// Tools that the model may call; may be empty.
     pub tools: Vec<ChatTool>,
     /// Sampling temperature, 0 to 2.
     pub temperature: f64,
@@ -390,7 +396,7 @@ pub enum ChatPart {
     Text(String),
     /// A whole tool call, after all text.
     Tool {
-        /// Name as asked.
+        /// Name of the tool, as the request gave it.
         name: String,
         /// JSON text as the model wrote it; not checked.
         arguments: String,
@@ -406,7 +412,7 @@ pub trait LanguageModel: Send + Sync {
     /// The model's name, for metadata.
     fn name(&self) -> String;
 
-    /// Whether it works, as far as the last request told.
+    /// Returns the state of the model, as far as the last request showed.
     fn status(&self) -> Status;
 }
 

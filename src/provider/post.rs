@@ -27,12 +27,12 @@ pub fn signature(key: &str, body: &[u8]) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// One request.
+/// Request to send, with its limits.
 #[derive(Clone, Debug)]
 pub struct Posting<'a> {
-    /// `POST`, `PUT`, ...
+    /// HTTP method, such as `POST` or `PUT`.
     pub method: &'a str,
-    /// Where to.
+    /// Address to send to.
     pub url: &'a str,
     /// Names and values; the body is JSON unless a `Content-Type` stands here.
     pub headers: &'a [(&'a str, String)],
@@ -44,10 +44,10 @@ pub struct Posting<'a> {
     pub answer_bytes: usize,
 }
 
-/// An answer.
+/// Answer to a request that was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Posted {
-    /// Its status.
+    /// HTTP status of the answer.
     pub status: u16,
     /// Seconds that its `Retry-After` asks for (RFC 9110 10.2.3), as a number or as a date; rounded up.
     pub retry_after_s: Option<u64>,
@@ -68,7 +68,7 @@ impl Poster {
         Poster { guard, patience, client: OnceLock::new() }
     }
 
-    /// What decides where may be posted to.
+    /// Returns the guard that decides which addresses are allowed.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }

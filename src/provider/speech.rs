@@ -46,7 +46,7 @@ const RATE_MOVED_ENGLISH: (f32, f32) = (0.75, 1.35);
 /// Audio kept for another use: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// The embedded synthesizer.
+/// Synthesizer that runs flite and espeak-ng as child processes.
 pub struct EmbeddedSpeech {
     cache: SpeechCache,
     places: Semaphore,
@@ -195,7 +195,7 @@ impl Drop for EmbeddedSpeech {
     }
 }
 
-/// Who speaks when the voice's program is missing.
+/// Returns the voice to use when the voice's program is missing; `None` for other failures.
 fn instead(failure: &Failure, voice: &Voice) -> Option<Voice> {
     (failure.code == MISSING).then(|| substitute(voice)).flatten()
 }

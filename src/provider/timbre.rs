@@ -15,7 +15,7 @@ const FORMANT_STEP: f32 = 0.003;
 /// Highest peak, so that nothing is clipped before the level is set.
 const PEAK: f32 = 32_000.0;
 
-/// What is done to a synthesizer's audio.
+/// Changes to a synthesizer's audio that make one caller's voice.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Timbre {
     /// Played so many times as fast: pitch, formants and speed rise together.

@@ -23,7 +23,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Of espeak-ng, whose variants differ by themselves.
+    /// Range of espeak-ng, whose voice variants differ by themselves.
     const ESPEAK: Range = Range { pitch: (0.84, 1.2), formant: (0.94, 1.06) };
 
     fn of(id: &str) -> Range {

@@ -21,7 +21,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The only one.
+    /// Returns the piece of a file that holds only one.
     pub(super) fn whole(bytes: &[u8]) -> Piece {
         Piece::of(0..bytes.len())
     }

@@ -39,9 +39,9 @@ pub enum Kind {
     Aac,
     /// Vorbis or Opus, and maybe others.
     Ogg,
-    /// FLAC.
+    /// Free Lossless Audio Codec in its own container (RFC 9639).
     Flac,
-    /// MP4, M4A, QuickTime.
+    /// MP4, M4A or QuickTime, by the box `ftyp`.
     Mp4,
     /// A file that is not read, with its article.
     Other(&'static str),
@@ -69,7 +69,7 @@ impl Kind {
 pub enum Look {
     /// Nothing yet. Asked of all bytes, or of 16 KiB, it is never the answer.
     More,
-    /// They are this.
+    /// The bytes are of this kind.
     Is(Kind),
     /// Nothing that is known.
     Unknown,

@@ -48,7 +48,7 @@ pub fn decode_call(bytes: Vec<u8>, two_sides: bool) -> Result<CallAudio, Failure
 /// The audio of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sound {
-    /// At 16 kHz.
+    /// Samples at 16 kHz, mono.
     pub pcm: Arc<[i16]>,
     /// The part of the file that is not in it, if any.
     pub unread: Option<Unread>,
@@ -57,7 +57,7 @@ pub struct Sound {
 /// The audio of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallAudio {
-    /// At 16 kHz.
+    /// Samples of each side at 16 kHz: one channel with both sides, or one for each.
     pub sides: Vec<Vec<i16>>,
     /// Rate of the file, in Hz, the lowest of joined ones: what is above half of it was never there.
     pub rate_hz: u32,
@@ -70,7 +70,7 @@ pub struct CallAudio {
 pub struct Unread {
     /// Seconds of audio that there are.
     pub read_s: f64,
-    /// For a person.
+    /// Explanation in words, for display.
     pub why: String,
     /// The file is whole, and only longer than the limit.
     pub is_limit: bool,

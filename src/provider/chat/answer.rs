@@ -52,7 +52,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Of a model that is known to mark its reasoning so.
+    /// Returns the empty answer of a model that marks its reasoning as `manner` says.
     pub fn new(manner: Manner) -> Answer {
         Answer {
             form: Form::Unknown,

@@ -8,7 +8,7 @@ const UNSAID: [&str; 5] = ["thinking", "reasoning", "reasoning_text", "redacted_
 /// A piece of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Words.
+    /// Words of the answer.
     Text(String),
     /// Words with which a model declines to answer.
     Refusal(String),

@@ -97,7 +97,7 @@ fn named(sent: &Value, refusal: &Refusal) -> Option<&'static str> {
     sent.filter_map(|(name, others)| Some((first(name, others)?, *name))).min().map(|(_, name)| name)
 }
 
-/// Where a word stands that is no part of a longer one.
+/// Returns the byte position of a word that is not part of a longer one.
 fn whole_word(text: &str, word: &str) -> Option<usize> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let stands_alone = |at: usize| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part);

@@ -38,14 +38,14 @@ use super::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 /// Parameters that one request is made again without.
 const LEFT_OUT_MAX: usize = 6;
 
-/// Where the model is and how long it may take.
+/// Address of the model, credentials and time limits.
 #[derive(Clone)]
 pub struct ChatConfig {
     /// `https://host/v1`, with or without `/chat/completions` and a query.
     pub base_url: String,
     /// Sent as a bearer token.
     pub key: Option<String>,
-    /// Model name.
+    /// Name of the model.
     pub model: String,
     /// Tokens of each answer, instead of what a request asks for: a model that reasons needs more than its words.
     pub tokens_max: Option<u32>,
@@ -65,7 +65,7 @@ pub struct ChatConfig {
     pub patient_held: Duration,
     /// How often a request is made again.
     pub retry: Retry,
-    /// Who is trusted beside the well-known authorities.
+    /// Certificate authorities trusted besides the well-known ones.
     pub roots: Roots,
 }
 
@@ -111,7 +111,7 @@ pub struct ChatModel {
     gone: AtomicBool,
 }
 
-/// What earlier requests have shown of the model.
+/// Properties of the model that earlier requests have shown.
 #[derive(Clone, Default)]
 struct Learnt {
     habits: Habits,
@@ -122,7 +122,7 @@ struct Learnt {
 struct Trouble {
     failure: Failure,
     cause: Cause,
-    /// What the server said of the request.
+    /// Refusal of the request by the server, if that was the trouble.
     refusal: Option<Refusal>,
 }
 

@@ -37,10 +37,10 @@ const REFUSING: [&str; 17] = [
     "default",
 ];
 
-/// A server's words.
+/// Refusal of a request in the server's words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    /// What it says; empty when it says nothing.
+    /// Text of the refusal; empty when there is none.
     pub words: String,
     /// Parameter that it names in a field of its own.
     pub param: Option<String>,
@@ -113,7 +113,7 @@ fn bounded(text: &str) -> String {
     }
 }
 
-/// What may not show in a message about a server.
+/// Texts that may not appear in a message about a server.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<String>);
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 const MARK: char = '\u{FDD0}';
 /// The second character of a mark, less the number of the half (private use, plane 16).
 const BASE: u32 = 0x10_F000;
-/// Surrogates begin here.
+/// First code of the surrogates.
 const FIRST: u32 = 0xD800;
 /// Second halves begin here.
 const SECOND: u32 = 0xDC00;
@@ -113,7 +113,7 @@ impl Joiner {
         out.push(pair.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER));
     }
 
-    /// What is left of a half that no second half has followed.
+    /// Returns the replacement character for a half that had no second half; else nothing.
     pub fn end(&mut self) -> String {
         self.first.take().map(|_| char::REPLACEMENT_CHARACTER.into()).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! Reasoning that a model writes among its words, between tags: it is taken out, however the pieces are cut. A block of reasoning
 //! begins at the front or at the beginning of a line; a tag inside a sentence is a word like others.
 
-/// Tags around reasoning.
+/// Pairs of tags around reasoning.
 const TAGS: [[&str; 2]; 5] = [
     ["<think>", "</think>"],
     ["<thinking>", "</thinking>"],
@@ -30,13 +30,13 @@ pub enum Manner {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Before any word.
+    /// Before the first word.
     Front,
     /// In a text that is reasoning when a closing tag ends it.
     Unsure,
     /// Between the tags of this number; behind words when not at the front.
     Inside { tag: usize, front: bool },
-    /// In the words.
+    /// Inside the words of the answer.
     Words,
 }
 
@@ -308,7 +308,7 @@ fn is_data(text: &str) -> bool {
 
 enum Tag {
     Whole(usize),
-    /// What there is of the text may become a tag.
+    /// The text so far may become a tag.
     Part,
     None,
 }
@@ -326,13 +326,14 @@ fn tag_at(text: &str, side: usize) -> Tag {
     fits.find(|(_, tag)| tag[side].len() <= text.len()).map_or(Tag::Part, |(number, _)| Tag::Whole(number))
 }
 
-/// Where `tag` begins in `text`, in any case of letters, not before `from`.
+/// Returns the position of `tag` in `text` from `from` on, in any case of letters.
 fn find(text: &str, tag: &str, from: usize) -> Option<usize> {
     let rest = text.as_bytes().get(from..)?;
     rest.windows(tag.len()).position(|window| window.eq_ignore_ascii_case(tag.as_bytes())).map(|at| from + at)
 }
 
-/// Where a closing tag begins that no opening tag stands before, not before `from`. One behind a quotation mark is only spoken of.
+/// Returns the position from `from` on of a closing tag that no opening tag precedes. A tag after a quotation mark is
+/// only mentioned.
 fn find_unopened(text: &str, tag: &[&str; 2], mut from: usize) -> Option<usize> {
     while let Some(at) = find(text, tag[CLOSES], from) {
         let is_quoted = text[..at].ends_with(['"', '\'', '`', '“', '‘', '«', '\\']);
@@ -348,7 +349,7 @@ fn find_unopened(text: &str, tag: &[&str; 2], mut from: usize) -> Option<usize> 
 mod tests {
     use super::*;
 
-    /// What is said of an answer in pieces of every size, and what is known of the model then.
+    /// Checks the words of an answer, cut into pieces of every size, and the manner that the model shows by it.
     fn check(manner: Manner, answer: &str, expect: &str, then: Manner) {
         let sizes = [1, 2, 3, 5, 8, answer.len().max(1)];
         for size in sizes {

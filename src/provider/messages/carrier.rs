@@ -18,13 +18,13 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// The carrier, and the two numbers of a conversation.
 #[derive(Clone)]
 pub struct Carrier {
-    /// Sends.
+    /// Client that posts to the carrier.
     pub poster: Arc<Poster>,
-    /// How.
+    /// Settings of the carrier's interface.
     pub sms: Arc<Sms>,
     /// The Digital Human's number.
     pub from: String,
-    /// The agent's number.
+    /// Phone number of the agent.
     pub to: String,
 }
 

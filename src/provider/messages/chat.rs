@@ -17,15 +17,15 @@ const FAILED: [&str; 2] = ["P12_SESSION_SETUP_FAILED", "P12_AGENT_ERROR"];
 /// The server, and what its model is told.
 #[derive(Clone)]
 pub struct ChatAgent {
-    /// Sends.
+    /// Client that posts to the server.
     pub poster: Arc<Poster>,
     /// With or without the path of chat completions, and a query.
     pub base_url: String,
-    /// Bearer token.
+    /// Bearer token; `None`: none is sent.
     pub key: Option<Secret>,
     /// Name of the model.
     pub model: String,
-    /// What the agent is; may be empty.
+    /// Description of the agent for its model; may be empty.
     pub description: String,
     /// Name of the conversation.
     pub conversation: String,

@@ -29,26 +29,26 @@ const RETRY_AFTER_MS: i64 = 10_000;
 pub struct Message {
     /// The same for every attempt.
     pub id: Uuid,
-    /// May be empty.
+    /// Words of the message; may be empty.
     pub text: String,
-    /// Nothing follows.
+    /// True if no message follows.
     pub ends: bool,
-    /// What was said before it, oldest first.
+    /// Messages before this one, oldest first.
     pub history: Vec<Line>,
 }
 
 /// A tool that an agent called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it was called with.
+    /// Parameters of the call, if it gave any.
     pub parameters: Option<Map<String, Value>>,
-    /// What it gave.
+    /// Result of the call.
     pub output: Value,
 }
 
-/// What came back with the taking of a message.
+/// Response to a message that was accepted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The agent's words; `None`: it is silent for now.

@@ -15,11 +15,11 @@ const CODES: [&str; 2] = ["HTTP_WEBHOOK_FAILED"; 2];
 /// The address, and the conversation that is posted to it.
 #[derive(Clone)]
 pub struct Webhook {
-    /// Sends.
+    /// Client that posts to the address.
     pub poster: Arc<Poster>,
-    /// Where to.
+    /// Address to post to.
     pub url: String,
-    /// Signs.
+    /// Key that signs the requests.
     pub key: Secret,
     /// Name of the conversation.
     pub conversation: String,

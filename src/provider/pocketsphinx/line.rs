@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::provider::Recognized;
 
-/// One thread's door.
+/// Input of one decoder thread.
 pub struct Worker {
     /// Holds every slot's backlog, opening and end at once, and one [`Order::Load`], so that sending into it always finds room.
     pub orders: SyncSender<(usize, Order)>,
 }
 
-/// Where streams and decoders meet.
+/// Assigns decoders to streams; streams that find none wait in order.
 #[derive(Default)]
 pub struct Line(Mutex<Places>);
 
@@ -29,11 +29,11 @@ struct Places {
     decoders: usize,
 }
 
-/// Where a stream's orders go.
+/// Destination of a stream's orders, which changes when it gets a decoder.
 pub struct Seat(Mutex<At>);
 
 enum At {
-    /// To this decoder.
+    /// Slot of this thread's decoder.
     Decoder(Arc<Worker>, usize),
     /// To one that will be free, with what was ordered until then.
     Line(Vec<Order>),
@@ -41,7 +41,7 @@ enum At {
     Gone,
 }
 
-/// What is asked of a decoder.
+/// Order to a decoder.
 pub enum Order {
     Open {
         news: mpsc::Sender<Recognized>,

@@ -22,7 +22,7 @@ use self::library::{Decoder, Library};
 use self::line::{Line, Order, Seat, Worker};
 use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
-/// Where Debian's `pocketsphinx-en-us` puts the model.
+/// Folder of the model of Debian's package `pocketsphinx-en-us`.
 pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
 
 /// Number of calls that this machine hears at once beside the rest of the work.
@@ -237,7 +237,7 @@ impl Drop for Feed {
     }
 }
 
-/// What a pool thread works with.
+/// State of a decoder thread.
 struct Desk {
     library: Arc<Library>,
     model: PathBuf,
@@ -303,7 +303,7 @@ impl Desk {
         }
     }
 
-    /// What is asked next; the first `ahead` decoders load while nothing is.
+    /// Returns the next order; until one comes, the first `ahead` decoders are loaded. `None`: no more orders can come.
     fn next(
         &self,
         inbox: &Receiver<(usize, Order)>,

@@ -22,7 +22,7 @@ const EDGE: usize = 160;
 const HELD_MAX: usize = 16_000;
 /// The level is looked at after each half second of audio.
 const LOOK: usize = 8000;
-/// What is looked at: the last 10 s.
+/// Samples by which the level is measured: the last 10 s at 16 kHz.
 const LOOKED_AT: usize = 160_000;
 /// How much the gain may move: 1 dB a second.
 const DB_PER_SAMPLE: f64 = 1.0 / 16_000.0;
@@ -33,7 +33,7 @@ const PEAK_DBFS: f64 = -3.0;
 /// Longest speech of one text: 3 minutes.
 const SAMPLES_MAX: usize = 180 * 16_000;
 
-/// What one text's speech turned out to be.
+/// Level and length of one text's speech, as measured.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Measured {
     /// The gain that would have been right for all of it.

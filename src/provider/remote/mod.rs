@@ -58,10 +58,10 @@ use super::chat::install_tls;
 use super::tls::Roots;
 use super::{Failure, RecognizedWord, Status};
 
-/// Where a provider is and how long it may take.
+/// Address of a provider, credentials and time limits.
 #[derive(Clone)]
 pub struct Remote {
-    /// `https://host/v1` or `wss://host/path`.
+    /// Base address, such as `https://host/v1` or `wss://host/path`.
     pub base_url: String,
     /// Sent as a bearer token.
     pub key: Option<String>,
@@ -71,7 +71,7 @@ pub struct Remote {
     pub connect: Duration,
     /// From a request to the first of its answer, and between two pieces.
     pub answer: Duration,
-    /// Who is trusted beside the well-known authorities.
+    /// Certificate authorities trusted besides the well-known ones.
     pub roots: Roots,
 }
 
@@ -115,7 +115,7 @@ struct Codes {
     failed: &'static str,
 }
 
-/// Of recognizers.
+/// Error codes of recognizers.
 static RECOGNIZER: Codes = Codes {
     what: "the recognizer",
     unreachable: "recognizer_unreachable",
@@ -124,7 +124,7 @@ static RECOGNIZER: Codes = Codes {
     failed: "recognizer_failed",
 };
 
-/// Of synthesizers.
+/// Error codes of synthesizers.
 static SYNTHESIZER: Codes = Codes {
     what: "the synthesizer",
     unreachable: "synthesizer_unreachable",
@@ -160,7 +160,7 @@ impl Codes {
     }
 }
 
-/// What the last use said, for [`Status`].
+/// Error message of the last use, for [`Status`]; `None` after a success.
 #[derive(Default)]
 struct LastUse(Mutex<Option<String>>);
 

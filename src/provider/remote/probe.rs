@@ -5,16 +5,16 @@ use super::websocket::Connection;
 use super::{Codes, RECOGNIZER, Remote, SYNTHESIZER};
 use crate::provider::Failure;
 
-/// What a server is for.
+/// Purpose of a server that is probed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It hears words.
+    /// Converts speech to text.
     Recognizer,
-    /// It speaks.
+    /// Converts text to speech.
     Synthesizer,
 }
 
-/// What a server that is there said.
+/// Answer of a server that was reached.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Probed {
     /// It took the key, or wants none.

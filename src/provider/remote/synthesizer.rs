@@ -20,9 +20,9 @@ const LEARN: f32 = 0.5;
 /// How the synthesizer is spoken to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `POST {base}/audio/speech`.
+    /// HTTP request, `POST {base}/audio/speech`.
     Http,
-    /// A WebSocket.
+    /// WebSocket connection to the server.
     WebSocket,
 }
 
@@ -62,7 +62,8 @@ impl RemoteSynthesizer {
         Ok(RemoteSynthesizer { form, remote, client, voices, learnt: Mutex::default(), last: LastUse::default() })
     }
 
-    /// Where words are not counted, speed 1 is the normal one, and nothing is learnt of it.
+    /// Returns gain and natural speed learnt for a voice. Where words are not counted, the natural speed is the normal
+    /// one.
     fn learnt(&self, voice: &Voice) -> Learnt {
         let natural_wpm = if counts_words(&voice.language) { self.voices.natural_wpm } else { NORMAL_WPM };
         let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);

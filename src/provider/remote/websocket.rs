@@ -15,12 +15,12 @@ use crate::provider::Failure;
 /// Largest message that is taken: 4 MiB.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
-/// What the other side sends.
+/// Message of the other side.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Heard {
     /// A text message, which is a JSON object, and its `type`.
     Told(String, Value),
-    /// Audio.
+    /// Audio bytes as they came.
     Audio(Vec<u8>),
 }
 
@@ -61,7 +61,7 @@ impl Connection {
         self.send(Message::text(message.to_string())).await
     }
 
-    /// Sends PCM.
+    /// Sends one message of PCM bytes.
     pub(super) async fn send_audio(&mut self, bytes: Vec<u8>) -> Result<(), Failure> {
         self.send(Message::binary(bytes)).await
     }

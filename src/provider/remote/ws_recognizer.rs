@@ -85,9 +85,9 @@ struct Texts {
     words: Vec<RecognizedWord>,
     /// Bytes of the texts of `words`.
     word_bytes: usize,
-    /// Sum and count.
+    /// Sum of the confidences, and their number.
     confidences: (f32, usize),
-    /// Of the last piece that has one.
+    /// Language evidence of the last piece that has any.
     tongue: Tongue,
 }
 

@@ -137,7 +137,7 @@ async fn the_first_words_come_before_the_last_are_made() {
     }
 }
 
-/// Whether the server sees the connection end within `limit` after the future is dropped.
+/// True if the server sees the connection end within `limit` after the future is dropped.
 async fn is_cut_within(form: Form, limit: Duration) -> bool {
     let (ended, mut over) = mpsc::channel(1);
     let server = Server::start(move |mut socket| {

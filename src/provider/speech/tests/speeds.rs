@@ -10,7 +10,7 @@ const SPEEDS: [&str; 5] = ["slowest", "slow", "normal", "fast", "fastest"];
 /// How far the speed of a call may be off.
 const TOLERANCE: f32 = 0.08;
 
-/// What a caller says in a call: 9 turns, 57 words.
+/// Turns of a caller in one call: 9 turns, 57 words.
 const TURNS: [&str; 9] = [
     "Hello, I would like an appointment.",
     "My name is Maria Alvarez.",
