@@ -44,7 +44,7 @@ pub struct Args {
     /// Append one JSON object a line here: calls, what was heard and what was said
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Codecs to accept
+    /// Codecs to accept, by name
     #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "G722,PCMU,PCMA",
           value_parser = Codec::NAMES, ignore_case = true)]
     pub codec: Vec<String>,

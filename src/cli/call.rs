@@ -71,7 +71,7 @@ pub struct Args {
     /// Protocol of the messages of a WebSocket [default: the engine's own]
     #[arg(long, value_name = "KIND", value_parser = dialect)]
     pub dialect: Option<Kind>,
-    /// What the caller wants, in sentences that it can say
+    /// Intent of the caller, in sentences that it can say
     #[arg(
         long,
         default_value = "Hello, I would like to book a table for two people tomorrow at eight in the evening."
@@ -119,7 +119,7 @@ pub struct Args {
     pub tls: TlsFlags,
 }
 
-/// What is spoken in a call from the shell.
+/// Language spoken in a call from the shell.
 const LANGUAGE: &str = "en";
 /// RTP ports of a call from the shell.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;

@@ -56,7 +56,7 @@ const RTP_PORTS: [&str; 2] = ["36000-36199", "36200-36399"];
 /// Runs that one folder keeps.
 const MOST_KEPT: usize = 10_000;
 
-/// Runs the demonstration.
+/// Runs the demonstration and prints its checks.
 pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
     let done = demo(&args, &out).await;

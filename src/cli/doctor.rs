@@ -20,7 +20,7 @@ const PROBE_NS: u64 = 1_000_000;
 const LATE_US: u64 = 5_000;
 /// Fewer open files than this carry only a few calls.
 const FEW_FILES: u64 = 1024;
-/// Where distributions put the English model.
+/// Folder of the English model in distributions.
 const MODEL: &str = "/usr/share/pocketsphinx/model/en-us/en-us";
 
 /// Flags of `ringer doctor`.
@@ -30,17 +30,17 @@ pub struct Args {
     /// Settings file, for the speech servers in it [default: ringer.toml when it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// What was found.
+/// Report on the programs and the machine.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Nothing is missing.
+    /// True if nothing is missing.
     pub ok: bool,
-    /// One thing each.
+    /// Checks, one for each program or property.
     pub checks: Vec<Check>,
     /// The command that installs all that is missing.
     pub install: Option<String>,
@@ -53,16 +53,16 @@ pub struct Check {
     pub name: &'static str,
     /// It is there and good.
     pub ok: bool,
-    /// What it is for.
+    /// Purpose that it serves.
     pub purpose: &'static str,
-    /// Where it was found, a measured figure, or what is wrong.
+    /// Path where it was found, a measured figure, or the fault.
     pub detail: String,
     /// The package that mends it.
     pub package: Option<&'static str>,
 }
 
 impl Report {
-    /// Sums up `checks`.
+    /// Sums up `checks`: the verdict, and the command that installs what is missing.
     pub fn new(checks: Vec<Check>) -> Report {
         let missing: Vec<&str> = checks.iter().filter(|check| !check.ok).filter_map(|check| check.package).collect();
         let install = (!missing.is_empty()).then(|| format!("apt-get install {}", missing.join(" ")));
@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-/// Looks and prints.
+/// Checks this machine and prints the report.
 pub async fn run(args: Args) -> ExitCode {
     let config = match (Place { config: args.config, ..Place::default() }).settings(&[]) {
         Ok(config) => config,

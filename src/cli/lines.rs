@@ -13,14 +13,14 @@ const VALUE_MAX: usize = 200;
 /// Stretches of the caller's speech that are remembered, to tell what a turn of the agent answers.
 const OWN_MAX: usize = 64;
 
-/// Whether lines have colours.
+/// Style of printed lines: with or without colours.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Style {
     coloured: bool,
 }
 
 impl Style {
-    /// Without colours.
+    /// Style of lines without colours.
     #[cfg(test)]
     const PLAIN: Style = Style { coloured: false };
 
@@ -34,18 +34,18 @@ impl Style {
     }
 }
 
-/// What a line tells, which decides its colour.
+/// Kind of a line, which decides its colour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What somebody says.
+    /// Words that a side says.
     Words,
-    /// What else happens.
+    /// Any other event of a side.
     Act,
-    /// What should not be.
+    /// Warning of a fault or a loss.
     Warning,
     /// The call begins or ends.
     Turn,
-    /// What is printed only on request.
+    /// Detail that is printed only on request.
     Detail,
 }
 
@@ -68,9 +68,9 @@ pub struct Lines {
     verbose: bool,
     /// Digits before the conversation, whose answer is no latency.
     extension_digits: usize,
-    /// Where the caller spoke or pressed keys; the last may go on.
+    /// Spans in which the caller spoke or pressed keys; the last may still be open.
     own: Vec<(Sample, Option<Sample>)>,
-    /// Where the agent's last turn ended.
+    /// Position at which the agent's last turn ended.
     agent_end: Sample,
 }
 
@@ -140,7 +140,7 @@ impl Lines {
         Some((from - end) as f64 / PER_MS as f64)
     }
 
-    /// Who, what, and of which kind.
+    /// Returns the side, the text and the kind of an event's line.
     fn told(&self, event: &Event, latency_ms: Option<f64>) -> (Side, String, Kind) {
         let side = event.side;
         let act = |what: String| (side, what, Kind::Act);
@@ -248,7 +248,7 @@ impl Lines {
     }
 }
 
-/// What the caller said, and how much of it.
+/// Returns the line of the caller's words, marked where they were cut off.
 fn said(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
     let kind = match kind {
         Said::Interruption => "cuts in: ",
@@ -267,7 +267,7 @@ fn said(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
     (Side::Dh, what, Kind::Words)
 }
 
-/// What was heard of the agent's turn, and what was not.
+/// Returns the line of the agent's turn, with notes on words that are not known.
 fn heard(
     text: &str,
     missing: Option<&str>,
@@ -379,7 +379,7 @@ pub fn reason(code: &str) -> String {
     format!("{why} ({code})")
 }
 
-/// What a note of the mind, a provider or the transport means.
+/// Returns the meaning of a note's code; `None` for an unknown code.
 fn note(code: &str) -> Option<&'static str> {
     Some(match code {
         "late_first_token" => "the language model's first words are late",

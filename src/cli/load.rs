@@ -44,13 +44,13 @@ const HANG_UP: Duration = Duration::from_secs(15);
   ringer load --websocket --calls 200
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
-    /// Who to call [default: a far side that is started for it]
+    /// Address to call [default: a far side that is started for it]
     #[arg(long, value_name = "URI", value_parser = address)]
     pub to: Option<String>,
     /// Call over WebSockets, in the engine's own protocol
     #[arg(long)]
     pub websocket: bool,
-    /// Calls at once
+    /// Number of calls at the same time
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: u32,
     /// How long all calls are up and measured
@@ -151,7 +151,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// What a call tells.
+/// News of one call of the load test.
 enum News {
     Connected { after: Duration },
     Ended(Box<CallReport>),

@@ -36,12 +36,12 @@ pub fn heard_at_once(config: &Config) -> usize {
 /// The programs that speak. Each is in a package of its own name.
 pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
 
-/// Where a program is.
+/// Returns the path of an installed program; `None` if it is not in the search path.
 pub fn program(name: &str) -> Option<PathBuf> {
     config::search_path().iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Whether these programs are there.
+/// Checks that these programs are installed.
 ///
 /// # Errors
 /// Names those that are not, and the command that installs them.

@@ -40,14 +40,14 @@ pub mod sim;
 mod tls;
 pub mod up;
 
-/// What was asked for could not be read: a bad flag or setting. The same code as clap's.
+/// Exit code for a bad flag or setting; clap uses the same.
 pub const BAD_USAGE: u8 = 2;
 
 /// Places live simulated phone calls to voice agents and measures what they do.
 #[derive(Debug, Parser)]
 #[command(name = "ringer", version, max_term_width = 100, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What to do.
+    /// Subcommand that is run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -65,7 +65,7 @@ what it printed (as in `ringer openapi | head`).
 RINGER_LOG sets what is logged to standard error (info; debug; ringer::engine=trace), RINGER_LOG_FORMAT how
 (text; json: an object a line, with the ids of request, job, result and call).";
 
-/// The subcommands.
+/// Subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the engine and its API in this process.
@@ -90,7 +90,7 @@ pub enum Command {
     Models(models::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
-    /// Check the settings.
+    /// Check the settings file.
     Config(config::Args),
     /// Print the OpenAPI document of the API.
     Openapi(openapi::Args),
@@ -116,7 +116,7 @@ pub async fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// Where the settings and the data are, for commands that use them.
+/// Location of the settings and the data, for commands that use them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Place {
     /// Settings file [default: ringer.toml when it exists]
@@ -178,7 +178,7 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(Secret::new(text.to_owned()))
 }
 
-/// Where the records are: on the server that the settings name, else in a file of the data folder.
+/// Returns the location of the database: the server in the settings, else a file in the data folder.
 fn database(config: &Config) -> Location {
     match &config.database.url {
         Some(url) => Location::Server(url.clone()),
@@ -193,7 +193,7 @@ pub async fn open_store(config: &Config) -> crate::error::Result<Store> {
     Store::open(database(config), Vault::open(&config.data, key, &old)?).await
 }
 
-/// What the services take from the settings.
+/// Returns the settings of the services, taken from the configuration.
 pub fn service_settings(config: &Config) -> service::Settings {
     service::Settings {
         data: config.data.clone(),
@@ -262,7 +262,7 @@ async fn make_private(folder: &Path) -> Result<(), String> {
     made.map_err(|error| format!("the data folder {}: {error}", folder.display()))
 }
 
-/// So many of a thing.
+/// Returns a number with a noun, such as `1 call` or `2 calls`.
 fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }

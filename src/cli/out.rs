@@ -13,7 +13,7 @@ use super::failed;
 /// Nobody reads what is printed any more: as a shell tells of a program that a broken pipe has ended.
 pub const NOT_READ: u8 = 141;
 
-/// What a command prints to.
+/// Standard output of a command, which may be closed early.
 pub struct Out {
     to: Mutex<Box<dyn Write + Send>>,
     lost: OnceLock<Error>,
@@ -26,7 +26,7 @@ impl Out {
         Out::to(std::io::stdout())
     }
 
-    /// Prints to `to`.
+    /// Returns an output that prints to `to`.
     pub fn to(to: impl Write + Send + 'static) -> Out {
         Out { to: Mutex::new(Box::new(to)), lost: OnceLock::new(), gone: CancellationToken::new() }
     }

@@ -65,7 +65,7 @@ pub struct Args {
     /// Of the flags below only `--out` and `--json` then count
     #[arg(long, value_name = "FILE", conflicts_with = "drawn")]
     pub script: Option<PathBuf>,
-    /// What the caller wants, in sentences that it can say
+    /// Intent of the caller, in sentences that it can say
     #[arg(long, default_value = "I would like to make an appointment. In the morning, please. Thank you very much.")]
     pub intent: String,
     /// Background noise of the caller with its volume from 0 to 1

@@ -34,7 +34,7 @@ use crate::transport::port::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
 
-/// Whose the first key is.
+/// Organization that holds the first key.
 const ORGANIZATION: &str = "default";
 
 /// Name of the file with the URN of the installation.
@@ -48,7 +48,7 @@ const BOOTSTRAP_CHARS: usize = 16;
 #[command(after_help = "Example:
   ringer up --listen 0.0.0.0:8080 --sip 192.0.2.10:5060 --data /var/lib/ringer")]
 pub struct Args {
-    /// Where the settings and the data are.
+    /// Location of the settings and the data.
     #[command(flatten)]
     pub place: Place,
     /// Address of the HTTP API [default: 127.0.0.1:8080]
@@ -161,7 +161,7 @@ fn sample_agent(target: &str, caller: &Placement) -> Placement {
     agent::faulty(placement, Fault::of_word(user))
 }
 
-/// What lets the engine start and yet is not as it should be.
+/// Returns warnings about settings that let the engine start but are weak.
 fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
     let mut weak = Vec::new();
     if let Status::Down(why) = tokio::task::block_in_place(|| speech.synthesizer.status()) {

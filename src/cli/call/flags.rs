@@ -41,9 +41,9 @@ const WRITTEN: [&str; 24] = [
 /// Background noise and how loud it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Noise {
-    /// One of [`NOISES`].
+    /// Kind of noise, one of [`NOISES`].
     pub kind: String,
-    /// 0 to 1.
+    /// Volume from 0 to 1.
     pub volume: f64,
 }
 
@@ -89,7 +89,10 @@ pub fn sip_address(text: &str) -> Result<String, String> {
     address.check_spoken().map(|()| text.to_owned()).map_err(|fault| fault.to_string())
 }
 
-/// `NAME` or `NAME:VOLUME`.
+/// Parses `NAME` or `NAME:VOLUME`; the volume is `NOISE_VOLUME` by default.
+///
+/// # Errors
+/// The name is unknown, or the volume is not a number from 0 to 1.
 pub fn noise(text: &str) -> Result<Noise, String> {
     let (kind, volume) = text.split_once(':').map_or((text, None), |(kind, volume)| (kind, Some(volume)));
     if !NOISES.contains(&kind) {
@@ -102,7 +105,10 @@ pub fn noise(text: &str) -> Result<Noise, String> {
     }
 }
 
-/// Keys and pauses.
+/// Parses keys, and commas for pauses; letters become capital.
+///
+/// # Errors
+/// The text is empty or holds other characters.
 pub fn digits(text: &str) -> Result<String, String> {
     let known = |digit: char| digit.is_ascii_digit() || "*#ABCDabcd,".contains(digit);
     match text.chars().all(known) {

@@ -12,20 +12,20 @@ use crate::cli::out::Out;
 use crate::engine::{CallReport, TimelineEntry};
 use crate::judge::{self, Facts};
 
-/// What the caller is called.
+/// Name of the caller in printed lines.
 pub const CALLER: &str = "caller";
 
-/// Prints a call.
+/// Prints a call as it happens.
 pub struct Show<'a> {
-    /// Where to.
+    /// Output that the call is printed to.
     pub out: &'a Out,
     /// Lines for a person; `None`: one JSON object a line.
     pub lines: Option<Lines>,
 }
 
-/// What a call came to.
+/// Outcome of a call, as it is printed.
 pub struct Outcome<'a> {
-    /// What everything that was drawn followed from.
+    /// Seed that all random draws followed from.
     pub seed: u64,
     /// Digits before the conversation.
     pub extension_digits: usize,
@@ -33,14 +33,14 @@ pub struct Outcome<'a> {
     pub report: Option<&'a CallReport>,
     /// Median of the sending time error, in milliseconds.
     pub pacing_p50_ms: f64,
-    /// Where the recording is, when one was asked for and made.
+    /// Path of the recording; `None` when none was asked for or made.
     pub recording: Option<&'a Path>,
     /// Why the command fails.
     pub problem: Option<&'a str>,
 }
 
 impl Show<'_> {
-    /// Who is called, and the seed that makes the same call again.
+    /// Prints the address that is called, and the seed that makes the same call again.
     pub fn begun(&self, to: &str, seed: u64) {
         match self.lines {
             None => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),

@@ -17,13 +17,13 @@ use crate::model::time::Timestamp;
 
 /// A call that is over.
 pub struct Call {
-    /// The caller's name.
+    /// Name of the caller.
     pub name: &'static str,
-    /// What it was to show.
+    /// Behaviour that the call is to show.
     pub shows: Shows,
     /// Id of its result.
     pub result_id: String,
-    /// The result record.
+    /// Result record as the API returned it.
     pub result: Value,
     /// The events of its timeline.
     pub timeline: Vec<TimelineEntry>,
@@ -106,7 +106,7 @@ impl Call {
         self.timeline.iter().filter(move |entry| entry.name() == event)
     }
 
-    /// Where the caller spoke.
+    /// Returns the spans in which the caller spoke, in samples.
     pub fn own_speech(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut from = None;
@@ -120,7 +120,7 @@ impl Call {
         spans
     }
 
-    /// Where the caller's words and keys ended, in milliseconds from connect.
+    /// Returns the ends of the caller's words and keys, in ascending order, in milliseconds from connect.
     pub fn own_ends_ms(&self) -> Vec<f64> {
         let keys = self.timeline.iter().filter_map(|entry| match entry.reading() {
             What::DtmfSent { duration_ms, .. } => Some(entry.offset_ms() + f64::from(*duration_ms)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What a call has to show beside being connected and heard.
+/// Behaviour that a call has to show, besides being connected and heard.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Shows {
     /// Noise at the asked level, and cutting in both ways.
@@ -15,11 +15,11 @@ pub enum Shows {
     Stream,
 }
 
-/// A caller.
+/// Caller of the demonstration.
 pub struct Caller {
-    /// Its name.
+    /// Name of the caller.
     pub name: &'static str,
-    /// What its call shows.
+    /// Behaviour that its call shows.
     pub shows: Shows,
     /// The body that makes it.
     pub digital_human: Value,

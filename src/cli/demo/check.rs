@@ -20,18 +20,18 @@ const LATENCY_MS: f64 = 40.0;
 /// Speech that has to be on a channel, in samples (1 s).
 const LEAST_SPEECH: i64 = 16_000;
 
-/// One claim.
+/// Claim that is checked, with the figure found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// Whose call; empty for the run.
+    /// Name of the call's caller; empty for the whole run.
     pub call: String,
-    /// What is claimed.
+    /// Text of the claim.
     pub claim: String,
-    /// It holds.
+    /// True if the claim holds.
     pub ok: bool,
-    /// What was found.
+    /// Figure that was found.
     pub figure: Value,
-    /// What may have kept it from holding.
+    /// Likely reason why the claim does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -50,7 +50,7 @@ impl Check {
     }
 }
 
-/// What the agent wrote down about one call.
+/// Entries of the agent's own log about one call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnLog {
     /// Keys that it received.
@@ -106,8 +106,8 @@ fn heard(call: &Call) -> Check {
     Check::new(call, "both channels of the recording carry speech (s)", ok, json!(seconds))
 }
 
-/// What the engine heard arrive, against when the agent says that it sent it. The end of the caller's words is the engine's
-/// own doing, so it is known to the sample; the two meet on the wall clock.
+/// Compares each measured latency with the agent's own log. The end of the caller's words is known to the sample; both
+/// meet on the wall clock.
 fn latency(call: &Call, own: &OwnLog) -> Check {
     let measured = call.latencies_ms();
     let connected = call.connected_ms().unwrap_or_default();

@@ -28,7 +28,7 @@ const NOT_INHERITED: [&str; 10] = [
     "RINGER_LIMITS_START_RATE_PER_S",
 ];
 
-/// A running program.
+/// Child process of the demonstration.
 pub struct Program {
     name: &'static str,
     log: PathBuf,

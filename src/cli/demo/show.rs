@@ -44,7 +44,7 @@ pub fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
     }
 }
 
-/// What one call came to; its files are below `kept`.
+/// Prints the outcome of one call; its files are below `kept`.
 pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
     out.line(format_args!("\n{}: {}, result {}", call.name, call.status(), call.result_id));
     for entry in &call.transcript {
@@ -74,7 +74,7 @@ pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
     }
 }
 
-/// Where the files of a call are.
+/// Returns the folder of a call's files.
 fn files(folder: &Path, call: &Call) -> PathBuf {
     folder.join("data").join("results").join(&call.result_id)
 }

@@ -25,7 +25,7 @@ const NOISE_VOLUME: f64 = 0.5;
 /// Between two sentences of a caller that hears no turns.
 const PAUSE: Duration = Duration::from_secs(4);
 
-/// Makes placements.
+/// Makes the placements of a load test's calls.
 pub struct Callers {
     to: String,
     ears: Ears,

@@ -41,7 +41,7 @@ const ORDERS: usize = 4096;
 /// Ports of its media; one pair serves all calls.
 const PORTS: std::ops::RangeInclusive<u16> = 60_000..=60_999;
 
-/// What the far side counted.
+/// RTP packets or messages that the far side counted.
 #[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// RTP packets or messages of audio sent.
@@ -52,7 +52,7 @@ pub struct Counts {
 
 /// A far side that runs beside this process; it ends with it.
 pub struct FarSide {
-    /// Where it answers.
+    /// Address at which it answers.
     pub uri: String,
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -162,7 +162,7 @@ async fn answer_all(
     }
 }
 
-/// What the media thread and the rest share.
+/// State shared by the media thread and the rest.
 #[derive(Default)]
 struct Media {
     stop: AtomicBool,

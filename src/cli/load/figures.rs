@@ -17,10 +17,10 @@ const TRUSTED_P99_MS: f64 = 5.0;
 /// Share of frames that may be skipped.
 const TRUSTED_SKIPPED: f64 = 0.001;
 
-/// The whole result.
+/// Figures of a whole load test.
 #[derive(Debug, Default, Serialize)]
 pub struct Figures {
-    /// Calls asked for.
+    /// Number of calls asked for.
     pub calls: u32,
     /// Calls that were connected.
     pub connected: u32,
@@ -44,7 +44,7 @@ pub struct Figures {
     pub setup_ms: Option<Setup>,
     /// Frames sent by all calls.
     pub sent: u64,
-    /// RTP packets received.
+    /// Number of RTP packets received.
     pub received: u64,
     /// RTP packets that never came.
     pub lost: u64,
@@ -54,7 +54,7 @@ pub struct Figures {
     pub skipped_frames: u64,
     /// Frames that the recorder had no room for.
     pub recording_dropped: u64,
-    /// What the far side counted, when it is this program's own.
+    /// Counts of the far side; `None` when it is another program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub far_side: Option<Counts>,
     #[serde(skip)]
@@ -68,22 +68,22 @@ pub struct Figures {
 /// Lateness of sending, in milliseconds.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub struct Lateness {
-    /// Median.
+    /// Median lateness in milliseconds.
     pub p50: f64,
-    /// 99th percentile.
+    /// 99th percentile in milliseconds.
     pub p99: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile in milliseconds.
     pub p999: f64,
-    /// Largest.
+    /// Largest lateness in milliseconds.
     pub max: f64,
 }
 
 /// Set-up times, in milliseconds.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub struct Setup {
-    /// Median.
+    /// Median set-up time in milliseconds.
     pub p50: f64,
-    /// 99th percentile.
+    /// 99th percentile in milliseconds.
     pub p99: f64,
 }
 
@@ -118,7 +118,7 @@ impl Figures {
         self.first_failure.get_or_insert_with(|| why.to_owned());
     }
 
-    /// What a call tells.
+    /// Counts the news of a call.
     pub fn take(&mut self, news: News) {
         match news {
             News::Connected { after } => {
@@ -144,14 +144,14 @@ impl Figures {
         self.recording_dropped += quality.recording_dropped;
     }
 
-    /// What the calls hold at the end of the window, of which nothing was held at `idle`.
+    /// Computes the memory per call at the end of the window, less what was allocated at `idle`.
     pub fn memory(&mut self, idle: &Window, before: &Window, after: &Window) {
         let held = after.allocated.zip(idle.allocated).map(|(held, idle)| held.saturating_sub(idle));
         let all_stayed = before.live == after.live && after.live > 0;
         self.memory_kib_per_call = held.filter(|_| all_stayed).map(|held| held as f64 / 1024.0 / after.live as f64);
     }
 
-    /// The measured window.
+    /// Computes CPU time and lateness over the measured window.
     pub fn window(&mut self, before: &Window, after: &Window) {
         self.seconds = after.at.since(before.at).as_secs_f64();
         let call_seconds = before.live as f64 * self.seconds;
@@ -179,7 +179,7 @@ impl Figures {
         }
     }
 
-    /// What is later than these bounds in milliseconds, or cannot be told; `None` when nothing is.
+    /// Returns the lateness above these bounds in milliseconds, or why it is not known. `None`: all is within them.
     pub fn too_late(&self, p99_ms: Option<f64>, p999_ms: Option<f64>) -> Option<String> {
         p99_ms.or(p999_ms)?;
         let Some(late) = self.lateness_ms else { return Some("sending was not on time".to_owned()) };

@@ -21,7 +21,7 @@ use crate::engine::sim::{Faults, Sim};
 use crate::human::{Profile, Step};
 use crate::provider::canned::Canned;
 
-/// What most callers say.
+/// Intent of most callers.
 const INTENT: &str = "I would like to make an appointment. In the morning, please. Thank you very much.";
 
 /// A call whose network, codec and manner of interrupting are drawn; nothing goes wrong by itself.
