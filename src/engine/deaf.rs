@@ -4,7 +4,7 @@ use ringer_media::call::{CallSpec, Interruption};
 
 use crate::provider::Recognizer;
 
-/// What of a call needs words.
+/// Features of a call that need the other side's words.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
     script: bool,
@@ -13,7 +13,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What a call needs.
+    /// Returns the features of a call that need words.
     pub fn of(spec: &CallSpec, keyterms: &[String]) -> Wanted {
         Wanted {
             script: !spec.script.is_empty() || !spec.hangup_phrases.is_empty(),

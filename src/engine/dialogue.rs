@@ -24,7 +24,7 @@ use crate::human::language::Follower;
 /// How long a Digital Human that chose silence waits for the agent before it asks whether it is still there.
 const SILENT_MS: i64 = 60_000;
 
-/// Who begins, and with what.
+/// Side that begins a conversation, and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum First {
     /// The agent; the Digital Human waits.
@@ -42,7 +42,7 @@ pub enum First {
 pub struct DialogueSpec {
     /// `http`, `chat`, `sms`: named in events.
     pub channel: &'static str,
-    /// Who begins.
+    /// Side that begins, and its words.
     pub first: First,
     /// The answer to a delivered message is the agent's reply: latency counts from when it was sent, not from when it was
     /// taken.
@@ -53,7 +53,7 @@ pub struct DialogueSpec {
     pub reply_delay_ms: i64,
     /// Messages of the agent this close are one turn; 0: each is.
     pub group_ms: i64,
-    /// Longest conversation.
+    /// Longest conversation in milliseconds; `None`: no limit.
     pub max_duration_ms: Option<i64>,
     /// Time without a message of either side after which it ends.
     pub inactivity_ms: i64,
@@ -76,7 +76,7 @@ pub struct DialogueSpec {
 pub struct Heard {
     /// The agent's name for it.
     pub message_id: Option<String>,
-    /// May be empty.
+    /// Text of the message; may be empty.
     pub text: String,
     /// More of the same turn follows.
     pub more: bool,
@@ -84,45 +84,45 @@ pub struct Heard {
     pub ends: Option<EndReason>,
 }
 
-/// What happened.
+/// Event that a driver tells the dialogue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Everything is ready.
+    /// Everything is ready to begin.
     Begin,
     /// A message of the agent arrived at this time.
     Heard(i64, Heard),
     /// The whole of an asked-for move.
     Thought(Move),
-    /// What a turn means, as [`ringer_media::call::Effected::Meant`] tells it; `None`: nobody can tell.
+    /// Meaning of a turn, as in [`ringer_media::call::Effected::Meant`]; `None`: it could not be told.
     Meant(Option<Option<usize>>),
     /// The agent called a tool.
     Called {
-        /// When.
+        /// Time of the tool call.
         at_ms: i64,
-        /// The call.
+        /// Tool call with its parameters.
         call: ToolCall,
     },
     /// The message that was to be sent was taken; it was sent off at this time.
     Sent {
         /// When the attempt that succeeded began.
         at_ms: i64,
-        /// Its name.
+        /// Id of the message.
         message_id: String,
     },
     /// The message cannot be sent.
     NotSent {
-        /// Error code.
+        /// Error code of the failure.
         code: &'static str,
-        /// For a person.
+        /// Explanation in words, for display.
         message: String,
     },
-    /// End now.
+    /// Ends the conversation now.
     Hangup(EndReason),
-    /// Time has passed.
+    /// Time has passed; timers are due.
     Tick,
 }
 
-/// What is to be done.
+/// Action that the driver has to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// The mind writes this language from its next move on.
@@ -135,10 +135,10 @@ pub enum Output {
     Send {
         /// May be empty: the agent is asked to begin, or told of the end.
         text: String,
-        /// Nothing follows.
+        /// True if no message follows.
         ends: bool,
     },
-    /// Something happened.
+    /// Timeline entry to keep.
     Event(TimelineEntry),
     /// It is over; nothing follows, and what was asked for is no longer wanted.
     Ended(DialogueEnd),
@@ -147,13 +147,13 @@ pub enum Output {
 /// How a conversation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialogueEnd {
-    /// Why.
+    /// Reason for the end.
     pub reason: EndReason,
     /// Error code and message of [`EndReason::Fault`].
     pub fault: Option<(&'static str, String)>,
     /// When the first message was; `None`: there was none.
     pub began_ms: Option<i64>,
-    /// When it ended.
+    /// Time of the end.
     pub ended_ms: i64,
     /// The agent has written words.
     pub other_spoke: bool,
@@ -213,7 +213,7 @@ impl Answer {
     }
 }
 
-/// The conversation.
+/// State of one text conversation.
 pub struct Dialogue {
     spec: DialogueSpec,
     doing: Doing,
@@ -232,7 +232,7 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    /// Begins nothing yet.
+    /// Returns a conversation that has not begun.
     pub fn new(spec: DialogueSpec) -> Dialogue {
         Dialogue {
             script: Script::new(spec.script.len()),
@@ -296,12 +296,12 @@ impl Dialogue {
         self.began_ms
     }
 
-    /// Nothing follows.
+    /// True if the conversation is over; nothing follows.
     pub fn is_over(&self) -> bool {
         matches!(self.doing, Doing::Over)
     }
 
-    /// What was said so far.
+    /// Returns the messages so far, oldest first.
     pub fn history(&self) -> &[Line] {
         &self.history
     }

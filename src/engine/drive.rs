@@ -56,14 +56,14 @@ pub(super) struct Files {
     rest: OpenFiles,
 }
 
-/// Those that hold audio.
+/// Files that hold audio of a call.
 struct Tracks {
     recording: Track<2>,
     clean: Track<1>,
     early: Track<1>,
 }
 
-/// What stays with the driver.
+/// Files of a call that the driver keeps open.
 pub(super) struct OpenFiles {
     journal: Journal,
     log: Option<std::fs::File>,
@@ -118,7 +118,7 @@ impl Files {
     }
 }
 
-/// Drives one call.
+/// Driver of one live call.
 pub(super) struct Driver {
     inner: Arc<Inner>,
     no: CallNo,

@@ -23,7 +23,7 @@ const MOVES: usize = 16;
 /// Pieces of speech that may wait.
 const PIECES: usize = 16;
 
-/// What performs the effects of one call.
+/// Performs the effects of one call.
 pub(super) struct Effects {
     link: Link,
     mind: Arc<Mutex<Box<dyn Mind>>>,
@@ -112,7 +112,7 @@ impl Effects {
         self.mind.lock().await.speaker()
     }
 
-    /// Whether turns can be given text.
+    /// Returns `Ok` if turns can be given text; else the reason why not.
     pub fn hears_words(&mut self, rate_hz: u32) -> Result<(), String> {
         let recognizer = &self.link.inner.speech.recognizer;
         let supported = recognizer.supports(&self.language, rate_hz);
@@ -122,7 +122,7 @@ impl Effects {
         supported
     }
 
-    /// What a user should know of the language that was spoken.
+    /// Returns warnings about the language that was spoken.
     pub fn warnings(&self) -> Vec<String> {
         self.following.as_ref().map(Following::warnings).unwrap_or_default()
     }
@@ -150,7 +150,7 @@ impl Effects {
         }
     }
 
-    /// Stops everything.
+    /// Cancels all running effects and recognition.
     pub fn stop(&mut self) {
         self.running.drain().for_each(|(_, running)| running.cancel());
         self.segments.clear();
@@ -230,7 +230,7 @@ impl Effects {
 
     // --- recognising ---
 
-    /// A recognizer listens.
+    /// True while a recognizer listens.
     pub fn is_listening(&self) -> bool {
         !self.segments.is_empty()
     }
@@ -355,7 +355,7 @@ async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: b
     result
 }
 
-/// Of a call that has none.
+/// Returns the failure of speech in a call that has no voice.
 pub(super) fn no_voice() -> Failure {
     Failure { code: "synthesizer_missing", message: "the call has no voice".into() }
 }

@@ -7,7 +7,7 @@ use crate::human::language::Follower;
 use crate::human::phrases;
 use crate::provider::{Synthesizer, Voice, VoiceWanted};
 
-/// Follows one call.
+/// Follows the other side's language in one call.
 pub(super) struct Following {
     follower: Follower,
     /// The voice but for its language, which is the one that is spoken.
@@ -25,7 +25,7 @@ pub(super) struct Taken {
     pub language: String,
     /// `None`: the voice that is spoken with goes on.
     pub voice: Option<Voice>,
-    /// For the call.
+    /// Result of the effect, for the call.
     pub told: Effected,
 }
 
@@ -37,7 +37,7 @@ impl Following {
         Following { follower: Follower::default(), wanted, rate_wpm, deaf: None, refused: Vec::new() }
     }
 
-    /// Whether turns have a text that tells their language.
+    /// Notes if turns have a text that shows their language; else the reason why not.
     pub fn can_hear(&mut self, heard: Result<(), String>) {
         self.deaf = heard.err();
     }
@@ -76,7 +76,7 @@ impl Following {
         }))
     }
 
-    /// What a user should know of the language that was spoken.
+    /// Returns warnings about the language that was spoken.
     pub fn warnings(&self) -> Vec<String> {
         let why = match &self.deaf {
             Some(why) => why.as_str(),

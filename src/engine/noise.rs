@@ -23,7 +23,7 @@ const LOOP_SECONDS: u32 = 60;
 /// All calls of an engine share one loop a kind; where a call begins in it is drawn from the call's own seed.
 const LOOP_SEED: Seed = Seed(1);
 
-/// What so many calls have gone without is made while others are running.
+/// Number of calls without a loop after which it is made even while other calls run.
 const PATIENT_CALLS: u32 = 20;
 
 /// The loops of an engine.
@@ -33,18 +33,18 @@ pub struct NoiseBeds {
     beds: Mutex<HashMap<Place, Bed>>,
     /// Loops of noises that users gave, with the audio that they are made of.
     given: Mutex<Vec<(Arc<[i16]>, Bed)>>,
-    /// What is being made, or could not be.
+    /// Loops that are being made, or whose making failed.
     asked: Mutex<HashMap<Place, Asked>>,
     /// Held while a place's people speak; those who spoke last may be wanted in another place.
     people: tokio::sync::Mutex<Option<(String, People)>>,
     tasks: Tasks,
 }
 
-/// What a loop is of.
+/// Key of a loop: kind and spoken language.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
     kind: Kind,
-    /// What its people speak; `None`: an imitation, or nobody is there.
+    /// Language that its people speak; `None`: speech is imitated, or there is none.
     language: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl Bed {
         Bed { pcm, gains }
     }
 
-    /// For one call.
+    /// Returns the noise of one call, `snr_db` below active speech, from a random start in the loop.
     fn under(self, snr_db: f64, start: &mut Stream) -> NoiseSpec {
         let [gain_narrow, gain_wide] = self.gains.map(|gain| (gain * 10f64.powf(-snr_db / 20.0)) as f32);
         NoiseSpec { gain_narrow, gain_wide, start: start.index(self.pcm.len()), loop_pcm: self.pcm }

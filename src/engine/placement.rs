@@ -157,11 +157,11 @@ impl Default for Destination {
 /// A SIP address to dial, and how.
 #[derive(Clone, Debug, Default)]
 pub struct SipDial {
-    /// `sip:user@host[:port]`.
+    /// Address to call, `sip:user@host[:port]`.
     pub target: String,
-    /// Digest user.
+    /// User name for digest authentication.
     pub username: Option<String>,
-    /// Digest password.
+    /// Password for digest authentication.
     pub password: Option<Secret>,
     /// Extra header fields of the INVITE, in order.
     pub headers: Vec<(String, String)>,
@@ -374,7 +374,7 @@ pub struct PipelineDial {
 pub struct Placement {
     /// Names the call in logs and on disk (the result id).
     pub id: String,
-    /// The call itself.
+    /// Behaviour of the call: turns, speech, limits.
     pub spec: CallSpec,
     /// How it comes about.
     pub destination: Destination,
@@ -382,7 +382,7 @@ pub struct Placement {
     pub mind: Box<dyn Mind>,
     /// Fillers and pauses of words that are not exact.
     pub fluency: Fluency,
-    /// How it sounds.
+    /// Voice of this side; `None`: it does not speak.
     pub voice: Option<Voice>,
     /// Language of the recognizer.
     pub language: String,
@@ -399,13 +399,13 @@ pub struct Placement {
 /// Why a call was not placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceError {
-    /// `limits.max_calls` are running.
+    /// As many calls run as `limits.max_calls` allows.
     Full,
     /// The target is not a usable SIP address.
     BadTarget(String),
     /// No media port, no socket.
     NoMedia(String),
-    /// A provider refused.
+    /// A provider refused to serve the call.
     Provider(Failure),
 }
 

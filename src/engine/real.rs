@@ -52,7 +52,7 @@ use crate::transport::websocket::dial::Dialer;
 const TAP_SAMPLES: usize = 8960;
 /// Messages that may wait for one call's driver.
 const MESSAGES: usize = 4096;
-/// What credentials are asked for.
+/// Realm of digest authentication for incoming calls (RFC 3261 22).
 const REALM: &str = "ringer";
 /// A call that is to be dialled is one that waits.
 const NO_ADDRESS: &str = "this call waits for the other side, and dials nobody";
@@ -301,17 +301,17 @@ impl Engine {
         self.inner.live.load(Ordering::Relaxed)
     }
 
-    /// Calls at once.
+    /// Returns the largest number of calls at the same time.
     pub fn max_calls(&self) -> usize {
         self.inner.config.max_calls.min(self.inner.ports.pairs())
     }
 
-    /// What hears the other sides of calls.
+    /// Returns the recognizer of the other sides' speech.
     pub fn recognizer(&self) -> Arc<dyn Recognizer> {
         self.inner.speech.recognizer.clone()
     }
 
-    /// What was done since the start.
+    /// Returns the counters since the start.
     pub fn tally(&self) -> &Tally {
         &self.inner.tally
     }
@@ -395,7 +395,7 @@ impl Inner {
         self.ports.bind(self.config.sip.ip()).map_err(|error| PlaceError::NoMedia(error.to_string()))
     }
 
-    /// What is offered, or answered with, at a media port; with keys of its own.
+    /// Returns the offer or answer of a media port, with keys of its own where the call has secure RTP.
     fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
         self.secure_offer(plain, srtp, self.config.srtp_keys)

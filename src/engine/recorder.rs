@@ -24,12 +24,12 @@ use super::tally::Tally;
 const EVERY: Duration = Duration::from_millis(180);
 /// Audio after which a header tells of it: that of two looks, which may come a little early.
 const HEADER_MS: u64 = 340;
-/// What a ring holds: what comes between two looks at it, and 520 ms for which a disk may stall while a call goes on, or for what
-/// was heard last, which a call hands out at its end.
+/// Length of a ring of frames in milliseconds. It covers the time between two looks and a disk that stalls for 520 ms,
+/// or the rest of a call's audio at its end.
 const RING_MS: usize = 700;
-/// What was sent waits longer: for what was heard at the same time.
+/// Length of the ring of sent audio in milliseconds: it waits for the audio received at the same time.
 const SENT_MS: usize = RING_MS + 520;
-/// What a ring of bytes holds: 700 ms of datagrams of both directions in the widest codec, several times over.
+/// Length of a ring of bytes: 700 ms of datagrams of both directions in the widest codec, several times over.
 const RING_BYTES: usize = 128 * 1024;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
@@ -43,7 +43,7 @@ pub(super) struct Recorder {
     orders: SyncSender<Growing>,
 }
 
-/// What became of a file.
+/// First error of a file's writing; `None` while all went well.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileState(Arc<Mutex<Option<String>>>);
 
@@ -156,16 +156,16 @@ struct Growing {
     closed: Option<oneshot::Sender<()>>,
 }
 
-/// What comes into a file.
+/// Source of a file's contents.
 #[derive(Debug)]
 enum Source {
     /// The channels of a WAV file.
     Sound {
         layout: Layout,
         rings: Vec<Consumer<i16>>,
-        /// Of each channel.
+        /// Samples of each channel so far.
         samples: u64,
-        /// Those of which the header on the disk tells.
+        /// Samples that the header on the disk states.
         told: u64,
     },
     /// Bytes as they are.

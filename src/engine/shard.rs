@@ -57,9 +57,9 @@ pub(super) struct LiveCall {
     pub tap: Producer<i16>,
     /// Samples written to `tap` so far.
     pub tapped: u64,
-    /// Where it is recorded.
+    /// Rings that the recording goes into.
     pub tapes: Tapes,
-    /// Where its datagrams are captured.
+    /// Ring for captured datagrams; `None`: nothing is captured.
     pub wire: Option<Wire>,
     /// Way of the datagrams of handshakes to their task; `None`: there are no handshakes.
     pub handshakes: Option<QueueWriter>,
@@ -110,7 +110,7 @@ pub(super) enum FromShard {
     ),
 }
 
-/// What a media thread shares with the rest.
+/// State shared between a media thread and the rest of the engine.
 pub(super) struct Shared {
     pub stop: AtomicBool,
     pub calls: AtomicUsize,
@@ -130,7 +130,7 @@ pub(super) struct Shard {
     shared: Arc<Shared>,
     batch: Batch,
     report: Box<[u8; 2048]>,
-    /// What the tick of a call has sent.
+    /// Packets and frames that a call's tick has sent.
     sent: Sent,
     kernel: KernelClock,
 }
@@ -151,7 +151,7 @@ impl Shard {
         }
     }
 
-    /// Runs until `Shared::stop`.
+    /// Runs the thread until `Shared::stop` is set.
     pub fn run(mut self) {
         prefer_timing(MEDIA_PRIORITY);
         let sleep = |deadline| {
@@ -164,7 +164,7 @@ impl Shard {
         });
     }
 
-    /// What is to be done in a step; the calls of its slot are served when it is in time for its deadline.
+    /// Does the work of one step. The calls of its slot are served if it is in time for its deadline.
     fn step(&mut self, step: u64, now: Time, deadline: Option<Time>) {
         self.kernel.refresh(now);
         self.take_commands(now);
@@ -194,7 +194,7 @@ impl Shard {
         next
     }
 
-    /// Where a new call goes: to the emptiest main slot, and to the emptiest of all once these are crowded.
+    /// Returns the slot of a new call: the emptiest main slot, or the emptiest of all once that one is crowded.
     fn slot_for_new(&self) -> usize {
         let emptiest = |every: usize| (0..SLOTS).step_by(every).min_by_key(|slot| self.slots[*slot].len()).unwrap_or(0);
         let main = emptiest(MAIN_EVERY as usize);

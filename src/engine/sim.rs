@@ -46,9 +46,9 @@ const fn sip_address(last: u8) -> SocketAddr {
 /// How long SIP may take to settle after both calls are over.
 const SETTLE: Duration = Duration::from_secs(64);
 
-/// What one simulated call is.
+/// Description of one simulated call.
 pub struct Sim {
-    /// Of everything that is drawn but the sides' own draws.
+    /// Seed of all random draws except the sides' own.
     pub seed: Seed,
     /// Each direction of the network.
     pub network: NetemSpec,
@@ -56,11 +56,11 @@ pub struct Sim {
     pub then: Option<(Duration, NetemSpec)>,
     /// The calling side: by SIP, or over a WebSocket where that is its destination, and the agent's terms have one. `folder` is not used: what it would hold is in the report.
     pub caller: Placement,
-    /// Who is called. `dial` is not used.
+    /// Called side; its `dial` is not used.
     pub agent: Placement,
-    /// What both sides speak with.
+    /// Synthesizer of both sides' speech.
     pub synthesizer: Arc<dyn Synthesizer>,
-    /// What goes wrong.
+    /// Faults that are injected.
     pub faults: Faults,
     /// No call lasts longer than this after the INVITE.
     pub longest: Duration,
@@ -76,7 +76,7 @@ pub struct Play {
     pub target: Option<Placement>,
 }
 
-/// What goes wrong in a simulated call.
+/// Faults injected into a simulated call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// The caller hangs up by order of the API after so long.
@@ -89,10 +89,10 @@ pub struct Faults {
     pub failures: f64,
 }
 
-/// What became of a simulated call.
+/// Outcome of a simulated call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The caller's side.
+    /// Caller's side of the call.
     pub caller: Side,
     /// The agent's side; its recording has itself on the left.
     pub agent: Side,
@@ -113,7 +113,7 @@ pub struct Side {
     pub sip_log: String,
     /// True if the call went over a WebSocket.
     pub is_socket: bool,
-    /// What has to hold for every call; empty unless the engine is wrong.
+    /// Broken invariants of the engine; empty if it is right.
     pub violations: Vec<String>,
     /// Audio that came before the answer, at 16 kHz.
     pub early: Vec<i16>,

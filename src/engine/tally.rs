@@ -23,12 +23,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Of nothing.
+    /// Returns an empty histogram with these bucket bounds.
     pub fn new(bounds: &'static [f64]) -> Histogram {
         Histogram { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
 
-    /// Counts a value.
+    /// Counts one more value.
     pub fn add(&mut self, value: f64) {
         self.add_many(value, 1);
     }
@@ -77,7 +77,7 @@ impl Default for Calls {
     }
 }
 
-/// The counters.
+/// Counters of an engine since its start.
 #[derive(Debug, Default)]
 pub struct Tally {
     calls: Mutex<Calls>,

@@ -10,18 +10,18 @@ use ringer_media::frame::Sample;
 pub(super) struct Tapes {
     pub sent: Tape,
     pub heard: Tape,
-    /// What was sent before noise, audio quality and loss.
+    /// Sent audio before noise, audio quality and loss.
     pub clean: Tape,
     pub early: Tape,
 }
 
-/// One track.
+/// Track of a recording: the ring that frames go into.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
     ring: Option<Producer<i16>>,
     /// One past the last sample of the track that is in its place.
     written: Sample,
-    /// Where the track goes on.
+    /// Position at which the track goes on.
     next: Sample,
 }
 

@@ -41,12 +41,12 @@ impl Wire {
         self.ends = Some([(here, there); 2]);
     }
 
-    /// A datagram left.
+    /// Captures a datagram that was sent.
     pub fn sent(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (here, there));
     }
 
-    /// A datagram came.
+    /// Captures a datagram that was received.
     pub fn received(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (there, here));
     }

@@ -9,7 +9,7 @@ use super::*;
 struct Stage {
     now: i64,
     dialogue: Dialogue,
-    /// What it asked for, in order; events by name.
+    /// Outputs in order, as short texts; events by name.
     asked: Vec<String>,
     timeline: Vec<TimelineEntry>,
     end: Option<DialogueEnd>,
@@ -87,7 +87,7 @@ impl Stage {
         self.feed(Input::Sent { at_ms, message_id: "m".into() });
     }
 
-    /// What was asked for since the last time.
+    /// Returns the outputs since the last call.
     fn asked(&mut self) -> Vec<String> {
         std::mem::take(&mut self.asked)
     }

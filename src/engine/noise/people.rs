@@ -8,7 +8,7 @@ use ringer_media::seed::Seed;
 use crate::human::talk::{SENTENCES, talk};
 use crate::provider::{Failure, Synthesizer, VoiceWanted, whole_speech};
 
-/// What each of them says, at 16 kHz.
+/// Speech of each person at 16 kHz.
 pub(super) type People = Vec<Arc<[i16]>>;
 
 /// How many there are.

@@ -268,7 +268,7 @@ impl Host {
         &self.said
     }
 
-    /// What was sent since the last time.
+    /// Drains the datagrams sent since the last call.
     pub fn sent(&mut self) -> std::vec::Drain<'_, Datagram> {
         self.outbox.drain(..)
     }
@@ -337,7 +337,7 @@ impl Host {
         self.tell(now, Input::Command(Command::Hangup(reason)));
     }
 
-    /// What is left at the end.
+    /// Returns the outcome of this side at the end, with the invariants that it broke.
     pub fn finish(mut self) -> Side {
         if !self.endpoint.is_idle() {
             self.violations.push("a SIP call or transaction is left".into());
