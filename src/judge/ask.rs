@@ -21,11 +21,11 @@ const TOKENS_MAX: u32 = 4000;
 pub enum Unanswered {
     /// The model could not be asked; the text names the trouble.
     Failed(String),
-    /// What it answered, each time, was wrong; this is what was wrong with the last one.
+    /// The model answered, each time wrongly; the fault of its last answer.
     Unread(Wrong),
 }
 
-/// What is wrong with an answer; the texts are for the model and for people.
+/// Fault of an answer; the texts are for the model and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// It has not the form that was asked for.

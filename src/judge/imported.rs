@@ -18,14 +18,14 @@ use crate::model::transcript::PostedEntry;
 /// Full scale of a recording whose codec is not known.
 const FULL_SCALE: u16 = 32_768;
 
-/// What is known of a call.
+/// Recording and transcript of a call held elsewhere.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// Who said what, and when; empty when nobody wrote it down.
+    /// Transcript with times; empty when there is none.
     pub entries: Vec<PostedEntry>,
     /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
     pub sides: Arc<Vec<Vec<i16>>>,
-    /// `PHONE` or `WEB`.
+    /// Kind of interface, `PHONE` or `WEB`.
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
     pub fillers: Vec<String>,

@@ -24,12 +24,12 @@ pub(super) const UNJUDGED: &str = "non_directed_selectivity";
 /// Metrics that are whole numbers.
 const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
 
-/// What the timeline does not tell.
+/// Facts about a call that its timeline does not contain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Digits of the extension: the first that were sent. The conversation begins after them.
     pub extension_digits: usize,
-    /// `PHONE` or `WEB`.
+    /// Kind of interface, `PHONE` or `WEB`.
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
     pub fillers: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Facts {
     pub probe_times: ProbeTimes,
 }
 
-/// What was measured.
+/// Measures of one conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Measured parts filled in, judged parts null.
@@ -48,7 +48,7 @@ pub struct Measured {
     pub latency: Vec<f64>,
 }
 
-/// Measures a conversation.
+/// Measures one conversation by its timeline.
 pub fn measure(moments: &[TimelineEntry], facts: &Facts) -> Measured {
     let metrics = match messages::are_written(moments) {
         true => messages::metrics(moments, &facts.fillers),
@@ -142,7 +142,7 @@ fn speech(moments: &[TimelineEntry], side: Side, duration: i64) -> Vec<Span> {
     spans
 }
 
-/// What is left of an utterance without the pauses that its end tells.
+/// Returns the spans of an utterance between its pauses.
 fn between_pauses(said: Span, pauses: &[[i64; 2]]) -> Vec<Span> {
     let (mut parts, mut rest) = (Vec::new(), said);
     for [start, end] in pauses {

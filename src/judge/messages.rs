@@ -8,7 +8,7 @@ use super::reading::end;
 use super::transcript::only_fillers;
 use crate::human::text::word_count;
 
-/// Where messages are exchanged instead of speech.
+/// Interface of a conversation in messages.
 const INTERFACE: &str = "WEB";
 
 /// True if messages were exchanged.
@@ -25,7 +25,7 @@ fn message(event: &Event) -> Option<(bool, &str)> {
     }
 }
 
-/// What of a conversation lies in `window`, as a conversation of its own that begins there.
+/// Returns the events within `window` as a conversation of its own; its positions count from the window's start.
 pub(super) fn part(moments: &[TimelineEntry], window: Span) -> Vec<TimelineEntry> {
     let mut inside: Vec<TimelineEntry> = moments.iter().filter(|moment| window.holds(moment.sample)).cloned().collect();
     inside.iter_mut().for_each(|moment| moment.event.sample -= window.from);

@@ -18,7 +18,7 @@ use crate::provider::LanguageModel;
 
 /// By how much of its length a silence may differ.
 const SILENCE_OFF: f64 = 0.2;
-/// What of the timeline says how a step went.
+/// Name of the timeline event that reports a playback step.
 pub const EVENT: &str = "playback_step";
 
 const TASK: &str = "You judge turns of a voice agent. For each you are told what the turn had to say or do, and what was heard of \
@@ -29,7 +29,7 @@ const TASK: &str = "You judge turns of a voice agent. For each you are told what
 /// How one step of the agent, or of this side into its turn, went.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
-    /// Among all steps.
+    /// Index among all steps of the playback, from 0.
     pub index: usize,
     /// `None`: a meaning that nobody has judged, or words that were not heard.
     pub passed: Option<bool>,
@@ -39,7 +39,7 @@ pub struct Played {
     pub reason: Option<String>,
     /// The conversation was over before it, and not by the agent.
     unreached: bool,
-    /// What it had to mean, where that is still to be judged.
+    /// Meaning that the turn had to have; `None` when nothing is left to judge.
     wanted: Option<String>,
     /// When it was over.
     sample: i64,
@@ -409,8 +409,8 @@ fn walk(steps: &[Object], moments: &[TimelineEntry]) -> Walk {
     walk
 }
 
-/// Whether a silence of the agent was as long as its step says, how long it was in milliseconds, and when it was over. `None`:
-/// it was not reached.
+/// Returns if the agent was silent as long as the step says, for how many milliseconds, and the position of its end.
+/// `None`: the step was not reached.
 fn silence(
     steps: &[Object],
     moments: &[TimelineEntry],
@@ -478,7 +478,7 @@ fn is_onset(moment: &TimelineEntry) -> bool {
     matches!(moment.reading(), What::AgentSpeechStarted { .. } | What::MessageReceived { .. })
 }
 
-/// Where a piece of the Digital Human's own words or keys ends.
+/// Returns the position at which the Digital Human's words or keys end; `None` for other events.
 fn own_end(moment: &TimelineEntry) -> Option<i64> {
     let length = match moment.reading() {
         What::SpeechEnded { kind: Kind::Reprompt | Kind::Probe, .. } => return None,
@@ -489,7 +489,7 @@ fn own_end(moment: &TimelineEntry) -> Option<i64> {
     Some(moment.sample + length)
 }
 
-/// Where the piece that ends with `end` began.
+/// Returns the position at which the speech that ends with `end` began.
 fn own_start(end: &TimelineEntry, moments: &[TimelineEntry]) -> i64 {
     speech_end(end).and_then(|end| end.beginning(moments)).map_or(end.sample, |start| start.at)
 }

@@ -29,7 +29,7 @@ const AROUND_MS: i64 = 50;
 /// The same around own words. What the codec does not carry of them, as of a hiss at their end, is no speech but is recorded.
 const AROUND_OWN_MS: i64 = 300;
 
-/// What stands in place of something private.
+/// Marks that stand in place of private parts.
 const MARKS: [&str; 7] = ["[TRAIT]", "[EMAIL]", "[DATE]", "[CARD]", "[ID]", "[PHONE]", "[NUMBER]"];
 const DIGIT_WORDS: [&str; 11] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "oh"];
 const MONTHS: &str = "january|february|march|april|may|june|july|august|september|october|november|december";
@@ -104,7 +104,7 @@ impl Redactor {
         }
     }
 
-    /// What is said in the events of a timeline: texts, words, and keys that belong to one number. Positions and ids stay.
+    /// Redacts the events of a timeline: texts, words, and keys that belong to one number. Positions and ids stay.
     pub fn timeline(&self, events: &mut [Value]) {
         for event in events.iter_mut() {
             self.event(event);
@@ -224,7 +224,8 @@ pub fn key_spans(moments: &[TimelineEntry]) -> Vec<Range<i64>> {
     spans
 }
 
-/// What is silenced for something private that was said from and to these milliseconds; they may be any that somebody wrote.
+/// Returns the range in milliseconds to silence around a private part, with a margin. Times may be any integers from
+/// outside.
 fn around(from_ms: i64, to_ms: i64, margin_ms: i64) -> Range<i64> {
     from_ms.saturating_sub(margin_ms)..to_ms.saturating_add(margin_ms)
 }
@@ -281,7 +282,7 @@ fn without(text: &str, value: &str) -> String {
 
 /// A part of a text that may belong to a number.
 struct Token<'a> {
-    /// As it stands.
+    /// Text of the token, unchanged.
     text: &'a str,
     /// Its digits, when it is made of digits.
     digits: Option<String>,
@@ -336,7 +337,7 @@ fn token(text: &str) -> Token<'_> {
     Token { text, digits }
 }
 
-/// What may stand between the digits of one number.
+/// True if a text may separate the digits of one number: at most 3 bytes of blanks and punctuation.
 fn is_joint(text: &str) -> bool {
     text.chars().all(|c| matches!(c, ' ' | '-' | '.' | ',' | '(' | ')' | '/' | '\u{a0}')) && text.len() <= 3
 }

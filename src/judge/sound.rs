@@ -57,7 +57,7 @@ pub fn audio_metrics(
     Ok(values(agent, user, packet_loss(moments).filter(|_| part.is_none())))
 }
 
-/// What was measured of parts of a call, how they sounded too where there is a recording.
+/// Measures parts of a call; with a recording, their audio too.
 ///
 /// # Errors
 /// When the file cannot be read.

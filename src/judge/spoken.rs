@@ -14,7 +14,7 @@ const CLAUSE_LETTERS: f64 = 8.0;
 /// Words that were said without a pause between them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Run {
-    /// When, in milliseconds.
+    /// Start and end in milliseconds.
     pub time: Range<i64>,
     /// As they stand in the text.
     pub text: String,

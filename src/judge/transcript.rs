@@ -36,7 +36,8 @@ pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fil
     Transcript { simulation_result_id: result_id, language: language.to_owned(), entries }
 }
 
-/// What the Digital Human said: the words that were really spoken, in parts, with their times as far as they can be told.
+/// Returns the entries of the Digital Human's speech: the words really spoken, in parts, with times as far as they are
+/// known.
 fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
     for end in reading::utterances(moments).filter(|end| !end.text.is_empty()) {
@@ -75,7 +76,7 @@ fn said_in(part: &[Run]) -> TranscriptEntry {
     TranscriptEntry::of(Role::User, from, to, text.join(" "), EntrySource::Synthesized)
 }
 
-/// What the Digital Human wrote.
+/// Returns the entry of a message that the Digital Human wrote.
 fn written(sample: i64, text: &str, kind: Kind) -> TranscriptEntry {
     let (at, scripted) = (sample / PER_MS, kind == Kind::Scripted);
     TranscriptEntry { scripted, ..TranscriptEntry::of(Role::User, at, at, text.to_owned(), EntrySource::Message) }

@@ -10,7 +10,7 @@ use crate::model::transcript::{NOT_UNDERSTOOD, TranscriptEntry};
 /// Samples in a millisecond.
 const PER_MS: i64 = 16;
 
-/// What a turn lacks.
+/// Kind of words that a turn lacks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// All of its words.
@@ -24,13 +24,13 @@ pub enum Lack {
 /// A turn that was not heard, not wholly or not in time. Milliseconds from connect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Unheard {
-    /// Whose turn.
+    /// Side whose turn it is.
     pub speaker: Role,
-    /// Its start.
+    /// Start of the turn, in milliseconds.
     pub from_ms: i64,
-    /// Its end.
+    /// End of the turn, in milliseconds.
     pub to_ms: i64,
-    /// What it lacks.
+    /// Words that the turn lacks.
     pub lack: Lack,
 }
 
@@ -40,7 +40,7 @@ impl Unheard {
         self.lack != Lack::Time
     }
 
-    /// What stands in its place, or behind what is known of it, where a conversation is shown.
+    /// Returns the text that stands in place of the missing words where a conversation is shown.
     pub(super) fn marker(&self) -> &'static str {
         match self.lack {
             Lack::Words | Lack::Rest => NOT_UNDERSTOOD,
@@ -48,7 +48,7 @@ impl Unheard {
         }
     }
 
-    /// Where the marker stands among entries in order of start.
+    /// Returns the position of the marker in milliseconds, for sorting it among entries in order of start.
     pub(super) fn marked_at_ms(&self) -> i64 {
         if self.lack == Lack::Words { self.from_ms } else { self.to_ms }
     }

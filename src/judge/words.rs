@@ -8,12 +8,12 @@ use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 /// Words of a side above which nothing is compared: the time of it grows with the square.
 const WORDS_MAX: usize = 10_000;
 
-/// What a comparison came to.
+/// Result of comparing two transcripts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WordErrors {
     /// Errors over recorded words, 0 and above, 3 decimals.
     pub rate: Option<f64>,
-    /// What of the conversation was not compared, for a person.
+    /// Warning about parts that were not compared, for display.
     pub warning: Option<String>,
 }
 

@@ -18,7 +18,7 @@ const MINUTES_MAX: usize = 10;
 /// A model that hears, and what there is to hear.
 #[derive(Copy, Clone)]
 pub struct Ear<'m> {
-    /// Who judges.
+    /// Model that hears and judges.
     pub model: &'m dyn LanguageModel,
     /// At 16 kHz: caller and agent, one channel with both, or nothing.
     pub sides: &'m [Vec<i16>],
@@ -58,10 +58,10 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_
     model::judged_by(spec, request, ear.model, false).await
 }
 
-/// What a model is to hear.
+/// Excerpt of a recording for a model that hears.
 pub struct Recording {
     what: &'static str,
-    /// A WAV file.
+    /// Bytes of a WAV file.
     pub wav: Arc<[u8]>,
 }
 

@@ -7,7 +7,7 @@ const BYTES_MAX: usize = 4000;
 /// Brackets inside each other.
 const DEPTH_MAX: usize = 50;
 
-/// What an expression comes to.
+/// Value of an expression.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
     Number(f64),
@@ -19,7 +19,7 @@ pub(super) enum Outcome {
 pub(super) enum Trouble {
     /// A metric of this name has no value.
     Missing(String),
-    /// What is wrong with the expression or its numbers.
+    /// The expression or its numbers are wrong; the text says how.
     Wrong(String),
 }
 
@@ -185,7 +185,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What is missing counts as 1 while the rest is read.
+    /// Returns the number of a name. A missing one counts as 1 while the rest is read.
     fn number(&mut self, name: &str, quoted: bool) -> f64 {
         let number = (self.number_of)(name, quoted);
         if number.is_none() && self.missing.is_none() {

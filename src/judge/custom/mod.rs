@@ -22,24 +22,24 @@ use crate::model::result::{MetricValue, PostedToolCall};
 use crate::model::transcript::TranscriptEntry;
 use crate::provider::LanguageModel;
 
-/// What is said where a language model is needed and there is none.
+/// Reason for a metric that needs a language model where there is none.
 pub const NO_MODEL: &str = "No language model is configured";
-/// What is said where a model that hears is needed and there is none.
+/// Reason for a metric that needs a model that hears where there is none.
 const NO_EAR: &str = "No audio model is configured";
 
 /// A metric with its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its id.
+    /// Id of the metric.
     pub id: Uuid,
-    /// Its fields.
+    /// Fields of the metric.
     pub spec: CustomMetricSpec,
 }
 
-/// What metrics are judged by.
+/// Material that metrics of one conversation are judged by.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Material<'m> {
-    /// Who said what, in order of start.
+    /// Transcript entries in order of start.
     pub entries: &'m [TranscriptEntry],
     /// Turns that were not heard, in order of start.
     pub unheard: &'m [Unheard],
@@ -49,11 +49,11 @@ pub struct Material<'m> {
     pub metadata: Option<&'m Object>,
     /// Built-in metrics that have a value.
     pub measures: &'m [MetricValue],
-    /// What was measured of parts of the conversation.
+    /// Measures of parts of the conversation.
     pub parts: &'m [PartMeasures],
     /// The agent's prompt in the version that was tested.
     pub agent_prompt: &'m str,
-    /// What the caller was to reach.
+    /// Goal that the caller was to reach.
     pub success_criteria: &'m str,
     /// Rules of the agent that the caller was to probe.
     pub rules: &'m [String],
@@ -75,10 +75,10 @@ impl Material<'_> {
     }
 }
 
-/// What was measured of a part of a conversation.
+/// Measures of one part of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartMeasures {
-    /// Which part.
+    /// Part of the conversation.
     pub segment: EvalSegment,
     /// Metrics that have a value there.
     pub measures: Vec<MetricValue>,

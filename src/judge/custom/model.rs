@@ -22,11 +22,11 @@ const RUNS_MAX: i64 = 25;
 /// After so many runs, one after the other, in which the model could not be asked, no other is tried.
 const FAILED_MAX: usize = 3;
 
-/// What may be answered where words of a conversation are not known.
+/// Part of the prompt that allows an answer without value where words are not known.
 const NOT_KNOWN: &str =
     " If it depends on words that are not known, answer with \"not_known\": true instead of a value.";
 
-/// What is said of a conversation in which words are not known.
+/// Part of the prompt that explains words that are not known.
 const LOST: &str = "\nWhere words are not known ([speech not understood]) somebody spoke, and nobody can tell what was said: \
     conclude nothing from its being missing.\n";
 
@@ -118,7 +118,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
     findings[best].clone()
 }
 
-/// What is asked of a part of a conversation.
+/// Returns the request that judges one part of a conversation.
 pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
     let room = Room::default();
     let filled = |text: &str| with_values(text, part.whole.metadata, &room);
@@ -143,7 +143,7 @@ pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
     question(task, material(spec, part), spec.temperature.unwrap_or(0.0))
 }
 
-/// What the value has to be.
+/// Returns the form of the value, for the prompt.
 fn wanted(spec: &CustomMetricSpec) -> String {
     match spec.response_type {
         ResponseType::PassFail | ResponseType::ToolCall => "\"pass\" or \"fail\".".into(),

@@ -19,10 +19,11 @@ use crate::model::transcript::TranscriptEntry;
 const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Smallest size that a compiled regular expression is taken to have.
 const REGEX_BYTES_MIN: usize = 1 << 10;
-/// What the search for one regular expression may cost: bytes that may be read times the bytes of the expression. Some seconds.
+/// Largest cost of searching one regular expression: bytes searched times bytes of the expression. It takes some
+/// seconds.
 const REGEX_WORK_MAX: usize = 1 << 36;
 
-/// What `settings.check` of a metric asks.
+/// Judges a metric by the rule in its `settings.check`.
 pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     let text = |key: &str| spec.settings.get(key).and_then(Value::as_str);
     let Some(check) = text("check") else {
@@ -126,7 +127,7 @@ fn occurrences(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     said(spec, part).map(|entry| form(&entry.utterance).matches(&value).count()).sum()
 }
 
-/// Whether at least so many places match.
+/// Returns the finding of a regular expression, which must match in at least `least` places.
 fn matched(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
     let found = wanted(spec).and_then(|value| compiled(&value, spec));
     let (regex, bytes) = match found {
@@ -137,7 +138,8 @@ fn matched(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
     decided(spec, part, least, matches(&regex, REGEX_WORK_MAX / bytes, texts))
 }
 
-/// What `count` matches say when at least so many are wanted. What was not heard, or not searched, may hold more of them.
+/// Returns the finding of `count` matches when at least `least` are wanted. Parts not heard or not searched may hold
+/// more matches.
 fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_all): (usize, bool)) -> Finding {
     let is_found = count >= least;
     if !is_found || is_number(spec.response_type) {
@@ -257,10 +259,10 @@ pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     }
 }
 
-/// What a measure is of, and where its value stands.
+/// Returns the name of the part that a measure covers, and the measures of that part.
 ///
 /// # Errors
-/// Why there is none of that part.
+/// The reason why there is no such measure of that part.
 fn measures_of<'p>(
     segment: EvalSegment,
     name: &str,

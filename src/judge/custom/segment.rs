@@ -9,7 +9,7 @@ use crate::model::transcript::TranscriptEntry;
 
 /// A part of a conversation, with what the whole is judged by.
 pub(super) struct Part<'m> {
-    /// Those that have words.
+    /// Transcript entries that have words.
     pub entries: Vec<&'m TranscriptEntry>,
     pub unheard: Vec<Unheard>,
     pub calls: Vec<&'m PostedToolCall>,
@@ -59,7 +59,7 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
     }
 }
 
-/// Who speaks from when to when, in milliseconds.
+/// Speaker, start and end of speech, in milliseconds.
 pub(super) type Spoken = (Role, i64, i64);
 
 /// Everything that is said, with words that are known or without, in order of start.

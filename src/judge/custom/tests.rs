@@ -42,7 +42,7 @@ fn metric(name: &str, fields: Value) -> Metric {
     Metric { id: crate::clock::new_id(), spec: serde_json::from_value(body).expect("a metric") }
 }
 
-/// What a result says: its value, or status and reason.
+/// Returns the value of a result, or its status and reason.
 fn said(result: &CustomResult) -> String {
     match result.status {
         CustomStatus::Evaluated => result.response_value.clone(),
@@ -412,7 +412,7 @@ async fn formulas_follow_what_they_refer_to() {
     assert_eq!(got, expect.map(|(name, said)| (name, said.to_owned())));
 }
 
-/// What a model's answers come to, and how often it was asked.
+/// Judges a metric with a model that gives these answers; returns the result, and the model with its requests.
 async fn judged(fields: Value, answers: &[Value]) -> (CustomResult, ScriptedModel) {
     let entries = entries(&TALK);
     let metadata = json!({"doctor": "Patel"});

@@ -19,7 +19,7 @@ pub(super) enum Given {
     Object(Value),
 }
 
-/// What a metric came to.
+/// Outcome of judging a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     Given(Given),
@@ -33,7 +33,7 @@ pub(super) enum Verdict {
 pub(super) struct Finding {
     pub verdict: Verdict,
     pub reasoning: Option<String>,
-    /// What is to be known of the value, for a person.
+    /// Remark on the value, for display.
     pub note: Option<String>,
 }
 
@@ -112,10 +112,10 @@ pub(super) fn settled(id: Uuid, spec: &CustomMetricSpec, finding: Finding) -> Cu
     result
 }
 
-/// Whether a value is one of the metric's.
+/// Checks that a value is of the metric's type and range.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the value.
 pub(super) fn fits(spec: &CustomMetricSpec, given: &Given) -> Result<(), String> {
     use ResponseType::*;
     match (spec.response_type, given) {
