@@ -279,7 +279,7 @@ fn allow_conflict(done: Result<()>) -> Result<bool> {
     }
 }
 
-/// Where a result goes when its call is over; `None`: it stays where it is.
+/// Returns the next status of a result when its call is over; `None`: it stays as it is.
 fn next_status(from: ResultStatus, verdict: &Verdict) -> Option<ResultStatus> {
     let connected = from == ResultStatus::Running;
     match &verdict.error {

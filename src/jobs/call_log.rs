@@ -45,16 +45,16 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     }
 }
 
-/// What there is of a call.
+/// Recording and transcript of a call, as far as they were available.
 struct Gathered {
     entries: Vec<PostedEntry>,
     /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
     sides: Arc<Vec<Vec<i16>>>,
-    /// Who said which words is known.
+    /// True if the speaker of each word is known.
     is_apart: bool,
-    /// What is to be known of the words.
+    /// Remarks on the words, for the metadata.
     notes: Object,
-    /// What could not be had.
+    /// Parts that were not available.
     missing: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ fn has_transcript(call: &CallSpec) -> bool {
 #[derive(Serialize, Deserialize)]
 struct Heard {
     entries: Vec<PostedEntry>,
-    /// What is to be known of them.
+    /// Warnings about the recognised words.
     warnings: Vec<String>,
     /// Model that heard them.
     #[serde(default)]

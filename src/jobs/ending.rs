@@ -5,12 +5,12 @@ use ringer_media::call::{EndDetail, EndReason, Ending, Fault, RemoteEnd, RemoteK
 use crate::model::error_code::ErrorCode;
 use crate::model::status::EndedBy;
 
-/// What a result is told about its call's end.
+/// Outcome of a call, as its result states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Why there is no good ending; `None`: it is one.
     pub error: Option<(ErrorCode, String)>,
-    /// Who ended a conversation.
+    /// Side that ended the conversation, if either did.
     pub by: Option<EndedBy>,
     /// The call was taken back before it was answered.
     pub cancelled: bool,

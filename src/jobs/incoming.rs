@@ -19,7 +19,7 @@ use crate::transport::sip::address::called_user;
 /// How long it rings when nobody answers.
 const RINGS: Duration = Duration::from_secs(60);
 
-/// Takes calls.
+/// Takes and answers incoming calls.
 pub(super) struct Desk {
     pub workshop: Workshop,
     /// The places of the engine, which placed calls share.

@@ -59,16 +59,16 @@ const CLEAR_EVERY_MS: i64 = 3_600_000;
 /// Claims of one job after which it is given up.
 const MOST_ATTEMPTS: i64 = 5;
 
-/// What the jobs are done with.
+/// Services and settings that jobs work with.
 #[derive(Clone)]
 pub struct Workshop {
-    /// The product.
+    /// Service with the product's rules.
     pub service: Service,
-    /// Makes the calls.
+    /// Engine that makes the calls.
     pub engine: Engine,
     /// The calls that run.
     pub running: Arc<Running>,
-    /// What calls are made with.
+    /// Placer that turns results into calls.
     pub placer: Arc<Placer>,
     /// Agent words that only fill time, beside the built-in ones.
     pub fillers: Arc<[String]>,
@@ -78,7 +78,7 @@ pub struct Workshop {
     pub start_rate_per_s: f64,
     /// How long things are kept.
     pub retention: Retention,
-    /// Who may call in.
+    /// Sources that may call in.
     pub inbound_allow: Sources,
     /// Judges by ear, when there is a model that hears.
     pub ear: Option<Arc<dyn LanguageModel>>,
@@ -296,7 +296,8 @@ async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
     }
 }
 
-/// What work gives; a panic is a fault of this work alone. Its message stays out: it may hold what somebody said.
+/// Returns the outcome of work; a panic becomes an error. Its message is dropped, since it may hold words of a
+/// conversation.
 async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Error::internal("it panicked")))
 }
@@ -315,10 +316,10 @@ async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output 
     }
 }
 
-/// What is to become of a conversation's job.
+/// Next state of a conversation's job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Left {
-    /// It is done.
+    /// The job is done.
     Done,
     /// The engine stops before the conversation has begun: it waits for the next start.
     Waiting,
@@ -367,7 +368,7 @@ async fn give_up(service: &Service, claimed: &Claimed) -> Result<()> {
     }
 }
 
-/// What an evaluation gives; `None`: it takes longer than it may, and is dropped.
+/// Returns the outcome of an evaluation; `None`: it took longer than [`EVALUATION_MS`], and is dropped.
 async fn in_time<T>(service: &Service, evaluation: impl Future<Output = T>) -> Option<T> {
     let clock = service.clock();
     tokio::select! {

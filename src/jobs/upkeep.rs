@@ -34,10 +34,10 @@ const AT_ONCE: usize = 8;
 /// Recordings that are transcribed at once: the recognizer is that of the calls.
 const TRANSCRIBED_AT_ONCE: usize = 1;
 
-/// What these jobs are done with.
+/// Services and settings that these jobs work with.
 #[derive(Clone)]
 pub struct Upkeep {
-    /// The product.
+    /// Service with the product's rules.
     pub service: Service,
     /// Agent words that only fill time, beside the built-in ones.
     pub fillers: Arc<[String]>,

@@ -29,7 +29,7 @@ const TEXT_MS: i64 = 300_000;
 const BUSY_MS: i64 = 2000;
 const BUSY_TIMES: usize = 60;
 
-/// Of one channel of both sides.
+/// Warning about a recording with one channel for both sides.
 const ONE_CHANNEL: &str = "transcript: the recording has one channel, in which nobody is told apart: all words stand as the \
                            agent's, and nothing is measured by side";
 

@@ -37,7 +37,7 @@ pub(super) struct Drive<'a> {
     dialogue: Dialogue,
     contact: Contact,
     mind: Option<Box<dyn Mind>>,
-    /// Who has spoken, as the mind said last: at the end it may still think.
+    /// Name of the last speaker, as the mind gave it: at the end the mind may still be busy.
     speaker: String,
     notes: Object,
     warnings: Vec<String>,
@@ -246,7 +246,7 @@ async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Inp
     (mind, Input::Thought(next))
 }
 
-/// What the agent's turn means to the mind.
+/// Asks the mind for the meaning of the agent's turn.
 async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mind>, Input) {
     let meant = mind.compare(comparison).await;
     if let Err(failure) = &meant {

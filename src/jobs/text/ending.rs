@@ -74,7 +74,7 @@ fn verdict(end: &DialogueEnd) -> (Fault, Option<EndedBy>) {
     }
 }
 
-/// Where a result goes when its conversation is over; `None`: it stays where it is.
+/// Returns the next status of a result when its conversation is over; `None`: it stays as it is.
 fn next_status(from: ResultStatus, code: Option<&ErrorCode>) -> Option<ResultStatus> {
     let to = match (from, code) {
         (ResultStatus::Running, Some(code)) => match code.status(true) {

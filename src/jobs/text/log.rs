@@ -10,7 +10,7 @@ use crate::model::text::Arrived;
 use crate::provider::messages::{Exchange, digest};
 use crate::service::HTTP_LOG;
 
-/// Where lines go; by default nowhere.
+/// Log file of HTTP requests; by default none is written.
 #[derive(Clone, Default)]
 pub(super) struct Log {
     path: Option<PathBuf>,

@@ -25,7 +25,7 @@ use crate::queue::{CallJob, Claimed, Lane, TextJob};
 use crate::service::{Obstacle, Service, TextNews, TextPlaced};
 use crate::tasks::Tasks;
 
-/// Conversations at once.
+/// Largest number of conversations at the same time.
 const AT_ONCE: usize = 2000;
 
 /// Holds conversations as their jobs become due.
