@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Link type of packets that begin with their IP header.
 const LINKTYPE_RAW: u16 = 101;
-/// Kinds of blocks.
+/// Block types: section header, interface description, enhanced packet.
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
@@ -20,15 +20,15 @@ const HOPS: u8 = 64;
 pub struct Datagram<'a> {
     /// When, in microseconds since 1970.
     pub at_us: u64,
-    /// Whose.
+    /// Address of the sender.
     pub from: SocketAddr,
-    /// Whom it reached.
+    /// Address that it reached.
     pub to: SocketAddr,
-    /// What it held, at most 65 000 bytes.
+    /// Payload, at most 65 000 bytes.
     pub payload: &'a [u8],
 }
 
-/// What every capture begins with: its section, of version 1.0 and a length that is not told, and its one interface.
+/// Returns the first blocks of a capture: a section of version 1.0 and unspecified length, and its one interface.
 pub fn head() -> Vec<u8> {
     let mut out = Vec::new();
     block(&mut out, SECTION, &[&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
@@ -109,7 +109,7 @@ fn v6(ip: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Of the words in network order; an odd last byte has a zero behind it (RFC 1071).
+/// Returns the sum of the 16-bit words in network order; an odd last byte is padded with zero (RFC 1071).
 fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
 }

@@ -20,7 +20,7 @@ use super::sip::transfer::TargetCall;
 use super::websocket::listen::IncomingSocket;
 use super::websocket::port::{SocketOrder, WebSocketPort};
 
-/// One call's channel.
+/// Channel of one call.
 #[derive(Debug)]
 pub enum Port {
     /// SIP dialogs over the socket that all calls share.
@@ -39,7 +39,7 @@ pub enum PortOutput {
     Send(ToPeer),
     /// Media goes there from now on; stands before the signal that says so.
     Media(MediaPlan),
-    /// To the Call.
+    /// Signal for the Call.
     Signal(Signal),
     /// Look up this host, which media go to, and tell [`SipPort::media_found`]; nothing is signalled before.
     LocateMedia(String),
@@ -158,9 +158,9 @@ pub enum Refusal {
     Forbidden,
     /// Nobody has this number.
     NotFound,
-    /// Nobody answers.
+    /// Nobody answers the call.
     NoAnswer,
-    /// No common media.
+    /// No codec in common.
     NoMedia,
     /// A fault of this side.
     Failure,

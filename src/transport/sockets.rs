@@ -83,7 +83,7 @@ impl MediaSockets {
         Ok(MediaSockets { rtp, rtcp, port, strangers: None, is_heard: false, is_shared: false })
     }
 
-    /// Where RTP and RTCP are received.
+    /// Returns the addresses on which RTP and RTCP are received.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -141,7 +141,7 @@ impl MediaSockets {
         let _ = self.rtp.send_to(bytes, to);
     }
 
-    /// Sends a report.
+    /// Sends one RTCP packet.
     pub fn send_rtcp(&self, bytes: &[u8]) {
         send(if self.is_shared { &self.rtp } else { &self.rtcp }, bytes);
     }
@@ -153,7 +153,7 @@ impl MediaSockets {
         batch.messages()
     }
 
-    /// Reads one report.
+    /// Reads one RTCP packet; `None` if there is none.
     pub fn receive_rtcp<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         self.rtcp.recv(buffer).ok().map(|len| &buffer[..len])
     }
@@ -315,7 +315,7 @@ pub struct KernelClock {
 }
 
 impl KernelClock {
-    /// Reads both clocks.
+    /// Reads the offset between both clocks.
     pub fn new() -> KernelClock {
         KernelClock { offset_ns: offset_ns(), read_at: crate::clock::monotonic() }
     }

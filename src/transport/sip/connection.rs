@@ -77,7 +77,7 @@ pub(super) struct Task {
     pub held: Arc<()>,
     pub events: mpsc::Sender<Event>,
     pub patience: Patience,
-    /// Of a connection from which no message came yet.
+    /// Count of its host's connections without a message; released by the first message.
     pub newcomer: Option<HostCount>,
 }
 

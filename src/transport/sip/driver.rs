@@ -32,13 +32,13 @@ const ORDERS: usize = 4096;
 pub const NEWS: usize = 256;
 /// Incoming calls that may wait to be answered.
 const INCOMING: usize = 256;
-/// Longest SIP datagram.
+/// Longest SIP datagram in bytes.
 const DATAGRAM_BYTES: usize = 65_535;
 
-/// What a call hears from its dialog.
+/// News of a call's dialog.
 #[derive(Debug)]
 pub enum SipNews {
-    /// Something happened.
+    /// Event of the dialog.
     Event(Box<CallEvent>),
     /// A message as it went over the wire, secrets masked, for the call's SIP log.
     Trace(String),
@@ -53,7 +53,7 @@ pub struct IncomingDialog {
     pub transport: Transport,
     /// The offer of the INVITE.
     pub offer: Option<String>,
-    /// Events that follow.
+    /// Events and messages that follow the INVITE.
     pub news: mpsc::Receiver<SipNews>,
 }
 

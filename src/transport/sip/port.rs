@@ -42,7 +42,7 @@ const INCOMPATIBLE: (u16, &str) = (88, "Incompatible destination");
 pub enum SipOrder {
     /// CANCEL, BYE or a rejection, with this Q.850 cause and its text.
     Hangup(u16, &'static str),
-    /// 180 or 183.
+    /// Provisional response with this status, 180 or 183.
     Ring(u16, Option<String>),
     /// 200 with this SDP.
     Answer(String),
