@@ -36,12 +36,12 @@ const MEMBER_DIGITS: usize = 4;
 /// How often the same thing is asked before the desk gives up.
 const MOST_ASKED: u32 = 3;
 
-/// What the desk waits for.
+/// Input that the agent waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// A key or a wish.
     Menu,
-    /// Whether there is something else.
+    /// Answer whether there is something else.
     AnythingElse,
     /// The date of birth.
     Birth,
@@ -49,15 +49,15 @@ enum Step {
     Time,
     /// Yes or no to the second time.
     OtherTime,
-    /// Four keys.
+    /// Member number of four keys.
     Member,
     /// Yes or no to the digits that were read back.
     MemberRight,
-    /// Goodbye was said.
+    /// Goodbye was said; nothing is awaited.
     Over,
 }
 
-/// Where the desk is in its flow.
+/// Position in the agent's flow.
 #[derive(Clone, Debug)]
 struct State {
     step: Step,
@@ -157,7 +157,7 @@ impl DeskMind {
         next
     }
 
-    /// What is said to `heard`, and what is then waited for.
+    /// Returns the words in answer to `heard`, and the input that is then awaited.
     fn answer(&mut self, heard: &Heard) -> (String, Step) {
         let step = self.state.step;
         if heard.cut_in
@@ -215,7 +215,7 @@ impl DeskMind {
     }
 }
 
-/// What the caller did in the last turn.
+/// Words and keys of the caller's last turn.
 #[derive(Debug, Default)]
 struct Heard {
     words: Vec<String>,
