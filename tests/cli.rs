@@ -15,14 +15,14 @@ use crate::program::{KEY, PATIENCE, Program, ringer, up};
 
 /// The exit code of a command whose lines nobody read.
 const NOT_READ: i32 = 141;
-/// Where no program is.
+/// Search path without any program.
 const NOWHERE: &str = "/nowhere";
 
 fn folder() -> TempDir {
     tempfile::tempdir().expect("the folder for temporary files is writable")
 }
 
-/// What a command came to.
+/// Runs a command to its end and returns its output.
 async fn done(command: &mut Command) -> Output {
     timeout(PATIENCE, command.output()).await.expect("it ends in time").expect("the program was built")
 }

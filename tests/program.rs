@@ -53,7 +53,7 @@ impl Program {
         line.expect("it is text").expect("it runs: `ringer doctor` says what it lacks")
     }
 
-    /// What of its next line is an address of this scheme.
+    /// Returns the address of this scheme in the next line.
     pub async fn address(&mut self, scheme: &str) -> String {
         let line = self.line().await;
         let word = line.split([' ', ',']).find(|word| word.starts_with(scheme));

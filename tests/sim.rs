@@ -30,7 +30,7 @@ fn run(seed: u64, call: Sim) -> Outcome {
     sim::run(call).unwrap_or_else(|why| panic!("seed {seed}: {why}"))
 }
 
-/// What broke the rules that hold for every call.
+/// Returns the broken invariants of both sides, as texts with the seed.
 fn broken(seed: u64, outcome: &Outcome) -> Vec<String> {
     let sides = [("caller", &outcome.caller), ("agent", &outcome.agent)];
     let target = outcome.target.as_ref().map(|target| ("target", target));

@@ -63,7 +63,7 @@ const FOREIGN: [(&str, &[&str]); 14] = [
     ("src/cli/", &["println!", "eprintln!", "print!", "eprint!"]),
 ];
 
-/// What would take a clock, a socket, a thread or chance into a library that is told all of it.
+/// Names that bring a clock, a socket, a thread or randomness into a library that must not have them.
 const PURE: &[&str] = &[
     "tokio",
     "std::thread",

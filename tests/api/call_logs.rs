@@ -437,7 +437,7 @@ async fn who_asked_for_it_is_told_of_evaluated_calls() {
     assert_eq!(told, 2, "not those who asked for another tag");
 }
 
-/// What `field` of the agent of the world is set to.
+/// Sets one field of the world's agent.
 async fn set_agent(world: &World, field: &str, value: Value) {
     world.post("/v1/update-agent", json!({ "agent_id": world.name("agent"), field: value })).await;
 }

@@ -3,7 +3,7 @@
 /// One request and its expected answer.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// What it shows.
+    /// Behaviour that the case shows.
     pub title: String,
     pub method: String,
     pub path: String,

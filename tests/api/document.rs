@@ -40,7 +40,8 @@ async fn the_document_describes_every_route() {
     );
 }
 
-/// What users generate their clients from changes only on purpose: then `ringer openapi > fixtures/api/openapi.json`.
+/// Compares the document with `fixtures/api/openapi.json`. A change on purpose is written by `ringer openapi >
+/// fixtures/api/openapi.json`.
 #[test]
 fn the_document_is_the_one_that_was_written_down() {
     let now: Value = serde_json::from_str(&ringer::api::document()).expect("JSON");
@@ -153,7 +154,7 @@ fn a_field_that_need_not_be_there_may_be_null() {
     assert_eq!(field("ScenarioRecord", "warnings")["type"], "array", "it is only read");
 }
 
-/// What is left out where there is nothing of it.
+/// Fields that are left out when empty.
 const LEFT_OUT: [&str; 2] = ["ScenarioRecord.dh_sync_summary", "Definition.viewport"];
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use super::world::{Answer, World};
 pub struct Slow {
     /// Told when it is asked.
     pub asked: Notify,
-    /// Lets it answer.
+    /// Lets the held request answer.
     pub let_go: Notify,
     model: ScriptedModel,
 }
@@ -32,7 +32,7 @@ impl Slow {
         Arc::new(Slow { asked: Notify::new(), let_go: Notify::new(), model })
     }
 
-    /// What is sent there.
+    /// Returns the body of a request to [`Slow::PATH`].
     pub fn body() -> Value {
         json!({ "scenarios": ["A visit."], "traits": [{ "name": "age", "data_type": "NUMBER" }] })
     }
@@ -148,7 +148,7 @@ async fn a_repeat_waits_half_a_minute_for_one_that_still_runs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_repeats_make_no_duplicate() {
     const KEYS: usize = 500;
-    /// Of each key, after the first request: half of them at the same time as others.
+    /// Repeats of each key after the first request, half of them at the same time as others.
     const REPEATS: usize = 20;
     let world = World::new().await;
     let send = |n: usize| {

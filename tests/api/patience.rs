@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::world::World;
 
-/// What everything has that is not to be late.
+/// Time limit of everything that is not to be late.
 const LONG: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(100);
 pub const PATIENT: Patience = Patience { head: LONG, body: LONG, upload: LONG, answer: LONG, write: LONG };

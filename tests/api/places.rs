@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::rows::Form;
 
-/// What stands where the id comes.
+/// Placeholder for the id in a request.
 pub const HOLE: &str = "$hole";
 
 /// Schemas inside each other that are followed.
@@ -34,15 +34,16 @@ pub struct Place {
     pub path: String,
     pub header: Option<String>,
     pub body: Value,
-    /// What the place takes.
+    /// Forms of id that the place takes.
     pub takes: Vec<Form>,
-    /// Of which kind ids are there, when its name tells.
+    /// Kind of the id at this place; `None` when its name does not tell.
     pub own: Option<&'static str>,
     /// For reports: where the hole is.
     pub label: String,
 }
 
-/// Whose id a parameter or field is called by, in the words of `rows.rs`; `None`: it holds a text of its own.
+/// Returns the kind of id that a parameter or field holds, in the words of `rows.rs`; `None`: it holds a text of its
+/// own.
 fn kind_of(path: &str, name: &str) -> Option<&'static str> {
     let kind = match name {
         "agent_id" | "agent_ids" => "agent",
@@ -83,7 +84,7 @@ fn kind_of(path: &str, name: &str) -> Option<&'static str> {
     Some(kind)
 }
 
-/// What a request needs that its schema does not say; `$kind` as in a [`Place`].
+/// Returns fields that a request needs but its schema does not require; `$kind` as in a [`Place`].
 fn needed(path: &str) -> Value {
     let start = json!({ "id": "start", "type": "start" });
     let channel = json!([{ "role": "USER" }, { "role": "AGENT" }]);
@@ -273,7 +274,7 @@ impl Reader<'_> {
             || words.any(|word| word == "id" || word == "ids")
     }
 
-    /// What a schema of ids takes.
+    /// Returns the forms of id that a schema takes.
     fn forms(&self, schema: &Value, depth: usize) -> Vec<Form> {
         let schema = self.resolved(schema);
         if depth > MOST_DEPTH {

@@ -18,7 +18,7 @@ async fn with_private_agent() -> World {
     world
 }
 
-/// Of a call in which the caller says a number from 2.5 to 4.0 s.
+/// Returns the transcript of a call in which the caller says a number from 2.5 to 4.0 s.
 fn transcript() -> Value {
     json!([
         { "start_offset_ms": 500, "end_offset_ms": 2000, "speaker": "AGENT", "utterance": "Welcome." },

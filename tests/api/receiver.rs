@@ -17,7 +17,7 @@ use tokio::sync::watch;
 /// How long a request may take to come on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came in one request.
+/// Request that a receiver got.
 #[derive(Clone, Debug)]
 pub struct Received {
     pub path: String,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::noises;
 use super::world::{Answer, World};
 
-/// What an id looks like.
+/// Form of an id.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     Integer,
@@ -21,7 +21,7 @@ pub enum Form {
 
 /// The rows of one organization.
 pub struct Rows {
-    /// Its id.
+    /// Id of the organization.
     pub organization: String,
     /// In every text of its rows.
     pub mark: String,
@@ -269,7 +269,7 @@ impl Rows {
     }
 }
 
-/// What an id of this text looks like.
+/// Returns the form of an id's text.
 pub fn form_of(id: &str) -> Form {
     if id.bytes().all(|byte| byte.is_ascii_digit()) {
         Form::Integer

@@ -29,7 +29,7 @@ const LEAST_ALIVE: usize = 150;
 /// Fields whose values are drawn.
 const DRAWN: [&str; 5] = ["api_key", "http_webhook_key", "seed", "signing_key", "P11_inbound_token"];
 
-/// Whose id a parameter of a path is, and the words of the path before it where parameters share a name.
+/// Kinds of id in paths: words of the path before the parameter, the parameter, and the kind.
 const NAMED: [(&str, &str, &str); 13] = [
     ("", "{agent_id}", "agent"),
     ("", "{simulation_id}", "simulation"),
@@ -104,7 +104,7 @@ async fn nobody_reaches_the_rows_of_another_organization() {
     assert_eq!(before, readable(&world, &paths).await, "something has changed");
 }
 
-/// What two organizations are told alike: ids by whose they are, drawn values and numbers of rows by nothing.
+/// Mapping that makes the answers to two organizations comparable: ids, drawn values and row numbers are replaced.
 struct Alike {
     /// Texts and what stands for them.
     names: Vec<(String, String)>,
@@ -235,8 +235,8 @@ fn allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
     (if status == 403 && plain != text { 404 } else { status }, plain.into_bytes())
 }
 
-/// What a number is answered where numbers are taken and given back: it rings in one place, so that somebody has it is told, and no
-/// more.
+/// Returns the refusal of a number of another organization, where numbers are registered and released. That a number is
+/// taken is told, and no more.
 fn refusal_of_number(kind: &str, place: &Place) -> Option<(u16, Value)> {
     let is_registered = kind == "phone_number" && place.path.starts_with("/v1/phone-numbers/");
     is_registered.then(|| match place.method.as_str() {

@@ -140,7 +140,7 @@ async fn an_agent_that_posts_its_messages() {
     }
 }
 
-/// A JSON answer.
+/// Returns a JSON answer with status 200.
 pub fn reply(message: Value) -> (u16, String) {
     (200, message.to_string())
 }

@@ -29,7 +29,7 @@ use tokio::sync::{Mutex, mpsc};
 use super::call_logs::{body, metric, stereo};
 use super::world::World;
 
-/// What is said in the five stretches of the recording, in order of their onset: agent, caller, agent, caller, agent.
+/// Words of the five stretches of speech in the recording, in order of onset: agent, caller, agent, caller, agent.
 const WORDS: [&str; 5] =
     ["welcome to the desk", "a visit please", "tuesday is free", "fine thank you", "you are booked goodbye"];
 

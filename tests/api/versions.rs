@@ -13,7 +13,7 @@ const NAMES: [&str; 2] = ["versions", "prompts/versions"];
 const HELD: &str = "Label 'production' is held by version 1; set override_label to true to move it";
 const STAYS: &str = "The production label must be moved to another version first";
 
-/// What is sent, and what must come back: the members of a success, or the text of a refusal.
+/// Request of a step and its expected answer: the members of a success, or the text of a refusal.
 struct Step(&'static str, String, Value, u16, Value);
 
 fn step(method: &'static str, path: impl Into<String>, body: Value, status: u16, expect: Value) -> Step {

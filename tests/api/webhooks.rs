@@ -186,7 +186,7 @@ fn mailed_to(relay: &Relay) -> Vec<String> {
     lines.iter().filter_map(|line| line.strip_prefix("RCPT TO:<")?.strip_suffix('>').map(String::from)).collect()
 }
 
-/// What was mailed, its lines whole again (quoted-printable, RFC 2045 6.7).
+/// Returns the received mail with its soft line breaks joined (quoted-printable, RFC 2045 6.7).
 fn mailed(relay: &Relay) -> String {
     relay.lines().join("\n").replace("=\n", "")
 }

@@ -27,14 +27,14 @@ use tower::ServiceExt;
 use crate::calls::local;
 use crate::databases;
 
-/// 2026-01-05T09:00:00Z.
+/// Start of the clock: 2026-01-05T09:00:00Z.
 const NOW_MS: i64 = 1_767_603_600_000;
 
 pub struct World {
     pub service: Service,
     works: Option<(Workshop, Workers)>,
     router: Router,
-    /// What `$name` in a case stands for.
+    /// Values of `$name` in the cases.
     names: BTreeMap<&'static str, String>,
     _folder: TempDir,
 }
@@ -326,7 +326,7 @@ impl World {
         self.names.insert(name, value.to_string());
     }
 
-    /// What `$name` stands for.
+    /// Returns the value of `$name`.
     pub fn name(&self, name: &str) -> &str {
         &self.names[name]
     }

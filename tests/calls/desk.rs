@@ -22,7 +22,7 @@ use super::local;
 use crate::peers::Peer;
 use crate::program::{PATIENCE, Program, ringer};
 
-/// Ports of media.
+/// Ports for the agent's media.
 const AGENT_PORTS: &str = "37500-37999";
 /// The id that the caller gives its call.
 const RESULT: &str = "4711";

@@ -19,7 +19,7 @@ fn caller() -> Value {
     json!({ "type": "OUTBOUND", "connection_type": "SIP" })
 }
 
-/// Where the Digital Human of a result listens.
+/// Returns the address on which a result's Digital Human listens.
 async fn address(house: &House, id: &str) -> String {
     house.watch(id).await.until("READY").await;
     let uri = house.result(id).await["metadata"]["listening"]["sip_uri"].clone();
@@ -31,7 +31,7 @@ fn number(house: &House, user: &str) -> String {
     format!("sip:{user}@{}", house.engine.sip_address())
 }
 
-/// What an agent that calls is answered: 200, or why not.
+/// Returns the status that a calling agent gets: 200, or that of the refusal.
 async fn answered(agent: &Stage, target: &str) -> u16 {
     refused(agent, target, None).await.unwrap_or(200)
 }

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::program::{Program, ringer};
 
-/// What may be lost.
+/// Most samples that may be lost: one second.
 const MOST_LOST: i64 = 16_000;
 
 /// The one file of this name below a folder.

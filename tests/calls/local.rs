@@ -47,7 +47,7 @@ pub async fn engine(
     Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port")
 }
 
-/// What jobs work with: every voice is a hum, nobody may call in.
+/// Returns a workshop for jobs: every voice is a hum, and nobody may call in.
 pub fn workshop(
     service: Service,
     engine: Engine,

@@ -9,12 +9,12 @@ use tokio::time::timeout;
 
 use crate::program::{KEY, PATIENCE, Program, client, ringer, up};
 
-/// What only the agent may know.
+/// Password that may not appear in the log.
 const PASSWORD: &str = "tell-nobody-of-the-password";
-/// What only a platform may know.
+/// Key of a platform that may not appear in the log.
 const PLATFORM_KEY: &str = "tell-nobody-of-the-platform";
 
-/// What an engine logs, kept as it is read.
+/// Log of a running engine, kept as it is read.
 struct Log {
     lines: Lines<BufReader<ChildStderr>>,
     seen: Vec<String>,

@@ -5,7 +5,8 @@ use tokio::time::timeout;
 
 use crate::program::{PATIENCE, ringer};
 
-/// What is asked of a PCMU call without a bad connection, in KiB. What the process makes once for all calls is counted too.
+/// Largest memory of a PCMU call without a bad connection, in KiB. Memory that the process allocates once for all calls
+/// counts too.
 const MOST_KIB: f64 = 300.0;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,7 @@ async fn a_run_is_held_measured_and_kept() {
     house.stop().await;
 }
 
-/// What a collector is told.
+/// Text of `/metrics`, as a collector reads it.
 struct Page(String);
 
 impl Page {
@@ -96,7 +96,7 @@ async fn counted(house: &House) {
     }
 }
 
-/// What a call of two seconds leaves.
+/// Checks the stored result of a call of two seconds.
 async fn kept(house: &House, id: &str) {
     let result = house.result(id).await;
     assert_eq!((&result["status"], &result["end_reason"]), (&json!("COMPLETED"), &json!("max_duration")), "{result}");
@@ -178,7 +178,7 @@ async fn custom_metrics_decide_the_verdict() {
     house.stop().await;
 }
 
-/// What the Digital Human says is echoed, so both channels hold the number; it is nowhere in what is kept.
+/// A number said by the Digital Human and echoed to both channels is nowhere in the stored result.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_private_is_taken_out_of_a_conversation() {
     let (house, peer) = (House::understanding("I see.").await, Peer::answering(1));

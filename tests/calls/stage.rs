@@ -32,7 +32,7 @@ pub const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
 /// An engine on loopback.
 pub struct Stage {
     pub engine: Engine,
-    /// What speaks: a hum.
+    /// Synthesizer that makes a hum of every text.
     pub synthesizer: Arc<FakeSynthesizer>,
 }
 

@@ -90,7 +90,7 @@ impl Client {
 /// Acknowledged writes: the description that each agent was last given, by id.
 type Acknowledged = BTreeMap<i64, String>;
 
-/// What the writers of a round share.
+/// State that the writers of a round share.
 struct Round {
     acknowledged: AtomicU32,
     /// The kill comes with this write.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use ringer::config::search_path;
 use tempfile::TempDir;
 
-/// What to do when there is none.
+/// Message when no server is installed.
 const PACKAGE: &str = "the package postgresql is installed";
 /// Its user inside the database; the server believes everybody who reaches its socket.
 const USER: &str = "ringer";
@@ -20,7 +20,7 @@ const USER: &str = "ringer";
 pub struct Server {
     folder: TempDir,
     programs: PathBuf,
-    /// Who runs it when the test is root, which PostgreSQL refuses to be.
+    /// User and group that run the server when the test is root, which PostgreSQL refuses.
     user: Option<(u32, u32)>,
     sure: bool,
     process: Option<Child>,
@@ -123,7 +123,8 @@ impl Drop for Server {
     }
 }
 
-/// Where `initdb` and `postgres` are: Debian keeps those of each version in a folder of its own, away from the path.
+/// Returns the folder of `initdb` and `postgres`. Debian keeps each version in a folder of its own, outside the search
+/// path.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);
     let number = |path: &Path| path.parent()?.file_name()?.to_str()?.parse::<u32>().ok();

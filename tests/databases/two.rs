@@ -30,7 +30,7 @@ use crate::api::receiver::Receiver;
 use crate::calls::house::House;
 use crate::peers::Peer;
 
-/// 2026-01-05T09:00:30Z.
+/// Start of the clock: 2026-01-05T09:00:30Z.
 const START_MS: i64 = 1_767_603_630_000;
 /// Calls that one engine makes at the same time.
 const AT_ONCE: usize = 4;
@@ -338,7 +338,7 @@ async fn taken_over(location: Location) {
     assert_eq!(seen(&second, "again", "h").await, Seen::Running);
 }
 
-/// What [`once`] answers while the clock moves on.
+/// Returns the answer of [`once`] while the clock moves on.
 async fn in_time(engine: &Router, clock: &Clock) -> (u16, bool, Value) {
     let moving = async {
         loop {

@@ -31,7 +31,7 @@ const PORTS: std::ops::Range<u16> = 10_000..19_000;
 const PORTS_PER_PEER: u16 = 8;
 /// Distance of the port at which baresip takes orders from its SIP port.
 const CONTROL: u16 = PORTS_PER_PEER - 1;
-/// What is kept of a peer's output.
+/// Most bytes kept of a peer's output.
 const OUTPUT_BYTES: usize = 256 * 1024;
 
 /// Frequency of the tone that [`Peer::baresip`] sends, for as long as the call lasts.
@@ -43,7 +43,7 @@ pub struct Peer {
     child: Child,
     output: Arc<Output>,
     folder: TempDir,
-    /// Where it listens for SIP.
+    /// Address on which it listens for SIP.
     pub sip: SocketAddr,
 }
 
@@ -169,7 +169,7 @@ impl Peer {
         self.output.said.lock().expect("nothing panics while it is held").text.clone()
     }
 
-    /// What its scenario has logged so far.
+    /// Returns the log of its scenario so far.
     pub fn log(&self) -> String {
         self.file("log")
     }
@@ -206,7 +206,7 @@ impl Peer {
         self.output.said.lock().expect("nothing panics while it is held").open_streams == 0
     }
 
-    /// Whether `holds` comes true in time.
+    /// True if `holds` becomes true in time.
     fn comes_true(&self, holds: impl Fn() -> bool) -> bool {
         let looks = PATIENCE.as_millis() / LOOK.as_millis();
         (0..looks).any(|_| {
@@ -351,8 +351,8 @@ fn free_ports() -> u16 {
         .expect("some thousand ports are not all in use")
 }
 
-/// Whether a UDP socket has this port, or a TCP socket listens at it, by the kernel's lists: trying to bind it could take it away
-/// from the peer.
+/// True if a UDP socket has this port, or a TCP socket listens on it. It reads the kernel's lists, since binding the
+/// port could take it from the peer.
 fn listens(port: u16) -> bool {
     let wanted = format!(":{port:04X}");
     // The state of a TCP socket that listens is 0A, that of a UDP socket 07.

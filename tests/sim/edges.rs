@@ -49,7 +49,7 @@ impl Mind for Talk {
     }
 }
 
-/// What the caller heard of the agent.
+/// Returns the caller's received audio.
 fn heard(side: &Side) -> Vec<i16> {
     side.recording[WAV_HEADER..].as_chunks().0.iter().skip(1).step_by(2).map(|two| i16::from_le_bytes(*two)).collect()
 }
@@ -129,7 +129,7 @@ const ORDERS: [&str; 4] = [
     "Is this the price for all of these glasses?",
 ];
 
-/// What the agent hears of the caller: its packets, decoded.
+/// Returns the caller's audio as the agent's decoder gives it.
 fn on_the_wire(side: &Side, codec: Codec) -> Vec<i16> {
     let sent: Vec<i16> =
         side.recording[WAV_HEADER..].as_chunks().0.iter().step_by(2).map(|two| i16::from_le_bytes(*two)).collect();

@@ -53,7 +53,7 @@ fn pauses(pcm: &[i16]) -> Vec<usize> {
     gaps.filter(|gap| *gap >= PAUSE_MS).collect()
 }
 
-/// What was heard beside the pauses that were `drawn`; `None` when one of those was not heard, in its order and length.
+/// Returns the pauses besides the drawn ones; `None` if a drawn one is missing, in its order and length.
 fn own_pauses(drawn: &[usize], mut heard: Vec<usize>) -> Option<Vec<usize>> {
     let mut from = 0;
     for ms in drawn {

@@ -73,7 +73,7 @@ type Said = Vec<(String, String)>;
 /// Languages and where they were taken.
 type Taken = Vec<(String, i64)>;
 
-/// What the caller says in which language while the agent says `lines`, and the languages that it took.
+/// Runs a call in which the agent says `lines`; returns the caller's words by language, and the languages that it took.
 fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
     let voices = Arc::new(Voices::default());
     let wanted = VoiceWanted { seed: Seed(3), ..VoiceWanted::of("en") };

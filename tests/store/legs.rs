@@ -61,7 +61,7 @@ impl Fixture {
         self.service.take_turn(&self.caller.organization, id).await.expect("a turn")
     }
 
-    /// What waits behind an address.
+    /// Returns the leg that waits at an address; `None` if nobody does.
     pub(super) async fn leg(&self, user: &str) -> Option<Leg> {
         match self.service.reached(user).await.expect("it can be asked") {
             Reached::Leg(leg) => Some(leg),

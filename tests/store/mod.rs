@@ -95,7 +95,7 @@ impl Fixture {
         self.service = open(&self.location, &self.folder, &self.clock, self.live.clone()).await;
     }
 
-    /// Someone else.
+    /// Returns a caller of another organization.
     async fn stranger(&self) -> Caller {
         self.service.bootstrap("second", "key of the second").await.expect("a key")
     }

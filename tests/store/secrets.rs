@@ -27,7 +27,7 @@ fn agent() -> Value {
     agent.into()
 }
 
-/// Where a text is at rest: in which files, the key file apart, or in which tables of a server.
+/// Returns the files, apart from the key file, or the tables in which a text is stored.
 async fn found(f: &Fixture, text: &str) -> Vec<String> {
     match &f.location {
         Location::File(_) => in_files(f.folder.path(), text),

@@ -8,7 +8,7 @@ use spdx::{Expression, ParseMode};
 
 use super::{read, root};
 
-/// What stands against it, of packages as `cargo metadata` names them.
+/// Returns the faults of packages, given as `cargo metadata` names them.
 fn denied(packages: &[Value], deny: &toml::Value) -> Vec<String> {
     let names = |part: &str, list: &str| -> BTreeSet<String> {
         let names = deny[part][list].as_array().expect("a list").iter();

@@ -44,7 +44,7 @@ fn parsed(path: &str) -> Value {
     toml::from_str(&read(path)).expect("it is TOML")
 }
 
-/// What a library of ours needs, by its manifest.
+/// Returns the dependencies in a library's manifest.
 fn needed_by(manifest: &str) -> BTreeSet<String> {
     parsed(manifest)["dependencies"].as_table().expect("a table").keys().cloned().collect()
 }

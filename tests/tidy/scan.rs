@@ -19,7 +19,7 @@ pub fn code(text: &str) -> String {
     out
 }
 
-/// Where the comment, text or character that starts at `at` ends; `at` when none starts there.
+/// Returns the end of the comment, text or character that starts at `at`; `at` if none starts there.
 fn skipped(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let word_before = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
@@ -93,7 +93,7 @@ pub fn shipped(text: &str) -> &str {
     text
 }
 
-/// Whether the file at `path` is compiled for tests only.
+/// True if the file at `path` is compiled for tests only.
 pub fn is_test(path: &str) -> bool {
     path.starts_with("tests/")
         || path.contains("/tests/")

@@ -21,17 +21,17 @@ use ringer_media::seed::Seed;
 use self::pair::{Far, Outcome, call};
 use self::servers::{Fault, Seen, Server, dead};
 
-/// What the servers hear in everything.
+/// Words that the servers recognise in any speech.
 const HEARD: &str = "I can help you";
-/// What the recognizers behind them hear.
+/// Words that the fallback recognizer recognises.
 const SECOND: &str = "the second hears";
-/// What the other side says, without pauses that part it.
+/// Words of the other side, without pauses that split them.
 const DESK: &[&str] = &[
     "Thank you for calling the clinic and how can I help you today?",
     "Yes I can help you with that if you tell me the day that would be good for you and the time of the day.",
     "Your appointment is booked and we will see you on Friday morning.",
 ];
-/// What the caller says.
+/// Words of the caller.
 const CALLER: &[&str] = &["I would like to see a doctor this week.", "I can come on Friday in the morning."];
 
 fn embedded() -> Arc<EmbeddedSpeech> {

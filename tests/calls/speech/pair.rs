@@ -19,7 +19,7 @@ use crate::calls::local;
 
 /// How long a step may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Ports of media.
+/// Ports for media of both engines.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 34_000..=35_999;
 
 /// Says its lines one after the other; the other side hangs up after its last.
@@ -58,14 +58,14 @@ pub fn a_woman() -> VoiceWanted {
     VoiceWanted { gender: Some("female".into()), seed: Seed(3), ..VoiceWanted::of("en") }
 }
 
-/// The other side.
+/// Settings of the other side.
 pub struct Far {
     pub lines: &'static [&'static str],
     pub interruption: Interruption,
     pub recognizer: Arc<dyn Recognizer>,
 }
 
-/// What both sides know of a call.
+/// Outcome of a call on both sides.
 pub struct Outcome {
     pub report: CallReport,
     /// The caller's events as they were shown live.

@@ -38,14 +38,14 @@ const EVERY: Duration = Duration::from_millis(50);
 /// How long a slow server takes.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// What goes wrong.
+/// Fault of a server.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault at all.
     None,
     /// Each answer takes 10 s.
     Slow,
-    /// Status 500.
+    /// Every request gets status 500.
     Refuses,
     /// Answers that have no meaning.
     Nonsense,
@@ -53,7 +53,7 @@ pub enum Fault {
     Cuts,
 }
 
-/// What a server saw, and when (milliseconds since the epoch).
+/// Event that a server saw, with its time in milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
     /// A text to say.
@@ -76,7 +76,7 @@ pub struct Server {
 
 struct Inner {
     fault: Fault,
-    /// What is heard in every stretch of speech.
+    /// Words recognised in every stretch of speech.
     words: &'static str,
     /// Says its texts again and again.
     endless: bool,
@@ -117,7 +117,7 @@ impl Server {
         reached(self.form, self.address)
     }
 
-    /// What it saw so far.
+    /// Returns the events so far.
     pub fn seen(&self) -> Vec<(i64, Seen)> {
         self.inner.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
