@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Wall clock, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The machine's.
+    /// Clocks of the machine.
     Real,
     /// Stands still until a test moves it.
     Fixed(Arc<Still>),

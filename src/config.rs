@@ -52,47 +52,47 @@ const RESERVED_FILES: u64 = 200;
 /// RTP, RTCP and the recording.
 const FILES_PER_CALL: u64 = 3;
 
-/// Every setting.
+/// All settings of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
-    /// The API.
+    /// HTTP server of the API.
     pub server: Server,
     /// Folder of results and caches, and of the database unless it is elsewhere.
     pub data: PathBuf,
-    /// Where records are.
+    /// Database of the records.
     pub database: Database,
     /// Key of scope admin that exists from the first start on.
     pub bootstrap_key: Option<Secret>,
     /// Signalling and media ports.
     pub sip: Sip,
-    /// Caps.
+    /// Limits of calls, request bodies and runs.
     pub limits: Limits,
     /// The model that words what Digital Humans say and judges results.
     pub language_model: LanguageModel,
     /// The model that judges by ear.
     pub audio_model: LanguageModel,
-    /// Whom the servers of speech and language may be certified by.
+    /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
     /// Place of the models of speech.
     pub speech: SpeechFiles,
-    /// Text to speech.
+    /// Text to speech (synthesizer).
     pub synthesizer: Synthesizer,
-    /// Speech to text.
+    /// Speech to text (recognizer).
     pub recognizer: Recognizer,
     /// Numbers behind the named levels.
     pub behaviour: Behaviour,
     /// Built-in metrics and the metrics page.
     pub metrics: Metrics,
-    /// Who may do what to whom.
+    /// Addresses that may be asked, tokens, and keys of secrets.
     pub security: Security,
-    /// Requests per minute.
+    /// Requests per minute, by key and route.
     pub rate_limit: RateLimit,
     /// How long things are kept.
     pub retention: Retention,
     pub evidence: Evidence,
     /// How failures are grouped.
     pub issues: Issues,
-    /// What monitors listen for.
+    /// Phrases by which monitors find a broken agent.
     pub uptime: Uptime,
     /// Numbers that organizations may take.
     pub phone_numbers: PhoneNumbers,
@@ -115,14 +115,14 @@ pub struct Config {
     pub warnings: Vec<String>,
 }
 
-/// `[database]`
+/// Settings of the section `[database]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Database {
     /// A PostgreSQL server, `postgres://USER:PASSWORD@HOST:PORT/NAME`; without it, a file in the data folder.
     pub url: Option<Secret>,
 }
 
-/// `[limits]`
+/// Settings of the section `[limits]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limits {
     /// Calls at once. Not given: derived from the file limit and the RTP ports.
@@ -142,9 +142,9 @@ pub struct Limits {
 /// `[language_model]` and `[audio_model]`: a server of the chat completions kind. Off without `base_url`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LanguageModel {
-    /// For example `http://127.0.0.1:11434/v1`.
+    /// Base address, for example `http://127.0.0.1:11434/v1`.
     pub base_url: Option<String>,
-    /// Bearer token.
+    /// Bearer token; `None`: none is sent.
     pub api_key: Option<Secret>,
     /// Name of the model.
     pub model: Option<String>,
@@ -190,7 +190,7 @@ impl Tls {
     }
 }
 
-/// `[metrics]`
+/// Settings of the section `[metrics]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
     /// `/metrics` needs no key.
@@ -201,7 +201,7 @@ pub struct Metrics {
     pub probe: ProbeTimes,
 }
 
-/// `[security]`
+/// Settings of the section `[security]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Security {
     /// Webhooks and fetched URLs may point to loopback and private addresses. Not given: true when the API listens on a
@@ -235,56 +235,56 @@ pub struct RateLimit {
 pub struct Retention {
     /// Results with all that belongs to them.
     pub results_days: u32,
-    /// Recordings.
+    /// Days that recordings are kept.
     pub recordings_days: u32,
     /// Megabytes that recordings may take; the oldest go first.
     pub disk_quota_mb: u32,
 }
 
-/// `[evidence]`
+/// Settings of the section `[evidence]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// What a packet capture holds.
+    /// Contents of a packet capture.
     pub capture: Capture,
 }
 
-/// What is captured of a call.
+/// Traffic of a call that is captured.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Capture {
-    /// There is none.
+    /// Nothing is captured at all.
     Off,
-    /// Its signalling.
+    /// Signalling of the call only.
     #[default]
     Signalling,
     /// Its signalling and its media, except where the agent asks for what is private to be taken out.
     Full,
 }
 
-/// `[issues]`
+/// Settings of the section `[issues]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Issues {
     /// Failed evaluations of this likeness are one issue: cosine of how often three letters follow each other, 0 to 1.
     pub similarity_threshold: f64,
 }
 
-/// `[uptime]`
+/// Settings of the section `[uptime]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Uptime {
-    /// What a broken agent says, beside the built-in phrases.
+    /// Phrases of a broken agent, besides the built-in ones.
     pub malfunction_phrases: Vec<String>,
 }
 
-/// `[phone_numbers]`
+/// Settings of the section `[phone_numbers]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhoneNumbers {
-    /// E.164.
+    /// Numbers in E.164 form.
     pub pool: Vec<String>,
     /// A month, in the smallest unit of the currency.
     pub price: u32,
 }
 
-/// `[journey]`
+/// Settings of the section `[journey]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Journey {
     /// The steps after one that failed are not held.
@@ -466,7 +466,7 @@ impl Config {
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `text`.
+    /// Wraps `text`, so that it is never printed.
     pub fn new(text: String) -> Secret {
         Secret(text)
     }
@@ -509,7 +509,7 @@ pub fn raise_file_limit() -> u64 {
     }
 }
 
-/// Where programs are looked for.
+/// Returns the folders in which programs are searched (`PATH`).
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map_or_else(Vec::new, |path| std::env::split_paths(&path).collect())
@@ -520,12 +520,12 @@ pub fn colours() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|kind| kind != "dumb")
 }
 
-/// What may be logged, in the words of tracing's filter (`RINGER_LOG`).
+/// Returns the log filter, in the syntax of `tracing` (`RINGER_LOG`); `None` if it is not set.
 pub fn log_filter() -> Option<String> {
     variable("RINGER_LOG")
 }
 
-/// Whether the log is a JSON object a line (`RINGER_LOG_FORMAT`: `text` or `json`).
+/// Returns true if the log is one JSON object a line (`RINGER_LOG_FORMAT`: `text` or `json`).
 ///
 /// # Errors
 /// The text, when it is neither.

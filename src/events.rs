@@ -21,7 +21,7 @@ pub struct Happening {
     pub attempt: i64,
     /// Number in the timeline; `None` for what the timeline does not keep (running text).
     pub seq: Option<i64>,
-    /// Wire name.
+    /// Name of the event, as in the API.
     pub event: String,
     /// The timeline object as JSON text: it waits for watchers as long as the call lasts, and takes a fifth of the room.
     pub data: Box<str>,
@@ -72,7 +72,7 @@ impl Feed {
         Feed { events: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
-    /// Something happened.
+    /// Adds an event and wakes the watchers; after the limit of events it is dropped.
     pub fn add(&self, happening: Happening) {
         let mut kept = lock(&self.events);
         if kept.events.len() < MOST_EVENTS {

@@ -51,7 +51,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// An empty group.
+    /// Returns an empty group.
     pub fn new() -> Tasks {
         Tasks::default()
     }
