@@ -58,11 +58,11 @@ pub struct AgentGiven {
 
 /// Outcome of a change of an agent.
 pub(super) struct AgentAmended {
-    /// As it now is.
+    /// Agent after the change.
     pub spec: AgentSpec,
     /// Signing key, when one was made.
     pub new_key: Option<String>,
-    /// Something differs from what was stored.
+    /// True if something differs from what was stored.
     pub changed: bool,
 }
 
@@ -147,7 +147,7 @@ impl Service {
         self.change_agent(db, caller, row, patch, named).await
     }
 
-    /// As [`Service::update_agent`], found by the customer's own identifier.
+    /// Changes an agent as [`Service::update_agent`] does, found by the customer's own identifier.
     pub async fn update_agent_by_external_id(
         &self,
         caller: &Caller,

@@ -147,7 +147,7 @@ pub(super) async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, 
     Ok(())
 }
 
-/// As [`check_always_on`], of these Digital Humans as they are linked.
+/// Checks several Digital Humans as [`check_always_on`] does, with their present simulations.
 pub(super) async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpec>]) -> Result<()> {
     for human in humans.iter().filter(|human| human.doc.always_on_mode) {
         let simulations = db.simulations_of(human.id).await?;

@@ -55,7 +55,7 @@ pub struct CallQueued {
     pub warning: Option<String>,
 }
 
-/// Which call logs are listed.
+/// Filter and page of the call logs to list.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct CallLogQuery {
     /// Only of this label.
@@ -114,7 +114,7 @@ pub type LogDeleted = LogUpdated;
 pub struct LogsDeleted {
     /// Confirmation in words, for display.
     pub message: String,
-    /// How many there were.
+    /// Number of call logs that were deleted.
     pub deleted_count: i64,
     /// Always the text `200`.
     pub status: String,

@@ -40,7 +40,7 @@ pub fn phone(field: &str, value: &mut Option<String>) -> Result<()> {
     Ok(())
 }
 
-/// As [`phone`], for each entry.
+/// Checks each entry as [`phone`] does.
 pub fn phones(field: &str, values: &mut [String]) -> Result<()> {
     for value in values {
         let mut number = Some(std::mem::take(value));

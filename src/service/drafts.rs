@@ -35,7 +35,7 @@ pub struct DraftMetrics {
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<Uuid>,
-    /// How many, 1 to 50.
+    /// Number of metrics to draft, 1 to 50; 5 by default.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 50))]
     pub count: i64,
@@ -47,7 +47,7 @@ pub struct DraftMetrics {
 /// Metrics that are not stored.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricDrafts {
-    /// As they can be created.
+    /// Drafts in the form that creates them.
     pub metrics: Vec<CustomMetricSpec>,
     /// Always the text `200`.
     pub status: String,

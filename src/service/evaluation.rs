@@ -32,7 +32,7 @@ pub(super) const WORD_ERRORS: &str = "predicted_wer";
 /// Tag of a result whose simulation's own question was answered with yes.
 pub(super) const CUSTOM_ERROR: &str = "custom_error";
 
-/// How warnings begin that an evaluation gives; the next one takes their place.
+/// Prefix of an evaluation's warnings; those of the next evaluation replace them.
 const JUDGING: &str = "evaluation: ";
 
 /// Results of judging one conversation.
@@ -44,13 +44,13 @@ pub struct Judged {
     pub metrics: Vec<MetricValue>,
     /// Agent latency per turn, seconds.
     pub latency: Option<Vec<f64>>,
-    /// How well the engine worked.
+    /// Measures of how well the engine worked.
     pub engine_quality: Option<EngineQuality>,
     /// Metadata to set (`judge_model`).
     pub metadata: Object,
     /// Answer to the simulation's own question, true for yes; `None` if it was not answered.
     pub custom_error: Option<bool>,
-    /// How the expectations of the Digital Human came out.
+    /// Results of the Digital Human's expectations.
     pub expectations: Vec<ExpectationResult>,
     /// Judgements that were requested and could not be made.
     pub warnings: Vec<String>,

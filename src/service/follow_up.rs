@@ -18,7 +18,7 @@ use crate::model::transcript::Transcript;
 use crate::queue::FollowUpJob;
 use crate::store::{Row, Session};
 
-/// How long after a call its messages come.
+/// Time after a call in which its messages may come, in milliseconds.
 const WINDOW_MS: i64 = 30 * 60_000;
 /// Calls that are looked at for one message.
 const CALLS_MOST: i64 = 1000;
@@ -30,13 +30,13 @@ const MESSAGES_MOST: usize = 100;
 pub struct FollowUp {
     /// All of them, one a line.
     pub text: String,
-    /// When they count as a success; may be empty.
+    /// Criteria of a success; may be empty.
     pub success_criteria: String,
     /// Transcript of the call; `None` if there is none.
     pub transcript: Option<Transcript>,
     /// Turns of the call that were not heard.
     pub unheard: Vec<Unheard>,
-    /// How many messages these are.
+    /// Number of the messages.
     count: usize,
 }
 

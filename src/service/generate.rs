@@ -143,7 +143,7 @@ impl Service {
     }
 }
 
-/// How many Digital Humans play each scenario, in the order of the request.
+/// Returns the number of Digital Humans for each scenario, in the order of the request.
 fn counts(spec: &GenerateSpec) -> Vec<(String, i64)> {
     let maps = [&spec.workflow_adherence, &spec.workflow_adherence_v2];
     let entries = maps.into_iter().flatten().flatten();
@@ -200,7 +200,7 @@ impl Plan {
         Ok(())
     }
 
-    /// How many of `count` can still be made.
+    /// Returns how many of `count` can still be made, and counts them as taken.
     fn take(&mut self, count: i64) -> usize {
         let count = count.max(0);
         self.asked = self.asked.saturating_add(count);
@@ -234,7 +234,7 @@ impl Plan {
         }
     }
 
-    /// Its paths in order, from the first again when there are fewer.
+    /// Adds a Digital Human for each path in order, beginning again at the first when there are fewer.
     fn scenario(&mut self, asked: &ScenarioAsked) {
         if asked.paths.is_empty() {
             return;

@@ -25,7 +25,7 @@ use crate::store::{Resource, Row, Session};
 /// Refusal of a number that somebody always listens on.
 const NUMBER_TAKEN: &str = "Phone number is already used by another always-on digital human";
 
-/// Why one of several could not be made.
+/// Error of a Digital Human that could not be created.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IndexError {
     /// Position in the request, from 0.
@@ -34,7 +34,7 @@ pub struct IndexError {
     pub detail: String,
 }
 
-/// Why one of several could not be deleted.
+/// Error of a Digital Human that could not be deleted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IdError {
     /// Id of the entry that failed.
@@ -304,7 +304,7 @@ impl Service {
         Ok(changed)
     }
 
-    /// As [`Service::create_digital_human`], in a transaction that does more.
+    /// Creates a Digital Human as [`Service::create_digital_human`] does, inside a larger transaction.
     pub(super) async fn make_human(
         &self,
         db: &mut Session,

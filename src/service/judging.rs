@@ -26,7 +26,7 @@ use crate::store::{Metrics, Row, Session};
 /// Material that the custom metrics of a result are judged by, besides what the conversation measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToJudge {
-    /// In the order of the agent's list.
+    /// Custom metrics, in the order of the agent's list.
     pub metrics: Vec<Metric>,
     /// Transcript of the conversation, if there is one.
     pub transcript: Option<Transcript>,
@@ -207,7 +207,7 @@ fn rules(human: &DigitalHumanSpec) -> Vec<String> {
     (0..ids.len().max(quotes.len())).map(of).collect()
 }
 
-/// When the conversation of a Digital Human counts as passed, or that of a step of its journey.
+/// Returns the success criteria of a Digital Human, or of a step of its journey.
 pub(super) fn criteria_of(human: &DigitalHumanSpec, step: Option<i64>) -> String {
     let steps = human.journey_steps.as_deref().unwrap_or_default();
     let step = steps.iter().find(|one| Some(one.step) == step);

@@ -33,7 +33,7 @@ use crate::store::{Row, Session};
 pub enum Turn {
     /// The agent is called.
     Dials,
-    /// It is READY: the agent calls.
+    /// The result becomes READY, and the agent calls.
     Listens,
     /// Another result comes first, or it is no longer queued.
     Waits,
@@ -42,11 +42,11 @@ pub enum Turn {
 /// Receiver of an incoming call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reached {
-    /// Nobody has this address.
+    /// No result or Digital Human has this address.
     Nobody,
-    /// Whoever has this address is on the telephone.
+    /// The holder of this address is in a call.
     Busy,
-    /// Somebody who waits for it.
+    /// The call is for this holder of the address.
     Leg(Leg),
 }
 
@@ -55,7 +55,7 @@ pub enum Reached {
 pub struct Leg {
     /// Organization that the address belongs to.
     pub organization: String,
-    /// It rings and nobody answers: the call is noted, and not taken.
+    /// True if it rings and nobody answers: the call is noted, and not taken.
     pub unresponsive: bool,
     /// User and password that the caller must have.
     pub login: Option<(String, Secret)>,
@@ -90,7 +90,7 @@ pub(super) fn agent_calls(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool
     }
 }
 
-/// How long the agent is waited for.
+/// Returns the time to wait for the agent, in milliseconds.
 pub(super) fn patience_ms(step: Option<&JourneyStep>, simulation: &SimulationSpec) -> i64 {
     let of_step = step.filter(|step| step.direction == Direction::Outbound);
     span_ms(of_step.map_or(simulation.ringing_timeout as f64, |step| step.response_window_seconds))
@@ -197,8 +197,8 @@ impl Service {
         })
     }
 
-    /// As [`Service::take_turn`] for a conversation in writing, between two numbers where there are such. False: it has to wait,
-    /// or is no longer to be held.
+    /// Takes the turn of a written conversation as [`Service::take_turn`] does, between two numbers if it has any.
+    /// Returns false if it has to wait, or is no longer to be held.
     pub async fn take_written_turn(
         &self,
         organization: &str,
@@ -280,7 +280,7 @@ impl Service {
         Ok(())
     }
 
-    /// Nobody has called in time.
+    /// Ends the wait of a READY result that the agent has not called in time.
     pub async fn give_up_waiting(&self, job: &UnansweredJob) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
@@ -418,7 +418,7 @@ impl Stage {
         self.step.as_ref().is_some_and(|step| step.unresponsive)
     }
 
-    /// Why the number cannot be listened on.
+    /// Returns the reason why this result may not listen on its number, if there is one.
     async fn foreign_number(&self, db: &mut Session, is_called: bool) -> Result<Option<Obstacle>> {
         let Some(number) = self.number().filter(|_| is_called && !over_socket(&self.agent)) else { return Ok(None) };
         let other = db.always_on(number).await?.filter(|(_, id)| *id != self.human_id);

@@ -35,7 +35,7 @@ pub struct Timeline {
     pub started_at: Option<Timestamp>,
     /// 1; rises when a name or a member of an event changes its meaning or goes, not when one is added.
     pub timeline_version: i64,
-    /// In order of sample, then of sequence.
+    /// Events in order of sample, then of sequence number.
     #[schemars(with = "Vec<TimelineEvent>")]
     pub events: Value,
 }
@@ -61,7 +61,7 @@ pub struct Peaks {
     pub from_ms: i64,
     /// Length of the whole recording, milliseconds.
     pub duration_ms: i64,
-    /// For each channel: minimum and maximum of each stretch, -1 to 1, 3 decimals.
+    /// Minimum and maximum of each stretch, for each channel: -1 to 1, 3 decimals.
     pub channels: Vec<Vec<f64>>,
 }
 

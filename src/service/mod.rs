@@ -151,7 +151,7 @@ pub use self::usage::SpendAllowed;
 pub use self::versions::{VersionDeleted, VersionLabels};
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
 
-/// For a webhook's connection and answer together.
+/// Time limit for a webhook's connection and answer together.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Caller of an operation: an authenticated API key.
@@ -213,7 +213,7 @@ impl LiveCalls for NoLiveCalls {
     }
 }
 
-/// How the product is set up.
+/// Settings that the services work with.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Data folder, with `results/<id>/recording.wav` and the other files.
@@ -230,7 +230,7 @@ pub struct Settings {
     pub max_results_per_run: i64,
     /// Minutes of conversation that an organization may use in a month; `None`: as many as it wants.
     pub usage_minutes_per_month: Option<f64>,
-    /// From which likeness (0 to 1) failed evaluations are one issue.
+    /// Likeness from 0 to 1 at which failed evaluations become one issue.
     pub issue_likeness: f64,
     /// Phrases that show that an agent is broken.
     pub malfunction_phrases: Vec<String>,
@@ -238,7 +238,7 @@ pub struct Settings {
     pub number_pool: Vec<String>,
     /// Price of a number of the pool, in the smallest unit of the currency, a month.
     pub number_price: i64,
-    /// How notifications reach people.
+    /// Settings for delivering notifications.
     pub notify: Notify,
     /// Traffic of a call that is captured for its evidence.
     pub capture: Capture,
@@ -248,7 +248,7 @@ pub struct Settings {
     pub text_reply_delay_ms: u32,
     /// The carrier of text messages.
     pub sms: Arc<Sms>,
-    /// There is a model that judges by ear.
+    /// True if a model judges by ear.
     pub hears: bool,
     /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
@@ -374,7 +374,7 @@ impl Service {
         &self.clock
     }
 
-    /// How it is set up.
+    /// Returns the settings that the services work with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -29,9 +29,9 @@ use crate::store::{Owner, Row, Session};
 pub(super) const TAG: &str = "uptime";
 /// Checks that are shown with a monitor.
 const SHOWN: i64 = 20;
-/// How far back uptime is counted.
+/// Time over which uptime is counted, in milliseconds.
 const UPTIME_MS: i64 = 30 * 86_400_000;
-/// How long the agent of a check may let it ring, or let itself be waited for, in seconds.
+/// Longest time that a check waits for the agent to answer, in seconds.
 const LONGEST_RING_S: i64 = 60;
 /// Longest call of a check, in seconds: after the longest ringing it is over, and judged, before the check is given up.
 const LONGEST_CALL_S: i64 = 210;

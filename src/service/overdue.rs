@@ -12,10 +12,10 @@ use crate::model::status::ResultStatus;
 use crate::model::transcript::TranscriptEntry;
 use crate::queue::{CallLogJob, EvaluateJob};
 
-/// How long an evaluation may take.
+/// Longest time of an evaluation, in milliseconds.
 pub const EVALUATION_MS: i64 = 600_000;
 
-/// Why a result has no evaluation.
+/// Error code of a result whose evaluation took too long.
 const CODE: ErrorCode = ErrorCode::EvaluationTimeout;
 const TOO_LONG: &str = "The evaluation was not done within 600 s";
 const GIVEN_UP: &str = "The evaluation failed, and was given up after several attempts";

@@ -53,7 +53,7 @@ use crate::model::run::{QueueSpec, RunDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::provider::{LanguageModel, Synthesizer, VoiceWanted};
 
-/// How long a language model may take to tell whether a turn has the meaning of a scripted response; then its words tell.
+/// Time in milliseconds for a language model to compare a turn with scripted responses; afterwards its words decide.
 const MEANING_MS: u32 = 1500;
 
 /// Settings and providers that calls are placed with.
@@ -61,11 +61,11 @@ const MEANING_MS: u32 = 1500;
 pub struct Placer {
     /// Numbers behind the named levels.
     pub behaviour: Behaviour,
-    /// How long a due turn waits for the recognizer's final text.
+    /// Time in milliseconds that a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
     /// Codecs of a call, in order.
     pub codecs: Vec<Codec>,
-    /// How digits are sent.
+    /// Way of sending digits.
     pub dtmf: Dtmf,
     /// Words the Digital Humans' turns; without one the built-in speaker does.
     pub model: Option<Arc<dyn LanguageModel>>,
@@ -77,7 +77,7 @@ pub struct Placer {
     pub sounds: Arc<Sounds>,
 }
 
-/// Why a call cannot be placed.
+/// Reason why a call cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// Error code of the result.
@@ -501,7 +501,7 @@ mod tests {
         }
     }
 
-    /// With a hum for every voice.
+    /// Returns a placer with a hum for every voice.
     pub(super) fn placer() -> Placer {
         Placer {
             behaviour: Behaviour::default(),

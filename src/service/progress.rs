@@ -69,7 +69,7 @@ impl Service {
         Ok(())
     }
 
-    /// As [`Service::admit`] for one result; one that is elsewhere stays.
+    /// Admits one result as [`Service::admit`] does; a result in another state stays as it is.
     pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
@@ -217,9 +217,9 @@ impl Service {
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
 
-    /// After a restart: conversations that were at work when the engine stopped end as SYSTEM_ERROR. Answers how many.
-    /// All other work resumes by its jobs. While another engine works on the database nothing is taken from it: what an engine
-    /// that is gone has left is taken up when its leases end.
+    /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
+    /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
+    /// work of a dead engine resumes when its leases expire.
     pub async fn recover(&self) -> Result<usize> {
         if !self.store.enter().await? {
             tracing::info!("another engine works on this database");

@@ -23,7 +23,7 @@ use crate::model::run::{QueueAnswer, QueueRequest, RunSettings};
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Metrics, Resource, Row, Session};
 
-/// Which rows a bundle is made of.
+/// Ids of the rows that a bundle contains.
 #[derive(Default)]
 struct Members {
     agents: BTreeSet<i64>,

@@ -98,7 +98,7 @@ struct Anchor {
     id: i64,
     /// `None`: it has none that could be named.
     code: Option<Uuid>,
-    /// It did not exist before this push.
+    /// True if it did not exist before this push.
     is_new: bool,
 }
 
@@ -297,7 +297,7 @@ impl Push<'_> {
         Ok(())
     }
 
-    /// Its id, and whether it did not exist before.
+    /// Pushes a Digital Human; returns its id, and true if it did not exist before. `None`: it was refused.
     async fn human(
         &mut self,
         entity: &Object,
@@ -421,8 +421,8 @@ impl Push<'_> {
         Ok(Some(row.id))
     }
 
-    /// In the place of an agent that was refused or is not there: what refers to it is checked all the same, and nothing of
-    /// this transaction stays.
+    /// Inserts a placeholder for an agent that was refused or is missing. Entities that refer to it are still checked,
+    /// and the transaction is dropped.
     async fn stand_in_agent(&mut self, entity: Option<&Object>) -> Result<Anchor> {
         let id = self.db.insert(&AgentDoc::default(), self.service.clock.now_ms(), None).await?;
         Ok(Anchor { id, code: code_of(entity), is_new: true })

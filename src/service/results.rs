@@ -29,7 +29,7 @@ pub struct ResultUpdated {
 pub struct ConversationsEnded {
     /// True when none failed.
     pub success: bool,
-    /// How many were asked to end.
+    /// Number of conversations that were asked to end.
     pub ended_count: i64,
     /// Ids of the results that were asked to end.
     pub test_result_ids: Vec<i64>,

@@ -121,7 +121,7 @@ impl Service {
     }
 }
 
-/// Something that is old.
+/// Oldest result, call or recording that is still kept.
 #[derive(Clone, Debug)]
 struct Oldest {
     what: What,

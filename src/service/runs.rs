@@ -92,7 +92,7 @@ pub(super) struct Plan {
     pub runs: i64,
     /// True if the conversations are written.
     pub written: bool,
-    /// By text messages: the agent.
+    /// Agent of the conversations by text messages; `None` for other runs.
     pub texter: Option<AgentSpec>,
     pub overrides: QueueSpec,
 }
@@ -113,7 +113,8 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// As [`Service::queue_simulation_run`], of the simulation that a request names in one of two ways, or in both.
+    /// Queues a run as [`Service::queue_simulation_run`] does, of the simulation that a request names by id, by code,
+    /// or by both.
     pub async fn queue_named_run(&self, caller: &Caller, request: QueueRequest) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let simulation_id = named_simulation(&mut db, request.simulation_id.as_ref(), request.svc_as_code_id).await?;
@@ -122,7 +123,8 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// As [`Service::queue_simulation_run`], within a transaction and for a purpose. A refusal has changed nothing.
+    /// Queues a run as [`Service::queue_simulation_run`] does, within a transaction and for a purpose. A refusal has
+    /// changed nothing.
     pub(super) async fn queue_in(
         &self,
         db: &mut Session,
@@ -388,7 +390,7 @@ fn repetitions(plan: &Plan, human: &Row<DigitalHumanSpec>) -> i64 {
     plan.runs.saturating_mul(human.doc.num_runs)
 }
 
-/// How many results of a Digital Human a run has.
+/// Returns the number of results that a Digital Human has in a run.
 pub(super) async fn repetitions_so_far(db: &mut Session, run_id: i64, human_id: i64) -> Result<i64> {
     let results = db.results_of_run(run_id).await?;
     Ok(results.iter().filter(|row| row.doc.body.digital_human_id == Some(human_id)).count() as i64)

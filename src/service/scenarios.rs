@@ -314,7 +314,7 @@ fn shapeless() -> Error {
     Error::Refused("definition must have nodes and edges arrays".into())
 }
 
-/// With its links, and with what is worth a warning now.
+/// Returns the record of a scenario with its links and its present warnings.
 async fn shown(db: &mut Session, row: Row<ScenarioDoc>) -> Result<ScenarioRecord> {
     let agent_ids = db.agents_of_scenario(row.id).await?;
     let graph = Graph::read(&row.doc.definition)?;

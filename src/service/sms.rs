@@ -20,7 +20,7 @@ use crate::store::{Row, Session};
 /// Response to queueing a run of conversations by text messages.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SmsQueued {
-    /// As for every run.
+    /// Fields of the answer for every run.
     #[serde(flatten)]
     pub queued: QueueAnswer,
     /// Conversations that were ended for it; null when none.
@@ -39,7 +39,8 @@ pub struct Terminated {
 }
 
 impl Service {
-    /// As [`Service::queue_simulation_run`], for agents that text. Two numbers hold one conversation at a time.
+    /// Queues a run as [`Service::queue_simulation_run`] does, for agents that text. Two numbers hold one conversation
+    /// at a time.
     pub async fn queue_sms_run(&self, caller: &Caller, spec: SmsQueueSpec) -> Result<SmsQueued> {
         let (terminate, spec) = (spec.terminate_overlapping_simulations, spec.run.general());
         let purpose = Purpose { agent: Wanted::Sms, ..Purpose::default() };

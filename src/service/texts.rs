@@ -26,7 +26,7 @@ pub(super) const INBOX_MOST: usize = 5000;
 pub struct TextNews {
     /// Current status of the result.
     pub status: ResultStatus,
-    /// When it got there.
+    /// Time of that status, in milliseconds since 1970.
     pub since_ms: i64,
     /// Messages of the agent.
     pub messages: Vec<Arrived>,
@@ -35,7 +35,7 @@ pub struct TextNews {
 }
 
 impl Service {
-    /// As [`Service::queue_simulation_run`], for agents that write over HTTP.
+    /// Queues a run as [`Service::queue_simulation_run`] does, for agents that write over HTTP.
     pub async fn queue_http_text_run(&self, caller: &Caller, spec: TextQueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let purpose = Purpose { agent: Wanted::HttpText, ..Purpose::default() };

@@ -20,7 +20,7 @@ use crate::provider::post::{Poster, RESULT_ID, SIGNATURE, signature};
 use crate::queue::TriggerJob;
 use crate::store::{Row, Session};
 
-/// For a connection and its answer together.
+/// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Waits after the first request and the second; the third is the last.
 const WAITS_MS: [i64; 2] = [1000, 2000];

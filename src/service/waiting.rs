@@ -12,7 +12,7 @@ use crate::queue::{CallJob, Job};
 use crate::store::{CallState, Row, Session};
 
 impl Service {
-    /// Why each of these results of one run waits; those that do not are left out.
+    /// Returns the reason why each of these results of one run waits, by id; results that do not wait are left out.
     pub(super) async fn queue_reasons(
         &self,
         db: &mut Session,
@@ -39,7 +39,7 @@ impl Service {
     }
 }
 
-/// How many results wait for each reason.
+/// Returns the number of results that wait for each reason.
 pub(super) fn counted(reasons: &HashMap<i64, QueueReason>) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for reason in reasons.values() {

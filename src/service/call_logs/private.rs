@@ -20,9 +20,9 @@ use crate::queue::CallLogJob;
 use crate::service::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
 use crate::store::Session;
 
-/// Why a recording is not kept: there are no words, or no sound that can be read.
+/// Reason why a recording is not kept: there are no words, or no sound that can be read.
 const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote down may be private";
-/// Why a recording is not kept: when its private words were said is not known.
+/// Reason why a recording is not kept: the times of its private words are not known.
 const ELSEWHERE: &str = "the recording was not kept: private words have times at which there is nothing in it";
 
 impl Service {

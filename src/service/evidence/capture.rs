@@ -9,7 +9,7 @@ use crate::transport::capture::{Datagram, head, time_of};
 
 /// Longest message that fits a datagram.
 const MOST_BYTES: usize = 65_000;
-/// By so much the captured media may be out of order: what came is read, and written, behind what was sent since.
+/// Largest disorder of captured media in microseconds: received packets are written behind those sent since.
 const UNORDERED_US: u64 = 1_000_000;
 /// Bytes of a block before what depends on its kind; no block of ours is longer than the second.
 const BLOCK_HEAD: usize = 8;

@@ -16,7 +16,7 @@ const DAY_MS: i64 = 86_400_000;
 pub(super) enum Cadence {
     /// Each so many milliseconds.
     Every(i64),
-    /// At the minutes of a cron expression, UTC.
+    /// Checks at the minutes of a cron expression, UTC.
     Cron(Cron),
 }
 

@@ -17,7 +17,7 @@ use crate::model::time::Timestamp;
 use crate::provider::post::{Poster, Posting, SIGNATURE, signature};
 use crate::service::{Service, Settings, check};
 
-/// For a connection and its answer together.
+/// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest answer that is read, in bytes.
 const ANSWER_BYTES: usize = 64 * 1024;

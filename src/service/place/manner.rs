@@ -30,7 +30,7 @@ pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Facts<'_>,
     }
 }
 
-/// When the caller cuts in.
+/// Returns the rule by which the caller interrupts the agent.
 pub(super) fn interruption(
     human: &DigitalHumanSpec,
     traits: &Facts<'_>,
@@ -76,7 +76,7 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     }
 }
 
-/// How often the Digital Human probes while the agent speaks.
+/// Returns the rates at which the Digital Human probes while the agent speaks.
 pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
     let Some(duplex) = &human.duplex else { return ProbeRates::default() };
     ProbeRates {

@@ -112,7 +112,11 @@ pub(super) async fn credentials(db: &mut Session, agent: &AgentSpec) -> Result<I
 }
 
 impl Cast {
-    /// Why a journey's step cannot be held on its channel. One of voice is held in writing by an agent that writes.
+    /// Checks that a journey's step can be held on its channel. A step of voice is held in writing by an agent that
+    /// writes.
+    ///
+    /// # Errors
+    /// The reason why it cannot.
     pub(super) fn own_channel(&self, sms: &Sms) -> std::result::Result<(), Obstacle> {
         let agent = &self.agent.spec;
         match self.other_channel() {
@@ -132,7 +136,8 @@ impl Cast {
         }
     }
 
-    /// Why an agent of this kind cannot be met: the first setting that is missing, else what is not set up for it.
+    /// Returns the reason why an agent of this kind cannot be reached: the first missing setting, else the missing
+    /// adapter.
     pub(super) fn unmet(&self, kind: ConnectionType) -> Obstacle {
         let name = kind.as_str();
         let Some((_, lacking, _)) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind) else {

@@ -39,11 +39,11 @@ const FOR_EVER_MS: i64 = i64::MAX / 4;
 pub struct TextPlaced {
     /// Settings of the dialogue that is to be held.
     pub spec: DialogueSpec,
-    /// How messages reach the agent.
+    /// Way of delivering messages to the agent.
     pub contact: Contact,
     /// Words what the Digital Human writes.
     pub mind: Box<dyn Mind>,
-    /// How long the agent's first message is waited for.
+    /// Time to wait for the agent's first message, in milliseconds.
     pub ringing_ms: i64,
     /// Metadata of the result: what is in force.
     pub notes: Object,
@@ -198,7 +198,10 @@ pub(in crate::service) fn alone(
     (spec, cast.writer(behaviour, model))
 }
 
-/// How the agent is reached.
+/// Returns the way of delivering messages to the agent.
+///
+/// # Errors
+/// A setting that is missing, or a channel that is not supported.
 fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>) -> Result<Contact, Obstacle> {
     cast.own_channel(&sms)?;
     let agent = &cast.agent.spec;

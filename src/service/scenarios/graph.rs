@@ -48,7 +48,7 @@ pub struct Content {
 /// One node on a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
-    /// Its id; `node:branch` at a node with options.
+    /// Id of the node; `node:branch` at a node with options.
     pub id: String,
     /// Action that is taken at the node.
     pub content: Content,

@@ -187,7 +187,8 @@ impl Service {
     }
 }
 
-/// How long the event waits for its next attempt, milliseconds; `None`: this was the last. Drawn by the event and the attempt.
+/// Returns the time until the next attempt in milliseconds, drawn by event and attempt. `None`: this attempt was the
+/// last.
 fn wait_ms(outgoing: &Outgoing) -> Option<i64> {
     let wait = *WAITS_S.get(usize::try_from(outgoing.attempts - 1).ok()?)?;
     let draw = Seed::of(&format!("{}:{}", outgoing.event_id, outgoing.attempts)).0 as f64 / (1_u64 << 53) as f64;
