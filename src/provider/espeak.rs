@@ -23,7 +23,8 @@ const PARTED_BELOW: f32 = 95.0;
 /// Longest silence between words, in the program's steps of 10 ms at its own speed.
 const GAP_MAX: u32 = 12;
 
-/// How a language follows the asked speed: measured over 56 to 67 words, or 12 to 40 s, in three or four voices each.
+/// Way in which a language follows the requested speed. Measured over 56 to 67 words, or 12 to 40 s, in three or four
+/// voices each.
 enum Pace {
     /// Words are counted. One takes so many times as long as an English one at the same speed of the program.
     Words(f32),

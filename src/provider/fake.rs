@@ -26,7 +26,7 @@ use crate::tasks::Tasks;
 pub struct FakeSynthesizer {
     /// Frequency of the tone.
     pub tone_hz: f32,
-    /// When set, every synthesis fails with it.
+    /// Failure of every synthesis; `None`: all succeed.
     pub failure: Option<Failure>,
 }
 
@@ -154,7 +154,7 @@ enum End {
     Cut,
     Stall,
     Raw,
-    /// Not even a head is sent.
+    /// The connection is closed before a head is sent.
     Dropped,
 }
 
@@ -180,7 +180,7 @@ impl Reply {
         Reply { end: End::Dropped, ..Reply::says(&[]) }
     }
 
-    /// With this header line, for example `retry-after: 1`.
+    /// Returns the reply with one more header line, for example `retry-after: 1`.
     pub fn headed(self, line: &str) -> Reply {
         Reply { head: format!("{}{line}\r\n", self.head), ..self }
     }
@@ -190,7 +190,7 @@ impl Reply {
         Reply { end: End::Raw, ..Reply::says(&[events]) }
     }
 
-    /// Then a tool call.
+    /// Returns the reply with a tool call after its text.
     pub fn calls(mut self, name: &str, arguments: &str) -> Reply {
         self.tools.push((name.into(), arguments.into()));
         self
@@ -206,7 +206,7 @@ impl Reply {
         Reply { end: End::Cut, ..self }
     }
 
-    /// Nothing more comes after the text, the connection stays open.
+    /// Returns the reply that stops after its text and keeps the connection open.
     pub fn stall(self) -> Reply {
         Reply { end: End::Stall, ..self }
     }

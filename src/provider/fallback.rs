@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 const PASSED_OVER: u32 = 8;
 /// Speech that is kept for the second recognizer: 30 s.
 const KEPT_MAX: usize = 30 * 16_000;
-/// How far from the same place in the second voice's speech a gap between words is looked for: 250 ms.
+/// Distance in samples (250 ms) within which a gap between words is searched in the second voice's speech.
 const SEARCH: usize = 4000;
 /// Length of the gap that is looked for: 20 ms.
 const GAP: usize = 320;

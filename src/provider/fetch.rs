@@ -13,15 +13,15 @@ use super::guard::{Blocked, Guard};
 /// Largest file that is fetched, in bytes.
 pub const MAX_BYTES: usize = 20 << 20;
 
-/// For everything: names, connections, redirects and the file.
+/// Time limit for names, connections, redirects and the file together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How large a file may be, and how long it may take.
+/// Limits of size and time for a fetched file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Largest file in bytes.
     pub bytes: usize,
-    /// For everything: names, connections, redirects and the file.
+    /// Time limit for names, connections, redirects and the file together.
     pub patience: Duration,
 }
 
@@ -37,10 +37,10 @@ pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool + Send + Sync + '
     fetch_within(Bounds { bytes: MAX_BYTES, patience: PATIENCE }, url, allowed).await
 }
 
-/// As [`fetch`], with bounds of its own.
+/// Fetches a file as [`fetch`] does, with limits of its own.
 ///
 /// # Errors
-/// As [`fetch`].
+/// The same as of [`fetch`].
 pub async fn fetch_within(
     bounds: Bounds,
     url: &str,

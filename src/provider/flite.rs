@@ -23,7 +23,7 @@ pub(super) struct FliteVoice {
 }
 
 impl FliteVoice {
-    /// How many times as fast it is played for this pitch, as far as the program cannot make it.
+    /// Returns the playback speed that gives this pitch, as far as the program itself cannot make it.
     pub(super) fn played(&self, pitch: f32) -> f32 {
         if self.pitch_hz.is_some() { 1.0 } else { pitch }
     }

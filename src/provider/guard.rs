@@ -18,15 +18,15 @@ use url::{Host, Url};
 
 use super::chat::install_tls;
 
-/// How long a name may take to be looked up when a URL is saved.
+/// Time limit for looking up a name when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a URL cannot be asked.
+/// Reason why a URL may not be requested.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// Its name has no address.
+    /// The name has no address.
     NoAddress,
-    /// It leads to an address that is not allowed.
+    /// The URL leads to an address that is not allowed.
     NotAllowed,
 }
 

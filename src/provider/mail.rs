@@ -8,7 +8,7 @@ use lettre::{Message, SmtpTransport, Transport};
 use super::Failure;
 use super::chat::install_tls;
 
-/// For each answer of a mail relay.
+/// Time limit for each answer of a mail relay.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn failure(why: impl std::fmt::Display) -> Failure {

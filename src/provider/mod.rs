@@ -37,12 +37,12 @@ use tokio::sync::mpsc;
 /// A boxed future, the return type of the provider traits (they are used as trait objects).
 pub type Job<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Why a provider could not do it. Holds no secret and no speech.
+/// Failure of a provider. Holds no secret and no speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Stable, lower case with underscores, for example `synthesizer_missing`.
     pub code: &'static str,
-    /// For a person; names the package or setting that mends it.
+    /// Explanation for display; names the package or setting that mends it.
     pub message: String,
 }
 
@@ -51,9 +51,9 @@ pub struct Failure {
 pub enum Status {
     /// Installed or reachable, and working.
     Ok,
-    /// Not installed or not reachable; the text names what to do.
+    /// Missing or not reachable; the text names a remedy.
     Down(String),
-    /// Not asked for by the settings.
+    /// The settings do not ask for it.
     NotConfigured,
 }
 
@@ -125,7 +125,7 @@ pub struct Voice {
     pub substituted: Option<String>,
     /// Voice that speaks when this voice's synthesizer fails.
     pub fallback: Option<Box<Voice>>,
-    /// Nobody waits for what it says: it is made when the processor has nothing else to do.
+    /// True if nobody waits for the speech: it is made when the processor is idle.
     pub unhurried: bool,
 }
 
@@ -219,7 +219,7 @@ pub enum Recognized {
     Partial(String),
     /// The text of the whole stream; the last message.
     Final {
-        /// As the recognizer writes it; empty when nothing was understood.
+        /// Text as the recognizer writes it; empty when nothing was understood.
         text: String,
         /// Words with positions counted from the stream's first sample.
         words: Vec<RecognizedWord>,
@@ -357,12 +357,12 @@ pub struct ChatMessage {
     pub content: String,
 }
 
-/// Something that the model may call instead of, or after, its words.
+/// Tool that the model may call instead of, or after, its words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatTool {
     /// Name of the tool, `[a-z_]+`.
     pub name: &'static str,
-    /// When to call it.
+    /// Description of when to call the tool.
     pub description: String,
     /// JSON schema of its arguments.
     pub parameters: serde_json::Value,
@@ -385,7 +385,7 @@ pub struct ChatRequest {
     pub seed: Option<u64>,
     /// A WAV file that goes with the first message of the user, to models that hear.
     pub audio: Option<Arc<[u8]>>,
-    /// Somebody waits on the telephone: an answer that is late is of no use.
+    /// True if somebody waits on the telephone: a late answer is of no use.
     pub live: bool,
 }
 

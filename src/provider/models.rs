@@ -17,7 +17,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Whisper => "whisper",

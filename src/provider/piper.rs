@@ -29,7 +29,7 @@ use crate::tasks::{Tasks, behind_calls};
 pub const PREFIX: &str = "piper:";
 /// Audio kept in memory: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
-/// How far off the speed of a clause may be.
+/// Largest error of a clause's speed, as a share of it.
 const RATE_OFF: f32 = 0.03;
 /// A clause is made a little slower than it is to be: to shorten it costs nothing, to lengthen it means to say it again.
 const SLOWER: f32 = 1.04;
@@ -273,7 +273,7 @@ struct Task {
     voice: Voice,
     clause: Clause,
     seed: u64,
-    /// That of the clause before.
+    /// Gain of the clause before, in dB.
     gain_db: Option<f64>,
     alone: bool,
     pause: usize,

@@ -36,9 +36,9 @@ pub struct Posting<'a> {
     pub url: &'a str,
     /// Names and values; the body is JSON unless a `Content-Type` stands here.
     pub headers: &'a [(&'a str, String)],
-    /// As it is sent.
+    /// Body as it is sent.
     pub body: String,
-    /// For connection and answer together.
+    /// Time limit for connection and answer together.
     pub patience: Duration,
     /// Longest answer; 0: nothing of it is read.
     pub answer_bytes: usize,
@@ -51,7 +51,7 @@ pub struct Posted {
     pub status: u16,
     /// Seconds that its `Retry-After` asks for (RFC 9110 10.2.3), as a number or as a date; rounded up.
     pub retry_after_s: Option<u64>,
-    /// Its body, when it was asked for.
+    /// Body of the answer, if it was asked for.
     pub body: Vec<u8>,
 }
 

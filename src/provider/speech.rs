@@ -33,9 +33,9 @@ const TEXT_LIMIT: Duration = Duration::from_secs(10);
 const UNHURRIED_LIMIT: Duration = Duration::from_secs(120);
 /// Largest answer of a child: 3 minutes at 22.05 kHz.
 const AUDIO_BYTES_MAX: u64 = 8 << 20;
-/// How often a text is said at most, until its speed is right.
+/// Most times that a text is spoken until its speed is right.
 const TIMES_MAX: usize = 3;
-/// How far off the speed may be.
+/// Largest error of the speed, as a share of it.
 const RATE_OFF: f32 = 0.04;
 /// Smaller changes of what the program is asked for are not worth another time.
 const RATE_STEP: f32 = 0.01;
@@ -50,7 +50,7 @@ const CACHE_BYTES_MAX: usize = 64 << 20;
 pub struct EmbeddedSpeech {
     cache: SpeechCache,
     places: Semaphore,
-    /// For a child whose text somebody waits for.
+    /// Time limit of a child process whose text somebody waits for.
     limit: Duration,
     folder: PathBuf,
     files: AtomicU64,
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(first.await, again.await);
     }
 
-    /// While others have all the places a text waits, whatever the limit; a child that does not end is ended.
+    /// A text waits without limit while all places are taken; a child process that does not end is killed.
     #[tokio::test]
     async fn only_a_childs_own_time_is_limited() {
         let mut speech = EmbeddedSpeech::new().expect("there is a temporary folder");

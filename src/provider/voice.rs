@@ -6,14 +6,14 @@ use super::{Failure, Voice, VoiceWanted, espeak, flite};
 pub(super) const NORMAL_WPM: f32 = 170.0;
 /// Longest text in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 8000;
-/// From this many words on the speed is measured and corrected.
+/// Least number of words over which the speed is measured and corrected.
 const MEASURED_WORDS: usize = 4;
 
 /// Most gain of a band of a caller's equaliser, either way, in dB.
 const BAND_DB: f64 = 4.0;
 
-/// How far a voice's callers lie apart, as factors of its own pitch and formants: as far as words stay as well understood as in
-/// the voice itself.
+/// Range of a voice's callers, as factors of its own pitch and formants. Words stay as well understood as in the voice
+/// itself.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Range {
     /// Lowest and highest pitch.

@@ -77,7 +77,7 @@ impl WhisperRecognizer {
         (Box::new(Feed::of(stretch)), receiver)
     }
 
-    /// Why this language is not heard.
+    /// Returns the reason why this language is not recognised; `None` if it is.
     fn why_not(&self, language: &str) -> Option<String> {
         let model = &self.pool.0.model;
         (!model.knows(language))

@@ -10,9 +10,9 @@ const MAX_PIECES: usize = 1000;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Piece {
     pub(super) bytes: Range<usize>,
-    /// Its reader would guess a length.
+    /// True if its reader would guess a length.
     pub(super) is_plain: bool,
-    /// It ends within a part whose size is told.
+    /// True if it ends within a part whose size is stated.
     pub(super) is_cut: bool,
     /// Seconds that it tells of beyond those in it.
     pub(super) missing_s: f64,
@@ -45,7 +45,8 @@ pub(super) struct Frame {
 
 /// The frame of MPEG audio (ISO/IEC 11172-3 2.4.1.3, 13818-3 2.4.1.3) that begins here.
 pub(super) fn mpeg(bytes: &[u8]) -> Option<Frame> {
-    /// By version (1, then 2 and 2.5) and layer (I, II, III), in kbit/s; the first entry is a rate that is not told.
+    /// Bit rates in kbit/s by version (1, then 2 and 2.5) and layer (I, II, III); the first entry means a rate that is
+    /// not stated.
     const KBITS: [[[u32; 15]; 3]; 2] = [
         [
             [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],

@@ -50,7 +50,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// For a person, with an article where there is one.
+    /// Returns the name of the kind for display, with an article where it has one.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Wav => "a WAV file",
@@ -67,11 +67,11 @@ impl Kind {
 /// Result of a look at the first bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing yet. Asked of all bytes, or of 16 KiB, it is never the answer.
+    /// The bytes are too few to tell. Never the answer for a whole file or for 16 KiB.
     More,
     /// The bytes are of this kind.
     Is(Kind),
-    /// Nothing that is known.
+    /// The bytes are of no known kind.
     Unknown,
 }
 

@@ -65,7 +65,7 @@ pub struct CallAudio {
     pub unread: Option<Unread>,
 }
 
-/// Why there is less audio than the file has, or had.
+/// Reason why less audio was read than the file has, or had.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unread {
     /// Seconds of audio that there are.
@@ -82,7 +82,7 @@ impl fmt::Display for Unread {
     }
 }
 
-/// How much of a file is wanted: of several sides each is a channel, one side is the mean of all channels.
+/// Part of a file to read. With several sides each is a channel; one side is the mean of all channels.
 #[derive(Copy, Clone)]
 struct Part {
     seconds: u32,

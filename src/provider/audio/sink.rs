@@ -174,7 +174,7 @@ impl Sink {
         };
     }
 
-    /// Something else that is missing.
+    /// Notes another reason for missing audio.
     pub(super) fn miss(&mut self, why: String) {
         self.missed.push(why);
     }

@@ -20,7 +20,7 @@ const REFUSAL_BYTES_MAX: usize = 4096;
 /// Names under which servers send reasoning apart from words.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
-/// How the body of an answer is written.
+/// Form of an answer's body.
 #[derive(Debug)]
 enum Form {
     /// Only blanks have come.
@@ -40,9 +40,9 @@ pub struct Answer {
     refusal: String,
     /// Some event or body was an answer.
     answered: bool,
-    /// It comes in pieces.
+    /// True if the answer comes in pieces.
     streamed: bool,
-    /// It has words that are no blanks.
+    /// True if it has words other than blanks.
     said: bool,
     /// A finish reason or the end mark was seen.
     finished: bool,
@@ -182,7 +182,7 @@ impl Answer {
         self.said
     }
 
-    /// How the model marks its reasoning, as far as is known now.
+    /// Returns the way in which the model marks its reasoning, as far as is known now.
     pub fn manner(&self) -> Manner {
         self.thinking.manner()
     }

@@ -10,7 +10,7 @@ pub const DONE: &str = "[DONE]";
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its data, without a line feed at the end.
+    /// Data of the event, without a line feed at the end.
     pub data: String,
     /// True if the stream names it an error.
     pub is_error: bool,

@@ -20,7 +20,7 @@ const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 const OF_VALUES: [&str; 10] =
     ["too large", "too big", "too high", "less than", "at most", "between", "maximum", "exceed", "range", "<="];
 
-/// How one model is asked.
+/// Way in which requests to one model are written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Habits {
     /// `max_tokens` goes by its later name.

@@ -49,13 +49,13 @@ pub struct ChatConfig {
     pub model: String,
     /// Tokens of each answer, instead of what a request asks for: a model that reasons needs more than its words.
     pub tokens_max: Option<u32>,
-    /// For the connection, TLS included.
+    /// Time limit for the connection, TLS included.
     pub connect: Duration,
-    /// From the request to the first byte of the answer, and between two of its pieces.
+    /// Longest wait for the first byte of the answer, and between two of its pieces.
     pub first_byte: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_first_byte: Duration,
-    /// For the whole answer.
+    /// Time limit for the whole answer.
     pub total: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_total: Duration,
@@ -63,14 +63,14 @@ pub struct ChatConfig {
     pub held: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_held: Duration,
-    /// How often a request is made again.
+    /// Number and waits of the attempts of a request.
     pub retry: Retry,
     /// Certificate authorities trusted besides the well-known ones.
     pub roots: Roots,
 }
 
 impl ChatConfig {
-    /// With limits of 3 s, 10 s and 60 s, and of 30 s and 180 s where nobody waits on the telephone.
+    /// Returns limits of 3 s, 10 s and 60 s, and of 30 s and 180 s where nobody waits on the telephone.
     pub fn new(base_url: &str, key: Option<String>, model: &str) -> ChatConfig {
         ChatConfig {
             base_url: base_url.to_owned(),
@@ -347,7 +347,7 @@ fn late(patience: Duration) -> Trouble {
     Trouble::of(Failure { code: "language_model_late", message }, Cause::Late)
 }
 
-/// Why a request has no answer.
+/// Returns the trouble of a request that was not answered.
 fn unsent(cause: reqwest::Error) -> Trouble {
     let cause = cause.without_url();
     let retried = match () {

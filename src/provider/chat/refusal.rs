@@ -44,7 +44,7 @@ pub struct Refusal {
     pub words: String,
     /// Parameter that it names in a field of its own.
     pub param: Option<String>,
-    /// It calls the parameter itself unsupported, not its value.
+    /// True if the server calls the parameter unsupported, and not its value.
     pub is_unsupported: bool,
 }
 

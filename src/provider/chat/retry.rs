@@ -17,7 +17,7 @@ const LIVE_WAIT: Duration = Duration::from_millis(250);
 /// Longest wait that a server may ask for while somebody waits on the telephone.
 const LIVE_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Why a request was not answered.
+/// Reason why a request was not answered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The server is busy or being restarted; with the wait that it asks for.
@@ -31,7 +31,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// That of an answer with this status, which asks for this wait.
+    /// Returns the cause behind an answer's status, with the wait that it asks for.
     pub fn of(status: u16, asked: Option<Duration>) -> Cause {
         match status {
             408 | 425 | 429 | 502 | 503 | 504 | 529 => Cause::Busy(asked),
@@ -40,7 +40,7 @@ impl Cause {
     }
 }
 
-/// How often and how long.
+/// Number of attempts, and the waits between them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// Times that a request is made, the first included.

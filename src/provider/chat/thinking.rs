@@ -16,13 +16,13 @@ const TAG_BYTES: usize = 12;
 /// Longest text in bytes that is held back; what is longer is passed on as it is.
 const HELD_MAX: usize = 1 << 20;
 
-/// How a model marks its reasoning.
+/// Way in which a model marks its reasoning.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Manner {
-    /// Not seen yet: a text may turn out to be reasoning at the tag that closes it.
+    /// Not known yet: a text may turn out to be reasoning at the tag that closes it.
     #[default]
     Unknown,
-    /// With both tags, apart from its words, or it does not reason.
+    /// Reasoning stands between both tags, apart from the words, or there is none.
     Plain,
     /// Only the end is marked: the opening tag is part of what the server shows to the model.
     Unopened,
@@ -30,9 +30,9 @@ pub enum Manner {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Before the first word.
+    /// The first word has not come yet.
     Front,
-    /// In a text that is reasoning when a closing tag ends it.
+    /// The text so far is reasoning if a closing tag ends it.
     Unsure,
     /// Between the tags of this number; behind words when not at the front.
     Inside { tag: usize, front: bool },
@@ -59,7 +59,7 @@ pub struct Thinking {
 }
 
 impl Thinking {
-    /// For an answer of a model that is known to mark its reasoning so.
+    /// Returns the state for an answer of a model that marks its reasoning in this way.
     pub fn new(manner: Manner) -> Thinking {
         Thinking {
             manner,
@@ -73,7 +73,7 @@ impl Thinking {
         }
     }
 
-    /// How the model marks its reasoning, as far as this answer has shown.
+    /// Returns the way in which the model marks its reasoning, as far as this answer has shown.
     pub fn manner(&self) -> Manner {
         self.manner
     }

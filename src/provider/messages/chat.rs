@@ -19,7 +19,7 @@ const FAILED: [&str; 2] = ["P12_SESSION_SETUP_FAILED", "P12_AGENT_ERROR"];
 pub struct ChatAgent {
     /// Client that posts to the server.
     pub poster: Arc<Poster>,
-    /// With or without the path of chat completions, and a query.
+    /// Base address, with or without the path of chat completions, and a query.
     pub base_url: String,
     /// Bearer token; `None`: none is sent.
     pub key: Option<Secret>,

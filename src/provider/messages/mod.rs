@@ -53,20 +53,20 @@ pub struct Called {
 pub struct Reply {
     /// The agent's words; `None`: it is silent for now.
     pub text: Option<String>,
-    /// It ends the conversation.
+    /// True if the agent ends the conversation.
     pub ends: bool,
     /// Tools that it called meanwhile.
     pub calls: Vec<Called>,
-    /// How the message is called where it was taken.
+    /// Id of the message at its receiver.
     pub id: Option<String>,
 }
 
-/// Why a message was not taken.
+/// Reason why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// Error code, when it is the first message and when it is a later one.
     pub codes: [&'static str; 2],
-    /// For a person; without the URL, which may hold a secret.
+    /// Explanation for display, without the URL, which may hold a secret.
     pub message: String,
     /// Another attempt may help; with the wait that was asked for.
     pub again: Option<Option<i64>>,

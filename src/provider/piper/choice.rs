@@ -10,7 +10,7 @@ use crate::provider::models::voices;
 use crate::provider::voice::{is_female, rate_wpm};
 use crate::provider::{Failure, Voice, VoiceWanted};
 
-/// How far callers of one voice lie apart: factors of pitch and formants, dB of a band.
+/// Range of pitch factors among the callers of one voice; formant factors and band levels follow.
 const PITCH: (f64, f64) = (0.95, 1.06);
 const FORMANT: (f64, f64) = (0.97, 1.03);
 const BAND_DB: f64 = 2.5;

@@ -35,7 +35,7 @@ pub struct Seat(Mutex<At>);
 enum At {
     /// Slot of this thread's decoder.
     Decoder(Arc<Worker>, usize),
-    /// To one that will be free, with what was ordered until then.
+    /// The next free decoder, with the orders given until then.
     Line(Vec<Order>),
     /// Nowhere: the stream was given up while it waited.
     Gone,

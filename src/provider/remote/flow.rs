@@ -24,7 +24,7 @@ const HELD_MAX: usize = 16_000;
 const LOOK: usize = 8000;
 /// Samples by which the level is measured: the last 10 s at 16 kHz.
 const LOOKED_AT: usize = 160_000;
-/// How much the gain may move: 1 dB a second.
+/// Largest change of the gain: 1 dB a second, in dB per sample.
 const DB_PER_SAMPLE: f64 = 1.0 / 16_000.0;
 /// Most gain either way.
 const GAIN_MAX_DB: f64 = 20.0;
@@ -49,7 +49,7 @@ pub(super) struct Flow {
     out: mpsc::Sender<Spoken>,
     /// Samples that the filter's delay puts before those of a new rate, and that are left out.
     lead: usize,
-    /// As received, at 16 kHz, from the first sound on.
+    /// Samples as received, at 16 kHz, from the first sound on.
     heard: Vec<i16>,
     /// Position in `heard` up to which has gone out.
     sent: usize,
@@ -60,7 +60,8 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// From `rate_hz`, beginning with the voice's calibrated gain. `None` for a rate that is none.
+    /// Returns a flow that takes audio at `rate_hz` and begins with the voice's calibrated gain. `None`: the rate is
+    /// not supported.
     pub(super) fn new(rate_hz: u32, gain_db: f64, out: mpsc::Sender<Spoken>) -> Option<Flow> {
         Some(Flow {
             resampler: Resampler::new(rate_hz, RATE_HZ)?,

@@ -24,7 +24,7 @@ const WITH_HEADER: [&str; 11] = ["mpeg", "mp3", "wav", "wave", "ogg", "opus", "v
 
 /// Kind of the bytes that come.
 enum State {
-    /// Not enough yet to tell.
+    /// There is not enough yet to tell.
     Begun(Vec<u8>),
     /// Samples without a header: those that are not passed on yet.
     Plain(Vec<u8>),

@@ -67,16 +67,16 @@ pub struct Remote {
     pub key: Option<String>,
     /// Model name; may be empty.
     pub model: String,
-    /// For the connection, TLS included.
+    /// Time limit for the connection, TLS included.
     pub connect: Duration,
-    /// From a request to the first of its answer, and between two pieces.
+    /// Longest wait for the first piece of an answer, and between two pieces.
     pub answer: Duration,
     /// Certificate authorities trusted besides the well-known ones.
     pub roots: Roots,
 }
 
 impl Remote {
-    /// With limits of 3 s for a connection and 5 s for an answer.
+    /// Returns limits of 3 s for a connection and 5 s for an answer.
     pub fn new(base_url: &str, key: Option<String>, model: &str) -> Remote {
         Remote {
             base_url: base_url.trim_end_matches('/').to_owned(),
@@ -106,7 +106,7 @@ impl Remote {
     }
 }
 
-/// How a kind of provider names its troubles.
+/// Names and error codes of one kind of provider.
 struct Codes {
     what: &'static str,
     unreachable: &'static str,

@@ -17,9 +17,9 @@ pub enum Part {
 /// Answer of a server that was reached.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Probed {
-    /// It took the key, or wants none.
+    /// The server took the key, or wants none.
     Accepted,
-    /// It answered, but not in a way that tells about the key: it lists no models.
+    /// The server answered, but lists no models, so that the key was not tested.
     Reached,
 }
 

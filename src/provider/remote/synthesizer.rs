@@ -17,7 +17,7 @@ const LEARNT_MAX: usize = 256;
 /// Share of a new measurement of the speed in what is kept.
 const LEARN: f32 = 0.5;
 
-/// How the synthesizer is spoken to.
+/// Protocol of the synthesizer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     /// HTTP request, `POST {base}/audio/speech`.
@@ -50,7 +50,7 @@ pub struct RemoteSynthesizer {
     remote: Remote,
     client: reqwest::Client,
     voices: RemoteVoices,
-    /// By language and voice id.
+    /// Learnt gain and speed by language and voice id.
     learnt: Mutex<HashMap<(String, String), Learnt>>,
     last: LastUse,
 }

@@ -115,7 +115,7 @@ impl Texts {
         }
     }
 
-    /// There are more words than one stretch can have: a piece may have words and no text.
+    /// True if there are more words than one stretch can have: a piece may have words and no text.
     fn has_too_many_words(&self) -> bool {
         self.words.len() > WORDS_MAX || self.word_bytes > TEXT_BYTES_MAX
     }
@@ -127,7 +127,7 @@ impl Texts {
     }
 }
 
-/// To the end of the stretch; `None` when it was given up.
+/// Recognises speech to the end of the stretch; `None`: it was given up.
 async fn listen(
     remote: &Remote,
     start: &Value,

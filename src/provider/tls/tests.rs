@@ -24,7 +24,7 @@ use crate::provider::{
 };
 use crate::tasks::Tasks;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes `ca.pem`, and `server.pem` of it for 127.0.0.1.

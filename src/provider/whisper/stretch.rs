@@ -26,7 +26,7 @@ const RUNNING: usize = 16_000;
 /// Less audio than this has no words: 60 ms.
 const SHORT: usize = 960;
 
-/// Which part of a stretch a job hears.
+/// Part of a stretch that a job recognises.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Part {
     /// A closed piece, by its number.
@@ -88,12 +88,12 @@ impl Job for Asked {
 /// One stretch of speech.
 pub struct Stretch {
     pool: Arc<Pool>,
-    /// Its code, and whether it is known and not only likely.
+    /// Language code, and true if it is certain and not only likely.
     language: (String, bool),
     /// Language that is told where the model tells none.
     tongue: Tongue,
     running: bool,
-    /// Whoever opened it has gone.
+    /// True if the stretch was given up by its opener.
     gone: AtomicBool,
     inner: Mutex<Inner>,
 }

@@ -7,7 +7,7 @@ use crate::provider::voice::rate_wpm;
 
 const SPEEDS: [&str; 5] = ["slowest", "slow", "normal", "fast", "fastest"];
 
-/// How far the speed of a call may be off.
+/// Largest error of a call's speed, as a share of it.
 const TOLERANCE: f32 = 0.08;
 
 /// Turns of a caller in one call: 9 turns, 57 words.
