@@ -215,7 +215,7 @@ fn save<'a>(report: Option<&CallReport>, to: Option<&'a Path>) -> Result<Option<
     Ok(Some(to))
 }
 
-/// Why a call that is over was not a normal one.
+/// Returns the reason why a finished call was not a normal one; `None` if it was.
 fn problem(report: &CallReport) -> Option<String> {
     let ending = &report.ending;
     if let Some(remote) = ending.remote.as_ref().filter(|_| !ending.connected) {
@@ -295,7 +295,7 @@ fn destination(args: &Args) -> Destination {
     })
 }
 
-/// Before the call is placed there is time to listen to the people of its place.
+/// Returns the background noise of the call. Its voices are made before the call is placed.
 async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String> {
     let Some(kind) = NoiseKind::from_name(&noise.kind) else { return Ok(None) };
     let (beds, snr_db) = (Arc::new(NoiseBeds::new(None)), snr_db(noise.volume));

@@ -51,7 +51,7 @@ pub struct Report {
 pub struct Check {
     /// Package or part of the machine.
     pub name: &'static str,
-    /// It is there and good.
+    /// True if it is present and good.
     pub ok: bool,
     /// Purpose that it serves.
     pub purpose: &'static str,
@@ -231,7 +231,7 @@ fn timer(late_us: &[u64]) -> Check {
     }
 }
 
-/// How late this thread wakes up, in microseconds, sorted.
+/// Returns the lateness of this thread's wake-ups in microseconds, ascending.
 fn probe_timer() -> Vec<u64> {
     // SAFETY: sets the timer slack of this thread to 1 ns; takes no pointer.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };

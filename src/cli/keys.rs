@@ -163,7 +163,7 @@ async fn carry_out(service: &Service, action: Action) -> Result<String> {
     }
 }
 
-/// Whoever may use the machine may do everything with an organization's keys.
+/// Returns a caller of scope admin in an organization: whoever may use the machine may manage its keys.
 async fn owner(service: &Service, name: &str) -> Result<Caller> {
     let organization = service.organization(name).await?;
     let organization = organization.ok_or_else(|| Error::Refused(format!("there is no organization {name:?}")))?;

@@ -24,7 +24,7 @@ impl Style {
     #[cfg(test)]
     const PLAIN: Style = Style { coloured: false };
 
-    /// In colours where this is a `terminal`, and nothing forbids them there.
+    /// Returns coloured lines on a `terminal`, unless something forbids colours there.
     pub fn of(terminal: bool) -> Style {
         Style { coloured: terminal && crate::config::colours() }
     }
@@ -81,7 +81,7 @@ impl Lines {
         Lines { caller, style, verbose: false, extension_digits: 0, own: Vec::new(), agent_end: Sample::MIN }
     }
 
-    /// With what is left out elsewhere: running text, beginnings of speech, the network's figures, plans.
+    /// Returns lines that also show running text, beginnings of speech, figures of the network and plans.
     pub fn verbose(self, verbose: bool) -> Lines {
         Lines { verbose, ..self }
     }
@@ -295,7 +295,7 @@ fn heard(
     (Side::Agent, what, if not_heard.is_empty() { Kind::Words } else { Kind::Warning })
 }
 
-/// Why words of a turn are not known.
+/// Returns the reason why words of a turn are not known, from its code.
 fn missing_words(code: &str) -> String {
     match code {
         "no_recognizer" => "no recognizer".into(),
@@ -329,7 +329,7 @@ fn codec(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(", codec {name}") }
 }
 
-/// Why and with which codes a call ended.
+/// Returns the line of a call's end, with reason and codes.
 fn ending(event: &Event) -> String {
     let data = event.data();
     let mut what = format!("ends the call: {}", reason(data["reason"].as_str().unwrap_or_default()));
@@ -351,7 +351,7 @@ fn by(name: &str) -> Option<Side> {
     }
 }
 
-/// Why a call ended, for a person, with its code.
+/// Returns the reason of a call's end for display, with its code.
 pub fn reason(code: &str) -> String {
     let why = match code {
         "dh_end_call" => "the caller is done",
@@ -467,7 +467,7 @@ pub fn latencies(all_ms: &[f64]) -> String {
     }
 }
 
-/// How often each side cut in.
+/// Returns a line with the number of interruptions by each side.
 pub fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
     let (mut own, mut agents) = (0, 0);
     for entry in timeline {

@@ -29,11 +29,11 @@ use crate::transport::sip::transfer::Forwarding;
 
 /// Ports of the media of all calls.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 10_000..=59_999;
-/// How long the last calls may take to be connected.
+/// Time limit for connecting the last calls.
 const SET_UP: Duration = Duration::from_secs(10);
-/// From the last connection to the measured window.
+/// Time from the last connection to the measured window.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long calls may take to end.
+/// Time limit for the calls to end.
 const HANG_UP: Duration = Duration::from_secs(15);
 
 /// Flags of `ringer load`.
@@ -53,7 +53,7 @@ pub struct Args {
     /// Number of calls at the same time
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: u32,
-    /// How long all calls are up and measured
+    /// Time that all calls are up and measured, in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
     /// Calls begun in one second
@@ -62,10 +62,10 @@ pub struct Args {
     /// Keep recordings and timelines in this folder [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// It is an error when the 99th percentile of the lateness of sending is above this
+    /// Largest lateness of sending at the 99th percentile, in ms; more is an error
     #[arg(long, value_name = "MS")]
     pub late_p99_ms: Option<f64>,
-    /// It is an error when the 99.9th percentile of the lateness of sending is above this
+    /// Largest lateness of sending at the 99.9th percentile, in ms; more is an error
     #[arg(long, value_name = "MS")]
     pub late_p999_ms: Option<f64>,
     /// Print one JSON object

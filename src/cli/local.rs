@@ -236,7 +236,7 @@ pub fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
     ears.into_iter().chain(mouth).collect()
 }
 
-/// How a server is asked; `None`: there is none.
+/// Returns the protocol of a server; `None`: there is none.
 fn form(kind: config::Place) -> Option<Form> {
     match kind {
         config::Place::Http => Some(Form::Http),

@@ -238,7 +238,7 @@ pub fn dialects(config: &Config) -> Result<BTreeMap<String, Dialect>, String> {
     config.websocket.dialects.iter().map(read).collect()
 }
 
-/// How many calls there may be at once, and why fewer than `limits.max_calls` says.
+/// Returns a text about the possible number of calls, and why it is below `limits.max_calls`.
 fn room(config: &Config) -> String {
     room_of(config.limits.max_calls, &config.sip.rtp_ports, raise_file_limit())
 }

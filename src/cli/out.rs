@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::failed;
 
-/// Nobody reads what is printed any more: as a shell tells of a program that a broken pipe has ended.
+/// Exit code when the output is no longer read, as a shell reports a program that a broken pipe ended.
 pub const NOT_READ: u8 = 141;
 
 /// Standard output of a command, which may be closed early.
@@ -63,7 +63,7 @@ impl Out {
         }
     }
 
-    /// As [`Out::finish`], of a command that has told all there is to tell: 0 when it is `good`, else 1.
+    /// Ends the output as [`Out::finish`] does for a command that has printed everything: 0 when it is `good`, else 1.
     pub fn verdict(&self, good: bool) -> ExitCode {
         match (self.is_gone(), good) {
             (false, false) => ExitCode::FAILURE,

@@ -108,7 +108,7 @@ const INTERRUPTED: u8 = 130;
 /// Time that calls have to end in after a run is broken off.
 const HANGING_UP: Duration = Duration::from_secs(20);
 
-/// Why nothing was called, or not all of it.
+/// Reason why no call, or not all calls, were made.
 #[derive(Debug)]
 pub enum Stop {
     /// Bad file, flag or setting: lines for a person.

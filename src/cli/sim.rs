@@ -47,7 +47,7 @@ pub struct Args {
     /// Seed of the first call; each further call takes the next one
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many calls, one after the other
+    /// Number of calls, one after the other
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub calls: u32,
     /// Run every call twice; it is an error when their bytes differ
@@ -99,7 +99,7 @@ pub struct Args {
     /// Write recording.wav, timeline.json, sip.log or websocket.log, and early_media.wav where there was any, of each side below this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// It is an error when the calls are not so many times as fast as real ones, by the CPU time of this process
+    /// Least speed, in times of real time by the CPU time of this process; less is an error
     #[arg(long, value_name = "TIMES", value_parser = times)]
     pub at_least: Option<f64>,
     /// Print one JSON object a call
@@ -166,7 +166,7 @@ fn calls(args: &Args, out: &Out) -> Result<bool, String> {
     }
 }
 
-/// From the caller's answer to its last frame.
+/// Returns the seconds from the caller's answer to its last frame.
 fn connected_s(outcome: &Outcome) -> f64 {
     outcome.caller.ending.as_ref().map_or(0.0, |ending| ending.samples as f64 / f64::from(RATE_HZ))
 }

@@ -35,7 +35,7 @@ pub struct Outcome<'a> {
     pub pacing_p50_ms: f64,
     /// Path of the recording; `None` when none was asked for or made.
     pub recording: Option<&'a Path>,
-    /// Why the command fails.
+    /// Reason why the command fails.
     pub problem: Option<&'a str>,
 }
 
@@ -104,7 +104,7 @@ fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// How often each side spoke, and whose words are not known.
+/// Returns a line with the number of turns of each side, and of those whose words are not known.
 fn turns(timeline: &[TimelineEntry]) -> String {
     let of = |counts: fn(&What) -> bool| timeline.iter().filter(|entry| counts(entry.reading())).count();
     let own = of(|what| matches!(what, What::SpeechEnded { kind, .. } if *kind != Kind::Probe));

@@ -13,7 +13,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// For the server at `base` (`http://host:port`), with `key`.
+    /// Returns a client of the server at `base` (`http://host:port`), with `key`.
     pub fn new(base: &str, key: &str) -> Result<Api, String> {
         crate::provider::chat::install_tls();
         let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;

@@ -96,7 +96,7 @@ impl Call {
         Ok(call)
     }
 
-    /// How its result ended.
+    /// Returns the status of the result.
     pub fn status(&self) -> &str {
         self.result["status"].as_str().unwrap_or("unknown")
     }
@@ -132,7 +132,7 @@ impl Call {
         ends
     }
 
-    /// When the call was connected, in milliseconds since the epoch.
+    /// Returns the time of connection, in milliseconds since 1970.
     pub fn connected_ms(&self) -> Option<f64> {
         Some(Timestamp::parse(self.result["start_time"].as_str()?)?.0 as f64)
     }

@@ -11,11 +11,11 @@ use super::call::Call;
 use super::cast::{ASKED, NOISE_SNR_DB, Shows};
 use crate::cli::count;
 
-/// How far the measured SNR may be from the asked one, in dB.
+/// Largest difference between measured and requested SNR, in dB.
 const SNR_DB: f64 = 1.5;
-/// How soon who is cut in on is silent: 200 ms until it yields, 60 ms to stop, 80 ms to hear it end.
+/// Longest time until an interrupted side is silent, in milliseconds: 200 to yield, 60 to stop, 80 to detect the end.
 const STOP_MS: i64 = 340;
-/// How far the latency that the engine measured may be from the agent's own, in milliseconds.
+/// Largest difference between the engine's and the agent's own latency, in milliseconds.
 const LATENCY_MS: f64 = 40.0;
 /// Speech that has to be on a channel, in samples (1 s).
 const LEAST_SPEECH: i64 = 16_000;
@@ -41,7 +41,7 @@ impl Check {
         Check { call: call.name.into(), claim: claim.into(), ok, figure, hint: None }
     }
 
-    /// It stands on words that were heard in time.
+    /// Returns the check with a hint where it depends on words that may have been recognised late.
     fn of_words(self, call: &Call) -> Check {
         let late = call.named("recognizer_late").count();
         let hint = (!self.ok && late > 0)
@@ -55,7 +55,7 @@ impl Check {
 pub struct OwnLog {
     /// Keys that it received.
     pub digits: String,
-    /// When each of its utterances left it, in milliseconds since the epoch.
+    /// Start of each utterance, in milliseconds since 1970.
     pub starts_ms: Vec<f64>,
 }
 
@@ -122,7 +122,7 @@ fn latency(call: &Call, own: &OwnLog) -> Check {
     Check::new(call, "each latency agrees with the agent's own log within 40 ms", same && worst <= LATENCY_MS, figure)
 }
 
-/// From the end of the caller's turn to the first utterance after it.
+/// Returns the times from the end of a caller's turn to the first utterance after it, in milliseconds.
 fn answers_ms(starts: &[f64], ends: &[f64]) -> Vec<f64> {
     let mut answered = f64::MIN;
     let mut answers = Vec::new();

@@ -26,7 +26,7 @@ pub struct Figures {
     pub connected: u32,
     /// Calls that were not, or that ended by themselves.
     pub failed: u32,
-    /// Why the first of them failed.
+    /// Reason why the first of them failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_failure: Option<String>,
     /// Length of the measured window, in seconds.
@@ -38,9 +38,9 @@ pub struct Figures {
     pub memory_kib_per_call: Option<f64>,
     /// Figures of time can be believed: sending was on time.
     pub trusted: bool,
-    /// How late frames were sent in the window; `None` when it is not trusted.
+    /// Lateness of sending in the window; `None` when it is not trusted.
     pub lateness_ms: Option<Lateness>,
-    /// From the order to the connection; `None` when it is not trusted.
+    /// Time from the order to the connection; `None` when it is not trusted.
     pub setup_ms: Option<Setup>,
     /// Frames sent by all calls.
     pub sent: u64,
@@ -107,7 +107,7 @@ impl Window {
 }
 
 impl Figures {
-    /// Nothing of `calls` calls is known yet.
+    /// Returns empty figures of `calls` calls.
     pub fn new(calls: u32) -> Figures {
         Figures { calls, ..Figures::default() }
     }

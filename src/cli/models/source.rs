@@ -15,7 +15,7 @@ use crate::provider::guard::{Blocked, Guard, ip_allowed};
 
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
-/// For all of it.
+/// Time limit of the whole download.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
 
 /// Model that is to be brought.

@@ -22,7 +22,7 @@ use crate::suite::yaml::mask;
 
 /// Time between two looks at a result whose events cannot be followed.
 const LOOK: Duration = Duration::from_millis(300);
-/// How often a server that is not reached is asked again.
+/// Number of repeated requests to a server that is not reached.
 const ASKED: usize = 10;
 /// Characters of a scenario's name in the names of its files.
 const NAME_CHARS: usize = 60;

@@ -7,7 +7,7 @@ use crate::cli::demo::api::Events;
 /// Characters of a refusal that are shown.
 const SHOWN_CHARS: usize = 600;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The server cannot be reached, or broke off.
@@ -37,7 +37,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// For the server at `base`, with `key`.
+    /// Returns a client of the server at `base`, with `key`.
     ///
     /// # Errors
     /// No client can be made.

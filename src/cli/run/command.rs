@@ -71,7 +71,7 @@ impl Running {
         timeout(within, looking).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// How it ended; `None` while it runs.
+    /// Returns the way in which the command ended; `None` while it runs.
     pub fn exit_reason(&mut self) -> Option<String> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.is_none() {

@@ -121,7 +121,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// One part of all scenarios: number K of N.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its number, from 1.
+    /// Number of the shard, from 1.
     pub number: u64,
     /// Number of shards of the whole run.
     pub of: u64,

@@ -20,9 +20,9 @@ const CALLS_MAX: usize = 100_000;
 
 /// A file of the run.
 pub struct Suite {
-    /// Its place among the files.
+    /// Position among the files.
     pub at: usize,
-    /// Its path as it was found.
+    /// Path as it was found.
     pub file: String,
     /// Connection to the agent of the suite.
     pub connect: Connect,
@@ -72,7 +72,7 @@ pub struct Ready {
 pub struct Plan {
     /// Suites of the run, in the order of their files.
     pub suites: Vec<Suite>,
-    /// Its calls in the order of files, scenarios and seeds.
+    /// Calls in the order of files, scenarios and seeds.
     pub jobs: Vec<Job>,
     /// Scenarios that were filtered out: file and name.
     pub skipped: Vec<(String, String)>,

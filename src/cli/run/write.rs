@@ -77,7 +77,7 @@ pub struct Told<'t> {
     pub baseline: Option<&'t [(Played, Value)]>,
     /// True when the run was interrupted.
     pub interrupted: bool,
-    /// It took too long.
+    /// True if it took too long.
     pub late: bool,
 }
 

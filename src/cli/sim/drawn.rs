@@ -50,7 +50,8 @@ pub fn plain(seed: u64, voices: &Arc<Canned>) -> Sim {
     }
 }
 
-/// As [`plain`], with noise, a bad line, probes, a script, digits and failures, each in some of the calls.
+/// Returns a call as [`plain`] does, with noise, a bad connection, probes, a script, digits and failures in some of the
+/// calls.
 pub fn faulty(seed: u64, voices: &Arc<Canned>, beds: &NoiseBeds) -> Sim {
     let sim = plain(seed, voices);
     let mut draw = sim.seed.stream("what goes wrong");
