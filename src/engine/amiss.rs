@@ -22,7 +22,7 @@ fn turns(count: usize) -> String {
     format!("{count} turn{}", if count == 1 { "" } else { "s" })
 }
 
-/// Why words of a turn are missing. A call that nobody listens to has a warning of its own.
+/// Returns the reason why words of a turn are missing. Calls without a recognizer have a warning of their own.
 fn missing(turn: &TimelineEntry) -> Option<&str> {
     match turn.reading() {
         What::TurnEnded { missing: Some(why), .. } if why != "no_recognizer" => Some(why),

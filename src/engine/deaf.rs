@@ -26,12 +26,12 @@ impl Wanted {
         }
     }
 
-    /// Something is to follow what the other side says.
+    /// True if a script or hang-up phrases need the other side's words.
     pub fn scripted(self) -> bool {
         self.script
     }
 
-    /// Why what is wanted will not be, once it is known what the recognizer makes of this call.
+    /// Returns a warning for each feature that will not work, given what the recognizer can do in this call.
     pub fn unmet(self, supported: &Result<(), String>, recognizer: &dyn Recognizer) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Err(why) = supported {

@@ -21,7 +21,7 @@ use ringer_media::frame::PER_MS;
 use super::TimelineEntry;
 use crate::human::language::Follower;
 
-/// How long a Digital Human that chose silence waits for the agent before it asks whether it is still there.
+/// Time in milliseconds that a Digital Human which chose silence waits before it asks if the agent is still there.
 const SILENT_MS: i64 = 60_000;
 
 /// Side that begins a conversation, and its words.
@@ -37,7 +37,7 @@ pub enum First {
     Invited,
 }
 
-/// How a conversation goes.
+/// Settings of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DialogueSpec {
     /// `http`, `chat`, `sms`: named in events.
@@ -104,7 +104,7 @@ pub enum Input {
     },
     /// The message that was to be sent was taken; it was sent off at this time.
     Sent {
-        /// When the attempt that succeeded began.
+        /// Start of the attempt that succeeded.
         at_ms: i64,
         /// Id of the message.
         message_id: String,
@@ -140,18 +140,18 @@ pub enum Output {
     },
     /// Timeline entry to keep.
     Event(TimelineEntry),
-    /// It is over; nothing follows, and what was asked for is no longer wanted.
+    /// The conversation is over. Nothing follows, and open requests are no longer wanted.
     Ended(DialogueEnd),
 }
 
-/// How a conversation ended.
+/// End of a conversation, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialogueEnd {
     /// Reason for the end.
     pub reason: EndReason,
     /// Error code and message of [`EndReason::Fault`].
     pub fault: Option<(&'static str, String)>,
-    /// When the first message was; `None`: there was none.
+    /// Time of the first message; `None`: there was none.
     pub began_ms: Option<i64>,
     /// Time of the end.
     pub ended_ms: i64,
@@ -169,10 +169,10 @@ struct Turn {
 
 #[derive(Debug)]
 enum Doing {
-    /// Nothing: the agent has the turn.
+    /// The agent has the turn.
     Waiting,
     Thinking,
-    /// It is asked which of these rules a turn means.
+    /// The mind compares a turn with these rules.
     Comparing {
         rules: Vec<usize>,
         text: String,
@@ -275,7 +275,7 @@ impl Dialogue {
         self.out.pop_front()
     }
 
-    /// When it next wants to be told the time.
+    /// Returns the time of the next [`Input::Tick`]; `None`: none is wanted.
     pub fn due(&self) -> Option<i64> {
         let own = match &self.doing {
             Doing::Holding { until, .. } | Doing::Pausing { until, .. } => Some(*until),
@@ -291,7 +291,7 @@ impl Dialogue {
         }
     }
 
-    /// When the first message was.
+    /// Returns the time of the first message.
     pub fn began_ms(&self) -> Option<i64> {
         self.began_ms
     }

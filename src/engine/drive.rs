@@ -42,11 +42,11 @@ use crate::transport::sip::driver::{NEWS, SipNews};
 use crate::transport::sip::port::SipOrder;
 use crate::transport::sip::transfer::TargetCall;
 
-/// How long files may take to close.
+/// Time limit for files to close.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long the far side may take to accept that this one hung up.
+/// Time limit for the other side to accept that this one hung up.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often the ears' ring is emptied while a recognizer listens.
+/// Interval at which the audio ring is emptied while a recognizer listens.
 const LISTEN_EVERY: Duration = Duration::from_millis(40);
 
 /// The files of one call.
@@ -130,7 +130,7 @@ pub(super) struct Driver {
     hangups: mpsc::Receiver<EndReason>,
     dialled_at_ms: Option<i64>,
     connected_at_ms: Option<i64>,
-    /// How far the wall clock was ahead of the media threads' when the call connected.
+    /// Nanoseconds by which the wall clock was ahead of the media threads' clock when the call connected.
     ahead_ns: i64,
     port: Port,
     /// Keys that handshakes bring; `None`: no call has secure RTP.

@@ -33,7 +33,7 @@ pub(super) struct Effects {
     /// The other side's language is spoken.
     following: Option<Following>,
     keyterms: Vec<String>,
-    /// Something follows from words while they are being said.
+    /// True if running text is used before a turn's end.
     wants_running: bool,
     running: HashMap<EffectId, CancellationToken>,
     tap: Consumer<i16>,

@@ -12,9 +12,9 @@ pub(super) struct Following {
     follower: Follower,
     /// The voice but for its language, which is the one that is spoken.
     wanted: VoiceWanted,
-    /// How fast it speaks, in words per minute.
+    /// Speed of the voice in words per minute.
     rate_wpm: Option<f32>,
-    /// Why no turn can tell its language.
+    /// Reason why turns cannot show their language.
     deaf: Option<String>,
     /// Languages that could not be followed, or not by the voice that was wanted.
     refused: Vec<String>,

@@ -62,7 +62,7 @@ use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 use crate::transport::websocket::port::AgentError;
 
-/// How the engine is set up.
+/// Settings of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Addresses of the SIP sockets.

@@ -48,13 +48,13 @@ struct Place {
     language: Option<String>,
 }
 
-/// How far a loop is that was asked for.
+/// State of a loop that calls have asked for.
 #[derive(Debug, Default)]
 struct Asked {
     /// Calls that went without it.
     calls: u32,
     running: bool,
-    /// Why the last attempt failed.
+    /// Reason why the last attempt failed.
     failure: Option<String>,
 }
 
@@ -96,9 +96,9 @@ impl NoiseBeds {
         bed.clone().under(snr_db, start)
     }
 
-    /// As [`NoiseBeds::bed`], of a place whose people speak `language`. No call waits until they have been listened to: before
-    /// that, and where they cannot be, the noise is the imitation, and the text tells why. What is not there yet waits for
-    /// [`NoiseBeds::make_asked`].
+    /// Returns the noise of a call as [`NoiseBeds::bed`] does, for a place whose people speak `language`. No call waits
+    /// for their voices: until these are made, the noise imitates speech, and the text says why. The missing loop is
+    /// made by [`NoiseBeds::make_asked`].
     pub fn spoken(&self, kind: Kind, language: &str, snr_db: f64, start: &mut Stream) -> (NoiseSpec, Option<String>) {
         if !kind.has_voices() {
             return (self.bed(kind, snr_db, start), None);
@@ -136,7 +136,8 @@ impl NoiseBeds {
         Ok(())
     }
 
-    /// As [`NoiseBeds::bed`], of a noise that a user gave, at 16 kHz. Its loop is made once as long as a call hears it.
+    /// Returns the noise of a call as [`NoiseBeds::bed`] does, from audio of a user at 16 kHz. Its loop is kept while a
+    /// call uses it.
     pub fn custom(&self, pcm: &Arc<[i16]>, snr_db: f64, start: &mut Stream) -> NoiseSpec {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.retain(|(source, _)| Arc::strong_count(source) > 1);
@@ -153,7 +154,7 @@ impl NoiseBeds {
         self.beds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In memory or on disk.
+    /// Returns a loop that is in memory or on disk.
     fn known(&self, place: &Place) -> Option<Bed> {
         let mut beds = self.beds();
         if let Some(bed) = beds.get(place) {

@@ -26,7 +26,7 @@ use crate::transport::websocket::port::{DialRules, without_secrets};
 use crate::transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
 use crate::transport::websocket::{Dialect, Kind, SessionFacts};
 
-/// How a call comes about.
+/// Way in which a call comes about.
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// This side dials a SIP address.
@@ -44,7 +44,7 @@ pub enum Destination {
 pub struct Answering {
     /// Codecs of which the caller's best is taken; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
-    /// Which addresses media may go to; `None`: all of them.
+    /// Guard of the addresses that media may go to; `None`: all are allowed.
     pub guard: Option<Guard>,
     /// User that was called, which calls the target of a transfer.
     pub user: String,
@@ -169,7 +169,7 @@ pub struct SipDial {
     pub codecs: Vec<Codec>,
     /// Hops to `target` in the order in which they are tried; empty: they are looked up.
     pub hops: Vec<Hop>,
-    /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
+    /// Guard of the addresses for signalling and media, redirects included; `None`: all are allowed.
     pub guard: Option<Guard>,
     /// Terms of a trunk; `None`: an address is called, as `ringer`.
     pub trunk: Option<Box<TrunkTerms>>,
@@ -376,7 +376,7 @@ pub struct Placement {
     pub id: String,
     /// Behaviour of the call: turns, speech, limits.
     pub spec: CallSpec,
-    /// How it comes about.
+    /// Way in which the call comes about.
     pub destination: Destination,
     /// Decides what is said.
     pub mind: Box<dyn Mind>,
@@ -396,10 +396,10 @@ pub struct Placement {
     pub captured: bool,
 }
 
-/// Why a call was not placed.
+/// Reason why a call was not placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceError {
-    /// As many calls run as `limits.max_calls` allows.
+    /// The limit `limits.max_calls` is reached.
     Full,
     /// The target is not a usable SIP address.
     BadTarget(String),

@@ -95,7 +95,7 @@ struct ShardHandle {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Without this the thread of an engine that nobody has stopped would wait for orders as long as the process runs.
+/// Stops the thread of an engine that was not stopped: it would wait for orders as long as the process runs.
 impl Drop for ShardHandle {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);

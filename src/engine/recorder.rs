@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::tally::Tally;
 
-/// How often rings are emptied.
+/// Interval at which rings are emptied.
 const EVERY: Duration = Duration::from_millis(180);
 /// Audio after which a header tells of it: that of two looks, which may come a little early.
 const HEADER_MS: u64 = 340;
@@ -48,7 +48,7 @@ pub(super) struct Recorder {
 pub(super) struct FileState(Arc<Mutex<Option<String>>>);
 
 impl FileState {
-    /// Why the file is not complete.
+    /// Returns the reason why the file is not complete, if it is not.
     pub fn problem(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }

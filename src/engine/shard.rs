@@ -72,7 +72,7 @@ pub(super) struct LiveCall {
     pub symmetric: bool,
 }
 
-/// To a media thread.
+/// Message to a media thread.
 pub(super) enum ToShard {
     Place(Box<LiveCall>),
     Signal(CallNo, Signal),
@@ -88,10 +88,10 @@ pub(super) enum ToShard {
     Hangup(CallNo, EndReason),
 }
 
-/// From a media thread.
+/// Message from a media thread.
 pub(super) enum FromShard {
     Control(CallNo, Control),
-    /// With the number of samples written to the tap so far.
+    /// Effect of a call, with the number of samples written to the tap so far.
     Effect(CallNo, EffectId, Effect, u64),
     /// RTP of this address is taken instead of that of the agreed one.
     Moved(CallNo, std::net::SocketAddr),
@@ -447,7 +447,7 @@ impl Shard {
     }
 }
 
-/// Nothing is lost when the reader is behind: what finds no room waits here, in order.
+/// Sends a message; while the reader is behind, messages wait here in order, and none is lost.
 fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, shared: &Shared, message: FromShard) {
     let waits = matches!(&message, FromShard::Event(_, Event { what: What::Network { .. }, .. }));
     if !backlog.is_empty() {

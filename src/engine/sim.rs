@@ -43,7 +43,7 @@ const fn sip_address(last: u8) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, last)), 5060)
 }
 
-/// How long SIP may take to settle after both calls are over.
+/// Time for SIP to settle after both calls are over.
 const SETTLE: Duration = Duration::from_secs(64);
 
 /// Description of one simulated call.
@@ -83,7 +83,7 @@ pub struct Faults {
     pub caller_hangs_up: Option<Duration>,
     /// The agent hangs up after so long.
     pub agent_hangs_up: Option<Duration>,
-    /// From here on nothing arrives any more, in either direction.
+    /// Time from which nothing arrives any more, in either direction.
     pub network_dies: Option<Duration>,
     /// Share of thoughts, words and recognitions that fail, 0 to 1.
     pub failures: f64,
@@ -103,7 +103,7 @@ pub struct Outcome {
 /// One side of a simulated call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// How it ended; `None` for an agent that was never reached.
+    /// Ending of the call; `None` for an agent that was never reached.
     pub ending: Option<Ending>,
     /// Every event, in order of `sample`, then `seq`.
     pub timeline: Vec<TimelineEntry>,
@@ -235,7 +235,7 @@ impl World {
         Ok(Outcome { caller, agent, target: sides.next() })
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event in the simulation.
     fn next(&self) -> Option<Time> {
         let hosts = self.hosts.iter().filter_map(Host::next);
         hosts

@@ -11,7 +11,7 @@ const SET_UP_S: &[f64] = &[0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
 /// Upper bounds of the buckets of interarrival jitter, seconds.
 const JITTER_S: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
 
-/// How often values fell below bounds.
+/// Counts of values by upper bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// Upper bounds, ascending; the last bucket has none.
@@ -52,7 +52,7 @@ pub struct Calls {
     pub connected: u64,
     /// Calls that are over, by [`ringer_media::call::EndReason`].
     pub ended: BTreeMap<&'static str, u64>,
-    /// From dialling to the answer, seconds; of placed calls that came up.
+    /// Seconds from dialling to the answer, of placed calls that connected.
     pub set_up: Histogram,
     /// Interarrival jitter (RFC 3550 6.4.1) of calls that were up, at their ends, seconds.
     pub jitter: Histogram,

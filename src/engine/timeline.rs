@@ -34,7 +34,7 @@ struct Written<F> {
     /// Lines that it has not taken yet, and their events.
     lines: Vec<u8>,
     waiting: Vec<TimelineEntry>,
-    /// Why nothing more is written.
+    /// Error after which nothing more is written.
     fault: Option<std::io::Error>,
 }
 

@@ -17,7 +17,7 @@ const BLOCK_BYTES: usize = 2200;
 pub(super) struct Wire {
     ring: Producer<u8>,
     block: Vec<u8>,
-    /// Here and there, of RTP and of RTCP; none before they are known.
+    /// Local and remote address, of RTP and of RTCP; `None` before they are known.
     ends: Option<[(SocketAddr, SocketAddr); 2]>,
     missing: Arc<AtomicU64>,
 }

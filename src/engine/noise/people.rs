@@ -11,7 +11,7 @@ use crate::provider::{Failure, Synthesizer, VoiceWanted, whole_speech};
 /// Speech of each person at 16 kHz.
 pub(super) type People = Vec<Arc<[i16]>>;
 
-/// How many there are.
+/// Number of people in a place.
 const PEOPLE: usize = 12;
 /// The first of them are near, where single words are heard: they say this many sentences, about half a minute.
 const NEAR: usize = 2;

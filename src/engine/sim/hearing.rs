@@ -28,7 +28,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// As a recognizer tells it, with the positions of its times.
+    /// Returns the word as a recognizer gives it, with the positions of its times.
     pub(super) fn at(self, sample: impl Fn(Time) -> Sample) -> Word {
         Word { from: sample(self.from), to: sample(self.to), text: self.word, confidence: Some(1.0) }
     }
@@ -52,7 +52,7 @@ pub(super) fn words(said: &[Said], from: Time, to: Time) -> Vec<Heard> {
     heard
 }
 
-/// As recognizers write it: lower case, no punctuation.
+/// Returns a word as recognizers write it: lower case, no punctuation.
 fn plain(word: &str) -> String {
     word.chars().filter(|c| c.is_alphanumeric() || *c == '\'').flat_map(char::to_lowercase).collect()
 }

@@ -84,9 +84,9 @@ pub(super) struct Setup {
     pub forwarding: Forwarding,
 }
 
-/// Something that happens by itself.
+/// Event of a side that is due at a time.
 enum Due {
-    /// How words will be said.
+    /// Pronunciation of words that are about to be spoken.
     Voiced(EffectId, String),
     Done(EffectId, Effected),
     /// Running text of the segment.
@@ -124,7 +124,7 @@ pub(super) struct Host {
     /// Signals that wait for that.
     deferred: VecDeque<Signal>,
     next_tick: Option<Time>,
-    /// When the INVITE is answered.
+    /// Time of answering the INVITE.
     answer: Option<Time>,
     /// Addresses that media go to and come from.
     media: Option<MediaPlan>,
@@ -145,7 +145,7 @@ pub(super) struct Host {
     origin: Option<Time>,
     /// Sample 0, also of a call that was never connected.
     zero: Option<Time>,
-    /// When this side has ended the call, or heard that it is over.
+    /// Time at which this side ended the call, or learnt of its end.
     bye: Option<Time>,
     said: Vec<Said>,
     journal: Journal,
@@ -238,7 +238,7 @@ impl Host {
         self.next_tick = Some(now + Duration::from_nanos((self.draws.unit() * TICK.as_nanos() as f64) as u64));
     }
 
-    /// Nothing more can happen to its Call.
+    /// True if nothing more can happen to its Call.
     pub fn is_over(&self) -> bool {
         self.call.as_ref().is_none_or(Call::is_over)
     }
@@ -248,7 +248,7 @@ impl Host {
         self.origin.is_some()
     }
 
-    /// When something happens by itself.
+    /// Returns the time of this side's next event.
     pub fn next(&self) -> Option<Time> {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
         let due = self.due.first_key_value().map(|((at, _), _)| *at);

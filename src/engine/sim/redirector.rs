@@ -16,7 +16,7 @@ use super::script::Action;
 pub(super) struct Redirector {
     address: SocketAddr,
     endpoint: Endpoint,
-    /// Its lines, in order; the last one stays.
+    /// Actions with their times, in order; the last one stays.
     actions: Vec<(Duration, Action)>,
     /// Number of INVITEs so far.
     invites: usize,

@@ -156,7 +156,7 @@ fn holds(actions: &[(Duration, Action)]) -> bool {
     actions.iter().any(|(_, action)| matches!(action, Action::Change(change) if is_hold(change.hold)))
 }
 
-/// Something that a side or the proxy does at its time.
+/// Action of a side or of the proxy at its time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
     /// A provisional response without media.
@@ -181,7 +181,7 @@ pub(super) enum Action {
     Refer { to: String, is_quiet: bool },
     /// The call is ended by this side.
     Hangup,
-    /// Something is done with the WebSocket.
+    /// Action on the WebSocket.
     Socket(SocketAction),
 }
 

@@ -22,7 +22,7 @@ const RESEND: Duration = Duration::from_millis(200);
 /// Most repetitions of a segment; the last one arrives.
 const MOST_RESENDS: u32 = 6;
 
-/// Something that goes over a connection.
+/// Frame that goes over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// The upgrade request of a caller.

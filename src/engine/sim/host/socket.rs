@@ -25,9 +25,9 @@ const EPOCH_MS: i64 = 1_767_225_600_000;
 /// State of the connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Link {
-    /// There is no connection.
+    /// No connection exists yet.
     Absent,
-    /// It is asked for.
+    /// A connection was asked for.
     Dialling,
     /// Messages go over it.
     Open,
@@ -56,7 +56,7 @@ pub(super) struct SocketEnd {
     last_ping: Time,
     /// Time of sending of the message that is being taken.
     taking: Option<Time>,
-    /// How much later the other side's voice is heard than it was said, from which time of saying on.
+    /// Delays of the other side's voice, each valid from a time of speaking on.
     lags: Vec<(Time, Duration)>,
     /// Behaviour that the script gives this side.
     stage: Stage,

@@ -77,7 +77,7 @@ struct Datum {
     is_part: bool,
 }
 
-/// From the first to the second, both included.
+/// Range from the first to the second number, both included.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Range(f64, f64);
 

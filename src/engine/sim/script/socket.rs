@@ -10,7 +10,7 @@ const MOST_MESSAGES: u16 = 5000;
 /// Longest burst of audio, in milliseconds.
 const MOST_MS: f64 = 120_000.0;
 
-/// Something that the agent does with the connection.
+/// Action of the agent on the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SocketAction {
     /// A text message is sent so many times.
@@ -29,7 +29,7 @@ pub enum SocketAction {
     Close(u16, String),
     /// The connection is lost.
     Drop,
-    /// Nothing of this side's own is sent any more.
+    /// This side sends no more audio of its own.
     GoSilent,
 }
 
