@@ -106,7 +106,7 @@ pub(super) fn is_nothing(value: &Value) -> bool {
 /// A number, also one that was written as a text.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Number {
-    /// As it was said: 85 of "85 %".
+    /// Number as it was written: 85 of "85 %".
     pub value: f64,
     /// A percent sign stood behind it.
     pub is_percent: bool,

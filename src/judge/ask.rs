@@ -16,7 +16,7 @@ const SHOWN_CHARS: usize = 4000;
 /// Longest answer of a judge in tokens.
 const TOKENS_MAX: u32 = 4000;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// The model could not be asked; the text names the trouble.
@@ -28,9 +28,9 @@ pub enum Unanswered {
 /// Fault of an answer; the texts are for the model and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It has not the form that was asked for.
+    /// The answer does not have the requested form.
     Form(String),
-    /// It has, but its value is none of those that are possible.
+    /// The answer has the form, but its value is not possible.
     Value(String),
 }
 

@@ -46,7 +46,7 @@ const ONLY_ATTEMPTS: &str = "Nothing was said: only the attempts of the agent we
 /// Reason why pronunciation is not judged from a transcript.
 const NOT_HEARD: &str = "Pronunciation is not judged: no audio model is configured";
 
-/// How far shares may be from one in sum; they are scaled to it.
+/// Largest difference of the sum of shares from one; they are scaled to it.
 const SUM_OFF: f64 = 0.05;
 
 /// Values and reasons that the model gave.

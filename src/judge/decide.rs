@@ -18,7 +18,7 @@ const TASK: &str = "You answer one question about a conversation between a voice
 pub struct Decision {
     /// True for the answer yes.
     pub yes: bool,
-    /// In a sentence or two; may be missing.
+    /// Reason in a sentence or two; may be missing.
     pub reasoning: Option<String>,
 }
 

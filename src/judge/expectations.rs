@@ -40,7 +40,7 @@ pub struct Grounds<'g> {
     pub duration_ms: Option<i64>,
     /// Parts of this side that failed.
     pub own_faults: &'g [OwnFault],
-    /// Why timing is not to be relied on; `None`: it is.
+    /// Reason why timing is not reliable; `None`: it is.
     pub untrusted: Option<&'g str>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::human::phrases::phrases;
 
-/// Beside the filler words of a caller: what agents say while they look something up.
+/// Phrases that agents say while they look something up, besides the filler words of a caller.
 const PHRASES: [(&str, &[&str]); 15] = [
     (
         "en",

@@ -23,7 +23,7 @@ const FULL_SCALE: u16 = 32_768;
 pub struct Imported {
     /// Transcript with times; empty when there is none.
     pub entries: Vec<PostedEntry>,
-    /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
+    /// Samples at 16 kHz: nothing, one channel with both sides, or caller and agent.
     pub sides: Arc<Vec<Vec<i16>>>,
     /// Kind of interface, `PHONE` or `WEB`.
     pub interface: &'static str,
@@ -99,8 +99,8 @@ impl Imported {
         metrics
     }
 
-    /// How both sides sound in a stretch of the call. In one channel with both sides, what the other says is neither speech nor
-    /// noise of this one.
+    /// Returns the audio metrics of both sides in a stretch of the call. In one channel with both sides, the other
+    /// side's speech is neither speech nor noise.
     fn audio(&self, conversation: &Conversation, window: Span) -> Vec<MetricValue> {
         let (dh, agent) = media::speech(conversation);
         let heard = |pcm: &[i16], speech: &[Span], apart: &[Span]| -> Option<Sound> {

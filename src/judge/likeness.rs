@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// How often each three letters occur in a text, scaled to length 1. A text without letters is no vector at all.
+/// Frequencies of three-letter sequences in a text, scaled to length 1. A text without letters has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trigrams(HashMap<[char; 3], f64>);
 

@@ -13,7 +13,7 @@ use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
 
-/// From the last tone of an extension to the conversation.
+/// Time from the last tone of an extension to the conversation, in milliseconds.
 const AFTER_EXTENSION_MS: i64 = 300;
 /// Length of a digit that does not tell.
 const DIGIT_MS: i64 = 100;
@@ -33,7 +33,7 @@ pub struct Facts {
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
     pub fillers: Vec<String>,
-    /// Which probes count, and what shows that the agent let itself be stopped.
+    /// Times by which probes count, and by which the agent counts as stopped.
     pub probe_times: ProbeTimes,
 }
 

@@ -16,7 +16,7 @@ use crate::model::expectation::ExpectationStatus;
 use crate::model::playback::{is_alike, phrases};
 use crate::provider::LanguageModel;
 
-/// By how much of its length a silence may differ.
+/// Largest difference of a silence, as a share of its length.
 const SILENCE_OFF: f64 = 0.2;
 /// Name of the timeline event that reports a playback step.
 pub const EVENT: &str = "playback_step";
@@ -26,7 +26,7 @@ const TASK: &str = "You judge turns of a voice agent. For each you are told what
     Answer with one JSON object with the member \"steps\": an array with one object for each turn, with the members \"index\" (as \
     given) and \"passed\" (true or false).";
 
-/// How one step of the agent, or of this side into its turn, went.
+/// Result of one step of the agent, or of this side where it interrupts the agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
     /// Index among all steps of the playback, from 0.
@@ -35,13 +35,13 @@ pub struct Played {
     pub passed: Option<bool>,
     /// Words or digits of the agent's turn; how long a silence was.
     pub heard: String,
-    /// Why it has not passed, for a person.
+    /// Reason why it has not passed, for display.
     pub reason: Option<String>,
     /// The conversation was over before it, and not by the agent.
     unreached: bool,
     /// Meaning that the turn had to have; `None` when nothing is left to judge.
     wanted: Option<String>,
-    /// When it was over.
+    /// Position at which it was over.
     sample: i64,
 }
 
@@ -51,7 +51,7 @@ impl Played {
         self.passed.is_none() && self.wanted.is_some()
     }
 
-    /// How the step came out.
+    /// Returns the status of the step.
     pub fn status(&self) -> ExpectationStatus {
         match self.passed {
             _ if self.unreached => ExpectationStatus::NotReached,
@@ -61,7 +61,7 @@ impl Played {
         }
     }
 
-    /// For the result's metadata.
+    /// Returns the result as JSON for the result's metadata.
     pub fn told(&self) -> Value {
         let open = self.is_open().then_some("its meaning was not judged");
         let reason = self.reason.as_deref().or(open).filter(|_| self.passed != Some(true));
@@ -220,7 +220,7 @@ impl<'s> Scene<'s> {
     }
 }
 
-/// Why a step cannot be told.
+/// Reason why a step cannot be judged.
 const UNHEARD: &str = "words of the turn were not heard";
 
 /// One thing that a turn had to be.
@@ -329,7 +329,7 @@ struct Turn {
     digits: String,
     /// Words of it were not heard.
     lacks_words: bool,
-    /// When it was over, and when that was known.
+    /// Position of the turn's end, and of the moment that it was known.
     end: i64,
     known: i64,
 }
@@ -452,7 +452,7 @@ fn silence(
     Some((passed.filter(|_| wanted_ms > 0.0), ms, to))
 }
 
-/// In how many pieces the Digital Human says and keys these steps.
+/// Returns the number of pieces in which the Digital Human says and keys these steps.
 fn utterances(steps: &[Object], joined: bool) -> usize {
     let (mut count, mut open) = (0, false);
     for step in steps {

@@ -8,7 +8,7 @@ use ringer_media::frame::{PER_MS, Sample};
 pub(super) struct Turn<'e> {
     /// Position at which its end was told.
     pub told: Sample,
-    /// Its words; empty when none are known.
+    /// Words of the turn; empty when none are known.
     pub text: &'e str,
     /// Position of the first sample.
     pub from: Sample,
@@ -18,11 +18,11 @@ pub(super) struct Turn<'e> {
     pub confidence: Option<f32>,
     /// The words with their times.
     pub words: &'e [Word],
-    /// Why words of it are not known.
+    /// Reason why words of it are not known.
     pub missing: Option<&'e str>,
-    /// It was answered before its words were known.
+    /// True if it was answered before its words were known.
     pub late: bool,
-    /// It was written, not spoken.
+    /// True if it was written, not spoken.
     pub written: bool,
     /// True when the agent's side told its words, since none were recognised.
     pub reported: bool,
@@ -80,13 +80,13 @@ pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = Turn<'_>>
 pub(super) struct Said<'e> {
     /// Position of the beginning or the end.
     pub at: Sample,
-    /// Its number; `None` when it is not told.
+    /// Id of the utterance; `None` when it is not stated.
     pub id: Option<u32>,
-    /// Which of the kinds it is.
+    /// Kind of the utterance.
     pub kind: Kind,
     /// The words: as planned where it begins, as spoken where it ends.
     pub text: &'e str,
-    /// It was cut off before its end.
+    /// True if it was cut off before its end.
     pub interrupted: bool,
     /// Said word for word as it was written.
     pub exact: bool,
@@ -148,7 +148,7 @@ pub(super) struct Key {
     pub at: Sample,
     /// 0 to 9, A to D, * or #.
     pub digit: char,
-    /// Its length; 0 when it is not told.
+    /// Length of the tone; 0 when it is not stated.
     pub duration_ms: i64,
 }
 

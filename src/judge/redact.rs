@@ -186,7 +186,8 @@ impl Redactor {
         spans
     }
 
-    /// Which of the words belong to something private. Among very many, where there is something private, all count as that.
+    /// Returns true for each word that is part of something private. Among very many words all count as private if one
+    /// is.
     fn private(&self, words: &[String]) -> Vec<bool> {
         // Each word with the words around it: it is private when the text is another one without it being there as it was.
         let text = words.join(" ");
@@ -284,7 +285,7 @@ fn without(text: &str, value: &str) -> String {
 struct Token<'a> {
     /// Text of the token, unchanged.
     text: &'a str,
-    /// Its digits, when it is made of digits.
+    /// Digits of the token, if it consists of digits.
     digits: Option<String>,
 }
 

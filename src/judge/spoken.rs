@@ -16,7 +16,7 @@ const CLAUSE_LETTERS: f64 = 8.0;
 pub(super) struct Run {
     /// Start and end in milliseconds.
     pub time: Range<i64>,
-    /// As they stand in the text.
+    /// Words as they stand in the text.
     pub text: String,
     /// Their times as estimated; those of unspaced scripts are letters.
     pub words: Vec<Word>,

@@ -17,7 +17,7 @@ pub enum Lack {
     Words,
     /// Some of its words.
     Rest,
-    /// Nothing now: its words came after the other side had answered.
+    /// All words are known now, but came after the other side had answered.
     Time,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn with_entries(unheard: &[Unheard], entries: &[TranscriptEntry]) -> 
     all
 }
 
-/// How many turns lack words, for a person; `None` when all words are known.
+/// Returns the number of turns that lack words, for display; `None` when all words are known.
 pub(super) fn told(turns: &[Unheard]) -> Option<String> {
     match turns.iter().filter(|turn| turn.lacks_words()).count() {
         0 => None,

@@ -64,7 +64,7 @@ pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry], unhear
     WordErrors { rate, warning }
 }
 
-/// Which of these spans lie beside one of `lost`: overlap it, or one that does.
+/// Returns true for each span that overlaps one of `lost`, or overlaps a span that does.
 fn beside(lost: &[(i64, i64)], spans: &[(i64, i64)]) -> Vec<bool> {
     let numbered = spans.iter().enumerate().map(|(at, span)| (*span, Some(at)));
     let mut all: Vec<_> = lost.iter().map(|span| (*span, None)).chain(numbered).collect();

@@ -20,7 +20,7 @@ const MINUTES_MAX: usize = 10;
 pub struct Ear<'m> {
     /// Model that hears and judges.
     pub model: &'m dyn LanguageModel,
-    /// At 16 kHz: caller and agent, one channel with both, or nothing.
+    /// Samples at 16 kHz: caller and agent, one channel with both, or nothing.
     pub sides: &'m [Vec<i16>],
 }
 

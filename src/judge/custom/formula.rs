@@ -14,7 +14,7 @@ pub(super) enum Outcome {
     Truth(bool),
 }
 
-/// Why it comes to nothing.
+/// Reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// A metric of this name has no value.

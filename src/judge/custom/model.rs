@@ -19,7 +19,7 @@ use crate::provider::{ChatRequest, LanguageModel};
 /// Most times that one metric is judged.
 const RUNS_MAX: i64 = 25;
 
-/// After so many runs, one after the other, in which the model could not be asked, no other is tried.
+/// Number of failed runs, one after the other, after which the model is not asked again.
 const FAILED_MAX: usize = 3;
 
 /// Part of the prompt that allows an answer without value where words are not known.

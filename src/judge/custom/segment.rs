@@ -14,12 +14,12 @@ pub(super) struct Part<'m> {
     pub unheard: Vec<Unheard>,
     pub calls: Vec<&'m PostedToolCall>,
     pub whole: Material<'m>,
-    /// From when to when, in milliseconds; the ends of the range are those of the conversation.
+    /// Start and end in milliseconds; the ends of the range are those of the conversation.
     pub span_ms: (i64, i64),
 }
 
 impl Part<'_> {
-    /// It begins and ends with the conversation.
+    /// True if the part is the whole conversation.
     pub fn is_whole(&self) -> bool {
         self.span_ms == (i64::MIN, i64::MAX)
     }

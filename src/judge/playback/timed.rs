@@ -34,7 +34,7 @@ pub(super) fn within_ms(step: &Object) -> Option<i64> {
     step.get("within_ms").and_then(serde_json::Value::as_f64).map(|ms| ms.round() as i64)
 }
 
-/// Why an agent that never took the step it was waited for has failed; `None`: it had no time for it.
+/// Returns the reason why an agent that never took the awaited step has failed; `None`: it had no time for it.
 pub(super) fn miss_reason(steps: &[Object], index: usize, own: &[(i64, i64)], end: i64) -> Option<String> {
     let waited_ms = (end - since(steps, index, own, end)) / PER_MS;
     match within_ms(&steps[index]) {
@@ -60,8 +60,8 @@ fn speech(moments: &[TimelineEntry]) -> Vec<(i64, i64)> {
     spans
 }
 
-/// How a wanted silence of `within_ms` from `from` on came out: whether it was kept, `None` where the call ended before; how long it
-/// was in milliseconds; where it was over.
+/// Judges a wanted silence of `within_ms` from `from` on. Returns if it was kept, its length in milliseconds, and the
+/// position of its end. `None`: the call ended before.
 pub(super) fn absence(moments: &[TimelineEntry], from: i64, within_ms: i64) -> (Option<bool>, i64, i64) {
     let to = from + within_ms * PER_MS;
     let heard = |(start, end): &(i64, i64)| {
