@@ -21,7 +21,7 @@ use crate::transport::websocket::listen::IncomingSocket;
 /// Reasons for which a connection is not taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StreamRefusal {
-    /// Nobody has the token, or its time is over.
+    /// The token is unknown or has expired.
     Unknown,
     /// The call of the token runs.
     InUse,

@@ -222,14 +222,14 @@ impl CallWork<'_> {
         }
     }
 
-    /// There is no call.
+    /// Ends a result that cannot have a call.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
         let to = obstacle.code.status(false);
         let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
         allow_conflict(self.advance(from, to, patch).await).map(drop)
     }
 
-    /// After a fault of the engine: the result ends, whatever state it is in.
+    /// Ends the result after a fault of the engine, whatever its state is.
     async fn break_off(&self, error: &Error) -> Result<()> {
         tracing::error!(%error, "a call was broken off");
         let from = self.status().await?;

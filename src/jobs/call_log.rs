@@ -48,7 +48,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
 /// Recording and transcript of a call, as far as they were available.
 struct Gathered {
     entries: Vec<PostedEntry>,
-    /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
+    /// Samples at 16 kHz: nothing, one channel with both sides, or caller and agent.
     sides: Arc<Vec<Vec<i16>>>,
     /// True if the speaker of each word is known.
     is_apart: bool,
@@ -136,7 +136,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
     upkeep.service.finish_log(job, found).await
 }
 
-/// Somebody wrote down who said what, or says where that is.
+/// True if the call has a transcript, or the address of one.
 fn has_transcript(call: &CallSpec) -> bool {
     call.transcript_url.is_some() || call.transcript.as_ref().is_some_and(|entries| !entries.is_empty())
 }

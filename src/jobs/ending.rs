@@ -8,7 +8,7 @@ use crate::model::status::EndedBy;
 /// Outcome of a call, as its result states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why there is no good ending; `None`: it is one.
+    /// Error of the call; `None` for a good ending.
     pub error: Option<(ErrorCode, String)>,
     /// Side that ended the conversation, if either did.
     pub by: Option<EndedBy>,

@@ -46,15 +46,15 @@ use crate::transport::port::Incoming;
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 pub use self::upkeep::Upkeep;
 
-/// How long a claim lasts; it is renewed while the work goes on.
+/// Length of a lease in milliseconds; it is renewed while the work goes on.
 const LEASE_MS: i64 = 120_000;
-/// When a claim is renewed.
+/// Interval at which a lease is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(30);
 /// Longest wait for a signal that does not come (a lease of another process that ends).
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Shortest time between two looks for new results.
 const ADMIT_EVERY: Duration = Duration::from_millis(100);
-/// How often what is too old is deleted.
+/// Interval at which old rows and files are deleted, in milliseconds.
 const CLEAR_EVERY_MS: i64 = 3_600_000;
 /// Claims of one job after which it is given up.
 const MOST_ATTEMPTS: i64 = 5;
@@ -72,11 +72,11 @@ pub struct Workshop {
     pub placer: Arc<Placer>,
     /// Agent words that only fill time, beside the built-in ones.
     pub fillers: Arc<[String]>,
-    /// Which probes count, and what shows that an agent let itself be stopped.
+    /// Times by which probes count, and by which an agent counts as stopped.
     pub probe_times: ProbeTimes,
     /// Calls begun in one second.
     pub start_rate_per_s: f64,
-    /// How long things are kept.
+    /// Times and sizes up to which things are kept.
     pub retention: Retention,
     /// Sources that may call in.
     pub inbound_allow: Sources,
@@ -138,7 +138,7 @@ impl Workers {
         self.streams.clone()
     }
 
-    /// Nothing new is begun; calls that run go on.
+    /// Stops claiming new work; running calls go on.
     pub fn stop_claiming(&self) {
         self.claiming.cancel();
     }
@@ -323,7 +323,7 @@ enum Left {
     Done,
     /// The engine stops before the conversation has begun: it waits for the next start.
     Waiting,
-    /// It needs a place of its run.
+    /// The job needs a place of its run.
     Enters(Lane),
     /// The conversation is to be held in writing.
     Written,

@@ -54,7 +54,7 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// With nothing beside the product: nobody judges, and nobody hears.
+    /// Returns jobs with the services alone: no model judges, and no recognizer listens.
     pub fn new(service: Service) -> Upkeep {
         Upkeep {
             service,

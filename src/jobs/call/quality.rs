@@ -16,7 +16,7 @@ const TRUSTED_PACING_MS: f64 = 5.0;
 const TRUSTED_LATE_FRAMES: f64 = 0.001;
 /// Frames in a row after which time that was lost cannot be made good.
 const TRUSTED_GAP_FRAMES: u64 = 3;
-/// By how much the machine's clocks may come apart during a trusted call: one frame.
+/// Largest drift of the machine's clocks during a trusted call: one frame, in milliseconds.
 const TRUSTED_SLIP_MS: f64 = 20.0;
 /// Share of a trusted call that may be concealed.
 const TRUSTED_CONCEALED: f64 = 0.01;

@@ -33,7 +33,7 @@ const BUSY_TIMES: usize = 60;
 const ONE_CHANNEL: &str = "transcript: the recording has one channel, in which nobody is told apart: all words stand as the \
                            agent's, and nothing is measured by side";
 
-/// Why a recording has no words.
+/// Reason why a recording has no words.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unheard {
     /// No recognizer is there for it.

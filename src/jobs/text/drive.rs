@@ -29,7 +29,7 @@ const PARTS: usize = 64;
 
 /// The mind back with what it was asked for.
 type Thinking = BoxFuture<'static, (Box<dyn Mind>, Input)>;
-/// When the attempt that succeeded began, the message's name, and what came back.
+/// Start of the successful attempt, id of the message, and the reply.
 type Sending = BoxFuture<'static, Result<(i64, String, Reply), Trouble>>;
 
 pub(super) struct Drive<'a> {

@@ -15,7 +15,7 @@ use crate::model::result::ResultDoc;
 use crate::model::status::{EndedBy, ResultStatus};
 use crate::model::time::Timestamp;
 
-/// Why there is no good ending.
+/// Error of the conversation; `None` for a good ending.
 type Fault = Option<(ErrorCode, String)>;
 
 impl TextWork<'_> {

@@ -187,14 +187,14 @@ impl TextWork<'_> {
         }
     }
 
-    /// There is no conversation.
+    /// Ends a result that cannot have a conversation.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
         let to = obstacle.code.status(false);
         let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
         self.advance(from, to, patch).await.map(drop)
     }
 
-    /// After a fault of the engine: the result ends, whatever state it is in.
+    /// Ends the result after a fault of the engine, whatever its state is.
     async fn break_off(&self, error: &Error) -> Result<()> {
         tracing::error!(%error, "a text conversation was broken off");
         let from = self.news(0, 0).await?.status;
