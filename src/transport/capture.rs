@@ -18,7 +18,7 @@ const HOPS: u8 = 64;
 /// A datagram and how it went.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// When, in microseconds since 1970.
+    /// Time in microseconds since 1970.
     pub at_us: u64,
     /// Address of the sender.
     pub from: SocketAddr,
@@ -95,7 +95,7 @@ impl Datagram<'_> {
     }
 }
 
-/// When the packet of a whole block went, in microseconds since 1970; `None`: it is no packet.
+/// Returns the time of a whole packet block, in microseconds since 1970; `None`: it holds no packet.
 pub fn time_of(block: &[u8]) -> Option<u64> {
     let word = |at: usize| block.get(at..at + 4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
     let (high, low) = (word(12)?, word(16)?);

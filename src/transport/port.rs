@@ -31,11 +31,11 @@ pub enum Port {
     Pipeline(Box<PipelinePort>),
 }
 
-/// Something that a driver is to carry out.
+/// Action that a driver carries out.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a media plan comes a few times in a call, and is carried out at once")]
 pub enum PortOutput {
-    /// To the other side.
+    /// Order to the other side.
     Send(ToPeer),
     /// Media goes there from now on; stands before the signal that says so.
     Media(MediaPlan),
@@ -55,20 +55,20 @@ pub enum PortOutput {
     ClearFrames,
     /// A line of the log of the channel, with milliseconds since 1970.
     Log(i64, String),
-    /// For the user of the result.
+    /// Warning for the user of the result.
     Warning(String),
 }
 
 /// A message to the other side, in the words of its protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToPeer {
-    /// For the SIP endpoint.
+    /// Order to the SIP endpoint.
     Sip(SipOrder),
-    /// For the SIP endpoint, about the dialog with the target of a transfer.
+    /// Order to the SIP endpoint about the dialog with the target of a transfer.
     Target(SipOrder),
-    /// For the task of a WebSocket.
+    /// Order to the task of a WebSocket.
     WebSocket(SocketOrder),
-    /// For the task of the connection to a voice pipeline.
+    /// Order to the task of the connection to a voice pipeline.
     Pipeline(Order),
 }
 
@@ -154,11 +154,11 @@ impl Incoming {
 pub enum Refusal {
     /// No place is free.
     Busy,
-    /// Its source may not call.
+    /// The source of the call may not call.
     Forbidden,
-    /// Nobody has this number.
+    /// The number is unknown.
     NotFound,
-    /// Nobody answers the call.
+    /// The call is not answered.
     NoAnswer,
     /// No codec in common.
     NoMedia,

@@ -96,7 +96,8 @@ impl MediaSockets {
         self.port
     }
 
-    /// From now on datagrams go to, and are only taken from, these addresses; two that are the same share one port here too.
+    /// Connects the sockets: datagrams go to, and are only taken from, these addresses. If both are the same, RTP and
+    /// RTCP share one port here too.
     ///
     /// # Errors
     /// The kernel's refusal, for example of a family that the sockets do not have.

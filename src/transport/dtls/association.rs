@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 64 * 1024;
 const PROFILES: [SrtpProtectionProfile; 2] =
     [SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80, SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm];
 
-/// Why a handshake brought no keys.
+/// Reason why a handshake gave no keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The certificate has none of the fingerprints.

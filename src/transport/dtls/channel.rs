@@ -43,7 +43,7 @@ pub enum News {
 struct Candidate {
     /// Random number of the ClientHello that began it; `None`: this side did.
     random: Option<[u8; 32]>,
-    /// Its ClientHello came with a cookie, which only who reads what is sent to the agreed address can know (RFC 6347 4.2.1).
+    /// True if its ClientHello had a cookie. Only a reader of the agreed address can know it (RFC 6347 4.2.1).
     has_cookie: bool,
     association: Association,
 }

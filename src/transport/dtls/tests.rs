@@ -139,7 +139,7 @@ fn any_of_several_fingerprints_is_enough() {
     }
 }
 
-/// Somebody else's first datagrams from the agreed address, and then the real ones.
+/// Forged first datagrams from the agreed address do not keep the real ones out.
 #[test]
 fn a_forged_handshake_does_not_stand_in_the_way() {
     let (one, two, forger) = (identity(), identity(), identity());

@@ -33,9 +33,9 @@ const MAX_EVENTS: usize = 256;
 pub enum ToolPhase {
     /// The model began to ask for it.
     Started,
-    /// It runs; its arguments are known.
+    /// The tool runs; its arguments are known.
     InProgress,
-    /// It is done, or was cancelled.
+    /// The tool is done, or was cancelled.
     Stopped,
 }
 
@@ -97,12 +97,12 @@ pub enum RtviEvent {
     Other {
         /// Type of the message.
         kind: String,
-        /// Its data, as text.
+        /// Data of the message, as text.
         data: String,
     },
 }
 
-/// Something to be carried out.
+/// Output that the caller of the protocol carries out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RtviOutput {
     /// Text for the data channel.

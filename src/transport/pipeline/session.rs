@@ -31,22 +31,22 @@ const RESTART_WITHIN: Duration = Duration::from_secs(8);
 /// Candidates that go out in one request after the offer.
 const PATCHED_AT_ONCE: usize = 20;
 
-/// Something that a call to a pipeline tells.
+/// News of a call to a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PipelineNews {
     /// An event of the pipeline, and when its message came.
     Event(Time, RtviEvent),
     /// The connection was lost and is made anew.
     Restarts,
-    /// It is back, with these media.
+    /// The connection is back, with these media.
     Restarted(MediaParams),
     /// A key of the caller, where this side is the pipeline.
     Digit(char),
-    /// For the user of the result.
+    /// Warning for the user of the result.
     Warning(String),
 }
 
-/// Something that a call to a pipeline is told.
+/// Order to a call to a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The call is over.
@@ -62,7 +62,7 @@ pub enum PipelineEnd {
     HungUp,
     /// The agent ended it.
     AgentLeft,
-    /// It broke off, for this reason.
+    /// The connection broke off, for this reason.
     Failed(PipelineFault),
 }
 

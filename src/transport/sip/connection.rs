@@ -32,7 +32,7 @@ const PING_SHARES: u32 = 25;
 /// Times after which a connection is given up.
 #[derive(Copy, Clone, Debug)]
 pub struct Patience {
-    /// From the beginning to a connection that can be used, TLS included; below Timer B (RFC 3261 17.1.1.2).
+    /// Time limit for a usable connection, TLS included; below Timer B (RFC 3261 17.1.1.2).
     pub connect: Duration,
     /// TLS handshake of the other side.
     pub handshake: Duration,
@@ -40,7 +40,7 @@ pub struct Patience {
     pub message: Duration,
     /// The other side takes a message that is written.
     pub write: Duration,
-    /// Nothing goes over the connection, and no call needs it.
+    /// Time after which an unused connection that no call needs is closed.
     pub idle: Duration,
     /// First message of a connection that the other side has opened.
     pub first: Duration,

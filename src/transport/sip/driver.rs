@@ -205,7 +205,7 @@ struct SipDriver {
     lines: Lines,
     strangers: Strangers,
     board: LineBoard,
-    /// As the endpoint names them.
+    /// Local addresses as the endpoint names them.
     local: SipListen,
     udp: Option<Arc<UdpSocket>>,
     streams: Streams,

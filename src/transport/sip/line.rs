@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Connections of one host from which no message came yet.
 pub const MAX_NEWCOMERS: usize = 20;
-/// Something that happened on a connection.
+/// Event on a connection.
 #[derive(Debug)]
 pub enum StreamNews {
     /// A whole message has come.
     Message {
-        /// Its connection and the other side.
+        /// Connection, with the other side.
         from: Hop,
         /// The message in clear, also of TLS.
         bytes: Vec<u8>,

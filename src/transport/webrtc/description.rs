@@ -13,9 +13,9 @@ const MAX_LINES: usize = 4096;
 /// Kind of a description.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It may have other sections beside the audio; they are refused.
+    /// Offer; other sections beside the audio are refused.
     Offer,
-    /// It says what was accepted.
+    /// Answer, which states the accepted media.
     Answer,
 }
 

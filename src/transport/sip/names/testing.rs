@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use super::plan::{Answer, Pointer, Question, Service, Trouble};
 use crate::tasks::Tasks;
 
-/// How long an answer may be kept, in seconds.
+/// Lifetime of an answer, in seconds.
 const TTL: u32 = 60;
 
 /// Records and misbehaviour of one name and type.

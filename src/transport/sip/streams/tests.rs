@@ -11,7 +11,7 @@ use super::*;
 use crate::provider::tls::Roots;
 use crate::transport::sip::tls::Identity;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 /// A limit that is waited for.
 const SHORT: Duration = Duration::from_millis(150);
