@@ -33,7 +33,7 @@ const GOODBYE: &str = "You are welcome. Thank you for calling, and goodbye.";
 
 /// Digits of a member number.
 const MEMBER_DIGITS: usize = 4;
-/// How often the same thing is asked before the desk gives up.
+/// Number of times that the same thing is asked before the agent gives up.
 const MOST_ASKED: u32 = 3;
 
 /// Input that the agent waits for.
@@ -65,7 +65,7 @@ struct State {
     asked: u32,
     /// Keys towards a member number.
     digits: String,
-    /// Its answers so far.
+    /// Number of answers so far.
     answers: u32,
     /// Words of the last of them.
     last: String,

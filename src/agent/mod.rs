@@ -38,7 +38,7 @@ pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 const ENDPOINTING_MS: u32 = 700;
 /// Pause after the last key before the keys are a turn, in milliseconds.
 const DIGITS_MS: u32 = 900;
-/// When in a caller's turn the desk cuts in, in milliseconds.
+/// Range in milliseconds of a caller's turn in which the agent interrupts it.
 const CUT_IN_MS: (u32, u32) = (2500, 3000);
 /// Mutual silence before the desk asks whether somebody is there, in milliseconds.
 const SILENCE_MS: u32 = 10_000;
@@ -64,7 +64,7 @@ impl Desk {
         Arc::new(Desk { engine, voice, log, codecs, tasks, calls: AtomicU64::new(0), fault, lines })
     }
 
-    /// How the desk wants to sound.
+    /// Returns the voice that the agent asks for.
     pub fn voice_wanted() -> VoiceWanted {
         VoiceWanted {
             accent: Some("american".into()),
