@@ -31,7 +31,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// How a command ends whose output nobody reads, with what it says on standard error; `also`: nobody reads that either.
+/// Runs a command whose output nobody reads; returns its exit code and its standard error. `also`: nobody reads that
+/// either.
 async fn unread(args: &[&str], folder: &Path, also: bool) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().expect("there are descriptors");
     drop(reader);

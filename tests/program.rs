@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The admin key of [`up`].
 pub const KEY: &str = "key of a process of its own";
@@ -60,7 +60,7 @@ impl Program {
         word.unwrap_or_else(|| panic!("no {scheme} in {line}")).to_owned()
     }
 
-    /// Its end, which comes by itself.
+    /// Waits until the program ends by itself; returns its status.
     pub async fn ended(&mut self) -> ExitStatus {
         timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("it is our child")
     }

@@ -257,7 +257,7 @@ fn outside(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// How often a file reads a clock.
+/// Returns the number of clock reads in a file.
 fn clock_reads(text: &str) -> usize {
     let code = scan::code(scan::shipped(text));
     CLOCK_READS.iter().map(|call| code.matches(call).count()).sum()

@@ -145,7 +145,7 @@ async fn a_scripted_response_of_a_bundle_may_be_short() {
     assert_eq!(push(&world, &wanted).await["errors"][0]["errors"], errors);
 }
 
-/// How many rows there are of each kind.
+/// Returns the number of rows of each kind.
 async fn counted(world: &World) -> Vec<usize> {
     let agents = world.get("/v1/all-agents").await.as_array().map(Vec::len);
     let simulations = world.get("/v1/get-all-simulations").await["simulations"].as_array().map(Vec::len);

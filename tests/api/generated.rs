@@ -21,14 +21,14 @@ const EXAMPLES: &str = "4";
 /// Chains that are drawn before what they have learned is used for the next ones.
 const CHAINS: &str = "30";
 
-/// How long chains are drawn, in seconds: a machine that does other things at the same time needs longer for as many.
+/// Time limits for drawing chains, in seconds: a busy machine needs longer for as many.
 const CHAINS_SECONDS: [&str; 2] = ["45", "180"];
 
 /// Least number of the document's 133 links to follow. On two cores 75 to 82 were followed in 45 s, and 74 in 20 s.
 const LEAST_LINKS: usize = 40;
 
-/// Not walked: a stream that does not end while the result waits, and labels that are back as soon as they are taken away
-/// (`latest` is always there).
+/// Links that are not followed: a stream that does not end while the result waits, and labels that come back at once
+/// (`latest`).
 const NOT_WALKED: [&str; 2] =
     ["GET /v1/simulation-result/{id}/events", "DELETE /v1/agents/{agent_id}/versions/{version}/labels"];
 
@@ -43,7 +43,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
     response_schema_conformance,missing_required_header,unsupported_method,allow_header_conformance,use_after_free,ignored_auth,\
     negative_data_rejection";
 
-/// How long each run of the tool may take on a machine that does many other things at the same time.
+/// Time limit of each run of the tool on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Returns settings for chains of requests along the document's links, with ids that exist for the owners of new rows.

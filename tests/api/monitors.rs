@@ -45,7 +45,7 @@ pub async fn pass(world: &World, ms: i64) {
     world.work_off().await;
 }
 
-/// How a call goes.
+/// Course of a call, as a test writes it.
 #[derive(Copy, Clone)]
 pub enum Call {
     /// The agent says this.

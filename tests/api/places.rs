@@ -38,7 +38,7 @@ pub struct Place {
     pub takes: Vec<Form>,
     /// Kind of the id at this place; `None` when its name does not tell.
     pub own: Option<&'static str>,
-    /// For reports: where the hole is.
+    /// Place of the hole, for reports.
     pub label: String,
 }
 

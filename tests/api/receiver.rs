@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// How long a request may take to come on a busy machine.
+/// Time limit for a request to come on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Request that a receiver got.

@@ -23,7 +23,7 @@ pub enum Form {
 pub struct Rows {
     /// Id of the organization.
     pub organization: String,
-    /// In every text of its rows.
+    /// Word in every text of its rows.
     pub mark: String,
     key: String,
     /// The id of a row by its kind.

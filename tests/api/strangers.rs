@@ -14,12 +14,12 @@ use super::places::{self, HOLE, Place};
 use super::rows::{Form, Rows, form_of};
 use super::world::World;
 
-/// In every text of the rows that must not be seen.
+/// Word in every text of the rows that must not be seen.
 const MARK: &str = "zanzibar";
-/// In what strangers send.
+/// Word in the requests of strangers.
 const STRANGER: &str = "stranger";
 
-/// How long an answer may take on a busy machine; streams of events must end too.
+/// Time limit of an answer on a busy machine; streams of events must end too.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Places that the document has at least.
 const LEAST_PLACES: usize = 400;
@@ -113,7 +113,7 @@ struct Alike {
 }
 
 impl Alike {
-    /// As told to `rows`, who have sent ids of `owner` after `sent` was done to them.
+    /// Returns the mapping for answers to `rows`, which sent ids of `owner` after `sent` changed them.
     fn of(rows: &Rows, owner: &Rows, sent: impl Fn(&str) -> String) -> Alike {
         // Numbers of rows are too short to be told from others.
         let long = |rows: &Rows| -> Vec<(&'static str, String)> {

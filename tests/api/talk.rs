@@ -12,7 +12,7 @@ use super::results::members;
 use super::world::World;
 use crate::json::with;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes an agent, a simulation and a Digital Human, queues a run and answers simulation and result.

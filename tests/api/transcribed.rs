@@ -59,7 +59,7 @@ async fn rules(world: &World, texts: &[(&str, &str)]) {
     }
 }
 
-/// Which rules hold and which do not.
+/// Returns the rules by name with their verdicts, sorted.
 fn verdicts(log: &Value) -> Vec<(String, String)> {
     let results = log["evaluations"][0]["custom_metrics"].as_array().expect("results").iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -69,7 +69,7 @@ fn verdicts(log: &Value) -> Vec<(String, String)> {
     rules
 }
 
-/// As [`verdicts`] are sorted.
+/// Returns expected verdicts, sorted as [`verdicts`] are.
 fn pairs(expect: &[(&str, &str)]) -> Vec<(String, String)> {
     let mut all: Vec<_> = expect.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     all.sort();

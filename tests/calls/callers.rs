@@ -96,7 +96,7 @@ async fn a_caller_is_asked_for_the_password() {
     house.stop().await;
 }
 
-/// Nobody takes the call, and the caller gives up.
+/// The call is not taken, and the caller gives up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_gives_up() {
     let house = House::new().await;

@@ -49,7 +49,7 @@ impl Agent {
         Agent { program, address, folder }
     }
 
-    /// Its log, once it has ended.
+    /// Returns the agent's log, once it has ended.
     pub async fn log(mut self) -> Vec<Value> {
         let status = self.program.ended().await;
         assert!(status.success(), "{status}");

@@ -149,7 +149,7 @@ async fn who_has_no_password_is_not_heard() {
     house.stop().await;
 }
 
-/// Not known, not allowed, no place.
+/// Callers that are not known, not allowed, or find no place are refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_are_not_taken_say_why() {
     let (house, agent) = (House::new().await, Stage::new().await);
@@ -212,7 +212,7 @@ async fn results_with_one_address_come_one_after_the_other() {
     house.stop().await;
 }
 
-/// Nobody calls in time, somebody takes the result back, and somebody gives the call up while it rings.
+/// A result ends when no call comes in time, when it is cancelled, or when the caller gives up while it rings.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_called_is_given_up() {
     let house = House::new().await;

@@ -45,7 +45,7 @@ async fn a_call_is_answered_heard_recorded_and_hung_up() {
     assert!(farewell.is_some_and(|after| after.contains("SIP/2.0 200")), "the answer to BYE is missing: {log}");
 }
 
-/// On hold and back by re-INVITE, and then at another port: the audio goes there and comes back from there.
+/// A hold and its end by re-INVITE, then a change of port: the audio goes to the new port and comes from it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_session_is_followed() {
     let (stage, peer) = (Stage::new().await, Peer::scenario("hold"));

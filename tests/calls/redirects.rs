@@ -136,7 +136,7 @@ async fn a_redirect_is_followed_where_calls_may_go() {
     }
 }
 
-/// By default a redirect is followed nowhere, and with a list to its entries alone: not to the host that was called either.
+/// By default no redirect is followed, and with a list only those to its entries, not even to the host that was called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_that_no_list_has_is_not_followed() {
     for targets in [&[][..], &["127.0.0.9", "+49"]] {

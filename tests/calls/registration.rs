@@ -19,7 +19,7 @@ use super::stage::{Stage, channels};
 use crate::peers::Peer;
 use crate::peers::registrar::{OWN_NUMBER, PASSWORD, Registrar, USER};
 
-/// How long a condition may take on a busy machine.
+/// Time limit of one condition on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ANY: &str = "127.0.0.1:0";
 

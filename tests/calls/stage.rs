@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 use super::local;
 
-/// How long a call may take on a busy machine.
+/// Time limit of one call on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ports of media, away from those of the peers.
 pub const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;

@@ -22,7 +22,7 @@ use super::local;
 use super::stage::Stage;
 use crate::peers::Peer;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn loopback(text: &str) -> SipListen {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// Message when no server is installed.
 const PACKAGE: &str = "the package postgresql is installed";
-/// Its user inside the database; the server believes everybody who reaches its socket.
+/// User inside the database; the server trusts everybody who reaches its socket.
 const USER: &str = "ringer";
 
 /// A running server. To be started by a thread that outlives it: the kernel ends it with that thread.

@@ -21,7 +21,7 @@ mod starts;
 
 /// No peer lives longer, whatever happens to the test.
 const LIFE_S: u32 = 120;
-/// How long a condition may take on a machine that is busy.
+/// Time limit of one condition on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Distance of two looks at a thing that does not tell when it changes.
 const LOOK: Duration = Duration::from_millis(10);

@@ -14,7 +14,7 @@ use ringer_media::leg::{LegFigures, MediaParams, Room, RtpLeg};
 use ringer_media::packet_rings::{PacketRings, packet_rings};
 use ringer_media::seed::Seed;
 
-/// How long anything may take on a busy machine.
+/// Time limit of any step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Settings of a peer on loopback alone.

@@ -63,12 +63,12 @@ impl Relay {
         without_candidates(sdp).replacen("a=ice-ufrag", &format!("{own}a=ice-ufrag"), 1)
     }
 
-    /// From now on nothing passes.
+    /// Stops all traffic from now on.
     pub fn cut_off(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 
-    /// It passes again, for whom the next description goes through it.
+    /// Lets traffic pass again, for those whose next description goes through the relay.
     pub fn mend(&self) {
         self.is_cut.store(false, Ordering::Relaxed);
     }

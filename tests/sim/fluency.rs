@@ -26,7 +26,7 @@ const TEXT: &str = "My last bill was much higher than I expected and the meter s
 const PAUSE_MS: usize = 250;
 /// Longest pause that the voice makes by itself, at a comma.
 const OWN_MS: usize = 350;
-/// By so much a pause is heard longer than it was drawn: the ends of words beside it are faint.
+/// Milliseconds by which a pause is heard longer than it was drawn, since the ends of words are faint.
 const FAINT_MS: usize = 50;
 const WINDOW_MS: usize = 10;
 

@@ -37,7 +37,7 @@ use tempfile::TempDir;
 
 use crate::databases;
 
-/// When every test begins: 2026-01-05T09:00:00Z.
+/// Start of every test: 2026-01-05T09:00:00Z.
 const START_MS: i64 = 1_767_603_600_000;
 
 /// Remembers which calls were asked to end; holds the calls that a test says are live.
@@ -75,7 +75,7 @@ impl Fixture {
         Fixture::on(location, folder).await
     }
 
-    /// On SQLite, where the test looks into the file.
+    /// Returns a fixture on SQLite, for tests that look into the file.
     async fn on_file() -> Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         Fixture::on(folder.path().join("ringer.db").as_path().into(), folder).await

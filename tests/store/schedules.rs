@@ -43,7 +43,7 @@ impl Fixture {
         }
     }
 
-    /// When the runs of a simulation were made, oldest first, as `MM-DDTHH:MM`.
+    /// Returns the times of a simulation's runs, oldest first, as `MM-DDTHH:MM`.
     async fn run_times(&self, simulation: i64) -> Vec<String> {
         let runs = self.service.simulation_runs(&self.caller, simulation).await.expect("runs");
         runs.iter().rev().map(|run| Timestamp(run.created_at.0).to_string()[5..16].to_owned()).collect()

@@ -15,7 +15,8 @@ fn packages(lock: &Value) -> BTreeMap<&str, Vec<&Value>> {
     found
 }
 
-/// How the lock file of the fuzz targets differs from the product's: in versions, and in what our libraries need.
+/// Returns the differences of the fuzz targets' lock file from the product's: versions, and missing dependencies of our
+/// libraries.
 fn differing(ours: &Value, theirs: &Value, needs: &[(&str, BTreeSet<String>)]) -> Vec<String> {
     let (ours, theirs) = (packages(ours), packages(theirs));
     let mut found = Vec::new();

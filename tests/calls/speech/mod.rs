@@ -237,7 +237,7 @@ async fn a_call_goes_on(form: Form, fault: Option<Fault>, code: &str, speech: &A
     late
 }
 
-/// In one go, so that all have the same machine: calls whose servers fail, and one whose servers work.
+/// Runs all calls at the same time on the same machine: some whose servers fail, and one whose servers work.
 async fn calls_go_on(form: Form) {
     let speech = embedded();
     let (well, dead, slow, refuses, nonsense, cuts) = tokio::join!(

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::calls::local;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Ports for media of both engines.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 34_000..=35_999;
@@ -137,7 +137,7 @@ fn placement(
     }
 }
 
-/// To the call's end.
+/// Follows a call to its end.
 async fn follow(mut handle: CallHandle) -> (CallReport, Vec<TimelineEntry>) {
     let mut live = Vec::new();
     let ended = async {

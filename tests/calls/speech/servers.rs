@@ -35,7 +35,7 @@ const KNOWN_AFTER: usize = 9600;
 const PIECE: usize = 4800;
 /// One piece goes out in this time: twice as fast as it is said.
 const EVERY: Duration = Duration::from_millis(50);
-/// How long a slow server takes.
+/// Time that a slow server takes.
 const SLOW: Duration = Duration::from_secs(10);
 
 /// Fault of a server.
@@ -112,7 +112,7 @@ impl Server {
         Server { address, form, inner, _stop: stop.drop_guard() }
     }
 
-    /// How it is reached.
+    /// Returns the settings for reaching the server.
     pub fn remote(&self) -> Remote {
         reached(self.form, self.address)
     }
