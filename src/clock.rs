@@ -51,8 +51,8 @@ impl Clock {
         }
     }
 
-    /// How far the wall clock is ahead of CLOCK_MONOTONIC, in nanoseconds. It changes when the machine's time is set, and when the
-    /// machine sleeps. A fixed clock has nothing to be ahead of but its beginning.
+    /// Returns the nanoseconds by which the wall clock is ahead of CLOCK_MONOTONIC. It changes when the machine's time
+    /// is set, and when the machine sleeps. A fixed clock is ahead by its own time.
     pub fn ahead_ns(&self) -> i64 {
         match self {
             Clock::Real => {

@@ -87,16 +87,16 @@ pub struct Config {
     pub security: Security,
     /// Requests per minute, by key and route.
     pub rate_limit: RateLimit,
-    /// How long things are kept.
+    /// Times and sizes up to which things are kept.
     pub retention: Retention,
     pub evidence: Evidence,
-    /// How failures are grouped.
+    /// Settings for grouping failures.
     pub issues: Issues,
     /// Phrases by which monitors find a broken agent.
     pub uptime: Uptime,
     /// Numbers that organizations may take.
     pub phone_numbers: PhoneNumbers,
-    /// How notifications reach people.
+    /// Settings for delivering notifications.
     pub notify: Notify,
     /// Journeys of several contacts.
     pub journey: Journey,
@@ -106,7 +106,7 @@ pub struct Config {
     pub webrtc: WebRtc,
     /// The start of voice pipelines.
     pub p2: Pipelines,
-    /// How text conversations go.
+    /// Settings of text conversations.
     pub text: Text,
     /// The carrier of text messages.
     pub sms: Sms,
@@ -257,7 +257,7 @@ pub enum Capture {
     /// Signalling of the call only.
     #[default]
     Signalling,
-    /// Its signalling and its media, except where the agent asks for what is private to be taken out.
+    /// Signalling and media are captured, except where the agent asks for redaction.
     Full,
 }
 
@@ -489,7 +489,7 @@ impl Serialize for Secret {
     }
 }
 
-/// How many calls this many open files and ports carry, at least 1.
+/// Returns the number of calls that these open files and ports carry, at least 1.
 pub fn most_calls(file_limit: u64, rtp_ports: &RangeInclusive<u16>) -> usize {
     let by_files = file_limit.saturating_sub(RESERVED_FILES) / FILES_PER_CALL;
     let ports = u64::from(rtp_ports.end() - rtp_ports.start()) + 1;

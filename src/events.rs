@@ -17,7 +17,7 @@ const NETWORK_KEPT: usize = 30;
 /// One event as watchers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happening {
-    /// Which attempt of the result it belongs to; each one numbers its events anew.
+    /// Number of the result's attempt that the event belongs to; each one numbers its events anew.
     pub attempt: i64,
     /// Number in the timeline; `None` for what the timeline does not keep (running text).
     pub seq: Option<i64>,
