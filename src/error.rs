@@ -1,4 +1,5 @@
-//! What a service refuses, and with which words. The API maps each variant to its status; nothing here knows HTTP.
+//! Errors of the services, with the texts that users see. The API maps each variant to its status; nothing here knows
+//! HTTP.
 
 use std::fmt;
 

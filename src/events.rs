@@ -1,5 +1,5 @@
-//! What happens in running calls, on its way to whoever watches. The sure record is the timeline that is stored when a call
-//! is over; this is for those who look on meanwhile. A call never waits for a watcher.
+//! Events of running calls, on their way to live watchers. The complete record is the timeline that is stored when a
+//! call is over. A call never waits for a watcher.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,5 +1,5 @@
-//! What the desk says: a fixed flow of steps. It stands on turns, keys and yes or no; other words only refine it, so that it
-//! goes through without any recognizer. Not when it speaks: that is the Call.
+//! Words of the sample agent, an appointment desk: a fixed flow of steps. It depends on turns, keys and yes or no;
+//! other words only refine it, so that it works without any recognizer. The Call decides when it speaks.
 
 use ringer_media::call::{Line, Move, Purpose, Then, Thought, normal_form};
 use tokio::sync::mpsc;

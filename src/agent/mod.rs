@@ -1,6 +1,7 @@
-//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC, speaks and listens, takes keys, cuts in on callers
-//! who talk for long and can be cut in on. It is a Call with a [`mind::DeskMind`], and keeps a log of its own of all that
-//! happens, so that what an engine measures can be held against what the agent really did. Not a product: a known other side.
+//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC. It speaks and
+//! listens, takes keys, interrupts callers who talk for long and can be interrupted. It is a Call with a
+//! [`mind::DeskMind`]. Its log of all events shows if an engine measured what the agent really did. It is a known other
+//! side for tests, not a product.
 
 mod fault;
 mod log;

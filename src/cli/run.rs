@@ -1,5 +1,5 @@
-//! `ringer run`: suites beside the agent's code. It turns each scenario into resources of the API, has an engine make the calls, and says
-//! by exit code, table and files what came of them.
+//! `ringer run`: suites beside the agent's code. It turns each scenario into resources of the API and has an engine
+//! make the calls. Exit code, table and files report the results.
 
 mod call;
 mod client;

@@ -1,4 +1,4 @@
-//! What went amiss in a conversation and does not show in its words, for whoever reads its result: told by its timeline. Pure.
+//! Warnings about a conversation, from its timeline: faults that its words do not show. Pure.
 
 use ringer_media::call::What;
 

@@ -1,4 +1,4 @@
-//! What a call was to do and cannot, for want of a recognizer that could. Pure.
+//! Features of a call that need speech recognition, and warnings for those that will not work without it. Pure.
 
 use ringer_media::call::{CallSpec, Interruption};
 

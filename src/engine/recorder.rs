@@ -1,7 +1,7 @@
-//! The one thread that writes the large files of calls. Media threads push frames into a ring a track, and captured datagrams into
-//! one of bytes; this thread moves them to disk every 180 ms and refreshes a recording's header with every second look: what a
-//! killed engine leaves can be read, and lacks at most a second (the 500 ms in which a call may still put what it heard into its
-//! place are not yet in the ring).
+//! The one thread that writes the large files of calls. Media threads push frames into a ring a track, and captured
+//! datagrams into one of bytes; this thread moves them to disk every 180 ms and refreshes a recording's header every
+//! second time. Recordings of a killed engine can be read, and lack at most a second. The last 500 ms, in which a call
+//! may still reorder received audio, are not yet in the ring.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};

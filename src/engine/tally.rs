@@ -1,4 +1,4 @@
-//! What an engine has done since it was started, counted where it happens.
+//! Counters of an engine since its start, counted where the events happen.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

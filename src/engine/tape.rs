@@ -1,5 +1,5 @@
-//! Where a media thread puts what is recorded: a ring a track, emptied by the recorder. What finds no room is silence in its place,
-//! so that the tracks of a call stay beside each other.
+//! Rings into which a media thread puts recorded audio, one a track, emptied by the recorder. Audio that finds no room
+//! becomes silence of the same length, so that the tracks of a call stay aligned.
 
 use rtrb::Producer;
 

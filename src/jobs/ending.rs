@@ -1,4 +1,4 @@
-//! What the end of a call means for its result: error code, message, and who ended it. Pure.
+//! Effect of a call's end on its result: error code, message, and who ended it. Pure.
 
 use ringer_media::call::{EndDetail, EndReason, Ending, Fault, RemoteEnd, RemoteKind};
 

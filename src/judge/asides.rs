@@ -1,4 +1,5 @@
-//! Whether the agent came back to words that were not meant for it: what the silence rule of non-directed probes cannot tell.
+//! Judges if the agent came back later to words that were not meant for it. The silence rule of non-directed probes
+//! cannot see that.
 
 use ringer_media::call::TimelineEntry;
 use ringer_media::measure::{Counted, asides};

@@ -1,4 +1,4 @@
-//! What an agent did to reach a caller who, as planned, does not answer: its attempts are all that its success is judged by.
+//! Attempts of an agent to reach a caller who, as planned, does not answer. Its success is judged by them alone.
 
 use super::custom::{Material, told};
 use super::decide::{Decision, decide_of};

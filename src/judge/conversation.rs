@@ -1,5 +1,5 @@
-//! What a language model judges of a whole conversation: whether the goal was reached, what was made up or said twice, how the
-//! caller felt, and what happened. Values that were not judged are null.
+//! Judgement of a whole conversation by a language model: goal, hallucination, redundancy, the caller's sentiment, and
+//! a summary. Values that were not judged are null.
 
 use std::sync::{Mutex, PoisonError};
 

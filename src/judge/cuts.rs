@@ -1,4 +1,5 @@
-//! How often the Digital Human really cut into the agent's turns: what stands beside the asked probability.
+//! Share of the agent's turns that the Digital Human really interrupted, for comparison with the configured
+//! probability.
 
 use ringer_media::call::TimelineEntry;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! How the expectations of a Digital Human came out. What is found decides; what is missing decides only where nothing on this side
-//! failed that it leans on.
+//! Results of a Digital Human's expectations. Evidence that is found always decides. Missing evidence decides only
+//! where nothing failed on this side that it depends on.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How alike texts are: vectors of how often three letters follow each other. Needs no language and no model.
+//! Likeness of texts: the cosine of vectors of three-letter frequencies. It needs no language and no model.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What a conversation measured: its metrics, and the evaluation as far as no words are judged.
+//! Measures of a conversation: its metrics, and the parts of the evaluation that need no judgement of words.
 
 use ringer_media::call::{Kind, Side, TimelineEntry, What, Word as Heard};
 use ringer_media::frame::PER_MS;

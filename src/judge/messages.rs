@@ -1,4 +1,4 @@
-//! What a text conversation measured. A message has a moment and no length: there is latency, and nothing that is heard.
+//! Measures of a text conversation. A message has a time and no length: there is latency, but no speech.
 
 use ringer_media::call::{Event, TimelineEntry, What};
 use ringer_media::frame::PER_MS;

@@ -1,5 +1,5 @@
-//! What a conversation was, from its timeline: the transcript, the metrics and the evaluation. Works on what is stored, so
-//! that a conversation can be judged again at any time. Words are judged by rules, or by a language model that is asked.
+//! Transcript, metrics and evaluation of a conversation, from its timeline. All of it works on stored data, so that a
+//! conversation can be judged again at any time. Words are judged by rules, or by a language model.
 
 mod answer;
 mod asides;

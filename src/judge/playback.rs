@@ -1,5 +1,5 @@
-//! Whether the agent followed the steps of a playback: each of its steps takes one whole turn, in order; a step of silence takes
-//! the silence between what was before it and what came next.
+//! Judges if the agent followed the steps of a playback. Each of its steps takes one whole turn, in order; a step of
+//! silence takes the silence between the steps around it.
 
 mod timed;
 

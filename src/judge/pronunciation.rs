@@ -1,4 +1,4 @@
-//! How well the agent's words are pronounced, judged by a model that hears.
+//! Pronunciation of the agent's words, judged by a model that hears.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! How a conversation sounded, from its recording: the audio metrics by name.
+//! Audio metrics of a conversation, by name, from its recording.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! When the Digital Human said each of its words. Its voice does not tell; but how long it spoke, where it paused and what it said
-//! is known: between two pauses words take time by their letters.
+//! Times of the Digital Human's words. Its synthesizer does not give them, but length, pauses and text of its speech
+//! are known. Between two pauses, words take time in proportion to their letters.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Who said what: transcript entries from a timeline.
+//! Transcript entries of both sides, from a timeline.
 
 use ringer_media::call::{Kind, TimelineEntry, What, Word as Heard};
 

@@ -1,4 +1,4 @@
-//! How well the recognizer understood the agent: word errors against the agent's own transcript.
+//! Word error rate of the recognizer, measured against the agent's own transcript.
 
 use super::unheard::{Unheard, with_entries};
 use crate::human::text::{plain_words, unspaced};

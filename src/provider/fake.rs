@@ -1,5 +1,5 @@
-//! Providers for tests: a synthesizer that hums, a recognizer that hears what it is told, a scripted language model, a
-//! chat server that misbehaves on request, and a web server. None of them understands anything.
+//! Providers for tests: a synthesizer that hums, a recognizer with given words, a scripted language model, a chat
+//! server that misbehaves on request, and a web server.
 
 use std::collections::VecDeque;
 use std::io;

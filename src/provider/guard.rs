@@ -1,4 +1,4 @@
-//! Where requests that users ask for may go: webhooks, fetched files, whatever else is sent to an address that somebody typed.
+//! Addresses that requests of users may go to: webhooks, fetched files, and all else that is sent to a typed address.
 //!
 //! A URL is looked at twice. When it is saved, so that a bad one is refused at once; and when it is connected to, by the
 //! addresses that the connection is then made to, so that a name that points elsewhere by then (DNS rebinding) reaches

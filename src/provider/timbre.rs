@@ -1,4 +1,5 @@
-//! What makes a synthesizer's voice one caller's own: pitch, moved formants and a four-band equaliser; and how long it speaks.
+//! Changes that make a synthesizer's voice one caller's own: pitch, moved formants and a four-band equaliser. Also
+//! measures the length of speech.
 
 use ringer_media::formant::move_formants;
 use ringer_media::resample::resample_whole;

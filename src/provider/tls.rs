@@ -1,4 +1,4 @@
-//! Which servers are trusted: those whose certificates come from the well-known authorities, and those of one's own.
+//! Trust in servers: certificates of the well-known authorities, and of authorities that the settings add.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which voice a caller gets: language, accent and gender pick it, the seed makes it the caller's own.
+//! Choice of a caller's voice: language, accent and gender select it, the seed makes it the caller's own.
 
 use super::{Failure, Voice, VoiceWanted, espeak, flite};
 

@@ -1,4 +1,4 @@
-//! What the language model drafts and nobody stores: test scenarios, personas, values of traits, graphs.
+//! Drafts of the language model that are not stored: test scenarios, personas, values of traits, graphs.
 
 mod wanted;
 

@@ -1,4 +1,4 @@
-//! What there is of a finished conversation, in one archive: for a report, or to look into it elsewhere.
+//! Archive of all records of a finished conversation, for reports and other programs.
 
 mod capture;
 

@@ -1,4 +1,5 @@
-//! What follows a conversation that is finished and evaluated. Asked for in the transaction that finishes it, done by a job.
+//! Work that follows a finished and evaluated conversation. It is requested in the transaction that finishes it, and
+//! done by a job.
 
 use uuid::Uuid;
 

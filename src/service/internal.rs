@@ -1,4 +1,4 @@
-//! What a scheduler service asks for: runs, journeys that go on, definitions that follow their platforms.
+//! Requests of a scheduler service: runs, journeys that go on, definitions that follow their platforms.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What can be heard and read of a conversation: timeline, transcript, recording.
+//! Timeline, transcript and recording of a conversation.
 
 use std::io::SeekFrom;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the product does: every rule, one module a resource. Knows the store, the clock and the queue; knows no HTTP.
+//! Rules of the product, one module a resource. Knows the store, the clock and the queue; knows no HTTP.
 //!
 //! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.

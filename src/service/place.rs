@@ -1,5 +1,5 @@
-//! From a result to a call: which agent is called, where, by whom, and how that caller behaves. Resources in, plain values for
-//! the engine out; what cannot be placed is told by its error code. Places nothing itself.
+//! Turns a result into a call: agent, address, caller, and the caller's behaviour. It takes resources and returns plain
+//! values for the engine, or an error code. It places no call itself.
 
 mod dynamic;
 mod earlier;

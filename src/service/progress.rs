@@ -1,4 +1,4 @@
-//! How results move through their states: the one place that changes a status.
+//! Transitions of results between their states: the one place that changes a status.
 
 use serde_json::Value;
 

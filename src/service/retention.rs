@@ -1,4 +1,4 @@
-//! How long results, production calls and recordings are kept, and how much room they may take.
+//! Retention of results, production calls and recordings, by age and by size.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a language model says of a run that is complete, in the place of its counters.
+//! Summary of a complete run by a language model, in the place of its counters.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Why results that have not begun wait. It is worked out when it is asked for, so that it is never out of date.
+//! Reasons why results that have not begun wait. They are computed on request, so that they are never out of date.
 
 use std::collections::{BTreeMap, HashMap};
 

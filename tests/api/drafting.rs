@@ -1,4 +1,4 @@
-//! What a language model drafts: its answers are checked, and asked for once more.
+//! Drafts of a language model: its answers are checked, and asked for once more.
 
 use std::sync::Arc;
 

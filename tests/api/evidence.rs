@@ -1,4 +1,4 @@
-//! What the evidence of a written conversation holds, and what it holds no more.
+//! Contents of the evidence of a written conversation, and parts that are deleted.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

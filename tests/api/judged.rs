@@ -1,4 +1,4 @@
-//! What a language model says of conversations, and what is said where there is none.
+//! Judgements of conversations by a language model, and without one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Those who are told: a web server and a mail relay on loopback that remember what came.
+//! Receivers of notifications: a web server and a mail relay on loopback that keep what came.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What is written is read back, field by field, and null means what it should.
+//! Written fields are read back unchanged, and null has its documented meaning.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Which written conversations are held when: those of a run that is limited, and those whose agent was changed.
+//! Order of written conversations: in a run with a limit, and of an agent that was changed.
 
 use serde_json::{Value, json};
 use tokio::task::yield_now;

@@ -1,4 +1,4 @@
-//! What a call holds in memory while it is up, all of it: the call, its rings and channels, its task, its SIP dialog.
+//! Memory of a connected call, all of it: the call, its rings and channels, its task, its SIP dialog.
 
 use serde_json::Value;
 use tokio::time::timeout;

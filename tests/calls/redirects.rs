@@ -1,4 +1,5 @@
-//! Where a call may be led: redirects to names and addresses, and media that another side names. Far sides of a few lines.
+//! Destinations that a call may be sent on to: redirects to names and addresses, and media that another side names. Far
+//! sides of a few lines.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

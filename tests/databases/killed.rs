@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a kill, and the database is whole.
+//! Acknowledged writes survive a kill, and the database stays consistent.
 //!
 //! Several writers ask the API of a running engine, and at a moment drawn from the seed the engine, or the database server behind
 //! it, is killed in the middle of their requests. `RINGER_KILLS` sets how often (500 is an hour's worth of doubt), `RINGER_SEED`

@@ -1,4 +1,4 @@
-//! Where the speech of either side begins and ends: told by the timeline, and measured in what the other one hears.
+//! Beginnings and ends of both sides' speech: in the timeline, and measured in the audio that the other side receives.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What was never connected is tried again: when, how often, and what comes before it.
+//! Calls that never connected are tried again: times, number and order of the attempts.
 
 use ringer::model::result::ResultBody;
 use ringer::model::status::{Outcome, ResultStatus as S, RunStatus};

@@ -1,4 +1,4 @@
-//! What a database promises to everything above it.
+//! Guarantees that every database gives to the code above it.
 
 use std::path::Path;
 use std::sync::Arc;

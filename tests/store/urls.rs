@@ -1,4 +1,4 @@
-//! What is saved names no host where nothing may be asked, behind whatever name.
+//! Saved URLs never lead to hosts that may not be requested, whatever their name.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What webhooks are told, and that they are told: over a real HTTP receiver, on a clock that the test moves.
+//! Events for webhooks and their delivery, over a real HTTP receiver, on a clock that the test moves.
 
 use std::collections::{BTreeMap, BTreeSet};
 

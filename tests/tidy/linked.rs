@@ -1,4 +1,4 @@
-//! What is linked in: licences and crates that `deny.toml` allows.
+//! Linked crates: licences and names that `deny.toml` allows.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What the flags of a call may hold.
+//! Values of the flags of a call, and their limits.
 
 use crate::transport::sip::address::Address;
 use crate::transport::websocket::Kind;

@@ -1,4 +1,4 @@
-//! How a call is printed: lines for a person, or one JSON object a line for a program.
+//! Printing of a call: lines for a person, or one JSON object a line for a program.
 
 use std::path::Path;
 

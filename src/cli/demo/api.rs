@@ -1,4 +1,4 @@
-//! What the demonstration asks of the API, over HTTP as anybody would.
+//! Requests of the demonstration to the API, over HTTP as any client sends them.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Who calls in the demonstration, and what each caller is to show.
+//! Callers of the demonstration, and the behaviour that each has to show.
 
 use serde_json::{Value, json};
 

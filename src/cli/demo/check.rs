@@ -1,4 +1,4 @@
-//! What the demonstration claims, each with the figure that it stands on.
+//! Claims of the demonstration, each with the figure that supports it.
 
 use std::collections::BTreeMap;
 

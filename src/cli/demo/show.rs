@@ -1,4 +1,4 @@
-//! How the demonstration looks: bars while the calls run, then each call and each check, or all of it as JSON.
+//! Output of the demonstration: bars while the calls run, then each call and each check, or all of it as JSON.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a load test found, and how it is printed.
+//! Figures of a load test, and how they are printed.
 
 use std::time::Duration;
 

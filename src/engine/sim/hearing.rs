@@ -1,4 +1,4 @@
-//! What a side understands: the words that the other side really said in a stretch of time.
+//! Recognition in a simulated call: the words that the other side really said in a stretch of time.
 
 use std::time::Duration;
 

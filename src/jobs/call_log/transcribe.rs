@@ -1,5 +1,5 @@
-//! The words of a recording that came without a transcript: its speech, stretch by stretch, through the configured recognizer.
-//! Not who is a good listener, and not what the words are judged to be.
+//! Transcription of recordings that came without a transcript: each stretch of speech goes through the configured
+//! recognizer. Choosing the recognizer and judging the words happen elsewhere.
 //!
 //! Where each side has a channel, a stretch is of one side, and short pauses of it in which the other side is silent do not part
 //! it. One channel of both sides is heard as one speaker: nothing tells whose a word is.

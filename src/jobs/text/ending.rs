@@ -1,4 +1,4 @@
-//! What is kept of a written conversation that is over, and where its result goes.
+//! Records of a written conversation that is over, and the next status of its result.
 
 use ringer_media::call::EndReason;
 

@@ -1,4 +1,4 @@
-//! Metrics that are judged by ear: what a model that hears is given of the recording, and how it is asked.
+//! Metrics that a model judges by ear: its excerpt of the recording, and its prompt.
 
 use std::fmt;
 use std::sync::Arc;

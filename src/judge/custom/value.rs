@@ -1,4 +1,4 @@
-//! From what was found to a result: the value in the metric's own type, or why there is none.
+//! Results of custom metrics: a value in the metric's own type, or the reason why there is none.
 
 use serde_json::Value;
 use uuid::Uuid;

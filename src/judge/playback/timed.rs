@@ -1,4 +1,4 @@
-//! When things were said in a playback: what this side's last step was before a moment, and how long the agent took or kept silent.
+//! Times in a playback: this side's last step before a moment, and the length of the agent's delay or silence after it.
 
 use ringer_media::call::{TimelineEntry, What};
 use ringer_media::frame::PER_MS;

@@ -1,4 +1,5 @@
-//! What a model's server does not take, learnt from its refusals: a parameter is then sent by its later name, or left out.
+//! Parameters that a model's server does not accept, learnt from its refusals. They are then sent by their later name,
+//! or left out.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a server says of a request that it does not carry out: its words, without what is secret, and the parameter it means.
+//! Refusals of a server: its words without secrets, and the parameter that it means.
 
 use serde_json::Value;
 use url::Url;

@@ -1,4 +1,4 @@
-//! What is sent to a chat-completions server, and where to.
+//! Address and body of a request to a chat-completions server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! When a request is made again that was not answered, and when not.
+//! Rules for repeating a request that was not answered.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! How messages reach an agent that writes, one file a way. Each delivers one message once; who sends it again, and when, is
-//! not decided here.
+//! Ways of delivering messages to an agent that writes, one file each. Each delivers one message once; who sends it
+//! again, and when, is not decided here.
 
 mod carrier;
 mod chat;

@@ -1,4 +1,4 @@
-//! Which Piper voice a caller gets: by language, accent and gender among those that are there.
+//! Choice of a caller's Piper voice among the installed ones, by language, accent and gender.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Where streams and decoders meet: who has a decoder, and who waits for one with what was ordered until then.
+//! Assignment of decoders to streams. Streams without a decoder wait in order, with the orders given until then.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;

@@ -1,5 +1,5 @@
-//! Bytes of a synthesizer on their way to a call. What they are is told by themselves: a server may send another kind of sound than
-//! it was asked for, or no sound at all, and nothing of that is said to an agent.
+//! Bytes of a synthesizer on their way to a call. Their format is detected from the bytes themselves: a server may send
+//! another kind of audio than requested, or none. Such bytes are never played to an agent.
 
 use ringer_media::clip::wav::Format;
 use ringer_media::clip::wav::stream::WavStream;

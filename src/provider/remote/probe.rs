@@ -1,4 +1,4 @@
-//! Whether a configured server is there and takes the key, asked without making or hearing any speech.
+//! Checks that a configured server is reachable and accepts the key, without making or recognising speech.
 
 use super::synthesizer::Form;
 use super::websocket::Connection;

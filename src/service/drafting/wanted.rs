@@ -1,4 +1,4 @@
-//! Which scenarios a request wants: its list, and what it allocates beside that.
+//! Scenarios that a request wants: its list, and the numbers that it allocates besides.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! What the language model is asked about Digital Humans that are being generated.
+//! Questions to the language model about Digital Humans that are being generated.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! When a monitor checks: how often, and in which hours. Pure; times are milliseconds since 1970.
+//! Schedule of a monitor's checks: interval, days and hours. Pure; times are milliseconds since 1970.
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;

@@ -1,4 +1,4 @@
-//! What a finished call shows about its agent: the verdict of each check. Pure.
+//! Verdict of each check of a monitor on a finished call. Pure.
 
 use ringer_media::call::EndReason;
 use serde_json::{Value, json};

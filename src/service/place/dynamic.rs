@@ -1,4 +1,4 @@
-//! Where an agent is that tells its address call by call (`dynamic_sip_webhook_url`): its owner is asked when it is to be dialled.
+//! Address of an agent that gives it call by call (`dynamic_sip_webhook_url`): its owner is asked before dialling.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

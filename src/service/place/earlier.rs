@@ -1,4 +1,4 @@
-//! What a Digital Human remembers of the earlier steps of its journey.
+//! Memory of a Digital Human about the earlier steps of its journey.
 
 use crate::error::Result;
 use crate::model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Modality, Role};

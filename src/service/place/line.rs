@@ -1,4 +1,4 @@
-//! What stands between the Digital Human and the agent: the microphone and the connection, by their named levels.
+//! Microphone and connection between the Digital Human and the agent, by their named levels.
 
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::impair::{AudioQuality, Clip};

@@ -1,4 +1,5 @@
-//! How a caller behaves: opening, interruptions, scripted answers, noise. From a Digital Human's words to a call's numbers.
+//! Behaviour of a caller: opening, interruptions, scripted responses, noise. Turns the fields of a Digital Human into
+//! numbers of a call.
 
 use ringer_media::call::{
     Interruption, KeywordResponse, Matching, NoiseSpec, Opening, ProbeRates, Response, ScriptRule,

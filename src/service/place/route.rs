@@ -1,4 +1,4 @@
-//! Where a call goes, and what its INVITE carries.
+//! Destination of a call, and the headers of its INVITE.
 
 use ringer_media::codec::Codec;
 use ringer_sip::Hop;

@@ -1,4 +1,4 @@
-//! From a result to a text conversation: how the agent is reached, who begins, and how it goes.
+//! Turns a result into a text conversation: channel to the agent, first side, and settings of the dialogue.
 
 use std::sync::Arc;
 

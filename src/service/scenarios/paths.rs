@@ -1,4 +1,4 @@
-//! From a path of a scenario to the Digital Human that plays it, and what may be a mistake in a scenario.
+//! Digital Humans that play the paths of a scenario, and likely mistakes in a scenario.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

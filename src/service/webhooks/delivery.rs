@@ -1,4 +1,4 @@
-//! How events get to webhooks: signed, retried, logged, given up.
+//! Delivery of events to webhooks: signed, retried, logged, given up.
 
 use ringer_media::seed::Seed;
 use schemars::JsonSchema;

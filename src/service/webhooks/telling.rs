@@ -1,4 +1,4 @@
-//! What webhooks are told: each event is written in the transaction of the change that it tells of.
+//! Events for webhooks: each is written in the transaction of the change that it reports.
 
 use std::net::SocketAddr;
 

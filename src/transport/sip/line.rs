@@ -1,4 +1,4 @@
-//! What a connection and the table of connections tell each other.
+//! Messages between a connection and the table of connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,4 +1,5 @@
-//! Common state of the sessions of all kinds: outputs, this side's voice, the queue to the ears, violations, ids and the end.
+//! Common state of the sessions of all kinds: outputs, this side's voice, the queue of received audio, violations, ids
+//! and the end.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;

@@ -1,4 +1,5 @@
-//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the queue up to the ears with its marks.
+//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the queue of received audio
+//! with its marks.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a Call asks for, carried out in virtual time: after a drawn while, or not at all.
+//! Effects of a Call in virtual time: performed after a drawn time, or not at all.
 
 use super::*;
 use crate::engine::effects::{failed, no_voice};
