@@ -96,7 +96,7 @@ impl Service {
         Ok(AlertDeleted { message: "Alert deleted".into(), deleted_alert_id: alert_id })
     }
 
-    /// A page of the alerts.
+    /// Returns a page of the alerts.
     pub async fn alerts(&self, caller: &Caller, page: i64, page_size: i64) -> Result<AlertPage> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let total_count = db.count::<AlertDoc>().await?;
@@ -104,7 +104,7 @@ impl Service {
         Ok(AlertPage { alerts: rows.into_iter().map(|row| shown(caller, row)).collect(), total_count })
     }
 
-    /// A page of what broke the rule of an alert.
+    /// Returns a page of what broke the rule of an alert.
     pub async fn alert_results(
         &self,
         caller: &Caller,
@@ -206,7 +206,7 @@ impl Service {
         }
     }
 
-    /// Every rule on an alert's fields; `old` is the alert before a change.
+    /// Checks every rule on an alert's fields; `old` is the alert before a change.
     async fn check_alert(&self, db: &mut Session, spec: &AlertSpec, old: Option<&AlertSpec>) -> Result<()> {
         check_named::<AgentDoc>(db, spec.agent_ids.as_deref(), old.and_then(|old| old.agent_ids.as_deref())).await?;
         let compared = |spec: &AlertSpec| (spec.operator, spec.comparison_value.clone());
@@ -247,7 +247,7 @@ fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
     }
 }
 
-/// A value of the evaluation that a language model judged.
+/// Returns a value of the evaluation that a language model judged.
 fn judged(body: &ResultBody, field: &str) -> Option<Value> {
     const NAMES: [&str; 8] = [
         "goal_success",

@@ -87,7 +87,7 @@ impl Service {
         Ok(is_admitted.then_some(CallJob { organization, result_id: id, attempt: 1 }))
     }
 
-    /// The run that takes today's calls, and its seed. It runs again while a call of it does.
+    /// Returns the run that takes today's calls, and its seed. It runs again while a call of it does.
     async fn run_of_the_day(
         &self,
         db: &mut Session,
@@ -165,7 +165,7 @@ async fn is_one_always_on(db: &mut Session, simulations: &[i64]) -> Result<bool>
     Ok(false)
 }
 
-/// The Digital Human that an address of the form `dh-ID-TOKEN` names.
+/// Returns the Digital Human that an address of the form `dh-ID-TOKEN` names.
 fn human_of(address: &str) -> Option<i64> {
     let (id, _) = address.strip_prefix("dh-")?.split_once('-')?;
     id.parse().ok()

@@ -48,7 +48,7 @@ where
     })
 }
 
-/// An object of an answer, converted along the schema.
+/// Returns an object of an answer, converted along the schema.
 fn read<T: DeserializeOwned + JsonSchema>(object: &Json<'_>) -> std::result::Result<T, String> {
     let mut issues = Issues::default();
     let value = validate(Source::Body, &Node::of::<T>(), object, &mut issues);

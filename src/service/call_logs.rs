@@ -198,7 +198,7 @@ impl Service {
         db.answer(CallQueued { status: "success".into(), call_id: call_id.to_string(), message, warning }).await
     }
 
-    /// A page of the call logs of an agent.
+    /// Returns a page of the call logs of an agent.
     pub async fn call_logs(&self, caller: &Caller, agent_id: &str, query: &CallLogQuery) -> Result<CallLogPage> {
         let agent_id: i64 = agent_id.parse().map_err(|_| Error::NotFound("Agent"))?;
         let mut db = self.store.org(&caller.organization).read().await?;
@@ -302,7 +302,7 @@ impl Service {
         Ok(LogsDeleted { message, deleted_count: deleted.len() as i64, status: "200".into() })
     }
 
-    /// A call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
+    /// Returns a call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
     pub async fn log_to_evaluate(&self, job: &CallLogJob) -> Result<Option<(CallSpec, PathBuf)>> {
         let row = self.store.org(&job.organization).read().await?.find::<CallLogDoc>(job.call_id).await?;
         Ok(row.map(|row| (row.doc.call, self.call_folder(row.id).join(RECORDING))))
@@ -362,7 +362,7 @@ impl Service {
         db.commit().await
     }
 
-    /// Folder of the recording of a call.
+    /// Returns the folder of the recording of a call.
     pub(super) fn call_folder(&self, call_id: Uuid) -> PathBuf {
         self.settings.data.join(CALLS_FOLDER).join(call_id.to_string())
     }
@@ -438,7 +438,7 @@ fn check_ending(field: &str, text: &str, endings: &[&str]) -> Result<()> {
     Err(Error::Refused(format!("{field} must end in {list}")))
 }
 
-/// The bytes of `data:TYPE;base64,...` (RFC 2397); `None` for anything else.
+/// Returns the bytes of `data:TYPE;base64,...` (RFC 2397); `None` for anything else.
 fn data_url(text: &str) -> Option<Vec<u8>> {
     let (kind, data) = text.strip_prefix("data:")?.split_once(',')?;
     if !kind.to_ascii_lowercase().ends_with(";base64") {

@@ -40,7 +40,7 @@ impl Service {
         shown(&mut db, row).await
     }
 
-    /// All communities, or those of a Digital Human, newest first.
+    /// Returns all communities, or those of a Digital Human, newest first.
     pub async fn communities(&self, caller: &Caller, digital_human_id: Option<i64>) -> Result<CommunityList> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = match digital_human_id {
@@ -111,7 +111,7 @@ impl Service {
     }
 }
 
-/// The Digital Humans, each once.
+/// Returns the Digital Humans, each once.
 async fn known(db: &mut Session, ids: Vec<i64>) -> Result<Vec<i64>> {
     let mut members = Vec::with_capacity(ids.len());
     for id in ids {

@@ -52,7 +52,7 @@ impl Service {
         Ok(shown_persona(caller, row))
     }
 
-    /// The personas of an agent, newest first.
+    /// Returns the personas of an agent, newest first.
     pub async fn customer_personas_by_agent(&self, caller: &Caller, agent_id: i64) -> Result<Vec<PersonaRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -94,7 +94,7 @@ impl Service {
         self.store.org(&caller.organization).read().await?.get(id).await.map(shown_trait)
     }
 
-    /// All traits, or those of an agent, newest first.
+    /// Returns all traits, or those of an agent, newest first.
     pub async fn customer_traits(&self, caller: &Caller, agent_id: Option<i64>) -> Result<TraitList> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = match agent_id {
@@ -156,8 +156,9 @@ async fn check_trait(db: &mut Session, doc: &TraitDoc, this: Option<Uuid>) -> Re
     Ok(())
 }
 
-/// The Digital Human after a change of a trait that it has: the trait's new name, in its texts too, and its new type; the old
-/// default becomes the new one, and a value that no longer fits is converted, or else becomes the default.
+/// Returns the Digital Human after a change of a trait that it has: the trait's new name, in its texts too, and its new
+/// type; the old default becomes the new one, and a value that no longer fits is converted, or else becomes the
+/// default.
 fn followed(human: &DigitalHumanSpec, old: &TraitDoc, new: &TraitDoc) -> Result<Option<DigitalHumanSpec>> {
     if !human.traits.iter().any(|given| given.trait_name == old.name) {
         return Ok(None);
@@ -190,7 +191,7 @@ fn follow(given: &mut Trait, old: &TraitDoc, new: &TraitDoc) {
     given.trait_data_type = new.data_type;
 }
 
-/// The value in another type, where that is plain.
+/// Returns the value in another type, where that is plain.
 fn converted(kind: TraitType, value: &Value) -> Option<Value> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let read: Value = match kind {

@@ -94,7 +94,7 @@ fn instructions(count: i64) -> String {
     )
 }
 
-/// The drafts of an answer that could be created as they stand.
+/// Returns the drafts of an answer that could be created as they stand.
 fn drafts(answer: &Object, agent_id: i64, count: i64) -> std::result::Result<Vec<CustomMetricSpec>, String> {
     const TAKEN: [&str; 9] = [
         "name",

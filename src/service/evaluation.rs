@@ -197,7 +197,7 @@ fn keep(doc: &mut ResultDoc, judged: Judged) {
     warnings.iter().for_each(|warning| doc.warn(&format!("{JUDGING}{warning}")));
 }
 
-/// The goal by its old name.
+/// Returns the goal by its old name.
 fn goal_of(evaluation: &Evaluation) -> Object {
     Object::from_iter([
         ("goal_success".to_owned(), json!(evaluation.goal_success)),
@@ -237,7 +237,7 @@ fn judge_attack(doc: &mut ResultDoc, groups: &[ToolCallGroup]) {
     doc.note("red_team", json!({ "verdict": verdict }));
 }
 
-/// The state that an evaluated conversation ends in, by its error code.
+/// Returns the state that an evaluated conversation ends in, by its error code.
 fn final_status(body: &ResultBody) -> ResultStatus {
     let Some(code) = &body.error_code else { return ResultStatus::Completed };
     match code.status(true) {

@@ -147,7 +147,7 @@ impl Service {
     }
 }
 
-/// The messages that have followed a call so far.
+/// Returns the messages that have followed a call so far.
 fn messages(doc: &ResultDoc) -> Vec<Value> {
     let kept = doc.body.follow_up_sms.as_ref().and_then(|kept| kept.get("messages")).and_then(Value::as_array);
     kept.cloned().unwrap_or_default()

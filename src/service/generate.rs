@@ -150,7 +150,7 @@ fn counts(spec: &GenerateSpec) -> Vec<(String, i64)> {
     entries.map(|(id, count)| (id.clone(), count.as_i64().unwrap_or(0))).collect()
 }
 
-/// The transcript of a result, in lines with roles, without the turns of which nobody knows the words.
+/// Returns the transcript of a result, in lines with roles, without the turns of which nobody knows the words.
 async fn conversation(db: &mut Session, result_id: Option<i64>) -> Result<String> {
     let result_id = result_id.ok_or(Error::NotFound("Simulation result"))?;
     db.get::<ResultDoc>(result_id).await?;
@@ -337,7 +337,7 @@ fn known(human: &mut DigitalHumanSpec, batch: &AttackBatch, seed: Seed) -> Vec<V
     plan
 }
 
-/// A greeting, one question, thanks.
+/// Returns a draft with a greeting, one question and thanks.
 fn load() -> Draft {
     let step = |speaker: &str, key: &str, text: &str| {
         let members = [("speaker", json!(speaker)), ("type", json!("message")), (key, json!(text))];
@@ -361,7 +361,7 @@ fn load() -> Draft {
     Draft { human, category: "load_testing", goal: "answer a short question under load".into() }
 }
 
-/// The drafts of a part, in the language model's words where it is asked.
+/// Returns the drafts of a part, in the language model's words where it is asked.
 async fn word(model: Option<&dyn LanguageModel>, part: Part) -> Result<Vec<Draft>> {
     let Part { mut drafts, wish } = part;
     if let (Some(model), Some(wish)) = (model, wish) {

@@ -135,7 +135,7 @@ impl Service {
         Ok((db, made))
     }
 
-    /// One of several: the answer is not its own.
+    /// Makes one of several: the answer is not its own.
     async fn make_one(
         &self,
         caller: &Caller,
@@ -159,7 +159,7 @@ impl Service {
         linked(&mut db, row).await
     }
 
-    /// The newest Digital Human with this handle.
+    /// Returns the newest Digital Human with this handle.
     pub async fn digital_human_by_test_name(&self, caller: &Caller, test_name: &str) -> Result<LinkedDigitalHuman> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = db.by::<DigitalHumanSpec>("test_name", test_name).await?;
@@ -238,7 +238,7 @@ impl Service {
         Ok(answer)
     }
 
-    /// One page, newest first.
+    /// Returns one page, newest first.
     pub async fn digital_humans(&self, caller: &Caller, page: i64, page_size: i64) -> Result<DigitalHumanPage> {
         if !(1..=100).contains(&page_size) {
             return Err(Error::Refused("page_size must be between 1 and 100".into()));
@@ -371,7 +371,7 @@ impl Service {
     }
 }
 
-/// The row, with the answer that a Digital Human of another organization gets.
+/// Returns the row, with the answer that a Digital Human of another organization gets.
 pub(super) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanSpec>> {
     if let Some(row) = db.find(id).await? {
         return Ok(row);
@@ -382,7 +382,7 @@ pub(super) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanS
     Err(Error::NotFound("Digital human"))
 }
 
-/// All that it names is there: its simulations, its noise and its scenario.
+/// Checks that all that it names is there: its simulations, its noise and its scenario.
 async fn check_named(
     db: &mut Session,
     spec: &DigitalHumanSpec,
@@ -411,7 +411,8 @@ async fn check_noise(db: &mut Session, spec: &DigitalHumanSpec) -> Result<()> {
     db.get::<NoiseDoc>(id).await.map(drop)
 }
 
-/// A scenario that is named is there. One that was deleted stays named, as `known`, by those who were made from it.
+/// Checks that a scenario that is named is there. One that was deleted stays named, as `known`, by those who were made
+/// from it.
 async fn check_scenario(db: &mut Session, spec: &DigitalHumanSpec, known: Option<Uuid>) -> Result<()> {
     match spec.workflow_v2_id.filter(|id| known != Some(*id)) {
         Some(id) => db.get::<ScenarioDoc>(id).await.map(drop),

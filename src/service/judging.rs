@@ -118,8 +118,8 @@ impl Service {
     }
 }
 
-/// The metrics that a simulation has selected, all of its agent's when it has selected none, newest first; then those of `more`
-/// that are not among them.
+/// Returns the metrics that a simulation has selected, all of its agent's when it has selected none, newest first; then
+/// those of `more` that are not among them.
 async fn metrics_of(db: &mut Session, doc: &ResultDoc, more: &[Uuid]) -> Result<Vec<Metric>> {
     let simulation = db.get::<SimulationSpec>(doc.body.simulation_id).await?.doc;
     let selected = simulation.selected_custom_metrics;
@@ -134,7 +134,7 @@ async fn metrics_of(db: &mut Session, doc: &ResultDoc, more: &[Uuid]) -> Result<
     Ok(meant(rows, MetricScope::Observability))
 }
 
-/// The metrics of its agent that are meant for calls held in production, and those that the call itself names.
+/// Returns the metrics of its agent that are meant for calls held in production, and those that the call itself names.
 pub(super) async fn metrics_of_log(db: &mut Session, agent_id: i64, call: &CallSpec) -> Result<Vec<Metric>> {
     let mut rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
     let (ids, tags) = (call.custom_metrics.as_deref(), call.custom_metric_tags.as_deref());
@@ -162,13 +162,13 @@ fn meant(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric
     here.map(|row| Metric { id: row.id, spec: row.doc }).collect()
 }
 
-/// Turns of a result that were not heard, by its timeline.
+/// Returns the turns of a result that were not heard, by its timeline.
 pub(super) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<Unheard>> {
     let timeline: Option<Value> = db.text("timelines", result_id).await?;
     Ok(timeline.map(|timeline| unheard(&moments(&timeline))).unwrap_or_default())
 }
 
-/// The prompt of an agent version; empty when there is none.
+/// Returns the prompt of an agent version; empty when there is none.
 pub(super) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result<String> {
     let Some(id) = version else { return Ok(String::new()) };
     Ok(db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text).unwrap_or_default())
@@ -196,7 +196,7 @@ fn attempts(doc: &ResultDoc, human: &DigitalHumanSpec, transcript: Option<&Trans
     doc.unanswered.iter().map(call).chain(entries.iter().map(message)).collect()
 }
 
-/// Rules that are probed, each behind its id where it has one.
+/// Returns the rules that are probed, each behind its id where it has one.
 fn rules(human: &DigitalHumanSpec) -> Vec<String> {
     let (ids, quotes) = (&human.system_prompt_rule_ids, &human.system_prompt_rule_quotes);
     let of = |at: usize| match (ids.get(at), quotes.get(at)) {

@@ -22,7 +22,8 @@ pub struct LabelDeleted {
 }
 
 impl Service {
-    /// The labels of an agent by their texts, `q`: those that contain it in any case. production and latest are not listed.
+    /// Returns the labels of an agent by their texts, `q`: those that contain it in any case. production and latest are
+    /// not listed.
     pub async fn labels(&self, caller: &Caller, agent_id: i64, q: Option<&str>) -> Result<Vec<LabelRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -92,8 +93,8 @@ impl Service {
         Ok(LabelDeleted { message: "Label deleted".into(), deleted_label_id: label_id })
     }
 
-    /// The version that a conversation is judged by, and a warning when it is not the one that was asked for. A number goes
-    /// before a label; an unknown label is made and put on the production version, whatever the number.
+    /// Returns the version that a conversation is judged by, and a warning when it is not the one that was asked for. A
+    /// number goes before a label; an unknown label is made and put on the production version, whatever the number.
     pub(super) async fn version_to_judge(
         &self,
         db: &mut Session,

@@ -102,7 +102,8 @@ pub(super) fn listens(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
     (over_sip(agent) || over_socket(agent)) && speaks && agent_calls(agent, step)
 }
 
-/// The number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes otherwise.
+/// Returns the number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes
+/// otherwise.
 pub(super) fn number<'a>(
     agent: &AgentSpec,
     human: &'a DigitalHumanSpec,
@@ -125,8 +126,8 @@ pub(super) fn over_socket(agent: &AgentSpec) -> bool {
     agent.connection() == Some(ConnectionType::WebSocket)
 }
 
-/// User part of the address of a Digital Human: its own as long as it is always on, else one for each run. The organization's
-/// id, which nobody else knows, keeps others from guessing it.
+/// Returns the user part of the address of a Digital Human: its own as long as it is always on, else one for each run.
+/// The organization's id, which nobody else knows, keeps others from guessing it.
 pub(super) fn leg_user(organization: &str, human_id: i64, human: &DigitalHumanSpec, run_id: i64) -> String {
     let of_run = if human.listens_on().is_some() { String::new() } else { run_id.to_string() };
     let token = Seed::of(&format!("leg:{organization}:{of_run}:{human_id}")).0 as u32;
@@ -138,7 +139,7 @@ pub(super) fn leg_uri(user: &str, at: Option<SocketAddr>) -> String {
     at.map_or_else(String::new, |at| format!("sip:{user}@{at}"))
 }
 
-/// The forms in which the user part of a Request-URI may name an address: as it is, and as a number in E.164.
+/// Returns the forms in which the user part of a Request-URI may name an address: as it is, and as a number in E.164.
 fn spellings(user: &str) -> Vec<String> {
     let user = user.split(';').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
     let digits: String = user.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')' | ' ')).collect();
@@ -243,7 +244,8 @@ impl Service {
         db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await
     }
 
-    /// A conversation is over or will not be: who has waited for its addresses, or for its end, may look again.
+    /// Frees the addresses of a conversation that is over or will not be: results that wait for them, or for its end,
+    /// may look again.
     pub(super) async fn free_legs(&self, db: &mut Session, result: &Row<ResultDoc>) -> Result<()> {
         let organization = db.organization().to_owned();
         let attempt = result.doc.body.attempt;
@@ -385,14 +387,15 @@ impl Service {
         db.commit().await
     }
 
-    /// READY becomes DISPATCHED by a call that came in.
+    /// Moves a result from READY to DISPATCHED by a call that came in.
     pub(super) async fn begin_answered(&self, db: &mut Session, row: &mut Row<ResultDoc>, about: Object) -> Result<()> {
         row.doc.private = redactor_of(db, &row.doc).await?.is_some();
         row.doc.note("incoming", Value::Object(about));
         self.step(db, row, ResultStatus::Dispatched).await
     }
 
-    /// A Digital Human listens on a number from now on: results of others that wait for a call to it have lost it.
+    /// Takes a number over for a Digital Human that listens on it from now on: results of others that wait for a call
+    /// to it have lost it.
     pub(super) async fn take_number_over(&self, db: &mut Session, human_id: Option<i64>, number: &str) -> Result<()> {
         let Some((organization, result_id)) = db.leg_holder(number).await? else { return Ok(()) };
         if organization != db.organization() {
@@ -408,7 +411,7 @@ impl Service {
 }
 
 impl Stage {
-    /// The number that the agent reaches the Digital Human on.
+    /// Returns the number that the agent reaches the Digital Human on.
     pub fn number(&self) -> Option<&str> {
         number(&self.agent, &self.human, self.step.as_ref())
     }
@@ -429,7 +432,7 @@ impl Stage {
     }
 }
 
-/// `None` when the Digital Human was deleted.
+/// Returns the stage of a result; `None` when the Digital Human was deleted.
 pub(super) async fn stage(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<Stage>> {
     let body = &row.doc.body;
     let Some(human_id) = body.digital_human_id else { return Ok(None) };

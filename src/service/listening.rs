@@ -66,7 +66,7 @@ pub struct Peaks {
 }
 
 impl Service {
-    /// The timeline, once the conversation is over.
+    /// Returns the timeline, once the conversation is over.
     pub async fn timeline(&self, caller: &Caller, result_id: i64) -> Result<Timeline> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -90,7 +90,7 @@ impl Service {
         db.commit().await
     }
 
-    /// The transcript, once there is one.
+    /// Returns the transcript, once there is one.
     pub async fn transcript(&self, caller: &Caller, result_id: i64) -> Result<Transcript> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -109,22 +109,23 @@ impl Service {
         db.commit().await
     }
 
-    /// The link of a result's recording, for its record.
+    /// Returns the link of a result's recording, for its record.
     pub fn recording_link(result_id: i64) -> String {
         format!("/v1/simulation-result/{result_id}/recording")
     }
 
-    /// The file that holds a track, once it is finished: the stereo recording, or what the Digital Human said before noise.
+    /// Returns the file that holds a track, once it is finished: the stereo recording, or what the Digital Human said
+    /// before noise.
     pub async fn track_path(&self, caller: &Caller, result_id: i64, track: Track) -> Result<PathBuf> {
         self.file_of(caller, result_id, track.file()).await
     }
 
-    /// The file of the stereo recording, once it is finished.
+    /// Returns the file of the stereo recording, once it is finished.
     pub async fn recording_path(&self, caller: &Caller, result_id: i64) -> Result<PathBuf> {
         self.track_path(caller, result_id, Track::Both).await
     }
 
-    /// The file of a track in another form; made at the first asking, kept beside the recording.
+    /// Returns the file of a track in another form; made at the first asking, kept beside the recording.
     pub async fn packed_path(
         &self,
         caller: &Caller,
@@ -187,7 +188,7 @@ impl Service {
         Ok(())
     }
 
-    /// The outline of the recording in at most `points` stretches.
+    /// Returns the outline of the recording in at most `points` stretches.
     pub async fn peaks(&self, caller: &Caller, result_id: i64, points: i64) -> Result<Peaks> {
         let path = self.recording_path(caller, result_id).await?;
         let file = File::open(path).await.map_err(Error::internal)?;

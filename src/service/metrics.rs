@@ -84,7 +84,7 @@ impl Service {
         Ok(shown(caller, row, self.settings.hears))
     }
 
-    /// One page, newest first; of one agent when it is given.
+    /// Returns one page, newest first; of one agent when it is given.
     pub async fn custom_metrics(
         &self,
         caller: &Caller,
@@ -102,7 +102,7 @@ impl Service {
         Ok(paged(caller, self.settings.hears, rows, total, page, page_size))
     }
 
-    /// All metrics of an agent on one page.
+    /// Returns all metrics of an agent on one page.
     pub async fn custom_metrics_by_agent(&self, caller: &Caller, agent_id: i64) -> Result<MetricPage> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -199,7 +199,7 @@ impl Service {
     }
 }
 
-/// Every rule on a metric's fields; the twins become one.
+/// Checks every rule on a metric's fields; the twins become one.
 pub(super) async fn check_metric(db: &mut Session, spec: &mut CustomMetricSpec, this: Option<Uuid>) -> Result<()> {
     let mut agents: Vec<i64> = Vec::new();
     for id in std::mem::take(&mut spec.agent_ids).into_iter().chain(spec.agent_id.take()) {
@@ -231,7 +231,7 @@ pub(super) async fn check_selected(db: &mut Session, selected: Option<&[Uuid]>) 
     Ok(())
 }
 
-/// The rules that need no other row.
+/// Checks the rules that need no other row.
 pub(super) fn check_fields(spec: &CustomMetricSpec) -> Result<()> {
     check::first(broken_rules(spec))
 }

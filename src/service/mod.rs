@@ -176,18 +176,19 @@ pub trait LiveCalls: Send + Sync {
         false
     }
 
-    /// The events of a result as they happen; `None` when this process makes no calls.
+    /// Returns the events of a result as they happen; `None` when this process makes no calls.
     fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         let _ = result_id;
         None
     }
 
-    /// The state of a result has changed and is stored.
+    /// Notes that the state of a result has changed and is stored.
     fn changed(&self, result_id: i64) {
         let _ = result_id;
     }
 
-    /// Changes with every stored change of a result's state; `None` when this process makes no calls.
+    /// Returns a watch that changes with every stored change of a result's state; `None` when this process makes no
+    /// calls.
     fn any_change(&self) -> Option<watch::Receiver<u64>> {
         None
     }
@@ -273,7 +274,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults, with files under `data`.
+    /// Returns the defaults, with files under `data`.
     pub fn new(data: impl Into<PathBuf>) -> Settings {
         Settings {
             data: data.into(),
@@ -316,7 +317,7 @@ impl Settings {
         known.ok_or_else(|| Error::Refused(Kind::unknown(name)))
     }
 
-    /// File of an uploaded background noise.
+    /// Returns the file of an uploaded background noise.
     pub fn noise_file(&self, noise: Uuid) -> PathBuf {
         self.data.join("noises").join(noise.to_string())
     }
@@ -336,7 +337,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A product over `store`. `live` is asked to end calls.
+    /// Returns a product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
         let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
         let settings = Arc::new(settings);
@@ -344,12 +345,12 @@ impl Service {
         Service { store, clock, settings, live, poster, model: None, talks, refusals }
     }
 
-    /// The same product with a language model, or without one.
+    /// Returns the same product with a language model, or without one.
     pub fn with_model(self, model: Option<Arc<dyn LanguageModel>>) -> Service {
         Service { model, ..self }
     }
 
-    /// The same product, which looks at and posts to the addresses of users where `guard` lets it.
+    /// Returns the same product, which looks at and posts to the addresses of users where `guard` lets it.
     pub fn with_guard(self, guard: Guard) -> Service {
         Service { poster: Arc::new(Poster::new(guard, WEBHOOK_PATIENCE)), ..self }
     }
@@ -369,7 +370,7 @@ impl Service {
         &self.store
     }
 
-    /// The clock in use.
+    /// Returns the clock in use.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -379,17 +380,17 @@ impl Service {
         &self.settings
     }
 
-    /// The jobs that wait for a worker.
+    /// Returns the jobs that wait for a worker.
     pub fn queue(&self) -> Queue {
         Queue::new(self.store.clone(), self.clock.clone())
     }
 
-    /// The events of a result as they happen.
+    /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         self.live.feed(result_id)
     }
 
-    /// Folder of the files of a result.
+    /// Returns the folder of the files of a result.
     pub fn result_folder(&self, result_id: i64) -> PathBuf {
         self.settings.data.join("results").join(result_id.to_string())
     }

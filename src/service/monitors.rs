@@ -87,13 +87,13 @@ impl Service {
         db.answer(record).await
     }
 
-    /// One monitor with its newest checks.
+    /// Returns one monitor with its newest checks.
     pub async fn monitor(&self, caller: &Caller, monitor_id: Uuid) -> Result<MonitorRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         self.monitor_record(&mut db, monitor_id).await
     }
 
-    /// A page of monitors, of one agent or of all.
+    /// Returns a page of monitors, of one agent or of all.
     pub async fn monitors(
         &self,
         caller: &Caller,
@@ -182,8 +182,9 @@ impl Service {
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })
     }
 
-    /// Every rule on a monitor's fields; checks without a name get theirs. What its checks name has to be there when they
-    /// are made or changed: a monitor whose caller or metric was deleted since can still be paused or watch another agent.
+    /// Checks every rule on a monitor's fields; checks without a name get theirs. What its checks name has to be there
+    /// when they are made or changed: a monitor whose caller or metric was deleted since can still be paused or watch
+    /// another agent.
     async fn check_monitor(&self, db: &mut Session, spec: &mut MonitorSpec, old: Option<&MonitorSpec>) -> Result<()> {
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
         name_checks(spec);
@@ -280,7 +281,7 @@ impl Service {
     }
 }
 
-/// A metric that a check grades has to be there, and to be judged in the calls of a monitor, which are simulations.
+/// Checks that a metric that a check grades is there, and is judged in the calls of a monitor, which are simulations.
 async fn check_graded(db: &mut Session, check: &Check) -> Result<()> {
     let Some(id) = check.config.custom_metric_id else { return Ok(()) };
     let metric = db.get::<CustomMetricSpec>(id).await?.doc;
@@ -294,7 +295,7 @@ async fn check_graded(db: &mut Session, check: &Check) -> Result<()> {
     Ok(())
 }
 
-/// The first moment from `at_ms` on at which a check may be made; `None` while the monitor is paused.
+/// Returns the first moment from `at_ms` on at which a check may be made; `None` while the monitor is paused.
 fn next_check(spec: &MonitorSpec, at_ms: i64) -> Result<Option<Timestamp>> {
     if !spec.enabled {
         return Ok(None);
@@ -333,7 +334,7 @@ fn name_checks(spec: &mut MonitorSpec) {
     }
 }
 
-/// A caller that greets, asks about the agent's first goal, and says thanks.
+/// Returns a caller that greets, asks about the agent's first goal, and says thanks.
 fn built_in(goal: Option<&str>) -> DigitalHumanSpec {
     let goal = goal.map(|goal| goal.trim().trim_end_matches(['.', '?', '!'])).filter(|goal| !goal.is_empty());
     let question = match goal {

@@ -67,7 +67,7 @@ impl Service {
         db.answer(shown(caller, row, 0)).await
     }
 
-    /// All noises, newest first.
+    /// Returns all noises, newest first.
     pub async fn background_noises(&self, caller: &Caller) -> Result<Vec<NoiseRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let uses = db.noise_uses().await?;
@@ -102,7 +102,7 @@ impl Service {
         Ok(NoiseDeleted { message: "Background noise deleted successfully".into(), deleted_noise_id: id })
     }
 
-    /// The bytes of a noise that is there already, or of a URL.
+    /// Returns the bytes of a noise that is there already, or of a URL.
     async fn existing(&self, caller: &Caller, place: &str) -> Result<Vec<u8>> {
         if place.contains("://") {
             check::webhook("storage_path", Some(place), &self.settings)?;
@@ -119,7 +119,7 @@ impl Service {
         tokio::fs::read(self.settings.noise_file(id)).await.map_err(|_| missing())
     }
 
-    /// The file is whole before it has its name.
+    /// Writes a file that is whole before it has its name.
     async fn write_noise(&self, id: Uuid, bytes: &[u8]) -> Result<()> {
         let file = self.settings.noise_file(id);
         let part = file.with_file_name(format!("{}.part", clock::new_id()));

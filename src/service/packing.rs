@@ -46,12 +46,12 @@ pub enum Packing {
 }
 
 impl Track {
-    /// The file that holds it.
+    /// Returns the file that holds it.
     pub fn file(self) -> &'static str {
         if self == Track::CallerClean { "caller_clean.wav" } else { "recording.wav" }
     }
 
-    /// The file of it in another form.
+    /// Returns the file of it in another form.
     pub fn packed_file(self, packing: Packing) -> String {
         let track = match self {
             Track::Both => "recording".to_owned(),
@@ -101,7 +101,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// The next samples, interleaved, at most `count` of each channel; nothing at the end.
+    /// Returns the next samples, interleaved, at most `count` of each channel; nothing at the end.
     fn next(&mut self, count: usize) -> io::Result<Vec<i16>> {
         let count = self.left.min(count as u64);
         self.left -= count;
@@ -152,7 +152,7 @@ fn flac(samples: Samples, to: &mut impl Write) -> io::Result<()> {
     to.write_all(sink.as_slice())
 }
 
-/// `frames`: samples of each channel.
+/// Writes Ogg Opus. `frames`: samples of each channel.
 fn opus(mut samples: Samples, frames: u64, to: &mut impl Write) -> io::Result<()> {
     let channels = samples.track.channels();
     let (form, force) =
@@ -226,7 +226,7 @@ mod tests {
     /// No multiple of any frame.
     const LENGTH: usize = 50_123;
 
-    /// A different tone on each channel, and noise that no codec can guess in the lowest bits.
+    /// Returns a different tone on each channel, and noise that no codec can guess in the lowest bits.
     fn sample(n: usize, channel: usize) -> i16 {
         let noise = (n as u32).wrapping_mul(2_654_435_761) >> 29;
         (PEAK * (TAU * TONES_HZ[channel] * n as f64 / 16_000.0).sin()) as i16 + noise as i16
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Amplitude of a tone in a channel.
+    /// Returns the amplitude of a tone in a channel.
     fn amplitude(pcm: &[f64], hz: f64) -> f64 {
         let turn = |n: usize| TAU * hz * n as f64 / 16_000.0;
         let (sine, cosine) = pcm

@@ -46,12 +46,12 @@ impl Zoom {
     /// Every length, the longest first.
     pub const ALL: [Zoom; 3] = [Zoom::Second, Zoom::Tenth, Zoom::Hundredth];
 
-    /// The length by its number, 0 to 2.
+    /// Returns the length by its number, 0 to 2.
     pub fn of(number: i64) -> Option<Zoom> {
         usize::try_from(number).ok().and_then(|at| Zoom::ALL.get(at).copied())
     }
 
-    /// Milliseconds of a step.
+    /// Returns the milliseconds of a step.
     pub fn step_ms(self) -> i64 {
         match self {
             Zoom::Second => 1000,
@@ -322,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    /// A recording whose channels tell the sample's number, one up and one down.
+    /// Returns a recording whose channels tell the sample's number, one up and one down.
     fn recording(folder: &Path, samples: usize) -> std::path::PathBuf {
         let mut bytes = wav_header(Layout::Stereo, samples as u64).to_vec();
         for n in 0..samples {

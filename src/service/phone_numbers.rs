@@ -41,7 +41,8 @@ pub struct NumberReleased {
 }
 
 impl Service {
-    /// The numbers of an organization, newest first; behind them the numbers of trunks that no organization has registered.
+    /// Returns the numbers of an organization, newest first; behind them the numbers of trunks that no organization has
+    /// registered.
     pub async fn phone_numbers(&self, caller: &Caller) -> Result<Vec<NumberRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = db.all().await?;
@@ -63,7 +64,7 @@ impl Service {
         Ok(rows.into_iter().map(shown).chain(configured).collect())
     }
 
-    /// The trunk whose settings have a number.
+    /// Returns the trunk whose settings have a number.
     fn trunk_of(&self, number: &str) -> Option<&str> {
         let owns = |trunk: &Trunk| trunk.numbers.iter().any(|own| own == number);
         self.settings.trunks.iter().find(|(_, trunk)| owns(trunk)).map(|(name, _)| name.as_str())

@@ -131,7 +131,7 @@ struct Cast {
 }
 
 impl Service {
-    /// The call of a result, as its Digital Human, agent, simulation and run say.
+    /// Returns the call of a result, as its Digital Human, agent, simulation and run say.
     ///
     /// # Errors
     /// The outer error is a fault of the store; the inner one says why there can be no call.
@@ -387,7 +387,7 @@ impl Cast {
         }
     }
 
-    /// The agent's language is spoken as soon as it is known.
+    /// True if the agent's language is spoken as soon as it is known.
     fn follows(&self) -> bool {
         self.human.language == Language::Ad
     }
@@ -398,18 +398,18 @@ impl Cast {
         (self.follows() && !has_model).then(|| why.to_owned())
     }
 
-    /// The language spoken; a caller that follows the agent's language begins in English.
+    /// Returns the language spoken; a caller that follows the agent's language begins in English.
     fn language(&self) -> String {
         let language = if self.follows() { Language::En } else { self.human.language };
         language.as_str().to_owned()
     }
 
-    /// Facts by name, as text.
+    /// Returns the facts by name, as text.
     fn traits(&self) -> Vec<(String, String)> {
         named(&self.human.traits)
     }
 
-    /// The numbers behind the levels of this call.
+    /// Returns the numbers behind the levels of this call.
     fn in_force(&self, placer: &Placer, spec: &CallSpec) -> Value {
         let human = &self.human;
         let has_noise = spec.noise.is_some();
@@ -460,7 +460,7 @@ impl Cast {
         self.agent_calls() && self.agent.spec.provider() != Provider::P4
     }
 
-    /// The channel of the journey step, when it is not a call.
+    /// Returns the channel of the journey step, when it is not a call.
     fn other_channel(&self) -> Option<Modality> {
         self.step.as_ref().map(|step| step.modality).filter(|modality| *modality != Modality::Voice)
     }
@@ -483,7 +483,7 @@ mod tests {
         base
     }
 
-    /// Result 17 of an agent, a Digital Human and a run with these fields.
+    /// Returns result 17 of an agent, a Digital Human and a run with these fields.
     pub(super) fn cast(agent: Value, human: Value, run: Value) -> Cast {
         let read = "every field has a default";
         Cast {

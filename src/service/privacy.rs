@@ -234,7 +234,7 @@ pub(super) fn redacted_calls(
     Ok(expected)
 }
 
-/// Texts in the record: what was posted, called and judged.
+/// Redacts texts in the record: what was posted, called and judged.
 pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
     through(&mut doc.body.events, redactor, NOTED)?;
     through(&mut doc.body.tool_calls, redactor, CALLED)?;
@@ -252,7 +252,7 @@ pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()>
     through(&mut doc.body.result, redactor, JUDGED)
 }
 
-/// The one text among the built-in metrics that has words of a conversation: others are names of a kind.
+/// Redacts the one text among the built-in metrics that has words of a conversation: others are names of a kind.
 pub(super) fn redact_metrics(metrics: &mut [MetricValue], redactor: &Redactor) {
     for metric in metrics.iter_mut().filter(|metric| metric.name == "call_summary") {
         if let Value::String(text) = &mut metric.value {
@@ -283,7 +283,7 @@ fn redact_members(value: &mut Value, redactor: &Redactor, names: &[&str]) {
     }
 }
 
-/// An answer in words; one that is the text of an object stays one.
+/// Returns an answer in words; one that is the text of an object stays one.
 fn redacted_answer(text: &str, redactor: &Redactor) -> String {
     match serde_json::from_str(text) {
         Ok(mut object @ Value::Object(_)) => {
@@ -369,7 +369,8 @@ mod tests {
 
     use super::*;
 
-    /// Samples that are left of a file of ones in which `spans` (milliseconds) were silenced, frame by frame.
+    /// Returns the samples that are left of a file of ones in which `spans` (milliseconds) were silenced, frame by
+    /// frame.
     async fn left(layout: Layout, samples: usize, spans: &[Range<i64>]) -> Vec<bool> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recording.wav");

@@ -85,7 +85,7 @@ impl Service {
         Ok(())
     }
 
-    /// The lane of a result's run.
+    /// Returns the lane of a result's run.
     pub async fn lane_of(&self, organization: &str, result_id: i64) -> Result<Option<Lane>> {
         let mut db = self.store.org(organization).read().await?;
         let body = db.get::<ResultDoc>(result_id).await?.doc.body;
@@ -110,7 +110,7 @@ impl Service {
         Ok(row)
     }
 
-    /// One change of state within a transaction.
+    /// Makes one change of state within a transaction.
     pub(super) async fn step(&self, db: &mut Session, row: &mut Row<ResultDoc>, to: ResultStatus) -> Result<()> {
         let now = self.clock.now_ms();
         let from = row.doc.body.status;
@@ -245,7 +245,7 @@ impl Service {
         Ok(())
     }
 
-    /// False when it was not at work.
+    /// Ends a conversation that a restart interrupted; returns false if it was not at work.
     async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
         let mut db = self.store.org(organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
@@ -268,13 +268,13 @@ impl Service {
         self.store.stay().await
     }
 
-    /// The engine itself, working for an organization.
+    /// Returns the engine itself, working for an organization.
     pub fn engine_caller(organization: &str) -> Caller {
         Caller { organization: organization.to_owned(), key_id: uuid::Uuid::nil(), scope: Scope::Admin }
     }
 }
 
-/// The lane of a run's conversations, when its simulation limits them.
+/// Returns the lane of a run's conversations, when its simulation limits them.
 pub(super) fn lane(run_id: i64, simulation: &SimulationSpec) -> Option<Lane> {
     simulation.concurrency().map(|limit| Lane { name: format!("run:{run_id}"), limit })
 }

@@ -428,7 +428,7 @@ impl Push<'_> {
         Ok(Anchor { id, code: code_of(entity), is_new: true })
     }
 
-    /// The same for a simulation.
+    /// Inserts a placeholder for a simulation.
     async fn stand_in_simulation(&mut self, entity: Option<&Object>, agent: &Anchor) -> Result<Anchor> {
         let doc = SimulationSpec { agent_id: agent.id.into(), always_on: true, ..SimulationSpec::default() };
         let id = self.db.insert(&doc, self.service.clock.now_ms(), None).await?;
@@ -444,7 +444,7 @@ fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
     rows.iter().map(|row| row.id).collect()
 }
 
-/// An entity as its schema takes it, else all that is wrong with it.
+/// Returns an entity as its schema takes it, else all that is wrong with it.
 fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Object, Vec<String>> {
     let text = Value::Object(entity.clone()).to_string();
     let mut issues = Issues::default();
@@ -463,7 +463,7 @@ fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Obj
     }
 }
 
-/// `FIELD: TEXT` of each item, the steps of a field joined by dots.
+/// Returns `FIELD: TEXT` of each item, the steps of a field joined by dots.
 fn texts(issues: &Issues) -> Vec<String> {
     let body: Value = serde_json::from_str(&issues.body()).unwrap_or_default();
     let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
@@ -483,7 +483,8 @@ const MEANT: [(&str, &str); 4] = [
     ("journey_steps", "journeys"),
 ];
 
-/// The field that a refusal speaks of: of the declared ones the first that it names; the kind of the entity when it names none.
+/// Returns the field that a refusal speaks of: of the declared ones the first that it names; the kind of the entity
+/// when it names none.
 fn field_of<T: JsonSchema>(text: &str, kind: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let words = format!("_{}_", text.chars().map(plain).collect::<String>());

@@ -192,7 +192,7 @@ impl Service {
         .await
     }
 
-    /// A result as it is read: links are made absolute where the server knows its address.
+    /// Returns a result as it is read: links are made absolute where the server knows its address.
     pub(super) fn result_record(&self, row: Row<ResultDoc>, reasons: &HashMap<i64, QueueReason>) -> ResultRecord {
         let mut body = row.doc.body;
         if let Some(base) = &self.settings.public_url {

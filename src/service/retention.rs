@@ -198,7 +198,7 @@ pub(super) async fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) -> Resu
     Ok(removed)
 }
 
-/// Bytes of all files in a folder, and in those within it.
+/// Returns the bytes of all files in a folder, and in those within it.
 async fn size_of(folder: PathBuf) -> Result<u64> {
     let (mut folders, mut bytes) = (vec![folder], 0);
     while let Some(folder) = folders.pop() {

@@ -98,7 +98,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The numbers of a conversation by text messages.
+    /// Returns the numbers of a conversation by text messages.
     fn pair(&self, human: &DigitalHumanSpec) -> Option<[String; 2]> {
         let (own, agent) = numbers(self.texter.as_ref()?, human, &self.overrides);
         Some([own?, agent?])
@@ -177,7 +177,7 @@ impl Service {
         })
     }
 
-    /// The runs of a simulation, newest first.
+    /// Returns the runs of a simulation, newest first.
     pub async fn simulation_runs(&self, caller: &Caller, simulation_id: i64) -> Result<Vec<RunItem>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let simulation = db.get::<SimulationSpec>(simulation_id).await?.doc;
@@ -198,7 +198,7 @@ impl Service {
         Ok(items)
     }
 
-    /// A run with its results.
+    /// Returns a run with its results.
     pub async fn run_results(&self, caller: &Caller, run_id: i64) -> Result<RunResults> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let run = db.get::<RunDoc>(run_id).await?;
@@ -264,7 +264,7 @@ impl Service {
         db.withdraw(&CallJob { organization, result_id: row.id, attempt }).await
     }
 
-    /// The numbers of the conversations by text messages that a run would hold.
+    /// Returns the numbers of the conversations by text messages that a run would hold.
     pub(super) async fn pairs(&self, db: &mut Session, spec: QueueSpec, purpose: Purpose) -> Result<Vec<[String; 2]>> {
         let plan = self.plan(db, spec, purpose).await?;
         Ok(plan.humans.iter().filter_map(|human| plan.pair(&human.doc)).collect())
@@ -321,7 +321,7 @@ impl Service {
     }
 }
 
-/// The simulation with the id, with the stable identifier, or with both.
+/// Returns the simulation with the id, with the stable identifier, or with both.
 async fn named_simulation(db: &mut Session, id: Option<&IdString>, code: Option<Uuid>) -> Result<i64> {
     let unknown = Error::NotFound("Simulation");
     let by_id = match id {
@@ -340,7 +340,7 @@ async fn named_simulation(db: &mut Session, id: Option<&IdString>, code: Option<
     }
 }
 
-/// The ids asked for, each of a Digital Human that the organization has; empty: all of the simulation.
+/// Returns the ids asked for, each of a Digital Human that the organization has; empty: all of the simulation.
 async fn chosen_humans(db: &mut Session, ids: Option<&[IdString]>) -> Result<Vec<i64>> {
     let mut chosen = Vec::new();
     for id in ids.unwrap_or_default() {
@@ -396,7 +396,7 @@ pub(super) async fn repetitions_so_far(db: &mut Session, run_id: i64, human_id: 
     Ok(results.iter().filter(|row| row.doc.body.digital_human_id == Some(human_id)).count() as i64)
 }
 
-/// Journey steps of a Digital Human; one `None` without a journey.
+/// Returns the journey steps of a Digital Human; one `None` without a journey.
 fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
     match &human.doc.journey_steps {
         Some(steps) if !steps.is_empty() => steps.iter().map(|step| Some(step.step)).collect(),
@@ -410,7 +410,7 @@ pub(super) fn seed_key(human: &Row<DigitalHumanSpec>) -> String {
     code.or_else(|| human.doc.suite_name.clone()).unwrap_or_else(|| human.id.to_string())
 }
 
-/// Seed of a result of the run with seed `base`.
+/// Returns the seed of a result of the run with seed `base`.
 pub(super) fn result_seed(base: Seed, key: &str, repetition: i64, step: Option<i64>) -> Seed {
     let step = step.map(|step| step.to_string()).unwrap_or_default();
     Seed::of(&format!("{}:{key}:{repetition}:{step}", base.0))

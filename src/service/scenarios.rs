@@ -68,7 +68,7 @@ impl Service {
         db.answer(record).await
     }
 
-    /// All scenarios, or those of one agent, newest first.
+    /// Returns all scenarios, or those of one agent, newest first.
     pub async fn scenarios(&self, caller: &Caller, agent_id: Option<i64>) -> Result<ScenarioList> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = match agent_id {
@@ -166,7 +166,7 @@ impl Service {
         Ok(Validated { success: true, warnings: paths::cut_warning(cut) })
     }
 
-    /// The name and the paths of a scenario of this organization.
+    /// Returns the name and the paths of a scenario of this organization.
     pub(super) async fn scenario_paths(&self, db: &mut Session, id: &str) -> Result<(Uuid, String, Vec<Path>)> {
         let row = db.get::<ScenarioDoc>(id_of(id)?).await?;
         let (paths, _) = Graph::read(&row.doc.definition)?.paths();
@@ -260,7 +260,7 @@ impl Service {
     }
 }
 
-/// The agents, each once.
+/// Returns the agents, each once.
 async fn check_agents(db: &mut Session, agent_ids: Vec<i64>) -> Result<Vec<i64>> {
     let mut agents: Vec<i64> = Vec::with_capacity(agent_ids.len());
     let mut missing = None;
@@ -280,7 +280,7 @@ async fn check_agents(db: &mut Session, agent_ids: Vec<i64>) -> Result<Vec<i64>>
     }
 }
 
-/// A text that is no uuid names no scenario.
+/// Returns the id of a scenario; a text that is no uuid names none.
 fn id_of(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text).map_err(|_| Error::NotFound("Scenario"))
 }
@@ -291,12 +291,12 @@ fn copied(name: &str) -> String {
     kept + COPY
 }
 
-/// The number of paths of a graph that keeps all rules.
+/// Returns the number of paths of a graph that keeps all rules.
 pub(super) fn check_definition(definition: &Definition) -> Result<usize> {
     Ok(Graph::read(definition)?.paths().0.len())
 }
 
-/// A graph in JSON text.
+/// Returns a graph in JSON text.
 fn read_definition(text: &str) -> Result<Definition> {
     let json: Value =
         serde_json::from_str(text).map_err(|error| Error::Refused(format!("json_text is not valid JSON: {error}")))?;

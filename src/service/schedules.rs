@@ -90,7 +90,7 @@ impl Service {
         find(&mut db, schedule_id).await.map(shown)
     }
 
-    /// All schedules, newest first.
+    /// Returns all schedules, newest first.
     pub async fn schedules(&self, caller: &Caller) -> Result<ScheduleList> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
         Ok(ScheduleList { schedules: rows.into_iter().map(shown).collect() })

@@ -127,7 +127,8 @@ pub(super) fn pair(numbers: [&str; 2]) -> String {
     format!("texts: {own} {agent}")
 }
 
-/// The result of the organization whose conversation is open between two numbers, the Digital Human's and the agent's.
+/// Returns the result of the organization whose conversation is open between two numbers, the Digital Human's and the
+/// agent's.
 async fn open_between(db: &mut Session, numbers: [&str; 2]) -> Result<Option<Row<ResultDoc>>> {
     let Some((_, result_id)) = db.leg_holder(&pair(numbers)).await? else { return Ok(None) };
     Ok(db.find::<ResultDoc>(result_id).await?.filter(|row| is_open(row.doc.body.status)))

@@ -60,7 +60,8 @@ struct Engine {
 }
 
 impl Engine {
-    /// `job`: its call job, when there is one; `addresses`: what it waits for that another result has.
+    /// Returns the reason why a result waits. `job`: its call job, when there is one; `addresses`: what it waits for
+    /// that another result has.
     fn reason(&self, doc: &ResultDoc, job: Option<CallState>, addresses: &[String]) -> Option<QueueReason> {
         let in_order = addresses.iter().any(|address| is_in_order(address));
         let is_later_step = doc.body.journey_step.is_some_and(|step| step > 1);

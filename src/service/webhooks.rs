@@ -78,7 +78,7 @@ impl Service {
         db.answer(WebhookAdded { webhook: shown(caller, row), signing_key: doc.signing_key }).await
     }
 
-    /// All webhooks, newest first.
+    /// Returns all webhooks, newest first.
     pub async fn webhooks(&self, caller: &Caller) -> Result<WebhookList> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
         let webhooks: Vec<WebhookRecord> = rows.into_iter().map(|row| shown(caller, row)).collect();
@@ -123,7 +123,7 @@ impl Service {
         Ok(WebhookDeleted { message: "Webhook deleted".into(), deleted_webhook_id: id })
     }
 
-    /// The attempts of seven days, newest first.
+    /// Returns the attempts of seven days, newest first.
     pub async fn webhook_deliveries(
         &self,
         caller: &Caller,
@@ -149,7 +149,7 @@ impl Service {
         db.answer(SigningKey { signing_key: doc.signing_key, message: "Signing key generated".into() }).await
     }
 
-    /// The signing key in force.
+    /// Returns the signing key in force.
     pub async fn get_signing_key(&self, caller: &Caller, webhook_id: Uuid) -> Result<SigningKey> {
         let row = self.store.org(&caller.organization).read().await?.get::<WebhookDoc>(webhook_id).await?;
         Ok(SigningKey { signing_key: row.doc.signing_key, message: "Signing key retrieved".into() })

@@ -42,7 +42,7 @@ impl Item {
     }
 }
 
-/// The items, at most 100 scenarios in all, and the warning when there would have been more.
+/// Returns the items, at most 100 scenarios in all, and the warning when there would have been more.
 pub fn wanted(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)> {
     let mut items: Vec<Item> = Vec::new();
     for request in &asked.scenarios {

@@ -221,19 +221,19 @@ pub const VECTORS: [Vector; 23] = [
 ];
 
 impl Vector {
-    /// The vector of this name.
+    /// Returns the vector of this name.
     pub fn named(id: &str) -> Option<&'static Vector> {
         VECTORS.iter().find(|vector| vector.id == id)
     }
 
-    /// The vectors that can be used on an agent of this mode.
+    /// Returns the vectors that can be used on an agent of this mode.
     pub fn of(mode: AgentMode) -> impl Iterator<Item = &'static Vector> + Clone {
         let wrong = if mode == AgentMode::Voice { Over::Text } else { Over::Voice };
         VECTORS.iter().filter(move |vector| vector.over != wrong)
     }
 
-    /// This one, then the others of its kind, then what else there is: what is tried in order. What is done by sound is tried by
-    /// those alone who make that sound.
+    /// Returns this vector, then the others of its kind, then what else there is: what is tried in order. What is done
+    /// by sound is tried by those alone who make that sound.
     fn rotation(&'static self, mode: AgentMode) -> Vec<&'static Vector> {
         let others = || Vector::of(mode).filter(|other| other.id != self.id && other.attack_type != AUDIO);
         let (kin, rest): (Vec<_>, Vec<_>) = others().partition(|other| other.attack_type == self.attack_type);
@@ -325,7 +325,7 @@ mod tests {
         assert!(Vector::named("none").is_none());
     }
 
-    /// An attacker of this vector, as a user could have written it.
+    /// Returns an attacker of this vector, as a user could have written it.
     fn attacker(vector: &'static Vector, mode: AgentMode) -> DigitalHumanSpec {
         let mut human = DigitalHumanSpec::default();
         lay(&mut human, vector, vector.intent, mode, &[]);

@@ -93,7 +93,7 @@ pub fn mend(settings: &mut DigitalHumansSettings) -> Vec<String> {
     wrong
 }
 
-/// A setting that is `random` or one of these words.
+/// Corrects a setting that must be `random` or one of these words; returns the warning if it was not.
 fn mend_word(
     field: &str,
     word: &mut String,
@@ -161,7 +161,7 @@ fn draw(
     }
 }
 
-/// A name that is given, from its second time on with how often it was.
+/// Returns a name that is given, from its second time on with how often it was.
 fn counted(name: &str, taken: &mut HashSet<String>) -> String {
     let mut nth = 1;
     let mut free = name.to_owned();
@@ -172,7 +172,7 @@ fn counted(name: &str, taken: &mut HashSet<String>) -> String {
     free
 }
 
-/// A name that nobody else in this request has.
+/// Returns a name that nobody else in this request has.
 fn name(human: &DigitalHumanSpec, settings: &DigitalHumansSettings, seed: Seed, taken: &mut HashSet<String>) -> String {
     let mut tries = 0..;
     let mut next = || {

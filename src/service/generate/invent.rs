@@ -20,7 +20,8 @@ pub fn is_invented(given: &Value) -> bool {
     matches!(given.as_str(), Some(WHOLE | PART))
 }
 
-/// The value that `given` stands for, and how much of a whole one it is: `completeness`, unless a part was invented.
+/// Returns the value that `given` stands for, and how much of a whole one it is: `completeness`, unless a part was
+/// invented.
 pub fn resolved(
     name: &str,
     kind: TraitType,
@@ -38,7 +39,7 @@ pub fn resolved(
     }
 }
 
-/// The facts of a caller whom `identity` draws. The same caller has the same facts.
+/// Returns the facts of a caller whom `identity` draws. The same caller has the same facts.
 pub fn bound(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
     let bind = |fact: Trait| {
         let mut draw = identity.stream(&format!("trait {}", fact.trait_name));
@@ -48,7 +49,7 @@ pub fn bound(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
     traits.into_iter().map(bind).collect()
 }
 
-/// A whole value of a trait with this name.
+/// Returns a whole value of a trait with this name.
 pub fn value(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
     match kind {
         TraitType::Boolean => json!(draw.unit() < 0.5),
@@ -58,7 +59,8 @@ pub fn value(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
     }
 }
 
-/// Part of a value, and how much of it: as `completeness` says, else what callers of such a trait tend to know.
+/// Returns the part of a value, and how much of it: as `completeness` says, else what callers of such a trait tend to
+/// know.
 pub fn part(name: &str, kind: TraitType, completeness: Option<&str>, draw: &mut Stream) -> (Value, String) {
     let whole = match kind {
         TraitType::Date => date(draw),

@@ -278,7 +278,7 @@ impl Service {
     }
 }
 
-/// The custom metrics that a monitor looks at in a result that is its check; none in other results.
+/// Returns the custom metrics that a monitor looks at in a result that is its check; none in other results.
 pub(in crate::service) async fn looked_at(db: &mut Session, result_id: i64) -> Result<Vec<Uuid>> {
     let Some(check) = db.by::<CheckDoc>("result_id", result_id).await?.into_iter().next() else {
         return Ok(Vec::new());
@@ -298,13 +298,13 @@ async fn of_production(db: &mut Session, doc: &MonitorDoc) -> Result<Vec<Uuid>> 
     Ok(found)
 }
 
-/// Every check of a monitor without a verdict.
+/// Returns every check of a monitor without a verdict.
 fn unknown(doc: &MonitorDoc, why: &str) -> Vec<CheckItem> {
     let graded = doc.spec.checks.iter().filter(|check| check.enabled && check.is_gradable());
     graded.map(|check| CheckItem::new(check, Verdict::Unknown, Value::Null, why)).collect()
 }
 
-/// DOWN when any check fails, UP when all that could be measured pass.
+/// Returns DOWN when any check fails, UP when all that could be measured pass.
 fn whole(items: &[CheckItem]) -> Verdict {
     let any = |verdict| items.iter().any(|item| item.verdict == verdict);
     if any(Verdict::Down) {

@@ -55,13 +55,13 @@ impl Seen<'_> {
         said.map(|entry| entry.utterance.as_str())
     }
 
-    /// `None` when it cannot be told.
+    /// Returns true if the agent spoke; `None` when it cannot be told.
     fn agent_spoke(&self) -> Option<bool> {
         let turns = self.body.metric("num_turns").and_then(Value::as_i64).map(|turns| turns > 0);
         turns.or_else(|| self.transcript.map(|_| self.agent_lines().next().is_some() || self.lost().next().is_some()))
     }
 
-    /// Turns of the agent of which words are not known.
+    /// Returns the turns of the agent of which words are not known.
     fn lost(&self) -> impl Iterator<Item = &Unheard> {
         self.unheard.iter().filter(|turn| turn.speaker == Role::Agent && turn.lacks_words())
     }
@@ -95,7 +95,7 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
     }
 }
 
-/// A call that failed counts against the agent when it was not this side's fault.
+/// Returns the outcome of a check for a failed call, which counts against the agent when it was not this side's fault.
 fn unreached(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let verdict = match seen.body.error_owner {
         Some(owner) if !owner.is_own() => Verdict::Down,

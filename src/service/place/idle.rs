@@ -109,7 +109,7 @@ impl Cast {
     }
 }
 
-/// Fields that only a language model can follow.
+/// Returns the fields that only a language model can follow.
 fn needing_model(human: &DigitalHumanSpec) -> impl Iterator<Item = &'static str> {
     let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
     // The attack's own technique is part of the role; it is told with its plan.

@@ -65,7 +65,7 @@ pub(super) fn interruption(
     }
 }
 
-/// The numbers of an interruption, for the result.
+/// Returns the numbers of an interruption, for the result.
 pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     match interruption {
         Interruption::None => json!({ "type": "none" }),
@@ -87,7 +87,7 @@ pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
     }
 }
 
-/// The scripted answers; recordings are fetched first.
+/// Returns the scripted answers; recordings are fetched first.
 pub(super) async fn script(
     cast: &Cast,
     traits: &Facts<'_>,
@@ -133,7 +133,7 @@ pub(super) fn response(rule: &ScriptedResponse, traits: &Facts<'_>) -> Option<Re
     })
 }
 
-/// The background noise, when there is any; its loop may have to be made, or fetched, first.
+/// Returns the background noise, when there is any; its loop may have to be made, or fetched, first.
 pub(super) async fn noise(
     cast: &Cast,
     placer: &Placer,
@@ -162,7 +162,7 @@ pub(super) async fn noise(
     bed.map(Some).map_err(|error| Obstacle::new(ErrorCode::InternalError, error.to_string()))
 }
 
-/// The recording of a scripted answer, brought to the level of speech; `place`: the field that names it.
+/// Returns the recording of a scripted answer, brought to the level of speech; `place`: the field that names it.
 async fn recording(
     url: &str,
     place: &str,
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Two seconds of a tone at 8 kHz.
+    /// Returns two seconds of a tone at 8 kHz.
     fn tone() -> Vec<u8> {
         let wave = |n: i32| (3000.0 * (f64::from(n) * 0.3).sin()) as i16;
         write_wav(8000, 1, &(0..16_000).map(wave).collect::<Vec<_>>())

@@ -102,7 +102,7 @@ const fn no_adapter(platform: Platform) -> ErrorCode {
     ErrorCode::Platform(platform, PlatformFault::AdapterNotConfigured)
 }
 
-/// The credentials of the platforms, for an agent that is on one.
+/// Returns the credentials of the platforms, for an agent that is on one.
 pub(super) async fn credentials(db: &mut Session, agent: &AgentSpec) -> Result<IntegrationSpec> {
     let kind = agent.connection();
     match PLATFORMS.iter().any(|(platform, ..)| Some(*platform) == kind) {
@@ -166,7 +166,7 @@ fn not_spoken(name: &str) -> Obstacle {
     Obstacle::new(NOT_SUPPORTED, format!("connection_type {name} is not spoken in this version"))
 }
 
-/// No text message can be sent.
+/// Returns the obstacle that no text message can be sent.
 pub(super) fn no_carrier() -> Obstacle {
     Obstacle::new(ErrorCode::SmsNotConfigured, "No carrier for text messages is set up")
 }
@@ -181,7 +181,7 @@ mod tests {
     use crate::model::error_code::Owner;
     use crate::service::place::tests::cast;
 
-    /// Settings of all platforms, the agent's and the organization's.
+    /// Returns the settings of all platforms, the agent's and the organization's.
     fn all_set() -> (Value, Value) {
         let names = PLATFORMS.iter().flat_map(|(.., needed)| needed.iter().flat_map(|(_, settings)| *settings));
         let names: Vec<&str> = names.copied().collect();

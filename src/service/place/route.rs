@@ -99,8 +99,8 @@ async fn find_hops(target: &str, names: &Resolver, guard: &Guard) -> Result<Vec<
     })
 }
 
-/// The extra header fields of the INVITE, in order: the engine's, the agent's, the caller's traits. A later one of the same
-/// name takes the place of an earlier one, except of the engine's.
+/// Returns the extra header fields of the INVITE, in order: the engine's, the agent's, the caller's traits. A later one
+/// of the same name takes the place of an earlier one, except of the engine's.
 fn headers(cast: &Cast) -> Vec<(String, String)> {
     let own = [cast.result_id.to_string(), "SIP".to_owned()];
     let mut headers: Vec<(String, String)> = OWN_HEADERS.map(str::to_owned).into_iter().zip(own).collect();
@@ -118,14 +118,14 @@ fn headers(cast: &Cast) -> Vec<(String, String)> {
     headers
 }
 
-/// `X-NAME`, of letters, digits and hyphens.
+/// Returns `X-NAME`, of letters, digits and hyphens.
 fn header_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let has_prefix = plain.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("x-"));
     if has_prefix { plain } else { format!("X-{plain}") }
 }
 
-/// One line of at most [`VALUE_BYTES`] bytes.
+/// Returns one line of at most [`VALUE_BYTES`] bytes.
 fn header_value(value: &str) -> String {
     let mut line: String = value.chars().filter(|c| !c.is_control() || *c == '\t').collect();
     line.truncate(line.floor_char_boundary(VALUE_BYTES));
@@ -137,7 +137,7 @@ pub(in crate::service) fn named(traits: &[Trait]) -> Vec<(String, String)> {
     traits.iter().map(|fact| (fact.trait_name.clone(), text(&fact.value))).collect()
 }
 
-/// A trait's value as it is said and sent.
+/// Returns a trait's value as it is said and sent.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -69,7 +69,7 @@ pub(in crate::service) fn is_http_text(agent: &AgentSpec) -> bool {
 }
 
 impl Service {
-    /// The text conversation of a result, as its Digital Human, agent, simulation and run say.
+    /// Returns the text conversation of a result, as its Digital Human, agent, simulation and run say.
     ///
     /// # Errors
     /// The outer error is a fault of the store; the inner one says why there can be no conversation.
@@ -144,7 +144,7 @@ impl Cast {
         TextPlaced { spec, contact, mind, ringing_ms, notes, warnings }
     }
 
-    /// A conversation of this Digital Human that the other side begins.
+    /// Returns a conversation of this Digital Human that the other side begins.
     fn dialogue(&self, channel: &'static str, warnings: &mut Vec<String>) -> DialogueSpec {
         let (human, simulation, traits) = (&self.human, &self.simulation, self.traits());
         let facts = Facts::of(&traits);
@@ -167,13 +167,13 @@ impl Cast {
         }
     }
 
-    /// The mind of this Digital Human when it writes.
+    /// Returns the mind of this Digital Human when it writes.
     fn writer(&self, behaviour: &Behaviour, model: Option<Arc<dyn LanguageModel>>) -> Box<dyn Mind> {
         let profile = Profile { written: true, allow_dtmf: false, ..self.profile(behaviour, self.traits()) };
         human::mind(profile, model, self.seed)
     }
 
-    /// The words that this Digital Human begins with.
+    /// Returns the words that this Digital Human begins with.
     fn opening_words(&self, behaviour: &Behaviour) -> First {
         match self.opening(behaviour) {
             Opening::Say(words) => First::Say(words),
@@ -182,7 +182,8 @@ impl Cast {
     }
 }
 
-/// A Digital Human outside of any simulation: a conversation that it begins, or answers, and the mind that words it.
+/// Returns a Digital Human outside of any simulation: a conversation that it begins, or answers, and the mind that
+/// words it.
 pub(in crate::service) fn alone(
     mut human: DigitalHumanSpec,
     seed: Seed,
@@ -235,7 +236,7 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
     }
 }
 
-/// The numbers of a conversation by text messages: the Digital Human's and the agent's.
+/// Returns the numbers of a conversation by text messages: the Digital Human's and the agent's.
 pub(in crate::service) fn numbers(
     agent: &AgentSpec,
     human: &DigitalHumanSpec,
@@ -245,7 +246,7 @@ pub(in crate::service) fn numbers(
     (text_number(human).map(str::to_owned), agents.map(str::to_owned))
 }
 
-/// The number that a Digital Human has for text messages.
+/// Returns the number that a Digital Human has for text messages.
 pub(in crate::service) fn text_number(human: &DigitalHumanSpec) -> Option<&str> {
     given(&human.outbound_text_number).or_else(|| given(&human.phone_number))
 }
@@ -270,12 +271,12 @@ fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     }
 }
 
-/// Longest conversation: one that is written has no limit but a given one.
+/// Returns the length of the longest conversation: one that is written has no limit but a given one.
 fn longest_ms(simulation: &SimulationSpec) -> Option<i64> {
     simulation.max_call_duration.map(|_| simulation.max_duration_ms())
 }
 
-/// The scripted answers that can be written.
+/// Returns the scripted answers that can be written.
 fn script(cast: &Cast, traits: &Facts<'_>, warnings: &mut Vec<String>) -> Vec<ScriptRule> {
     let mut rules = Vec::new();
     for (index, rule) in cast.human.scripted_responses.iter().enumerate() {

@@ -128,7 +128,7 @@ impl Graph {
         (paths, false)
     }
 
-    /// Everything that is done anywhere, with the id of its node, in order of the nodes.
+    /// Returns everything that is done anywhere, with the id of its node, in order of the nodes.
     pub fn contents(&self) -> impl Iterator<Item = (&str, &Content)> {
         self.nodes.iter().flat_map(|node| node.contents.iter().map(|content| (node.id.as_str(), content)))
     }
@@ -243,7 +243,7 @@ fn at_most(count: usize, most: usize, what: &str) -> Result<()> {
     if count > most { refuse(format!("definition has {count} {what}, the limit is {most}")) } else { Ok(()) }
 }
 
-/// The type of a node; the JSON text of what is no string.
+/// Returns the type of a node; the JSON text of what is no string.
 fn kind(node: &Object) -> String {
     match node.get("type") {
         Some(Value::String(kind)) => kind.clone(),
@@ -365,7 +365,7 @@ fn options(whose: &str, data: &Object) -> Result<(Vec<String>, Vec<Content>)> {
     Ok((ids, contents))
 }
 
-/// Source and target of each edge.
+/// Returns the source and target of each edge.
 fn ends(edges: &[Object], edge_ids: &[String], ids: &[String]) -> Result<Vec<(usize, usize)>> {
     let places: HashMap<&str, usize> = ids.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
     let end = |edge: &Object, id: &str, key: &str| {

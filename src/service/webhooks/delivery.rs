@@ -172,7 +172,7 @@ impl Service {
 }
 
 impl Service {
-    /// The address may hold a password: it is not repeated.
+    /// Returns the notice of a disabled webhook. Its address may hold a password: it is not repeated.
     fn disabled(&self, webhook: &Row<WebhookDoc>, why: &str) -> Notice {
         let id = webhook.id;
         Notice {
