@@ -51,7 +51,7 @@ fn pace(name: &str) -> Pace {
     }
 }
 
-/// The espeak-ng voice of a language and whether it has the accent.
+/// Returns the espeak-ng voice of a language and whether it has the accent.
 pub(super) fn language(language: &str, accent: Option<&str>) -> Option<(&'static str, bool)> {
     let (name, native): (_, &[&str]) = match (language, accent) {
         ("en", Some("scottish")) => ("en-gb-scotland", &["scottish"]),
@@ -84,7 +84,7 @@ pub(super) fn counts_words(name: &str) -> bool {
     matches!(pace(name), Pace::Words(_))
 }
 
-/// The program's speed, and the silence between words, for so many English words per minute.
+/// Returns the program's speed, and the silence between words, for so many English words per minute.
 fn speed_and_gap(wpm: f32) -> (f32, u32) {
     // Words per minute = 18.2 + 1.177 * speed, measured over a 52-word text from 100 to 260; a step of silence takes
     // 6.8 % of a word's time.
@@ -113,8 +113,8 @@ pub(super) fn command(name: &str, rate_wpm: f32, pitch: f32, out: &Path) -> Comm
     command
 }
 
-/// A name that may be given to the program: letters, digits, `+`, `-`, `_`, not beginning with a sign. The two full names that
-/// would lose their variant are shortened.
+/// Returns a name that may be given to the program: letters, digits, `+`, `-`, `_`, not beginning with a sign. The two
+/// full names that would lose their variant are shortened.
 pub(super) fn custom(name: &str) -> Option<String> {
     let fit = name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_alphabetic())

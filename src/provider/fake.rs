@@ -77,7 +77,8 @@ pub struct FakeRecognizer {
 }
 
 impl FakeRecognizer {
-    /// The running text comes once a stream has `partial_after` samples, the final text at its end.
+    /// Returns a recognizer. The running text comes once a stream has `partial_after` samples, the final text at its
+    /// end.
     pub fn new(texts: &[&str], partial_after: Sample) -> FakeRecognizer {
         let texts = texts.iter().map(|&text| text.to_owned()).collect();
         FakeRecognizer { texts: Mutex::new(texts), partial_after }
@@ -159,23 +160,23 @@ enum End {
 }
 
 impl Reply {
-    /// These pieces of text.
+    /// Returns a reply with these pieces of text.
     pub fn says(pieces: &[&str]) -> Reply {
         let pieces = pieces.iter().map(|&piece| piece.to_owned()).collect();
         Reply { status: 200, pieces, tools: Vec::new(), delay_ms: 0, end: End::Whole, head: String::new() }
     }
 
-    /// An HTTP status and nothing else.
+    /// Returns a reply with an HTTP status and nothing else.
     pub fn status(status: u16) -> Reply {
         Reply { status, ..Reply::says(&[]) }
     }
 
-    /// A status with this body.
+    /// Returns a reply with this status and body.
     pub fn refuses(status: u16, body: &str) -> Reply {
         Reply { status, ..Reply::raw(body) }
     }
 
-    /// The connection is closed before anything is said.
+    /// Returns a reply that closes the connection before anything is said.
     pub fn drops() -> Reply {
         Reply { end: End::Dropped, ..Reply::says(&[]) }
     }
@@ -185,7 +186,7 @@ impl Reply {
         Reply { head: format!("{}{line}\r\n", self.head), ..self }
     }
 
-    /// This body as it stands: an event stream, or what a server may send instead.
+    /// Returns a reply with this body as it stands: an event stream, or what a server may send instead.
     pub fn raw(events: &str) -> Reply {
         Reply { end: End::Raw, ..Reply::says(&[events]) }
     }
@@ -201,7 +202,7 @@ impl Reply {
         Reply { delay_ms, ..self }
     }
 
-    /// The connection is closed after the text.
+    /// Returns the reply that closes the connection after the text.
     pub fn cut(self) -> Reply {
         Reply { end: End::Cut, ..self }
     }
@@ -225,7 +226,7 @@ impl ScriptedModel {
         ScriptedModel { replies: Mutex::new(replies.into()), asked: Mutex::default() }
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<ChatRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -305,7 +306,7 @@ impl ChatServer {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests so far, head and body.
+    /// Returns the requests so far, head and body.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -340,18 +341,18 @@ impl WebServer {
         Ok(WebServer { address, asked, _stop: stop.drop_guard() })
     }
 
-    /// A file as an answer.
+    /// Returns a file as an answer.
     pub fn file(bytes: &[u8]) -> Vec<u8> {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len());
         [head.as_bytes(), bytes].concat()
     }
 
-    /// The paths that were asked for.
+    /// Returns the paths that were asked for.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The URL of a path.
+    /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

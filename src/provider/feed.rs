@@ -24,7 +24,7 @@ pub(super) struct AudioFeed {
 }
 
 impl AudioFeed {
-    /// A feed and its other end.
+    /// Returns a feed and its other end.
     pub(super) fn new() -> (AudioFeed, mpsc::Receiver<Order>) {
         let (orders, receiver) = mpsc::channel(PIECES);
         let end = orders.clone().try_reserve_owned().ok();

@@ -44,7 +44,7 @@ pub(super) const VOICES: [FliteVoice; 5] = [
     FliteVoice { name: "kal", natural_wpm: 232.0, pitch_hz: Some(86.0), range: MEN },
 ];
 
-/// The voice of this name.
+/// Returns the voice of this name.
 pub(super) fn voice(name: &str) -> Option<&'static FliteVoice> {
     VOICES.iter().find(|voice| voice.name == name)
 }

@@ -142,7 +142,7 @@ impl Guard {
         if (self.rule)(address) { Ok(()) } else { Err(Blocked::NotAllowed) }
     }
 
-    /// A client that connects to allowed addresses of a name alone, follows no redirect and uses no proxy.
+    /// Returns a client that connects to allowed addresses of a name alone, follows no redirect and uses no proxy.
     ///
     /// # Errors
     /// When there is no TLS.
@@ -197,7 +197,8 @@ pub fn ip_allowed(address: IpAddr, private: bool) -> bool {
     }
 }
 
-/// The IPv4 address behind an IPv6 one: mapped and compatible (RFC 4291 2.5.5), translated (RFC 6052 2.1), 6to4 (RFC 3056).
+/// Returns the IPv4 address behind an IPv6 one: mapped and compatible (RFC 4291 2.5.5), translated (RFC 6052 2.1), 6to4
+/// (RFC 3056).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {

@@ -75,7 +75,7 @@ pub struct VoiceWanted {
 }
 
 impl VoiceWanted {
-    /// Any voice of this language, at normal speed.
+    /// Returns any voice of this language, at normal speed.
     pub fn of(language: &str) -> VoiceWanted {
         VoiceWanted {
             language: language.to_owned(),
@@ -130,13 +130,13 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// The voice at this many words per minute, and so whoever speaks in its place.
+    /// Returns the voice at this many words per minute, and so whoever speaks in its place.
     pub fn at(self, rate_wpm: f32) -> Voice {
         let fallback = self.fallback.map(|voice| Box::new(voice.at(rate_wpm)));
         Voice { rate_wpm, fallback, ..self }
     }
 
-    /// The voice, and whoever speaks in its place, for words that nobody waits for.
+    /// Returns the voice, and whoever speaks in its place, for words that nobody waits for.
     pub fn for_later(self) -> Voice {
         let fallback = self.fallback.map(|voice| Box::new(voice.for_later()));
         Voice { unhurried: true, fallback, ..self }
@@ -144,7 +144,7 @@ impl Voice {
 }
 
 impl Default for Voice {
-    /// Nobody's voice at normal speed, with nothing changed.
+    /// Returns nobody's voice at normal speed, with nothing changed.
     fn default() -> Self {
         Voice {
             id: String::new(),
@@ -193,7 +193,7 @@ pub trait Synthesizer: Send + Sync {
     }
 }
 
-/// All of a text's speech, once it is made.
+/// Returns all of a text's speech, once it is made.
 pub async fn whole_speech(synthesizer: &dyn Synthesizer, text: &str, voice: &Voice) -> Result<Arc<[i16]>, Failure> {
     let (out, mut parts) = mpsc::channel(16);
     let collect = async {
@@ -249,10 +249,10 @@ pub struct RecognizedWord {
 
 /// Feeds an open stream. Dropping it without `finish` abandons the stream.
 pub trait RecognizerFeed: Send {
-    /// 16 kHz mono. Never blocks; what finds no room is dropped and counted by the recognizer.
+    /// Takes audio at 16 kHz, mono. Never blocks; what finds no room is dropped and counted by the recognizer.
     fn push(&mut self, pcm: &[i16]);
 
-    /// No more audio: the final text follows on the receiver.
+    /// Ends the audio: the final text follows on the receiver.
     fn finish(&mut self);
 }
 
@@ -308,7 +308,7 @@ pub trait Recognizer: Send + Sync {
         false
     }
 
-    /// A call is being placed: what takes long to get ready may do so now.
+    /// Prepares for a call that is being placed: what takes long to get ready may do so now.
     fn expect(&self) {}
 
     /// Opens a stream. `keyterms` are bias words.
@@ -409,14 +409,14 @@ pub trait LanguageModel: Send + Sync {
     /// after some parts.
     fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>>;
 
-    /// The model's name, for metadata.
+    /// Returns the model's name, for metadata.
     fn name(&self) -> String;
 
     /// Returns the state of the model, as far as the last request showed.
     fn status(&self) -> Status;
 }
 
-/// The whole text of an answer without its reasoning, at most 1 MiB; tool calls are left out.
+/// Returns the whole text of an answer without its reasoning, at most 1 MiB; tool calls are left out.
 pub async fn complete(model: &dyn LanguageModel, request: &ChatRequest) -> Result<String, Failure> {
     const BYTES_MAX: usize = 1 << 20;
     let (out, mut parts) = mpsc::channel(64);

@@ -20,7 +20,7 @@ pub const SIGNATURE: &str = "X-Svc-Signature";
 /// Header that says which result a request belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 
-/// Lower-case hex of the HMAC-SHA256 (RFC 2104) over the body, by the bytes of the key's text.
+/// Returns the lower-case hex of the HMAC-SHA256 (RFC 2104) over the body, by the bytes of the key's text.
 pub fn signature(key: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(body);
@@ -126,8 +126,8 @@ impl Poster {
     }
 }
 
-/// The wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3): a number of seconds, or a date, which is compared with the
-/// answer's own `Date` where it has one. At most a day.
+/// Returns the wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3): a number of seconds, or a date, which
+/// is compared with the answer's own `Date` where it has one. At most a day.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     const LONGEST_S: f64 = 86_400.0;
     let text =
@@ -144,7 +144,7 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     (seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_S)))
 }
 
-/// The first cause of a failure; the outer ones name the URL.
+/// Returns the first cause of a failure; the outer ones name the URL.
 fn root(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else { return "it could not be sent".to_owned() };
     while let Some(deeper) = cause.source() {

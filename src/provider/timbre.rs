@@ -28,7 +28,7 @@ pub(super) struct Timbre {
 }
 
 impl Timbre {
-    /// 16 kHz from `rate_hz`.
+    /// Returns audio at 16 kHz, made of audio at `rate_hz`.
     pub(super) fn colour(&self, pcm: &[i16], rate_hz: u32) -> Vec<i16> {
         let source_hz = (rate_hz as f32 * self.played / STEP_HZ).round() * STEP_HZ;
         let pcm = resample_whole(pcm, source_hz as u32, 16_000);
@@ -80,7 +80,7 @@ impl Peaking {
     }
 }
 
-/// Seconds of 16 kHz speech without the silence at both ends and without pauses over 300 ms.
+/// Returns the seconds of 16 kHz speech without the silence at both ends and without pauses over 300 ms.
 pub(super) fn speech_s(pcm: &[i16]) -> f32 {
     const BLOCK: usize = 160;
     const PAUSE_BLOCKS: usize = 30;

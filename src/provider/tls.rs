@@ -31,7 +31,7 @@ impl Roots {
         Ok(Roots(all.into()))
     }
 
-    /// A client of HTTP that trusts these, too.
+    /// Returns a client of HTTP that trusts these, too.
     pub(super) fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
         let with = |client: reqwest::ClientBuilder, root: &CertificateDer<'_>| {
             reqwest::Result::Ok(client.add_root_certificate(reqwest::Certificate::from_der(root)?))

@@ -31,27 +31,27 @@ impl Range {
     }
 }
 
-/// Between `low` and `high`, even in semitones.
+/// Returns a factor between `low` and `high`, even in semitones.
 fn between((low, high): (f32, f32), share: f64) -> f32 {
     low * (high / low).powf(share as f32)
 }
 
-/// The wanted gender, drawn when none is.
+/// True for a female voice: the wanted gender, drawn when none is.
 pub(super) fn is_female(wanted: &VoiceWanted) -> bool {
     let drawn = wanted.seed.stream("voice").unit() < 0.5;
     wanted.gender.as_deref().map_or(drawn, |gender| gender == "female")
 }
 
-/// Words of a text whose speed can be told from its speech, in a language that counts words. Texts with digits cannot:
-/// one written word is many spoken ones.
+/// Returns the number of words of a text whose speed can be told from its speech, in a language that counts words.
+/// Texts with digits cannot: one written word is many spoken ones.
 pub(super) fn measurable_words(language: &str, text: &str) -> Option<usize> {
     let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
     let plain = espeak::counts_words(language) && !text.contains(char::is_numeric);
     (words >= MEASURED_WORDS && plain).then_some(words)
 }
 
-/// The nearest voice: exact, else same language and gender, else same language; a substitution is told in words.
-/// Errors: `unknown_voice`, `no_voice_for_language`.
+/// Returns the nearest voice: exact, else same language and gender, else same language; a substitution is told in
+/// words. Errors: `unknown_voice`, `no_voice_for_language`.
 pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     let mut draw = wanted.seed.stream("voice");
     // The stream's first draw is the gender's.
@@ -99,7 +99,8 @@ fn english(accent: Option<&str>, female: bool, variant: usize) -> (String, bool)
     }
 }
 
-/// The voice of the other program that stands in for this one; `None` for a language that one program alone speaks.
+/// Returns the voice of the other program that stands in for this one; `None` for a language that one program alone
+/// speaks.
 pub(super) fn substitute(voice: &Voice) -> Option<Voice> {
     let (program, name) = voice.id.split_once(':')?;
     let id = match (program, voice.language.as_str()) {
@@ -136,7 +137,7 @@ fn custom(id: &str) -> Result<String, Failure> {
     Ok(format!("espeak-ng:{name}"))
 }
 
-/// Words per minute of a named speed.
+/// Returns the words per minute of a named speed.
 pub(super) fn rate_wpm(speed: &str) -> f32 {
     match speed {
         "slowest" => 110.0,

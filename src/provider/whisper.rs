@@ -27,7 +27,7 @@ const NEWS_DEPTH: usize = 16;
 /// The recognizer of a Whisper model.
 pub struct WhisperRecognizer {
     pool: Open,
-    /// Name of the model's folder.
+    /// Returns the name of the model's folder.
     name: String,
     /// Hash of its weights.
     sha256: String,
@@ -53,7 +53,7 @@ impl WhisperRecognizer {
         &self.name
     }
 
-    /// 16 kHz samples that found no room since the start.
+    /// Returns the number of 16 kHz samples that found no room since the start.
     pub fn dropped_samples(&self) -> u64 {
         self.pool.0.dropped.load(Ordering::Relaxed)
     }
@@ -95,7 +95,8 @@ fn hash(folder: &Path) -> std::io::Result<String> {
 }
 
 impl Recognizer for WhisperRecognizer {
-    /// Everything: speech in a language that the model does not know is a stretch without words, which says why.
+    /// Supports everything: speech in a language that the model does not know is a stretch without words, which says
+    /// why.
     fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
         Ok(())
     }

@@ -112,7 +112,8 @@ pub fn look(bytes: &[u8], is_whole: bool) -> Look {
     text(bytes).map_or(Look::Unknown, |name| Look::Is(Kind::Text(name)))
 }
 
-/// Name of the kind of text; `None`: the bytes are none. Samples that are all printable would be loud from the first on.
+/// Returns the name of the kind of text; `None`: the bytes are none. Samples that are all printable would be loud from
+/// the first on.
 fn text(bytes: &[u8]) -> Option<&'static str> {
     let start = &bytes[..bytes.len().min(ENOUGH)];
     let words = match std::str::from_utf8(start) {

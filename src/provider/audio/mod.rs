@@ -26,8 +26,8 @@ pub const MAX_CALL_SECONDS: u32 = 3600;
 /// Less than this that is missing is not worth a word: 200 ms. Encoders pad by as much.
 const MISSED_S: f64 = 0.2;
 
-/// The first [`MAX_SECONDS`] of an audio file at 16 kHz, its channels averaged. Takes up to some seconds of computing for the
-/// largest files: not for async tasks.
+/// Returns the first [`MAX_SECONDS`] of an audio file at 16 kHz, its channels averaged. Takes up to some seconds of
+/// computing for the largest files: not for async tasks.
 ///
 /// # Errors
 /// `audio_not_decoded`: the bytes are no audio, or of a kind that is not read.
@@ -36,8 +36,9 @@ pub fn decode(bytes: Vec<u8>) -> Result<Sound, Failure> {
     Ok(Sound { pcm: sides.swap_remove(0).into(), unread })
 }
 
-/// The first [`MAX_CALL_SECONDS`] of the recording of a conversation at 16 kHz: one channel, or two of equal length when
-/// `two_sides`. Of two sides the first two channels are taken; a file with only one gives only one. As costly as [`decode`].
+/// Returns the first [`MAX_CALL_SECONDS`] of the recording of a conversation at 16 kHz: one channel, or two of equal
+/// length when `two_sides`. Of two sides the first two channels are taken; a file with only one gives only one. As
+/// costly as [`decode`].
 ///
 /// # Errors
 /// As [`decode`].
@@ -149,7 +150,7 @@ fn read_wav(bytes: &[u8], sink: &mut Sink) -> Result<(), String> {
     settled(&refused, found.sections.len(), sink)
 }
 
-/// Samples of one format.
+/// Reads samples of one format.
 fn read_samples(format: wav::Format, bytes: &[u8], sink: &mut Sink) -> Result<(), String> {
     let width = format.frame_bytes();
     // A piece at a time: what is not wanted is not converted.

@@ -78,12 +78,12 @@ impl Sink {
         }
     }
 
-    /// Number of sides; 0 before the first audio.
+    /// Returns the number of sides; 0 before the first audio.
     pub(super) fn sides(&self) -> usize {
         self.sides.len()
     }
 
-    /// The sides of a file of so many channels.
+    /// Returns the sides of a file of so many channels.
     pub(super) fn sides_of(&self, channels: usize) -> usize {
         if self.sides.is_empty() { self.part.sides.min(channels) } else { self.sides.len().min(channels) }
     }
@@ -165,7 +165,7 @@ impl Sink {
         self.broken_s += seconds.max(0.0);
     }
 
-    /// The file ends before its end; the seconds that it should have had beyond, where that is known.
+    /// Notes that the file ends before its end; the seconds that it should have had beyond, where that is known.
     pub(super) fn cut_off(&mut self, missing_s: Option<f64>) {
         self.cut_off = match (self.cut_off, missing_s) {
             (Some(None), _) | (_, None) => Some(None),
@@ -179,7 +179,7 @@ impl Sink {
         self.missed.push(why);
     }
 
-    /// Seconds of audio so far.
+    /// Returns the seconds of audio so far.
     pub(super) fn seconds(&self) -> f64 {
         if self.rate_hz == 0 {
             return 0.0;

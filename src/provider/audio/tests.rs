@@ -8,7 +8,7 @@ use ringer_media::seed::Seed;
 
 use super::*;
 
-/// Three seconds of 440 Hz on the left and 1000 Hz on the right, each at a peak of 8000, as ffmpeg writes them.
+/// Returns three seconds of 440 Hz on the left and 1000 Hz on the right, each at a peak of 8000, as ffmpeg writes them.
 fn file(name: &str, arguments: &[&str]) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -19,7 +19,7 @@ fn file(name: &str, arguments: &[&str]) -> Vec<u8> {
     std::fs::read(&path).expect("ffmpeg wrote a file")
 }
 
-/// Peak of a tone in the middle second.
+/// Returns the peak of a tone in the middle second.
 fn peak(pcm: &[i16], hz: f64) -> f64 {
     let part = &pcm[16_000..32_000];
     let turn = |n: usize| TAU * hz * n as f64 / 16_000.0;
@@ -134,7 +134,7 @@ fn no_more_is_read_than_the_limit() {
     }
 }
 
-/// The kinds of files that are compressed, at a rate.
+/// Returns the kinds of files that are compressed, at a rate.
 fn kinds(rate_hz: &'static str) -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("a.wav", vec!["-ar", rate_hz]),

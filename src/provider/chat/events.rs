@@ -35,7 +35,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The events that end in these bytes.
+    /// Returns the events that end in these bytes.
     ///
     /// # Errors
     /// [`TooLong`].
@@ -53,8 +53,8 @@ impl Events {
         Ok(events)
     }
 
-    /// The events that the end of the stream ends. The standard drops an event without an empty line behind it; many servers
-    /// leave that line out.
+    /// Returns the events that the end of the stream ends. The standard drops an event without an empty line behind it;
+    /// many servers leave that line out.
     ///
     /// # Errors
     /// [`TooLong`].

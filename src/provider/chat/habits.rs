@@ -82,7 +82,7 @@ impl Habits {
     }
 }
 
-/// The parameter that a refusal is about, of those that were sent.
+/// Returns the parameter that a refusal is about, of those that were sent.
 fn named(sent: &Value, refusal: &Refusal) -> Option<&'static str> {
     // Without a stream there is nothing that could be left out.
     let is_sent = |name: &str| sent.get(name).is_some_and(|value| *value != Value::Bool(false));

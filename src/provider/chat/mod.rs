@@ -222,7 +222,7 @@ impl ChatModel {
         Ok(())
     }
 
-    /// The answer of a server that takes the request.
+    /// Returns the answer of a server that takes the request.
     async fn open(&self, body: &Value, live: bool) -> Result<reqwest::Response, Trouble> {
         let (first_byte, total) = self.limits(live);
         let mut post = self.client.post(&self.url).timeout(total);
@@ -252,7 +252,7 @@ impl ChatModel {
         Err(Trouble { failure, cause: Cause::of(status.as_u16(), asked), refusal })
     }
 
-    /// The body of a refusal as far as it comes.
+    /// Returns the body of a refusal as far as it comes.
     async fn refused(&self, mut response: reqwest::Response, patience: Duration) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = timeout(patience, response.chunk()).await {

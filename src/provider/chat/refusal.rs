@@ -82,13 +82,13 @@ impl Refusal {
         self.param.is_some() || self.is_unsupported || REFUSING.iter().any(|word| words.contains(word))
     }
 
-    /// `told` with the server's words behind it.
+    /// Returns `told` with the server's words behind it.
     pub fn told(&self, told: &str) -> String {
         if self.words.is_empty() { told.to_owned() } else { format!("{told}: {}", self.words) }
     }
 }
 
-/// The words of a list of single faults; their values, which repeat what was sent, are left out.
+/// Returns the words of a list of single faults; their values, which repeat what was sent, are left out.
 fn details(list: &Value) -> Option<String> {
     let place = |fault: &Value| {
         let path: Vec<&str> = fault["loc"].as_array()?.iter().filter_map(Value::as_str).collect();
@@ -102,7 +102,7 @@ fn details(list: &Value) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// One line of limited length.
+/// Returns one line of limited length.
 fn bounded(text: &str) -> String {
     let text: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
@@ -118,7 +118,7 @@ fn bounded(text: &str) -> String {
 pub struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// The key of a server, and what is secret in its URL.
+    /// Returns the key of a server, and what is secret in its URL.
     pub fn of(key: Option<&str>, url: &str) -> Secrets {
         let mut all: Vec<String> = key.map(str::to_owned).into_iter().collect();
         if let Ok(url) = Url::parse(url) {
@@ -130,7 +130,7 @@ impl Secrets {
         Secrets(all)
     }
 
-    /// A text without the secrets, and without what a server shows of them.
+    /// Returns a text without the secrets, and without what a server shows of them.
     pub fn hidden(&self, text: &str) -> String {
         let text = self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"));
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');

@@ -69,7 +69,8 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// None yet. `live`: somebody waits on the telephone; `gone`: the server could not be reached by the request before.
+    /// Returns the count before any attempt. `live`: somebody waits on the telephone; `gone`: the server could not be
+    /// reached by the request before.
     pub fn new(retry: Retry, live: bool, gone: bool) -> Attempts {
         Attempts { retry, live, gone, made: 0, waited: Duration::ZERO }
     }

@@ -113,7 +113,7 @@ impl Thinking {
         words
     }
 
-    /// The words that were held back. `whole`: the answer has come to its own end, and was not cut off.
+    /// Returns the words that were held back. `whole`: the answer has come to its own end, and was not cut off.
     pub fn end(&mut self, whole: bool) -> Vec<String> {
         let mut words = Vec::new();
         if self.state == State::Words && self.released && whole {
@@ -281,7 +281,7 @@ impl Thinking {
     }
 }
 
-/// A whole answer without its reasoning.
+/// Returns a whole answer without its reasoning.
 pub fn without(text: String) -> String {
     if !TAGS.iter().any(|tag| find(&text, tag[CLOSES], 0).is_some() || find(&text, tag[OPENS], 0).is_some()) {
         return text;
@@ -292,7 +292,7 @@ pub fn without(text: String) -> String {
     words.concat()
 }
 
-/// `text` cut at these places.
+/// Returns `text` cut at these places.
 fn pieces(text: &str, cuts: &[usize]) -> Vec<String> {
     let mut from = 0;
     let mut pieces: Vec<String> =
@@ -313,7 +313,7 @@ enum Tag {
     None,
 }
 
-/// The tag that a text begins with, in any case of letters.
+/// Returns the tag that a text begins with, in any case of letters.
 fn tag_at(text: &str, side: usize) -> Tag {
     let begins = |tag: &str| {
         let length = tag.len().min(text.len());

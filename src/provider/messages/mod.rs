@@ -108,7 +108,7 @@ impl fmt::Display for Exchange {
     }
 }
 
-/// Length and hash of what is not to be shown.
+/// Returns length and hash of what is not to be shown.
 pub fn digest(bytes: &[u8]) -> String {
     format!("{} bytes sha256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)))
 }
@@ -147,7 +147,7 @@ impl Contact {
         }
     }
 
-    /// The messages that carry a message: one, unless it is too long for the way.
+    /// Returns the messages that carry a message: one, unless it is too long for the way.
     pub fn parts(&self, message: Message) -> Vec<Message> {
         let Contact::Sms(_) = self else { return vec![message] };
         let part = |(at, text)| {
@@ -166,7 +166,7 @@ impl Contact {
     }
 }
 
-/// The wait that an answer asks for.
+/// Returns the wait that an answer asks for.
 fn asked_wait(posted: &Posted) -> Option<i64> {
     posted
         .retry_after_s

@@ -66,7 +66,8 @@ impl Webhook {
     }
 }
 
-/// The reply in an answer; an empty one is silence, and one of another form an error that names what is wrong with it.
+/// Returns the reply in an answer; an empty one is silence, and one of another form an error that names what is wrong
+/// with it.
 fn reply(body: &[u8]) -> Result<Reply, String> {
     if body.trim_ascii().is_empty() {
         return Ok(Reply::default());

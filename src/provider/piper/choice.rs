@@ -93,7 +93,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// `piper:en_US-joe-medium`, with `#` and the speaker in a voice of several.
+    /// Returns the id of the voice: `piper:en_US-joe-medium`, with `#` and the speaker in a voice of several.
     pub fn id(&self) -> String {
         match &self.speaker_name {
             Some(speaker) => format!("{PREFIX}{}#{speaker}", self.name),
@@ -102,7 +102,7 @@ impl Known {
     }
 }
 
-/// The speakers in these folders.
+/// Returns the speakers in these folders.
 ///
 /// # Errors
 /// Names the voice whose settings cannot be read.
@@ -179,7 +179,8 @@ fn countries(accent: &str) -> &'static [&'static str] {
     }
 }
 
-/// The voice for these wishes; `None`: no voice here fits language and gender, or another program's was asked for.
+/// Returns the voice for these wishes; `None`: no voice here fits language and gender, or another program's was asked
+/// for.
 ///
 /// # Errors
 /// `unknown_voice` for one of these that is not there.

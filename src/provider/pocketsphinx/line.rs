@@ -67,7 +67,7 @@ impl Line {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The decoders of thread `index`, free.
+    /// Adds the decoders of thread `index`, free.
     pub fn add(&self, index: usize, slots: usize) {
         let mut places = self.places();
         places.decoders += slots;
@@ -76,7 +76,7 @@ impl Line {
         places.free.make_contiguous().sort_by_key(|&(index, slot)| (slot, index));
     }
 
-    /// A place for a new stream: a decoder, or one in the line unless that is full.
+    /// Returns a place for a new stream: a decoder, or one in the line unless that is full.
     pub fn seat(&self, workers: &[Arc<Worker>]) -> Option<Arc<Seat>> {
         let mut places = self.places();
         if let Some((index, slot)) = places.free.pop_front() {
@@ -122,7 +122,7 @@ impl Seat {
         }
     }
 
-    /// The end of waiting; false when nobody waits here any more.
+    /// Ends the waiting; returns false if nobody waits here any more.
     fn take(&self, worker: &Arc<Worker>, slot: usize) -> bool {
         let mut at = self.at();
         let At::Line(orders) = &mut *at else { return false };

@@ -25,12 +25,12 @@ use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn
 /// Folder of the model of Debian's package `pocketsphinx-en-us`.
 pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
 
-/// Number of calls that this machine hears at once beside the rest of the work.
+/// Returns the number of calls that this machine hears at once beside the rest of the work.
 pub fn heard_at_once() -> usize {
     live_streams(thread::available_parallelism().map_or(1, NonZero::get))
 }
 
-/// Number of live streams that so many cores carry: one is left to everything else.
+/// Returns the number of live streams that so many cores carry: one is left to everything else.
 fn live_streams(cores: usize) -> usize {
     (cores.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX)
 }
@@ -114,7 +114,7 @@ impl Pocketsphinx {
         pool
     }
 
-    /// 16 kHz samples that found no room since the start.
+    /// Returns the number of 16 kHz samples that found no room since the start.
     pub fn dropped_samples(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -416,7 +416,7 @@ mod tests {
         all
     }
 
-    /// Word errors by edit distance.
+    /// Returns the number of word errors by edit distance.
     fn errors(said: &str, heard: &str) -> usize {
         let (said, heard): (Vec<&str>, Vec<&str>) = (said.split(' ').collect(), heard.split(' ').collect());
         let mut row: Vec<usize> = (0..=heard.len()).collect();
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(pool.dropped_samples(), 0);
     }
 
-    /// Words said and words wrong, of these sentences in this voice.
+    /// Returns the number of words said and of words wrong, of these sentences in this voice.
     async fn understood(speech: &EmbeddedSpeech, pool: &Pocketsphinx, voice: &Voice, texts: &[&str]) -> (usize, usize) {
         let (mut words, mut wrong) = (0, 0);
         for text in texts {

@@ -98,7 +98,7 @@ impl Flow {
         self.hear(&vec![0; held])
     }
 
-    /// The next samples as received. Errors: `synthesizer_failed` when they do not end.
+    /// Takes the next samples as received. Errors: `synthesizer_failed` when they do not end.
     pub(super) async fn take(&mut self, pcm: &[i16]) -> Result<(), Failure> {
         self.hear(pcm)?;
         let loud = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET).map_or(0, |at| at + 1);
@@ -110,7 +110,7 @@ impl Flow {
         Ok(())
     }
 
-    /// The end: what is left goes out, silence does not.
+    /// Ends the flow: what is left goes out, silence does not.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
         // What the filter still holds comes out before the silence behind it.
         self.drain()?;

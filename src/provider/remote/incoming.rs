@@ -46,7 +46,8 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// `rate_hz` is what was asked for, `kind` the content type, which may be empty.
+    /// Returns the state before the first byte. `rate_hz` is what was asked for, `kind` the content type, which may be
+    /// empty.
     pub(super) fn new(flow: Flow, rate_hz: u32, kind: &str) -> Incoming {
         let kind = kind.to_ascii_lowercase();
         let mut parts = kind.split(';').map(str::trim);
@@ -67,7 +68,7 @@ impl Incoming {
         }
     }
 
-    /// The next bytes. Errors: `synthesizer_failed` where they are no speech.
+    /// Takes the next bytes. Errors: `synthesizer_failed` where they are no speech.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match &mut self.state {
             State::Begun(held) => {
@@ -91,7 +92,7 @@ impl Incoming {
         }
     }
 
-    /// The end: what is left goes out.
+    /// Ends the answer: what is left goes out.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
         if let State::Begun(held) = &self.state {
             let look = look(held, true);

@@ -182,7 +182,7 @@ fn bytes_of(pcm: &[i16]) -> Vec<u8> {
 /// Most words of one stretch of speech.
 const WORDS_MAX: usize = 10_000;
 
-/// Words with their times in seconds, as far as they are usable.
+/// Returns the words with their times in seconds, as far as they are usable.
 fn words_of(value: &Value) -> Vec<RecognizedWord> {
     let word = |word: &Value| {
         let at =
@@ -199,7 +199,7 @@ fn words_of(value: &Value) -> Vec<RecognizedWord> {
     value["words"].as_array().into_iter().flatten().take(WORDS_MAX).filter_map(word).collect()
 }
 
-/// The language that an answer names.
+/// Returns the language that an answer names.
 fn tongue_of(value: &Value) -> Tongue {
     const BYTES_MAX: usize = 32;
     let named = value["language"].as_str().map(str::trim).filter(|name| (2..=BYTES_MAX).contains(&name.len()));

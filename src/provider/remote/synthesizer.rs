@@ -108,7 +108,7 @@ impl RemoteSynthesizer {
         Ok(())
     }
 
-    /// The voice for these wishes and whether it is what was wanted.
+    /// Returns the voice for these wishes and whether it is what was wanted.
     fn choose(&self, wanted: &VoiceWanted, gender: &str) -> (&str, bool) {
         let (language, named) = (wanted.language.as_str(), &self.voices.named);
         let accent = wanted.accent.as_deref().filter(|accent| !matches!(*accent, "multilingual" | "autodetect"));

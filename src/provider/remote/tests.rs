@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-/// A request, head and body.
+/// Returns a request, head and body.
 async fn request(socket: &mut TcpStream) -> (String, Vec<u8>) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 8192]);
     loop {

@@ -71,7 +71,8 @@ impl Connection {
         sending.map_err(|_| self.codes.late())?.map_err(|_| self.codes.failed("closed the connection"))
     }
 
-    /// The next message; waits without a limit. An `error` message, a close and a cut are failures. Safe to drop and call again.
+    /// Returns the next message; waits without a limit. An `error` message, a close and a cut are failures. Safe to
+    /// drop and call again.
     pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
         loop {
             let message = self.stream.next().await.ok_or_else(|| self.codes.failed("closed the connection"))?;
@@ -92,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// The next message within the limit for an answer.
+    /// Returns the next message within the limit for an answer.
     pub(super) async fn next_in_time(&mut self) -> Result<Heard, Failure> {
         let late = self.codes.late();
         timeout(self.remote.answer, self.next()).await.map_err(|_| late)?

@@ -92,7 +92,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// The pieces so far with the running text behind them.
+    /// Returns the pieces so far with the running text behind them.
     fn with(&self, running: &str) -> String {
         [self.text.as_str(), running.trim()]
             .iter()

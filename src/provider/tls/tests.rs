@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// One request by HTTP: what it asks for is told by its path.
+/// Answers one request by HTTP: what it asks for is told by its path.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 8192]);
     let head = loop {
@@ -109,7 +109,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = stream.shutdown().await;
 }
 
-/// A recognizer by WebSocket.
+/// Serves one connection as a recognizer by WebSocket.
 async fn listen(stream: impl AsyncRead + AsyncWrite + Unpin) {
     let Ok(mut stream) = accept_async(stream).await else { return };
     while let Some(Ok(message)) = stream.next().await {
@@ -121,7 +121,7 @@ async fn listen(stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
 }
 
-/// The last that is said of a second of sound.
+/// Returns the last that is said of a second of sound.
 async fn heard(recognizer: &dyn Recognizer) -> Result<String, Failure> {
     let (mut feed, mut news) = recognizer.open(SpokenIn::Known("en"), &[]);
     feed.push(&[1000; 16_000]);

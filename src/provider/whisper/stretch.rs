@@ -239,7 +239,7 @@ impl Stretch {
     }
 }
 
-/// The middle of the quietest gap in the later part.
+/// Returns the middle of the quietest gap in the later part.
 fn quietest(pcm: &[i16]) -> usize {
     let energy = |from: &usize| pcm[*from..from + GAP].iter().map(|&x| i64::from(x).pow(2)).sum::<i64>();
     let from = (pcm.len() - LATE..pcm.len() - GAP).step_by(GAP / 4).min_by_key(energy);
@@ -302,7 +302,7 @@ fn join_texts<'h>(parts: impl Iterator<Item = &'h Heard>) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// All parts, with the positions of their first samples, as one text. What the model doubts is left out.
+/// Returns all parts, with the positions of their first samples, as one text. What the model doubts is left out.
 fn whole(parts: &[(usize, &Heard)], tongue: &Tongue) -> Recognized {
     let clear = || parts.iter().filter(|(_, heard)| !heard.is_unclear() && !heard.text.is_empty());
     let words = clear().flat_map(|&(from, heard)| {

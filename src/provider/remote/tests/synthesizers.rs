@@ -64,7 +64,7 @@ fn is_woman() -> bool {
     crate::provider::voice::is_female(&wanted("es", None, None))
 }
 
-/// The first piece of speech is taken before the server sends the second; says how it went on.
+/// Checks that the first piece of speech is taken before the server sends the second; says how it went on.
 async fn first_before_last(form: Form, header: &'static [u8]) {
     let heard = Arc::new(Notify::new());
     let waits = heard.clone();
@@ -188,7 +188,7 @@ async fn a_cut_in_ends_the_connection_within_a_tick() {
     }
 }
 
-/// A server that says `pcm` (24 kHz) for every text.
+/// Returns a server that says `pcm` (24 kHz) for every text.
 async fn says(pcm: Vec<i16>) -> Server {
     let bytes: Arc<[u8]> = bytes_of(&pcm).into();
     Server::start(move |mut socket| {
@@ -244,7 +244,7 @@ async fn the_level_moves_a_decibel_a_second_and_the_next_text_has_it() {
     assert!(second.iter().all(|x| x.unsigned_abs() < 23_300), "a peak above -3 dBFS");
 }
 
-/// A server that says `natural_wpm` at speed 1, and the speeds that it is asked for.
+/// Returns a server that says `natural_wpm` at speed 1, and the speeds that it is asked for.
 async fn paced(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
     let (told, asked) = mpsc::channel(1);
     let server = Server::start(move |mut socket| {
