@@ -311,7 +311,8 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     made.await.map(Some).map_err(|error| error.to_string())
 }
 
-/// The local address from which the target is reached, with a free port, and one more for TCP where that is spoken there.
+/// Returns the local address from which the target is reached, with a free port, and one more for TCP where that is
+/// spoken there.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
     if is_socket(target) || pipeline(target).is_some() {
         // No SIP is spoken.

@@ -33,7 +33,7 @@ pub struct Check {
     pub json: bool,
 }
 
-/// Exit code 0: `ringer up` would take the settings; 2: it would not.
+/// Checks the settings. Exit code 0: `ringer up` would take the settings; 2: it would not.
 pub async fn run(args: Args) -> ExitCode {
     let Action::Check(check) = args.action;
     let config = match check.place.settings(&[]) {

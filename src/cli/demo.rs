@@ -77,7 +77,8 @@ async fn demo(args: &Args, out: &Out) -> Result<(), String> {
     }
 }
 
-/// A folder that was not there: of the next number below `keep`, else among the temporary ones, for this user alone.
+/// Returns a folder that was not there: of the next number below `keep`, else among the temporary ones, for this user
+/// alone.
 fn fresh_folder(keep: Option<&Path>) -> Result<PathBuf, String> {
     let told = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let Some(below) = keep else {
@@ -233,7 +234,7 @@ async fn queue(api: &Api, agent: Value, callers: &[Caller]) -> Result<Vec<Value>
     }
 }
 
-/// An id as the text that bodies and paths carry.
+/// Returns an id as the text that bodies and paths carry.
 fn text_of(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }

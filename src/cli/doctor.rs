@@ -69,7 +69,7 @@ impl Report {
         Report { ok: checks.iter().all(|check| check.ok), checks, install }
     }
 
-    /// The report as lines for a person.
+    /// Returns the report as lines for a person.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for check in &self.checks {
@@ -152,7 +152,8 @@ fn model(path: &Path) -> Check {
     Check { name: "pocketsphinx-en-us", ok, purpose: "hearing English words", detail, package }
 }
 
-/// The neural models that are here, each tried, or what they would need. None is missed where none is asked for.
+/// Returns the checks of the neural models: installed ones are tried, others name what they would need. None is missed
+/// where none is asked for.
 fn neural(config: &Config) -> Vec<Check> {
     const PURPOSE: &str = "neural speech, also on the telephone";
     let (folder, name) = (config.models(), "speech models");
@@ -180,7 +181,7 @@ fn neural(config: &Config) -> Vec<Check> {
     found.into_iter().map(tried).collect()
 }
 
-/// `stands_in`: what is installed takes over when the server fails.
+/// Returns the check of a server. `stands_in`: what is installed takes over when the server fails.
 fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check {
     let (name, section, purpose) = match part {
         Part::Recognizer => ("recognizer server", "recognizer", "hearing words"),

@@ -75,7 +75,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The caller's name is `caller`.
+    /// Returns lines that name the caller `caller`.
     pub fn new(caller: &str, style: Style) -> Lines {
         let caller = caller.to_owned();
         Lines { caller, style, verbose: false, extension_digits: 0, own: Vec::new(), agent_end: Sample::MIN }
@@ -86,12 +86,12 @@ impl Lines {
         Lines { verbose, ..self }
     }
 
-    /// The first digits are an extension.
+    /// Returns the lines with the first digits taken as an extension.
     pub fn with_extension(self, extension_digits: usize) -> Lines {
         Lines { extension_digits, ..self }
     }
 
-    /// The line of an event; `None`: it is told by another one, or only on request.
+    /// Returns the line of an event; `None`: it is told by another one, or only on request.
     pub fn line(&mut self, event: &Event) -> Option<String> {
         let latency_ms = self.follow(event);
         let (who, what, kind) = self.told(event, latency_ms);
@@ -209,7 +209,7 @@ impl Lines {
         }
     }
 
-    /// Side, words and kind of what concerns the session and its network.
+    /// Returns side, words and kind of an event about the session and its network.
     fn of_session(&self, side: Side, what: &What) -> (Side, String, Kind) {
         let (other, own) = if side == Side::Dh { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
         let act = |what: String| (side, what, Kind::Act);
@@ -341,7 +341,7 @@ fn ending(event: &Event) -> String {
     what
 }
 
-/// The side that an ending names.
+/// Returns the side that an ending names.
 fn by(name: &str) -> Option<Side> {
     match name {
         "AGENT" => Some(Side::Agent),
@@ -399,7 +399,7 @@ fn note(code: &str) -> Option<&'static str> {
     })
 }
 
-/// An event with all of its fields.
+/// Returns an event with all of its fields.
 fn told_all(event: &Event) -> String {
     let (data, worded_name) = (event.data(), worded(event.name()));
     let name = note(event.name()).unwrap_or(&worded_name);
@@ -412,12 +412,12 @@ fn told_all(event: &Event) -> String {
     if fields.is_empty() { name.to_owned() } else { format!("{name}: {}", fields.join(", ")) }
 }
 
-/// A wire name as words.
+/// Returns the name of an event as words.
 fn worded(name: &str) -> String {
     name.replace(['_', '.'], " ")
 }
 
-/// A value without quotes and braces, cut where it is long.
+/// Returns a value without quotes and braces, cut where it is long.
 fn plain(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -436,7 +436,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// One line of letters that move nothing on a terminal.
+/// Returns one line of letters that move nothing on a terminal.
 fn printable(text: &str) -> String {
     let moves = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let one = |c: char| match c {
@@ -447,7 +447,7 @@ fn printable(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
-/// A figure, to three decimals.
+/// Returns a figure, to three decimals.
 fn figure(value: f64) -> String {
     Value::from((value * 1000.0).round() / 1000.0).to_string()
 }

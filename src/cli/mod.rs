@@ -132,8 +132,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The settings, with `flags` (key and text, `None` when the flag was not given) over them. Warnings are logged; an error is
-    /// printed and becomes the exit code.
+    /// Returns the settings, with `flags` (key and text, `None` when the flag was not given) over them. Warnings are
+    /// logged; an error is printed and becomes the exit code.
     pub fn settings(&self, flags: &[(&'static str, Option<String>)]) -> Result<Config, ExitCode> {
         let mut given: Vec<(&str, String)> =
             flags.iter().filter_map(|(key, text)| Some((*key, text.clone()?))).collect();
@@ -155,7 +155,7 @@ impl Place {
     }
 }
 
-/// Settings whose routes and phone numbers are such; numbers are left in E.164 form.
+/// Checks the routes and phone numbers of the settings; numbers are left in E.164 form.
 fn checked(mut config: Config) -> Result<Config, ConfigError> {
     let mut problems = Vec::new();
     let routes = if config.rate_limit.routes.is_empty() { Vec::new() } else { api::route_names() };
@@ -186,7 +186,7 @@ fn database(config: &Config) -> Location {
     }
 }
 
-/// The database, its secrets under the configured key.
+/// Returns the database, its secrets under the configured key.
 pub async fn open_store(config: &Config) -> crate::error::Result<Store> {
     let key = config.security.secret_key.as_ref().map(Secret::expose);
     let old: Vec<&str> = config.security.old_secret_keys.iter().map(Secret::expose).collect();
@@ -273,7 +273,7 @@ pub fn failed(cause: impl std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// User and system time of this process.
+/// Returns the user and system time of this process.
 fn own_cpu() -> Duration {
     // SAFETY: rusage is a plain C struct for which all zeroes are valid, and it outlives the call.
     let usage = unsafe {

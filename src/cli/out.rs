@@ -21,7 +21,7 @@ pub struct Out {
 }
 
 impl Out {
-    /// The standard output of this process.
+    /// Returns the standard output of this process.
     pub fn standard() -> Out {
         Out::to(std::io::stdout())
     }
@@ -43,7 +43,7 @@ impl Out {
         }
     }
 
-    /// A line could not be printed.
+    /// True if a line could not be printed.
     pub fn is_gone(&self) -> bool {
         self.lost.get().is_some()
     }
@@ -53,7 +53,8 @@ impl Out {
         self.gone.cancelled().await;
     }
 
-    /// The exit code of a command that is `done`, or printed why not: [`NOT_READ`] when nobody read all of its lines.
+    /// Returns the exit code of a command that is `done`, or printed why not: [`NOT_READ`] when nobody read all of its
+    /// lines.
     pub fn finish(&self, done: Result<(), impl Display>) -> ExitCode {
         match (self.lost.get(), done) {
             (Some(error), _) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(NOT_READ),

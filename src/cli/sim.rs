@@ -224,7 +224,7 @@ fn caller(args: &Args, seed: Seed, beds: &NoiseBeds) -> Placement {
     placement(seed, spec, profile, args.codec.clone())
 }
 
-/// A caller who says what its profile tells, without a model.
+/// Returns a caller who says what its profile tells, without a model.
 fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -> Placement {
     Placement {
         id: "sim".into(),
@@ -241,7 +241,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
     }
 }
 
-/// SHA-256 over everything that a call leaves.
+/// Returns the SHA-256 over everything that a call leaves.
 fn digest(outcome: &Outcome) -> String {
     let mut hash = Sha256::new();
     for side in [&outcome.caller, &outcome.agent].into_iter().chain(&outcome.target) {

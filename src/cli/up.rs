@@ -72,7 +72,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The settings with these flags over them.
+    /// Returns the settings with these flags over them.
     pub fn settings(&self) -> Result<Config, ExitCode> {
         self.place.settings(&[
             ("server.listen", self.listen.map(|address| address.to_string())),
@@ -154,7 +154,7 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The sample agent's side of a call in virtual time.
+/// Returns the sample agent's side of a call in virtual time.
 fn sample_agent(target: &str, caller: &Placement) -> Placement {
     let user = target.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
     let placement = agent::placement(caller.id.clone(), caller.spec.seed, Canned::named("agent"), Codec::ALL.to_vec());
@@ -305,7 +305,7 @@ async fn installation(data: &Path) -> Result<String, String> {
     Ok(urn)
 }
 
-/// The state of a provider as `/health/deps` shows it.
+/// Returns the state of a provider as `/health/deps` shows it.
 fn part(status: Status) -> Part {
     match status {
         Status::Ok => Part::up(true),
@@ -332,7 +332,7 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
     }
 }
 
-/// The engine, and the calls that come in to it.
+/// Returns the engine, and the calls that come in to it.
 async fn start_engine(
     config: &Config,
     names: Resolver,
@@ -357,7 +357,7 @@ async fn start_engine(
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))
 }
 
-/// The model of one part of the settings.
+/// Returns the model of one part of the settings.
 fn language_model(settings: &config::LanguageModel, config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {
     let (Some(base_url), Some(model)) = (&settings.base_url, &settings.model) else { return Ok(None) };
     let key = settings.api_key.as_ref().map(|key| key.expose().to_owned());

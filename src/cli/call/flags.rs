@@ -83,7 +83,7 @@ pub fn dialect(text: &str) -> Result<Kind, String> {
     Kind::from_name(text).ok_or_else(|| format!("it must be one of {}", names()))
 }
 
-/// An address that can be called.
+/// Returns an address that can be called.
 pub fn sip_address(text: &str) -> Result<String, String> {
     let address = Address::parse(text).map_err(|fault| fault.to_string())?;
     address.check_spoken().map(|()| text.to_owned()).map_err(|fault| fault.to_string())
@@ -117,7 +117,7 @@ pub fn digits(text: &str) -> Result<String, String> {
     }
 }
 
-/// `NAME:VALUE`, the name a token (RFC 3261 25.1) that the call does not write itself.
+/// Parses `NAME:VALUE`, the name a token (RFC 3261 25.1) that the call does not write itself.
 pub fn header(text: &str) -> Result<(String, String), String> {
     let token = |c: char| c.is_ascii_alphanumeric() || "-.!%*_+`'~".contains(c);
     let (name, value) = text.split_once(':').ok_or("a header is written NAME:VALUE")?;

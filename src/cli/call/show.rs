@@ -48,7 +48,7 @@ impl Show<'_> {
         }
     }
 
-    /// An event, as it happens.
+    /// Prints an event as it happens.
     pub fn event(&mut self, entry: &TimelineEntry) {
         match &mut self.lines {
             Some(lines) => lines.line(entry).into_iter().for_each(|line| self.out.line(line)),
@@ -59,7 +59,7 @@ impl Show<'_> {
         }
     }
 
-    /// The end. What failed is not among the lines for a person: it is told on standard error.
+    /// Prints the end. A failure is not among the lines for a person: it is told on standard error.
     pub fn over(&self, outcome: &Outcome) {
         if self.lines.is_none() {
             return self.out.line(as_json(outcome));
@@ -73,7 +73,7 @@ impl Show<'_> {
     }
 }
 
-/// The call in a few lines. Of one that was never connected there is nothing but its end.
+/// Returns the call in a few lines. Of one that was never connected there is nothing but its end.
 fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
     let (ending, quality) = (&report.ending, &report.ending.quality);
     let seconds = ending.samples as f64 / f64::from(RATE_HZ);

@@ -34,7 +34,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call of which nothing is known.
+    /// Returns a call of which nothing is known.
     #[cfg(test)]
     pub fn empty(name: &'static str) -> Call {
         Call {
@@ -101,7 +101,7 @@ impl Call {
         self.result["status"].as_str().unwrap_or("unknown")
     }
 
-    /// Events of this name.
+    /// Returns the events of this name.
     pub fn named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.timeline.iter().filter(move |entry| entry.name() == event)
     }
@@ -137,7 +137,7 @@ impl Call {
         Some(Timestamp::parse(self.result["start_time"].as_str()?)?.0 as f64)
     }
 
-    /// Keys that the caller pressed, in order.
+    /// Returns the keys that the caller pressed, in order.
     pub fn keys(&self) -> String {
         let digit = |entry: &TimelineEntry| match entry.reading() {
             What::DtmfSent { digit, .. } => Some(*digit),
@@ -146,13 +146,13 @@ impl Call {
         self.timeline.iter().filter_map(digit).collect()
     }
 
-    /// Latency of each of the agent's turns, in milliseconds.
+    /// Returns the latency of each of the agent's turns, in milliseconds.
     pub fn latencies_ms(&self) -> Vec<f64> {
         let seconds = self.result["latency"].as_array();
         seconds.map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_f64).map(|s| s * 1000.0).collect())
     }
 
-    /// Times until a side that was cut in on fell silent, in milliseconds; `by` cut in.
+    /// Returns the times until a side that was interrupted fell silent, in milliseconds; `by` interrupted.
     pub fn stops_ms(&self, cutting: Side) -> Vec<i64> {
         let stop = |entry: &TimelineEntry| match entry.reading() {
             What::BargeIn { by, stop_ms, .. } if *by == cutting => stop_ms.map(i64::from),

@@ -74,7 +74,7 @@ pub fn own_logs(text: &str) -> BTreeMap<String, OwnLog> {
     logs
 }
 
-/// Every claim about a call.
+/// Returns every claim about a call.
 pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
     let mut checks = vec![completed(call), heard(call), latency(call, own), trusted(call)];
     match call.shows {
@@ -154,7 +154,7 @@ fn cut_in(call: &Call, by: Side, claim: &str) -> Check {
     Check::new(call, claim, ok, json!({ "stop_ms": stops }))
 }
 
-/// The rule fired in answer to a turn in which the words stand.
+/// Checks that the rule fired in answer to a turn in which the words stand.
 fn script(call: &Call) -> Check {
     let fired = call.named("scripted_response").next();
     let mut before = call.timeline.iter().rev().filter(|turn| fired.is_some_and(|fired| turn.sample <= fired.sample));
@@ -180,7 +180,7 @@ fn keys(call: &Call, own: &OwnLog) -> Check {
     )
 }
 
-/// The agent's messages say when it speaks, and its voice is heard then.
+/// Checks that the agent's messages say when it speaks, and that its voice is heard then.
 fn stream(call: &Call) -> Check {
     let transport = &call.result["metadata"]["transport"];
     let told = call.named("agent_speech_event").count();

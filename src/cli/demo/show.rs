@@ -13,7 +13,7 @@ use crate::cli::lines::{Style, interruptions, latencies};
 use crate::cli::out::Out;
 use crate::model::transcript::NOT_UNDERSTOOD;
 
-/// A bar for one call.
+/// Returns a bar for one call.
 pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
     if quiet {
         bars.set_draw_target(ProgressDrawTarget::hidden());
@@ -31,7 +31,7 @@ pub fn style() -> Style {
     Style::of(std::io::stderr().is_terminal())
 }
 
-/// A line above the bars.
+/// Prints a line above the bars.
 pub fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
     if quiet {
         return;
@@ -79,7 +79,7 @@ fn files(folder: &Path, call: &Call) -> PathBuf {
     folder.join("data").join("results").join(&call.result_id)
 }
 
-/// One line a check, and one for what may have kept it from holding.
+/// Prints one line a check, and one for the likely reason of a failure.
 pub fn checks(out: &Out, checks: &[Check]) {
     out.line("");
     for check in checks {
@@ -93,7 +93,7 @@ pub fn checks(out: &Out, checks: &[Check]) {
     out.line(format_args!("{}, {failed} failed", count(checks.len(), "check")));
 }
 
-/// All of it for a program.
+/// Returns all of it as JSON, for a program.
 pub fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool) -> Value {
     let one = |call: &Call| {
         let file = |name: &str| kept.map(|folder| files(folder, call).join(name).display().to_string());

@@ -217,7 +217,7 @@ fn obey(slots: &mut [Vec<Stream>; SLOTS], order: Order) {
 }
 
 impl Stream {
-    /// The next RTP packet (RFC 3550 5.1): payload type 0.
+    /// Returns the next RTP packet (RFC 3550 5.1): payload type 0.
     fn packet(&mut self) -> [u8; 12 + FRAME_BYTES] {
         let mut packet = [0xff; 12 + FRAME_BYTES];
         packet[..2].copy_from_slice(&[0x80, 0]);

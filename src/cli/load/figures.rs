@@ -98,7 +98,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The state of the engine and of this process.
+    /// Returns the state of the engine and of this process.
     pub fn now(engine: &Engine) -> Window {
         let (late_counts, late_max_ms) = engine.lateness();
         let live = engine.live_calls();
@@ -112,7 +112,7 @@ impl Figures {
         Figures { calls, ..Figures::default() }
     }
 
-    /// A call that was not placed.
+    /// Counts a call that was not placed.
     pub fn refused(&mut self, why: &str) {
         self.failed += 1;
         self.first_failure.get_or_insert_with(|| why.to_owned());
@@ -166,7 +166,7 @@ impl Figures {
         }
     }
 
-    /// All calls are over: times are given when they can be believed.
+    /// Completes the figures once all calls are over: times are given when they can be believed.
     pub fn finish(&mut self) {
         let late = |share| quantile_ms(&self.late_counts, share);
         let lateness = Lateness { p50: late(0.5), p99: late(0.99), p999: late(0.999), max: self.late_max_ms };
@@ -232,13 +232,13 @@ impl Figures {
     }
 }
 
-/// The `share` quantile (0..1) of sorted values; 0 when there are none.
+/// Returns the `share` quantile (0..1) of sorted values; 0 when there are none.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)
 }
 
-/// Bytes that this process has asked its allocator for and not given back.
+/// Returns the bytes that this process has asked its allocator for and not given back.
 #[cfg(target_env = "gnu")]
 fn allocated_bytes() -> Option<usize> {
     // SAFETY: reads counters, and takes the allocator's own locks.

@@ -43,7 +43,7 @@ impl Wanted {
         self.from.contains("://")
     }
 
-    /// The name of the model's folder.
+    /// Returns the name of the model's folder.
     pub fn name(&self) -> Result<String, String> {
         if let Some(name) = &self.name {
             return Ok(name.clone());

@@ -155,7 +155,7 @@ async fn await_end(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {
     command.lock().await.as_mut().and_then(Running::exit_reason)
 }
 
-/// A name for files, of letters and digits, with a hash where others could become the same.
+/// Returns a name for files, of letters and digits, with a hash where others could become the same.
 fn slug(name: &str) -> String {
     use sha2::{Digest, Sha256};
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };

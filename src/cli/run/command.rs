@@ -95,7 +95,7 @@ impl Running {
         let _ = self.child.wait().await;
     }
 
-    /// False when nobody of the group is there.
+    /// Sends a signal to the group; returns false if nobody of it is there.
     fn signal(&self, signal: i32) -> bool {
         // SAFETY: sends a signal to the group that was made for the child; takes no pointer.
         unsafe { libc::killpg(self.group, signal) == 0 }

@@ -43,7 +43,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The call, where it was not made.
+    /// Returns the record of a call that was not made.
     pub fn not_made(&self, judgement: Judgement) -> Played {
         Played {
             file: self.file.clone(),
@@ -283,7 +283,7 @@ impl Plan {
     }
 }
 
-/// The sample agent in the place of what a suite calls; the user of a SIP address may name a fault of it.
+/// Returns the sample agent in the place of what a suite calls; the user of a SIP address may name a fault of it.
 fn sample_agent(suite: &Suite) -> Made {
     let uri = match &suite.connect {
         Connect::Made(made) => made.agent.get("sip_uri").and_then(Value::as_str).unwrap_or_default(),
@@ -320,7 +320,7 @@ fn is_here(uri: Option<&str>) -> bool {
     host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("sip:127.")
 }
 
-/// The JSON Schema of the files.
+/// Returns the JSON Schema of the files.
 pub fn schema() -> Value {
     use crate::model::digital_human::DigitalHumanSpec;
     use crate::model::expectation::Expectation;

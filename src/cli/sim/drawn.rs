@@ -24,7 +24,7 @@ use crate::provider::canned::Canned;
 /// Intent of most callers.
 const INTENT: &str = "I would like to make an appointment. In the morning, please. Thank you very much.";
 
-/// A call whose network, codec and manner of interrupting are drawn; nothing goes wrong by itself.
+/// Returns a call whose network, codec and manner of interrupting are drawn; nothing goes wrong by itself.
 pub fn plain(seed: u64, voices: &Arc<Canned>) -> Sim {
     let seed = Seed(seed);
     let mut draw = seed.stream("what kind of call");
