@@ -69,7 +69,7 @@ fn reason(timeline: &[TimelineEntry], code: &str) -> String {
     .to_owned()
 }
 
-/// The text for a person of a note that has one.
+/// Returns the text for a person of a note that has one.
 fn message(note: &TimelineEntry) -> Option<&str> {
     match note.reading() {
         What::Note { why, .. } if !why.is_empty() => Some(why),
@@ -77,7 +77,7 @@ fn message(note: &TimelineEntry) -> Option<&str> {
     }
 }
 
-/// Turns that were answered before their words were known, and have them now.
+/// Returns a warning about turns that were answered before their words were known, and have them now.
 fn answered_unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
     let late =
         |turn: &&TimelineEntry| matches!(turn.reading(), What::TurnEnded { late: true, .. }) && missing(turn).is_none();
@@ -99,7 +99,7 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
     late.into_iter().chain(replaced).chain(broken).collect()
 }
 
-/// Speech that was made or recognised by others than it should have been, each trouble once.
+/// Returns warnings about speech that was made or recognised by others than it should have been, each trouble once.
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =

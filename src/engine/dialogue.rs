@@ -207,7 +207,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Words after which the agent has the turn.
+    /// Returns an answer after which the agent has the turn.
     fn of(text: String) -> Answer {
         Answer { text, keys: Arc::default(), then: Then::Listen, scripted: false, ends: None }
     }
@@ -270,7 +270,7 @@ impl Dialogue {
         self.timers(now);
     }
 
-    /// The next thing to do.
+    /// Returns the next thing to do.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()
     }
@@ -344,7 +344,7 @@ impl Dialogue {
         self.go_on(now);
     }
 
-    /// A turn of the agent is whole.
+    /// Takes a whole turn of the agent.
     fn take(&mut self, turn: Turn) {
         let place = |ms: i64| (ms - self.began_ms.unwrap_or(ms)) * PER_MS;
         let (from_sample, end_sample) = (place(turn.first_ms), place(turn.last_ms));
@@ -461,7 +461,7 @@ impl Dialogue {
         self.hold(now, Answer { keys: next.dtmf.into(), then: next.then, ends, ..Answer::of(text) });
     }
 
-    /// An answer is ready.
+    /// Sends an answer that is ready, after the reply delay if there is one.
     fn hold(&mut self, now: i64, answer: Answer) {
         match self.spec.reply_delay_ms {
             delay @ 1.. if !answer.text.is_empty() => self.doing = Doing::Holding { until: now + delay, answer },

@@ -107,7 +107,7 @@ impl Files {
         Files { tracks: Some(tracks), wire, rest }
     }
 
-    /// The parts for the driver, and those for the media thread.
+    /// Returns the parts for the driver, and those for the media thread.
     pub fn split(self) -> (OpenFiles, Tapes, Option<Wire>) {
         let Files { tracks, wire, mut rest } = self;
         let Some(Tracks { recording, clean, early }) = tracks else { return (rest, Tapes::default(), wire) };

@@ -107,7 +107,7 @@ impl Effects {
         }
     }
 
-    /// The name of the mind that has spoken. What it was asked must have been stopped.
+    /// Returns the name of the mind that has spoken. What it was asked must have been stopped.
     pub async fn speaker(&mut self) -> String {
         self.mind.lock().await.speaker()
     }
@@ -235,7 +235,7 @@ impl Effects {
         !self.segments.is_empty()
     }
 
-    /// The tap goes on at this position.
+    /// Sets the tap to go on at this position.
     pub fn ears_from(&mut self, from: i64) {
         self.base = from;
         if let Some(segment) = self.segments.back_mut().filter(|segment| segment.to.is_none()) {

@@ -42,7 +42,7 @@ impl Following {
         self.deaf = heard.err();
     }
 
-    /// A turn of the other side, named by its onset.
+    /// Returns a turn of the other side, named by its onset.
     pub fn heard(&mut self, turn: i64, text: &str, told: &Tongue, synthesizer: &dyn Synthesizer) -> Option<Taken> {
         let (turn, found) = self.follower.heard(turn, text, told)?;
         let language = found.language;

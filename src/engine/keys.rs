@@ -83,7 +83,7 @@ impl Keys {
         self.news.push_back(KeyNews::AwaitReports(each));
     }
 
-    /// The call is up: from now on the keys are missed.
+    /// Notes that the call is up: from now on missing keys count.
     pub fn miss_from_now(&mut self) {
         self.is_up = true;
     }

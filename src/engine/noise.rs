@@ -84,8 +84,9 @@ impl NoiseBeds {
         NoiseBeds { folder, ..NoiseBeds::default() }
     }
 
-    /// The noise of one call, `snr_db` below active speech; its voices are imitated, and the same on every machine. Makes the loop
-    /// when it is not there yet (up to a second of computing: not for async tasks or media threads).
+    /// Returns the noise of one call, `snr_db` below active speech; its voices are imitated, and the same on every
+    /// machine. Makes the loop when it is not there yet (up to a second of computing: not for async tasks or media
+    /// threads).
     pub fn bed(&self, kind: Kind, snr_db: f64, start: &mut Stream) -> NoiseSpec {
         let place = Place { kind, language: None };
         let mut beds = self.beds();
@@ -165,7 +166,7 @@ impl NoiseBeds {
         Some(bed)
     }
 
-    /// A call wants `place`: why it is not there yet.
+    /// Notes that a call wants `place`; returns the reason why it is not there yet.
     fn ask(&self, place: Place) -> String {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let state = asked.entry(place).or_default();
@@ -295,7 +296,7 @@ mod tests {
     const VOICED: [Kind; 7] =
         [Kind::Office, Kind::Talking, Kind::Cafe, Kind::Park, Kind::Tv, Kind::NoisyRestaurant, Kind::Hospital];
 
-    /// Share of the power that lies within 40 Hz of `hz`.
+    /// Returns the share of the power that lies within 40 Hz of `hz`.
     fn share_at(pcm: &[i16], hz: f64) -> f64 {
         let (mut tone, mut whole) = (0.0, 0.0);
         for block in pcm.chunks_exact(800) {

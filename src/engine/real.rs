@@ -296,7 +296,7 @@ impl Engine {
         self.inner.sip.local()
     }
 
-    /// Calls that are being made or live.
+    /// Returns the number of calls that are being made or live.
     pub fn live_calls(&self) -> usize {
         self.inner.live.load(Ordering::Relaxed)
     }
@@ -536,7 +536,7 @@ impl Inner {
         }
     }
 
-    /// The call is over: nobody waits for its messages any more.
+    /// Forgets a call that is over: nobody waits for its messages any more.
     pub fn forget(&self, no: CallNo) {
         lock(&self.calls).remove(&no);
         lock(&self.controls).remove(&no);

@@ -80,12 +80,12 @@ impl Recorder {
         Ok(Recorder { orders })
     }
 
-    /// A stereo file at `path`, made when its first samples come: what is sent, what is heard.
+    /// Returns a stereo file at `path`, made when its first samples come: what is sent, what is heard.
     pub fn stereo(&self, path: PathBuf) -> Track<2> {
         self.track(path, Layout::Stereo, [SENT_MS, RING_MS])
     }
 
-    /// A file of one channel.
+    /// Returns a file of one channel.
     pub fn mono(&self, path: PathBuf, layout: Layout) -> Track<1> {
         self.track(path, layout, [RING_MS])
     }
@@ -101,7 +101,7 @@ impl Recorder {
         Track { rings, layout, file }
     }
 
-    /// A file of the bytes that are pushed into the ring, made when its first bytes come.
+    /// Returns a file of the bytes that are pushed into the ring, made when its first bytes come.
     pub fn bytes(&self, path: PathBuf) -> (Producer<u8>, Written) {
         let (ring, reader) = RingBuffer::new(RING_BYTES);
         (ring, self.begin(path, Source::Bytes(reader)))
@@ -180,7 +180,7 @@ impl Source {
         }
     }
 
-    /// Samples that can be written: what all channels have.
+    /// Returns the samples that can be written: what all channels have.
     fn samples_waiting(&self) -> usize {
         match self {
             Source::Sound { rings, .. } => rings.iter().map(Consumer::slots).min().unwrap_or(0),
@@ -206,7 +206,7 @@ impl Source {
         }
     }
 
-    /// The header that the file needs now: at its beginning, when it tells of too little, and at its end.
+    /// Returns the header that the file needs now: at its beginning, when it tells of too little, and at its end.
     fn header(&mut self, ended: bool) -> Option<[u8; WAV_HEADER]> {
         let Source::Sound { layout, samples, told, .. } = self else { return None };
         let untold = *samples - *told;
@@ -218,13 +218,13 @@ impl Source {
     }
 }
 
-/// The first `count` elements, which are there from now on.
+/// Returns the first `count` elements, which are there from now on.
 fn sized<T: Clone + Default>(room: &mut Vec<T>, count: usize) -> &mut [T] {
     room.resize(room.len().max(count), T::default());
     &mut room[..count]
 }
 
-/// `count` samples of each ring, beside each other.
+/// Returns `count` samples of each ring, interleaved.
 fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Room) -> &'r [u8] {
     for (ring, channel) in rings.iter_mut().zip(&mut room.channels) {
         // All of them are there.
@@ -300,7 +300,7 @@ pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<
 mod tests {
     use super::*;
 
-    /// Header and samples of a file.
+    /// Returns the header and samples of a file.
     fn read(path: &Path) -> (Vec<u8>, Vec<i16>) {
         let bytes = std::fs::read(path).expect("it was written");
         let (header, samples) = bytes.split_at(WAV_HEADER);

@@ -183,7 +183,7 @@ impl Shard {
         self.shared.wake.ring_if_needed();
     }
 
-    /// The next step at which there is something to do.
+    /// Returns the next step at which there is something to do.
     fn after(&self, step: u64) -> u64 {
         let mut next = step + 1;
         let has_work =
@@ -254,7 +254,7 @@ impl Shard {
         self.deliver(slot, at, now, now);
     }
 
-    /// Packets whose own time has come leave, at most a step late.
+    /// Sends packets whose own time has come, at most a step late.
     fn release(&mut self, now: Time) {
         let mut at = 0;
         while let Some((no, slot)) = self.holding.get(at).copied() {
@@ -287,7 +287,7 @@ impl Shard {
         }
     }
 
-    /// Once the packets have left.
+    /// Records the sent audio, once the packets have left.
     fn record_sent(&mut self, slot: usize, at: usize) {
         let Some(from) = self.sent.position else { return };
         let LiveCall { tapes, dropped_frames, .. } = &mut *self.slots[slot][at];

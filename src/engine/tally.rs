@@ -87,7 +87,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A copy of what was counted.
+    /// Returns a copy of what was counted.
     pub fn calls(&self) -> Calls {
         self.count(|calls| calls.clone())
     }
@@ -97,7 +97,7 @@ impl Tally {
         self.effects.load(Ordering::Relaxed)
     }
 
-    /// Audio that waits for the disk, milliseconds.
+    /// Returns the milliseconds of audio that wait for the disk.
     pub fn recorder_lag_ms(&self) -> u64 {
         self.recorder_lag_ms.load(Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Tally {
         self.count(|calls| calls.answered += 1);
     }
 
-    /// `after_ms`: since it was dialled, when it was.
+    /// Counts a connected call. `after_ms`: time since it was dialled, where it was.
     pub(super) fn connected(&self, after_ms: Option<i64>) {
         self.count(|calls| {
             calls.connected += 1;

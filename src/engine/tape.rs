@@ -26,12 +26,12 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// A track that goes into `ring`.
+    /// Returns a track that goes into `ring`.
     pub fn new(ring: Producer<i16>) -> Tape {
         Tape { ring: Some(ring), written: 0, next: 0 }
     }
 
-    /// `pcm` lies at `from`, behind all that was written; false when there was no room.
+    /// Writes `pcm` at `from`, behind all that was written; returns false if there was no room.
     pub fn write(&mut self, from: Sample, pcm: &[i16]) -> bool {
         self.next = from + pcm.len() as Sample;
         let Some(ring) = &mut self.ring else { return true };
@@ -49,7 +49,7 @@ impl Tape {
         fits
     }
 
-    /// `pcm` follows what came last; false when there was no room.
+    /// Writes `pcm` behind what came last; returns false if there was no room.
     pub fn go_on(&mut self, pcm: &[i16]) -> bool {
         self.write(self.next, pcm)
     }

@@ -23,20 +23,20 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// A capture that goes into `ring`. What finds no room there is counted in `missing`.
+    /// Returns a capture that goes into `ring`. What finds no room there is counted in `missing`.
     pub fn new(mut ring: Producer<u8>, missing: Arc<AtomicU64>) -> Wire {
         // An empty ring has room for the head.
         let _ = ring.push_entire_slice(&head());
         Wire { ring, block: Vec::with_capacity(BLOCK_BYTES), ends: None, missing }
     }
 
-    /// The sockets are connected to these addresses now.
+    /// Notes the addresses that the sockets are connected to now.
     pub fn connect(&mut self, sockets: &MediaSockets, rtp: SocketAddr, rtcp: SocketAddr) {
         let own = |report, media| if rtp == rtcp { media } else { report };
         self.ends = sockets.addresses().map(|[media, report]| [(media, rtp), (own(report, media), rtcp)]).ok();
     }
 
-    /// Packets of both kinds pass between these addresses now.
+    /// Notes the addresses between which packets of both kinds pass now.
     pub fn between(&mut self, here: SocketAddr, there: SocketAddr) {
         self.ends = Some([(here, there); 2]);
     }

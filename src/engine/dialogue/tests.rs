@@ -80,7 +80,7 @@ impl Stage {
         self.feed(Input::Thought(Move { say: say.into(), then, ..Move::default() }));
     }
 
-    /// The message was taken 200 ms after it was sent off.
+    /// Reports that the message was taken 200 ms after it was sent off.
     fn sent(&mut self) {
         let at_ms = self.now;
         self.wait(200);

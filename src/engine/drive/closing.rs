@@ -46,7 +46,7 @@ impl Driver {
     }
 }
 
-/// SIP messages up to the last one of the dialogs, with the times at which they came.
+/// Returns the SIP messages up to the last one of the dialogs, with the times at which they came.
 pub(super) async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
     let mut messages = Vec::new();
     let collect = async {

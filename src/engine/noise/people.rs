@@ -23,7 +23,8 @@ const PAUSE: usize = 200 * PER_MS as usize;
 /// Accents of English, two voices each, the best understood first.
 const ENGLISH: [Option<&str>; 4] = [None, Some("scottish"), Some("british"), Some("american2")];
 
-/// The people of a place where `language` is spoken. One sentence is made after the other, and none takes a call's time.
+/// Returns the people of a place where `language` is spoken. One sentence is made after the other, and none takes a
+/// call's time.
 pub(super) async fn people(language: &str, seed: Seed, synthesizer: &dyn Synthesizer) -> Result<People, Failure> {
     let sentences = talk(language).ok_or_else(|| Failure {
         code: "no_talk_for_language",

@@ -34,7 +34,7 @@ impl Heard {
     }
 }
 
-/// The words whose middle lies in `from..to`. Words of an utterance are taken to be equally long.
+/// Returns the words whose middle lies in `from..to`. Words of an utterance are taken to be equally long.
 pub(super) fn words(said: &[Said], from: Time, to: Time) -> Vec<Heard> {
     let mut heard = Vec::new();
     for said in said.iter().filter(|said| said.from < to && said.to.is_none_or(|end| end > from)) {

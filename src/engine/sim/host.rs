@@ -232,7 +232,7 @@ impl Host {
         })
     }
 
-    /// The Call begins; its ticks have a phase of their own.
+    /// Begins the Call; its ticks have a phase of their own.
     fn begin(&mut self, now: Time) {
         self.call = Some(Call::new(self.spec.clone()));
         self.next_tick = Some(now + Duration::from_nanos((self.draws.unit() * TICK.as_nanos() as f64) as u64));
@@ -263,7 +263,7 @@ impl Host {
             .min()
     }
 
-    /// Words of this side so far.
+    /// Returns the words of this side so far.
     pub fn said(&self) -> &[Said] {
         &self.said
     }
@@ -273,7 +273,8 @@ impl Host {
         self.outbox.drain(..)
     }
 
-    /// A datagram arrived. As with the sockets of real calls, media is taken from where it goes to alone, once that is known.
+    /// Takes a datagram that arrived. As with the sockets of real calls, media is taken from where it goes to alone,
+    /// once that is known.
     pub fn receive(&mut self, arrived: &Arrived) {
         let Datagram { from, to, bytes } = &arrived.datagram;
         self.scene.iter_mut().for_each(|scene| scene.fork(arrived, *to == self.address));
@@ -287,7 +288,7 @@ impl Host {
         }
     }
 
-    /// The path of the media that come in at `port`; `None` where nobody listens.
+    /// Returns the path of the media that come in at `port`; `None` where nobody listens.
     fn path(&self, port: u16) -> Option<Path> {
         let is_open = |rtp: u16| rtp == self.rtp_port || self.scene.as_ref().is_some_and(|scene| scene.listens_at(rtp));
         match port {
@@ -332,7 +333,7 @@ impl Host {
         }
     }
 
-    /// The control API ends the call.
+    /// Ends the call as the control API does.
     pub fn hang_up(&mut self, now: Time, reason: EndReason) {
         self.tell(now, Input::Command(Command::Hangup(reason)));
     }
@@ -465,7 +466,8 @@ impl Host {
         }
     }
 
-    /// A call tells the time from its connection to its BYE, by the clock of this network; where its media stopped, less.
+    /// Checks that a call tells the time from its connection to its BYE, by the clock of this network; where its media
+    /// stopped, less.
     fn check_length(&mut self, ending: &Ending) {
         let (Some(origin), Some(bye), true) = (self.origin, self.bye, ending.connected) else { return };
         let passed = bye.since(origin).as_micros() as Sample * PER_MS / 1000;
@@ -475,7 +477,8 @@ impl Host {
         }
     }
 
-    /// Sequence numbers rise by one with each packet (RFC 3550 5.1), by more where a bad connection has lost some.
+    /// Checks that sequence numbers rise by one with each packet (RFC 3550 5.1), by more where a bad connection has
+    /// lost some.
     fn check_packet(&mut self, bytes: &[u8]) {
         let sequence = u16::from_be_bytes([bytes[2], bytes[3]]);
         let most = if self.spec.connection.is_clear() { 1 } else { 1000 };
@@ -511,7 +514,7 @@ impl Host {
         self.journal.add(event);
     }
 
-    /// The time of a position.
+    /// Returns the time of a position.
     fn time(&self, sample: Sample) -> Time {
         let origin = self.origin.unwrap_or_default();
         Time((origin.0 as i64 + sample * SAMPLE_NS).max(0) as u64)

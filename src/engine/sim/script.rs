@@ -519,7 +519,7 @@ fn address(words: &mut Words) -> Result<IpAddr, String> {
     address.parse().map_err(|_| format!("{address:?} is not an IP address"))
 }
 
-/// RTP has an even port, RTCP the one above (RFC 3550 11).
+/// Reads a port, which must be even: RTP has an even port, RTCP the one above (RFC 3550 11).
 fn even_port(words: &mut Words) -> Result<u16, String> {
     match words.whole("the port", 1024, 65_534)? {
         port if port % 2 == 0 => Ok(port),

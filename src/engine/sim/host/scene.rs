@@ -263,7 +263,7 @@ impl Host {
         self.order(now, order);
     }
 
-    /// The terms that were offered are taken, or not: then all stays as it was.
+    /// Ends a change of the session: the offered terms are taken, or all stays as it was.
     pub(super) fn end_change(&mut self, now: Time, is_taken: bool) {
         let Some(scene) = &mut self.scene else { return };
         let Some(terms) = scene.offered.take().filter(|_| is_taken) else { return };

@@ -448,7 +448,7 @@ impl Host {
         }
     }
 
-    /// The Call is over: what is left of the connection has its time.
+    /// Gives the rest of the connection its time to close, once the Call is over.
     fn close_down(&mut self, now: Time) {
         let Some(socket) = &mut self.socket else { return };
         let is_over = socket.port.as_ref().is_none_or(WebSocketPort::is_over);
