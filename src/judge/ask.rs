@@ -34,7 +34,7 @@ pub enum Wrong {
     Value(String),
 }
 
-/// A question that is answered by one JSON object.
+/// Returns a question that is answered by one JSON object.
 pub fn question(instructions: String, material: String, temperature: f64) -> ChatRequest {
     let message = |role, content| ChatMessage { role, content };
     ChatRequest {

@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(judged(&[], "Book.").await.0, Err("scripted failure".to_owned()));
     }
 
-    /// The evaluation after three times the same answer, with what the metrics say of the goal.
+    /// Returns the evaluation after three times the same answer, with what the metrics say of the goal.
     async fn evaluated(change: Value) -> (Evaluation, Option<Value>) {
         let entries = [TranscriptEntry::of(Role::Agent, 0, 900, "Booked.".into(), EntrySource::Recognized)];
         let reply = answer(change);

@@ -42,7 +42,7 @@ pub async fn decide_of(wanted: &str, material: String, model: &dyn LanguageModel
 /// Reason for an answer that could not be read.
 pub(super) const UNREAD: &str = "Judge answer could not be read";
 
-/// The reason for a missing answer, as it is shown.
+/// Returns the reason for a missing answer, as it is shown.
 pub(super) fn unread(unanswered: Unanswered) -> String {
     match unanswered {
         Unanswered::Failed(why) => why,

@@ -66,7 +66,8 @@ impl Found {
         Found { at_ms, ..self }
     }
 
-    /// A failure that a fault of this side may have brought about is none of the agent's.
+    /// Returns the finding, unknown in the place of failed where a fault of this side may have brought the failure
+    /// about.
     fn unless(self, faults: &[OwnFault], codes: &[FaultCode]) -> Found {
         let fault = faults.iter().find(|fault| codes.contains(&fault.code));
         match (self.status, fault) {
@@ -379,7 +380,8 @@ async fn judge_meaning(
     }
 }
 
-/// Parts of this side that failed, by the events that warnings are made of; `untrusted`: why the timing is not to be relied on.
+/// Returns the parts of this side that failed, by the events that warnings are made of; `untrusted`: why the timing is
+/// not to be relied on.
 pub fn own_faults(moments: &[TimelineEntry], is_voice_substituted: bool, untrusted: Option<&str>) -> Vec<OwnFault> {
     let mut faults = Vec::new();
     let mut turn = 0;

@@ -32,7 +32,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Length of the call in milliseconds: of its recording, else up to the last words.
+    /// Returns the length of the call in milliseconds: of its recording, else up to the last words.
     pub fn duration_ms(&self) -> i64 {
         match self.sides.first() {
             Some(side) => side.len() as i64 / PER_MS,
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(measured.evaluation.num_turns, Some(3));
     }
 
-    /// A hum of a side where its entries are, with hiss at -60 dBFS beside it; 15 s.
+    /// Returns a hum of a side where its entries are, with hiss at -60 dBFS beside it; 15 s.
     fn channel(speakers: &[(Role, f64)], entries: &[PostedEntry]) -> Vec<i16> {
         let hiss = |n: i64| ((n as u32).wrapping_mul(2_654_435_761) >> 16) as f64 / 32_768.0 - 1.0;
         let voice = |n: i64| {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub struct Trigrams(HashMap<[char; 3], f64>);
 
 impl Trigrams {
-    /// The vector of a text. Case and the number of blanks do not count; a text begins and ends with a blank.
+    /// Returns the vector of a text. Case and the number of blanks do not count; a text begins and ends with a blank.
     pub fn of(text: &str) -> Trigrams {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         let letters: Vec<char> = format!(" {} ", words.join(" ")).chars().collect();
@@ -18,7 +18,7 @@ impl Trigrams {
         Trigrams(counts).scaled()
     }
 
-    /// The direction of the mean of several.
+    /// Returns the direction of the mean of several.
     pub fn centre<'a>(all: impl IntoIterator<Item = &'a Trigrams>) -> Trigrams {
         let mut sum = HashMap::new();
         for (three, weight) in all.into_iter().flat_map(|one| &one.0) {
@@ -27,7 +27,7 @@ impl Trigrams {
         Trigrams(sum).scaled()
     }
 
-    /// Cosine of the angle between two vectors, 0 to 1.
+    /// Returns the cosine of the angle between two vectors, 0 to 1.
     pub fn likeness(&self, other: &Trigrams) -> f64 {
         let (few, many) = if self.0.len() < other.0.len() { (self, other) } else { (other, self) };
         few.0.iter().filter_map(|(three, weight)| Some(weight * many.0.get(three)?)).sum()

@@ -67,7 +67,7 @@ pub(super) fn measure_part(moments: &[TimelineEntry], facts: &Facts, window: Spa
     })
 }
 
-/// The conversation in spans of speech.
+/// Returns the conversation in spans of speech.
 pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversation {
     let duration = reading::end(moments).map_or(0, |moment| moment.sample.max(0));
     let keys = moments.iter().filter_map(|moment| reading::key(moment));
@@ -101,13 +101,13 @@ fn echo(moment: &TimelineEntry) -> Option<Echo> {
     Some(Echo { delay: (figures.delay_ms * PER_MS as f64).round() as i64, known: moment.sample })
 }
 
-/// A turn without text has words that nobody knows, as has one of which a part was not heard.
+/// Returns the words of a turn. They are unknown in a turn without text, and where a part was not heard.
 fn text(turn: &Turn<'_>) -> Text {
     let known = !turn.text.is_empty() && !turn.lacks_words();
     Text { span: Span { from: turn.from, to: turn.end }, words: known.then(|| word_count(turn.text)) }
 }
 
-/// The words of an utterance that has ended.
+/// Returns the words of an utterance that has ended.
 fn own_text(end: &Said<'_>, moments: &[TimelineEntry]) -> Text {
     let from = end.beginning(moments).map_or(end.at, |start| start.at);
     let words = recorded(end, moments).is_none().then(|| word_count(end.text));
@@ -119,8 +119,8 @@ fn digit(key: Key) -> Span {
     Span { from: key.at, to: key.at + ms * PER_MS }
 }
 
-/// The stretches of speech of one side, without probes, and without the pauses inside them that were told; the last may run into
-/// the end of the call.
+/// Returns the stretches of speech of one side, without probes, and without the pauses inside them that were told; the
+/// last may run into the end of the call.
 fn speech(moments: &[TimelineEntry], side: Side, duration: i64) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut open = None;
@@ -153,7 +153,8 @@ fn between_pauses(said: Span, pauses: &[[i64; 2]]) -> Vec<Span> {
     parts
 }
 
-/// The words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of the words.
+/// Returns the words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of
+/// the words.
 fn words(turn: &Turn<'_>) -> Vec<Word> {
     let text: Vec<char> = turn.text.chars().collect();
     let letters: Vec<usize> = (0..text.len()).filter(|at| text[*at].is_alphanumeric()).collect();
@@ -179,7 +180,7 @@ fn words(turn: &Turn<'_>) -> Vec<Word> {
     turn.words.iter().map(word).collect()
 }
 
-/// The metrics by name, in the order in which they are declared.
+/// Returns the metrics by name, in the order in which they are declared.
 pub(super) fn values(metrics: &Metrics) -> Vec<MetricValue> {
     let Ok(Value::Object(all)) = serde_json::to_value(metrics) else { return Vec::new() };
     let whole = |name: &str, value: Value| match value.as_f64() {
@@ -222,7 +223,7 @@ pub(super) fn evaluation(metrics: &Metrics) -> Evaluation {
     }
 }
 
-/// The values by name; `None` when there is none.
+/// Returns the values by name; `None` when there is none.
 fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
     let has_values = values.iter().any(|(_, value)| value.is_some());
     has_values.then(|| values.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect())
@@ -291,12 +292,12 @@ mod tests {
         assert_eq!((evaluation.goal_success, evaluation.status), (None, EvaluationStatus::NotEvaluated));
     }
 
-    /// Milliseconds of a span in seconds.
+    /// Returns the milliseconds of a span in seconds.
     fn ms(span: &Value) -> [i64; 2] {
         [0, 1].map(|end| (1000.0 * span[end].as_f64().expect("seconds")).round() as i64)
     }
 
-    /// A timeline of what a case of `fixtures/audio/words.json` lays out.
+    /// Returns a timeline of what a case of `fixtures/audio/words.json` lays out.
     fn timeline(case: &Value) -> Value {
         let mut lines = Vec::new();
         let all = |name: &str| case[name].as_array().cloned().unwrap_or_default();
@@ -347,7 +348,7 @@ mod tests {
         }
     }
 
-    /// A call whose far side says a second, is answered by `said`, and hangs up 3 s after its end.
+    /// Returns a call whose far side says a second, is answered by `said`, and hangs up 3 s after its end.
     fn call(said: Vec<i16>) -> Vec<TimelineEntry> {
         let rule = ScriptRule {
             index: 0,

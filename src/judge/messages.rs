@@ -16,7 +16,7 @@ pub(super) fn are_written(moments: &[TimelineEntry]) -> bool {
     moments.iter().any(|moment| message(moment).is_some())
 }
 
-/// The message that an event tells of: true where the agent wrote it, and its text.
+/// Returns the message that an event tells of: true where the agent wrote it, and its text.
 fn message(event: &Event) -> Option<(bool, &str)> {
     match event.reading() {
         What::MessageSent { text, .. } => Some((false, text)),
@@ -42,7 +42,7 @@ struct Turn {
     words: usize,
 }
 
-/// The metrics of messages. `fillers`: phrases that only fill time, in lower case.
+/// Returns the metrics of messages. `fillers`: phrases that only fill time, in lower case.
 pub(super) fn metrics(moments: &[TimelineEntry], fillers: &[String]) -> Metrics {
     let turns = turns(moments, fillers);
     let seconds = |samples: i64| (samples as f64 / (1000.0 * PER_MS as f64) * 1000.0).round() / 1000.0;

@@ -71,9 +71,9 @@ impl Played {
     }
 }
 
-/// One entry for each step of the agent, and for each that cuts into its turns. A step that was never reached has not passed. Empty
-/// when nothing is played. `joined`: without a language model the Digital Human says what it is to mean as it stands, in one piece
-/// with its other words.
+/// Returns one entry for each step of the agent, and for each that cuts into its turns. A step that was never reached
+/// has not passed. Empty when nothing is played. `joined`: without a language model the Digital Human says what it is
+/// to mean as it stands, in one piece with its other words.
 pub fn playback(steps: &[Object], moments: &[TimelineEntry], joined: bool) -> Vec<Played> {
     let scene = Scene::new(steps, moments, joined);
     let judged = |(index, step): (usize, &Object)| match (is_agent(step), cut_in(step)) {
@@ -142,7 +142,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// A step whose turn never came.
+    /// Returns a step whose turn never came.
     fn missing(&self, index: usize) -> Played {
         let waits = self.at == index && !self.moments.is_empty();
         let reason = match (self.agent_left, waits) {
@@ -177,7 +177,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// The agent is to say nothing.
+    /// Judges a step in which the agent is to say nothing.
     fn absence(&self, index: usize) -> Played {
         let ends: Vec<Option<i64>> = self.turns.iter().map(|turn| turn.as_ref().map(|turn| turn.end)).collect();
         let utterances = |between: &[Object]| utterances(between, self.joined);
@@ -204,7 +204,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// This side cuts in.
+    /// Judges a step in which this side cuts in.
     fn own_cut(&self, index: usize) -> Played {
         let into = |cut: &i64| {
             let own = self.moments.iter().find(|moment| moment.sample >= *cut && is_own_cut(moment));
@@ -230,7 +230,8 @@ struct Test {
 }
 
 impl Test {
-    /// The first that failed, else the first that cannot be told, else all have passed; of none nothing is known.
+    /// Returns the first that failed, else the first that cannot be told, else all have passed; of none nothing is
+    /// known.
     fn sum(tests: &[Test]) -> (Option<bool>, Option<String>) {
         for wanted in [Some(false), None] {
             if let Some(test) = tests.iter().find(|test| test.passed == wanted) {
@@ -357,7 +358,7 @@ fn cut_in(step: &Object) -> bool {
     !is_agent(step) && step.get("interrupt").is_some_and(Value::is_object)
 }
 
-/// This side's words begin that cut in.
+/// True if this side's words that cut in begin here.
 fn is_own_cut(moment: &TimelineEntry) -> bool {
     matches!(moment.reading(), What::SpeechStarted { kind: Kind::Interruption, .. })
 }
@@ -473,7 +474,7 @@ fn utterances(steps: &[Object], joined: bool) -> usize {
     count
 }
 
-/// The agent begins to speak or to write.
+/// True if the agent begins to speak or to write.
 fn is_onset(moment: &TimelineEntry) -> bool {
     matches!(moment.reading(), What::AgentSpeechStarted { .. } | What::MessageReceived { .. })
 }

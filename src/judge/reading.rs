@@ -35,7 +35,7 @@ impl Turn<'_> {
     }
 }
 
-/// The turn of the agent that an event tells of.
+/// Returns the turn of the agent that an event tells of.
 pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
     let none = Turn {
         told: event.sample,
@@ -70,7 +70,7 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
     }
 }
 
-/// The turns of the agent, in order.
+/// Returns the turns of the agent, in order.
 pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = Turn<'_>> {
     moments.iter().filter_map(|moment| turn(moment))
 }
@@ -95,7 +95,7 @@ pub(super) struct Said<'e> {
 }
 
 impl Said<'_> {
-    /// The beginning of the utterance that ends here.
+    /// Returns the beginning of the utterance that ends here.
     pub fn beginning<'m>(&self, moments: &'m [TimelineEntry]) -> Option<Said<'m>> {
         let id = self.id?;
         moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.id == Some(id))
@@ -107,14 +107,14 @@ impl Said<'_> {
     }
 }
 
-/// The utterance of the Digital Human that begins with an event.
+/// Returns the utterance of the Digital Human that begins with an event.
 pub(super) fn speech_start(event: &Event) -> Option<Said<'_>> {
     let What::SpeechStarted { utterance_id, text, kind } = event.reading() else { return None };
     let (at, id, kind) = (event.sample, utterance_number(*utterance_id), *kind);
     Some(Said { at, id, kind, text, interrupted: false, exact: false, pauses: &[] })
 }
 
-/// The utterance of the Digital Human that ends with an event.
+/// Returns the utterance of the Digital Human that ends with an event.
 pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
     let What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } = event.reading() else {
         return None;
@@ -130,7 +130,7 @@ pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
     })
 }
 
-/// The utterances of the Digital Human that ended, without the sounds of probes, in order.
+/// Returns the utterances of the Digital Human that ended, without the sounds of probes, in order.
 pub(super) fn utterances(moments: &[TimelineEntry]) -> impl Iterator<Item = Said<'_>> {
     moments.iter().filter_map(|moment| speech_end(moment)).filter(|end| !end.is_sound())
 }
@@ -152,7 +152,7 @@ pub(super) struct Key {
     pub duration_ms: i64,
 }
 
-/// The key that an event tells of.
+/// Returns the key that an event tells of.
 pub(super) fn key(event: &Event) -> Option<Key> {
     let (sent, digit, duration_ms) = match event.reading() {
         What::DtmfSent { digit, duration_ms, .. } => (true, *digit, *duration_ms),
@@ -162,7 +162,8 @@ pub(super) fn key(event: &Event) -> Option<Key> {
     Some(Key { sent, at: event.sample, digit, duration_ms: duration_ms.into() })
 }
 
-/// Positions at which the Digital Human cut into the agent's words; true where the agent fell silent for it.
+/// Returns the positions at which the Digital Human cut into the agent's words; true where the agent fell silent for
+/// it.
 pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sample, bool)> {
     moments.iter().filter_map(|moment| match moment.reading() {
         What::BargeIn { by: Side::Dh, stop_ms, .. } => Some((moment.sample, stop_ms.is_some())),
@@ -170,12 +171,12 @@ pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sampl
     })
 }
 
-/// The event that ends the conversation; where none is told, the last one.
+/// Returns the event that ends the conversation; where none is told, the last one.
 pub(super) fn end(moments: &[TimelineEntry]) -> Option<&TimelineEntry> {
     moments.iter().find(|moment| matches!(moment.reading(), What::Ended { .. })).or(moments.last())
 }
 
-/// A position in whole milliseconds, as words are stored.
+/// Returns a position in whole milliseconds, as words are stored.
 pub(super) fn whole_ms(sample: Sample) -> i64 {
     sample / PER_MS
 }

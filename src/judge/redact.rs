@@ -63,7 +63,8 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// `traits`: values of the Digital Human's traits. Words of one or two letters tell nothing and are left.
+    /// Returns a redactor. `traits`: values of the Digital Human's traits. Words of one or two letters tell nothing and
+    /// are left.
     pub fn new(traits: impl IntoIterator<Item = String>) -> Redactor {
         let mut traits: Vec<String> =
             traits.into_iter().map(|text| text.trim().to_owned()).filter(|text| text.chars().count() > 2).collect();
@@ -71,7 +72,8 @@ impl Redactor {
         Redactor { traits }
     }
 
-    /// The text with `[TRAIT]`, `[EMAIL]`, `[DATE]`, `[CARD]`, `[ID]`, `[PHONE]`, `[NUMBER]` in place of what is private.
+    /// Returns the text with `[TRAIT]`, `[EMAIL]`, `[DATE]`, `[CARD]`, `[ID]`, `[PHONE]`, `[NUMBER]` in place of what
+    /// is private.
     pub fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for value in &self.traits {
@@ -87,7 +89,7 @@ impl Redactor {
         numbers(&text)
     }
 
-    /// All texts within a value, names of members left out.
+    /// Redacts all texts within a value, names of members left out.
     pub fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),
@@ -124,7 +126,7 @@ impl Redactor {
         }
     }
 
-    /// One event as it happens: its texts, words and reasons.
+    /// Redacts one event as it happens: its texts, words and reasons.
     pub fn event(&self, event: &mut Value) {
         for name in
             ["text", "excerpt", "message", "question", "prompt", "phrase", "keyword", "reason", "address", "digits"]
@@ -158,7 +160,8 @@ impl Redactor {
         spans
     }
 
-    /// Milliseconds from connect that hold private words: those words where they are known, else the whole entry.
+    /// Returns the milliseconds from connect that hold private words: those words where they are known, else the whole
+    /// entry.
     fn entry(&self, entry: &mut TranscriptEntry) -> Vec<Range<i64>> {
         let text = self.text(&entry.utterance);
         // Times that are estimated would leave a rest of a private word.
@@ -207,7 +210,7 @@ impl Redactor {
     }
 }
 
-/// Keys and sounds of digits in the band, in milliseconds from connect, that belong to private numbers.
+/// Returns the keys and sounds of digits in the band, in milliseconds from connect, that belong to private numbers.
 pub fn key_spans(moments: &[TimelineEntry]) -> Vec<Range<i64>> {
     let mut spans = Vec::new();
     for sent in [true, false] {
@@ -231,7 +234,7 @@ fn around(from_ms: i64, to_ms: i64, margin_ms: i64) -> Range<i64> {
     from_ms.saturating_sub(margin_ms)..to_ms.saturating_add(margin_ms)
 }
 
-/// The places of a longest common part of two lists, in order.
+/// Returns the places of a longest common part of two lists, in order.
 fn longest_common(one: &[String], other: &[String]) -> Vec<(usize, usize)> {
     let width = other.len() + 1;
     let mut best = vec![0u32; (one.len() + 1) * width];
@@ -258,7 +261,7 @@ fn longest_common(one: &[String], other: &[String]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// `text` with every occurrence of `value`, as a whole word and whatever its case, replaced.
+/// Returns `text` with every occurrence of `value`, as a whole word and whatever its case, replaced.
 fn without(text: &str, value: &str) -> String {
     let escaped: String = value
         .chars()
@@ -307,7 +310,7 @@ fn numbers(text: &str) -> String {
     out
 }
 
-/// Words, numbers, and what lies between them.
+/// Returns words, numbers, and what lies between them.
 fn pieces(text: &str) -> Vec<&str> {
     let kind = |c: char| {
         if c.is_ascii_digit() {
@@ -376,7 +379,7 @@ fn kind(digits: &str, written: &str, plus: bool) -> &'static str {
     }
 }
 
-/// The check digit of card numbers (ISO/IEC 7812-1 annex B).
+/// True if the check digit of a card number is right (ISO/IEC 7812-1 annex B).
 fn luhn(digits: &str) -> bool {
     let sum: u32 = digits
         .bytes()

@@ -29,8 +29,8 @@ struct Piece {
     ends_clause: bool,
 }
 
-/// `text` as it was said in `time`, parted where there were `pauses` (in order, within `time`). A pause for which no place between
-/// words is left parts nothing.
+/// Returns `text` as it was said in `time`, parted where there were `pauses` (in order, within `time`). A pause for
+/// which no place between words is left parts nothing.
 pub(super) fn runs(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<Run> {
     let pieces = pieces(text);
     if pieces.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn runs(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<R
     runs
 }
 
-/// The border of words, one of `among`, where so many letters were said.
+/// Returns the border of words, one of `among`, where so many letters were said.
 fn nearest(pieces: &[Piece], said: f64, among: Range<usize>) -> Option<usize> {
     let distance = |border: usize| {
         let letters: usize = pieces[..border].iter().map(|piece| piece.letters).sum();
@@ -105,7 +105,7 @@ fn pieces(text: &str) -> Vec<Piece> {
 mod tests {
     use super::*;
 
-    /// The words of what has no pauses.
+    /// Returns the words of what has no pauses.
     fn told(text: &str, time: Range<i64>) -> Vec<(String, i64, i64)> {
         let [run] = &runs(text, time.clone(), &[])[..] else { panic!("it is one run") };
         assert_eq!((run.text.as_str(), &run.time), (text, &time));

@@ -15,7 +15,7 @@ const PART_GAP_MS: i64 = 1000;
 /// Digits closer than this are one entry.
 const DIGITS_GAP_MS: i64 = 3000;
 
-/// The transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
+/// Returns the transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
 pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fillers: &[String]) -> Transcript {
     let mut entries = spoken(moments);
     for moment in moments {
@@ -60,7 +60,7 @@ fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     entries
 }
 
-/// A recording that the Digital Human played: nobody has written down what it says.
+/// Returns a recording that the Digital Human played: nobody has written down what it says.
 fn played(turn: &Unheard) -> TranscriptEntry {
     TranscriptEntry {
         scripted: true,
@@ -82,8 +82,8 @@ fn written(sample: i64, text: &str, kind: Kind) -> TranscriptEntry {
     TranscriptEntry { scripted, ..TranscriptEntry::of(Role::User, at, at, text.to_owned(), EntrySource::Message) }
 }
 
-/// One turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words are known in part,
-/// the last entry says so.
+/// Returns one turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words
+/// are known in part, the last entry says so.
 fn heard(turn: &Turn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let Turn { text, from, end: to, .. } = *turn;
     if turn.written {
@@ -127,7 +127,7 @@ fn word(word: &Heard) -> Word {
     }
 }
 
-/// Digits of one side, joined while they follow each other; those of a scripted answer apart from others.
+/// Returns the digits of one side, joined while they follow each other; those of a scripted answer apart from others.
 fn keyed(moments: &[TimelineEntry], speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
     let mut runs: Vec<(i64, i64, String, bool)> = Vec::new();
     // When digits were last scripted.

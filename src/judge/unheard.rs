@@ -54,7 +54,7 @@ impl Unheard {
     }
 }
 
-/// The turns of a timeline that were not heard, in order of start.
+/// Returns the turns of a timeline that were not heard, in order of start.
 pub fn unheard(moments: &[TimelineEntry]) -> Vec<Unheard> {
     let agents = reading::turns(moments).filter_map(of_agent);
     let own = reading::utterances(moments).filter_map(|end| recorded(&end, moments));
@@ -63,8 +63,8 @@ pub fn unheard(moments: &[TimelineEntry]) -> Vec<Unheard> {
     turns
 }
 
-/// `unheard` with those turns of `entries` that lack words and are not among them, as in a transcript without a timeline. In order
-/// of start.
+/// Returns `unheard` with those turns of `entries` that lack words and are not among them, as in a transcript without a
+/// timeline. In order of start.
 pub(super) fn with_entries(unheard: &[Unheard], entries: &[TranscriptEntry]) -> Vec<Unheard> {
     let mut all = unheard.to_vec();
     for entry in entries.iter().filter(|entry| entry.text_missing.is_some()) {
@@ -104,7 +104,7 @@ fn of_agent(turn: Turn<'_>) -> Option<Unheard> {
     Some(Unheard { speaker: Role::Agent, from_ms, to_ms, lack })
 }
 
-/// A recording that the Digital Human answered with: nobody has written down what it says.
+/// Returns a recording that the Digital Human answered with: nobody has written down what it says.
 pub(super) fn recorded(end: &Said<'_>, moments: &[TimelineEntry]) -> Option<Unheard> {
     if end.kind != Kind::Scripted || !end.text.is_empty() {
         return None;

@@ -99,7 +99,7 @@ fn words(text: &str) -> Vec<String> {
     plain_words(text).into_iter().flat_map(apart).collect()
 }
 
-/// The edit distance (Levenshtein), a row at a time.
+/// Returns the edit distance (Levenshtein), a row at a time.
 fn errors(wanted: &[String], found: &[String]) -> usize {
     let mut row: Vec<usize> = (0..=found.len()).collect();
     for (at, wanted) in wanted.iter().enumerate() {

@@ -65,7 +65,7 @@ pub struct Recording {
     pub wav: Arc<[u8]>,
 }
 
-/// The part of the recording that a metric is about.
+/// Returns the part of the recording that a metric is about.
 ///
 /// # Errors
 /// Why there is none.

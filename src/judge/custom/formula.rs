@@ -23,7 +23,7 @@ pub(super) enum Trouble {
     Wrong(String),
 }
 
-/// The names in backticks.
+/// Returns the names in backticks.
 pub(super) fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
@@ -62,7 +62,7 @@ impl<'t> Reader<'t> {
         &self.text[self.at..]
     }
 
-    /// The next character that is no blank.
+    /// Returns the next character that is no blank.
     fn peek(&mut self) -> Option<char> {
         self.at += self.rest().len() - self.rest().trim_start().len();
         self.rest().chars().next()

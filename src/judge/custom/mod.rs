@@ -69,7 +69,7 @@ impl Material<'_> {
         self.entries.iter().any(TranscriptEntry::has_words)
     }
 
-    /// Turns that were not heard, those included that the transcript alone tells of; in order of start.
+    /// Returns the turns that were not heard, those included that the transcript alone tells of; in order of start.
     pub fn all_unheard(&self) -> Vec<Unheard> {
         unheard::with_entries(self.unheard, self.entries)
     }
@@ -84,7 +84,8 @@ pub struct PartMeasures {
     pub measures: Vec<MetricValue>,
 }
 
-/// The parts that `metrics` measure, each with its span in milliseconds; without those that are the whole conversation.
+/// Returns the parts that `metrics` measure, each with its span in milliseconds; without those that are the whole
+/// conversation.
 pub fn parts_to_measure(metrics: &[Metric], material: Material<'_>) -> Vec<(EvalSegment, (i64, i64))> {
     let mut parts = Vec::new();
     for spec in metrics.iter().map(|metric| &metric.spec).filter(|spec| is_measured(spec)) {
@@ -123,7 +124,7 @@ pub async fn judge_metrics(
     results
 }
 
-/// A whole conversation with what it is judged by, for a model.
+/// Returns a whole conversation with what it is judged by, for a model.
 pub fn told(material: Material<'_>) -> String {
     model::shown("The conversation", &segment::part(EvalSegment::All, material))
 }
@@ -138,7 +139,7 @@ pub fn is_of_tool_calls(spec: &CustomMetricSpec) -> bool {
         }
 }
 
-/// A metric that is judged by rules alone.
+/// Judges a metric by rules alone.
 pub fn judge_by_rules(metric: &Metric, material: Material<'_>) -> CustomResult {
     let part = segment::part(metric.spec.eval_segment, material);
     settled(metric.id, &metric.spec, rules::deterministic(&metric.spec, &part))
@@ -234,7 +235,7 @@ fn computed(spec: &CustomMetricSpec, material: Material<'_>, results: &[CustomRe
     }
 }
 
-/// A custom metric as an operand: pass, yes and true are 1.
+/// Returns a custom metric as an operand: pass, yes and true are 1.
 fn number(result: &CustomResult) -> Option<f64> {
     if result.status != CustomStatus::Evaluated {
         return None;

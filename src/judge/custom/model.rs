@@ -175,7 +175,7 @@ fn material(spec: &CustomMetricSpec, part: &Part<'_>) -> String {
     shown(what, part)
 }
 
-/// A part of a conversation, which is `what`, behind what it is judged by.
+/// Returns a part of a conversation, which is `what`, behind what it is judged by.
 pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
     let mut text = String::new();
     if !part.whole.agent_prompt.is_empty() {
@@ -228,7 +228,7 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
     text
 }
 
-/// `{{key}}` becomes the member `key` of the metadata; unknown ones stay.
+/// Returns the text in which each `{{key}}` became the member `key` of the metadata; unknown ones stay.
 fn with_values(text: &str, metadata: Option<&Object>, room: &Room) -> String {
     let Some(metadata) = metadata else { return text.to_owned() };
     placeholder::filled(text, room, |key| metadata.get(key.trim()).map(text_of))
@@ -251,13 +251,13 @@ fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Fi
     Ok(Finding::given(given, reasoning))
 }
 
-/// A text in the place of a value that says that there is none.
+/// True if a text in the place of a value says that there is none.
 fn does_not_apply(value: &Value) -> bool {
     let says_so = |text: &str| matches!(&*bare(text).to_lowercase(), "not applicable" | "not_applicable" | "n/a");
     value.as_str().is_some_and(says_so)
 }
 
-/// The value of a metric; `None` for one of another type.
+/// Returns the value of a metric; `None` for one of another type.
 ///
 /// # Errors
 /// A text that is none of the options.
@@ -292,7 +292,8 @@ fn given(spec: &CustomMetricSpec, value: &Value) -> Result<Option<Given>, Wrong>
     })
 }
 
-/// The option that a text names, as the metric spells it: exactly, without the blanks and quotes around it, or in another case.
+/// Returns the option that a text names, as the metric spells it: exactly, without the blanks and quotes around it, or
+/// in another case.
 ///
 /// # Errors
 /// When none is meant, or several that differ in case alone.

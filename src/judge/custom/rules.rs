@@ -75,7 +75,7 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
     Finding::checked(spec, passed, count as f64, Some(format!("{check}: {count}")))
 }
 
-/// Every tool was called; with `settings.order` true, in that order.
+/// Checks that every tool was called; with `settings.order` true, in that order.
 fn tools_called(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     let mut calls: Vec<_> = part.calls.clone();
     calls.sort_by_key(|call| call.start_offset_ms);
@@ -93,7 +93,7 @@ fn tools_called(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     Finding::given(Given::Flag(missing.is_none()), reason)
 }
 
-/// `settings.value` as a text.
+/// Returns `settings.value` as a text.
 fn wanted(spec: &CustomMetricSpec) -> Result<String, String> {
     match spec.settings.get("value") {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
@@ -115,7 +115,7 @@ fn said<'p>(spec: &CustomMetricSpec, part: &'p Part<'_>) -> impl Iterator<Item =
     part.entries.iter().copied().filter(move |entry| side.is_none_or(|side| entry.speaker == side))
 }
 
-/// Turns of the side that counts that were not heard.
+/// Returns the turns of the counted side that were not heard.
 fn unheard(spec: &CustomMetricSpec, part: &Part<'_>) -> Vec<Unheard> {
     let side = side(spec);
     part.unheard.iter().copied().filter(|turn| side.is_none_or(|side| turn.speaker == side)).collect()
@@ -155,7 +155,7 @@ fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_al
     Finding::checked(spec, is_found, count as f64, Some(format!("regex: {least}{count}")))
 }
 
-/// A regular expression, with the least limit that its compiled size keeps to.
+/// Returns a regular expression, with the least limit that its compiled size keeps to.
 fn compiled(value: &str, spec: &CustomMetricSpec) -> Result<(Regex, usize), String> {
     let wrong = |why: &dyn std::fmt::Display| format!("settings.value is no regular expression: {why}");
     if value.len() > REGEX_BYTES_MAX {
@@ -190,7 +190,7 @@ fn matches<'t>(regex: &Regex, mut left: usize, texts: impl Iterator<Item = &'t s
     (count, true)
 }
 
-/// Times that the wanted digits came from the agent, or digits in all when none are wanted.
+/// Returns how many times the wanted digits came from the agent, or the number of digits when none are wanted.
 fn digits(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     let keyed = part.entries.iter().filter(|entry| entry.speaker == Role::Agent);
     let keyed = keyed.filter_map(|entry| entry.utterance.strip_prefix("[DTMF ")?.strip_suffix(']'));
@@ -213,7 +213,7 @@ fn lower(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// Turns of a side, the agent's when none is named.
+/// Returns the number of turns of a side, the agent's when none is named.
 fn turns(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     let spoken = spoken(part.entries.iter().copied(), &part.unheard);
     let of_agent = agent_turns(&spoken).len();
@@ -223,7 +223,7 @@ fn turns(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     }
 }
 
-/// A measure of the conversation or of a part, as it is or compared.
+/// Returns a measure of the conversation or of a part, as it is or compared.
 pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     let Some(name) = spec.settings.get("measure").and_then(Value::as_str) else {
         return Finding::error("settings.measure must be the name of a metric");
@@ -284,7 +284,7 @@ fn measures_of<'p>(
     found.map(|measured| (of, &measured.measures[..])).ok_or_else(|| format!("{name} was not measured of the {of}"))
 }
 
-/// The side that a measure is of; `None` for measures of both, and for what is no measure of sound and time.
+/// Returns the side that a measure is of; `None` for measures of both, and for what is no measure of sound and time.
 fn measured_side(name: &str) -> Option<Role> {
     let ends = |names: &[&str]| names.iter().any(|end| name.ends_with(end));
     match name {

@@ -28,7 +28,7 @@ impl Part<'_> {
 /// Agent turns of an opening and of a closing.
 const TURNS: usize = 2;
 
-/// The part that `segment` names. A conversation with fewer agent turns than that is taken whole.
+/// Returns the part that `segment` names. A conversation with fewer agent turns than that is taken whole.
 pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
     let unheard = whole.all_unheard();
     let known = || whole.entries.iter().filter(|entry| entry.has_words());
@@ -62,7 +62,7 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
 /// Speaker, start and end of speech, in milliseconds.
 pub(super) type Spoken = (Role, i64, i64);
 
-/// Everything that is said, with words that are known or without, in order of start.
+/// Returns everything that is said, with words that are known or without, in order of start.
 pub(super) fn spoken<'e>(entries: impl IntoIterator<Item = &'e TranscriptEntry>, unheard: &[Unheard]) -> Vec<Spoken> {
     let known = entries.into_iter().map(|entry| (entry.speaker, entry.start_offset_ms, entry.end_offset_ms));
     // Of other turns there are entries.
@@ -73,7 +73,8 @@ pub(super) fn spoken<'e>(entries: impl IntoIterator<Item = &'e TranscriptEntry>,
     all
 }
 
-/// Start and end of each turn of the agent, in milliseconds. A message, which has no length, lies within its turn.
+/// Returns the start and end of each turn of the agent, in milliseconds. A message, which has no length, lies within
+/// its turn.
 pub(super) fn agent_turns(spoken: &[Spoken]) -> Vec<(i64, i64)> {
     let runs = spoken.chunk_by(|one, next| one.0 == next.0);
     let agents = runs.filter(|run| run[0].0 == Role::Agent);

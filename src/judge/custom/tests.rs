@@ -10,7 +10,7 @@ use crate::model::digital_human::Role;
 use crate::model::transcript::EntrySource;
 use crate::provider::fake::{Reply, ScriptedModel};
 
-/// AGENT and USER lines, a second each.
+/// Returns AGENT and USER lines, a second each.
 fn entries(lines: &[&str]) -> Vec<TranscriptEntry> {
     let entry = |(at, line): (usize, &&str)| {
         let (speaker, words) = line.split_once(": ").expect("a speaker");
@@ -194,7 +194,7 @@ async fn rules_count_what_was_said_keyed_and_called() {
     assert!(said(&results[0]).starts_with("error: settings.value is no regular expression: "), "{}", said(&results[0]));
 }
 
-/// A turn that was not heard.
+/// Returns a turn that was not heard.
 fn lost(speaker: Role, from_ms: i64, to_ms: i64, lack: Lack) -> Unheard {
     Unheard { speaker, from_ms, to_ms, lack }
 }

@@ -42,7 +42,7 @@ impl Finding {
         Finding { verdict: Verdict::Given(given), reasoning, note: None }
     }
 
-    /// A check that passed or failed, with what was counted: metrics of numbers give the count.
+    /// Returns a check that passed or failed, with what was counted: metrics of numbers give the count.
     pub fn checked(spec: &CustomMetricSpec, passed: bool, count: f64, reasoning: Option<String>) -> Finding {
         use ResponseType::*;
         let given = match spec.response_type {
@@ -74,7 +74,7 @@ pub(super) fn is_number(kind: ResponseType) -> bool {
     matches!(kind, Quantitative | Int | Float)
 }
 
-/// The result of a metric before it is judged.
+/// Returns the result of a metric before it is judged.
 pub(super) fn blank(id: Uuid, spec: &CustomMetricSpec) -> CustomResult {
     CustomResult {
         metric_id: id,
@@ -91,7 +91,7 @@ pub(super) fn blank(id: Uuid, spec: &CustomMetricSpec) -> CustomResult {
     }
 }
 
-/// The result of a metric.
+/// Returns the result of a metric.
 pub(super) fn settled(id: Uuid, spec: &CustomMetricSpec, finding: Finding) -> CustomResult {
     let mut result = blank(id, spec);
     (result.reasoning, result.reason) = (finding.reasoning, finding.note);
