@@ -168,7 +168,7 @@ impl CallWork<'_> {
         Err(Error::internal("the call was lost"))
     }
 
-    /// False when the result is no longer waiting for an answer.
+    /// Moves the result to RUNNING; returns false if it no longer waits for an answer.
     async fn connected(&self, at_ms: i64) -> Result<bool> {
         let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(at_ms));
         allow_conflict(self.advance(ResultStatus::Dispatched, ResultStatus::Running, start).await)
@@ -245,7 +245,7 @@ impl CallWork<'_> {
         self.workshop.service.forget_private(&self.job.organization, self.job.result_id).await
     }
 
-    /// A result that was deleted is no fault; after any other the result ends.
+    /// Settles the outcome of the work: a deleted result is no fault; after any other error the result ends.
     async fn settle(&self, done: Result<()>) -> Result<()> {
         match done {
             Err(Error::NotFound(_)) => Ok(()),
@@ -371,7 +371,7 @@ fn agent_errors(errors: &[AgentError]) -> Value {
     if errors.is_empty() { Value::Null } else { errors.iter().map(told).collect() }
 }
 
-/// The note of the languages that were taken from the agent, with the time of each; nothing when none was.
+/// Returns the note of the languages that were taken from the agent, with the time of each; nothing when none was.
 pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
     let taken = timeline.iter().filter_map(|entry| match entry.reading() {
         What::LanguageTaken { language, by, .. } => {
@@ -383,7 +383,8 @@ pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
     (!taken.is_empty()).then(|| ("languages".to_owned(), taken.into()))
 }
 
-/// `answers`: the call came in; its offer had nothing that both sides can speak.
+/// Returns the obstacle of a call that was not placed. `answers`: the call came in; its offer had nothing that both
+/// sides can speak.
 fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     let code = match &refusal {
         PlaceError::BadTarget(_) => ErrorCode::SipDialFailed,

@@ -58,7 +58,7 @@ struct Gathered {
     missing: Vec<String>,
 }
 
-/// The sound and the words of a call; `None` when it was deleted.
+/// Returns the sound and the words of a call; `None` when it was deleted.
 async fn gathered(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
     let Some((call, path)) = upkeep.service.log_to_evaluate(job).await? else { return Ok(None) };
     let private = upkeep.service.settings().allow_private_targets;
@@ -152,7 +152,8 @@ struct Heard {
     recognizer: Option<ModelName>,
 }
 
-/// The words of the recording at `path`: those that it was given before, so that a new evaluation judges the same.
+/// Returns the words of the recording at `path`: those that it was given before, so that a new evaluation judges the
+/// same.
 async fn heard(
     upkeep: &Upkeep,
     path: &Path,
@@ -178,7 +179,7 @@ async fn heard(
     Ok(heard)
 }
 
-/// The channels of the recording: nothing when there is none. The inner error says why it cannot be heard.
+/// Returns the channels of the recording: nothing when there is none. The inner error says why it cannot be heard.
 async fn recording(
     call: &CallSpec,
     path: &Path,
@@ -204,7 +205,7 @@ async fn recording(
     })
 }
 
-/// So that a new evaluation hears the same.
+/// Writes a file, so that a new evaluation hears the same.
 async fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         tokio::fs::create_dir_all(folder).await?;
@@ -214,8 +215,8 @@ async fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     tokio::fs::rename(&unfinished, path).await
 }
 
-/// The transcript: nothing when there is none. Its offsets are brought within a century of connect: they come as they were
-/// written, times of day in nanoseconds among them, and are counted in samples and added up.
+/// Returns the transcript: nothing when there is none. Its offsets are brought within a century of connect: they come
+/// as they were written, times of day in nanoseconds among them, and are counted in samples and added up.
 async fn transcript(
     call: &CallSpec,
     allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,

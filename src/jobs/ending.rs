@@ -104,8 +104,8 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
     }
 }
 
-/// The code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326) decides when
-/// there is one, else the SIP status.
+/// Returns the code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326)
+/// decides when there is one, else the SIP status.
 fn refusal(remote: &RemoteEnd) -> ErrorCode {
     if let Some(code) = remote.pipeline_code() {
         return ErrorCode::from(code);
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Texts of the sources in a folder, after each `start` and up to the next quotation mark.
+    /// Returns the texts of the sources in a folder, after each `start` and up to the next quotation mark.
     fn texts_in(folder: &str, start: &str) -> BTreeSet<String> {
         let (mut found, mut folders) = (BTreeSet::new(), vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)]);
         while let Some(folder) = folders.pop() {

@@ -193,7 +193,8 @@ async fn judged(
     Ok(judged)
 }
 
-/// Caller and agent as they were recorded, and what could not be read of it; nothing when they were not, or cannot be read.
+/// Returns caller and agent as they were recorded, and what could not be read of it; nothing when they were not, or
+/// cannot be read.
 async fn sides(recording: Option<PathBuf>) -> Result<(Vec<Vec<i16>>, Option<Unread>)> {
     let Some(path) = recording else { return Ok(Default::default()) };
     let Ok(bytes) = tokio::fs::read(path).await else { return Ok(Default::default()) };

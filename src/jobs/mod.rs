@@ -344,7 +344,7 @@ async fn left_off(service: &Service, claimed: &Claimed, left: Result<Left>) {
     logged("a conversation's job could not be given back", given_back);
 }
 
-/// A job that could not be done is tried again a little later, a few times.
+/// Tries a job that could not be done again a little later, a few times.
 async fn settled(service: &Service, claimed: &Claimed, done: Result<()>) {
     let queue = service.queue();
     let Err(error) = done else { return logged("a job could not be closed", queue.done(claimed).await) };
@@ -412,7 +412,7 @@ mod tests {
         (service, caller)
     }
 
-    /// A result whose conversation is over.
+    /// Returns the id of a new result whose conversation is over.
     async fn ended(service: &Service, caller: &Caller) -> i64 {
         use ResultStatus as S;
         let agent = json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" });

@@ -48,7 +48,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     service.keep_attempt(job, Some(why), again).await
 }
 
-/// The inner error says why nobody was reached.
+/// Delivers the notification; the inner error says why nobody was reached.
 async fn deliver(
     job: &NotifyJob,
     channel: &Channel,

@@ -84,7 +84,7 @@ pub(super) async fn transcribe(
     Ok(Heard { entries, warnings, recognizer: recognizer.model() })
 }
 
-/// The text of one stretch of speech.
+/// Returns the text of one stretch of speech.
 async fn hear(
     recognizer: &dyn Recognizer,
     language: SpokenIn<'_>,
@@ -123,7 +123,7 @@ async fn hear(
     }
 }
 
-/// All speech in order of its onset.
+/// Returns all speech in order of its onset.
 fn stretches(sides: &[Vec<i16>]) -> Vec<Stretch> {
     let speech: Vec<Vec<Span>> = sides.iter().map(|pcm| segments(pcm)).collect();
     let mut all = Vec::new();
@@ -140,7 +140,7 @@ fn stretches(sides: &[Vec<i16>]) -> Vec<Stretch> {
     all
 }
 
-/// Spans between which there is a short pause only, in which nobody of `others` speaks, are one.
+/// Joins spans between which there is a short pause only, in which nobody of `others` speaks.
 fn joined(spans: &[Span], others: &[Span]) -> Vec<Span> {
     let mut all: Vec<Span> = Vec::new();
     for &span in spans {

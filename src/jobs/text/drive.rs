@@ -239,7 +239,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The mind's next move.
+/// Returns the mind's next move.
 async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Input) {
     let (out, parts) = mpsc::channel(PARTS);
     let ((), next) = tokio::join!(mind.think(thought, out), whole_move(parts));

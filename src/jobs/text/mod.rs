@@ -157,7 +157,7 @@ impl TextWork<'_> {
         drive.run().await.map(|()| Left::Done)
     }
 
-    /// The lane of the run, where there is one and the job is not in it.
+    /// Returns the lane of the run, where there is one and the job is not in it.
     async fn lane_to_enter(&self, in_lane: bool) -> Result<Option<Lane>> {
         match in_lane {
             true => Ok(None),
