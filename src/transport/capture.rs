@@ -81,7 +81,7 @@ impl Datagram<'_> {
         out.extend_from_slice(&whole.to_le_bytes());
     }
 
-    /// Both addresses one behind the other, and the bytes of each.
+    /// Returns both addresses one behind the other, and the bytes of each.
     fn addresses(&self) -> ([u8; 32], usize) {
         let mut out = [0; 32];
         if let (IpAddr::V4(from), IpAddr::V4(to)) = (self.from.ip(), self.to.ip()) {
@@ -114,7 +114,7 @@ fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
 }
 
-/// The complement of the sum in ones' complement (RFC 1071).
+/// Returns the complement of the sum in ones' complement (RFC 1071).
 fn folded(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

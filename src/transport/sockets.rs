@@ -41,7 +41,7 @@ pub struct MediaPorts {
 }
 
 impl MediaPorts {
-    /// Even ports of `range` for RTP, the odd ones after them for RTCP.
+    /// Returns the even ports of `range` for RTP, and the odd ones after them for RTCP.
     pub fn new(range: RangeInclusive<u16>) -> MediaPorts {
         MediaPorts { range, next: AtomicU32::new(0) }
     }
@@ -91,7 +91,7 @@ impl MediaSockets {
         Ok([self.rtp.local_addr()?, self.rtcp.local_addr()?])
     }
 
-    /// The RTP port; RTCP is one above.
+    /// Returns the RTP port; RTCP is one above.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -176,7 +176,7 @@ fn set(socket: libc::c_int, level: libc::c_int, option: libc::c_int, value: libc
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The local address from which `to` is reached. Sends nothing.
+/// Returns the local address from which `to` is reached. Sends nothing.
 ///
 /// # Errors
 /// No route.
@@ -197,7 +197,7 @@ pub fn keep_errors(socket: &impl AsRawFd, v6: bool) -> io::Result<()> {
     set(socket.as_raw_fd(), level, option, 1)
 }
 
-/// The next address of which [`keep_errors`] kept an error; `None` when there is none left.
+/// Returns the next address of which [`keep_errors`] kept an error; `None` when there is none left.
 pub fn undelivered(socket: &impl AsRawFd) -> Option<SocketAddr> {
     // SAFETY: all three are plain C structs for which all zeroes are valid.
     let (mut header, mut name, mut part): (libc::msghdr, libc::sockaddr_storage, libc::iovec) = unsafe { zeroed() };
@@ -291,7 +291,7 @@ impl Batch {
     }
 }
 
-/// CLOCK_REALTIME of the receipt, in nanoseconds; 0 when the kernel gave none.
+/// Returns CLOCK_REALTIME of the receipt, in nanoseconds; 0 when the kernel gave none.
 fn kernel_time_ns(header: &libc::msghdr) -> u64 {
     // SAFETY: the kernel filled the control buffer that the header points at and set its length; the CMSG functions stay
     // inside that length, and a SCM_TIMESTAMPNS message carries a timespec, which is read unaligned.
@@ -333,7 +333,7 @@ impl KernelClock {
         (i128::from(at.0) + self.offset_ns).max(0) as u64
     }
 
-    /// A kernel time as monotonic time, never later than `now`; `now` when the kernel gave none.
+    /// Returns a kernel time as monotonic time, never later than `now`; `now` when the kernel gave none.
     pub fn arrival(&self, kernel_ns: u64, now: Time) -> Time {
         if kernel_ns == 0 {
             return now;

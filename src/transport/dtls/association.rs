@@ -173,7 +173,7 @@ fn config(identity: &Identity, expected: Expected, is_wrong: Arc<AtomicBool>) ->
     builder.build(expected.active, None).map_err(|error| Fault::Broken(error.to_string()))
 }
 
-/// The library tells associations apart by address, and here each has an endpoint of its own.
+/// Returns an address for the library, which tells associations apart by address: here each has an endpoint of its own.
 fn nowhere() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 1))
 }

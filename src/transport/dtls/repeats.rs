@@ -59,7 +59,7 @@ impl Repeats {
 mod tests {
     use super::*;
 
-    /// A record of this type and epoch with these messages: type, number, bytes.
+    /// Returns a record of this type and epoch with these messages: type, number, bytes.
     fn record(kind: u8, epoch: u8, messages: &[(u8, u8, u8)]) -> Vec<u8> {
         let body: Vec<u8> = messages
             .iter()

@@ -22,14 +22,14 @@ fn identity() -> Identity {
     Identity::new().expect("the system gives randomness")
 }
 
-/// Any moment: times of tests count from here.
+/// Returns any moment: times of tests count from here.
 #[expect(clippy::disallowed_methods, reason = "an instant has no other beginning")]
 fn beginning() -> Instant {
     Instant::now()
 }
 
 impl Pair {
-    /// `sides` in the order of [`Pair`]; each expects the certificate of the one that is named.
+    /// Returns a pair with `sides` in its order; each expects the certificate of the one that is named.
     fn new(sides: [(&Identity, &Identity); 2]) -> Pair {
         let now = beginning();
         let [client, server] = sides;
@@ -72,7 +72,7 @@ impl Pair {
         }
     }
 
-    /// Both have keys, and each the other's.
+    /// True if both have keys, and each the other's.
     fn is_keyed(&self) -> bool {
         let [Some(client), Some(server)] = self.keys else { return false };
         assert_eq!((client.suite, client.send, client.receive), (server.suite, server.receive, server.send));

@@ -192,7 +192,7 @@ struct Leaving {
 }
 
 impl Leaving {
-    /// `None`: nothing more belongs to the call.
+    /// Returns what is still awaited for a call after its end; `None`: nothing more belongs to the call.
     fn after(end: &CallEnd, news: mpsc::Sender<SipNews>) -> Option<Leaving> {
         // A call that came in and was refused has its answer.
         let asked = matches!(end.kind, EndKind::LocalHangup | EndKind::Cancelled) && end.sip_code.is_none();
@@ -353,7 +353,7 @@ impl SipDriver {
         call_id(message).and_then(|id| self.by_id.get(id)).copied()
     }
 
-    /// The engine stops: what was ordered before is still sent.
+    /// Sends what was ordered before the engine stops.
     async fn drain(&mut self, mut orders: mpsc::Receiver<Order>) {
         while let Ok(order) = orders.try_recv() {
             self.carry_out(order);
@@ -417,7 +417,7 @@ impl SipDriver {
         self.send(to, bytes, None).await;
     }
 
-    /// An error of an earlier datagram ends a later send in its place; that one is then sent again.
+    /// Sends a datagram. An error of an earlier datagram ends a later send in its place; that one is then sent again.
     async fn send(&mut self, to: Hop, bytes: Vec<u8>, request: Option<Arc<str>>) {
         if to.transport != Transport::Udp {
             let key = self.key_of(&bytes);
@@ -545,8 +545,8 @@ fn header<'m>(message: &'m [u8], names: &[&str]) -> Option<&'m str> {
     })
 }
 
-/// The message as text, credentials and media keys (`a=crypto`, RFC 4568) left out. A blank stands before each of its lines:
-/// whatever the other side writes, no line of it can be taken for one of the log's own.
+/// Returns the message as text, credentials and media keys (`a=crypto`, RFC 4568) left out. A blank stands before each
+/// of its lines: whatever the other side writes, no line of it can be taken for one of the log's own.
 pub fn masked(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
     for line in String::from_utf8_lossy(message).lines() {

@@ -63,7 +63,7 @@ pub(super) type HostCounts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 pub(super) struct HostCount(HostCounts, IpAddr);
 
 impl HostCount {
-    /// `None`: the host has `most` already.
+    /// Counts a connection of a host; `None`: the host has `most` already.
     pub fn new(all: &HostCounts, host: IpAddr, most: usize) -> Option<HostCount> {
         let host = match host {
             IpAddr::V4(_) => host,

@@ -374,7 +374,7 @@ impl SipPort {
         &self.peer
     }
 
-    /// The ACK has the answer to this side's own offer, where it made one.
+    /// Takes the answer in the ACK to this side's own offer, where it made one.
     fn confirmed_offer(&mut self, answer: Option<&str>) {
         let Some(offer) = self.own_offer.take() else { return };
         let negotiated = match answer {
@@ -415,7 +415,7 @@ impl SipPort {
         }
     }
 
-    /// Media go as `plan` says from now on.
+    /// Sends media as `plan` says from now on.
     fn go_there(&mut self, plan: &MediaPlan) {
         self.note_agreement(plan);
         self.peer.codec = Some(plan.media.codec.name());

@@ -138,7 +138,7 @@ impl NameServer {
     }
 }
 
-/// A port that is free for both.
+/// Returns a port that is free for both.
 async fn sockets() -> (UdpSocket, TcpListener) {
     for _ in 0..100 {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("loopback has a free port");

@@ -49,7 +49,8 @@ impl Case<'_> {
         (asked, search.hops(&|address| address.to_string() != self.refused))
     }
 
-    /// `expect`: the hops with spaces between them, `TCP/192.0.2.1:5060` or `TLS/192.0.2.1:5061/name`, or the text of the fault.
+    /// Checks a plan. `expect`: the hops with spaces between them, `TCP/192.0.2.1:5060` or `TLS/192.0.2.1:5061/name`,
+    /// or the text of the fault.
     fn check(&self, uri: &str, zone: &str, expect: &str) {
         let written = match self.search(uri, zone).1 {
             Ok(hops) => {
