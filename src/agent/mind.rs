@@ -101,7 +101,7 @@ impl Mind for DeskMind {
 }
 
 impl DeskMind {
-    /// A mind with a fault on purpose.
+    /// Returns a mind with a fault on purpose.
     pub fn faulty(fault: Fault) -> DeskMind {
         DeskMind { fault: Some(fault), ..DeskMind::default() }
     }
@@ -242,7 +242,7 @@ impl Heard {
     }
 }
 
-/// The question of a step that was cut off, in short.
+/// Returns the question of a step that was cut off, in short.
 fn again(step: Step) -> Option<&'static str> {
     match step {
         Step::Birth => Some("Please tell me your date of birth."),
@@ -267,7 +267,7 @@ mod tests {
         Line { other: false, text: text.into(), digits: Arc::default(), interrupted }
     }
 
-    /// A caller's turn: words, keys after a `#`.
+    /// Returns a caller's turn: words, keys after a `#`.
     fn turn(text: &str) -> Line {
         let (text, digits) = text.split_once('#').unwrap_or((text, ""));
         Line { other: true, text: text.into(), digits: digits.into(), interrupted: false }

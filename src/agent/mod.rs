@@ -58,7 +58,8 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when there is one.
+    /// Returns a desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when
+    /// there is one.
     pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>, fault: Option<Fault>) -> Arc<Desk> {
         let log = log.map(Arc::new);
         let (tasks, lines) = (Tasks::new(), Mutex::default());
@@ -135,7 +136,8 @@ impl Desk {
     }
 }
 
-/// The desk's side of one call, speaking with `voice`; it takes `codecs`, or the usual ones when there are none.
+/// Returns the desk's side of one call, speaking with `voice`; it takes `codecs`, or the usual ones when there are
+/// none.
 pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Placement {
     let spec = CallSpec {
         seed,
@@ -176,7 +178,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
     }
 }
 
-/// The desk's side of a call with a fault on purpose.
+/// Returns the desk's side of a call with a fault on purpose.
 pub fn faulty(mut placement: Placement, fault: Option<Fault>) -> Placement {
     if let Some(fault) = fault {
         fault.bend(&mut placement.spec);

@@ -217,7 +217,7 @@ fn answer(done: Result<Value, (StatusCode, String)>) -> Response {
     (status, [("content-type", "application/json")], body.to_string()).into_response()
 }
 
-/// A fault of the description is the caller's.
+/// Returns status and text of a refused description: its faults are the caller's.
 fn refusal(fault: PeerFault) -> (StatusCode, String) {
     (StatusCode::BAD_REQUEST, fault.to_string())
 }
