@@ -47,7 +47,8 @@ async fn unread(args: &[&str], folder: &Path, also: bool) -> (Option<i32>, Strin
     (output.status.code(), text(&output.stderr))
 }
 
-/// The agent's process, which answers one call, writes a log into `folder` and then ends by itself; and its address.
+/// Returns the agent's process, which answers one call, writes a log into `folder` and then ends by itself; and its
+/// address.
 async fn agent(folder: &Path, ports: &str) -> (Program, String) {
     let mut command = ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", ports]);
     let mut agent = Program::start(command.arg("--log").arg(folder.join("agent.log")));
@@ -55,7 +56,7 @@ async fn agent(folder: &Path, ports: &str) -> (Program, String) {
     (agent, address)
 }
 
-/// The agent's call was ended by the caller's BYE.
+/// Checks that the agent's call was ended by the caller's BYE.
 async fn told_goodbye(mut agent: Program, folder: &Path) {
     assert!(agent.ended().await.success());
     let log = std::fs::read_to_string(folder.join("agent.log")).expect("it wrote a log");
@@ -64,7 +65,7 @@ async fn told_goodbye(mut agent: Program, folder: &Path) {
     assert_eq!(ended["data"]["reason"], "agent_hangup", "{ended}");
 }
 
-/// The folder for temporary files of a command that is over.
+/// True if the folder for temporary files is empty after a command.
 fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).expect("it is there").next().is_none()
 }

@@ -13,14 +13,14 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The admin key of [`up`].
 pub const KEY: &str = "key of a process of its own";
 
-/// A command of the program, killed with the test; what it prints is read.
+/// Returns a command of the program, killed with the test; what it prints is read.
 pub fn ringer(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringer"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
     command
 }
 
-/// `ringer up` on free ports, its data in a folder.
+/// Returns `ringer up` on free ports, its data in a folder.
 pub fn up(folder: &Path) -> Command {
     let mut command = ringer(&["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--data"]);
     command.arg(folder).env("RINGER_BOOTSTRAP_KEY", KEY).current_dir(folder);
@@ -47,7 +47,7 @@ impl Program {
         Program { child, lines }
     }
 
-    /// The next line that it prints.
+    /// Returns the next line that it prints.
     pub async fn line(&mut self) -> String {
         let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it says something in time");
         line.expect("it is text").expect("it runs: `ringer doctor` says what it lacks")

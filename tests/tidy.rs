@@ -145,7 +145,8 @@ fn arrows(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// `src/api/mod.rs` and `src/events.rs` are `api` and `events`; the list of modules is none.
+/// Returns the module of a path: `src/api/mod.rs` and `src/events.rs` are `api` and `events`; the list of modules is
+/// none.
 fn module_of(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("src/")?;
     let first = rest.split('/').next()?;
@@ -222,7 +223,7 @@ fn words(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// The type or module that a line declares.
+/// Returns the type or module that a line declares.
 fn declared(line: &str) -> Option<(&str, &str)> {
     let item = line
         .trim_start()
@@ -399,7 +400,7 @@ fn tree(endings: &[&str]) -> Vec<String> {
 
 // ---- Each rule refuses what it is for.
 
-/// `bad` is refused once, `good` is not.
+/// Checks that `bad` is refused once, and `good` is not.
 fn check(rule: impl Fn(&str, &str) -> Vec<String>, path: &str, bad: &str, good: &str) {
     assert_eq!(rule(path, bad).len(), 1, "{path}: {bad}: {:?}", rule(path, bad));
     assert_eq!(rule(path, good), Vec::<String>::new(), "{path}: {good}");

@@ -15,13 +15,13 @@ use super::receiver::{Received, Receiver};
 use super::world::World;
 use crate::json::with;
 
-/// An answer as servers of chat completions send it.
+/// Returns an answer as servers of chat completions send it.
 fn answer(content: &str) -> (u16, String) {
     let event = json!({ "choices": [{ "index": 0, "delta": { "content": content } }] });
     (200, format!("data: {event}\n\ndata: [DONE]\n\n"))
 }
 
-/// A metric of these fields, of the agent.
+/// Creates a metric of these fields, of the agent.
 async fn metric(world: &World, more: Value) {
     let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
     let fields = json!({

@@ -13,7 +13,7 @@ use crate::json::with;
 
 const PER_MS: usize = 16;
 
-/// A world with one evaluated call, `$call`.
+/// Returns a world with one evaluated call, `$call`.
 pub async fn with_call() -> World {
     let mut world = World::with_rows().await;
     let queued = world.post("/v1/evaluate", body(&world, json!({}))).await;
@@ -22,7 +22,7 @@ pub async fn with_call() -> World {
     world
 }
 
-/// A call of the agent with a transcript of four turns, and `more`.
+/// Returns a call of the agent with a transcript of four turns, and `more`.
 pub fn body(world: &World, more: Value) -> Value {
     let mut body = json!({
         "agent_id": world.name("agent"),
@@ -114,7 +114,7 @@ pub fn metric(log: &Value, name: &str) -> Option<Value> {
     metrics.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].clone())
 }
 
-/// Speech of caller and agent at known times (milliseconds), in a stereo WAV file of 12 s.
+/// Returns speech of caller and agent at known times (milliseconds), in a stereo WAV file of 12 s.
 fn recording(caller: &[[usize; 2]], agent: &[[usize; 2]]) -> Vec<u8> {
     let voice = Voice::from_ulaw(include_bytes!("../../fixtures/audio/speech.ul"));
     let samples = 12_000 * PER_MS;

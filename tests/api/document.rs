@@ -245,7 +245,7 @@ async fn the_page_is_small_and_needs_no_network() {
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing from elsewhere");
 }
 
-/// Everything that the server answers on one connection to `text`.
+/// Returns everything that the server answers on one connection to `text`.
 async fn exchange(address: std::net::SocketAddr, text: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("connects");
     stream.write_all(text.as_bytes()).await.expect("writes");

@@ -103,7 +103,7 @@ fn said(done: &Output) -> String {
     said
 }
 
-/// The links that its report counts as covered: `API Links: 82 covered / 133 selected / 139 total`.
+/// Returns the links that its report counts as covered: `API Links: 82 covered / 133 selected / 139 total`.
 fn links_covered(said: &str) -> usize {
     let counts = said.lines().find_map(|line| line.trim().strip_prefix("API Links:"));
     let count = counts.and_then(|counts| counts.split_whitespace().next()?.parse().ok());

@@ -16,7 +16,7 @@ use crate::json::with;
 
 pub const MINUTE_MS: i64 = 60_000;
 
-/// A world with a monitor, `$monitor`.
+/// Returns a world with a monitor, `$monitor`.
 pub async fn with_monitor() -> World {
     let mut world = World::with_rows().await;
     let monitor = create(&world, json!({})).await;
@@ -24,7 +24,7 @@ pub async fn with_monitor() -> World {
     world
 }
 
-/// A monitor that asks whether the agent responds, and `more`.
+/// Returns a monitor that asks whether the agent responds, and `more`.
 pub async fn create(world: &World, more: Value) -> Value {
     let agent: i64 = world.name("agent").parse().expect("an id");
     let body = json!({ "agent_id": agent, "checks": [{ "checkType": "agent_responds" }] });
@@ -62,7 +62,7 @@ pub async fn answer(world: &World, monitor: &Value, call: Call) {
     answer_judged(world, monitor, call, None).await;
 }
 
-/// The same, words judged by `model`.
+/// Answers a check as [`answer`] does, words judged by `model`.
 async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option<Arc<dyn LanguageModel>>) {
     let id = read(world, monitor).await["recent_checks"][0]["simulation_result_id"].as_i64().expect("a call");
     let organization = world.name("organization");

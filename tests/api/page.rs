@@ -186,7 +186,7 @@ async fn a_review_wins_and_is_told_apart() {
     assert_eq!(read().await["evaluations"][0]["reviewer"], "Ann");
 }
 
-/// A run of two results of which the first was reviewed, in every form.
+/// Checks a run of two results of which the first was reviewed, in every form.
 async fn exports_tell_reviews(world: &World, run: i64) {
     let export = async |format: &str| {
         let path = format!("/v1/simulation-run/{run}/export?format={format}");

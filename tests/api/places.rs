@@ -156,7 +156,7 @@ fn bundles() -> Vec<Place> {
     places
 }
 
-/// Every place of every operation that asks for a key.
+/// Returns every place of every operation that asks for a key.
 pub fn all(document: &Value) -> Vec<Place> {
     let reader = Reader { document };
     let mut places = Vec::new();
@@ -187,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The path with every word that a parameter of fixed words can be.
+    /// Returns the path with every word that a parameter of fixed words can be.
     fn told_apart(&self, path: &str, operation: &Value) -> Vec<String> {
         let mut paths = vec![path.to_owned()];
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -291,7 +291,7 @@ impl Reader<'_> {
         forms
     }
 
-    /// The least value that a schema takes, own ids where ids are.
+    /// Returns the least value that a schema takes, own ids where ids are.
     fn least(&self, schema: &Value, path: &str, name: &str, depth: usize) -> Value {
         let outer = schema;
         let schema = self.resolved(schema);
@@ -346,13 +346,13 @@ impl Reader<'_> {
         object
     }
 
-    /// The members of a union that are not null.
+    /// Returns the members of a union that are not null.
     fn members<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
         let members = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema[*key].as_array()).flatten();
         members.filter(|member| member["type"] != "null").collect()
     }
 
-    /// Values of a schema with one hole each: where it is, the value, what it takes.
+    /// Returns values of a schema with one hole each: where it is, the value, what it takes.
     fn holes(&self, schema: &Value, path: &str, name: &str, depth: usize) -> Vec<(String, Value, Vec<Form>)> {
         let outer = schema;
         let schema = self.resolved(schema);
@@ -404,7 +404,7 @@ impl Reader<'_> {
     }
 }
 
-/// The type of a schema that is not null.
+/// Returns the type of a schema that is not null.
 fn type_of(schema: &Value) -> &str {
     let types = schema["type"].as_array().into_iter().flatten().chain([&schema["type"]]);
     let one = types.filter_map(Value::as_str).find(|one| *one != "null");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::call_logs::{body, stereo};
 use super::world::World;
 
-/// A world whose agent asks for it.
+/// Returns a world whose agent asks for it.
 async fn with_private_agent() -> World {
     let world = World::with_rows().await;
     world.post("/v1/update-agent", json!({ "agent_id": world.name("agent"), "redact_pii": true })).await;

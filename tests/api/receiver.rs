@@ -84,7 +84,7 @@ impl Receiver {
         self.seen()[count - 1].clone()
     }
 
-    /// Everything that came, in order.
+    /// Returns everything that came, in order.
     pub fn seen(&self) -> Vec<Received> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -125,7 +125,7 @@ impl Relay {
         Relay { address, lines, _tasks: tasks }
     }
 
-    /// Every line that came.
+    /// Returns every line that came.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -44,12 +44,12 @@ impl Rows {
         rows
     }
 
-    /// The id of the row of a kind.
+    /// Returns the id of the row of a kind.
     pub fn id(&self, kind: &str) -> &str {
         self.ids.get(kind).unwrap_or_else(|| panic!("there is no {kind}"))
     }
 
-    /// Every kind and the id of its row.
+    /// Returns every kind and the id of its row.
     pub fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.ids.iter().map(|(kind, id)| (*kind, id.as_str()))
     }
@@ -99,7 +99,7 @@ impl Rows {
         self.id(kind).parse().expect("an integer")
     }
 
-    /// A handle that an organization gives itself. It holds no mark: it is sent by others.
+    /// Returns a handle that an organization gives itself. It holds no mark: it is sent by others.
     fn handle(&mut self, kind: &'static str) -> Value {
         let handle = Value::from(ringer::clock::new_id().to_string());
         self.keep(kind, &handle);

@@ -8,7 +8,7 @@ fn single(id: &str, speaker: &str, text: &str) -> Value {
     json!({"id": id, "type": "single", "data": {"type": "exact", "speaker": speaker, "message": text}})
 }
 
-/// A start, a greeting, a menu with two keys, and an answer behind the first of them.
+/// Returns a start, a greeting, a menu with two keys, and an answer behind the first of them.
 fn menu(greeting: &str) -> Value {
     json!({
         "nodes": [

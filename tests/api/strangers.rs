@@ -46,7 +46,7 @@ const NAMED: [(&str, &str, &str); 13] = [
     ("-community/", "{community_id}", "community"),
 ];
 
-/// The path with ids of the first organization; `None`: the world has no such row.
+/// Returns the path with ids of the first organization; `None`: the world has no such row.
 fn filled(world: &World, path: &str) -> Option<String> {
     let mut path = path.to_owned();
     for (before, parameter, row) in NAMED {
@@ -59,7 +59,7 @@ fn filled(world: &World, path: &str) -> Option<String> {
     (!path.contains('{')).then_some(path)
 }
 
-/// Everything that the first organization can read of the rows that paths name.
+/// Returns everything that the first organization can read of the rows that paths name.
 async fn readable(world: &World, paths: &[(String, String)]) -> Vec<Value> {
     let mut seen = Vec::new();
     for (_, path) in paths.iter().filter(|(method, _)| method == "GET") {
@@ -156,7 +156,7 @@ impl Alike {
     }
 }
 
-/// The same without texts and numbers.
+/// Returns the same without texts and numbers.
 fn form(value: &Value) -> Value {
     match value {
         Value::String(_) => "".into(),
@@ -169,7 +169,7 @@ fn form(value: &Value) -> Value {
     }
 }
 
-/// A text with an organization's own ids where it names their kinds.
+/// Returns a text with an organization's own ids where it names their kinds.
 fn with_own(text: &str, rows: &Rows) -> String {
     let mut ids: Vec<(&str, &str)> = rows.ids().collect();
     ids.sort_by_key(|(kind, _)| std::cmp::Reverse(kind.len()));
@@ -188,7 +188,7 @@ async fn ask(world: &World, rows: &Rows, place: &Place, id: &str) -> (u16, Vec<u
     (answer.status, answer.body)
 }
 
-/// An id like this one that nobody has, always the same.
+/// Returns an id like this one that nobody has, always the same.
 fn twin(id: &str) -> String {
     match form_of(id) {
         Form::Integer => (800_000_000 + id.parse::<i64>().expect("an integer")).to_string(),
@@ -198,7 +198,7 @@ fn twin(id: &str) -> String {
     }
 }
 
-/// Everything that an organization reads of its rows, by the request.
+/// Returns everything that an organization reads of its rows, by the request.
 async fn reads(world: &World, rows: &Rows, places: &[Place]) -> BTreeMap<String, Value> {
     let mut seen = BTreeMap::new();
     let whole = |place: &&Place| place.method == "GET" && place.header.is_some();
@@ -225,7 +225,8 @@ fn ids_for<'r>(place: &Place, owner: &'r Rows) -> Vec<(&'static str, &'r str)> {
     }
 }
 
-/// A Digital Human alone may be told to be another organization's: nothing of it is shown.
+/// Returns the answer about a Digital Human, the one kind that may be told to be another organization's: nothing of it
+/// is shown.
 fn allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
     if kind != "digital_human" {
         return (status, body);

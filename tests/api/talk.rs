@@ -55,7 +55,7 @@ impl Talk {
         self.world.get(&format!("/v1/simulation-result/{}/{part}", self.id)).await
     }
 
-    /// Names and bodies of the files of the evidence.
+    /// Returns names and bodies of the files of the evidence.
     pub async fn evidence(&self) -> BTreeMap<String, Vec<u8>> {
         let path = format!("/v1/simulation-result/{}/evidence", self.id);
         members(&self.world.send("GET", &path, &[], Vec::new()).await.body)
@@ -100,7 +100,7 @@ impl Talk {
         }
     }
 
-    /// The agent sends something: status and answer.
+    /// Sends something as the agent; returns status and answer.
     pub async fn send(&self, mut body: Value) -> (u16, Value) {
         body["simulation_result_id"] = self.id.clone().into();
         let bytes = body.to_string().into_bytes();

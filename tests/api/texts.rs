@@ -14,7 +14,7 @@ use super::talk::{Talk, queue};
 use super::world::World;
 use crate::json::with;
 
-/// A world with a text agent and the results of a run of it.
+/// Returns a world with a text agent and the results of a run of it.
 pub async fn with_texts() -> World {
     let mut world = World::with_rows().await;
     for (name, agent) in [

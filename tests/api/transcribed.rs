@@ -33,7 +33,7 @@ use super::world::World;
 const WORDS: [&str; 5] =
     ["welcome to the desk", "a visit please", "tuesday is free", "fine thank you", "you are booked goodbye"];
 
-/// A recording as it is sent.
+/// Returns a recording as it is sent.
 fn sent(file: &[u8], multichannel: bool) -> Value {
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(file));
     json!({ "recording_base64": data, "multichannel": multichannel, "transcript": null })
@@ -47,7 +47,7 @@ async fn heard(world: &World, call: Value, recognizer: Option<Arc<dyn Recognizer
     world.get(&format!("/v1/retrieve-call-log/{id}")).await["call_log"].clone()
 }
 
-/// A rule for each text: its speaker said it.
+/// Creates a rule for each text: its speaker said it.
 async fn rules(world: &World, texts: &[(&str, &str)]) {
     let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
     for (speaker, text) in texts {

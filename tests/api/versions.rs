@@ -32,7 +32,7 @@ fn refused(text: &str) -> Value {
     json!({ "detail": text })
 }
 
-/// The label table, row by row, and the moves that belong to it.
+/// Returns the label table, row by row, and the moves that belong to it.
 fn rules() -> Vec<Rule> {
     let made =
         |version: i64, text: &str, labels: Value| json!({"version": version, "prompt_text": text, "labels": labels});
@@ -252,7 +252,7 @@ fn contains(got: &Value, expected: &Value) -> bool {
     }
 }
 
-/// The answer with every id replaced by its number of appearance: what two worlds have in common.
+/// Replaces every id in the answer by its number of appearance: what two worlds have in common.
 fn without_ids(value: &mut Value, seen: &mut Vec<String>) {
     match value {
         Value::String(text) if Uuid::parse_str(text).is_ok() => {

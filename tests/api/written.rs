@@ -9,7 +9,7 @@ use super::world::World;
 use crate::json::with;
 
 impl Talk {
-    /// The results of the run, in order.
+    /// Returns the results of the run, in order.
     async fn all(&self) -> Vec<String> {
         let run = self.result().await["simulation_run_id"].clone();
         let run = self.world.get(&format!("/v1/retrieve-simulation-results/{run}")).await;

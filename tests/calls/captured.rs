@@ -17,7 +17,7 @@ struct Packet {
     payload: Vec<u8>,
 }
 
-/// The packets of a capture (pcapng, IPv4 alone), by its blocks.
+/// Returns the packets of a capture (pcapng, IPv4 alone), by its blocks.
 fn packets(capture: &[u8]) -> Vec<Packet> {
     let mut packets = Vec::new();
     let (mut at, mut blocks) = (0, 0);
@@ -47,7 +47,7 @@ fn packets(capture: &[u8]) -> Vec<Packet> {
     packets
 }
 
-/// The records of two calls of 6 s and their evidence: of an agent, and of one that asks for redaction.
+/// Returns the records of two calls of 6 s and their evidence: of an agent, and of one that asks for redaction.
 async fn two_calls(capture: &str) -> [(Value, BTreeMap<String, Vec<u8>>); 2] {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let peer = Peer::answering(2);

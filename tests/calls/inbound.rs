@@ -14,7 +14,7 @@ use crate::api::receiver::Receiver;
 use crate::json::with;
 use crate::peers::Peer;
 
-/// An agent that calls.
+/// Returns an agent that calls.
 fn caller() -> Value {
     json!({ "type": "OUTBOUND", "connection_type": "SIP" })
 }
@@ -26,7 +26,7 @@ async fn address(house: &House, id: &str) -> String {
     uri.as_str().expect("an address").to_owned()
 }
 
-/// The same engine by another user name.
+/// Returns the same engine by another user name.
 fn number(house: &House, user: &str) -> String {
     format!("sip:{user}@{}", house.engine.sip_address())
 }

@@ -13,7 +13,7 @@ use crate::program::{Program, ringer};
 /// Most samples that may be lost: one second.
 const MOST_LOST: i64 = 16_000;
 
-/// The one file of this name below a folder.
+/// Returns the one file of this name below a folder.
 fn find(folder: &Path, name: &str) -> PathBuf {
     let calls = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     calls.map(|call| call.path().join(name)).find(|path| path.exists()).expect("it was written")

@@ -21,7 +21,7 @@ fn config(tls: TlsSettings) -> EngineConfig {
     EngineConfig { sip, tls, ..local::config(RTP_PORTS, 10) }
 }
 
-/// A folder with certificates, and settings that show and trust them.
+/// Returns a folder with certificates, and settings that show and trust them.
 fn certificates() -> (TempDir, TlsSettings) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let (mut tls, trusting) = with_certificate(&folder, "127.0.0.1");

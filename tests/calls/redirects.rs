@@ -29,7 +29,7 @@ impl Far {
         self.0.local_addr().expect("it is bound")
     }
 
-    /// The next request of this method.
+    /// Returns the next request of this method.
     pub(super) async fn request(&self, method: &str) -> (String, SocketAddr) {
         let mut buffer = [0; 8192];
         loop {
@@ -65,7 +65,7 @@ impl Far {
         self.0.send_to(answer.as_bytes(), to).await.expect("it sends");
     }
 
-    /// A session with media here.
+    /// Returns a session with media here.
     pub(super) fn description(&self) -> String {
         let (host, port) = (self.address().ip(), self.address().port());
         format!(
@@ -184,7 +184,7 @@ async fn media_goes_only_where_calls_may_go() {
     assert!(report.ending.connected, "{:?}", report.ending);
 }
 
-/// The far side's BYE in the dialog of an INVITE.
+/// Returns the far side's BYE in the dialog of an INVITE.
 pub(super) fn bye_of(invite: &str, local: SocketAddr) -> String {
     let field = |name: &str| {
         let line = invite.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));

@@ -23,7 +23,7 @@ use crate::peers::registrar::{OWN_NUMBER, PASSWORD, Registrar, USER};
 const PATIENCE: Duration = Duration::from_secs(60);
 const ANY: &str = "127.0.0.1:0";
 
-/// Settings of a trunk at a registrar, with these further lines.
+/// Returns the settings of a trunk at a registrar, with these further lines.
 fn trunk(at: SocketAddr, password: &str, more: &str) -> String {
     let (host, port) = (at.ip(), at.port());
     format!(
@@ -186,7 +186,7 @@ async fn a_trunk_that_dies_is_down_until_it_is_back() {
     drop(registrar);
 }
 
-/// An INVITE of a stranger to nobody.
+/// Returns an INVITE of a stranger to nobody.
 fn invite(from: SocketAddr, to: SocketAddr, number: usize) -> String {
     format!(
         "INVITE sip:nobody@{to} SIP/2.0\r\nVia: SIP/2.0/UDP {from};branch=z9hG4bKstranger{number}\r\n\

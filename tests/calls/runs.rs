@@ -67,7 +67,7 @@ impl Page {
     }
 }
 
-/// Two calls of two seconds are over: what a collector is told of them.
+/// Checks what a collector is told once two calls of two seconds are over.
 async fn counted(house: &House) {
     let page = Page::of(house).await;
     let value = |name: &str| page.value(name);
@@ -289,13 +289,13 @@ async fn a_digital_human_probes_while_the_agent_speaks() {
     house.stop().await;
 }
 
-/// Stereo frames of a WAV file whose data chunk is the last.
+/// Returns the stereo frames of a WAV file whose data chunk is the last.
 fn frames_of(file: &[u8]) -> i64 {
     let at = file.windows(4).position(|window| window == b"data").expect("a data chunk");
     (file.len() - at - 8) as i64 / 4
 }
 
-/// No result was dispatched before the conversation of the one before was over.
+/// Checks that no result was dispatched before the conversation of the one before was over.
 async fn one_after_the_other(house: &House, ids: &[String]) {
     let time = |result: &Value, status: &str| {
         let history = result["status_history"].as_array().expect("a history").clone();

@@ -28,7 +28,7 @@ const WRITERS: usize = 4;
 /// A kill comes within so many acknowledged writes.
 const MOST_WRITES: u32 = 60;
 
-/// A running engine and where it is.
+/// Returns a running engine and where it is.
 async fn engine(folder: &TempDir, database: Option<&str>) -> (Program, String) {
     let mut command = up(folder.path());
     // What a crash of its database makes it say belongs to no report.
@@ -48,12 +48,12 @@ impl Client {
         TcpStream::connect(address).await.map(BufReader::new).map(Client)
     }
 
-    /// The body of an answer of status 200; everything else is an error.
+    /// Returns the body of an answer of status 200; everything else is an error.
     async fn ask(&mut self, method: &str, path: &str, body: &Value) -> io::Result<Value> {
         self.ask_with("", method, path, body).await
     }
 
-    /// The same with more header fields, each with its end of line.
+    /// Returns the same with more header fields, each with its end of line.
     async fn ask_with(&mut self, fields: &str, method: &str, path: &str, body: &Value) -> io::Result<Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let length = body.len();
@@ -170,7 +170,7 @@ fn random() -> Stream {
     Seed(seed).stream("kills")
 }
 
-/// Names of the agents in a file, once its own check has found nothing.
+/// Returns the names of the agents in a file, once its own check has found nothing.
 fn agents_in(file: &Path) -> BTreeMap<i64, String> {
     let database = Connection::open(file).expect("it opens");
     let whole: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it is checked");

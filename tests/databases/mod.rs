@@ -20,7 +20,8 @@ use self::server::Server;
 /// Tells the tests that are run a second time where their server is.
 const SERVER: &str = "RINGER_TEST_DATABASE_URL";
 
-/// An empty database for one test: a file in `folder`, or a schema of its own on the server that [`SERVER`] names.
+/// Returns an empty database for one test: a file in `folder`, or a schema of its own on the server that [`SERVER`]
+/// names.
 pub async fn empty(folder: &Path) -> Location {
     match variable(SERVER) {
         Some(url) => schema_on(&url).await,
@@ -33,7 +34,7 @@ pub async fn open(location: impl Into<Location>, folder: &Path) -> Result<Store>
     Store::open(location, Vault::open(folder, None, &[])?).await
 }
 
-/// An empty schema, of which the locations made from it know nothing else.
+/// Returns an empty schema, of which the locations made from it know nothing else.
 async fn schema_on(url: &str) -> Location {
     let name = format!("test_{}", clock::new_id().simple());
     run(&Location::Server(Secret::new(url.to_owned())), &format!("CREATE SCHEMA {name}")).await;

@@ -97,7 +97,7 @@ impl Server {
         self.run();
     }
 
-    /// The database that is there from the start.
+    /// Returns the database that is there from the start.
     pub fn url(&self) -> String {
         let folder = self.folder.path().to_str().expect("the folder for temporary files is text");
         format!("postgres://{USER}@{}/postgres", folder.replace('/', "%2F"))
@@ -134,7 +134,7 @@ fn programs() -> PathBuf {
     places.into_iter().find(|folder| folder.join("initdb").exists()).expect(PACKAGE)
 }
 
-/// The user and group that the package has made, when this process is root.
+/// Returns the user and group that the package has made, when this process is root.
 fn other_user() -> Option<(u32, u32)> {
     const NAME: &CStr = c"postgres";
     // SAFETY: both calls read the system's tables; the entry is copied before anything else asks for one.

@@ -127,14 +127,14 @@ async fn runs(house: &House, simulation: &Value) -> usize {
     runs["simulation_runs"].as_array().expect("a list").len()
 }
 
-/// A service of its own on the database, without jobs.
+/// Returns a service of its own on the database, without jobs.
 async fn service(location: &Location, folder: &Path, clock: &Clock) -> Service {
     let vault = Vault::new(["one key for every engine"]).expect("it is one");
     let store = Store::open(location.clone(), vault).await.expect("a database");
     Service::new(store, clock.clone(), Settings::new(folder), Arc::new(NoLiveCalls))
 }
 
-/// Two of them, and who may use both.
+/// Returns two of them, and who may use both.
 pub(super) async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([Service; 2], Caller) {
     let services = [service(location, folder, clock).await, service(location, folder, clock).await];
     let caller = services[0].bootstrap("default", "a key").await.expect("a key");

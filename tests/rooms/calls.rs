@@ -17,7 +17,7 @@ const THEIRS_HZ: f64 = 880.0;
 
 const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
 
-/// A call that begins by itself and presses a key.
+/// Returns a call that begins by itself and presses a key.
 pub fn placement(stage: &Stage, base: &str, max_ms: u32) -> Placement {
     let mut placement = stage.placement("", INTENT);
     let peers = PeerTerms { bind: vec![[127, 0, 0, 1].into()], ..PeerTerms::default() };
@@ -39,7 +39,8 @@ async fn call(stage: &Stage, server: &PythonServer, max_ms: u32) -> (CallReport,
     (stage.call(placement).await.expect("there is room"), folder)
 }
 
-/// The best share of the pipeline's tone in half a second of the agent's channel, and the loudest sample of the caller's.
+/// Returns the best share of the pipeline's tone in half a second of the agent's channel, and the loudest sample of the
+/// caller's.
 fn tone_and_peak(report: &CallReport) -> (f64, i16) {
     let [own, agent] = channels(report.recording.as_ref().expect("it was recorded"));
     let best = agent.chunks(8000).map(|part| share(part, THEIRS_HZ)).fold(0.0, f64::max);

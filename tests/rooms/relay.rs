@@ -53,7 +53,7 @@ impl Relay {
         Relay { front: address, target, is_cut, task }
     }
 
-    /// The description with the relay's address in place of its own first one.
+    /// Returns the description with the relay's address in place of its own first one.
     pub fn through(&self, sdp: &str) -> String {
         let line = sdp.lines().find(|line| line.starts_with("a=candidate:")).expect("a candidate");
         let fields: Vec<&str> = line.split(' ').collect();
@@ -80,7 +80,7 @@ impl Drop for Relay {
     }
 }
 
-/// The description without candidates.
+/// Returns the description without candidates.
 pub fn without_candidates(sdp: &str) -> String {
     let kept = sdp.lines().filter(|line| !line.starts_with("a=candidate:") && *line != "a=end-of-candidates");
     kept.map(|line| format!("{line}\r\n")).collect()

@@ -54,7 +54,7 @@ fn heard(side: &Side) -> Vec<i16> {
     side.recording[WAV_HEADER..].as_chunks().0.iter().skip(1).step_by(2).map(|two| i16::from_le_bytes(*two)).collect()
 }
 
-/// Begin and end of each stretch of speech, in milliseconds.
+/// Returns begin and end of each stretch of speech, in milliseconds.
 fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
     let loud = |block: &[i16]| {
         let power = block.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / block.len() as f64;
@@ -70,7 +70,7 @@ fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
     spans.iter().map(|span| span.map(|block| block as f64 * 10.0)).collect()
 }
 
-/// The same of `who` as the timeline tells it.
+/// Returns the same of `who` as the timeline tells it.
 fn told(side: &Side, who: &str) -> Vec<[f64; 2]> {
     let of = |name: &str| {
         let entries = side.timeline.iter().filter(|entry| entry.name() == name && entry.side_name() == who);

@@ -45,7 +45,7 @@ impl Mind for Talk {
     }
 }
 
-/// Milliseconds of the pauses in the middle of what is heard of one side.
+/// Returns the milliseconds of the pauses in the middle of what is heard of one side.
 fn pauses(pcm: &[i16]) -> Vec<usize> {
     let levels = pcm.chunks(WINDOW_MS * 16).map(|window| rms_dbov(window) > -60.0);
     let sounds: Vec<usize> = levels.enumerate().filter_map(|(at, sounds)| sounds.then_some(at)).collect();

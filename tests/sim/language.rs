@@ -129,7 +129,7 @@ fn languages(said: &[(String, String)]) -> Vec<&str> {
     said.iter().map(|(language, _)| language.as_str()).collect()
 }
 
-/// Positions at which the agent's turns begin.
+/// Returns the positions at which the agent's turns begin.
 fn turns(outcome: &Outcome) -> Vec<i64> {
     let turns =
         outcome.caller.timeline.iter().filter(|entry| entry.name() == "turn.ended" && entry.side_name() == "agent");

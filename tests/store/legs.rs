@@ -13,7 +13,7 @@ use super::{Fixture, extend, map, spec};
 use crate::api::receiver::Receiver;
 
 impl Fixture {
-    /// An agent that calls, with a simulation of such Digital Humans.
+    /// Returns an agent that calls, with a simulation of such Digital Humans.
     pub(super) async fn callers(&self, agent: Value, simulation: Value, humans: &[Value]) -> (i64, Vec<i64>) {
         let mut body = json!({ "name": "Desk", "type": "OUTBOUND", "connection_type": "SIP" });
         extend(&mut body, agent);
@@ -43,7 +43,7 @@ impl Fixture {
         turns
     }
 
-    /// The same of text jobs between two numbers.
+    /// Returns the same of text jobs between two numbers.
     async fn written_turns(&self, numbers: [&str; 2]) -> Vec<(i64, bool)> {
         self.service.admit().await.expect("admitted");
         let queue = self.service.queue();

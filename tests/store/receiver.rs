@@ -31,7 +31,7 @@ impl Came {
         serde_json::from_slice(&self.bytes).expect("JSON")
     }
 
-    /// Type of the event and id of the result.
+    /// Returns the type of the event and the id of the result.
     pub fn what(&self) -> (String, i64) {
         let body = self.body();
         (body["type"].as_str().expect("a type").to_owned(), body["id"].as_i64().unwrap_or_default())

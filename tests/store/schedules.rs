@@ -163,7 +163,8 @@ async fn a_schedule_with_nothing_to_run_stops() {
     assert_eq!(f.service.queue().next_due_ms(&["schedule"]).await, Ok(None));
 }
 
-/// A simulation of version 2 of its agent that runs each hour: the agent, the simulation, the version, the schedule.
+/// Returns a simulation of version 2 of its agent that runs each hour: the agent, the simulation, the version, the
+/// schedule.
 async fn of_second_version(f: &Fixture) -> (i64, i64, Uuid, String) {
     let (agent, simulation, _) = f.booth(json!({}), 1).await;
     let version = f.service.create_version(&f.caller, agent, spec(json!({}))).await.expect("a version").id;

@@ -20,7 +20,7 @@ const RESULTS: [&str; 2] = ["simulation_ended", "simulation_result_evaluated"];
 const HOUR_MS: i64 = 3_600_000;
 
 impl Fixture {
-    /// A webhook with its id and key.
+    /// Returns a webhook with its id and key.
     async fn webhook(&self, body: Value) -> (Uuid, String) {
         let made = self.service.create_webhook(&self.caller, spec::<WebhookSpec>(body)).await.expect("a webhook");
         (made.webhook.id, made.signing_key)
@@ -44,7 +44,7 @@ impl Fixture {
         next.is_some()
     }
 
-    /// Events of many results, `simulation_ended` of each.
+    /// Returns the events of many results, `simulation_ended` of each.
     async fn many(&self, count: usize) -> Vec<i64> {
         let (_, simulation, _) = self.booth(json!({}), 1).await;
         let (_, results) = self.run(simulation, json!({ "runs_per_digital_human": count })).await;

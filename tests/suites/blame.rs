@@ -30,13 +30,13 @@ fn check(bench: &Bench, rows: &[Row<'_>]) {
     assert_eq!(lines.len(), rows.len());
 }
 
-/// A port of this machine that nobody listens on.
+/// Returns a port of this machine that nobody listens on.
 fn free_port() -> u16 {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     socket.local_addr().expect("it is bound").port()
 }
 
-/// A suite that starts the sample agent, by a shell script that knows it as $RINGER, and calls it.
+/// Returns a suite that starts the sample agent, by a shell script that knows it as $RINGER, and calls it.
 fn spawning(port: u16, script: &str, scenarios: &str) -> String {
     let spawn = json!({
         "command": ["sh", "-c", script],
@@ -201,7 +201,7 @@ async fn a_model_that_answers_rubbish_leaves_what_it_judges_unknown() {
     assert_eq!(status, ["unknown", "passed"], "{expectations}");
 }
 
-/// A completion, whole or in events, whose text is no verdict.
+/// Returns a completion, whole or in events, whose text is no verdict.
 async fn rubbish(body: String) -> axum::response::Response {
     use axum::response::IntoResponse;
     let body: Value = serde_json::from_str(&body).expect("the request is JSON");
@@ -285,7 +285,7 @@ async fn a_pacing_that_slipped_is_not_the_agents_fault() {
     assert!(line["own_faults"].as_array().is_some_and(|all| all.iter().any(|one| one["code"] == "pacing")), "{line}");
 }
 
-/// The engine that a run has started.
+/// Returns the engine that a run has started.
 fn engine_of(run: u32) -> Option<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{run}/task")).ok()?;
     let children: Vec<String> = tasks

@@ -42,7 +42,7 @@ impl Bench {
         path
     }
 
-    /// `ringer run` in the folder, with what it prints piped.
+    /// Returns `ringer run` in the folder, with what it prints piped.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = ringer(&[&["run"], args].concat());
         command.current_dir(self.path()).stderr(std::process::Stdio::piped());

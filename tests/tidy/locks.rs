@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::read;
 
-/// The packages of a lock file by their names.
+/// Returns the packages of a lock file by their names.
 fn packages(lock: &Value) -> BTreeMap<&str, Vec<&Value>> {
     let mut found = BTreeMap::<_, Vec<&Value>>::new();
     for package in lock["package"].as_array().expect("packages") {

@@ -1,6 +1,6 @@
 //! Reads Rust source as far as the rules need: what is code, what ships, what is documented. Not a parser.
 
-/// `text` with comments, texts and characters blanked out; line numbers stay.
+/// Returns `text` with comments, texts and characters blanked out; line numbers stay.
 pub fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -79,7 +79,7 @@ fn raw(rest: &[u8], prefix: usize) -> usize {
     end.map_or(rest.len(), |end| body + end + close.len())
 }
 
-/// `text` without its test module: what is compiled into the product.
+/// Returns `text` without its test module: what is compiled into the product.
 pub fn shipped(text: &str) -> &str {
     let mut at = 0;
     let mut lines = text.split_inclusive('\n').peekable();
@@ -101,7 +101,8 @@ pub fn is_test(path: &str) -> bool {
         || path.ends_with("testing.rs")
 }
 
-/// Line numbers and texts of public items, fields, enum variants and trait functions that have no docstring.
+/// Returns the line numbers and texts of public items, fields, enum variants and trait functions that have no
+/// docstring.
 pub fn undocumented(text: &str) -> Vec<(usize, String)> {
     let code = code(shipped(text));
     let mut missing = Vec::new();
@@ -152,7 +153,7 @@ fn is_member(item: &str, is_enum: bool) -> bool {
     }
 }
 
-/// Names of the modules of this package that `code` uses by `crate::`, with their line numbers.
+/// Returns the names of the modules of this package that `code` uses by `crate::`, with their line numbers.
 pub fn used_modules(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("crate::") {
@@ -167,7 +168,7 @@ pub fn used_modules(code: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The first names of a path or of a `{group}` of paths.
+/// Returns the first names of a path or of a `{group}` of paths.
 fn heads(rest: &str) -> Vec<String> {
     let name = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
     let Some(group) = rest.strip_prefix('{') else { return vec![name(rest)] };

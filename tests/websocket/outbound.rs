@@ -27,7 +27,7 @@ async fn post(api: &str, path: &str, body: Value) -> Value {
     answer
 }
 
-/// The record of a result, once it has one of these statuses.
+/// Returns the record of a result, once it has one of these statuses.
 async fn until(api: &str, id: &str, statuses: &[&str]) -> Value {
     let mut looks = tokio::time::interval(Duration::from_millis(50));
     let wait = async {

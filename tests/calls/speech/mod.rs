@@ -43,7 +43,7 @@ fn spec() -> CallSpec {
     CallSpec { seed: Seed(7), turn, ..CallSpec::default() }
 }
 
-/// The desk, which understands nothing.
+/// Returns the desk, which understands nothing.
 fn desk() -> Far {
     Far { lines: DESK, interruption: Interruption::None, recognizer: Arc::new(FakeRecognizer::new(&[], 0)) }
 }
@@ -60,7 +60,7 @@ fn recognizer(form: Form, remote: Remote) -> Arc<dyn Recognizer> {
     }
 }
 
-/// Share of `said`'s words that `heard` has.
+/// Returns the share of `said`'s words that `heard` has.
 fn share(said: &[&str], heard: &str) -> f64 {
     let plain = |text: &str| text.to_lowercase().replace([',', '.', '?'], "");
     let heard = plain(heard);
@@ -70,7 +70,7 @@ fn share(said: &[&str], heard: &str) -> f64 {
     found as f64 / words.len() as f64
 }
 
-/// The other side's three turns have this text, once for each stretch of speech.
+/// Checks that the other side's three turns have this text, once for each stretch of speech.
 fn each_turn_is(outcome: &Outcome, text: &str, which: &str) {
     let turns =
         outcome.events("turn.ended", "agent").filter_map(|entry| entry.data()["text"].as_str().map(str::to_owned));
@@ -161,7 +161,7 @@ async fn a_keyword_cuts_in_on_running_text_by_websocket() {
     a_keyword_cuts_in(Form::WebSocket).await;
 }
 
-/// The server sees how long after the moment at which the caller fell silent that its connection is gone, in milliseconds.
+/// Returns how many milliseconds after the caller fell silent the server sees that its connection is gone.
 async fn a_cut_in_drops_the_connection(form: Form) -> f64 {
     let speech = embedded();
     let server = Server::start(form, Fault::None, &speech, HEARD, true).await;
@@ -189,7 +189,7 @@ async fn a_cut_in_gives_the_synthesis_up_at_once() {
     }
 }
 
-/// A call whose servers fail so, with others behind them.
+/// Returns a call whose servers fail so, with others behind them.
 async fn with_fallback(form: Form, fault: Option<Fault>, speech: &Arc<EmbeddedSpeech>) -> Outcome {
     let server = match fault {
         Some(fault) => Some(Server::start(form, fault, speech, HEARD, false).await),

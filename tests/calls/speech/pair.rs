@@ -53,7 +53,7 @@ impl Lines {
     }
 }
 
-/// The voice that callers and servers speak with.
+/// Returns the voice that callers and servers speak with.
 pub fn a_woman() -> VoiceWanted {
     VoiceWanted { gender: Some("female".into()), seed: Seed(3), ..VoiceWanted::of("en") }
 }
@@ -76,12 +76,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The caller's events of one name and side.
+    /// Returns the caller's events of one name and side.
     pub fn events<'a>(&'a self, event: &'a str, side: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.report.timeline.iter().filter(move |entry| entry.name() == event && entry.side_name() == side)
     }
 
-    /// The wall clock at a position of the caller's timeline, in milliseconds since the epoch.
+    /// Returns the wall clock at a position of the caller's timeline, in milliseconds since the epoch.
     pub fn wall_ms(&self, sample: i64) -> f64 {
         self.report.connected_at_ms.expect("it was connected") as f64 + sample as f64 / 16.0
     }

@@ -123,7 +123,7 @@ impl Server {
     }
 }
 
-/// A server that is not there: nobody listens on a port that was just closed.
+/// Returns a server that is not there: nobody listens on a port that was just closed.
 pub async fn dead(form: Form) -> Remote {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port is free");
     reached(form, listener.local_addr().expect("it is bound"))
@@ -138,7 +138,7 @@ fn reached(form: Form, address: SocketAddr) -> Remote {
 }
 
 impl Inner {
-    /// A slow server takes its time: the product's limits, not the tests, say for how long anybody waits.
+    /// Waits as long as a slow server: the product's limits, not the tests, say for how long anybody waits.
     async fn dawdle(&self) {
         if self.fault == Fault::Slow {
             tokio::time::sleep(SLOW).await;
@@ -149,7 +149,7 @@ impl Inner {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((Clock::Real.now_ms(), what));
     }
 
-    /// The words of a stretch of speech of so many samples.
+    /// Returns the words of a stretch of speech of so many samples.
     fn text_of(&self, samples: usize) -> &'static str {
         if samples < KNOWN_AFTER {
             return "";
@@ -158,7 +158,7 @@ impl Inner {
         self.words
     }
 
-    /// The speech of a text, in pieces of bytes; an error is a cut.
+    /// Returns the speech of a text, in pieces of bytes; an error is a cut.
     fn say(self: &Arc<Self>, text: String) -> mpsc::Receiver<io::Result<Vec<u8>>> {
         let (out, pieces) = mpsc::channel(1);
         let inner = self.clone();
