@@ -342,8 +342,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The settings of this process. `path` is the `--config` flag (a named file must exist), `flags` are keys with their text
-    /// (`("sip.listen", "0.0.0.0:5060")`). Raises the limit of open files to what the system allows.
+    /// Returns the settings of this process. `path` is the `--config` flag (a named file must exist), `flags` are keys
+    /// with their text (`("sip.listen", "0.0.0.0:5060")`). Raises the limit of open files to what the system allows.
     pub fn load(path: Option<&Path>, flags: &[(&str, String)]) -> Result<Config, ConfigError> {
         let environment = environment();
         let named = path.map(Path::to_owned).or_else(|| environment.get("RINGER_CONFIG").map(PathBuf::from));
@@ -357,12 +357,12 @@ impl Config {
         Config::read(file, &environment, flags, raise_file_limit())
     }
 
-    /// Folder of neural models.
+    /// Returns the folder of neural models.
     pub fn models(&self) -> PathBuf {
         self.speech.models.clone().unwrap_or_else(|| self.data.join("models"))
     }
 
-    /// The settings of given texts; `file_limit` is how many files the process may have open.
+    /// Returns the settings of given texts; `file_limit` is how many files the process may have open.
     pub fn read(
         file: Option<(&Path, &str)>,
         environment: &BTreeMap<String, String>,
@@ -471,7 +471,7 @@ impl Secret {
         Secret(text)
     }
 
-    /// The text itself, for the one place that sends or compares it.
+    /// Returns the text itself, for the one place that sends or compares it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -28,7 +28,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A fault of the engine: a failed statement, a full disk.
+    /// Returns a fault of the engine: a failed statement, a full disk.
     pub fn internal(cause: impl fmt::Display) -> Error {
         Error::Internal(cause.to_string())
     }

@@ -28,7 +28,7 @@ pub struct Happening {
 }
 
 impl Happening {
-    /// An event of the timeline, as the object `data` tells it.
+    /// Returns an event of the timeline, as the object `data` tells it.
     pub fn new(attempt: i64, seq: Option<i64>, event: &str, data: &Value) -> Happening {
         Happening { attempt, seq, event: event.to_owned(), data: data.to_string().into() }
     }
@@ -82,12 +82,12 @@ impl Feed {
         self.touch();
     }
 
-    /// The state of the result has changed.
+    /// Notes that the state of the result has changed.
     pub fn touch(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Changes at every event and every change of state.
+    /// Returns a watch that changes at every event and every change of state.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -107,7 +107,7 @@ pub struct Feeds {
 }
 
 impl Feeds {
-    /// The feed of a result; it lives as long as somebody holds it.
+    /// Returns the feed of a result; it lives as long as somebody holds it.
     pub fn of(&self, result_id: i64) -> Arc<Feed> {
         let mut feeds = lock(&self.by_result);
         if let Some(feed) = feeds.get(&result_id).and_then(Weak::upgrade) {
