@@ -140,8 +140,8 @@ pub fn random_bytes(bytes: &mut [u8]) {
     OsRng.try_fill_bytes(bytes).expect("the kernel's random source answers on every Linux that boots");
 }
 
-/// Returns a new uuid (version 7, RFC 9562 5.7), greater than every one before it in this process (6.2): what is made
-/// within a millisecond keeps its order, and the indexes of a database grow at their end.
+/// Returns a new uuid (version 7, RFC 9562 5.7), greater than every one before it in this process (6.2). Rows of one
+/// millisecond keep their order, and the indexes of a database grow at their end.
 pub fn new_id() -> Uuid {
     Uuid::now_v7()
 }

@@ -42,8 +42,8 @@ pub struct CallLog {
     log: Arc<Log>,
     call_id: String,
     result_id: Option<String>,
-    /// CLOCK_MONOTONIC of sample 0 in nanoseconds, as near as the messages of the media thread tell: the least of what each
-    /// says, because a message can only be late.
+    /// CLOCK_MONOTONIC of sample 0 in nanoseconds, as near as the messages of the media thread tell. It is the least of
+    /// their values, because a message can only be late.
     origin_ns: Option<i64>,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC, in nanoseconds.
     wall_ahead_ns: i64,

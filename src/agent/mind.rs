@@ -74,8 +74,8 @@ struct State {
 /// The desk's mind, for one call.
 pub struct DeskMind {
     state: State,
-    /// State before the last move, with what it was to say and the lines known then: a move that was dropped before its first
-    /// word never happened.
+    /// State before the last move, with its words and the number of lines known then. A move that was dropped before
+    /// its first word never happened.
     before: Option<(State, String, usize)>,
     fault: Option<Fault>,
 }

@@ -37,8 +37,8 @@ through the API, and everything that they leave is kept: the folder, and recordi
 
 The exit code is 0 when every check holds, 1 when not, 141 when nobody read all of what it printed.")]
 pub struct Args {
-    /// Keep database, recordings and timelines in a new folder below this one, 1, 2 and so on [default: a new folder among the
-    /// system's temporary ones]
+    /// Keep database, recordings and timelines in a new folder below this one: 1, 2 and so on [default: a new temporary
+    /// folder]
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Keep them only when a check fails

@@ -96,8 +96,8 @@ pub enum Command {
     Openapi(openapi::Args),
 }
 
-/// Carries out a command; the exit code is 0 when it did what was asked, 1 when not, 2 for bad flags and settings, 141 when
-/// nobody read all of what it printed.
+/// Carries out a command. The exit code is 0 when it did what was asked, 1 when not, and 2 for bad flags and settings.
+/// It is 141 when nobody read all of the output.
 pub async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Up(args) => up::run(args).await,

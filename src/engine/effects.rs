@@ -329,8 +329,8 @@ async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Vo
     }
 }
 
-/// Passes each piece on as it comes. The piece after which nothing can follow is held until it is known how it ended, so that
-/// speech that comes in one piece is one message.
+/// Passes each piece on as it comes. The last piece is held until it is known how the speech ended, so that speech in
+/// one piece is one message.
 async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: bool) -> Result<(), Failure> {
     let (out, mut pieces) = mpsc::channel(PIECES);
     let passing = async {

@@ -48,7 +48,8 @@ use crate::transport::sip::transfer::TargetCall;
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 use crate::transport::websocket::dial::Dialer;
 
-/// Samples that wait for a recognizer (560 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
+/// Samples that wait for a recognizer (560 ms). At most 400 ms come at once when it begins to listen, the rest 20 ms at
+/// a time.
 const TAP_SAMPLES: usize = 8960;
 /// Messages that may wait for one call's driver.
 const MESSAGES: usize = 4096;
@@ -543,8 +544,9 @@ impl Inner {
     }
 }
 
-/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. With the call
-/// itself (140 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
+/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. A call
+/// holds at most 300 KiB, with the call itself (140 KiB, bounded by media), its task, channels and SIP dialog. `ringer
+/// load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
 const _: () = assert!(RING_BYTES <= 101 * 1024);
 

@@ -460,9 +460,10 @@ fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, s
     }
 }
 
-/// Goes from step to step, the first at `start`. `sleep` waits for a step's deadline and says when it woke up; `serve` does the step
-/// and names the next one, none to end. It is given the deadline only when that is at most [`SKIP_AFTER`] ago: a step that is later
-/// is left out, so that of a call never more than two frames leave within 20 ms, however long the thread was held up.
+/// Goes from step to step, the first at `start`. `sleep` waits for a step's deadline and returns the time of waking.
+/// `serve` does the step and returns the next one; `None` ends. It gets the deadline only when that is at most
+/// [`SKIP_AFTER`] ago. Later steps are left out, so that never more than two frames of a call leave within 20 ms,
+/// however long the thread was held up.
 fn pace(
     start: Time,
     mut sleep: impl FnMut(Time) -> Time,

@@ -215,8 +215,8 @@ async fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     tokio::fs::rename(&unfinished, path).await
 }
 
-/// Returns the transcript: nothing when there is none. Its offsets are brought within a century of connect: they come
-/// as they were written, times of day in nanoseconds among them, and are counted in samples and added up.
+/// Returns the transcript; nothing when there is none. Its offsets are brought within a century of connect, since they
+/// are counted in samples and added up. They may come as anything, such as times of day in nanoseconds.
 async fn transcript(
     call: &CallSpec,
     allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,

@@ -104,8 +104,8 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
     }
 }
 
-/// Returns the code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326)
-/// decides when there is one, else the SIP status.
+/// Returns the code of a refused or failed INVITE (RFC 3261 21). The Q.850 cause of a Reason header (RFC 3326) decides
+/// when there is one, else the SIP status.
 fn refusal(remote: &RemoteEnd) -> ErrorCode {
     if let Some(code) = remote.pipeline_code() {
         return ErrorCode::from(code);

@@ -242,8 +242,8 @@ where
     }
 }
 
-/// Looks for journey steps and schedules that have lost their jobs, for conversations whose minutes are used up, and for
-/// evaluations that come to no end.
+/// Looks for journey steps and schedules without jobs, conversations whose minutes are used up, and evaluations that do
+/// not end.
 async fn sweep(workshop: Workshop) {
     let mut pace = paced(LOOK_EVERY);
     let began_ms = workshop.service.clock().now_ms();

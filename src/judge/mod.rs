@@ -63,8 +63,8 @@ pub use self::turn_list::{TurnItem, TurnOverlap, turn_list};
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
 
-/// Returns the language that a Digital Human spoke, by the metadata of its result: the one that it took last from the
-/// agent, else the one it began with.
+/// Returns the language that a Digital Human spoke, by the metadata of its result. It is the one taken last from the
+/// agent, else the one that it began with.
 pub fn language(metadata: &Object) -> &str {
     let taken = noted(metadata, "languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
     taken.or_else(|| noted(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")

@@ -88,8 +88,8 @@ fn channel_of(file: &[u8], channel: usize) -> Vec<i16> {
     frames.map(|frame| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]])).collect()
 }
 
-/// Returns the greatest value that a codec can carry, and what it makes of digital silence (ITU-T G.711 tables 1 and 2
-/// for the logarithmic ones).
+/// Returns the greatest value of a codec, and its value for digital silence (ITU-T G.711 tables 1 and 2 for the
+/// logarithmic codecs).
 fn range(codec: Option<&str>) -> (u16, u16) {
     match codec {
         Some("PCMU") => (32_124, 0),

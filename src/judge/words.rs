@@ -17,12 +17,13 @@ pub struct WordErrors {
     pub warning: Option<String>,
 }
 
-/// Word error rate: the fewest insertions, deletions and substitutions that lead from the agent's `recorded` words to those
-/// that were `heard`, over the recorded ones. Case and punctuation do not count; each letter of a script without blanks is a
-/// word. None when the agent recorded nothing, nothing of it was recognized at all, or a side has more than 10000 words.
+/// Returns the word error rate: the fewest insertions, deletions and substitutions that lead from the agent's
+/// `recorded` words to the `heard` ones, over the recorded ones. Case and punctuation do not count; each letter of a
+/// script without blanks is a word. The rate is `None` when the agent recorded nothing, nothing of it was recognized,
+/// or a side has more than 10000 words.
 ///
-/// Turns whose words are not known are left out on both sides, with all that was recorded or heard at the same time: they tell of
-/// a recognizer that was missing or late, and not of how well it understands.
+/// Turns whose words are not known are left out on both sides, with all that was recorded or heard at the same time.
+/// They show that a recognizer was missing or late, and not how well it understands.
 pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry], unheard: &[Unheard]) -> WordErrors {
     let recorded: Vec<&PostedEntry> = recorded.iter().filter(|entry| entry.speaker == Role::Agent).collect();
     // Keys that the agent pressed are written in brackets, and are no words.

@@ -31,7 +31,7 @@ const MAX_REDIRECTS: usize = 5;
 /// Gets `url`; `allowed` says which addresses may be connected to.
 ///
 /// # Errors
-/// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, an answer that is no success, or
+/// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, no status of success, or
 /// more than 20 MiB. The message names the host and never the rest of a URL, which may hold a secret.
 pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Result<Vec<u8>, Failure> {
     fetch_within(Bounds { bytes: MAX_BYTES, patience: PATIENCE }, url, allowed).await

@@ -29,8 +29,8 @@ impl FliteVoice {
     }
 }
 
-/// The voice of a woman whose formants are high: pocketsphinx takes 14 of 100 words wrongly as they are, 4 when they are a tenth
-/// lower, and half when they are a tenth higher.
+/// Voice of a woman whose formants are high. Pocketsphinx takes 14 of 100 words wrongly as they are, 4 when they are a
+/// tenth lower, and half when they are a tenth higher.
 const WOMEN: Range = Range { pitch: (0.82, 1.28), formant: (0.88, 0.96) };
 /// The voices of men, which stay as well understood with higher formants, and not with lower ones.
 const MEN: Range = Range { pitch: (0.86, 1.28), formant: (0.97, 1.1) };

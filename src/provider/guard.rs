@@ -127,8 +127,8 @@ impl Guard {
         (self.names)(host.to_owned()).await
     }
 
-    /// Looks at an address that is written in the URL itself. A client must be asked only for URLs that pass this: it looks
-    /// up names by the guard, but connects to written addresses without asking anybody.
+    /// Checks an address that is written in the URL itself. A client must be asked only for URLs that pass this. It
+    /// looks up names by the guard, but connects to written addresses without asking.
     ///
     /// # Errors
     /// `NotAllowed`; `NoAddress` for a URL without a host.

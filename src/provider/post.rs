@@ -126,8 +126,8 @@ impl Poster {
     }
 }
 
-/// Returns the wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3): a number of seconds, or a date, which
-/// is compared with the answer's own `Date` where it has one. At most a day.
+/// Returns the wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3), at most a day. It is a number of
+/// seconds, or a date, which is compared with the answer's own `Date` where it has one.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     const LONGEST_S: f64 = 86_400.0;
     let text =

@@ -41,10 +41,10 @@ enum Member {
 }
 
 impl Service {
-    /// Returns a tar archive (POSIX ustar) of a finished conversation: what was heard, the timeline, the transcript,
-    /// the record, the signalling as log and as capture (with the media where they were captured), the requests of a
-    /// written conversation as log, the settings in force without secrets, the seed, and the SHA-256 of each of them.
-    /// The file is at its beginning and has no name.
+    /// Returns a tar archive (POSIX ustar) of a finished conversation. It holds recordings, timeline, transcript and
+    /// record, the signalling as log and as capture (with captured media), and the log of requests of a written
+    /// conversation. It also holds the settings without secrets, the seed, and the SHA-256 of each file. The file is at
+    /// its beginning and has no name.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.

@@ -199,8 +199,8 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// Deletes a Digital Human; its results stay without it. Steps of its journeys that have not begun are CANCELLED: nothing
-    /// would let them go, for the steps of a journey are known by who makes it.
+    /// Deletes a Digital Human; its results stay without it. Steps of its journeys that have not begun are CANCELLED,
+    /// since steps belong to the Digital Human that makes the journey.
     pub async fn delete_digital_human(&self, caller: &Caller, id: i64) -> Result<DigitalHumanRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = owned(&mut db, id).await?;

@@ -394,7 +394,7 @@ impl Service {
         self.step(db, row, ResultStatus::Dispatched).await
     }
 
-    /// Takes a number over for a Digital Human that listens on it from now on: results of others that wait for a call
+    /// Takes a number over for a Digital Human that listens on it from now on. Results of others that wait for a call
     /// to it have lost it.
     pub(super) async fn take_number_over(&self, db: &mut Session, human_id: Option<i64>, number: &str) -> Result<()> {
         let Some((organization, result_id)) = db.leg_holder(number).await? else { return Ok(()) };

@@ -165,8 +165,8 @@ impl Service {
         if there { Ok(path) } else { Err(Error::NotAvailable("Recording not available".into())) }
     }
 
-    /// Takes up what a conversation has left on the disk that broke off with its engine: its journal, and its recording as far as
-    /// that goes.
+    /// Keeps what is on the disk of a conversation that broke off with its engine: its journal, and its recording as
+    /// far as that goes.
     pub(super) async fn adopt(&self, db: &mut Session, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
         let folder = self.result_folder(result_id);
         let journal = tokio::fs::read_to_string(folder.join(JOURNAL)).await.unwrap_or_default();
@@ -199,7 +199,7 @@ impl Service {
 /// Bytes that a header may have.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// 16 bit PCM in a WAV file: as much as its header tells and as is there, or all of it where the header tells no size.
+/// 16-bit PCM in a WAV file: as much as its header states and is there, or all of it where the header states no size.
 struct Wave {
     head: Head,
     frames: i64,

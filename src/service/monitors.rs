@@ -182,9 +182,9 @@ impl Service {
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })
     }
 
-    /// Checks every rule on a monitor's fields; checks without a name get theirs. What its checks name has to be there
-    /// when they are made or changed: a monitor whose caller or metric was deleted since can still be paused or watch
-    /// another agent.
+    /// Checks every rule on a monitor's fields; checks without a name get theirs. Resources that its checks name must
+    /// exist when the checks are made or changed. A monitor whose caller or metric was deleted since can still be
+    /// paused or watch another agent.
     async fn check_monitor(&self, db: &mut Session, spec: &mut MonitorSpec, old: Option<&MonitorSpec>) -> Result<()> {
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
         name_checks(spec);
@@ -217,8 +217,8 @@ impl Service {
         Ok(())
     }
 
-    /// Makes the simulation that the checks are results of: one caller, the chosen one while it is there, or one that
-    /// greets, asks a question and says thanks. Answers the simulation, and the caller when it was made for it.
+    /// Makes the simulation that the checks belong to, with one caller. It is the chosen one while that exists, or one
+    /// that greets, asks a question and says thanks. Returns the simulation, and the caller if it was made for it.
     async fn back(&self, db: &mut Session, caller: &Caller, spec: &MonitorSpec) -> Result<(i64, Option<i64>)> {
         let now = self.clock.now_ms();
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;

@@ -33,8 +33,8 @@ pub struct Cleared {
 }
 
 impl Service {
-    /// Deletes finished results, production calls and recordings that are older than `keep` says, and, where recordings take more
-    /// room than they may, the oldest of them; and uploads that were never taken.
+    /// Deletes finished results, production calls and recordings that are older than `keep` says, and uploads that were
+    /// never taken. Where recordings take more room than they may, the oldest of them are deleted too.
     pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
         let mut cleared = Cleared::default();
         let lost_ms = self.clock.now_ms() - LOST_AFTER_MS;

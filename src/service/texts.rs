@@ -127,8 +127,8 @@ impl Service {
         self.regroup_calls(db, row).await
     }
 
-    /// True when a conversation that has not begun is not to be held as its job says, in writing or in speech: its agent was
-    /// changed since the job was put.
+    /// True if a conversation that has not begun is not to be held as its job says, in writing or in speech. Its agent
+    /// was changed since the job was put.
     pub async fn is_held_otherwise(&self, job: &CallJob, written: bool) -> Result<bool> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(false) };

@@ -37,8 +37,8 @@ fn check(row: &str, report: &CallReport, log: &str, hum_hz: f32) {
     assert!(best_share(&sent, f64::from(hum_hz)) > 0.95, "{row}: something was said");
 }
 
-/// The engine calls a softphone behind the proxy, which holds the call, takes it back and hangs up: its requests come the way that
-/// was recorded.
+/// The engine calls a softphone behind the proxy, which holds the call, takes it back and hangs up. Its requests come
+/// the way that was recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_behind_a_proxy_is_called() {
     let (folder, tls) = certificates();

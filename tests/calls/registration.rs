@@ -195,8 +195,8 @@ fn invite(from: SocketAddr, to: SocketAddr, number: usize) -> String {
     )
 }
 
-/// Twenty calls go on while a stranger sends ten thousand INVITEs that nobody acknowledges: most are not looked at, none is answered more
-/// than twice, and the packets of the calls leave as before.
+/// Twenty calls go on while a stranger sends ten thousand INVITEs that nobody acknowledges. Most are not looked at,
+/// none is answered more than twice, and the packets of the calls leave as before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_strangers_holds_no_call_up() {
     const CALLS: usize = 20;

@@ -86,8 +86,8 @@ async fn run_over(base: &str, run: i64) {
     assert!(text.contains("event: end"), "{text}");
 }
 
-/// Returns a script that clicks every number that `which` selects, and tells those whose stretch is not lit up, or is
-/// not played from a second before.
+/// Returns a script that clicks every number that `which` selects. It reports those whose stretch is not highlighted,
+/// or is not played from a second before.
 fn click_all(which: &str) -> String {
     format!("const which = {};{CLICK_ALL}", json!(which))
 }

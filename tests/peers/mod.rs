@@ -60,7 +60,7 @@ struct Said {
 }
 
 impl Peer {
-    /// Returns sipp that answers `calls` calls with PCMU, sends back the RTP that it gets, and then ends.
+    /// Starts sipp, which answers `calls` calls with PCMU, sends back the RTP that it gets, and then ends.
     pub fn answering(calls: u32) -> Peer {
         Peer::sipp("answer", &["-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
     }
@@ -70,13 +70,13 @@ impl Peer {
         Peer::sipp("answer", &["-t", "t1", "-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
     }
 
-    /// Returns sipp that calls `to` over TCP by `fixtures/sip/NAME.xml`; the RTP goes to `rtp` on 127.0.0.1.
+    /// Starts sipp, which calls `to` over TCP by `fixtures/sip/NAME.xml`; the RTP goes to `rtp` on 127.0.0.1.
     pub fn calling_over_tcp(name: &str, to: SocketAddr, rtp: u16) -> Peer {
         let (to, rtp) = (to.to_string(), rtp.to_string());
         Peer::sipp(name, &["-t", "t1", "-sf", &fixture(name), &to, "-m", "1", "-s", "bob", "-key", "rtp_port", &rtp])
     }
 
-    /// Returns sipp that takes one call by `fixtures/sip/NAME.xml`, with RTP echo, and then ends.
+    /// Starts sipp, which takes one call by `fixtures/sip/NAME.xml`, with RTP echo, and then ends.
     pub fn scenario(name: &str) -> Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1"])
     }
@@ -92,7 +92,7 @@ impl Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", "refer_to", &target])
     }
 
-    /// Returns sipp that calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp`
+    /// Starts sipp, which calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp`
     /// on 127.0.0.1.
     pub fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         Peer::calling_user(name, "bob", to, password, rtp)
@@ -118,7 +118,7 @@ impl Peer {
         peer
     }
 
-    /// Returns baresip that answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of
+    /// Starts baresip, which answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of
     /// [`TONE_HZ`]; what it hears is kept in [`Peer::heard`].
     pub fn baresip(codec: &str) -> Peer {
         Softphone { codec, ..Softphone::default() }.answering()
@@ -231,8 +231,8 @@ impl Peer {
 pub struct Softphone<'a> {
     /// Codec, rate and channels: `PCMU/8000/1`.
     pub codec: &'a str,
-    /// Keys of its media: none, those in SDP (`srtp` takes and offers them beside plain RTP, `srtp-mand` takes nothing else), or those
-    /// of a handshake (`dtls_srtp`).
+    /// Keys of its media: none, those in SDP, or those of a handshake (`dtls_srtp`). `srtp` takes and offers keys in
+    /// SDP beside plain RTP; `srtp-mand` takes nothing else.
     pub keys: &'a str,
     /// UDP, TCP or TLS, of the calls that it makes.
     pub transport: &'a str,
@@ -248,7 +248,7 @@ impl Default for Softphone<'_> {
 }
 
 impl Softphone<'_> {
-    /// Returns baresip that answers every call at once.
+    /// Starts baresip, which answers every call at once.
     pub fn answering(&self) -> Peer {
         self.start(None)
     }

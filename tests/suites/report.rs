@@ -7,8 +7,8 @@ use crate::page::browser::Browser;
 use crate::page::looks_right;
 use crate::program::PATIENCE;
 
-/// Clicks every number of the report, and tells those whose call is not shown, whose stretch is not lit up, or is not played from a
-/// second before.
+/// Clicks every number of the report. It reports those whose call is not shown, whose stretch is not highlighted, or is
+/// not played from a second before.
 const CLICK_ALL: &str = "
     const wrong = [];
     const seen = {};

@@ -136,6 +136,6 @@ fn keying() -> Caller {
     }
 }
 
-/// The words by which the agent asks what the script answers: as much of "Please tell me your date of birth" as a recognizer of the
-/// telephone is sure of.
+/// Words by which the agent asks what the script answers. A recognizer of the telephone is sure of this part of "Please
+/// tell me your date of birth".
 pub const ASKED: &str = "tell me your date";

@@ -25,8 +25,8 @@ fn media_thread(
     (shared, std::thread::Builder::new().name("media".to_owned()).spawn(run).expect("a thread starts"))
 }
 
-/// A call over rings to an agent that sends its words in one burst: frames leave in order, and the words are heard and recorded at
-/// real time without a gap.
+/// A call over rings reaches an agent that sends its words in one burst. Frames leave in order, and the words are
+/// received and recorded at real time without a gap.
 #[test]
 fn a_call_over_rings_is_heard_at_real_time() {
     let params = PcmParams::new(16_000).expect("a rate that is spoken");

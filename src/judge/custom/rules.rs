@@ -173,8 +173,8 @@ fn compiled(value: &str, spec: &CustomMetricSpec) -> Result<(Regex, usize), Stri
     }
 }
 
-/// Matches in texts, and whether all were looked for. Each look for a match may read on to the end of its text, so that many
-/// matches in a long text cost its length squared: `left` is how many bytes may be read in all.
+/// Returns the matches in texts, and true if all were looked for. Each look for a match may read to the end of its
+/// text, so that many matches cost its length squared. `left` is the number of bytes that may be read in all.
 fn matches<'t>(regex: &Regex, mut left: usize, texts: impl Iterator<Item = &'t str>) -> (usize, bool) {
     let mut count = 0;
     for text in texts {

@@ -23,8 +23,8 @@ fn paused_ms(steps: &[Object], index: usize) -> i64 {
     pauses.filter_map(|step| step.get("duration_ms")?.as_f64()).map(|ms| ms.round() as i64).sum()
 }
 
-/// Returns the position from which the time of a step of the agent counts that began at `onset`: the end of this side's
-/// last step, or connect.
+/// Returns the position from which the time of an agent's step that began at `onset` counts: this side's last step's
+/// end, or connect.
 pub(super) fn since(steps: &[Object], index: usize, own: &[(i64, i64)], onset: i64) -> i64 {
     let last = own.iter().filter(|(start, _)| *start <= onset).map(|(_, end)| *end).max();
     last.unwrap_or(0) + paused_ms(steps, index) * PER_MS

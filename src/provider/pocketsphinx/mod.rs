@@ -50,8 +50,9 @@ const PARTIAL_BLOCKS: usize = 3;
 /// Messages of a stream that nobody has taken yet; further running texts are skipped, the final text always has its place.
 const NEWS_DEPTH: usize = 16;
 
-/// The recognizer. One decoder loads from the start, which shows that the model is there, and all others when calls are expected:
-/// each takes half a second of a core and 100 MB, and an engine that only answers requests needs none.
+/// The embedded recognizer. One decoder loads from the start, which shows that the model is there, and all others when
+/// calls are expected. Each takes half a second of a core and 100 MB, and an engine that only answers requests needs
+/// none.
 pub struct Pocketsphinx {
     workers: Vec<Arc<Worker>>,
     /// Calls were expected once.
@@ -62,8 +63,8 @@ pub struct Pocketsphinx {
 }
 
 impl Pocketsphinx {
-    /// Starts the pool for `streams` streams at once (0: three for each core but one, at most 12, and 2 to spare) with the model in the
-    /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
+    /// Starts the pool for `streams` streams at once, with the model in the folder `model` (see [`MODEL`]). 0: three
+    /// for each core but one, at most 12, and 2 to spare. Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let streams = if streams == 0 { live_streams(threads) + SPARE } else { streams };

@@ -201,8 +201,8 @@ impl Pieces {
     }
 }
 
-/// True for samples that are loud and have nothing to do with each other, as the bytes of a file have that are taken for samples, or
-/// samples that are off by a byte. No speech is like that: its loud sounds are its voiced ones.
+/// True for samples that are loud and unrelated to each other. Bytes of a file that are taken for samples are such, and
+/// samples that are off by a byte. Speech never is: its loud sounds are voiced.
 fn is_noise(pcm: &[i16]) -> bool {
     if pcm.len() < NOISE_SAMPLES / 2 {
         return false;

@@ -83,8 +83,8 @@ impl Cast {
         set.into_iter().filter(|(_, set)| *set).map(|(name, _)| format!("{name}: {why}")).collect()
     }
 
-    /// Returns the overrides of the run that are not needed to reach the agent: a call that is placed reads the SIP address or the
-    /// number, text messages read the number.
+    /// Returns the overrides of the run that are not needed to reach the agent. A call that is placed reads the SIP
+    /// address or the number; text messages read the number.
     fn idle_overrides(&self) -> impl Iterator<Item = &'static str> {
         let (run, agent) = (&self.overrides, &self.agent.spec);
         let dials = !is_written(agent) && !self.is_called();
@@ -149,8 +149,8 @@ fn words_itself(human: &DigitalHumanSpec) -> bool {
     steps.is_empty() || steps.iter().any(is_meant)
 }
 
-/// True when a transcript of these lines (`None`: they cannot be told from each other) is replayed: by its steps, or by an intent
-/// that has its words in their order.
+/// True if a transcript of these lines is replayed, by its steps or by an intent that has its words in their order.
+/// `None`: the lines cannot be told from each other.
 fn replays(human: &DigitalHumanSpec, lines: Option<&[TranscriptLine]>) -> bool {
     if human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty()) {
         return true;

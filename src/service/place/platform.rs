@@ -16,8 +16,8 @@ use crate::store::Session;
 /// Code of an agent or a step that this build has no way to reach.
 pub(super) const NOT_SUPPORTED: ErrorCode = ErrorCode::ConnectionNotSupported;
 
-/// A platform: its code where all is set and nothing here reaches it, and before that, for each thing it needs, the code where
-/// that is missing and the settings of which one is enough.
+/// Needs of a platform: its code where all is set and nothing here reaches it. Before that stands, for each need, the
+/// code where it is missing and the settings of which one is enough.
 type Needs = (ConnectionType, ErrorCode, &'static [(ErrorCode, &'static [&'static str])]);
 
 static PLATFORMS: [Needs; 11] = {

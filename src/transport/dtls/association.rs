@@ -178,7 +178,7 @@ fn nowhere() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 1))
 }
 
-/// Runs `work` of the library on what a stranger has sent: a fault in it is the end of the handshake, and not of the call's task.
+/// Runs `work` of the library on data of a stranger. A panic in it ends the handshake, and not the call's task.
 fn catch_faults<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, Fault> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err("the handshake could not be carried on".to_owned())).map_err(Fault::Broken)

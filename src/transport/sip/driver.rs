@@ -546,7 +546,7 @@ fn header<'m>(message: &'m [u8], names: &[&str]) -> Option<&'m str> {
 }
 
 /// Returns the message as text, credentials and media keys (`a=crypto`, RFC 4568) left out. A blank stands before each
-/// of its lines: whatever the other side writes, no line of it can be taken for one of the log's own.
+/// line, so that no line of the other side can be taken for one of the log's own.
 pub fn masked(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
     for line in String::from_utf8_lossy(message).lines() {

@@ -75,8 +75,8 @@ pub enum SipOrder {
 impl SipOrder {
     /// Carries the order out.
     ///
-    /// Returns false for a change of the session or a transfer that cannot be asked for now: the call is not up, or another change is
-    /// open.
+    /// Returns false for a change of the session or a transfer that cannot be asked for now. The call is not up, or
+    /// another change is open.
     pub fn apply(self, endpoint: &mut Endpoint, now: Time, key: CallKey) -> bool {
         match self {
             SipOrder::Hangup(q850_cause, text) => endpoint.hangup(now, key, q850_cause, text),
@@ -125,7 +125,8 @@ pub struct SipPort {
     answer: Option<(String, Negotiated)>,
     /// The answer goes out as soon as the name of its media is looked up.
     is_answering: bool,
-    /// The offer of this side to a caller that made none: it goes into the 200, and the answer comes in the ACK (RFC 3261 13.2.1).
+    /// Offer of this side to a caller that made none. It goes into the 200, and the answer comes in the ACK (RFC 3261
+    /// 13.2.1).
     own_offer: Option<String>,
     /// The answer to it, where that came with a PRACK.
     own_answer: Option<String>,

@@ -378,9 +378,8 @@ impl Dialect {
 /// Reads `websocket_parameters` of an agent: null or an object of strings.
 ///
 /// # Errors
-///
-/// Something else than an object of strings, more than 20 of them, keys other than 1 to 64 of `[A-Za-z0-9_]`, and values of more than
-/// 256 characters or with control characters.
+/// Anything else than an object of strings, more than 20 of them, or keys other than 1 to 64 of `[A-Za-z0-9_]`. Values
+/// of more than 256 characters or with control characters.
 pub fn read_parameters(value: &Value) -> Result<Vec<(String, String)>, DialectError> {
     let refused = |why: String| DialectError(format!("websocket_parameters: {why}"));
     let object = match value {

@@ -277,8 +277,8 @@ impl Host {
         scene.terms = terms;
     }
 
-    /// Returns the signal as the Call of a scripted side takes it: it talks on while the script holds the call, and its packets are
-    /// withheld. `None`: its Call is not told.
+    /// Returns the signal as the Call of a scripted side takes it. The Call talks on while the script holds the call,
+    /// and its packets are withheld. `None`: its Call is not told.
     pub(super) fn without_own_hold(&self, signal: Signal) -> Option<Signal> {
         Some(match signal {
             Signal::Hold(true) if self.scene.as_ref().is_some_and(|scene| scene.is_own_change) => return None,
