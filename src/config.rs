@@ -69,7 +69,7 @@ pub struct Config {
     pub limits: Limits,
     /// The model that words what Digital Humans say and judges results.
     pub language_model: LanguageModel,
-    /// The model that judges by ear.
+    /// Model that hears recordings and judges them.
     pub audio_model: LanguageModel,
     /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
@@ -193,7 +193,7 @@ impl Tls {
 /// Settings of the section `[metrics]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
-    /// `/metrics` needs no key.
+    /// True if `/metrics` needs no key.
     pub public: bool,
     /// Agent words that only fill time, beside the built-in list.
     pub filler_phrases: Vec<String>,
@@ -204,12 +204,12 @@ pub struct Metrics {
 /// Settings of the section `[security]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Security {
-    /// Webhooks and fetched URLs may point to loopback and private addresses. Not given: true when the API listens on a
-    /// loopback address only.
+    /// True if webhooks and fetched URLs may point to loopback and private addresses. By default true when the API
+    /// listens on a loopback address only.
     pub allow_private_targets: bool,
-    /// Agents may live on loopback and private addresses.
+    /// True if agents may live on loopback and private addresses.
     pub allow_private_agents: bool,
-    /// Webhook URLs must be https.
+    /// True if webhook URLs must be https.
     pub require_https_webhooks: bool,
     /// Token of the internal routes.
     pub internal_token: Option<Secret>,
@@ -287,7 +287,7 @@ pub struct PhoneNumbers {
 /// Settings of the section `[journey]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Journey {
-    /// The steps after one that failed are not held.
+    /// True if the steps after one that failed are not held.
     pub stop_on_failure: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::provider::Job;
 /// First words of every call.
 pub const GREETING: &str = "Thank you for calling the clinic. Press one for appointments, press two for opening hours, or just \
                             tell me how I can help you.";
-/// Said when the desk cuts in.
+/// Words with which the agent interrupts a caller.
 pub const CUT_IN: &str = "Sorry, can I ask you a question?";
 /// Said after a long silence.
 pub const STILL_THERE: &str = "Hello? Are you still there?";
@@ -71,7 +71,7 @@ struct State {
     last: String,
 }
 
-/// The desk's mind, for one call.
+/// Mind of the sample agent, for one call.
 pub struct DeskMind {
     state: State,
     /// State before the last move, with its words and the number of lines known then. A move that was dropped before
@@ -221,7 +221,7 @@ struct Heard {
     words: Vec<String>,
     digits: String,
     no: bool,
-    /// The desk was stopped by it, and there is nothing in it that answers.
+    /// True if the turn interrupted the agent, and nothing in it answers.
     cut_in: bool,
 }
 

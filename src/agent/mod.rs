@@ -35,13 +35,13 @@ use crate::transport::port::{Incoming, IncomingChannel};
 /// The header field by which a caller says which result its call belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 
-/// Silence of the caller before the desk answers, in milliseconds.
+/// Silence of the caller before the agent answers, in milliseconds.
 const ENDPOINTING_MS: u32 = 700;
 /// Pause after the last key before the keys are a turn, in milliseconds.
 const DIGITS_MS: u32 = 900;
 /// Range in milliseconds of a caller's turn in which the agent interrupts it.
 const CUT_IN_MS: (u32, u32) = (2500, 3000);
-/// Mutual silence before the desk asks whether somebody is there, in milliseconds.
+/// Mutual silence before the agent asks if somebody is there, in milliseconds.
 const SILENCE_MS: u32 = 10_000;
 
 /// Answers the calls of an engine.
@@ -58,7 +58,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Returns a desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when
+    /// Returns an agent that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when
     /// there is one.
     pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>, fault: Option<Fault>) -> Arc<Desk> {
         let log = log.map(Arc::new);
@@ -136,7 +136,7 @@ impl Desk {
     }
 }
 
-/// Returns the desk's side of one call, speaking with `voice`; it takes `codecs`, or the usual ones when there are
+/// Returns the agent's side of one call, speaking with `voice`; it takes `codecs`, or the usual ones when there are
 /// none.
 pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Placement {
     let spec = CallSpec {
@@ -178,7 +178,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
     }
 }
 
-/// Returns the desk's side of a call with a fault on purpose.
+/// Returns the agent's side of a call with a fault on purpose.
 pub fn faulty(mut placement: Placement, fault: Option<Fault>) -> Placement {
     if let Some(fault) = fault {
         fault.bend(&mut placement.spec);

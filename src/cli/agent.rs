@@ -112,7 +112,7 @@ async fn serve(args: Args) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes what to call: `sip:desk@127.0.0.1:5080`, and the same for each other transport.
+/// Returns the addresses to call: `sip:desk@127.0.0.1:5080`, and the same for each other transport.
 fn addresses(listen: &SipListen) -> String {
     let uri = |(name, address)| match name {
         "udp" => format!("sip:desk@{address}"),

@@ -64,7 +64,7 @@ impl Kind {
 pub struct Lines {
     caller: String,
     style: Style,
-    /// Running text, figures and plans too.
+    /// True if running text, figures and plans are printed too.
     verbose: bool,
     /// Digits before the conversation, whose answer is no latency.
     extension_digits: usize,

@@ -134,7 +134,7 @@ pub fn own_models() -> String {
     std::path::absolute(&models).unwrap_or(models).to_string_lossy().into_owned()
 }
 
-/// Describes the neural models in use: a line each for ears and voices, none where there are no models.
+/// Describes the neural models in use, one line for recognition and one for voices. Empty where there are no models.
 pub fn neural(config: &Config) -> Vec<String> {
     let hears = matches!(config.recognizer.kind, config::Place::Auto | config::Place::Whisper);
     let speaks = matches!(config.synthesizer.kind, config::Place::Auto | config::Place::Piper);

@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes, then fails.
+    /// Output that takes a number of bytes, then fails.
     struct Full(Arc<Mutex<Vec<u8>>>, usize, ErrorKind);
 
     impl Write for Full {

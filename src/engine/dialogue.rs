@@ -44,10 +44,10 @@ pub struct DialogueSpec {
     pub channel: &'static str,
     /// Side that begins, and its words.
     pub first: First,
-    /// The answer to a delivered message is the agent's reply: latency counts from when it was sent, not from when it was
-    /// taken.
+    /// True if the answer to a delivered message is the agent's reply. Latency then counts from its sending, not from
+    /// its delivery.
     pub sync: bool,
-    /// The agent is told of the end by an empty message, when the last words have already been said.
+    /// True if the agent is told of the end by an empty message, when the last words have already been said.
     pub tells_end: bool,
     /// Time between a made answer and its sending.
     pub reply_delay_ms: i64,
@@ -61,13 +61,13 @@ pub struct DialogueSpec {
     pub max_turns: Option<u32>,
     /// Scripted answers: phrases and silences.
     pub script: Vec<ScriptRule>,
-    /// Only the first rule that is not used up is looked at.
+    /// True if only the first rule that is not used up is compared.
     pub script_ordered: bool,
-    /// The mind tells whether a turn has the meaning of a rule; else its words do.
+    /// True if the mind decides if a turn has the meaning of a rule; else its words do.
     pub asks_meaning: bool,
     /// Phrases that end it, whoever says them.
     pub hangup_phrases: Vec<String>,
-    /// The agent's language is written as soon as its turns have shown it.
+    /// True if the agent's language is written as soon as its turns have shown it.
     pub follows_language: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct Heard {
     pub message_id: Option<String>,
     /// Text of the message; may be empty.
     pub text: String,
-    /// More of the same turn follows.
+    /// True if more of the same turn follows.
     pub more: bool,
     /// The agent ends the conversation, for this reason.
     pub ends: Option<EndReason>,
@@ -155,7 +155,7 @@ pub struct DialogueEnd {
     pub began_ms: Option<i64>,
     /// Time of the end.
     pub ended_ms: i64,
-    /// The agent has written words.
+    /// True if the agent has written words.
     pub other_spoke: bool,
 }
 

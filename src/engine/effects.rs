@@ -275,7 +275,7 @@ impl Effects {
         self.listen();
     }
 
-    /// Moves what the ears heard into the recognizers.
+    /// Moves received audio into the recognizers.
     pub fn listen(&mut self) {
         // The newest segment's audio stays in the tap until it is known where it begins.
         if self.segments.iter().any(|segment| segment.feed.is_none()) {

@@ -35,7 +35,7 @@ pub(super) struct Keys {
     queue: QueueReader,
     /// Handshake of the media plan in force.
     expected: Option<Expected>,
-    /// Each port has a handshake.
+    /// True if each port has a handshake.
     each: bool,
     /// Handshakes of RTP and of reports.
     channels: [Option<Channel>; 2],

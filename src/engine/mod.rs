@@ -81,7 +81,7 @@ pub struct EngineConfig {
     pub srtp: Encryption,
     /// Kind of keys of secure RTP.
     pub srtp_keys: SrtpKeys,
-    /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
+    /// True if RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
     /// Side whose session description comes first in calls that are made.
     pub offer: OfferedIn,

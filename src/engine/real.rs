@@ -261,7 +261,8 @@ impl Engine {
         }
     }
 
-    /// Demands digest credentials (RFC 7616) of an incoming call. True when it has them; else it was challenged or refused.
+    /// Demands digest credentials (RFC 7616) of an incoming call. Returns true if it has them; else it was challenged
+    /// or refused.
     pub async fn authorize(&self, incoming: &Incoming, username: &str, password: &Secret) -> bool {
         // Programs that know MD5 alone often look at the first challenge alone.
         let algorithms = vec![Algorithm::Md5, Algorithm::Sha256];
@@ -362,7 +363,7 @@ struct CallChannel {
     media: MediaPath,
     media_port: u16,
     port: Port,
-    /// Handshakes may bring keys of the media.
+    /// True if handshakes may bring keys of the media.
     is_secure: bool,
     socket: Option<Box<SocketSide>>,
     pipeline: Option<Box<PipelineSide>>,

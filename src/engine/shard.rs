@@ -39,7 +39,7 @@ const CROWD: usize = 40;
 const SKIP_AFTER: Duration = Duration::from_millis(20);
 /// Reports are read every 25th tick of a call.
 const RTCP_EVERY: u32 = 25;
-/// The network's figures may wait for so many steps for their reader: one wake-up then serves many calls.
+/// Steps that the network's figures may wait for their reader: one wake-up then serves many calls.
 const FIGURES_EVERY: u64 = 240;
 /// Messages that a thread may hold for one that does not read them.
 pub(super) const RING: usize = 16_384;
@@ -63,12 +63,12 @@ pub(super) struct LiveCall {
     pub wire: Option<Wire>,
     /// Way of the datagrams of handshakes to their task; `None`: there are no handshakes.
     pub handshakes: Option<QueueWriter>,
-    /// The port of reports has a handshake of its own, which is looked for in each tick.
+    /// True if the port of reports has a handshake of its own, which is looked for in each tick.
     pub awaits_reports: bool,
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
-    /// RTP is taken from another port of the agreed host when nothing comes from the agreed one.
+    /// True if RTP is taken from another port of the agreed host when nothing comes from the agreed one.
     pub symmetric: bool,
 }
 

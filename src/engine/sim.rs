@@ -154,7 +154,7 @@ struct World {
     streams: Streams,
     then: Option<(Time, NetemSpec)>,
     dies: Option<Time>,
-    /// Beginnings of SIP messages that are lost, each so many times more.
+    /// Beginnings of SIP messages that are lost, with the number of losses left.
     lost: Vec<(String, u16)>,
     longest: Time,
 }

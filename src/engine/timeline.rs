@@ -167,7 +167,7 @@ mod tests {
         Event { sample, side: Side::Engine, what }
     }
 
-    /// A file that takes so many bytes, and gives so many back.
+    /// File that takes a number of bytes, and can give them back.
     #[derive(Debug)]
     struct Disk {
         file: File,

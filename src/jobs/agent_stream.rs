@@ -46,7 +46,7 @@ pub struct AgentStreams {
 }
 
 impl AgentStreams {
-    /// Returns the door to the calls of a desk.
+    /// Returns the entry for calls by WebSocket, which `desk` takes.
     pub(super) fn new(desk: Arc<Desk>, tasks: Tasks) -> AgentStreams {
         AgentStreams { desk, tasks }
     }

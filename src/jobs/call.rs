@@ -58,7 +58,7 @@ struct CallWork<'a> {
     workshop: &'a Workshop,
     job: &'a CallJob,
     stopping: &'a CancellationToken,
-    /// The agent has made the call.
+    /// True if the agent has made the call.
     answers: bool,
 }
 

@@ -12,7 +12,7 @@ pub struct Verdict {
     pub error: Option<(ErrorCode, String)>,
     /// Side that ended the conversation, if either did.
     pub by: Option<EndedBy>,
-    /// The call was taken back before it was answered.
+    /// True if the call was taken back before it was answered.
     pub cancelled: bool,
 }
 

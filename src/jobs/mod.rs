@@ -80,7 +80,7 @@ pub struct Workshop {
     pub retention: Retention,
     /// Sources that may call in.
     pub inbound_allow: Sources,
-    /// Judges by ear, when there is a model that hears.
+    /// Model that judges sound; `None`: sound is not judged.
     pub ear: Option<Arc<dyn LanguageModel>>,
 }
 
@@ -133,7 +133,7 @@ impl Workers {
         Workers { tasks, claiming, streams }
     }
 
-    /// Returns the door for agents that call by WebSocket.
+    /// Returns the entry for agents that call by WebSocket.
     pub fn streams(&self) -> AgentStreams {
         self.streams.clone()
     }

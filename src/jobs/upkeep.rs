@@ -45,7 +45,7 @@ pub struct Upkeep {
     pub model: Option<Arc<dyn LanguageModel>>,
     /// Gives words to recordings, when there is one.
     pub recognizer: Option<Arc<dyn Recognizer>>,
-    /// Judges by ear, when there is a model that hears.
+    /// Model that judges sound; `None`: sound is not judged.
     pub ear: Option<Arc<dyn LanguageModel>>,
     /// Places of the recordings that are transcribed.
     pub transcribing: Arc<Semaphore>,

@@ -108,7 +108,7 @@ pub(super) fn is_nothing(value: &Value) -> bool {
 pub(super) struct Number {
     /// Number as it was written: 85 of "85 %".
     pub value: f64,
-    /// A percent sign stood behind it.
+    /// True if a percent sign stood behind it.
     pub is_percent: bool,
 }
 

@@ -37,7 +37,7 @@ pub struct Played {
     pub heard: String,
     /// Reason why it has not passed, for display.
     pub reason: Option<String>,
-    /// The conversation was over before it, and not by the agent.
+    /// True if the conversation was over before it, and not by the agent.
     unreached: bool,
     /// Meaning that the turn had to have; `None` when nothing is left to judge.
     wanted: Option<String>,
@@ -93,10 +93,10 @@ struct Scene<'s> {
     /// The first step that was not taken.
     at: usize,
     own: Vec<(i64, i64)>,
-    /// Position at which each step cut in, by step.
+    /// Position at which each step interrupted, by step.
     cuts: Vec<Option<i64>>,
     end: i64,
-    /// The agent ended the conversation.
+    /// True if the agent ended the conversation.
     agent_left: bool,
 }
 
@@ -204,7 +204,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// Judges a step in which this side cuts in.
+    /// Judges a step in which this side interrupts.
     fn own_cut(&self, index: usize) -> Played {
         let into = |cut: &i64| {
             let own = self.moments.iter().find(|moment| moment.sample >= *cut && is_own_cut(moment));
@@ -328,7 +328,7 @@ struct Turn {
     /// First sample of the turn.
     from: i64,
     digits: String,
-    /// Words of it were not heard.
+    /// True if words of it were not heard.
     lacks_words: bool,
     /// Position of the turn's end, and of the moment that it was known.
     end: i64,
@@ -353,12 +353,12 @@ fn is_turn(step: &Object) -> bool {
     is_agent(step) && text(step, "type") != "silence" && !timed::is_absence(step)
 }
 
-/// True for a step in which this side cuts in.
+/// True for a step in which this side interrupts.
 fn cut_in(step: &Object) -> bool {
     !is_agent(step) && step.get("interrupt").is_some_and(Value::is_object)
 }
 
-/// True if this side's words that cut in begin here.
+/// True if this side's interrupting words begin here.
 fn is_own_cut(moment: &TimelineEntry) -> bool {
     matches!(moment.reading(), What::SpeechStarted { kind: Kind::Interruption, .. })
 }
@@ -367,7 +367,7 @@ fn is_own_cut(moment: &TimelineEntry) -> bool {
 struct Walk {
     /// The turns that the agent's steps took, by step.
     turns: Vec<Option<Turn>>,
-    /// Positions at which this side cut in, by step.
+    /// Positions at which this side interrupted, by step.
     cuts: Vec<Option<i64>>,
     /// The first step that was not taken.
     at: usize,

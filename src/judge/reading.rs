@@ -88,7 +88,7 @@ pub(super) struct Said<'e> {
     pub text: &'e str,
     /// True if it was cut off before its end.
     pub interrupted: bool,
-    /// Said word for word as it was written.
+    /// True if it was said word for word as it was written.
     pub exact: bool,
     /// Pauses in it: first sample, and one past the last.
     pub pauses: &'e [[Sample; 2]],
@@ -142,7 +142,7 @@ fn utterance_number(id: u32) -> Option<u32> {
 /// A key that one side pressed.
 #[derive(Copy, Clone)]
 pub(super) struct Key {
-    /// The Digital Human pressed it.
+    /// True if the Digital Human pressed it.
     pub sent: bool,
     /// Position of its onset.
     pub at: Sample,

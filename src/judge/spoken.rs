@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::human::text::unspaced;
 use crate::model::transcript::Word;
 
-/// A digit is said like so many letters.
+/// Letters that take as long to say as one digit.
 const LETTERS_A_DIGIT: usize = 4;
 /// A pause is looked for this many letters farther away where a clause ends.
 const CLAUSE_LETTERS: f64 = 8.0;
@@ -54,7 +54,7 @@ pub(super) fn runs(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<R
     runs
 }
 
-/// Returns the border of words, one of `among`, where so many letters were said.
+/// Returns the border of words, one of `among`, that is nearest to `said` letters.
 fn nearest(pieces: &[Piece], said: f64, among: Range<usize>) -> Option<usize> {
     let distance = |border: usize| {
         let letters: usize = pieces[..border].iter().map(|piece| piece.letters).sum();

@@ -26,7 +26,7 @@ const GAP_MAX: u32 = 12;
 /// Way in which a language follows the requested speed. Measured over 56 to 67 words, or 12 to 40 s, in three or four
 /// voices each.
 enum Pace {
-    /// Words are counted. One takes so many times as long as an English one at the same speed of the program.
+    /// Words are counted. One takes this many times as long as an English one at the same speed of the program.
     Words(f32),
     /// Words are not counted by blanks: the speed is a factor of the voice's own. The program needs this power of it.
     Factor(f32),
@@ -84,7 +84,7 @@ pub(super) fn counts_words(name: &str) -> bool {
     matches!(pace(name), Pace::Words(_))
 }
 
-/// Returns the program's speed, and the silence between words, for so many English words per minute.
+/// Returns the program's speed, and the silence between words, for a speed in English words per minute.
 fn speed_and_gap(wpm: f32) -> (f32, u32) {
     // Words per minute = 18.2 + 1.177 * speed, measured over a 52-word text from 100 to 260; a step of silence takes
     // 6.8 % of a word's time.

@@ -172,7 +172,7 @@ async fn system_names(name: String) -> io::Result<Vec<IpAddr>> {
     Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
 }
 
-/// Refuses a host by what it is written as. Names are looked up when they are connected to.
+/// True if a host may be used, by the way it is written. Names are looked up when they are connected to.
 pub fn host_allowed(url: &Url, private: bool) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name_allowed(&name.trim_end_matches('.').to_ascii_lowercase(), private),

@@ -379,7 +379,7 @@ pub struct ChatRequest {
     pub temperature: f64,
     /// Longest answer in tokens.
     pub tokens_max: u32,
-    /// The answer has to be one JSON object.
+    /// True if the answer has to be one JSON object.
     pub json: bool,
     /// Seed of the sampling, for models that take one.
     pub seed: Option<u64>,

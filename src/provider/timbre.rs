@@ -19,7 +19,7 @@ const PEAK: f32 = 32_000.0;
 /// Changes to a synthesizer's audio that make one caller's voice.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Timbre {
-    /// Played so many times as fast: pitch, formants and speed rise together.
+    /// Factor of playback speed: pitch, formants and speed rise together.
     pub(super) played: f32,
     /// Formants as a factor of the synthesizer's own.
     pub(super) formant: f32,

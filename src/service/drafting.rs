@@ -273,7 +273,7 @@ fn about(agent: &ScenarioAgent, text: &str) -> Value {
     json!({ "name": agent.name, "goals": agent.goals, "mode": agent.mode, "type": agent.kind, "text": text })
 }
 
-/// Returns the first `count` of a list that has at least so many.
+/// Returns the first `count` entries of a list; an error if it has fewer.
 fn exactly<T>(mut list: Vec<T>, count: usize) -> std::result::Result<Vec<T>, String> {
     if list.len() < count {
         return Err(format!("there are {} entries, {count} are wanted", list.len()));

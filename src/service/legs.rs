@@ -432,7 +432,7 @@ impl Stage {
     }
 }
 
-/// Returns the stage of a result; `None` when the Digital Human was deleted.
+/// Returns the rows that say how a result meets its agent; `None` when the Digital Human was deleted.
 pub(super) async fn stage(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<Stage>> {
     let body = &row.doc.body;
     let Some(human_id) = body.digital_human_id else { return Ok(None) };

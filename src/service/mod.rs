@@ -221,11 +221,11 @@ pub struct Settings {
     pub data: PathBuf,
     /// Address that users reach this server at, without a slash at the end; `None`: links are paths.
     pub public_url: Option<String>,
-    /// Webhooks and fetched URLs may point to loopback and private addresses.
+    /// True if webhooks and fetched URLs may point to loopback and private addresses.
     pub allow_private_targets: bool,
-    /// Agents may have loopback and private addresses.
+    /// True if agents may have loopback and private addresses.
     pub allow_private_agents: bool,
-    /// Webhook URLs must be https.
+    /// True if webhook URLs must be https.
     pub require_https_webhooks: bool,
     /// Results of one run.
     pub max_results_per_run: i64,
@@ -243,7 +243,7 @@ pub struct Settings {
     pub notify: Notify,
     /// Traffic of a call that is captured for its evidence.
     pub capture: Capture,
-    /// The steps of a journey after one that failed are not held.
+    /// True if the steps of a journey after one that failed are not held.
     pub journey_stop_on_failure: bool,
     /// Time between a Digital Human's written answer and its sending.
     pub text_reply_delay_ms: u32,
@@ -267,7 +267,7 @@ pub struct Settings {
     pub peers: PeerTerms,
     /// The start of voice pipelines.
     pub pipelines: Arc<Pipelines>,
-    /// A message of the agent that it begins to speak interrupts the Digital Human.
+    /// True if a message of the agent that it begins to speak interrupts the Digital Human.
     pub yield_to_started_event: bool,
     /// Dialects of WebSockets with settings of their own, by name.
     pub dialects: Arc<BTreeMap<String, Dialect>>,

@@ -199,7 +199,7 @@ fn read_kept(
     Ok(bytes.as_chunks::<8>().0.iter().map(levels).collect())
 }
 
-/// Opens the file of a recording of so many samples; `None`: there is none.
+/// Opens the file of a recording with `samples` samples; `None`: there is none.
 fn open_kept(path: &Path, samples: i64) -> io::Result<Option<File>> {
     let mut file = match File::open(path) {
         Ok(file) => file,

@@ -65,7 +65,7 @@ pub struct RunDeleted {
 pub(super) struct Purpose {
     /// Put on every result.
     pub tag: Option<&'static str>,
-    /// One result a Digital Human, however often it is to be repeated.
+    /// True for one result a Digital Human, however often it is to be repeated.
     pub once: bool,
     /// Kind of agent that the run requires.
     pub agent: Wanted,

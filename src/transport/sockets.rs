@@ -27,9 +27,9 @@ pub struct MediaSockets {
     port: u16,
     /// Present from the first [`MediaSockets::connect`] on.
     strangers: Option<Strangers>,
-    /// RTP has come from the agreed address since the last look at strangers.
+    /// True if RTP has come from the agreed address since the last look at strangers.
     is_heard: bool,
-    /// Reports leave from the port of RTP (RFC 5761).
+    /// True if reports leave from the port of RTP (RFC 5761).
     is_shared: bool,
 }
 

@@ -19,7 +19,7 @@ pub async fn with_issue() -> World {
     world
 }
 
-/// Returns a world with at least so many results.
+/// Returns a world with at least `count` results.
 async fn world_of(count: usize) -> (World, Vec<i64>) {
     let (world, _, first) = queued().await;
     let simulation = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].clone();

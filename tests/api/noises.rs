@@ -11,7 +11,7 @@ use super::world::{Answer, World};
 
 const PATH: &str = "/v1/custom-background-noises";
 
-/// Returns a hum of so many milliseconds at 8 kHz.
+/// Returns a hum of `ms` milliseconds at 8 kHz.
 fn wav(ms: i32) -> Vec<u8> {
     let wave = |n: i32| (3000.0 * (f64::from(n) * 0.3).sin()) as i16;
     write_wav(8000, 1, &(0..8 * ms).map(wave).collect::<Vec<_>>())

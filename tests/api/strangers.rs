@@ -23,7 +23,7 @@ const STRANGER: &str = "stranger";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Places that the document has at least.
 const LEAST_PLACES: usize = 400;
-/// Places where an own id is answered in another way than one that nobody has; so many at least.
+/// Least number of places where an own id is answered in another way than one that nobody has.
 const LEAST_ALIVE: usize = 150;
 
 /// Fields whose values are drawn.

@@ -83,7 +83,7 @@ impl Talk {
         result
     }
 
-    /// Waits until so many events of a name have happened.
+    /// Waits until `count` events of a name have happened.
     pub async fn event(&self, name: &str, count: usize) {
         let mut changes = self.feed.changes();
         let came = async {

@@ -230,7 +230,7 @@ async fn synthesized_speech_is_heard_by_the_installed_recognizer() {
 struct Slow {
     service: Service,
     takes_ms: i64,
-    /// False: no text ever comes.
+    /// False if no text ever comes.
     answers: bool,
     hears: Arc<AtomicUsize>,
     most: AtomicUsize,

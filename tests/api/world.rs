@@ -310,7 +310,7 @@ impl World {
         self.work_off_with_all(model, recognizer, None).await
     }
 
-    /// Does the waiting jobs as [`World::work_off`] does, judged by `ear` where sound is judged.
+    /// Does the waiting jobs as [`World::work_off`] does; `ear` judges sound.
     pub async fn work_off_with_all(
         &self,
         model: Option<Arc<dyn LanguageModel>>,

@@ -322,7 +322,7 @@ async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> S
     talks(Stage::with(srtp).await, profile, codec, peer).await
 }
 
-/// Returns the same on a stage, by this profile.
+/// Makes the same call on `stage`, by this profile.
 pub async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> String {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");

@@ -25,7 +25,7 @@ use crate::program::{KEY, PATIENCE, Program, up};
 
 /// Writers that ask at the same time.
 const WRITERS: usize = 4;
-/// A kill comes within so many acknowledged writes.
+/// Largest number of acknowledged writes before a kill.
 const MOST_WRITES: u32 = 60;
 
 /// Returns a running engine and where it is.

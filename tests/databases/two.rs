@@ -270,7 +270,7 @@ async fn broken_off(location: Location) {
     assert_eq!(answer.2, again.2);
 }
 
-/// Waits until the server knows of so many engines.
+/// Waits until the server knows of exactly `engines` engines.
 async fn until_connected(location: &Location, engines: usize) {
     let server = Database::open(location.clone()).await.expect("the database opens");
     let mut server = server.read().await.expect("it can be read");

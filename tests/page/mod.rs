@@ -14,7 +14,7 @@ use self::browser::Browser;
 use self::tools::{AXE, tools};
 use crate::program::{KEY, PATIENCE, Program, client, up};
 
-/// Widths that are looked at: a telephone, a desk.
+/// Widths of the page that are checked: of a telephone, and of a desktop.
 const WIDTHS: [u32; 2] = [390, 1440];
 
 /// Serious findings of axe-core on what is shown, and whether it is wider than the window.

@@ -139,7 +139,7 @@ fn count(line: &str, wanted: char) -> i32 {
     line.matches(wanted).count() as i32
 }
 
-/// Modules and re-exports speak for themselves: a file starts with its own docstring.
+/// True for items that need a docstring. Modules and re-exports need none: a file begins with its own text.
 fn is_public(item: &str) -> bool {
     let Some(rest) = item.strip_prefix("pub ") else { return false };
     let module = rest.starts_with("mod ") && rest.ends_with(';');

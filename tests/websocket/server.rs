@@ -94,7 +94,7 @@ impl Line {
         self.until(move |message| message.to_text().is_ok_and(|text| text.contains(&kind))).await
     }
 
-    /// Reads so many binary messages.
+    /// Reads `count` binary messages.
     pub async fn until_audio(&mut self, count: usize) -> bool {
         for _ in 0..count {
             if !self.until(Message::is_binary).await {

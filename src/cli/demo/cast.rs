@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Behaviour that a call has to show, besides being connected and heard.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// Noise at the asked level, and cutting in both ways.
+    /// Noise at the asked level, and interruptions by both sides.
     Interruptions,
     /// A scripted answer to the words that ask for it.
     Script,

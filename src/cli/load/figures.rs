@@ -36,7 +36,7 @@ pub struct Figures {
     /// Memory that a call holds while it is up, all of this process that came with the calls, in KiB; `None` where the allocator
     /// does not tell, and when calls ended in the window.
     pub memory_kib_per_call: Option<f64>,
-    /// Figures of time can be believed: sending was on time.
+    /// True if times can be relied on: sending was on time.
     pub trusted: bool,
     /// Lateness of sending in the window; `None` when it is not trusted.
     pub lateness_ms: Option<Lateness>,

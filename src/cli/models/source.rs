@@ -25,7 +25,7 @@ pub struct Wanted {
     pub name: Option<String>,
     pub sha256: Option<String>,
     pub yes: bool,
-    /// Private addresses and http are allowed too, for tests.
+    /// True if private addresses and http are allowed too, for tests.
     pub private: bool,
 }
 

@@ -80,11 +80,11 @@ pub struct Plan {
     pub masked: Vec<String>,
     /// Codecs of the run's own engine.
     pub codecs: Vec<String>,
-    /// Everything that is called is on this machine.
+    /// True if all calls stay on this machine.
     pub is_local: bool,
     /// Key of the run's own engine.
     pub key: String,
-    /// The sample agent is called in virtual time.
+    /// True if the sample agent is called in virtual time.
     pub sim: bool,
 }
 

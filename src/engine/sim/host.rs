@@ -119,7 +119,7 @@ pub(super) struct Host {
     delay: Duration,
     hangs_up: Option<Time>,
     call: Option<Call>,
-    /// The Call is being told something, and takes nothing else.
+    /// True if the Call is being told something, and takes nothing else.
     is_telling: bool,
     /// Signals that wait for that.
     deferred: VecDeque<Signal>,
@@ -154,12 +154,12 @@ pub(super) struct Host {
     early: Vec<i16>,
     sip_log: String,
     warnings: Vec<String>,
-    /// The call was ended; its last words may still come.
+    /// True if the call was ended; its last words may still come.
     ended: bool,
     ending: Option<Ending>,
     last_sequence: Option<u16>,
     packets_in_tick: u32,
-    /// The last report said that this side leaves.
+    /// True if the last report said that this side leaves.
     left: bool,
     violations: Vec<String>,
 }

@@ -128,7 +128,7 @@ pub struct Script {
     pub has_target: bool,
     /// Dialect of the WebSocket that the call goes over; `None`: it goes by SIP.
     pub websocket: Option<Dialect>,
-    /// The first INVITE goes to the proxy.
+    /// True if the first INVITE goes to the proxy.
     pub by_proxy: bool,
     /// Delay of the network in each direction, milliseconds.
     pub delay_ms: f64,
@@ -142,7 +142,7 @@ pub struct Script {
     pub names: Vec<(String, IpAddr)>,
     /// Time that a name takes to be looked up.
     pub lookup: Duration,
-    /// Beginnings of SIP messages that are lost, each so many times.
+    /// Beginnings of SIP messages that are lost, with the number of losses.
     pub lost: Vec<(String, u16)>,
     /// Time from which on nothing arrives any more.
     pub network_dies: Option<Duration>,

@@ -30,7 +30,7 @@ impl fmt::Debug for Ear<'_> {
     }
 }
 
-/// True for metrics that are judged by ear where there is a model that hears.
+/// True for metrics of sound, which a model that hears judges.
 pub fn is_by_ear(spec: &CustomMetricSpec) -> bool {
     let measured = spec.settings.contains_key("measure");
     let judged = matches!(spec.method(), EvalMethod::LlmJudge | EvalMethod::Audio);

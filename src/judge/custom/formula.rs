@@ -78,7 +78,7 @@ impl<'t> Reader<'t> {
         if self.take(wanted) { Ok(()) } else { Err(format!("the expression needs {wanted} at {}", self.at)) }
     }
 
-    /// Takes the characters that `fits` takes.
+    /// Takes and returns the characters that `fits` accepts.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());

@@ -59,7 +59,7 @@ pub struct Material<'m> {
     pub rules: &'m [String],
     /// Attempts of the agent to reach a caller who was not to answer, a line each; empty for every other caller.
     pub attempts: &'m [String],
-    /// Judges by ear, when there is a model that hears.
+    /// Model that hears, with the recording; `None`: sound is not judged.
     pub ear: Option<Ear<'m>>,
 }
 

@@ -73,7 +73,7 @@ pub struct Unread {
     pub read_s: f64,
     /// Explanation in words, for display.
     pub why: String,
-    /// The file is whole, and only longer than the limit.
+    /// True if the file is whole, and only longer than the limit.
     pub is_limit: bool,
 }
 

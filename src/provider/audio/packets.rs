@@ -93,7 +93,7 @@ struct Packets<'a> {
     base: Option<TimeBase>,
     /// Time at which the next packet should begin, once one was decoded.
     due: Option<Timestamp>,
-    /// The end is not the file's.
+    /// True if the packets end before the file does.
     is_cut: bool,
 }
 

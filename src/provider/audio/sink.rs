@@ -83,7 +83,7 @@ impl Sink {
         self.sides.len()
     }
 
-    /// Returns the sides of a file of so many channels.
+    /// Returns the number of sides of a file with `channels` channels.
     pub(super) fn sides_of(&self, channels: usize) -> usize {
         if self.sides.is_empty() { self.part.sides.min(channels) } else { self.sides.len().min(channels) }
     }
@@ -97,8 +97,8 @@ impl Sink {
         self.sides.is_empty()
     }
 
-    /// Makes ready for so many frames, and says how many of them are to be given to each side. `None`: none, the sides are not
-    /// apart in them, and silence is in their place.
+    /// Prepares for a number of frames, and returns how many of them go to each side. `None`: no frames, since their
+    /// sides are not apart, and silence is in their place.
     pub(super) fn admit(&mut self, rate_hz: u32, channels: usize, frames: usize) -> Result<Option<usize>, String> {
         if frames == 0 {
             return Ok(Some(0));
@@ -154,7 +154,7 @@ impl Sink {
         }
     }
 
-    /// Puts silence in the place of so many seconds that could not be decoded, so that what follows stays where it was.
+    /// Puts silence in the place of `seconds` that could not be decoded, so that what follows stays where it was.
     pub(super) fn broken(&mut self, seconds: f64) {
         self.broken_s += seconds;
         self.silence((seconds * f64::from(self.rate_hz)) as usize);

@@ -38,13 +38,13 @@ pub struct Answer {
     thinking: Thinking,
     tools: Tools,
     refusal: String,
-    /// Some event or body was an answer.
+    /// True if some event or body was an answer.
     answered: bool,
     /// True if the answer comes in pieces.
     streamed: bool,
     /// True if it has words other than blanks.
     said: bool,
-    /// A finish reason or the end mark was seen.
+    /// True if a finish reason or the end mark was seen.
     finished: bool,
     /// True if the end mark was seen.
     done: bool,
@@ -173,7 +173,7 @@ impl Answer {
         }
     }
 
-    /// The end mark was seen.
+    /// True if the end mark was seen.
     pub fn is_done(&self) -> bool {
         self.done
     }

@@ -24,9 +24,9 @@ pub struct TooLong;
 #[derive(Debug, Default)]
 pub struct Events {
     line: Vec<u8>,
-    /// The first line was seen; a byte order mark may only stand before it.
+    /// True if the first line was seen; a byte order mark may only stand before it.
     begun: bool,
-    /// The last byte was a CR: a LF that follows belongs to it.
+    /// True if the last byte was a CR, to which a following LF belongs.
     after_cr: bool,
     data: Vec<String>,
     /// All of `data` together.

@@ -24,7 +24,7 @@ const OF_VALUES: [&str; 10] =
 /// Way in which requests to one model are written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Habits {
-    /// `max_tokens` goes by its later name.
+    /// True if `max_tokens` is sent by its later name.
     renamed: bool,
     without: Vec<Without>,
 }

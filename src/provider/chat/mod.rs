@@ -107,7 +107,7 @@ pub struct ChatModel {
     client: reqwest::Client,
     trouble: Mutex<Option<String>>,
     learnt: Mutex<Learnt>,
-    /// The last request did not reach the server.
+    /// True if the last request did not reach the server.
     gone: AtomicBool,
 }
 

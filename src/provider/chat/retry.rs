@@ -62,7 +62,7 @@ impl Default for Retry {
 pub struct Attempts {
     retry: Retry,
     live: bool,
-    /// The server was not reached the last time either.
+    /// True if the server was not reached the last time either.
     gone: bool,
     made: u32,
     waited: Duration,

@@ -75,7 +75,7 @@ fn half_at(json: &str, at: usize) -> Option<u32> {
 /// Joins the halves that are marked in the pieces of one text.
 #[derive(Debug, Default)]
 pub struct Joiner {
-    /// A mark has begun.
+    /// True if a mark has begun.
     marks: bool,
     /// A first half waits for its second.
     first: Option<u32>,

@@ -50,11 +50,11 @@ pub struct Thinking {
     cuts: Vec<usize>,
     /// Bytes of `held` in which no tag begins.
     scanned: usize,
-    /// Reasoning was taken out at the front.
+    /// True if reasoning was taken out at the front.
     closed: bool,
-    /// Only blanks have come since the last line feed.
+    /// True if only blanks have come since the last line feed.
     at_line_start: bool,
-    /// Words were passed on before it was sure that they are no reasoning.
+    /// True if words were passed on before it was sure that they are no reasoning.
     released: bool,
 }
 
@@ -188,7 +188,7 @@ impl Thinking {
         }
     }
 
-    /// Looks for a closing tag that no opening tag stands before.
+    /// Looks for a closing tag that no opening tag precedes; returns true if the state has changed.
     fn unsure(&mut self) -> bool {
         if self.close_unopened() {
             return true;

@@ -23,7 +23,7 @@ pub struct Webhook {
     pub key: Secret,
     /// Name of the conversation.
     pub conversation: String,
-    /// The answer is the agent's reply.
+    /// True if the answer is the agent's reply.
     pub sync: bool,
 }
 

@@ -30,7 +30,7 @@ pub fn heard_at_once() -> usize {
     live_streams(thread::available_parallelism().map_or(1, NonZero::get))
 }
 
-/// Returns the number of live streams that so many cores carry: one is left to everything else.
+/// Returns the number of live streams that `cores` carry: one core is left to everything else.
 fn live_streams(cores: usize) -> usize {
     (cores.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX)
 }
@@ -55,7 +55,7 @@ const NEWS_DEPTH: usize = 16;
 /// none.
 pub struct Pocketsphinx {
     workers: Vec<Arc<Worker>>,
-    /// Calls were expected once.
+    /// True if calls were expected once.
     expects: AtomicBool,
     line: Arc<Line>,
     broken: Arc<OnceLock<String>>,

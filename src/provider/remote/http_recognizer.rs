@@ -29,7 +29,7 @@ pub struct HttpRecognizer {
 struct Service {
     remote: Remote,
     client: reqwest::Client,
-    /// Asks for words with their times.
+    /// True if words with their times are requested.
     word_times: bool,
     last: LastUse,
 }

@@ -266,7 +266,7 @@ pub fn lay(human: &mut DigitalHumanSpec, vector: &'static Vector, intent: &str, 
     }
 }
 
-/// Gives an attacker the sounds of its vector: keys, cutting in, or voices around it.
+/// Gives an attacker the sounds of its vector: keys, interruptions, or voices around it.
 fn arm(human: &mut DigitalHumanSpec, vector: &Vector) {
     match vector.id {
         "dtmf_bypass" => {

@@ -14,7 +14,7 @@ const DAY_MS: i64 = 86_400_000;
 /// Times at which a monitor checks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cadence {
-    /// Each so many milliseconds.
+    /// Checks at this interval in milliseconds.
     Every(i64),
     /// Checks at the minutes of a cron expression, UTC.
     Cron(Cron),

@@ -44,7 +44,8 @@ struct Told {
 }
 
 impl Service {
-    /// Asks for the agent's address when it has to be asked for, and puts it into `cast`; answers what is kept with the result.
+    /// Asks for the agent's address when it has to be asked for, and puts it into `cast`. Returns the part of the
+    /// answer that is kept with the result.
     pub(super) async fn find_address(
         &self,
         organization: &str,

@@ -15,7 +15,7 @@ pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step
     human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
 }
 
-/// Returns the words with which the call begins to cut in: those of a first step that does.
+/// Returns the words with which the call begins to interrupt: those of a first step that does.
 pub(super) fn first_cut(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Option<CutIn> {
     match playback(human, traits).into_iter().next() {
         Some(Step::CutIn(cut)) => Some(cut),

@@ -69,7 +69,7 @@ pub enum RtviEvent {
     CallerText {
         /// Words of the caller.
         text: String,
-        /// They change no more.
+        /// True if the words change no more.
         is_final: bool,
     },
     /// The agent began or stopped to speak.
@@ -86,7 +86,7 @@ pub enum RtviEvent {
     Error {
         /// Words of the pipeline.
         message: String,
-        /// The pipeline has stopped.
+        /// True if the pipeline has stopped.
         is_fatal: bool,
     },
     /// The other side leaves.

@@ -86,7 +86,7 @@ struct Line {
     pc_id: Option<String>,
     media: MediaParams,
     rtvi: Rtvi,
-    /// The server takes candidates after the offer, as far as is known.
+    /// True if the server takes candidates after the offer, as far as is known.
     takes_patches: bool,
 }
 

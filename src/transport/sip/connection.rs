@@ -24,7 +24,8 @@ const USER_TIMEOUT: Duration = Duration::from_secs(20);
 const READ_BYTES: usize = 16 * 1024;
 /// Keep-alives that may wait to be written; more are left out.
 const KEEP_ALIVES: usize = 4;
-/// The distance of pings is longer by up to so many of [`PING_SHARES`] shares, which differ from connection to connection.
+/// Largest number of [`PING_SHARES`] shares that are added to the distance of pings. It differs from connection to
+/// connection.
 const PING_SPREAD: u32 = 6;
 /// A share is 1 s of 25.
 const PING_SHARES: u32 = 25;
@@ -137,9 +138,9 @@ struct Shared {
     used_ns: AtomicU64,
     /// Pings that were answered.
     pongs: AtomicU64,
-    /// The other side has answered a ping.
+    /// True if the other side has answered a ping.
     is_answering: AtomicBool,
-    /// A message has come.
+    /// True if a message has come.
     has_message: AtomicBool,
 }
 

@@ -40,7 +40,7 @@ const DATAGRAM_BYTES: usize = 65_535;
 pub enum SipNews {
     /// Event of the dialog.
     Event(Box<CallEvent>),
-    /// A message as it went over the wire, secrets masked, for the call's SIP log.
+    /// Message as sent or received, secrets masked, for the call's SIP log.
     Trace(String),
 }
 
@@ -176,7 +176,8 @@ impl SipSocket {
         let _ = self.orders.send(Order::About(key, order)).await;
     }
 
-    /// Demands credentials of an incoming call. True when it has them; otherwise it was refused or challenged, and is over.
+    /// Demands credentials of an incoming call. Returns true if it has them; otherwise it was refused or challenged,
+    /// and is over.
     pub async fn authorize(&self, key: CallKey, demand: Demand) -> bool {
         let (reply, authorized) = oneshot::channel();
         let sent = self.orders.send(Order::Authorize(key, Box::new(demand), reply)).await;
@@ -187,7 +188,7 @@ impl SipSocket {
 /// A call that this side has ended.
 struct Leaving {
     news: mpsc::Sender<SipNews>,
-    /// The far side has answered that.
+    /// True if the other side has answered that.
     answered: bool,
 }
 

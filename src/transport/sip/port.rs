@@ -48,7 +48,7 @@ pub enum SipOrder {
     Answer(String),
     /// A refusal with this status and Q.850 cause.
     Reject(u16, Option<u16>),
-    /// INFO with a digit of so many milliseconds.
+    /// INFO with a digit and its length in milliseconds.
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
     Resolved(Vec<Hop>),
@@ -123,7 +123,7 @@ pub struct SipPort {
     peer: PeerInfo,
     /// An incoming call's answer and the media that it means, until it is given.
     answer: Option<(String, Negotiated)>,
-    /// The answer goes out as soon as the name of its media is looked up.
+    /// True if the answer goes out as soon as the name of its media is looked up.
     is_answering: bool,
     /// Offer of this side to a caller that made none. It goes into the 200, and the answer comes in the ACK (RFC 3261
     /// 13.2.1).

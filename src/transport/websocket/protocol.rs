@@ -185,7 +185,7 @@ pub enum SessionControl {
     UtteranceStarted,
     /// The utterance of this side ended with the last frame, or was interrupted.
     UtteranceCompleted,
-    /// This side presses a key for so many milliseconds.
+    /// This side presses a key, with its length in milliseconds.
     Digit {
         /// One of `0` to `9`, `*`, `#`, `A` to `D`.
         digit: char,

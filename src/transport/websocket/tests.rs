@@ -89,7 +89,7 @@ impl Side {
         self.drain();
     }
 
-    /// Lets so many milliseconds pass in silence.
+    /// Lets `ms` milliseconds pass in silence.
     fn wait(&mut self, ms: u64) {
         (0..ms / 20).for_each(|_| self.say(&[0; FRAME]));
     }

@@ -9,7 +9,7 @@ use ringer_media::resample::Resampler;
 
 use super::protocol::{MAX_OPEN_MARKS, MAX_QUEUE};
 
-/// Forms of samples on the wire.
+/// Encodings of samples in messages.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// ITU-T G.711 mu-law, a byte a sample.
@@ -41,7 +41,7 @@ impl Encoding {
     }
 }
 
-/// Form and rate of audio on the wire.
+/// Encoding and rate of audio in messages.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     /// Form of the samples.
@@ -117,9 +117,9 @@ pub(super) struct Mouth {
     wire: Wire,
     resampler: Option<Resampler>,
     waiting: Vec<i16>,
-    /// Samples of a chunk, at the rate of the wire.
+    /// Samples of a chunk, at the rate of the messages.
     chunk: usize,
-    /// Samples in the chunks that were taken, at the rate of the wire.
+    /// Samples in the chunks that were taken, at the rate of the messages.
     sent: u64,
 }
 
@@ -170,7 +170,7 @@ impl Mouth {
         })
     }
 
-    /// Returns the number of samples in the chunks that were taken, at the rate of the wire.
+    /// Returns the number of samples in the chunks that were taken, at the rate of the messages.
     pub(super) fn sent_samples(&self) -> u64 {
         self.sent
     }
@@ -210,7 +210,7 @@ pub(super) struct Ears {
 }
 
 impl Ears {
-    /// Returns ears that have heard nothing.
+    /// Returns an empty queue of received audio.
     pub(super) fn new(wire: Wire) -> Ears {
         Ears {
             wire,

@@ -43,7 +43,7 @@ fn spec() -> CallSpec {
     CallSpec { seed: Seed(7), turn, ..CallSpec::default() }
 }
 
-/// Returns the desk, which understands nothing.
+/// Returns a sample agent that understands nothing.
 fn desk() -> Far {
     Far { lines: DESK, interruption: Interruption::None, recognizer: Arc::new(FakeRecognizer::new(&[], 0)) }
 }

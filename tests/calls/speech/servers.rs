@@ -58,7 +58,7 @@ pub enum Fault {
 pub enum Seen {
     /// A text to say.
     Text(String),
-    /// The end of a stretch of speech of so many samples.
+    /// End of a stretch of speech, with its number of samples.
     Stretch(usize),
     /// A text with the words goes out.
     Known,
@@ -78,7 +78,7 @@ struct Inner {
     fault: Fault,
     /// Words recognised in every stretch of speech.
     words: &'static str,
-    /// Says its texts again and again.
+    /// True if it says its texts again and again.
     endless: bool,
     speech: Arc<EmbeddedSpeech>,
     seen: Mutex<Vec<(i64, Seen)>>,
@@ -149,7 +149,7 @@ impl Inner {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((Clock::Real.now_ms(), what));
     }
 
-    /// Returns the words of a stretch of speech of so many samples.
+    /// Returns the words of a stretch of speech of `samples` samples.
     fn text_of(&self, samples: usize) -> &'static str {
         if samples < KNOWN_AFTER {
             return "";

@@ -22,7 +22,7 @@ pub(super) struct Branch {
     /// Address that its media go to.
     to: Option<SocketAddr>,
     tone: Option<Tone>,
-    /// Another side has the call: a proxy would keep back what this one still sends.
+    /// True if another side has the call: a proxy would keep back what this one still sends.
     is_lost: bool,
 }
 

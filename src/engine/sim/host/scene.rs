@@ -20,7 +20,7 @@ pub(super) const TONE_HZ: f64 = 440.0;
 /// Everything of a side that only a script asks for.
 pub(super) struct Scene {
     actions: VecDeque<(Time, Action)>,
-    /// A line answers the INVITE, or refuses it.
+    /// True if a line answers the INVITE, or refuses it.
     answers: bool,
     /// Offer of the INVITE that is being answered.
     offer: Option<String>,
@@ -32,11 +32,11 @@ pub(super) struct Scene {
     ports: Vec<u16>,
     /// True if the last change of the session was this side's.
     is_own_change: bool,
-    /// One packet leaves each tick.
+    /// True if one packet leaves in each tick.
     pub is_steady: bool,
     /// Branches of a forked call.
     pub branches: Vec<Branch>,
-    /// A branch has the call: a proxy would keep back what this side still sends.
+    /// True if a branch has the call: a proxy would keep back what this side still sends.
     pub is_lost: bool,
     pub sent_rtp: Vec<SentRtp>,
 }

@@ -66,9 +66,9 @@ pub(super) struct SocketEnd {
 /// Effects of a script on what a side sends.
 #[derive(Default)]
 struct Stage {
-    /// Messages of this side's own are kept back.
+    /// True if this side's own messages are kept back.
     is_silent: bool,
-    /// A line of the script is carried out.
+    /// True if a line of the script is carried out.
     is_scripted: bool,
     /// Messages leave all the same until then: they hold words of the script.
     loud_until: Option<Time>,

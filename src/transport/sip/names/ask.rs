@@ -23,7 +23,7 @@ const REPEATS: usize = 3;
 #[derive(Clone)]
 pub struct NameServers {
     resolver: TokioResolver,
-    /// They are those of the system, which may know names by other means too.
+    /// True if the servers are those of the system, which may know names by other means too.
     pub are_of_system: bool,
 }
 

@@ -60,7 +60,7 @@ pub struct Ways {
     pub spoken: Vec<Transport>,
     /// Families of addresses that it can send to.
     pub families: Families,
-    /// NAPTR and SRV records can be asked for; without, only addresses.
+    /// True if NAPTR and SRV records can be asked for; otherwise only addresses.
     pub has_services: bool,
 }
 
