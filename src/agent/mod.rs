@@ -71,7 +71,7 @@ impl Desk {
         VoiceWanted {
             accent: Some("american".into()),
             gender: Some("female".into()),
-            // Of the timbres that the seed draws, one that recognizers understand well.
+            // One of the timbres that seeds draw which recognizers understand well.
             seed: Seed(3),
             ..VoiceWanted::of("en")
         }

@@ -146,7 +146,7 @@ fn calls(args: &Args, out: &Out) -> Result<bool, String> {
                 problems.push("the second run differs from the first".into());
             }
         }
-        // What goes wrong on purpose may keep a drawn call from being answered.
+        // Injected faults may keep a drawn call from being answered.
         let connected = outcome.caller.ending.as_ref().is_some_and(|ending| ending.connected);
         good &= problems.is_empty() && (connected || args.drawn || script.is_some());
         if let Some(folder) = &args.out {

@@ -200,7 +200,7 @@ impl House {
         if sim {
             speech.synthesizer = Arc::new(Canned::default());
         }
-        // What can fail comes before what was left is ended.
+        // Steps that can fail come before interrupted work is ended.
         let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
         if sim {
             engine.simulate(Arc::new(sample_agent));

@@ -169,7 +169,7 @@ mod tests {
             false,
             &["2 of 2 turns of the agent lack words: the recognizer was busy in 1, nothing was understood in 1"],
         );
-        // What the recognizer itself says of its failure.
+        // The recognizer's own report of its failure.
         check(
             &[
                 entry("recognizer_unreachable", json!({ "message": "the recognizer cannot be reached" })),

@@ -499,7 +499,7 @@ impl Dialogue {
             let kind = if answer.scripted { Kind::Scripted } else { Kind::Turn };
             let (message_id, channel) = (Some(message_id.to_owned()), Some(self.spec.channel.into()));
             self.event(at, Side::Dh, What::MessageSent { message_id, text: answer.text.clone(), channel, kind });
-            // What came while it was on its way is heard after it. Keys are a line of their own, as in a call.
+            // Turns that came while it was on its way are heard after it. Keys are a line of their own, as in a call.
             let own = |text: &str, digits| Line { other: false, text: text.into(), digits, interrupted: false };
             let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
             self.history.extend((!words.is_empty()).then(|| own(words, Arc::default())));

@@ -371,7 +371,7 @@ impl Driver {
     async fn follow_shard(&mut self, message: FromShard) {
         match message {
             FromShard::Control(_, control) => {
-                // What the call said before goes out before.
+                // Earlier messages of the call go out first.
                 self.exchange_frames().await;
                 self.port.control(&control);
                 self.drain_port().await;

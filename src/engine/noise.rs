@@ -342,7 +342,7 @@ mod tests {
             assert_eq!(warning, None, "{kind:?}");
             let imitated = beds.bed(kind, 10.0, &mut Seed(4).stream("noise"));
             assert_ne!(noise.loop_pcm, imitated.loop_pcm, "{kind:?}");
-            // Who speaks is heard by the tone; a place has other sounds beside it, and wind more than a child.
+            // The tone shows who speaks; a place has other sounds beside it, and wind more than a child.
             let [heard, without] = [&noise, &imitated].map(|noise| share_at(&noise.loop_pcm, 500.0));
             assert!(kind == Kind::Park || heard > 2.0 * without, "{kind:?}: {heard:.3} and {without:.3}");
             let again =

@@ -209,7 +209,7 @@ impl CallWork<'_> {
         if redactor.is_some() && !report.ending.connected {
             service.forget_messages(id).await?;
         }
-        // What is judged is redacted when it was judged.
+        // Results that are judged are redacted after the judgement.
         let redactor = redactor.filter(|_| report.ending.connected && to != Some(ResultStatus::ConversationEnded));
         let patch = move |doc: &mut ResultDoc| fill_in(doc, id, report, verdict, quality, notes, warnings);
         match to {
@@ -307,7 +307,7 @@ fn fill_in(
     if let Some((code, message)) = verdict.error {
         body.fail(code, message);
     }
-    // Where nobody has spoken nothing is judged, and nothing is private.
+    // Nothing is judged or private where nobody has spoken.
     doc.private &= ending.connected;
     let body = &mut doc.body;
     body.end_time = Some(Timestamp(report.ended_at_ms));

@@ -102,7 +102,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
     let fillers = judge::fillers("en", &upkeep.fillers);
     let is_empty = sides.is_empty() && entries.is_empty();
     let said: Vec<TranscriptEntry> = entries.iter().map(TranscriptEntry::from).collect();
-    // Where nobody is told apart, nothing is measured by side.
+    // Nothing is measured by side where the sides cannot be told apart.
     let entries = if is_apart { entries } else { Vec::new() };
     let call = Imported { entries, sides: sides.clone(), interface, fillers };
     let duration_ms = call.duration_ms();

@@ -464,7 +464,7 @@ mod tests {
         let log = service.call_log(&caller, &call_id).await.expect("the log");
         assert_eq!(log.status, CallLogStatus::Incompleted);
         assert!(log.error_message.is_some_and(|text| text.starts_with("EVALUATION_TIMEOUT: ")));
-        // What was deleted meanwhile needs nothing.
+        // A row that was deleted meanwhile needs nothing.
         let job = CallLogJob { organization: caller.organization.clone(), call_id: Uuid::nil(), serial: 0 };
         assert_eq!(service.give_up_log(&job).await, Ok(()));
     }

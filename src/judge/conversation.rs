@@ -460,7 +460,7 @@ mod tests {
             json!({ "goal_success": false, "call_summary": "Less." }).to_string(),
             answer(json!({ "sentiment_score": "good" })),
         ];
-        // What comes after it does not matter: nobody answers any more.
+        // Later words do not matter: nobody answers any more.
         let (judgement, asked) = judged(&replies, "Book.").await;
         let judgement = judgement.expect("most of it can be read");
         assert_eq!((judgement.goal_success, judgement.unread, asked), (Some(true), vec!["sentiment_score"], 3));

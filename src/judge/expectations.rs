@@ -409,7 +409,7 @@ pub fn own_faults(moments: &[TimelineEntry], is_voice_substituted: bool, untrust
             faults.push(OwnFault { code, at_ms: Some(reading::whole_ms(moment.sample)), turn: None });
         }
     }
-    // What a network lost is not a fault of this side.
+    // Loss on the network is not a fault of this side.
     let code = untrusted.and_then(|why| match why {
         why if why.starts_with("concealed_ms") => None,
         why if why.contains("recording") => Some(FaultCode::Recording),

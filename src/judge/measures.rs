@@ -74,7 +74,7 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
     let digits: Vec<Span> = keys.filter(|key| key.sent).map(digit).collect();
     let extension = facts.extension_digits.min(digits.len());
     let start = digits[..extension].last().map_or(0, |last| last.to + AFTER_EXTENSION_MS * PER_MS);
-    // What was said before the conversation, by a machine that asks for the extension, is not counted.
+    // Speech before the conversation, of a machine that asks for the extension, is not counted.
     let turns = || reading::turns(moments).filter(|turn| turn.end > start);
     let own_starts = moments.iter().filter_map(|moment| speech_start(moment));
     Conversation {
@@ -424,7 +424,7 @@ mod tests {
                 "nobody knows its words"
             );
         }
-        // What the agent says in the pause overlaps nothing.
+        // Words of the agent in the pause overlap nothing.
         let mut spoken_into = paused.clone();
         let agent_says = |event: &str, sample: i64| TimelineEntry {
             seq: 1000 + sample,
@@ -487,7 +487,7 @@ mod tests {
         let note = |name: &str| metric(name).and_then(|metric| metric.note.as_deref());
         assert_eq!(note("non_directed_selectivity"), Some("no_language_model"), "its words are not judged");
         assert_eq!(note("backchannel_selectivity"), None);
-        // Where no word tells of sentences, the agent's last turn was over.
+        // The agent's last turn was over where no word marks sentences.
         timeline.retain(|line| line["event"] != "turn.ended");
         let measured = measure(&moments(&json!(timeline)), &facts(0));
         let found = measured.metrics.iter().find(|metric| metric.name == "backchannel_selectivity").expect("a value");

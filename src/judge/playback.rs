@@ -166,7 +166,7 @@ impl<'s> Scene<'s> {
         let criteria = Some(text(&self.steps[index], "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
         let played = self.as_played(index, passed, turn.heard(), turn.known);
         match criteria {
-            // What the turn means decides where nothing else has.
+            // The meaning of the turn decides where nothing else has.
             Some(wanted) if !turn.lacks_words && (passed == Some(true) || tests.is_empty()) => {
                 Played { passed: None, wanted: Some(wanted), ..played }
             }
@@ -248,7 +248,7 @@ impl Test {
 /// Returns the tests of the words and digits of a turn.
 fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     let mut tests = Vec::new();
-    // What was not heard may hold it.
+    // A turn that was not heard may hold it.
     let unheard = || Test { passed: None, why: UNHEARD.to_owned() };
     if text(step, "type") == "dtmf" {
         let wanted = text(step, "digits");
@@ -447,7 +447,7 @@ fn silence(
     let is_long = ms as f64 >= low;
     let passed = match agent == Some(to) {
         true => Some(is_long && ms as f64 <= high),
-        // Whom the Digital Human, or the end, has kept from going on was silent for at least so long.
+        // An agent that the Digital Human, or the end, kept from going on was silent for at least so long.
         false => is_long.then_some(true),
     };
     Some((passed.filter(|_| wanted_ms > 0.0), ms, to))

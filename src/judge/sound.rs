@@ -197,7 +197,7 @@ mod tests {
         let opening = Span { from: 0, to: 64_000 };
         let part = audio_metrics(&moments(&timeline), &facts, Some("PCMU"), file.path(), Some(opening)).expect("reads");
         let of_part = |name: &str| part.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
-        // What was made up came later; of the tone 1.9 s are in it.
+        // The concealed audio came later; 1.9 s of the tone are in it.
         assert_eq!((of_part("agent_audio_dropouts"), of_part("agent_snr")), (Some(json!(1)), Some(json!(60.0))));
         assert_eq!(of_part("audio_fidelity").map(|all| all["packet_loss"].clone()), Some(Value::Null));
         let absent = audio_metrics(&moments(&json!([])), &facts, None, file.path(), None).expect("reads");

@@ -96,7 +96,7 @@ fn pieces(text: &str) -> Vec<Piece> {
         }
         apart = c.is_whitespace();
     }
-    // What stands alone, a dash, is said in no time.
+    // A dash that stands alone takes no time.
     pieces.iter_mut().for_each(|piece| piece.letters = piece.letters.max(1));
     pieces
 }

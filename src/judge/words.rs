@@ -181,7 +181,7 @@ mod tests {
         for (recorded, heard, unheard, rate, warning) in [
             (recorded, heard, vec![], Some(0.5), None),
             (recorded, heard, vec![lost(agent, 4100, 6100, Lack::Words)], Some(0.25), Some(one)),
-            // Of a turn of which some is known the rest would be missing.
+            // The rest of a turn with some known words would be missing.
             (recorded, heard, vec![lost(agent, 8000, 9100, Lack::Rest)], Some(0.75), Some(one)),
             (
                 recorded,

@@ -334,7 +334,7 @@ impl WebServer {
                 let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
                 let bytes = answer(&path);
                 seen.lock().unwrap_or_else(PoisonError::into_inner).push(path);
-                // Who has seen enough closes the other end.
+                // A client that has seen enough closes the other end.
                 let _ = socket.write_all(&bytes).await;
             }
         });

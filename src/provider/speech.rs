@@ -144,7 +144,7 @@ impl EmbeddedSpeech {
             };
         }
         let wav = {
-            // Who waits for nothing takes nobody's place.
+            // Speech that nobody waits for takes nobody's place.
             let _place = match voice.unhurried {
                 true => None,
                 false => Some(self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?),

@@ -177,7 +177,7 @@ impl Service {
             row.doc.trigger_count += 1;
         }
         let (updated_ms, by) = (row.updated_ms, row.updated_by);
-        // What the engine notes is no change of the alert.
+        // Notes of the engine are no change of the alert.
         db.update(row.id, &row.doc, updated_ms, by).await?;
         let notice = self.notice_of(&row, times.len());
         self.notify(db, &row.doc.spec.notification_channels, &notice).await
@@ -221,7 +221,7 @@ impl Service {
 /// Returns the value that a rule compares in a conversation; `None` if it is missing or cannot be relied on.
 fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
     let field = spec.entity_field.as_str();
-    // What this side broke off tells nothing of the agent.
+    // A conversation that this side broke off shows nothing of the agent.
     if body.error_owner.is_some_and(Owner::is_own) && spec.entity_type != EntityType::MetadataField {
         return None;
     }

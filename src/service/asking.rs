@@ -86,7 +86,7 @@ mod tests {
             (&["Here it is:\n```json\n{\"count\": \"4\"}\n```"], Some(4), 1),
             (&[r#"Of the set {a, b}: {"count": 4}. {} }"#], Some(4), 1),
             (&[r#"{"count": 3} or rather {"count": 4}"#], Some(4), 1),
-            // What the check refuses is not taken where there is another one.
+            // An answer that the check refuses is not taken where there is another one.
             (&[r#"{"count": 3}, not {"count": 50}"#], Some(3), 1),
             (&["none", r#"{"count": 5}"#], Some(5), 2),
             (&[r#"{"count": 50}"#, r#"{"count": 6}"#], Some(6), 2),

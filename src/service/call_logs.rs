@@ -247,7 +247,7 @@ impl Service {
         }
         if let Some(redactor) = redactor_of(&mut db, row.doc.agent_id).await? {
             match spec.reevaluate || !row.doc.status.is_final() {
-                // What is still to be judged is judged as it is.
+                // A call that is still to be judged is judged as it is.
                 true => row.doc.private = true,
                 false => redact_call(&mut row.doc, &redactor)?,
             }
@@ -471,7 +471,7 @@ fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
         ..
     } = row.doc;
     for (key, value) in notes {
-        // What was given under this name stays.
+        // A value given under this name stays.
         let metadata = call.metadata.get_or_insert_default();
         let key = if metadata.contains_key(&key) { beside(&key) } else { key };
         metadata.insert(key, value);

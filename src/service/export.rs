@@ -102,7 +102,7 @@ impl Export {
         ]
         .map(str::to_owned)
         .to_vec();
-        // What people set stands beside, in runs in which they did.
+        // Values that people set stand beside, in runs that have some.
         let is_reviewed = self.results().any(|(result, _)| evaluation(result).human_edited);
         let reviews = if is_reviewed { &REVIEWED[..] } else { &[] };
         for name in measured.iter().chain(&judged).chain(reviews) {

@@ -127,7 +127,7 @@ impl Service {
         let looked = self.look_at_human(&serde_json::to_value(&spec).map_err(Error::internal)?).await;
         let mut db = self.store.org(&caller.organization).write().await?;
         if looked.is_err() {
-            // What is not there is told first.
+            // Missing rows are reported first.
             check_named(&mut db, &spec, simulation_ids, None).await?;
         }
         looked?;

@@ -218,7 +218,7 @@ impl Service {
         if addresses.is_empty() {
             return Ok(true);
         }
-        // What is READY has had its turn.
+        // A READY result has had its turn.
         let held = body.status == ResultStatus::Ready || !is_blocked(&mut db, result_id, &addresses).await?;
         db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
         db.commit().await?;
@@ -290,7 +290,7 @@ impl Service {
             return Ok(());
         }
         if row.doc.unanswered.is_empty() {
-            // What the Digital Human was told when it began to listen may be gone with it.
+            // The Digital Human, with the time that it was to wait, may be deleted by now.
             let ready = row.doc.body.status_history.last().map_or(0, |change| change.at.0);
             let waited_s = (self.clock.now_ms() - ready) / 1000;
             row.doc.body.fail(ErrorCode::InboundNoIncomingCall, format!("The agent did not call within {waited_s} s"));

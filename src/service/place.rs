@@ -160,7 +160,7 @@ impl Service {
         if let Some(gate) = self.dial_gate(organization, result_id, trunk) {
             placed.placement.destination.set_gate(gate);
         }
-        // What the engine itself notes comes first.
+        // Notes of the engine itself come first.
         told.extend(std::mem::take(&mut placed.notes));
         placed.notes = told;
         Ok(Ok(placed))

@@ -238,7 +238,7 @@ impl Service {
 
     /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held it is gone.
     pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
-        // What this engine holds itself is not abandoned, however long its claim could not be renewed.
+        // Work that this engine holds is not abandoned, however long its lease could not be renewed.
         if !self.live.holds(result_id) && self.break_off(organization, result_id).await? {
             tracing::warn!(result_id, "an engine that is gone has left a conversation");
         }

@@ -50,7 +50,7 @@ impl Service {
             let agent_id = agent_id.as_ref().and_then(Value::as_str).and_then(|id| id.parse().ok());
             let agent = db.get::<AgentDoc>(agent_id.ok_or(Error::NotFound("Agent"))?).await?;
             fields.insert("agent".into(), agent.doc.spec.svc_as_code_id.map(|code| code.to_string()).into());
-            // What is selected follows from the metrics of the bundle.
+            // The selection follows from the metrics of the bundle.
             fields.shift_remove("selected_custom_metrics");
             codes.push((id, code));
             bundle.simulations.push(fields);

@@ -235,7 +235,7 @@ impl Push<'_> {
         let link = fields.shift_remove("agent").filter(|link| !link.is_null());
         let stray = link.filter(|link| !agent.is_named_by(link));
         let more = stray.map(|link| format!("agent: {link} is not the agent of the bundle")).into_iter().collect();
-        // What is selected follows from the metrics of the bundle.
+        // The selection follows from the metrics of the bundle.
         fields.shift_remove("selected_custom_metrics");
         fields.insert("agent_id".into(), agent.id.to_string().into());
         let Some(checked) = self.checked::<SimulationSpec>(KIND, &fields, more, &mut vec![], Code::Uuid)? else {

@@ -106,7 +106,7 @@ impl Service {
         }
         let (now, cron) = (self.clock.now_ms(), cron_of(&row.doc)?);
         row.doc.next_ms = cron.after(now);
-        // Of several times that passed one is made up for: any that is young enough.
+        // One of several missed times is made up for: any that is young enough.
         let young = if job.due_ms > now - CATCH_UP_MS { Some(job.due_ms) } else { cron.after(now - CATCH_UP_MS) };
         if young.is_some_and(|due| due <= now) {
             let caller = Service::engine_caller(&job.organization);

@@ -107,7 +107,7 @@ impl Service {
         doc.spec = spec;
         db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        // What waited while it was disabled may go now.
+        // Events that waited while it was disabled may go now.
         db.note_job();
         db.commit().await?;
         Ok(shown(caller, row))

@@ -115,7 +115,7 @@ fn of_folder(from: &Path, into: &Path) -> Result<Brought, String> {
         }
         let path = entry.map_err(|cause| told(from, cause))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // What a link of a download points to is as good as a file: the user named the folder.
+        // A link in a download is followed like a file: the user named the folder.
         let file = std::fs::metadata(&path).map_err(|cause| told(&path, cause))?;
         if !file.is_file() || !is_taken(&name) {
             passed_over += 1;

@@ -133,7 +133,7 @@ impl Way {
             let len = left.min(SEGMENT);
             let sent = self.carry(now, len);
             let arrival = sent + millis(self.spec.delay_ms + self.draws.unit() * self.spec.jitter_ms) + self.repeat();
-            // What arrives out of order waits for what was sent before it.
+            // Frames that arrive out of order wait for those sent before them.
             self.latest = self.latest.max(arrival);
             left -= len;
             if left == 0 {

@@ -118,7 +118,7 @@ mod tests {
             (Quality { late_frames: 5, ..clean }, whole, None),
             (Quality { late_frames: 6, ..clean }, whole, Some("late_frames are 6 of 5006, more than 0.1 %")),
             (Quality { pacing_p99_ms: 5.1, ..clean }, whole, Some("pacing_p99_ms is 5.1, more than 5")),
-            // What fails first is told.
+            // The first failure is reported.
             (Quality { pacing_p99_ms: 5.1, late_frames: 6, ..clean }, None, Some("pacing_p99_ms is 5.1, more than 5")),
             (Quality { longest_gap_frames: 3, ..gap }, whole, None),
             (

@@ -172,7 +172,7 @@ impl<'a> Drive<'a> {
                 return Ok(());
             }
         };
-        // What overtook the answer is known before it.
+        // Messages that overtook the answer are known before it.
         self.read().await?;
         self.dialogue.handle(now, Input::Sent { at_ms, message_id });
         if !self.running {
@@ -199,7 +199,7 @@ impl<'a> Drive<'a> {
         let news = self.work.news(self.messages, self.calls).await?;
         let now = self.work.workshop.service.clock().now_ms();
         self.running |= news.status == ResultStatus::Running;
-        // What came before a place was free is heard when the conversation begins.
+        // Messages from before a place was free are heard when the conversation begins.
         let began_ms = if news.status == ResultStatus::Running { news.since_ms } else { 0 };
         self.messages += news.messages.len();
         self.calls += news.calls.len();

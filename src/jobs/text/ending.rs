@@ -99,7 +99,7 @@ fn fill_in(
     warnings: Vec<String>,
 ) {
     doc.inbox.close();
-    // Where nobody has written nothing is judged, and nothing is private.
+    // Nothing is judged or private where nobody has written.
     doc.private &= end.began_ms.is_some();
     let body = &mut doc.body;
     if let Some((code, message)) = fault {

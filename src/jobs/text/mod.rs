@@ -130,7 +130,7 @@ impl TextWork<'_> {
             }
             let mut in_lane = self.claimed.in_lane;
             if in_lane && self.news(0, 0).await?.messages.is_empty() {
-                // What is READY holds no place.
+                // A READY result holds no place.
                 service.queue().leave_lane(self.claimed).await?;
                 in_lane = false;
             }

@@ -54,7 +54,7 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_
     }
     // Models that hear refuse to be held to a form of answer.
     (request.audio, request.json) = (Some(heard.wav), false);
-    // What the words lack can be heard.
+    // Words that the transcript lacks can be heard.
     model::judged_by(spec, request, ear.model, false).await
 }
 

@@ -157,7 +157,7 @@ async fn judge_apart(metrics: Vec<Metric>, material: Material<'_>) -> Vec<Custom
         let material = Material { entries: &entries, unheard: &unheard, calls, metadata, ..Material::default() };
         metrics.iter().map(|metric| judge_by_rules(metric, material)).collect()
     });
-    // What panics there panics here: whoever does the work deals with it.
+    // A panic there goes on here: the caller of the work deals with it.
     judged.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 

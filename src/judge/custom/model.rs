@@ -99,7 +99,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
             _ => None,
         };
         let numbers: Vec<f64> = findings.iter().filter_map(number).collect();
-        // Those who found that it does not apply are outvoted by as many who found a number.
+        // Runs that found a number win against equally many that found it does not apply.
         if 2 * numbers.len() >= findings.len() && !numbers.is_empty() {
             let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
             let mean = if spec.response_type == ResponseType::Int { mean.round() } else { mean };
@@ -108,7 +108,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
         }
     }
     let votes = |finding: &Finding| findings.iter().filter(|other| other.verdict == finding.verdict).count();
-    // Of equally many, the first.
+    // The first wins among equal counts.
     let mut best = 0;
     for (at, finding) in findings.iter().enumerate() {
         if votes(finding) > votes(&findings[best]) {

@@ -56,7 +56,7 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
     };
     let is_without = matches!(check, "not_contains" | "tool_not_called");
     let is_found = count >= if is_without { least.max(1) } else { least };
-    // What was not heard may hold more of it: what is found decides, what is missing does not.
+    // Turns that were not heard may hold more of it: found matches decide, missing ones do not.
     let is_decided = is_found && !is_number(spec.response_type);
     if matches!(check, "contains" | "not_contains")
         && !is_decided
@@ -348,7 +348,7 @@ mod tests {
         let judged = deterministic(&rule(settings.clone(), "pass_fail"), &part);
         let why = "regex: 64 in what was searched, and the rest was not searched: it takes too long";
         assert_eq!(judged, Finding::not_evaluated(why));
-        // Of what is given up only what was found decides.
+        // Only found matches decide where the search was given up.
         let judged = |kind: &str, found| decided(&rule(settings.clone(), kind), &part, 3, found);
         let passed = |passed, why: &str| Finding::given(Given::Flag(passed), Some(why.to_owned()));
         assert_eq!(judged("pass_fail", (3, false)), passed(true, "regex: at least 3"));

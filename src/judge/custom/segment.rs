@@ -43,7 +43,7 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
         EvalSegment::Caller => Some(Role::User),
         _ => None,
     };
-    // What begins with the last word of an opening belongs to what follows.
+    // A turn that begins with the last word of an opening belongs to the rest.
     let inside = |at: i64| at >= from && (at < to || to == i64::MAX);
     let entry =
         |entry: &&TranscriptEntry| inside(entry.start_offset_ms) && side.is_none_or(|side| entry.speaker == side);
@@ -65,7 +65,7 @@ pub(super) type Spoken = (Role, i64, i64);
 /// Returns everything that is said, with words that are known or without, in order of start.
 pub(super) fn spoken<'e>(entries: impl IntoIterator<Item = &'e TranscriptEntry>, unheard: &[Unheard]) -> Vec<Spoken> {
     let known = entries.into_iter().map(|entry| (entry.speaker, entry.start_offset_ms, entry.end_offset_ms));
-    // Of other turns there are entries.
+    // Other turns have entries.
     let lost = unheard.iter().filter(|turn| turn.lack == Lack::Words);
     let lost = lost.map(|turn| (turn.speaker, turn.from_ms, turn.to_ms));
     let mut all: Vec<Spoken> = known.chain(lost).collect();

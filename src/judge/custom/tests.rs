@@ -163,7 +163,7 @@ async fn rules_count_what_was_said_keyed_and_called() {
         ),
         (measure("float", json!({})), "error: settings.measure is required for audio metrics"),
         (json!({"eval_method": "audio", "eval_modality": "AUDIO"}), "not_evaluated: No audio model is configured"),
-        // What is wrong is named.
+        // The text names the fault.
         (rule(json!({})), "error: settings.check is required for deterministic metrics"),
         (rule(json!({"check": "guess"})), "error: settings.check guess is not known"),
         (rule(json!({"check": "contains"})), "error: settings.value is required"),
@@ -268,7 +268,7 @@ async fn what_was_not_heard_decides_no_rule() {
             pass_fail(json!({"check": "contains", "value": "friday", "speaker": "USER"})),
             format!("not_evaluated: contains: 0 in what was heard, and {one}"),
         ),
-        // What needs no words is decided.
+        // Metrics that need no words are decided.
         (&agent, pass_fail(json!({"check": "dtmf_received", "value": "12"})), "pass".into()),
         (&agent, pass_fail(json!({"check": "tool_not_called", "value": "book"})), "pass".into()),
         // A turn without words is a turn: of the agent's own, or one that parts two of the other side.
@@ -465,7 +465,7 @@ async fn a_language_model_judges_every_type() {
         (json!({}), vec![value(json!("maybe")); 3], "not_evaluated: Judge answer could not be read", 3),
         (json!({}), vec![json!("no object"); 3], "not_evaluated: Judge answer could not be read", 3),
         (json!({}), vec![], "not_evaluated: scripted failure", 1),
-        // What does not apply, where that is allowed.
+        // The metric does not apply, where that is allowed.
         (
             json!({"allow_not_applicable": true}),
             vec![json!({"not_applicable": true, "reasoning": "n"})],

@@ -130,7 +130,7 @@ fn saying(from: i64, to: i64, side: &str) -> Vec<Value> {
     let data = json!({"utterance_id": from, "kind": "turn", "text": "word"});
     let mut lines = vec![at(from, "speech.started", side, data.clone()), at(to, "speech.ended", side, data)];
     if side == "agent" {
-        // What was said is known a little later.
+        // The words are known a little later.
         lines.push(at(to + 150, "turn.ended", side, json!({"text": "word", "end_sample": to * PER_MS})));
     }
     lines

@@ -165,7 +165,7 @@ pub(super) fn frames(bytes: &[u8], read: fn(&[u8]) -> Option<Frame>) -> Vec<Piec
             0 if rest.starts_with(b"TAG") => 128,
             tag => tag,
         };
-        // What goes beyond the end is no tag, or nothing stands behind it.
+        // A tag that goes beyond the end is none, or nothing stands behind it.
         if tag > 0 && tag <= rest.len() {
             pieces.extend(run.take().map(Run::piece));
             (at, lost) = (at + tag, 0);
@@ -175,7 +175,7 @@ pub(super) fn frames(bytes: &[u8], read: fn(&[u8]) -> Option<Frame>) -> Vec<Piec
             let Some(next) = rest.get(frame.bytes..) else { return false };
             let goes_on = read(next).is_some_and(|next| next.key == frame.key) || tag_bytes(next) > 0;
             let is_same = lost == 0 && run.as_ref().is_some_and(|run| run.first.key == frame.key);
-            // What was cut off before another file was joined to it would take the start of that one along.
+            // A file that was cut off before another was joined to it would take the start of that one along.
             let is_cut = || is_same && (1..frame.bytes).any(|at| is_start(&rest[at..], read));
             goes_on || next.len() < 4 || next.starts_with(b"TAG") || is_same && !is_cut()
         });

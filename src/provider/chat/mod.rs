@@ -211,7 +211,7 @@ impl ChatModel {
         if answer.manner() != manner {
             self.learn(|learnt| learnt.manner = answer.manner());
         }
-        // What has begun cannot be taken back, so it is not made again.
+        // An answer that has begun cannot be taken back, so the request is not repeated.
         let begun = answer.has_begun();
         let failed = |(failure, cause)| Trouble::of(failure, if begun { Cause::Final } else { cause });
         read.map_err(failed)?;

@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(thinking.take(" greet.</th"), [" greet."]);
         assert_eq!(thinking.take("ink>\nGood day."), ["Good day."]);
         assert_eq!((thinking.end(true).len(), thinking.manner()), (0, Manner::Unopened));
-        // What is known to be reasoning is never passed on.
+        // Text that is known to be reasoning is never passed on.
         let mut thinking = Thinking::new(Manner::Unopened);
         assert!(thinking.take("I should").is_empty() && thinking.release().is_empty());
     }

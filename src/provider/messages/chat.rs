@@ -91,7 +91,7 @@ fn reply(body: &[u8]) -> Result<Reply, String> {
     let part = |name: &str| message.get(name).unwrap_or(&Value::Null);
     let unknown = |form: &str| format!("the agent's server sent message content of an unknown form: {form}");
     let text = content::words(part("content")).map_err(unknown)?.filter(|text| !text.is_empty());
-    // What an agent says when it declines is its answer, too.
+    // Words with which an agent declines are its answer, too.
     let refusal = part("refusal").as_str().filter(|text| !text.is_empty());
     let calls = match part("tool_calls") {
         Value::Null => Vec::new(),

@@ -199,7 +199,7 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
     }
     let accent = wanted.accent.as_deref().filter(|accent| !matches!(*accent, "multilingual" | "autodetect"));
     let of_language = || known.iter().filter(|known| known.language == wanted.language);
-    // Where no gender is wanted, the voices that are there decide which can be drawn.
+    // Without a wanted gender, the installed voices decide which can be drawn.
     let both = [true, false].map(|female| of_language().any(|known| known.female.is_none_or(|is| is == female)));
     let female = match (wanted.gender.as_deref(), both) {
         (None, [true, false]) => true,
@@ -230,7 +230,7 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
     if among.is_empty() {
         return Ok(None);
     }
-    // Those whose gender is told come before those of whom nothing is known.
+    // Voices of a stated gender come before those of an unknown one.
     let told: Vec<&Known> = among.iter().copied().filter(|known| known.female.is_some()).collect();
     let among = if told.is_empty() { among } else { told };
     let at = wanted.seed.stream("piper speaker").index(among.len());

@@ -524,7 +524,7 @@ mod tests {
         let news = last_of(&mut waiting).await;
         assert!(matches!(&news, Some(Recognized::Final { text, .. }) if text.contains("doctor")), "{news:?}");
 
-        // Who is given up in the line, or on the decoder, leaves the place to others.
+        // A stream that is given up while it waits, or on the decoder, leaves the place to others.
         let (feed, _news) = pool.open(SpokenIn::Known("en"), &[]);
         drop(pool.open(SpokenIn::Known("en"), &[]));
         let (mut late, mut waiting) = pool.open(SpokenIn::Known("en"), &[]);
@@ -565,7 +565,7 @@ mod tests {
         let decoders = [const { OnceCell::new() }; 3];
         let loaded = || decoders.iter().filter(|decoder| decoder.get().is_some_and(Option::is_some)).count();
         let (orders, inbox) = sync_channel(1);
-        // What is asked comes first.
+        // Orders come first.
         orders.try_send((2, Order::Load)).expect("there is room");
         assert!(matches!(desk.next(&inbox, &decoders, 1), Some((2, Order::Load))));
         assert_eq!(loaded(), 0);

@@ -112,7 +112,7 @@ impl Flow {
 
     /// Ends the flow: what is left goes out, silence does not.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
-        // What the filter still holds comes out before the silence behind it.
+        // Samples in the filter come out before the silence behind it.
         self.drain()?;
         let Some(last) = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET) else { return Ok(None) };
         let end = self.heard.len().min(last + 1 + EDGE);

@@ -66,7 +66,7 @@ impl Server {
             while let Some(Ok((socket, _))) = stopped.run_until_cancelled(listener.accept()).await {
                 let acceptor = acceptor.clone();
                 tasks.spawn("connection over TLS", async move {
-                    // Who does not trust the certificate is gone.
+                    // A client that does not trust the certificate is gone.
                     let Ok(stream) = acceptor.accept(socket).await else { return };
                     if is_socket { listen(stream).await } else { answer(stream).await }
                 });

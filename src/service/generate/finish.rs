@@ -37,7 +37,7 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
     for (index, draft) in drafts.iter_mut().enumerate() {
         let own = Seed::of(&format!("{} {index}", seed.0));
         let human = &mut draft.human;
-        // What an attacker brings with it stays.
+        // Settings that an attacker needs stay.
         let with_noise = draft.category != "load_testing" && human.background_noise == BackgroundNoise::None;
         settle(human, &settings, with_noise);
         if frame.simulation.is_some() {

@@ -80,7 +80,7 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
     match seen.body.status {
         S::SystemError | S::OutOfFunds | S::Cancelled => unknown(&seen.error()),
         S::Unknown(_) => unknown("the status of the result is not known to this version"),
-        // What went wrong on this side shows nothing about the agent, whatever was measured before.
+        // A fault of this side shows nothing about the agent, whatever was measured before.
         _ if seen.body.error_owner.is_some_and(Owner::is_own) => unknown(&seen.error()),
         S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => unreached(check, seen),
         S::NoConnection | S::NoAnswer => unknown("there was no conversation"),

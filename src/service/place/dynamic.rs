@@ -81,7 +81,7 @@ impl Cast {
         spec.connection_type = Some(if told.sip_uri.is_some() { ConnectionType::Sip } else { ConnectionType::Phone });
         match told.sip_uri {
             Some(uri) => spec.sip_uri = Some(uri),
-            // Where both are told the address counts.
+            // The address counts where both are given.
             None => spec.phone_number = told.phone_number,
         }
         spec.sip_username = told.sip_username.or(spec.sip_username.take());

@@ -31,7 +31,7 @@ pub(super) async fn destination(
 ) -> Result<(Destination, Option<Outgoing>), Obstacle> {
     let kind = reachable(cast, settings)?;
     let agent = &cast.agent.spec;
-    // Where media goes is told by the other side, whichever calls.
+    // The other side states where media goes, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
         let (codecs, headers) = (codecs.to_vec(), headers(cast));

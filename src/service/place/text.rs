@@ -110,7 +110,7 @@ impl Cast {
         let plain = self.dialogue(channel, &mut warnings);
         let by_sms = matches!(contact, Contact::Sms(_));
         let unhurried = by_sms && self.simulation.inactivity_timeout_seconds.is_none();
-        // Who is unresponsive reads what the agent writes.
+        // An unresponsive Digital Human reads the agent's messages.
         let silent = self.is_met() && self.step.as_ref().is_some_and(|step| step.unresponsive);
         let spec = DialogueSpec {
             first: first(&self, &contact, &placer.behaviour),

@@ -88,7 +88,7 @@ impl Association {
             catch_faults(|| endpoint.read(now, nowhere(), None, datagram.into()).map_err(|error| error.to_string()));
         let events = match read {
             Ok(events) => events,
-            // What holds already is not undone by a datagram that anybody may have made.
+            // An existing state is not undone by a datagram that anybody may have made.
             Err(_) if self.is_done => return Ok(None),
             Err(_) if self.is_wrong.load(Ordering::Relaxed) => return Err(Fault::Certificate),
             Err(fault) => return Err(fault),

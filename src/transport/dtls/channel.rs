@@ -105,7 +105,7 @@ impl Channel {
         }
         let is_for = |candidate: &Candidate| match hello {
             Some((random, _)) => candidate.random.is_none_or(|known| known == random),
-            // What follows does not tell whose it is; who never read an answer has nothing to follow with.
+            // Later datagrams do not show their sender; one that never read an answer has none to send.
             None => candidate.random.is_none() || candidate.has_cookie,
         };
         let for_whom: Vec<bool> = self.candidates.iter().map(is_for).collect();

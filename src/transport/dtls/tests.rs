@@ -199,7 +199,7 @@ fn garbage_changes_nothing() {
     pair.channels[1].receive(&hello, pair.now);
     pair.run(9000, |_| true);
     assert!(pair.is_keyed());
-    // Who has keys keeps them, whatever comes.
+    // A side that has keys keeps them, whatever comes.
     let keys = pair.keys;
     for first in [20, 21, 22, 23] {
         let alert = [&[first, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2][..], &[2, 40]].concat();

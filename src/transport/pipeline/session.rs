@@ -276,7 +276,7 @@ impl Asked<'_> {
         let (peer, mut streams) = Peer::new(self.settings.clone()).await.map_err(local)?;
         let channel = peer.open_channel(CHANNEL, Delivery::Reliable).await.map_err(local)?;
         let sdp = peer.offer(false).await.map_err(local)?;
-        // What is in the offer needs no request of its own.
+        // Candidates in the offer need no request of their own.
         while streams.candidates.try_recv().is_ok() {}
         let restart_pc = restarts.is_some();
         let offer = OfferRequest {

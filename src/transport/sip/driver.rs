@@ -227,7 +227,7 @@ impl SipDriver {
         let udp = self.udp.clone();
         loop {
             let wait = self.endpoint.next_timer().into_iter().chain(self.lines.next_timer()).min().map(until);
-            // What begins a call comes before the call that it is a part of.
+            // The message that begins a call comes before the call that it is a part of.
             let mut beginning = None;
             tokio::select! {
                 received = datagram(udp.as_deref(), &mut buffer) => {
@@ -258,7 +258,7 @@ impl SipDriver {
                 () = sleep(wait) => {}
                 () = tasks.stopping() => break,
             }
-            // What the transport has brought about is told before that which is merely due.
+            // Events of the transport are handled before timers that are merely due.
             self.send_all().await;
             self.cause = None;
             self.endpoint.tick(now());

@@ -486,7 +486,7 @@ fn read_audio(table: &Map<String, Value>, preset: &Preset, dialect: &mut Dialect
         Ok(Wire { encoding, rate_hz })
     };
     dialect.wire = of("encoding", "rate", dialect.wire)?;
-    // Where the agent's audio has no settings of its own it is as the caller's.
+    // Without settings of its own the agent's audio is as the caller's.
     let own = |field: &str| preset.own_fields.contains(&field);
     dialect.agent_wire = match (own("agent_encoding"), own("agent_rate")) {
         (true, _) => of("agent_encoding", "agent_rate", dialect.agent_wire)?,

@@ -117,7 +117,7 @@ async fn files_are_said_as_what_they_are() {
                 let pcm = pcm.unwrap_or_else(|failure| panic!("{name}, {form:?}: {failure:?}"));
                 assert!(pcm.len().abs_diff(16_000) < 1500, "{name}, {form:?}, {lengths:?}: {} samples", pcm.len());
                 let purity = purity(&pcm);
-                // Where two rates meet, the tone may be off by a part of a sample.
+                // The tone may be off by a part of a sample where two rates meet.
                 let least = if name.starts_with("two") { 0.94 } else { 0.97 };
                 assert!(purity > least, "{name}, {form:?}, {lengths:?}: {purity:.3} of it is the tone");
             }

@@ -284,7 +284,7 @@ async fn the_asked_speed_is_learnt_where_words_are_counted_and_else_a_factor() {
     for (language, speed, wpm) in [("en", "normal", 170.0), ("de", "fastest", 250.0), ("tr", "slowest", 110.0)] {
         let found = speeds(language, speed).await;
         println!("{language} {speed}: {found:.3?}");
-        // What was learnt of another language says nothing of this one.
+        // Speeds learnt of another language do not hold for this one.
         assert!(near(found[0], wpm / 170.0, 0.001), "{language}: {found:?}");
         assert!(near(found[4], wpm / 230.0, 0.08), "{language}: {found:?}");
     }

@@ -160,7 +160,7 @@ fn naptr_records_choose_the_transport() {
     check(lower, "TCP/192.0.2.1:5062");
     // Nothing behind any: the domain's own address, by the transport that was chosen.
     check("h.example. NAPTR 1 1 s SIP+D2T _b.h.example.\n h.example. A 192.0.2.1", "TCP/192.0.2.1:5060");
-    // What is behind it is not known, so no other server is called.
+    // The state behind it is not known, so no other server is called.
     let broken = "h.example. NAPTR 1 1 s SIP+D2T _b.h.example.\n _b.h.example. SRV SILENT\n h.example. A 192.0.2.1";
     check(broken, "could not be looked up: the name servers did not answer");
     // A SIPS URI does as if the other records were not there.
