@@ -27,7 +27,7 @@ const NEWS_DEPTH: usize = 16;
 /// The recognizer of a Whisper model.
 pub struct WhisperRecognizer {
     pool: Open,
-    /// Returns the name of the model's folder.
+    /// Name of the model's folder.
     name: String,
     /// Hash of its weights.
     sha256: String,
@@ -48,7 +48,7 @@ impl WhisperRecognizer {
         Ok(WhisperRecognizer { pool, name, sha256 })
     }
 
-    /// Name of the model's folder.
+    /// Returns the name of the model's folder.
     pub fn name(&self) -> &str {
         &self.name
     }
