@@ -110,7 +110,7 @@ pub struct Config {
     pub text: Text,
     /// The carrier of text messages.
     pub sms: Sms,
-    /// Said once at the start: what was given but is not known.
+    /// Warnings at the start about settings that were given but are not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }

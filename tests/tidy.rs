@@ -27,7 +27,7 @@ const ORDER: [&[&str]; 14] = [
     &["main"],
 ];
 
-/// Known to every module, knowing none.
+/// Modules that every module may import, and that import none.
 const GROUND: [&str; 4] = ["config", "clock", "error", "tasks"];
 
 /// Words of other people's crates and of the system that a part may not use.

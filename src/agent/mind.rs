@@ -16,7 +16,7 @@ pub const GREETING: &str = "Thank you for calling the clinic. Press one for appo
                             tell me how I can help you.";
 /// Words with which the agent interrupts a caller.
 pub const CUT_IN: &str = "Sorry, can I ask you a question?";
-/// Said after a long silence.
+/// Words after a long silence.
 pub const STILL_THERE: &str = "Hello? Are you still there?";
 
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";

@@ -20,7 +20,7 @@ pub(super) struct Following {
     refused: Vec<String>,
 }
 
-/// Another language is spoken from now on.
+/// Change to another language, spoken from now on.
 pub(super) struct Taken {
     pub language: String,
     /// `None`: the voice that is spoken with goes on.

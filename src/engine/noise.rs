@@ -35,7 +35,7 @@ pub struct NoiseBeds {
     given: Mutex<Vec<(Arc<[i16]>, Bed)>>,
     /// Loops that are being made, or whose making failed.
     asked: Mutex<HashMap<Place, Asked>>,
-    /// Held while a place's people speak; those who spoke last may be wanted in another place.
+    /// Voices of the last place, locked while they are made; they may be wanted in another place.
     people: tokio::sync::Mutex<Option<(String, People)>>,
     tasks: Tasks,
 }

@@ -58,7 +58,7 @@ pub struct CallQueued {
 /// Filter and page of the call logs to list.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct CallLogQuery {
-    /// Only of this label.
+    /// Label of the calls to list; absent: all.
     #[serde(default)]
     pub label: Option<String>,
     /// Largest number of entries on a page, 1 to 100; 20 by default.

@@ -68,7 +68,7 @@ pub struct DigitalHumanPage {
     pub digital_humans: Vec<DigitalHumanRecord>,
     /// Number of Digital Humans on all pages.
     pub total_count: i64,
-    /// This page, from 1.
+    /// Number of this page, from 1.
     pub page: i64,
     /// Largest number of entries on a page.
     pub page_size: i64,

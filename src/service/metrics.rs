@@ -26,7 +26,7 @@ pub struct MetricPage {
     pub data: Vec<CustomMetricRecord>,
     /// Number of custom metrics on all pages.
     pub total_count: i64,
-    /// This page, from 1.
+    /// Number of this page, from 1.
     pub page: i64,
     /// Largest number of entries on a page.
     pub page_size: i64,

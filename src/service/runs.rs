@@ -63,7 +63,7 @@ pub struct RunDeleted {
 /// Purpose for which a run is queued.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Purpose {
-    /// Put on every result.
+    /// Tag that every result gets.
     pub tag: Option<&'static str>,
     /// True for one result a Digital Human, however often it is to be repeated.
     pub once: bool,

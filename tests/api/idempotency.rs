@@ -15,7 +15,7 @@ use super::world::{Answer, World};
 
 /// A model that answers once it is let: whoever asks it takes its time.
 pub struct Slow {
-    /// Told when it is asked.
+    /// Signal that it was asked.
     pub asked: Notify,
     /// Lets the held request answer.
     pub let_go: Notify,

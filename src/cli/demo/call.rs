@@ -29,7 +29,7 @@ pub struct Call {
     pub timeline: Vec<TimelineEntry>,
     /// The entries of its transcript.
     pub transcript: Vec<Value>,
-    /// Left the caller, right the agent; empty when there is none.
+    /// Samples of the caller (left) and of the agent (right); empty when there is no recording.
     pub recording: [Vec<i16>; 2],
 }
 

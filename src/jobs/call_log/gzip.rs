@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 pub(super) enum Packed {
     /// The file is damaged or incomplete.
     Broken,
-    /// More comes out than may.
+    /// The file would expand to more bytes than allowed.
     TooLarge,
 }
 

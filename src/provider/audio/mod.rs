@@ -23,7 +23,7 @@ pub const MAX_SECONDS: u32 = 600;
 /// Seconds that are read of the recording of a conversation; the rest is left out.
 pub const MAX_CALL_SECONDS: u32 = 3600;
 
-/// Less than this that is missing is not worth a word: 200 ms. Encoders pad by as much.
+/// Missing audio of less than this is not reported: 200 ms. Encoders pad by as much.
 const MISSED_S: f64 = 0.2;
 
 /// Returns the first [`MAX_SECONDS`] of an audio file at 16 kHz, its channels averaged. Takes up to some seconds of

@@ -32,7 +32,7 @@ pub struct Habits {
 #[derive(Clone, Debug, PartialEq)]
 struct Without {
     name: &'static str,
-    /// Left out only from this value on; `None`: always.
+    /// Value from which on the parameter is left out; `None`: always.
     from: Option<f64>,
 }
 

@@ -43,7 +43,7 @@ const LEFT_OUT_MAX: usize = 6;
 pub struct ChatConfig {
     /// `https://host/v1`, with or without `/chat/completions` and a query.
     pub base_url: String,
-    /// Sent as a bearer token.
+    /// Key that is sent as a bearer token.
     pub key: Option<String>,
     /// Name of the model.
     pub model: String,

@@ -26,7 +26,7 @@ pub enum Cause {
     Dropped,
     /// The answer did not begin in time.
     Late,
-    /// Another attempt would come to the same.
+    /// Another attempt would end the same way.
     Final,
 }
 

@@ -16,7 +16,7 @@ use super::SYNTHESIZER;
 const LEAD: usize = 1600;
 /// Softer than this (-50 dBFS) is silence.
 const QUIET: u16 = 100;
-/// Kept of the silence before the first sound and after the last: 10 ms.
+/// Samples kept of the silence before the first sound and after the last: 10 ms.
 const EDGE: usize = 160;
 /// Silence that is held back because it may be the end; longer pauses go out: 1 s.
 const HELD_MAX: usize = 16_000;

@@ -63,7 +63,7 @@ use super::{Failure, RecognizedWord, Status};
 pub struct Remote {
     /// Base address, such as `https://host/v1` or `wss://host/path`.
     pub base_url: String,
-    /// Sent as a bearer token.
+    /// Key that is sent as a bearer token.
     pub key: Option<String>,
     /// Model name; may be empty.
     pub model: String,

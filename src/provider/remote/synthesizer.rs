@@ -29,7 +29,7 @@ pub enum Form {
 /// The voices of a remote synthesizer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteVoices {
-    /// Used when no other fits.
+    /// Voice for callers whom no other fits.
     pub default: String,
     /// Voice by `LANGUAGE[-ACCENT][-GENDER]` or by gender alone: `en-british-female`, `es-male`, `de`, `female`.
     pub named: BTreeMap<String, String>,

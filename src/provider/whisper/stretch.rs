@@ -23,7 +23,7 @@ const GAP: usize = 3200;
 const PIECES_MAX: usize = 150;
 /// New audio after which running text is asked for: 1 s.
 const RUNNING: usize = 16_000;
-/// Less audio than this has no words: 60 ms.
+/// Samples below which audio has no words: 60 ms.
 const SHORT: usize = 960;
 
 /// Part of a stretch that a job recognises.

@@ -56,7 +56,7 @@ pub struct Channel {
     candidates: Vec<Candidate>,
     /// Associations of the second that began then.
     begun: (u32, Instant),
-    /// This side begins again.
+    /// Time at which this side begins again.
     again_at: Option<Instant>,
     is_done: bool,
     fault: Option<Fault>,

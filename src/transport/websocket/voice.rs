@@ -111,7 +111,7 @@ fn convert(resampler: &mut Option<Resampler>, pcm: &[i16], from_hz: u32, to_hz: 
     out
 }
 
-/// This side's voice: frames in, chunks of bytes out.
+/// Outgoing audio of a session: frames in, chunks of bytes out.
 #[derive(Debug)]
 pub(super) struct Mouth {
     wire: Wire,
