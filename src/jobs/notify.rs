@@ -26,7 +26,7 @@ const SPREAD: f64 = 0.2;
 const GONE: &str = "answered 410";
 /// Error of a channel without settings: another attempt would not help.
 const NOT_CONFIGURED: &str = "channel not configured";
-/// Reason why a notification is not sent.
+/// Reason why an overtaken notification is not sent to a pager.
 const OVERTAKEN: &str = "there is newer news of it";
 
 pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {

@@ -62,7 +62,7 @@ impl Found {
     }
 }
 
-/// Returns the reasons why an evaluation failed, a person's before the model's.
+/// Returns the reasons why an evaluation failed: a person's words where there are any, else the model's.
 fn judgements(evaluation: &Evaluation) -> impl Iterator<Item = String> {
     let goal = evaluation.human_goal_reasoning.clone().or_else(|| evaluation.goal_reasoning.clone());
     let goal = goal.filter(|_| evaluation.goal() == Some(false));

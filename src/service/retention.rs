@@ -121,7 +121,7 @@ impl Service {
     }
 }
 
-/// Oldest result, call or recording that is still kept.
+/// Result or production call, with its organization and time, in the walk from the oldest on.
 #[derive(Clone, Debug)]
 struct Oldest {
     what: What,
