@@ -284,7 +284,7 @@ async fn an_engine_starts_and_says_what_is_weak() {
     log.read_to_string(&mut said).await.expect("it is text");
     assert!(said.contains("flite is missing") && said.contains("ringer doctor"), "{said}");
     assert!(said.contains("the bootstrap key has fewer than 16 characters") && !said.contains("a-key"), "{said}");
-    // What is listed of a short key does not give it away.
+    // The listed part of a short key does not give it away.
     let listed = done(ringer(&["keys", "list", "--data"]).arg(folder.path())).await;
     assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));
     let listed = text(&listed.stdout);

@@ -221,7 +221,7 @@ fn answer(judge: &mut Judge, caller: &mut Caller, message: &Message) -> Vec<i16>
         Some("answer") => {
             let text = read["text"].as_str().expect("a text").to_owned();
             caller.session.receive(caller.now, Message::Text(text));
-            // What the caller says to it is read in turn.
+            // Messages of the caller to it are read in turn.
             let more = caller.take_sent();
             more.iter().flat_map(|message| answer(judge, caller, message)).collect()
         }

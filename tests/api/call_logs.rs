@@ -497,7 +497,7 @@ async fn what_is_private_is_taken_out_of_a_production_call() {
             && before[to..] == after[to..]
     );
 
-    // What is added later is private too, and judged before it is taken out.
+    // Words that are added later are private too, and judged before they are taken out.
     let more = json!({ "events": [{ "title": "call 77889900", "start_offset_ms": 20 }] });
     world.call("PUT", &format!("/v1/update-log/{id}"), more.clone()).await;
     let log = world.get(&path).await["call_log"].clone();

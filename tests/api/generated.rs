@@ -112,7 +112,7 @@ fn links_covered(said: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn generated_requests_find_no_fault() {
-    // What is behind a fault stands in the log alone.
+    // The cause of a fault stands in the log alone.
     let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).try_init();
     let world = World::with_rows().await;
     let humans = json!({ "digital_human_ids": ["$digital_human"] });

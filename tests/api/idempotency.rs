@@ -163,7 +163,7 @@ async fn ten_thousand_repeats_make_no_duplicate() {
         replayed += usize::from(answer.headers.contains_key("idempotency-replayed"));
         done += 1;
     };
-    // Those of a key come together: the first of them does the work, the others wait for it.
+    // Requests of one key come together: the first of them does the work, the others wait for it.
     let at_once = (0..KEYS).flat_map(|n| [n; 1 + REPEATS / 2]);
     let mut answers = stream::iter(at_once.map(send)).buffer_unordered(32);
     while let Some(answer) = answers.next().await {
@@ -221,7 +221,7 @@ async fn every_answer_of_work_is_kept_in_its_transaction() {
     ] {
         let headers = [("idempotency-key".to_owned(), "once".to_owned())];
         let first = world.send("POST", path, &headers, body.to_string().into_bytes()).await;
-        // What a process finds that starts after a kill right behind the work.
+        // The state that a process finds which starts after a kill right behind the work.
         let organization = world.name("organization");
         let route = format!("POST {}", world.named(path));
         let request = RequestKey { organization, route: &route, key: "once" };

@@ -242,7 +242,7 @@ async fn a_check_of_a_metric_that_is_not_the_agent_s_comes_to_a_verdict() {
     let mut judged: Vec<&str> = judged.filter_map(|metric| metric["name"].as_str()).collect();
     judged.sort_unstable();
     assert_eq!(judged, ["checked", "own"]);
-    // What a check names may be deleted: the monitor can still be paused, and no other takes it.
+    // Resources that a check names may be deleted: the monitor can still be paused, and no other takes it.
     for metric in [&checked, &off] {
         let metric = metric.as_str().expect("an id");
         world.call("DELETE", &format!("/v1/custom-metric/{metric}"), Value::Null).await;
@@ -268,7 +268,7 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
     let result = world.get(&format!("/v1/retrieve-simulation-result/{}", check["simulation_result_id"])).await;
     assert_eq!(result["simulation_result"]["tags"], json!(["uptime"]));
     assert_eq!(result["simulation_result"]["simulation_id"], monitor["simulation_id"]);
-    // Who calls greets, asks about the first goal and says thanks.
+    // The caller greets, asks about the first goal and says thanks.
     let human = world.get(&format!("/v1/digital-humans-by-simulation/{}", monitor["simulation_id"])).await;
     assert_eq!(human["digital_humans"][0]["intent"], "What can you help me with?");
 

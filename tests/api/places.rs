@@ -162,7 +162,7 @@ pub fn all(document: &Value) -> Vec<Place> {
     let mut places = Vec::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("methods") {
-            // What needs no key knows no organization.
+            // An operation without a key knows no organization.
             if !path.starts_with("/v1/") || ["/v1/ping", "/v1/inbound-sms"].contains(&path.as_str()) {
                 continue;
             }

@@ -52,7 +52,7 @@ fn filled(world: &World, path: &str) -> Option<String> {
     for (before, parameter, row) in NAMED {
         path = path.replace(&format!("{before}{parameter}"), &format!("{before}{}", world.name(row)));
     }
-    // What lies below an agent is not asked for when the agent is not there.
+    // Resources below an agent are not asked for when the agent is not there.
     for (parameter, value) in [("{version}", "1"), ("{label_id}", "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11")] {
         path = path.replace(parameter, value);
     }
@@ -279,10 +279,10 @@ async fn differences(world: &World, owner: &Rows, strangers: [&Rows; 2], places:
 /// Labels of the places where some own id is answered in another way than one that nobody has.
 async fn alive(world: &World, rows: &Rows, places: &[Place]) -> BTreeSet<String> {
     let mut alive = BTreeSet::new();
-    // What deletes comes last.
+    // Deleting requests come last.
     let ends = |place: &Place| place.method == "DELETE" || place.path.contains("delete");
     let ordered = places.iter().filter(|place| !ends(place)).chain(places.iter().filter(|place| ends(place)));
-    // What tells of a conversation that goes on does not end.
+    // A stream about a running conversation does not end.
     for place in ordered.filter(|place| !place.path.ends_with("/events")) {
         for (_, id) in ids_for(place, rows) {
             let label = format!("{} {} {}", place.method, place.path, place.label);
@@ -301,7 +301,7 @@ async fn alive(world: &World, rows: &Rows, places: &[Place]) -> BTreeSet<String>
 
 #[tokio::test]
 async fn no_id_of_another_organization_is_more_than_one_that_nobody_has() {
-    // So many requests would be refused for their number, all alike.
+    // This number of requests would be refused, all alike.
     let rates = Rates { generation_per_minute: 0, ..Rates::default() };
     let world = World::with_setup(Setup { rates, ..Setup::default() }).await;
     let owner = Rows::of(&world, MARK, "+4930111111").await;
@@ -321,7 +321,7 @@ async fn no_id_of_another_organization_is_more_than_one_that_nobody_has() {
     for (path, read) in &before {
         assert_eq!(after.get(path), Some(read), "GET {path}");
     }
-    // What strangers have kept must be nothing to the owner's next conversations, nor the owner's rows to theirs.
+    // State kept by strangers must not affect the owner's next conversations, nor the owner's rows theirs.
     for (rows, words) in [(&owner, MARK), (strangers[0], STRANGER), (strangers[1], STRANGER)] {
         rows.end(&world, "open_result", words).await;
         rows.evaluate(&world, words).await;

@@ -105,7 +105,7 @@ async fn every_datagram_of_a_call_is_captured_and_none_of_a_private_one() {
     assert_eq!(sent.len() + received.len(), media.len(), "all media go between two ports");
     assert!(sent.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{sent:?}");
     assert!((290..=310).contains(&sent.len()), "{} packets in 6 s", sent.len());
-    // What is sent back comes as it went.
+    // Audio that is sent back comes as it went.
     assert!(received.len() > 200 && received.iter().all(|number| sent.contains(number)), "{received:?}");
     let reports = packets.iter().filter(|packet| packet.payload[0] >> 6 == 2 && packet.payload[1] >= 192);
     let own: Vec<&Packet> = reports.filter(|packet| packet.from.port() == port.port() + 1).collect();

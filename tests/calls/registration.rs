@@ -81,7 +81,7 @@ pub(super) async fn hold_call(house: &House, folder: &Path, calling: impl Future
     assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
     assert_eq!(result["metadata"]["incoming"]["trunk"], "near", "{result}");
     let kept = house.folder.path().join("results").join(&ids[0]);
-    // What belongs to the call finds back, through a NAT, too.
+    // Requests of the call find back, through a NAT, too.
     let log = std::fs::read_to_string(kept.join("sip.log")).expect("it was written");
     assert!(log.contains(" ACK sip:") && log.contains(" BYE sip:"), "{log}");
     let kept = kept.join("recording.wav");

@@ -104,7 +104,7 @@ async fn media_follow_updates() {
     let (held, back) = (moment("hold").expect("a hold"), moment("unhold").expect("its end"));
     assert!((500.0..3000.0).contains(&(back - held)), "on hold from {held} to {back} ms");
     assert!(names(&report).contains(&"call.early_media"), "{:?}", names(&report));
-    // What went out came back, but for the hold.
+    // Audio that went out came back, but for the hold.
     let quality = report.ending.quality;
     assert!(quality.received_packets > 20, "{quality:?}");
 }

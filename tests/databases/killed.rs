@@ -31,7 +31,7 @@ const MOST_WRITES: u32 = 60;
 /// Returns a running engine and where it is.
 async fn engine(folder: &TempDir, database: Option<&str>) -> (Program, String) {
     let mut command = up(folder.path());
-    // What a crash of its database makes it say belongs to no report.
+    // Output about a crash of its database belongs to no report.
     command.env("RINGER_DATABASE_URL", database.unwrap_or_default()).env("RINGER_LOG", "off");
     // Engines of one database have one key for its secrets.
     command.env("RINGER_SECRET_KEY", "what seals the secrets of every engine here");

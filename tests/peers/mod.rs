@@ -297,7 +297,7 @@ impl Drop for Peer {
             // SAFETY: signals the process group that this peer leads; it is not reaped yet, so its number is still its own.
             unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
             let _ = self.child.wait();
-            // What timeout(1) ran is not our child: its socket is the last that it leaves.
+            // The program that timeout(1) ran is not our child: its socket is the last that it leaves.
             self.comes_true(|| !listens(self.sip.port()));
         }
     }

@@ -79,7 +79,7 @@ async fn a_thousand_dials_at_once_exceed_no_limit() {
         let counts = [(String::new(), admitted), (code.to_owned(), refused)];
         counts.into_iter().filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>()
     };
-    // What is refused is still queued, and may be dialled again.
+    // A refused result is still queued, and may be dialled again.
     assert_eq!(raced(&results, "few").await, expect(7, "DIAL_CALLS_REFUSED", RACERS - 7));
     assert_eq!(raced(&results, "slow").await, expect(5, "DIAL_RATE_REFUSED", RACERS - 5));
     f.clock.advance_ms(999);
@@ -87,7 +87,7 @@ async fn a_thousand_dials_at_once_exceed_no_limit() {
     f.clock.advance_ms(1);
     assert_eq!(raced(&results, "slow").await, expect(5, "DIAL_RATE_REFUSED", RACERS - 5));
     assert_eq!(raced(&results, "short").await, expect(11, "DIAL_MINUTES_REFUSED", RACERS - 11));
-    // Of the organization's 39 reservations of ten minutes 28 are taken, of its 40 calls as many.
+    // 28 of the organization's 39 reservations of ten minutes are taken, and as many of its 40 calls.
     assert_eq!(raced(&results, "open").await, expect(11, "DIAL_MINUTES_REFUSED", RACERS - 11));
     let refused = f.service.dial_refusals().into_values().sum::<u64>() as usize;
     assert_eq!(refused, 6 * RACERS - 39);

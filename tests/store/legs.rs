@@ -339,7 +339,7 @@ async fn steps_of_a_journey_are_called_or_call() {
           "success_criteria": "It calls twice." },
     ]);
     let human = json!({ "phone_number": "+15550001111", "journey_steps": steps });
-    // What the agent is does not matter: each step says who makes contact.
+    // The kind of agent does not matter: each step says who makes contact.
     let agent = json!({ "type": "INBOUND", "sip_uri": "sip:desk@pbx.example.com" });
     let (simulation, _) = f.callers(agent, json!({}), &[human]).await;
     let (_, ids) = f.run(simulation, json!({})).await;

@@ -143,7 +143,7 @@ async fn a_schedule_with_nothing_to_run_stops() {
     let (_, simulation, humans) = f.booth(json!({}), 1).await;
     let id = f.schedule(simulation, json!({ "frequency": "every_n_hours", "interval": 1 })).await;
     let enabled = || async { f.service.schedule(&f.caller, &id).await.expect("it").enabled };
-    // What may be mended later leaves one time out.
+    // A fault that may be mended later leaves one time out.
     let agent = f.service.simulation(&f.caller, simulation).await.expect("it").agent_id;
     let disable = |value: bool| {
         let patch = super::map(json!({ "simulations_disabled": value }));

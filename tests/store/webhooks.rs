@@ -407,7 +407,7 @@ async fn what_was_on_its_way_when_the_engine_stopped_is_told_after_the_restart()
     let came = receiver.take();
     assert_eq!(came.iter().map(|came| came.what().1).collect::<Vec<_>>(), results);
     assert_eq!(came[0].header("x-svc-event-id"), lost.event_id.to_string());
-    // Who comes late with an old claim changes nothing.
+    // A worker that comes late with an old lease changes nothing.
     f.service.deliver(lost).await.expect("settles");
     assert_eq!(f.service.queue().next_event_ms().await, Ok(None));
 }

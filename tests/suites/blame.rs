@@ -132,7 +132,7 @@ async fn an_agent_that_does_not_start_is_charged() {
             ("late", "failed", "AGENT_NOT_STARTED", "was not ready at 127.0.0.1:9 within 0.2 s"),
         ],
     );
-    // What ends and what cannot be started are not the same.
+    // A command that ends and one that cannot be started are not the same.
     bench.write("missing.yaml", &ends.replace("[\"sh\",\"-c\",\"exit 3\"]", "[/no/such/program]"));
     let ran = bench.run(&["missing.yaml"]).await;
     assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
@@ -195,7 +195,7 @@ async fn a_model_that_answers_rubbish_leaves_what_it_judges_unknown() {
     let ran = bench.run(&["rubbish.yaml", "--sim", "--config", "rubbish.toml"]).await;
     assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
     check(&bench, &[("rubbish", "unknown", "expectation", "Judge answer could not be read")]);
-    // What no model judges is told.
+    // Metrics that no model judges are reported.
     let expectations = bench.lines()[0]["expectations"].clone();
     let status: Vec<&Value> = expectations.as_array().expect("a list").iter().map(|one| &one["status"]).collect();
     assert_eq!(status, ["unknown", "passed"], "{expectations}");

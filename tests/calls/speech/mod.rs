@@ -95,7 +95,7 @@ async fn words_go_both_ways(form: Form) {
     let share = share(CALLER, &heard.join(" "));
     println!("{form:?}: the other side understands {:.0} % of the words: {heard:?}", 100.0 * share);
     assert!(share >= 0.7, "{form:?}: {heard:?}");
-    // What went to the recognizer are the turns as they were said; a long pause parts one.
+    // The recognizer got the turns as they were said; a long pause parts one.
     let stretches = server.seen().into_iter().filter_map(|(_, seen)| match seen {
         Seen::Stretch(samples) => Some(samples as f64 / 16_000.0),
         _ => None,
