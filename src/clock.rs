@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Wall clock, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The machine's.
+    /// Clocks of the machine.
     Real,
     /// Stands still until a test moves it.
     Fixed(Arc<Still>),
@@ -38,12 +38,12 @@ impl Drop for Waiting<'_> {
 }
 
 impl Clock {
-    /// A clock that stands at `ms`.
+    /// Returns a clock that stands at `ms`.
     pub fn fixed(ms: i64) -> Clock {
         Clock::Fixed(Arc::new(Still { now: watch::Sender::new(ms), waits: watch::Sender::default() }))
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         match self {
             Clock::Real => wall_ms(),
@@ -51,8 +51,8 @@ impl Clock {
         }
     }
 
-    /// How far the wall clock is ahead of CLOCK_MONOTONIC, in nanoseconds. It changes when the machine's time is set, and when the
-    /// machine sleeps. A fixed clock has nothing to be ahead of but its beginning.
+    /// Returns the nanoseconds by which the wall clock is ahead of CLOCK_MONOTONIC. It changes when the machine's time
+    /// is set, and when the machine sleeps. A fixed clock is ahead by its own time.
     pub fn ahead_ns(&self) -> i64 {
         match self {
             Clock::Real => {
@@ -104,7 +104,7 @@ fn wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// CLOCK_MONOTONIC, the clock of media threads and of deadlines.
+/// Returns the time of CLOCK_MONOTONIC, the clock of media threads and of deadlines.
 pub fn monotonic() -> Time {
     read(libc::CLOCK_MONOTONIC)
 }
@@ -116,7 +116,7 @@ pub fn seconds_of<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (made, (monotonic().0 - begun) as f64 / 1e9)
 }
 
-/// CLOCK_REALTIME in nanoseconds since the epoch: the clock of kernel receive timestamps.
+/// Returns CLOCK_REALTIME in nanoseconds since 1970: the clock of kernel receive timestamps.
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME).0
 }
@@ -128,7 +128,7 @@ fn read(clock: libc::clockid_t) -> Time {
     Time(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64)
 }
 
-/// A random seed of 53 bits.
+/// Returns a random seed of 53 bits.
 pub fn random_seed() -> u64 {
     let mut bytes = [0; 8];
     random_bytes(&mut bytes);
@@ -140,8 +140,8 @@ pub fn random_bytes(bytes: &mut [u8]) {
     OsRng.try_fill_bytes(bytes).expect("the kernel's random source answers on every Linux that boots");
 }
 
-/// A new uuid (version 7, RFC 9562 5.7), greater than every one before it in this process (6.2): what is made within a millisecond
-/// keeps its order, and the indexes of a database grow at their end.
+/// Returns a new uuid (version 7, RFC 9562 5.7), greater than every one before it in this process (6.2). Rows of one
+/// millisecond keep their order, and the indexes of a database grow at their end.
 pub fn new_id() -> Uuid {
     Uuid::now_v7()
 }

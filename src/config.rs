@@ -52,51 +52,51 @@ const RESERVED_FILES: u64 = 200;
 /// File handles of a call: RTP, RTCP and the recording.
 const FILES_PER_CALL: u64 = 3;
 
-/// Every setting of a process.
+/// All settings of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Config {
-    /// Settings of the HTTP API.
+    /// HTTP server of the API.
     pub server: Server,
     /// Folder of results and caches, and of the database unless it is elsewhere.
     pub data: PathBuf,
-    /// Place of the database.
+    /// Database of the records.
     pub database: Database,
     /// API key of scope admin that exists from the first start on.
     pub bootstrap_key: Option<Secret>,
     /// Settings of SIP signalling and media ports.
     pub sip: Sip,
-    /// Limits of calls, requests and runs.
+    /// Limits of calls, request bodies and runs.
     pub limits: Limits,
     /// Language model for Digital Humans and judges.
     pub language_model: LanguageModel,
-    /// Audio model for judges of sound.
+    /// Model that hears recordings and judges them.
     pub audio_model: LanguageModel,
-    /// Trust in the certificates of servers and agents.
+    /// Trusted certificates, and agents whose certificates are not verified.
     pub tls: Tls,
     /// Place of the speech models.
     pub speech: SpeechFiles,
-    /// Settings of text to speech.
+    /// Text to speech (synthesizer).
     pub synthesizer: Synthesizer,
-    /// Settings of speech to text.
+    /// Speech to text (recognizer).
     pub recognizer: Recognizer,
     /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
     /// Settings of built-in metrics and of `/metrics`.
     pub metrics: Metrics,
-    /// Rules of access, allowed targets and keys of secrets.
+    /// Addresses that may be asked, tokens, and keys of secrets.
     pub security: Security,
-    /// Rate limits of the API.
+    /// Requests per minute, by key and route.
     pub rate_limit: RateLimit,
-    /// Time and space that stored data may take.
+    /// Times and sizes up to which things are kept.
     pub retention: Retention,
     pub evidence: Evidence,
-    /// Rule by which failures are grouped.
+    /// Settings for grouping failures.
     pub issues: Issues,
-    /// Settings of uptime monitors.
+    /// Phrases by which monitors find a broken agent.
     pub uptime: Uptime,
     /// Phone numbers that organizations may take.
     pub phone_numbers: PhoneNumbers,
-    /// Settings of the notification channels.
+    /// Settings for delivering notifications.
     pub notify: Notify,
     /// Settings of journeys with several contacts.
     pub journey: Journey,
@@ -110,7 +110,7 @@ pub struct Config {
     pub text: Text,
     /// Settings of the carrier of text messages.
     pub sms: Sms,
-    /// Warnings to log once at the start: settings that are given but not known.
+    /// Warnings at the start about settings that were given but are not known.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -142,9 +142,9 @@ pub struct Limits {
 /// Settings of `[language_model]` and `[audio_model]`: a server with the chat-completions API. Off without `base_url`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LanguageModel {
-    /// Base URL, for example `http://127.0.0.1:11434/v1`.
+    /// Base address, for example `http://127.0.0.1:11434/v1`.
     pub base_url: Option<String>,
-    /// Bearer token for the server.
+    /// Bearer token; `None`: none is sent.
     pub api_key: Option<Secret>,
     /// Name of the model; needed with `base_url`.
     pub model: Option<String>,
@@ -194,7 +194,7 @@ impl Tls {
 /// Settings of the section `[metrics]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
-    /// True: `/metrics` needs no key.
+    /// True if `/metrics` needs no key.
     pub public: bool,
     /// Filler phrases of agents, in addition to the built-in list.
     pub filler_phrases: Vec<String>,
@@ -205,12 +205,12 @@ pub struct Metrics {
 /// Settings of the section `[security]`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Security {
-    /// True: webhooks and fetched URLs may point to loopback and private addresses. Not given: true when the API
+    /// True if webhooks and fetched URLs may point to loopback and private addresses. By default true when the API
     /// listens on a loopback address only.
     pub allow_private_targets: bool,
-    /// True: agents may have loopback and private addresses.
+    /// True if agents may live on loopback and private addresses.
     pub allow_private_agents: bool,
-    /// True: webhook URLs must be https.
+    /// True if webhook URLs must be https.
     pub require_https_webhooks: bool,
     /// Token of the internal routes; `None`: they need an admin key.
     pub internal_token: Option<Secret>,
@@ -245,20 +245,20 @@ pub struct Retention {
 /// Settings of the section `[evidence]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Content of packet captures.
+    /// Contents of a packet capture.
     pub capture: Capture,
 }
 
-/// Content of the packet capture of a call.
+/// Traffic of a call that is captured.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Capture {
-    /// There is no capture.
+    /// Nothing is captured at all.
     Off,
-    /// The signalling without media.
+    /// Signalling of the call only.
     #[default]
     Signalling,
-    /// Signalling and media, except where the agent has private data redacted.
+    /// Signalling and media are captured, except where the agent asks for redaction.
     Full,
 }
 
@@ -272,14 +272,14 @@ pub struct Issues {
 /// Settings of the section `[uptime]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Uptime {
-    /// Phrases of a malfunctioning agent, in addition to the built-in ones.
+    /// Phrases of a broken agent, besides the built-in ones.
     pub malfunction_phrases: Vec<String>,
 }
 
 /// Settings of the section `[phone_numbers]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhoneNumbers {
-    /// Phone numbers that may be taken, E.164.
+    /// Numbers in E.164 form.
     pub pool: Vec<String>,
     /// Price of a number a month, in the smallest unit of the currency.
     pub price: u32,
@@ -288,7 +288,7 @@ pub struct PhoneNumbers {
 /// Settings of the section `[journey]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Journey {
-    /// True: steps after a failed one are not held.
+    /// True if the steps after one that failed are not held.
     pub stop_on_failure: bool,
 }
 
@@ -343,10 +343,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Loads the settings of this process, and raises the limit of open files to what the system allows.
-    ///
-    /// `path` is the `--config` flag (a named file must exist), `flags` are keys with their text (`("sip.listen",
-    /// "0.0.0.0:5060")`).
+    /// Returns the settings of this process. `path` is the `--config` flag (a named file must exist), `flags` are keys
+    /// with their text (`("sip.listen", "0.0.0.0:5060")`). Raises the limit of open files to what the system allows.
     pub fn load(path: Option<&Path>, flags: &[(&str, String)]) -> Result<Config, ConfigError> {
         let environment = environment();
         let named = path.map(Path::to_owned).or_else(|| environment.get("RINGER_CONFIG").map(PathBuf::from));
@@ -365,7 +363,7 @@ impl Config {
         self.speech.models.clone().unwrap_or_else(|| self.data.join("models"))
     }
 
-    /// Reads the settings from texts; `file_limit` is the number of files that the process may have open.
+    /// Returns the settings of given texts; `file_limit` is how many files the process may have open.
     pub fn read(
         file: Option<(&Path, &str)>,
         environment: &BTreeMap<String, String>,
@@ -469,12 +467,12 @@ impl Config {
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text, also from logs.
+    /// Wraps `text`, so that it is never printed.
     pub fn new(text: String) -> Secret {
         Secret(text)
     }
 
-    /// Returns the text itself, for the code that sends or compares it.
+    /// Returns the text itself, for the one place that sends or compares it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -492,7 +490,7 @@ impl Serialize for Secret {
     }
 }
 
-/// Returns the number of calls that this many open files and ports allow, at least 1.
+/// Returns the number of calls that these open files and ports carry, at least 1.
 pub fn most_calls(file_limit: u64, rtp_ports: &RangeInclusive<u16>) -> usize {
     let by_files = file_limit.saturating_sub(RESERVED_FILES) / FILES_PER_CALL;
     let ports = u64::from(rtp_ports.end() - rtp_ports.start()) + 1;
@@ -512,7 +510,7 @@ pub fn raise_file_limit() -> u64 {
     }
 }
 
-/// Returns the folders in which programs are searched.
+/// Returns the folders in which programs are searched (`PATH`).
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub fn search_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map_or_else(Vec::new, |path| std::env::split_paths(&path).collect())
@@ -523,12 +521,12 @@ pub fn colours() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|kind| kind != "dumb")
 }
 
-/// Returns the filter of the log in the syntax of `tracing` (`RINGER_LOG`); `None`: not set.
+/// Returns the log filter, in the syntax of `tracing` (`RINGER_LOG`); `None` if it is not set.
 pub fn log_filter() -> Option<String> {
     variable("RINGER_LOG")
 }
 
-/// True if the log is one JSON object a line (`RINGER_LOG_FORMAT`: `text` or `json`).
+/// Returns true if the log is one JSON object a line (`RINGER_LOG_FORMAT`: `text` or `json`).
 ///
 /// # Errors
 /// The text, when it is neither.

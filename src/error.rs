@@ -1,16 +1,17 @@
-//! What a service refuses, and with which words. The API maps each variant to its status; nothing here knows HTTP.
+//! Errors of the services, with the texts that users see. The API maps each variant to its status; nothing here knows
+//! HTTP.
 
 use std::fmt;
 
 /// The result of everything that a service does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a request was not carried out. Texts are final: they are shown to the user as they stand.
+/// Error of a request that was not carried out. Texts are final: they are shown to the user as they stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// No such row in this organization; the word is the resource (`Agent`, `Simulation run`). Text: `WORD not found`.
     NotFound(&'static str),
-    /// Something that belongs to a found resource is not there yet (`Recording not available`).
+    /// A part of a found resource is not there yet (`Recording not available`).
     NotAvailable(String),
     /// The caller may not do this.
     Forbidden(String),
@@ -20,14 +21,14 @@ pub enum Error {
     Conflict(String),
     /// The resource was changed since it was read.
     Outdated(String),
-    /// Not possible now (draining, no language model).
+    /// The request is not possible now (draining, no language model).
     Unavailable(String),
     /// An engine fault; the text is for the log, not for the user.
     Internal(String),
 }
 
 impl Error {
-    /// A fault of the engine: a failed statement, a full disk.
+    /// Returns a fault of the engine: a failed statement, a full disk.
     pub fn internal(cause: impl fmt::Display) -> Error {
         Error::Internal(cause.to_string())
     }

@@ -1,5 +1,5 @@
-//! What happens in running calls, on its way to whoever watches. The sure record is the timeline that is stored when a call
-//! is over; this is for those who look on meanwhile. A call never waits for a watcher.
+//! Events of running calls, on their way to live watchers. The complete record is the timeline that is stored when a
+//! call is over. A call never waits for a watcher.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,18 +17,18 @@ const NETWORK_KEPT: usize = 30;
 /// One event as watchers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happening {
-    /// Which attempt of the result it belongs to; each one numbers its events anew.
+    /// Number of the result's attempt that the event belongs to; each one numbers its events anew.
     pub attempt: i64,
     /// Number in the timeline; `None` for what the timeline does not keep (running text).
     pub seq: Option<i64>,
-    /// Wire name.
+    /// Name of the event, as in the API.
     pub event: String,
     /// The timeline object as JSON text: it waits for watchers as long as the call lasts, and takes a fifth of the room.
     pub data: Box<str>,
 }
 
 impl Happening {
-    /// An event of the timeline, as the object `data` tells it.
+    /// Returns an event of the timeline, as the object `data` tells it.
     pub fn new(attempt: i64, seq: Option<i64>, event: &str, data: &Value) -> Happening {
         Happening { attempt, seq, event: event.to_owned(), data: data.to_string().into() }
     }
@@ -72,7 +72,7 @@ impl Feed {
         Feed { events: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
-    /// Something happened.
+    /// Adds an event and wakes the watchers; after the limit of events it is dropped.
     pub fn add(&self, happening: Happening) {
         let mut kept = lock(&self.events);
         if kept.events.len() < MOST_EVENTS {
@@ -82,12 +82,12 @@ impl Feed {
         self.touch();
     }
 
-    /// The state of the result has changed.
+    /// Notes that the state of the result has changed.
     pub fn touch(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Changes at every event and every change of state.
+    /// Returns a watch that changes at every event and every change of state.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -107,7 +107,7 @@ pub struct Feeds {
 }
 
 impl Feeds {
-    /// The feed of a result; it lives as long as somebody holds it.
+    /// Returns the feed of a result; it lives as long as somebody holds it.
     pub fn of(&self, result_id: i64) -> Arc<Feed> {
         let mut feeds = lock(&self.by_result);
         if let Some(feed) = feeds.get(&result_id).and_then(Weak::upgrade) {

@@ -8,7 +8,7 @@ use ringer::cli::{self, Cli};
 use ringer::config;
 use tracing_subscriber::EnvFilter;
 
-/// What is logged when `RINGER_LOG` does not say.
+/// Log filter when `RINGER_LOG` is not set.
 const LOG: &str = "info,sqlx=warn,hyper=warn,rustls=warn";
 
 fn main() -> ExitCode {

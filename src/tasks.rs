@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-/// From now on the thread that calls it, and the programs that it starts, run when nobody else wants to (SCHED_IDLE): whatever
-/// wakes up takes the processor from it at once, which it does not from a thread of low priority. Safe between fork and exec.
+/// Runs the calling thread, and programs that it starts, only when nothing else wants the processor (SCHED_IDLE).
+/// Whatever wakes up takes the processor from it at once, unlike from a thread of low priority. Safe between fork and
+/// exec.
 pub fn step_back() {
     // SAFETY: a plain system call; pid = 0 is this thread, and all fields of the parameter are numbers. A refusal leaves the
     // thread as it was.
@@ -51,7 +52,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// An empty group.
+    /// Returns an empty group.
     pub fn new() -> Tasks {
         Tasks::default()
     }

@@ -15,14 +15,14 @@ use crate::program::{KEY, PATIENCE, Program, ringer, up};
 
 /// The exit code of a command whose lines nobody read.
 const NOT_READ: i32 = 141;
-/// Where no program is.
+/// Search path without any program.
 const NOWHERE: &str = "/nowhere";
 
 fn folder() -> TempDir {
     tempfile::tempdir().expect("the folder for temporary files is writable")
 }
 
-/// What a command came to.
+/// Runs a command to its end and returns its output.
 async fn done(command: &mut Command) -> Output {
     timeout(PATIENCE, command.output()).await.expect("it ends in time").expect("the program was built")
 }
@@ -31,7 +31,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// How a command ends whose output nobody reads, with what it says on standard error; `also`: nobody reads that either.
+/// Runs a command whose output nobody reads; returns its exit code and its standard error. `also`: nobody reads that
+/// either.
 async fn unread(args: &[&str], folder: &Path, also: bool) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().expect("there are descriptors");
     drop(reader);
@@ -46,7 +47,8 @@ async fn unread(args: &[&str], folder: &Path, also: bool) -> (Option<i32>, Strin
     (output.status.code(), text(&output.stderr))
 }
 
-/// The agent's process, which answers one call, writes a log into `folder` and then ends by itself; and its address.
+/// Returns the agent's process, which answers one call, writes a log into `folder` and then ends by itself; and its
+/// address.
 async fn agent(folder: &Path, ports: &str) -> (Program, String) {
     let mut command = ringer(&["agent", "--listen", "127.0.0.1:0", "--once", "1", "--rtp-ports", ports]);
     let mut agent = Program::start(command.arg("--log").arg(folder.join("agent.log")));
@@ -54,7 +56,7 @@ async fn agent(folder: &Path, ports: &str) -> (Program, String) {
     (agent, address)
 }
 
-/// The agent's call was ended by the caller's BYE.
+/// Checks that the agent's call was ended by the caller's BYE.
 async fn told_goodbye(mut agent: Program, folder: &Path) {
     assert!(agent.ended().await.success());
     let log = std::fs::read_to_string(folder.join("agent.log")).expect("it wrote a log");
@@ -63,7 +65,7 @@ async fn told_goodbye(mut agent: Program, folder: &Path) {
     assert_eq!(ended["data"]["reason"], "agent_hangup", "{ended}");
 }
 
-/// The folder for temporary files of a command that is over.
+/// True if the folder for temporary files is empty after a command.
 fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).expect("it is there").next().is_none()
 }
@@ -282,7 +284,7 @@ async fn an_engine_starts_and_says_what_is_weak() {
     log.read_to_string(&mut said).await.expect("it is text");
     assert!(said.contains("flite is missing") && said.contains("ringer doctor"), "{said}");
     assert!(said.contains("the bootstrap key has fewer than 16 characters") && !said.contains("a-key"), "{said}");
-    // What is listed of a short key does not give it away.
+    // The listed part of a short key does not give it away.
     let listed = done(ringer(&["keys", "list", "--data"]).arg(folder.path())).await;
     assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));
     let listed = text(&listed.stdout);

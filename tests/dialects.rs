@@ -133,7 +133,7 @@ fn samples_of(text: &str) -> Vec<i16> {
     bytes.chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect()
 }
 
-/// Names of the stream and of the call in an opening message.
+/// Returns the names of the stream and of the call in an opening message.
 fn names(opening: &[Message]) -> (String, String) {
     let mut texts = opening.iter().filter_map(|message| match message {
         Message::Text(text) => serde_json::from_str::<Value>(text).ok(),
@@ -221,7 +221,7 @@ fn answer(judge: &mut Judge, caller: &mut Caller, message: &Message) -> Vec<i16>
         Some("answer") => {
             let text = read["text"].as_str().expect("a text").to_owned();
             caller.session.receive(caller.now, Message::Text(text));
-            // What the caller says to it is read in turn.
+            // Messages of the caller to it are read in turn.
             let more = caller.take_sent();
             more.iter().flat_map(|message| answer(judge, caller, message)).collect()
         }
@@ -348,7 +348,7 @@ fn a_double_of_a_carrier_takes_what_an_agent_sends() {
     assert_eq!(told, expect.map(|(double, name)| json!({"double": double, "name": name})));
 }
 
-/// A message without the names that each call draws anew.
+/// Returns a message without the names that each call draws anew.
 fn nameless(message: &Value) -> Value {
     match message {
         Value::Object(members) => {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The admin key of [`up`].
 pub const KEY: &str = "key of a process of its own";
@@ -31,7 +31,7 @@ pub fn ringer(args: &[&str]) -> Command {
     command
 }
 
-/// `ringer up` on free ports, its data in a folder.
+/// Returns `ringer up` on free ports, its data in a folder.
 pub fn up(folder: &Path) -> Command {
     let mut command = ringer(&["up", "--listen", "127.0.0.1:0", "--sip", "127.0.0.1:0", "--data"]);
     command.arg(folder).env("RINGER_BOOTSTRAP_KEY", KEY).current_dir(folder);
@@ -58,20 +58,20 @@ impl Program {
         Program { child, lines }
     }
 
-    /// The next line that it prints.
+    /// Returns the next line that it prints.
     pub async fn line(&mut self) -> String {
         let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it says something in time");
         line.expect("it is text").expect("it runs: `ringer doctor` says what it lacks")
     }
 
-    /// What of its next line is an address of this scheme.
+    /// Returns the address of this scheme in the next line.
     pub async fn address(&mut self, scheme: &str) -> String {
         let line = self.line().await;
         let word = line.split([' ', ',']).find(|word| word.starts_with(scheme));
         word.unwrap_or_else(|| panic!("no {scheme} in {line}")).to_owned()
     }
 
-    /// Its end, which comes by itself.
+    /// Waits until the program ends by itself; returns its status.
     pub async fn ended(&mut self) -> ExitStatus {
         timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("it is our child")
     }

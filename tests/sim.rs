@@ -30,7 +30,7 @@ fn run(seed: u64, call: Sim) -> Outcome {
     sim::run(call).unwrap_or_else(|why| panic!("seed {seed}: {why}"))
 }
 
-/// What broke the rules that hold for every call.
+/// Returns the broken invariants of both sides, as texts with the seed.
 fn broken(seed: u64, outcome: &Outcome) -> Vec<String> {
     let sides = [("caller", &outcome.caller), ("agent", &outcome.agent)];
     let target = outcome.target.as_ref().map(|target| ("target", target));
@@ -69,7 +69,7 @@ fn a_quiet_network_carries_a_whole_conversation() {
     assert_eq!((ending.quality.lost_packets, ending.quality.late_packets), (0, 0));
     let heard = |event: &str| outcome.caller.timeline.iter().filter(|entry| entry.name() == event).count();
     assert!(heard("turn.ended") >= 3 && heard("speech.started") >= 6, "{:?}", outcome.caller.timeline);
-    // What one side heard is what the other one said.
+    // One side heard the words that the other one said.
     let texts = outcome.caller.timeline.iter().filter_map(|entry| entry.data()["text"].as_str().map(str::to_owned));
     let texts: Vec<String> = texts.collect();
     assert!(texts.iter().any(|text| text.contains("press one for appointments")), "{texts:?}");
@@ -149,7 +149,7 @@ fn conversations_give_every_metric_that_is_measured() {
         }
     }
     let never: Vec<&str> = MEASURED.into_iter().filter(|name| !given.contains(*name)).collect();
-    // What is heard is written without sentences, this agent cuts in on nobody, no probes are made, nothing was posted.
+    // Recognised words have no sentences, this agent interrupts nobody, no probes are made, nothing was posted.
     let expected = [
         "avg_punctuation_latency",
         "p50_punctuation_latency",

@@ -27,7 +27,7 @@ const ORDER: [&[&str]; 14] = [
     &["main"],
 ];
 
-/// Known to every module, knowing none.
+/// Modules that every module may import, and that import none.
 const GROUND: [&str; 4] = ["config", "clock", "error", "tasks"];
 
 /// Words of other people's crates and of the system that a part may not use.
@@ -63,7 +63,7 @@ const FOREIGN: [(&str, &[&str]); 14] = [
     ("src/cli/", &["println!", "eprintln!", "print!", "eprint!"]),
 ];
 
-/// What would take a clock, a socket, a thread or chance into a library that is told all of it.
+/// Names that bring a clock, a socket, a thread or randomness into a library that must not have them.
 const PURE: &[&str] = &[
     "tokio",
     "std::thread",
@@ -145,7 +145,8 @@ fn arrows(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// `src/api/mod.rs` and `src/events.rs` are `api` and `events`; the list of modules is none.
+/// Returns the module of a path: `src/api/mod.rs` and `src/events.rs` are `api` and `events`; the list of modules is
+/// none.
 fn module_of(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("src/")?;
     let first = rest.split('/').next()?;
@@ -222,7 +223,7 @@ fn words(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// The type or module that a line declares.
+/// Returns the type or module that a line declares.
 fn declared(line: &str) -> Option<(&str, &str)> {
     let item = line
         .trim_start()
@@ -257,7 +258,7 @@ fn outside(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// How often a file reads a clock.
+/// Returns the number of clock reads in a file.
 fn clock_reads(text: &str) -> usize {
     let code = scan::code(scan::shipped(text));
     CLOCK_READS.iter().map(|call| code.matches(call).count()).sum()
@@ -399,7 +400,7 @@ fn tree(endings: &[&str]) -> Vec<String> {
 
 // ---- Each rule refuses what it is for.
 
-/// `bad` is refused once, `good` is not.
+/// Checks that `bad` is refused once, and `good` is not.
 fn check(rule: impl Fn(&str, &str) -> Vec<String>, path: &str, bad: &str, good: &str) {
     assert_eq!(rule(path, bad).len(), 1, "{path}: {bad}: {:?}", rule(path, bad));
     assert_eq!(rule(path, good), Vec::<String>::new(), "{path}: {good}");

@@ -18,27 +18,27 @@ const STEADY_MS: u32 = 1000;
 pub enum Fault {
     /// Answers later than a caller expects.
     SlowAnswer,
-    /// It speaks while the caller does.
+    /// The agent speaks while the caller does.
     TalksOver,
-    /// It takes no keys.
+    /// The agent takes no keys.
     IgnoresKeys,
-    /// It reads back another digit than the last one that was pressed.
+    /// The agent reads back another digit than the last one that was pressed.
     WrongDigit,
-    /// It hangs up in the middle.
+    /// The agent hangs up in the middle.
     DropsCall,
-    /// It asks each question twice.
+    /// The agent asks each question twice.
     RepeatsItself,
-    /// It calls the caller by a name that is not the caller's.
+    /// The agent calls the caller by a wrong name.
     MishearsName,
-    /// Nothing is heard of it.
+    /// The agent sends no audio.
     OneWayAudio,
     /// Sends audio that clips at full scale.
     ClippedAudio,
-    /// Its first word comes late.
+    /// The agent's first word comes late.
     LateFirstWord,
-    /// It goes on when the caller cuts in.
+    /// The agent goes on when the caller interrupts it.
     DoesNotYield,
-    /// It stops for a cough. The agent without this fault does too; what it is compared with does not.
+    /// The agent stops for a cough. So does the agent without this fault; the one that it is compared with does not.
     YieldsToCough,
     /// No fault: it goes on over short sounds, as a good agent does.
     Steady,

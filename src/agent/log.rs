@@ -42,8 +42,8 @@ pub struct CallLog {
     log: Arc<Log>,
     call_id: String,
     result_id: Option<String>,
-    /// CLOCK_MONOTONIC of sample 0 in nanoseconds, as near as the messages of the media thread tell: the least of what each
-    /// says, because a message can only be late.
+    /// CLOCK_MONOTONIC of sample 0 in nanoseconds, as near as the messages of the media thread tell. It is the least of
+    /// their values, because a message can only be late.
     origin_ns: Option<i64>,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC, in nanoseconds.
     wall_ahead_ns: i64,
@@ -52,7 +52,7 @@ pub struct CallLog {
 }
 
 impl CallLog {
-    /// The log of the call with this Call-ID and, when the caller gave it, result id.
+    /// Returns the log of the call with this Call-ID and, when the caller gave it, result id.
     pub fn new(log: Arc<Log>, call_id: String, result_id: Option<String>) -> CallLog {
         let wall_ahead_ns = realtime_ns() as i64 - monotonic().0 as i64;
         let (turns, digits) = (Turns::default(), String::new());
@@ -115,7 +115,7 @@ impl CallLog {
         self.origin_ns = Some(self.origin_ns.map_or(at_ns, |known| known.min(at_ns)));
     }
 
-    /// A sample's time in milliseconds: CLOCK_MONOTONIC and since the epoch.
+    /// Returns a sample's time in milliseconds: CLOCK_MONOTONIC and since the epoch.
     fn times(&self, sample: i64) -> Option<(f64, f64)> {
         let at = self.origin_ns? + nanos(sample);
         let ms = |ns: i64| round3(ns as f64 / 1e6);
@@ -148,7 +148,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// The caller's end and the agent's beginning, when `entry` is the beginning of an answer.
+    /// Returns the caller's end and the agent's beginning, when `entry` is the beginning of an answer.
     fn add(&mut self, entry: &Event) -> Option<(i64, i64)> {
         match entry.reading() {
             What::AgentSpeechStarted { .. } => {
@@ -173,7 +173,7 @@ impl Turns {
     }
 }
 
-/// A side of the timeline as the agent sees it.
+/// Returns a side of the timeline as the agent sees it.
 fn named(side: &str) -> &str {
     match side {
         "dh" | "USER" => "agent",

@@ -1,5 +1,5 @@
-//! What the desk says: a fixed flow of steps. It stands on turns, keys and yes or no; other words only refine it, so that it
-//! goes through without any recognizer. Not when it speaks: that is the Call.
+//! Words of the sample agent, an appointment desk: a fixed flow of steps. It depends on turns, keys and yes or no;
+//! other words only refine it, so that it works without any recognizer. The Call decides when it speaks.
 
 use ringer_media::call::{Line, Move, Purpose, Then, Thought, normal_form};
 use tokio::sync::mpsc;
@@ -14,9 +14,9 @@ use crate::provider::Job;
 /// First words of every call.
 pub const GREETING: &str = "Thank you for calling the clinic. Press one for appointments, press two for opening hours, or just \
                             tell me how I can help you.";
-/// Said when the desk cuts in.
+/// Words with which the agent interrupts a caller.
 pub const CUT_IN: &str = "Sorry, can I ask you a question?";
-/// Said after a long silence.
+/// Words after a long silence.
 pub const STILL_THERE: &str = "Hello? Are you still there?";
 
 const MENU: &str = "Sorry, I do not have that option. Press 1 for appointments, or press 2 for opening hours.";
@@ -33,15 +33,15 @@ const GOODBYE: &str = "You are welcome. Thank you for calling, and goodbye.";
 
 /// Digits of a member number.
 const MEMBER_DIGITS: usize = 4;
-/// How often the same thing is asked before the desk gives up.
+/// Number of times that the same thing is asked before the agent gives up.
 const MOST_ASKED: u32 = 3;
 
-/// What the desk waits for.
+/// Input that the agent waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// A key or a wish.
     Menu,
-    /// Whether there is something else.
+    /// Answer whether there is something else.
     AnythingElse,
     /// The date of birth.
     Birth,
@@ -49,15 +49,15 @@ enum Step {
     Time,
     /// Yes or no to the second time.
     OtherTime,
-    /// Four keys.
+    /// Member number of four keys.
     Member,
     /// Yes or no to the digits that were read back.
     MemberRight,
-    /// Goodbye was said.
+    /// Goodbye was said; nothing is awaited.
     Over,
 }
 
-/// Where the desk is in its flow.
+/// Position in the agent's flow.
 #[derive(Clone, Debug)]
 struct State {
     step: Step,
@@ -65,17 +65,17 @@ struct State {
     asked: u32,
     /// Keys towards a member number.
     digits: String,
-    /// Its answers so far.
+    /// Number of answers so far.
     answers: u32,
     /// Words of the last of them.
     last: String,
 }
 
-/// The desk's mind, for one call.
+/// Mind of the sample agent, for one call.
 pub struct DeskMind {
     state: State,
-    /// State before the last move, with what it was to say and the lines known then: a move that was dropped before its first
-    /// word never happened.
+    /// State before the last move, with its words and the number of lines known then. A move that was dropped before
+    /// its first word never happened.
     before: Option<(State, String, usize)>,
     fault: Option<Fault>,
 }
@@ -101,7 +101,7 @@ impl Mind for DeskMind {
 }
 
 impl DeskMind {
-    /// A mind with a fault on purpose.
+    /// Returns a mind with a fault on purpose.
     pub fn faulty(fault: Fault) -> DeskMind {
         DeskMind { fault: Some(fault), ..DeskMind::default() }
     }
@@ -157,7 +157,7 @@ impl DeskMind {
         next
     }
 
-    /// What is said to `heard`, and what is then waited for.
+    /// Returns the words in answer to `heard`, and the input that is then awaited.
     fn answer(&mut self, heard: &Heard) -> (String, Step) {
         let step = self.state.step;
         if heard.cut_in
@@ -215,13 +215,13 @@ impl DeskMind {
     }
 }
 
-/// What the caller did in the last turn.
+/// Words and keys of the caller's last turn.
 #[derive(Debug, Default)]
 struct Heard {
     words: Vec<String>,
     digits: String,
     no: bool,
-    /// The desk was stopped by it, and there is nothing in it that answers.
+    /// True if the turn interrupted the agent, and nothing in it answers.
     cut_in: bool,
 }
 
@@ -242,7 +242,7 @@ impl Heard {
     }
 }
 
-/// The question of a step that was cut off, in short.
+/// Returns the question of a step that was cut off, in short.
 fn again(step: Step) -> Option<&'static str> {
     match step {
         Step::Birth => Some("Please tell me your date of birth."),
@@ -267,7 +267,7 @@ mod tests {
         Line { other: false, text: text.into(), digits: Arc::default(), interrupted }
     }
 
-    /// A caller's turn: words, keys after a `#`.
+    /// Returns a caller's turn: words, keys after a `#`.
     fn turn(text: &str) -> Line {
         let (text, digits) = text.split_once('#').unwrap_or((text, ""));
         Line { other: true, text: text.into(), digits: digits.into(), interrupted: false }

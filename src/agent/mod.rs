@@ -1,6 +1,7 @@
-//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC, speaks and listens, takes keys, cuts in on callers
-//! who talk for long and can be cut in on. It is a Call with a [`mind::DeskMind`], and keeps a log of its own of all that
-//! happens, so that what an engine measures can be held against what the agent really did. Not a product: a known other side.
+//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC. It speaks and
+//! listens, takes keys, interrupts callers who talk for long and can be interrupted. It is a Call with a
+//! [`mind::DeskMind`]. Its log of all events shows if an engine measured what the agent really did. It is a known other
+//! side for tests, not a product.
 
 mod fault;
 mod log;
@@ -34,13 +35,13 @@ use crate::transport::port::{Incoming, IncomingChannel};
 /// The header field by which a caller says which result its call belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 
-/// Silence of the caller before the desk answers, in milliseconds.
+/// Silence of the caller before the agent answers, in milliseconds.
 const ENDPOINTING_MS: u32 = 700;
 /// Pause after the last key before the keys are a turn, in milliseconds.
 const DIGITS_MS: u32 = 900;
-/// When in a caller's turn the desk cuts in, in milliseconds.
+/// Range in milliseconds of a caller's turn in which the agent interrupts it.
 const CUT_IN_MS: (u32, u32) = (2500, 3000);
-/// Mutual silence before the desk asks whether somebody is there, in milliseconds.
+/// Mutual silence before the agent asks if somebody is there, in milliseconds.
 const SILENCE_MS: u32 = 10_000;
 
 /// Answers the calls of an engine.
@@ -57,19 +58,20 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A desk that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when there is one.
+    /// Returns an agent that speaks with `voice` in `codecs` (as in [`Answering::codecs`]) and writes into `log`, when
+    /// there is one.
     pub fn new(engine: Engine, voice: Voice, log: Option<Log>, codecs: Vec<Codec>, fault: Option<Fault>) -> Arc<Desk> {
         let log = log.map(Arc::new);
         let (tasks, lines) = (Tasks::new(), Mutex::default());
         Arc::new(Desk { engine, voice, log, codecs, tasks, calls: AtomicU64::new(0), fault, lines })
     }
 
-    /// How the desk wants to sound.
+    /// Returns the voice that the agent asks for.
     pub fn voice_wanted() -> VoiceWanted {
         VoiceWanted {
             accent: Some("american".into()),
             gender: Some("female".into()),
-            // Of the timbres that the seed draws, one that recognizers understand well.
+            // One of the timbres that seeds draw which recognizers understand well.
             seed: Seed(3),
             ..VoiceWanted::of("en")
         }
@@ -134,7 +136,8 @@ impl Desk {
     }
 }
 
-/// The desk's side of one call, speaking with `voice`; it takes `codecs`, or the usual ones when there are none.
+/// Returns the agent's side of one call, speaking with `voice`; it takes `codecs`, or the usual ones when there are
+/// none.
 pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Placement {
     let spec = CallSpec {
         seed,
@@ -175,7 +178,7 @@ pub fn placement(id: String, seed: Seed, voice: Voice, codecs: Vec<Codec>) -> Pl
     }
 }
 
-/// The desk's side of a call with a fault on purpose.
+/// Returns the agent's side of a call with a fault on purpose.
 pub fn faulty(mut placement: Placement, fault: Option<Fault>) -> Placement {
     if let Some(fault) = fault {
         fault.bend(&mut placement.spec);

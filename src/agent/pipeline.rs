@@ -110,7 +110,7 @@ pub struct AnsweredCall {
     pub streams: PeerStreams,
     /// Data that the caller sent along.
     pub request_data: Value,
-    /// It takes the place of the connection of the same name.
+    /// True if it replaces the connection of the same name.
     pub is_restart: bool,
 }
 

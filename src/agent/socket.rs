@@ -1,4 +1,5 @@
-//! Calls that reach the desk by a WebSocket: `/` speaks the engine's own protocol, `/KIND` each of the dialects.
+//! Calls that reach the sample agent by a WebSocket: `/` speaks the engine's own protocol, `/KIND` each of the
+//! dialects.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -44,7 +44,7 @@ pub struct Args {
     /// Append one JSON object a line here: calls, what was heard and what was said
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Codecs to accept
+    /// Codecs to accept, by name
     #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "G722,PCMU,PCMA",
           value_parser = Codec::NAMES, ignore_case = true)]
     pub codec: Vec<String>,
@@ -112,7 +112,7 @@ async fn serve(args: Args) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes what to call: `sip:desk@127.0.0.1:5080`, and the same for each other transport.
+/// Returns the addresses to call: `sip:desk@127.0.0.1:5080`, and the same for each other transport.
 fn addresses(listen: &SipListen) -> String {
     let uri = |(name, address)| match name {
         "udp" => format!("sip:desk@{address}"),

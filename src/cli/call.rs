@@ -71,7 +71,7 @@ pub struct Args {
     /// Protocol of the messages of a WebSocket [default: the engine's own]
     #[arg(long, value_name = "KIND", value_parser = dialect)]
     pub dialect: Option<Kind>,
-    /// What the caller wants, in sentences that it can say
+    /// Intent of the caller, in sentences that it can say
     #[arg(
         long,
         default_value = "Hello, I would like to book a table for two people tomorrow at eight in the evening."
@@ -119,7 +119,7 @@ pub struct Args {
     pub tls: TlsFlags,
 }
 
-/// What is spoken in a call from the shell.
+/// Language spoken in a call from the shell.
 const LANGUAGE: &str = "en";
 /// RTP ports of a call from the shell.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;
@@ -215,7 +215,7 @@ fn save<'a>(report: Option<&CallReport>, to: Option<&'a Path>) -> Result<Option<
     Ok(Some(to))
 }
 
-/// Why a call that is over was not a normal one.
+/// Returns the reason why a finished call was not a normal one; `None` if it was.
 fn problem(report: &CallReport) -> Option<String> {
     let ending = &report.ending;
     if let Some(remote) = ending.remote.as_ref().filter(|_| !ending.connected) {
@@ -295,7 +295,7 @@ fn destination(args: &Args) -> Destination {
     })
 }
 
-/// Before the call is placed there is time to listen to the people of its place.
+/// Returns the background noise of the call. Its voices are made before the call is placed.
 async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String> {
     let Some(kind) = NoiseKind::from_name(&noise.kind) else { return Ok(None) };
     let (beds, snr_db) = (Arc::new(NoiseBeds::new(None)), snr_db(noise.volume));
@@ -311,7 +311,8 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     made.await.map(Some).map_err(|error| error.to_string())
 }
 
-/// The local address from which the target is reached, with a free port, and one more for TCP where that is spoken there.
+/// Returns the local address from which the target is reached, with a free port, and one more for TCP where that is
+/// spoken there.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
     if is_socket(target) || pipeline(target).is_some() {
         // No SIP is spoken.

@@ -10,12 +10,12 @@ use super::{Place, room};
 #[command(after_help = "Example:
   ringer config check --config /etc/ringer/ringer.toml")]
 pub struct Args {
-    /// What to do.
+    /// Subcommand of `ringer config`.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done with settings.
+/// Subcommands of `ringer config`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
     /// Read the settings as `ringer up` would, and say what is wrong with them.
@@ -25,7 +25,7 @@ pub enum Action {
 /// Flags of `ringer config check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// Where the settings and the data are.
+    /// Location of the settings and the data.
     #[command(flatten)]
     pub place: Place,
     /// Print every setting as JSON; secrets are not shown
@@ -33,7 +33,7 @@ pub struct Check {
     pub json: bool,
 }
 
-/// Exit code 0: `ringer up` would take the settings; 2: it would not.
+/// Checks the settings. Exit code 0: `ringer up` would take the settings; 2: it would not.
 pub async fn run(args: Args) -> ExitCode {
     let Action::Check(check) = args.action;
     let config = match check.place.settings(&[]) {

@@ -37,8 +37,8 @@ through the API, and everything that they leave is kept: the folder, and recordi
 
 The exit code is 0 when every check holds, 1 when not, 141 when nobody read all of what it printed.")]
 pub struct Args {
-    /// Keep database, recordings and timelines in a new folder below this one, 1, 2 and so on [default: a new folder among the
-    /// system's temporary ones]
+    /// Keep database, recordings and timelines in a new folder below this one: 1, 2 and so on [default: a new temporary
+    /// folder]
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Keep them only when a check fails
@@ -56,7 +56,7 @@ const RTP_PORTS: [&str; 2] = ["36000-36199", "36200-36399"];
 /// Runs that one folder keeps.
 const MOST_KEPT: usize = 10_000;
 
-/// Runs the demonstration.
+/// Runs the demonstration and prints its checks.
 pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
     let done = demo(&args, &out).await;
@@ -77,7 +77,8 @@ async fn demo(args: &Args, out: &Out) -> Result<(), String> {
     }
 }
 
-/// A folder that was not there: of the next number below `keep`, else among the temporary ones, for this user alone.
+/// Returns a folder that was not there: of the next number below `keep`, else among the temporary ones, for this user
+/// alone.
 fn fresh_folder(keep: Option<&Path>) -> Result<PathBuf, String> {
     let told = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let Some(below) = keep else {
@@ -233,7 +234,7 @@ async fn queue(api: &Api, agent: Value, callers: &[Caller]) -> Result<Vec<Value>
     }
 }
 
-/// An id as the text that bodies and paths carry.
+/// Returns an id as the text that bodies and paths carry.
 fn text_of(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }

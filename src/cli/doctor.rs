@@ -20,7 +20,7 @@ const PROBE_NS: u64 = 1_000_000;
 const LATE_US: u64 = 5_000;
 /// Fewer open files than this carry only a few calls.
 const FEW_FILES: u64 = 1024;
-/// Where distributions put the English model.
+/// Folder of the English model in distributions.
 const MODEL: &str = "/usr/share/pocketsphinx/model/en-us/en-us";
 
 /// Flags of `ringer doctor`.
@@ -30,17 +30,17 @@ pub struct Args {
     /// Settings file, for the speech servers in it [default: ringer.toml when it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// What was found.
+/// Report on the programs and the machine.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Nothing is missing.
+    /// True if nothing is missing.
     pub ok: bool,
-    /// One thing each.
+    /// Checks, one for each program or property.
     pub checks: Vec<Check>,
     /// The command that installs all that is missing.
     pub install: Option<String>,
@@ -51,25 +51,25 @@ pub struct Report {
 pub struct Check {
     /// Package or part of the machine.
     pub name: &'static str,
-    /// It is there and good.
+    /// True if it is present and good.
     pub ok: bool,
-    /// What it is for.
+    /// Purpose that it serves.
     pub purpose: &'static str,
-    /// Where it was found, a measured figure, or what is wrong.
+    /// Path where it was found, a measured figure, or the fault.
     pub detail: String,
     /// The package that mends it.
     pub package: Option<&'static str>,
 }
 
 impl Report {
-    /// Sums up `checks`.
+    /// Sums up `checks`: the verdict, and the command that installs what is missing.
     pub fn new(checks: Vec<Check>) -> Report {
         let missing: Vec<&str> = checks.iter().filter(|check| !check.ok).filter_map(|check| check.package).collect();
         let install = (!missing.is_empty()).then(|| format!("apt-get install {}", missing.join(" ")));
         Report { ok: checks.iter().all(|check| check.ok), checks, install }
     }
 
-    /// The report as lines for a person.
+    /// Returns the report as lines for a person.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for check in &self.checks {
@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-/// Looks and prints.
+/// Checks this machine and prints the report.
 pub async fn run(args: Args) -> ExitCode {
     let config = match (Place { config: args.config, ..Place::default() }).settings(&[]) {
         Ok(config) => config,
@@ -152,7 +152,8 @@ fn model(path: &Path) -> Check {
     Check { name: "pocketsphinx-en-us", ok, purpose: "hearing English words", detail, package }
 }
 
-/// The neural models that are here, each tried, or what they would need. None is missed where none is asked for.
+/// Returns the checks of the neural models: installed ones are tried, others name what they would need. None is missed
+/// where none is asked for.
 fn neural(config: &Config) -> Vec<Check> {
     const PURPOSE: &str = "neural speech, also on the telephone";
     let (folder, name) = (config.models(), "speech models");
@@ -180,7 +181,7 @@ fn neural(config: &Config) -> Vec<Check> {
     found.into_iter().map(tried).collect()
 }
 
-/// `stands_in`: what is installed takes over when the server fails.
+/// Returns the check of a server. `stands_in`: what is installed takes over when the server fails.
 fn server(part: Part, probed: Result<Probed, Failure>, stands_in: bool) -> Check {
     let (name, section, purpose) = match part {
         Part::Recognizer => ("recognizer server", "recognizer", "hearing words"),
@@ -231,7 +232,7 @@ fn timer(late_us: &[u64]) -> Check {
     }
 }
 
-/// How late this thread wakes up, in microseconds, sorted.
+/// Returns the lateness of this thread's wake-ups in microseconds, ascending.
 fn probe_timer() -> Vec<u64> {
     // SAFETY: sets the timer slack of this thread to 1 ns; takes no pointer.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };

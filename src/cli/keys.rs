@@ -30,15 +30,15 @@ Examples:
   ringer keys list --json
   ringer keys revoke 0b0c6f1e-8a43-4f5e-9f6e-2c1b7f7f3d11")]
 pub struct Args {
-    /// Where the settings and the data are.
+    /// Location of the settings and the data.
     #[command(flatten)]
     pub place: Place,
-    /// What to do with keys.
+    /// Subcommand of `ringer keys`.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done with keys.
+/// Subcommands of `ringer keys`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Make a key and print it; it cannot be shown again
@@ -46,13 +46,13 @@ pub enum Action {
         /// Name of the organization; it is made when there is none of that name
         #[arg(long, default_value = "default")]
         organization: String,
-        /// What the key may do
+        /// Scope of the key
         #[arg(long, value_enum, default_value_t = Scope::Admin)]
         scope: Scope,
         /// A word to know the key by
         #[arg(long, default_value = "made on the command line")]
         name: String,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -61,7 +61,7 @@ pub enum Action {
         /// Name of the organization
         #[arg(long, default_value = "default")]
         organization: String,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -72,13 +72,13 @@ pub enum Action {
         organization: String,
         /// Id of the key, as `list` shows it
         id: String,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
 }
 
-/// What a key may do; each scope holds the one before it.
+/// Scope of a key; each includes the ones before it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scope {
     /// See everything but secrets.
@@ -110,7 +110,7 @@ pub async fn run(args: Args) -> ExitCode {
     out.finish(done)
 }
 
-/// What is printed; a running server sees the change at its next request.
+/// Carries out an action and returns the text to print. A running server sees the change at its next request.
 async fn act(config: &Config, action: Action) -> Result<String> {
     match action {
         Action::Create { .. } => {
@@ -125,7 +125,7 @@ async fn act(config: &Config, action: Action) -> Result<String> {
     text
 }
 
-/// Who only looks or takes away makes nothing: neither a database nor the key of its secrets.
+/// Fails if the database or the key of its secrets is missing: listing and revoking create neither.
 fn is_there(config: &Config) -> Result<()> {
     let folder = config.data.display();
     match database(config) {
@@ -163,7 +163,7 @@ async fn carry_out(service: &Service, action: Action) -> Result<String> {
     }
 }
 
-/// Whoever may use the machine may do everything with an organization's keys.
+/// Returns a caller of scope admin in an organization: whoever may use the machine may manage its keys.
 async fn owner(service: &Service, name: &str) -> Result<Caller> {
     let organization = service.organization(name).await?;
     let organization = organization.ok_or_else(|| Error::Refused(format!("there is no organization {name:?}")))?;

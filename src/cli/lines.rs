@@ -13,18 +13,18 @@ const VALUE_MAX: usize = 200;
 /// Stretches of the caller's speech that are remembered, to tell what a turn of the agent answers.
 const OWN_MAX: usize = 64;
 
-/// Whether lines have colours.
+/// Style of printed lines: with or without colours.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Style {
     coloured: bool,
 }
 
 impl Style {
-    /// Without colours.
+    /// Style of lines without colours.
     #[cfg(test)]
     const PLAIN: Style = Style { coloured: false };
 
-    /// In colours where this is a `terminal`, and nothing forbids them there.
+    /// Returns coloured lines on a `terminal`, unless something forbids colours there.
     pub fn of(terminal: bool) -> Style {
         Style { coloured: terminal && crate::config::colours() }
     }
@@ -34,18 +34,18 @@ impl Style {
     }
 }
 
-/// What a line tells, which decides its colour.
+/// Kind of a line, which decides its colour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What somebody says.
+    /// Words that a side says.
     Words,
-    /// What else happens.
+    /// Any other event of a side.
     Act,
-    /// What should not be.
+    /// Warning of a fault or a loss.
     Warning,
     /// The call begins or ends.
     Turn,
-    /// What is printed only on request.
+    /// Detail that is printed only on request.
     Detail,
 }
 
@@ -64,34 +64,34 @@ impl Kind {
 pub struct Lines {
     caller: String,
     style: Style,
-    /// Running text, figures and plans too.
+    /// True if running text, figures and plans are printed too.
     verbose: bool,
     /// Digits before the conversation, whose answer is no latency.
     extension_digits: usize,
-    /// Where the caller spoke or pressed keys; the last may go on.
+    /// Spans in which the caller spoke or pressed keys; the last may still be open.
     own: Vec<(Sample, Option<Sample>)>,
-    /// Where the agent's last turn ended.
+    /// Position at which the agent's last turn ended.
     agent_end: Sample,
 }
 
 impl Lines {
-    /// The caller's name is `caller`.
+    /// Returns lines that name the caller `caller`.
     pub fn new(caller: &str, style: Style) -> Lines {
         let caller = caller.to_owned();
         Lines { caller, style, verbose: false, extension_digits: 0, own: Vec::new(), agent_end: Sample::MIN }
     }
 
-    /// With what is left out elsewhere: running text, beginnings of speech, the network's figures, plans.
+    /// Returns lines that also show running text, beginnings of speech, figures of the network and plans.
     pub fn verbose(self, verbose: bool) -> Lines {
         Lines { verbose, ..self }
     }
 
-    /// The first digits are an extension.
+    /// Returns the lines with the first digits taken as an extension.
     pub fn with_extension(self, extension_digits: usize) -> Lines {
         Lines { extension_digits, ..self }
     }
 
-    /// The line of an event; `None`: it is told by another one, or only on request.
+    /// Returns the line of an event; `None`: it is told by another one, or only on request.
     pub fn line(&mut self, event: &Event) -> Option<String> {
         let latency_ms = self.follow(event);
         let (who, what, kind) = self.told(event, latency_ms);
@@ -140,7 +140,7 @@ impl Lines {
         Some((from - end) as f64 / PER_MS as f64)
     }
 
-    /// Who, what, and of which kind.
+    /// Returns the side, the text and the kind of an event's line.
     fn told(&self, event: &Event, latency_ms: Option<f64>) -> (Side, String, Kind) {
         let side = event.side;
         let act = |what: String| (side, what, Kind::Act);
@@ -209,7 +209,7 @@ impl Lines {
         }
     }
 
-    /// Side, words and kind of what concerns the session and its network.
+    /// Returns side, words and kind of an event about the session and its network.
     fn of_session(&self, side: Side, what: &What) -> (Side, String, Kind) {
         let (other, own) = if side == Side::Dh { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
         let act = |what: String| (side, what, Kind::Act);
@@ -248,7 +248,7 @@ impl Lines {
     }
 }
 
-/// What the caller said, and how much of it.
+/// Returns the line of the caller's words, marked where they were cut off.
 fn said(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
     let kind = match kind {
         Said::Interruption => "cuts in: ",
@@ -267,7 +267,7 @@ fn said(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
     (Side::Dh, what, Kind::Words)
 }
 
-/// What was heard of the agent's turn, and what was not.
+/// Returns the line of the agent's turn, with notes on words that are not known.
 fn heard(
     text: &str,
     missing: Option<&str>,
@@ -295,7 +295,7 @@ fn heard(
     (Side::Agent, what, if not_heard.is_empty() { Kind::Words } else { Kind::Warning })
 }
 
-/// Why words of a turn are not known.
+/// Returns the reason why words of a turn are not known, from its code.
 fn missing_words(code: &str) -> String {
     match code {
         "no_recognizer" => "no recognizer".into(),
@@ -329,7 +329,7 @@ fn codec(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(", codec {name}") }
 }
 
-/// Why and with which codes a call ended.
+/// Returns the line of a call's end, with reason and codes.
 fn ending(event: &Event) -> String {
     let data = event.data();
     let mut what = format!("ends the call: {}", reason(data["reason"].as_str().unwrap_or_default()));
@@ -341,7 +341,7 @@ fn ending(event: &Event) -> String {
     what
 }
 
-/// The side that an ending names.
+/// Returns the side that an ending names.
 fn by(name: &str) -> Option<Side> {
     match name {
         "AGENT" => Some(Side::Agent),
@@ -351,7 +351,7 @@ fn by(name: &str) -> Option<Side> {
     }
 }
 
-/// Why a call ended, for a person, with its code.
+/// Returns the reason of a call's end for display, with its code.
 pub fn reason(code: &str) -> String {
     let why = match code {
         "dh_end_call" => "the caller is done",
@@ -379,7 +379,7 @@ pub fn reason(code: &str) -> String {
     format!("{why} ({code})")
 }
 
-/// What a note of the mind, a provider or the transport means.
+/// Returns the meaning of a note's code; `None` for an unknown code.
 fn note(code: &str) -> Option<&'static str> {
     Some(match code {
         "late_first_token" => "the language model's first words are late",
@@ -399,7 +399,7 @@ fn note(code: &str) -> Option<&'static str> {
     })
 }
 
-/// An event with all of its fields.
+/// Returns an event with all of its fields.
 fn told_all(event: &Event) -> String {
     let (data, worded_name) = (event.data(), worded(event.name()));
     let name = note(event.name()).unwrap_or(&worded_name);
@@ -412,12 +412,12 @@ fn told_all(event: &Event) -> String {
     if fields.is_empty() { name.to_owned() } else { format!("{name}: {}", fields.join(", ")) }
 }
 
-/// A wire name as words.
+/// Returns the name of an event as words.
 fn worded(name: &str) -> String {
     name.replace(['_', '.'], " ")
 }
 
-/// A value without quotes and braces, cut where it is long.
+/// Returns a value without quotes and braces, cut where it is long.
 fn plain(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -436,7 +436,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// One line of letters that move nothing on a terminal.
+/// Returns one line of letters that move nothing on a terminal.
 fn printable(text: &str) -> String {
     let moves = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let one = |c: char| match c {
@@ -447,7 +447,7 @@ fn printable(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
-/// A figure, to three decimals.
+/// Returns a figure, to three decimals.
 fn figure(value: f64) -> String {
     Value::from((value * 1000.0).round() / 1000.0).to_string()
 }
@@ -467,7 +467,7 @@ pub fn latencies(all_ms: &[f64]) -> String {
     }
 }
 
-/// How often each side cut in.
+/// Returns a line with the number of interruptions by each side.
 pub fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
     let (mut own, mut agents) = (0, 0);
     for entry in timeline {

@@ -29,11 +29,11 @@ use crate::transport::sip::transfer::Forwarding;
 
 /// Ports of the media of all calls.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 10_000..=59_999;
-/// How long the last calls may take to be connected.
+/// Time limit for connecting the last calls.
 const SET_UP: Duration = Duration::from_secs(10);
-/// From the last connection to the measured window.
+/// Time from the last connection to the measured window.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long calls may take to end.
+/// Time limit for the calls to end.
 const HANG_UP: Duration = Duration::from_secs(15);
 
 /// Flags of `ringer load`.
@@ -45,7 +45,7 @@ const HANG_UP: Duration = Duration::from_secs(15);
   ringer load --pipeline --calls 50
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
-    /// Who to call [default: a far side that is started for it]
+    /// Address to call [default: a far side that is started for it]
     #[arg(long, value_name = "URI", value_parser = address)]
     pub to: Option<String>,
     /// Call over WebSockets, in the engine's own protocol
@@ -57,7 +57,7 @@ pub struct Args {
     /// Calls at once
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: u32,
-    /// How long all calls are up and measured
+    /// Time that all calls are up and measured, in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
     /// Calls begun in one second
@@ -66,10 +66,10 @@ pub struct Args {
     /// Keep recordings and timelines in this folder [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// It is an error when the 99th percentile of the lateness of sending is above this
+    /// Largest lateness of sending at the 99th percentile, in ms; more is an error
     #[arg(long, value_name = "MS")]
     pub late_p99_ms: Option<f64>,
-    /// It is an error when the 99.9th percentile of the lateness of sending is above this
+    /// Largest lateness of sending at the 99.9th percentile, in ms; more is an error
     #[arg(long, value_name = "MS")]
     pub late_p999_ms: Option<f64>,
     /// Print one JSON object
@@ -169,7 +169,7 @@ async fn load(args: &Args) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// What a call tells.
+/// News of one call of the load test.
 enum News {
     Connected { after: Duration },
     Ended(Box<CallReport>),

@@ -23,7 +23,7 @@ use crate::transport::sip::names::Resolver;
 use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 
-/// Number of calls at once of which this machine hears every word, and that its files and ports carry.
+/// Returns the number of calls at once of which this machine hears every word, and that its files and ports carry.
 pub fn heard_at_once(config: &Config) -> usize {
     let carried = most_calls(raise_file_limit(), &config.sip.rtp_ports);
     match config.recognizer.kind {
@@ -36,12 +36,12 @@ pub fn heard_at_once(config: &Config) -> usize {
 /// The programs that speak. Each is in a package of its own name.
 pub const SPEAKERS: [&str; 2] = ["flite", "espeak-ng"];
 
-/// Where a program is.
+/// Returns the path of an installed program; `None` if it is not in the search path.
 pub fn program(name: &str) -> Option<PathBuf> {
     config::search_path().iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Whether these programs are there.
+/// Checks that these programs are installed.
 ///
 /// # Errors
 /// Names those that are not, and the command that installs them.
@@ -57,7 +57,7 @@ pub fn installed(programs: &[&str]) -> Result<(), String> {
     }
 }
 
-/// The voice of the synthesizer here that is nearest to the wanted one.
+/// Returns the voice of the synthesizer here that is nearest to the wanted one.
 ///
 /// # Errors
 /// Names the program that is missing, and the command that installs it.
@@ -71,7 +71,7 @@ pub fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
     Ok(voice)
 }
 
-/// The synthesizer that is installed.
+/// Returns the synthesizer that is installed.
 ///
 /// # Errors
 /// Names what is missing.
@@ -79,7 +79,8 @@ pub fn synthesizer() -> Result<EmbeddedSpeech, String> {
     EmbeddedSpeech::new().map_err(|failure| failure.message)
 }
 
-/// The synthesizer in this process: neural voices where they are there and wanted, with the installed programs behind them.
+/// Returns the synthesizer in this process: neural voices where they are there and wanted, with the installed programs
+/// behind them.
 fn speaking(config: &Config) -> Result<Arc<dyn Synthesizer>, String> {
     let (mouth, floor) = (&config.synthesizer, Arc::new(synthesizer()?));
     let folders = voice_folders(config);
@@ -112,7 +113,7 @@ fn voice_folders(config: &Config) -> Vec<PathBuf> {
     }
 }
 
-/// The synthesizer and recognizer that are here.
+/// Returns the synthesizer and recognizer that are here.
 ///
 /// # Errors
 /// Names what is missing.
@@ -121,19 +122,19 @@ pub fn speech() -> Result<Speech, String> {
     Ok(Speech { synthesizer: speaking(&config)?, recognizer: near(&config)? })
 }
 
-/// The settings of commands that need none, for the folder of models: those that cannot be read are none.
+/// Returns the default settings with the folders for models and data of the own settings, where these can be read.
 pub fn own_settings() -> Config {
     let read = Config::load(None, &[]).unwrap_or_default();
     Config { speech: read.speech, data: read.data, ..Config::default() }
 }
 
-/// The folder of models of commands that need no settings, whatever folder their programs run in.
+/// Returns the folder of models of commands that need no settings, whatever folder their programs run in.
 pub fn own_models() -> String {
     let models = own_settings().models();
     std::path::absolute(&models).unwrap_or(models).to_string_lossy().into_owned()
 }
 
-/// Describes the neural models in use: a line each for ears and voices, none where there are no models.
+/// Describes the neural models in use, one line for recognition and one for voices. Empty where there are no models.
 pub fn neural(config: &Config) -> Vec<String> {
     let hears = matches!(config.recognizer.kind, config::Place::Auto | config::Place::Whisper);
     let speaks = matches!(config.synthesizer.kind, config::Place::Auto | config::Place::Piper);
@@ -150,7 +151,7 @@ fn embedded_recognizer() -> Arc<dyn Recognizer> {
     Arc::new(Pocketsphinx::new(0, Path::new(MODEL)))
 }
 
-/// The recognizer in this process. A model that is not asked for and cannot be used is told, and passed over.
+/// Returns the recognizer in this process. A model that is not asked for and cannot be used is told, and passed over.
 fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
     let ears = &config.recognizer;
     let load = || {
@@ -170,7 +171,7 @@ fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
     }
 }
 
-/// The synthesizer and recognizer of the settings, each with the installed one behind it where that is wanted.
+/// Returns the synthesizer and recognizer of the settings, each with the installed one behind it where that is wanted.
 ///
 /// # Errors
 /// Names what is missing.
@@ -208,7 +209,7 @@ pub fn configured(config: &Config) -> Result<Speech, String> {
     })
 }
 
-/// The settings of what stands in for servers: their models have other names.
+/// Returns the settings of what stands in for servers: their models have other names.
 fn beside(config: &Config) -> Config {
     let mut config = config.clone();
     (config.recognizer.kind, config.recognizer.model) = (config::Place::Auto, None);
@@ -217,7 +218,7 @@ fn beside(config: &Config) -> Config {
     config
 }
 
-/// The authorities of the settings.
+/// Returns the authorities of the settings.
 ///
 /// # Errors
 /// Names the setting and what is wrong with its file.
@@ -226,7 +227,7 @@ pub fn roots(config: &Config) -> Result<Roots, String> {
     config.tls.root_file.as_ref().map_or_else(|| Ok(Roots::default()), read)
 }
 
-/// The servers of the settings: what each is for, how it is asked, and where it is.
+/// Returns the servers of the settings: what each is for, how it is asked, and where it is.
 pub fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
     let (ears, mouth) = (&config.recognizer, &config.synthesizer);
     let listens = remote(&ears.base_url, &ears.api_key, &ears.model, roots);
@@ -236,7 +237,7 @@ pub fn servers(config: &Config, roots: &Roots) -> Vec<(Part, Form, Remote)> {
     ears.into_iter().chain(mouth).collect()
 }
 
-/// How a server is asked; `None`: there is none.
+/// Returns the protocol of a server; `None`: there is none.
 fn form(kind: config::Place) -> Option<Form> {
     match kind {
         config::Place::Http => Some(Form::Http),
@@ -251,12 +252,12 @@ fn remote(url: &Option<String>, key: &Option<Secret>, model: &Option<String>, ro
     Remote { roots: roots.clone(), ..remote }
 }
 
-/// The codecs of these names; what is none is left out.
+/// Returns the codecs of these names; unknown names are left out.
 pub fn codecs(names: &[String]) -> Vec<Codec> {
     names.iter().filter_map(|name| Codec::from_name(name)).collect()
 }
 
-/// An engine of its own at `sip`.
+/// Returns an engine of its own at `sip`.
 ///
 /// # Errors
 /// Names what cannot be had: a port, a thread, a program.

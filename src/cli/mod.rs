@@ -40,14 +40,14 @@ pub mod sim;
 mod tls;
 pub mod up;
 
-/// What was asked for could not be read: a bad flag or setting. The same code as clap's.
+/// Exit code for a bad flag or setting; clap uses the same.
 pub const BAD_USAGE: u8 = 2;
 
 /// Places live simulated phone calls to voice agents and measures what they do.
 #[derive(Debug, Parser)]
 #[command(name = "ringer", version, max_term_width = 100, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What to do.
+    /// Subcommand that is run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -65,7 +65,7 @@ what it printed (as in `ringer openapi | head`).
 RINGER_LOG sets what is logged to standard error (info; debug; ringer::engine=trace), RINGER_LOG_FORMAT how
 (text; json: an object a line, with the ids of request, job, result and call).";
 
-/// The subcommands.
+/// Subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the engine and its API in this process.
@@ -90,14 +90,14 @@ pub enum Command {
     Models(models::Args),
     /// Create, list and revoke API keys.
     Keys(keys::Args),
-    /// Check the settings.
+    /// Check the settings file.
     Config(config::Args),
     /// Print the OpenAPI document of the API.
     Openapi(openapi::Args),
 }
 
-/// Carries out a command; the exit code is 0 when it did what was asked, 1 when not, 2 for bad flags and settings, 141 when
-/// nobody read all of what it printed.
+/// Carries out a command. The exit code is 0 when it did what was asked, 1 when not, and 2 for bad flags and settings.
+/// It is 141 when nobody read all of the output.
 pub async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Up(args) => up::run(args).await,
@@ -116,7 +116,7 @@ pub async fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// Where the settings and the data are, for commands that use them.
+/// Location of the settings and the data, for commands that use them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Place {
     /// Settings file [default: ringer.toml when it exists]
@@ -132,8 +132,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The settings, with `flags` (key and text, `None` when the flag was not given) over them. Warnings are logged; an error is
-    /// printed and becomes the exit code.
+    /// Returns the settings, with `flags` (key and text, `None` when the flag was not given) over them. Warnings are
+    /// logged; an error is printed and becomes the exit code.
     pub fn settings(&self, flags: &[(&'static str, Option<String>)]) -> Result<Config, ExitCode> {
         let mut given: Vec<(&str, String)> =
             flags.iter().filter_map(|(key, text)| Some((*key, text.clone()?))).collect();
@@ -155,7 +155,7 @@ impl Place {
     }
 }
 
-/// Settings whose routes and phone numbers are such; numbers are left in E.164 form.
+/// Checks the routes and phone numbers of the settings; numbers are left in E.164 form.
 fn checked(mut config: Config) -> Result<Config, ConfigError> {
     let mut problems = Vec::new();
     let routes = if config.rate_limit.routes.is_empty() { Vec::new() } else { api::route_names() };
@@ -178,7 +178,7 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(Secret::new(text.to_owned()))
 }
 
-/// Where the records are: on the server that the settings name, else in a file of the data folder.
+/// Returns the location of the database: the server in the settings, else a file in the data folder.
 fn database(config: &Config) -> Location {
     match &config.database.url {
         Some(url) => Location::Server(url.clone()),
@@ -186,14 +186,14 @@ fn database(config: &Config) -> Location {
     }
 }
 
-/// The database, its secrets under the configured key.
+/// Returns the database, its secrets under the configured key.
 pub async fn open_store(config: &Config) -> crate::error::Result<Store> {
     let key = config.security.secret_key.as_ref().map(Secret::expose);
     let old: Vec<&str> = config.security.old_secret_keys.iter().map(Secret::expose).collect();
     Store::open(database(config), Vault::open(&config.data, key, &old)?).await
 }
 
-/// What the services take from the settings.
+/// Returns the settings of the services, taken from the configuration.
 pub fn service_settings(config: &Config) -> service::Settings {
     service::Settings {
         data: config.data.clone(),
@@ -238,7 +238,7 @@ pub fn dialects(config: &Config) -> Result<BTreeMap<String, Dialect>, String> {
     config.websocket.dialects.iter().map(read).collect()
 }
 
-/// How many calls there may be at once, and why fewer than `limits.max_calls` says.
+/// Returns a text about the possible number of calls, and why it is below `limits.max_calls`.
 fn room(config: &Config) -> String {
     room_of(config.limits.max_calls, &config.sip.rtp_ports, raise_file_limit())
 }
@@ -262,7 +262,7 @@ async fn make_private(folder: &Path) -> Result<(), String> {
     made.map_err(|error| format!("the data folder {}: {error}", folder.display()))
 }
 
-/// So many of a thing.
+/// Returns a number with a noun, such as `1 call` or `2 calls`.
 fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
@@ -273,7 +273,7 @@ pub fn failed(cause: impl std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// User and system time of this process.
+/// Returns the user and system time of this process.
 fn own_cpu() -> Duration {
     // SAFETY: rusage is a plain C struct for which all zeroes are valid, and it outlives the call.
     let usage = unsafe {

@@ -127,13 +127,13 @@ fn list(folder: &Path, json: bool, out: &Out) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes of the files in a folder.
+/// Returns the bytes of the files in a folder.
 fn bytes(folder: &Path) -> u64 {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|entry| entry.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
 }
 
-/// A name that is a folder's and nothing else: letters, digits, `.`, `-` and `_`, not beginning with a sign.
+/// Returns a name that is a folder's and nothing else: letters, digits, `.`, `-` and `_`, not beginning with a sign.
 fn folder_name(name: &str) -> Result<&str, String> {
     let fits = (1..=NAME_CHARS_MAX).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -13,7 +13,7 @@ use crate::api;
   ringer openapi > openapi.json")]
 pub struct Args {}
 
-/// Prints the document.
+/// Prints the OpenAPI document.
 pub async fn run(_args: Args) -> ExitCode {
     let document: Value = serde_json::from_str(&api::document()).unwrap_or_default();
     let out = Out::standard();

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::failed;
 
-/// Nobody reads what is printed any more: as a shell tells of a program that a broken pipe has ended.
+/// Exit code when the output is no longer read, as a shell reports a program that a broken pipe ended.
 pub const NOT_READ: u8 = 141;
 
-/// What a command prints to.
+/// Standard output of a command, which may be closed early.
 pub struct Out {
     to: Mutex<Box<dyn Write + Send>>,
     lost: OnceLock<Error>,
@@ -21,12 +21,12 @@ pub struct Out {
 }
 
 impl Out {
-    /// The standard output of this process.
+    /// Returns the standard output of this process.
     pub fn standard() -> Out {
         Out::to(std::io::stdout())
     }
 
-    /// Prints to `to`.
+    /// Returns an output that prints to `to`.
     pub fn to(to: impl Write + Send + 'static) -> Out {
         Out { to: Mutex::new(Box::new(to)), lost: OnceLock::new(), gone: CancellationToken::new() }
     }
@@ -43,7 +43,7 @@ impl Out {
         }
     }
 
-    /// A line could not be printed.
+    /// True if a line could not be printed.
     pub fn is_gone(&self) -> bool {
         self.lost.get().is_some()
     }
@@ -53,7 +53,8 @@ impl Out {
         self.gone.cancelled().await;
     }
 
-    /// The exit code of a command that is `done`, or printed why not: [`NOT_READ`] when nobody read all of its lines.
+    /// Returns the exit code of a command that is `done`, or printed why not: [`NOT_READ`] when nobody read all of its
+    /// lines.
     pub fn finish(&self, done: Result<(), impl Display>) -> ExitCode {
         match (self.lost.get(), done) {
             (Some(error), _) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(NOT_READ),
@@ -63,7 +64,7 @@ impl Out {
         }
     }
 
-    /// As [`Out::finish`], of a command that has told all there is to tell: 0 when it is `good`, else 1.
+    /// Ends the output as [`Out::finish`] does for a command that has printed everything: 0 when it is `good`, else 1.
     pub fn verdict(&self, good: bool) -> ExitCode {
         match (self.is_gone(), good) {
             (false, false) => ExitCode::FAILURE,
@@ -83,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes, then fails.
+    /// Output that takes a number of bytes, then fails.
     struct Full(Arc<Mutex<Vec<u8>>>, usize, ErrorKind);
 
     impl Write for Full {

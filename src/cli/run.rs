@@ -1,5 +1,5 @@
-//! `ringer run`: suites beside the agent's code. It turns each scenario into resources of the API, has an engine make the calls, and says
-//! by exit code, table and files what came of them.
+//! `ringer run`: suites beside the agent's code. It turns each scenario into resources of the API and has an engine
+//! make the calls. Exit code, table and files report the results.
 
 mod call;
 mod client;
@@ -108,7 +108,7 @@ const INTERRUPTED: u8 = 130;
 /// Time that calls have to end in after a run is broken off.
 const HANGING_UP: Duration = Duration::from_secs(20);
 
-/// Why nothing was called, or not all of it.
+/// Reason why no call, or not all calls, were made.
 #[derive(Debug)]
 pub enum Stop {
     /// Bad file, flag or setting: lines for a person.
@@ -205,7 +205,7 @@ struct Ended {
     late: bool,
 }
 
-/// A folder for the engine's data that only this user reads.
+/// Returns a folder for the engine's data that only this user reads.
 fn tempfolder() -> Result<PathBuf, Stop> {
     use std::os::unix::fs::DirBuilderExt;
     let path = std::env::temp_dir().join(format!("ringer-run-{}", crate::clock::new_id()));
@@ -254,7 +254,7 @@ async fn serve(args: &Args, plan: &Plan, work: &std::path::Path, stop: &mut Sign
     ended
 }
 
-/// Number of calls that are made at once.
+/// Returns the number of calls that are made at once.
 fn count_at_once(args: &Args, config: &Config) -> usize {
     let machine = match args.sim {
         // Calls in virtual time take all of a core.
@@ -266,7 +266,7 @@ fn count_at_once(args: &Args, config: &Config) -> usize {
     args.concurrency.map_or(machine.min(allowed), |count| count as usize)
 }
 
-/// Path of the settings of the run's own engine; `None` where there are none.
+/// Returns the path of the settings of the run's own engine; `None` where there are none.
 fn settings_file(args: &Args) -> Option<PathBuf> {
     let file = args.config.clone().or_else(|| variable("RINGER_CONFIG").map(PathBuf::from));
     file.or_else(|| Some(PathBuf::from("ringer.toml")).filter(|path| path.is_file()))
@@ -337,7 +337,7 @@ async fn calls(args: &Args, plan: &Plan, client: &Client, at_once: usize, stop: 
     Ok(Ended { calls: calls?, interrupted, late })
 }
 
-/// The calls of all suites, in the order of the files.
+/// Returns the calls of all suites, in the order of the files.
 async fn all(args: &Args, plan: &Plan, ready: &[Ready], caller: &Caller, at_once: usize) -> Result<Vec<Played>, Stop> {
     let mut played = Vec::new();
     for suite in &plan.suites {
@@ -369,12 +369,12 @@ async fn all(args: &Args, plan: &Plan, ready: &[Ready], caller: &Caller, at_once
     Ok(played)
 }
 
-/// A number as the text that bodies and paths carry.
+/// Returns a number as the text that bodies and paths carry.
 fn text_of(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-/// A short object of what a run came to, for `--json`.
+/// Returns a short object of what a run came to, for `--json`.
 fn summary(rows: &[crate::suite::table::Row], exit: Verdict, out: &std::path::Path) -> Value {
     let row = |row: &crate::suite::table::Row| {
         json!({

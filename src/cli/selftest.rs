@@ -63,7 +63,8 @@ async fn selftest(args: &Args, out: &Out) -> Result<bool, String> {
 /// An agent with the suites that it is called with.
 type Agent = (&'static str, Vec<Plan>);
 
-/// The agents: each fault with the suite that should find it and the one that should not, and those without a fault.
+/// Returns the agents: each fault with the suite that should find it and the one that should not, and those without a
+/// fault.
 fn agents(faults: &[Fault]) -> Vec<Agent> {
     let mut agents: Vec<Agent> = Vec::new();
     for fault in faults {
@@ -144,12 +145,12 @@ impl Counted {
         self.clean.iter().map(|(_, tally)| tally.failed).sum()
     }
 
-    /// Calls that should find nothing.
+    /// Returns the number of calls that should find nothing.
     fn clean_calls(&self) -> u64 {
         self.clean.iter().map(|(_, tally)| tally.calls).sum()
     }
 
-    /// Calls in which this side was charged, of all: none of its faults was planted.
+    /// Returns the number of calls in which this side was charged, and of all: none of its faults was planted.
     fn count_charged(&self) -> (u64, u64) {
         let all = || self.finding.iter().map(|(_, tally)| tally).chain(self.clean.iter().map(|(_, tally)| tally));
         (all().map(|tally| tally.unknown).sum(), all().map(|tally| tally.calls).sum())
@@ -213,12 +214,12 @@ impl Counted {
     }
 }
 
-/// A share from 0 to 1; all of nothing is 1.
+/// Returns a share from 0 to 1; all of nothing is 1.
 fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 1.0 } else { part as f64 / all as f64 }
 }
 
-/// Wilson's interval of 95 %, in words.
+/// Returns Wilson's interval of 95 %, in words.
 fn interval(part: u64, all: u64) -> String {
     let (low, high) = wilson(part, all);
     format!("{:.1} to {:.1} %", low * 100.0, high * 100.0)
@@ -243,7 +244,7 @@ async fn play(args: &Args, agents: &[Agent], folder: &Path) -> Result<Vec<Played
     suites::play(&flags.run).await
 }
 
-/// The command that starts an agent of this program on a free port, and the port.
+/// Returns the command that starts an agent of this program on a free port, and the port.
 fn command(agent: &str) -> Result<(Vec<String>, u16), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());

@@ -1,4 +1,4 @@
-//! What asks this process to end: SIGINT, as the keys of a terminal send it, and SIGTERM.
+//! Signals that ask this process to end: SIGINT, as the keys of a terminal send it, and SIGTERM.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -47,7 +47,7 @@ pub struct Args {
     /// Seed of the first call; each further call takes the next one
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many calls, one after the other
+    /// Number of calls, one after the other
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub calls: u32,
     /// Run every call twice; it is an error when their bytes differ
@@ -65,7 +65,7 @@ pub struct Args {
     /// Of the flags below only `--out` and `--json` then count
     #[arg(long, value_name = "FILE", conflicts_with = "drawn")]
     pub script: Option<PathBuf>,
-    /// What the caller wants, in sentences that it can say
+    /// Intent of the caller, in sentences that it can say
     #[arg(long, default_value = "I would like to make an appointment. In the morning, please. Thank you very much.")]
     pub intent: String,
     /// Background noise of the caller with its volume from 0 to 1
@@ -99,7 +99,7 @@ pub struct Args {
     /// Write recording.wav, timeline.json, sip.log or websocket.log, and early_media.wav where there was any, of each side below this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// It is an error when the calls are not so many times as fast as real ones, by the CPU time of this process
+    /// Least speed, in times of real time by the CPU time of this process; less is an error
     #[arg(long, value_name = "TIMES", value_parser = times)]
     pub at_least: Option<f64>,
     /// Print one JSON object a call
@@ -146,7 +146,7 @@ fn calls(args: &Args, out: &Out) -> Result<bool, String> {
                 problems.push("the second run differs from the first".into());
             }
         }
-        // What goes wrong on purpose may keep a drawn call from being answered.
+        // Injected faults may keep a drawn call from being answered.
         let connected = outcome.caller.ending.as_ref().is_some_and(|ending| ending.connected);
         good &= problems.is_empty() && (connected || args.drawn || script.is_some());
         if let Some(folder) = &args.out {
@@ -166,7 +166,7 @@ fn calls(args: &Args, out: &Out) -> Result<bool, String> {
     }
 }
 
-/// From the caller's answer to its last frame.
+/// Returns the seconds from the caller's answer to its last frame.
 fn connected_s(outcome: &Outcome) -> f64 {
     outcome.caller.ending.as_ref().map_or(0.0, |ending| ending.samples as f64 / f64::from(RATE_HZ))
 }
@@ -224,7 +224,7 @@ fn caller(args: &Args, seed: Seed, beds: &NoiseBeds) -> Placement {
     placement(seed, spec, profile, args.codec.clone())
 }
 
-/// A caller who says what its profile tells, without a model.
+/// Returns a caller who says what its profile tells, without a model.
 fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -> Placement {
     Placement {
         id: "sim".into(),
@@ -241,7 +241,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
     }
 }
 
-/// SHA-256 over everything that a call leaves.
+/// Returns the SHA-256 over everything that a call leaves.
 fn digest(outcome: &Outcome) -> String {
     let mut hash = Sha256::new();
     for side in [&outcome.caller, &outcome.agent].into_iter().chain(&outcome.target) {

@@ -34,7 +34,7 @@ use crate::transport::port::Incoming;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
 
-/// Whose the first key is.
+/// Organization that holds the first key.
 const ORGANIZATION: &str = "default";
 
 /// Name of the file with the URN of the installation.
@@ -48,7 +48,7 @@ const BOOTSTRAP_CHARS: usize = 16;
 #[command(after_help = "Example:
   ringer up --listen 0.0.0.0:8080 --sip 192.0.2.10:5060 --data /var/lib/ringer")]
 pub struct Args {
-    /// Where the settings and the data are.
+    /// Location of the settings and the data.
     #[command(flatten)]
     pub place: Place,
     /// Address of the HTTP API [default: 127.0.0.1:8080]
@@ -72,7 +72,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The settings with these flags over them.
+    /// Returns the settings with these flags over them.
     pub fn settings(&self) -> Result<Config, ExitCode> {
         self.place.settings(&[
             ("server.listen", self.listen.map(|address| address.to_string())),
@@ -154,14 +154,14 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The sample agent's side of a call in virtual time.
+/// Returns the sample agent's side of a call in virtual time.
 fn sample_agent(target: &str, caller: &Placement) -> Placement {
     let user = target.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
     let placement = agent::placement(caller.id.clone(), caller.spec.seed, Canned::named("agent"), Codec::ALL.to_vec());
     agent::faulty(placement, Fault::of_word(user))
 }
 
-/// What lets the engine start and yet is not as it should be.
+/// Returns warnings about settings that let the engine start but are weak.
 fn weak_points(config: &Config, speech: &Speech) -> Vec<String> {
     let mut weak = Vec::new();
     if let Status::Down(why) = tokio::task::block_in_place(|| speech.synthesizer.status()) {
@@ -200,7 +200,7 @@ impl House {
         if sim {
             speech.synthesizer = Arc::new(Canned::default());
         }
-        // What can fail comes before what was left is ended.
+        // Steps that can fail come before interrupted work is ended.
         let (engine, incoming) = start_engine(config, names, speech.clone()).await?;
         if sim {
             engine.simulate(Arc::new(sample_agent));
@@ -305,7 +305,7 @@ async fn installation(data: &Path) -> Result<String, String> {
     Ok(urn)
 }
 
-/// The state of a provider as `/health/deps` shows it.
+/// Returns the state of a provider as `/health/deps` shows it.
 fn part(status: Status) -> Part {
     match status {
         Status::Ok => Part::up(true),
@@ -332,7 +332,7 @@ async fn admit_somebody(service: &Service, config: &Config, out: &Out) -> crate:
     }
 }
 
-/// The engine, and the calls that come in to it.
+/// Returns the engine, and the calls that come in to it.
 async fn start_engine(
     config: &Config,
     names: Resolver,
@@ -357,7 +357,7 @@ async fn start_engine(
     started.map_err(|error| format!("the SIP socket {}: {error}", config.sip.listen))
 }
 
-/// The model of one part of the settings.
+/// Returns the model of one part of the settings.
 fn language_model(settings: &config::LanguageModel, config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {
     let (Some(base_url), Some(model)) = (&settings.base_url, &settings.model) else { return Ok(None) };
     let key = settings.api_key.as_ref().map(|key| key.expose().to_owned());

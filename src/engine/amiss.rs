@@ -1,4 +1,4 @@
-//! What went amiss in a conversation and does not show in its words, for whoever reads its result: told by its timeline. Pure.
+//! Warnings about a conversation, from its timeline: faults that its words do not show. Pure.
 
 use ringer_media::call::What;
 
@@ -22,7 +22,7 @@ fn turns(count: usize) -> String {
     format!("{count} turn{}", if count == 1 { "" } else { "s" })
 }
 
-/// Why words of a turn are missing. A call that nobody listens to has a warning of its own.
+/// Returns the reason why words of a turn are missing. Calls without a recognizer have a warning of their own.
 fn missing(turn: &TimelineEntry) -> Option<&str> {
     match turn.reading() {
         What::TurnEnded { missing: Some(why), .. } if why != "no_recognizer" => Some(why),
@@ -69,7 +69,7 @@ fn reason(timeline: &[TimelineEntry], code: &str) -> String {
     .to_owned()
 }
 
-/// The text for a person of a note that has one.
+/// Returns the text for a person of a note that has one.
 fn message(note: &TimelineEntry) -> Option<&str> {
     match note.reading() {
         What::Note { why, .. } if !why.is_empty() => Some(why),
@@ -77,7 +77,7 @@ fn message(note: &TimelineEntry) -> Option<&str> {
     }
 }
 
-/// Turns that were answered before their words were known, and have them now.
+/// Returns a warning about turns that were answered before their words were known, and have them now.
 fn answered_unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
     let late =
         |turn: &&TimelineEntry| matches!(turn.reading(), What::TurnEnded { late: true, .. }) && missing(turn).is_none();
@@ -99,7 +99,7 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
     late.into_iter().chain(replaced).chain(broken).collect()
 }
 
-/// Speech that was made or recognised by others than it should have been, each trouble once.
+/// Returns warnings about speech that was made or recognised by others than it should have been, each trouble once.
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =
@@ -169,7 +169,7 @@ mod tests {
             false,
             &["2 of 2 turns of the agent lack words: the recognizer was busy in 1, nothing was understood in 1"],
         );
-        // What the recognizer itself says of its failure.
+        // The recognizer's own report of its failure.
         check(
             &[
                 entry("recognizer_unreachable", json!({ "message": "the recognizer cannot be reached" })),

@@ -1,10 +1,10 @@
-//! What a call was to do and cannot, for want of a recognizer that could. Pure.
+//! Features of a call that need speech recognition, and warnings for those that will not work without it. Pure.
 
 use ringer_media::call::{CallSpec, Interruption};
 
 use crate::provider::Recognizer;
 
-/// What of a call needs words.
+/// Features of a call that need the other side's words.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
     script: bool,
@@ -13,7 +13,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What a call needs.
+    /// Returns the features of a call that need words.
     pub fn of(spec: &CallSpec, keyterms: &[String]) -> Wanted {
         Wanted {
             script: !spec.script.is_empty() || !spec.hangup_phrases.is_empty(),
@@ -26,12 +26,12 @@ impl Wanted {
         }
     }
 
-    /// Something is to follow what the other side says.
+    /// True if a script or hang-up phrases need the other side's words.
     pub fn scripted(self) -> bool {
         self.script
     }
 
-    /// Why what is wanted will not be, once it is known what the recognizer makes of this call.
+    /// Returns a warning for each feature that will not work, given what the recognizer can do in this call.
     pub fn unmet(self, supported: &Result<(), String>, recognizer: &dyn Recognizer) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Err(why) = supported {

@@ -17,7 +17,7 @@ pub(super) type Located = Result<Vec<Hop>, String>;
 pub(super) enum Of {
     /// The one whose media are the call's.
     Call,
-    /// That with the target of a transfer.
+    /// Dialog with the target of a transfer.
     Target,
     /// One that the call has left; its last messages still belong into the log.
     Past,

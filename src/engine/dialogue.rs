@@ -21,10 +21,10 @@ use ringer_media::frame::PER_MS;
 use super::TimelineEntry;
 use crate::human::language::Follower;
 
-/// How long a Digital Human that chose silence waits for the agent before it asks whether it is still there.
+/// Time in milliseconds that a Digital Human which chose silence waits before it asks if the agent is still there.
 const SILENT_MS: i64 = 60_000;
 
-/// Who begins, and with what.
+/// Side that begins a conversation, and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum First {
     /// The agent; the Digital Human waits.
@@ -37,23 +37,23 @@ pub enum First {
     Invited,
 }
 
-/// How a conversation goes.
+/// Settings of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DialogueSpec {
     /// `http`, `chat`, `sms`: named in events.
     pub channel: &'static str,
-    /// Who begins.
+    /// Side that begins, and its words.
     pub first: First,
-    /// The answer to a delivered message is the agent's reply: latency counts from when it was sent, not from when it was
-    /// taken.
+    /// True if the answer to a delivered message is the agent's reply. Latency then counts from its sending, not from
+    /// its delivery.
     pub sync: bool,
-    /// The agent is told of the end by an empty message, when the last words have already been said.
+    /// True if the agent is told of the end by an empty message, when the last words have already been said.
     pub tells_end: bool,
     /// Time between a made answer and its sending.
     pub reply_delay_ms: i64,
     /// Messages of the agent this close are one turn; 0: each is.
     pub group_ms: i64,
-    /// Longest conversation.
+    /// Longest conversation in milliseconds; `None`: no limit.
     pub max_duration_ms: Option<i64>,
     /// Time without a message of either side after which it ends.
     pub inactivity_ms: i64,
@@ -61,13 +61,13 @@ pub struct DialogueSpec {
     pub max_turns: Option<u32>,
     /// Scripted answers: phrases and silences.
     pub script: Vec<ScriptRule>,
-    /// Only the first rule that is not used up is looked at.
+    /// True if only the first rule that is not used up is compared.
     pub script_ordered: bool,
-    /// The mind tells whether a turn has the meaning of a rule; else its words do.
+    /// True if the mind decides if a turn has the meaning of a rule; else its words do.
     pub asks_meaning: bool,
     /// Phrases that end it, whoever says them.
     pub hangup_phrases: Vec<String>,
-    /// The agent's language is written as soon as its turns have shown it.
+    /// True if the agent's language is written as soon as its turns have shown it.
     pub follows_language: bool,
 }
 
@@ -76,53 +76,53 @@ pub struct DialogueSpec {
 pub struct Heard {
     /// The agent's name for it.
     pub message_id: Option<String>,
-    /// May be empty.
+    /// Text of the message; may be empty.
     pub text: String,
-    /// More of the same turn follows.
+    /// True if more of the same turn follows.
     pub more: bool,
     /// The agent ends the conversation, for this reason.
     pub ends: Option<EndReason>,
 }
 
-/// What happened.
+/// Event that a driver tells the dialogue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Everything is ready.
+    /// Everything is ready to begin.
     Begin,
     /// A message of the agent arrived at this time.
     Heard(i64, Heard),
     /// The whole of an asked-for move.
     Thought(Move),
-    /// What a turn means, as [`ringer_media::call::Effected::Meant`] tells it; `None`: nobody can tell.
+    /// Meaning of a turn, as in [`ringer_media::call::Effected::Meant`]; `None`: it could not be told.
     Meant(Option<Option<usize>>),
     /// The agent called a tool.
     Called {
-        /// When.
+        /// Time of the tool call.
         at_ms: i64,
-        /// The call.
+        /// Tool call with its parameters.
         call: ToolCall,
     },
     /// The message that was to be sent was taken; it was sent off at this time.
     Sent {
-        /// When the attempt that succeeded began.
+        /// Start of the attempt that succeeded.
         at_ms: i64,
-        /// Its name.
+        /// Id of the message.
         message_id: String,
     },
     /// The message cannot be sent.
     NotSent {
-        /// Error code.
+        /// Error code of the failure.
         code: &'static str,
-        /// For a person.
+        /// Explanation in words, for display.
         message: String,
     },
-    /// End now.
+    /// Ends the conversation now.
     Hangup(EndReason),
-    /// Time has passed.
+    /// Time has passed; timers are due.
     Tick,
 }
 
-/// What is to be done.
+/// Action that the driver has to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// The mind writes this language from its next move on.
@@ -135,27 +135,27 @@ pub enum Output {
     Send {
         /// May be empty: the agent is asked to begin, or told of the end.
         text: String,
-        /// Nothing follows.
+        /// True if no message follows.
         ends: bool,
     },
-    /// Something happened.
+    /// Timeline entry to keep.
     Event(TimelineEntry),
-    /// It is over; nothing follows, and what was asked for is no longer wanted.
+    /// The conversation is over. Nothing follows, and open requests are no longer wanted.
     Ended(DialogueEnd),
 }
 
-/// How a conversation ended.
+/// End of a conversation, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialogueEnd {
-    /// Why.
+    /// Reason for the end.
     pub reason: EndReason,
     /// Error code and message of [`EndReason::Fault`].
     pub fault: Option<(&'static str, String)>,
-    /// When the first message was; `None`: there was none.
+    /// Time of the first message; `None`: there was none.
     pub began_ms: Option<i64>,
-    /// When it ended.
+    /// Time of the end.
     pub ended_ms: i64,
-    /// The agent has written words.
+    /// True if the agent has written words.
     pub other_spoke: bool,
 }
 
@@ -169,10 +169,10 @@ struct Turn {
 
 #[derive(Debug)]
 enum Doing {
-    /// Nothing: the agent has the turn.
+    /// The agent has the turn.
     Waiting,
     Thinking,
-    /// It is asked which of these rules a turn means.
+    /// The mind compares a turn with these rules.
     Comparing {
         rules: Vec<usize>,
         text: String,
@@ -207,13 +207,13 @@ struct Answer {
 }
 
 impl Answer {
-    /// Words after which the agent has the turn.
+    /// Returns an answer after which the agent has the turn.
     fn of(text: String) -> Answer {
         Answer { text, keys: Arc::default(), then: Then::Listen, scripted: false, ends: None }
     }
 }
 
-/// The conversation.
+/// State of one text conversation.
 pub struct Dialogue {
     spec: DialogueSpec,
     doing: Doing,
@@ -232,7 +232,7 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    /// Begins nothing yet.
+    /// Returns a conversation that has not begun.
     pub fn new(spec: DialogueSpec) -> Dialogue {
         Dialogue {
             script: Script::new(spec.script.len()),
@@ -270,12 +270,12 @@ impl Dialogue {
         self.timers(now);
     }
 
-    /// The next thing to do.
+    /// Returns the next thing to do.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()
     }
 
-    /// When it next wants to be told the time.
+    /// Returns the time of the next [`Input::Tick`]; `None`: none is wanted.
     pub fn due(&self) -> Option<i64> {
         let own = match &self.doing {
             Doing::Holding { until, .. } | Doing::Pausing { until, .. } => Some(*until),
@@ -291,17 +291,17 @@ impl Dialogue {
         }
     }
 
-    /// When the first message was.
+    /// Returns the time of the first message.
     pub fn began_ms(&self) -> Option<i64> {
         self.began_ms
     }
 
-    /// Nothing follows.
+    /// True if the conversation is over; nothing follows.
     pub fn is_over(&self) -> bool {
         matches!(self.doing, Doing::Over)
     }
 
-    /// What was said so far.
+    /// Returns the messages so far, oldest first.
     pub fn history(&self) -> &[Line] {
         &self.history
     }
@@ -344,7 +344,7 @@ impl Dialogue {
         self.go_on(now);
     }
 
-    /// A turn of the agent is whole.
+    /// Takes a whole turn of the agent.
     fn take(&mut self, turn: Turn) {
         let place = |ms: i64| (ms - self.began_ms.unwrap_or(ms)) * PER_MS;
         let (from_sample, end_sample) = (place(turn.first_ms), place(turn.last_ms));
@@ -461,7 +461,7 @@ impl Dialogue {
         self.hold(now, Answer { keys: next.dtmf.into(), then: next.then, ends, ..Answer::of(text) });
     }
 
-    /// An answer is ready.
+    /// Sends an answer that is ready, after the reply delay if there is one.
     fn hold(&mut self, now: i64, answer: Answer) {
         match self.spec.reply_delay_ms {
             delay @ 1.. if !answer.text.is_empty() => self.doing = Doing::Holding { until: now + delay, answer },
@@ -499,7 +499,7 @@ impl Dialogue {
             let kind = if answer.scripted { Kind::Scripted } else { Kind::Turn };
             let (message_id, channel) = (Some(message_id.to_owned()), Some(self.spec.channel.into()));
             self.event(at, Side::Dh, What::MessageSent { message_id, text: answer.text.clone(), channel, kind });
-            // What came while it was on its way is heard after it. Keys are a line of their own, as in a call.
+            // Turns that came while it was on its way are heard after it. Keys are a line of their own, as in a call.
             let own = |text: &str, digits| Line { other: false, text: text.into(), digits, interrupted: false };
             let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
             self.history.extend((!words.is_empty()).then(|| own(words, Arc::default())));

@@ -42,11 +42,11 @@ use crate::transport::sip::driver::{NEWS, SipNews};
 use crate::transport::sip::port::SipOrder;
 use crate::transport::sip::transfer::TargetCall;
 
-/// How long files may take to close.
+/// Time limit for files to close.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long the far side may take to accept that this one hung up.
+/// Time limit for the other side to accept that this one hung up.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often the ears' ring is emptied while a recognizer listens.
+/// Interval at which the audio ring is emptied while a recognizer listens.
 const LISTEN_EVERY: Duration = Duration::from_millis(40);
 
 /// The files of one call.
@@ -56,14 +56,14 @@ pub(super) struct Files {
     rest: OpenFiles,
 }
 
-/// Those that hold audio.
+/// Files that hold audio of a call.
 struct Tracks {
     recording: Track<2>,
     clean: Track<1>,
     early: Track<1>,
 }
 
-/// What stays with the driver.
+/// Files of a call that the driver keeps open.
 pub(super) struct OpenFiles {
     journal: Journal,
     log: Option<std::fs::File>,
@@ -107,7 +107,7 @@ impl Files {
         Files { tracks: Some(tracks), wire, rest }
     }
 
-    /// The parts for the driver, and those for the media thread.
+    /// Returns the parts for the driver, and those for the media thread.
     pub fn split(self) -> (OpenFiles, Tapes, Option<Wire>) {
         let Files { tracks, wire, mut rest } = self;
         let Some(Tracks { recording, clean, early }) = tracks else { return (rest, Tapes::default(), wire) };
@@ -118,7 +118,7 @@ impl Files {
     }
 }
 
-/// Drives one call.
+/// Driver of one live call.
 pub(super) struct Driver {
     inner: Arc<Inner>,
     no: CallNo,
@@ -130,7 +130,7 @@ pub(super) struct Driver {
     hangups: mpsc::Receiver<EndReason>,
     dialled_at_ms: Option<i64>,
     connected_at_ms: Option<i64>,
-    /// How far the wall clock was ahead of the media threads' when the call connected.
+    /// Nanoseconds by which the wall clock was ahead of the media threads' clock when the call connected.
     ahead_ns: i64,
     port: Port,
     /// Keys that handshakes bring; `None`: no call has secure RTP.
@@ -371,7 +371,7 @@ impl Driver {
     async fn follow_shard(&mut self, message: FromShard) {
         match message {
             FromShard::Control(_, control) => {
-                // What the call said before goes out before.
+                // Earlier messages of the call go out first.
                 self.exchange_frames().await;
                 self.port.control(&control);
                 self.drain_port().await;

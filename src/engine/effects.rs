@@ -23,7 +23,7 @@ const MOVES: usize = 16;
 /// Pieces of speech that may wait.
 const PIECES: usize = 16;
 
-/// What performs the effects of one call.
+/// Performs the effects of one call.
 pub(super) struct Effects {
     link: Link,
     mind: Arc<Mutex<Box<dyn Mind>>>,
@@ -33,7 +33,7 @@ pub(super) struct Effects {
     /// The other side's language is spoken.
     following: Option<Following>,
     keyterms: Vec<String>,
-    /// Something follows from words while they are being said.
+    /// True if running text is used before a turn's end.
     wants_running: bool,
     running: HashMap<EffectId, CancellationToken>,
     tap: Consumer<i16>,
@@ -107,12 +107,12 @@ impl Effects {
         }
     }
 
-    /// The name of the mind that has spoken. What it was asked must have been stopped.
+    /// Returns the name of the mind that has spoken. What it was asked must have been stopped.
     pub async fn speaker(&mut self) -> String {
         self.mind.lock().await.speaker()
     }
 
-    /// Whether turns can be given text.
+    /// Returns `Ok` if turns can be given text; else the reason why not.
     pub fn hears_words(&mut self, rate_hz: u32) -> Result<(), String> {
         let recognizer = &self.link.inner.speech.recognizer;
         let supported = recognizer.supports(&self.language, rate_hz);
@@ -122,7 +122,7 @@ impl Effects {
         supported
     }
 
-    /// What a user should know of the language that was spoken.
+    /// Returns warnings about the language that was spoken.
     pub fn warnings(&self) -> Vec<String> {
         self.following.as_ref().map(Following::warnings).unwrap_or_default()
     }
@@ -150,7 +150,7 @@ impl Effects {
         }
     }
 
-    /// Stops everything.
+    /// Cancels all running effects and recognition.
     pub fn stop(&mut self) {
         self.running.drain().for_each(|(_, running)| running.cancel());
         self.segments.clear();
@@ -230,12 +230,12 @@ impl Effects {
 
     // --- recognising ---
 
-    /// A recognizer listens.
+    /// True while a recognizer listens.
     pub fn is_listening(&self) -> bool {
         !self.segments.is_empty()
     }
 
-    /// The tap goes on at this position.
+    /// Sets the tap to go on at this position.
     pub fn ears_from(&mut self, from: i64) {
         self.base = from;
         if let Some(segment) = self.segments.back_mut().filter(|segment| segment.to.is_none()) {
@@ -275,7 +275,7 @@ impl Effects {
         self.listen();
     }
 
-    /// Moves what the ears heard into the recognizers.
+    /// Moves received audio into the recognizers.
     pub fn listen(&mut self) {
         // The newest segment's audio stays in the tap until it is known where it begins.
         if self.segments.iter().any(|segment| segment.feed.is_none()) {
@@ -329,8 +329,8 @@ async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Vo
     }
 }
 
-/// Passes each piece on as it comes. The piece after which nothing can follow is held until it is known how it ended, so that
-/// speech that comes in one piece is one message.
+/// Passes each piece on as it comes. The last piece is held until it is known how the speech ended, so that speech in
+/// one piece is one message.
 async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: bool) -> Result<(), Failure> {
     let (out, mut pieces) = mpsc::channel(PIECES);
     let passing = async {
@@ -355,7 +355,7 @@ async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: b
     result
 }
 
-/// Of a call that has none.
+/// Returns the failure of speech in a call that has no voice.
 pub(super) fn no_voice() -> Failure {
     Failure { code: "synthesizer_missing", message: "the call has no voice".into() }
 }

@@ -22,7 +22,7 @@ pub(super) struct FrameExchange {
     pacing: Pacing,
     late: u64,
     from_call: VecDeque<FromCall>,
-    /// The call could not be told yet that audio is to be dropped; audio that came later waits.
+    /// True if the call could not be told yet that audio is to be dropped; audio that came later waits.
     clear_waits: bool,
     held: Vec<i16>,
 }

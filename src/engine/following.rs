@@ -7,25 +7,25 @@ use crate::human::language::Follower;
 use crate::human::phrases;
 use crate::provider::{Synthesizer, Voice, VoiceWanted};
 
-/// Follows one call.
+/// Follows the other side's language in one call.
 pub(super) struct Following {
     follower: Follower,
     /// The voice but for its language, which is the one that is spoken.
     wanted: VoiceWanted,
-    /// How fast it speaks, in words per minute.
+    /// Speed of the voice in words per minute.
     rate_wpm: Option<f32>,
-    /// Why no turn can tell its language.
+    /// Reason why turns cannot show their language.
     deaf: Option<String>,
     /// Languages that could not be followed, or not by the voice that was wanted.
     refused: Vec<String>,
 }
 
-/// Another language is spoken from now on.
+/// Change to another language, spoken from now on.
 pub(super) struct Taken {
     pub language: String,
     /// `None`: the voice that is spoken with goes on.
     pub voice: Option<Voice>,
-    /// For the call.
+    /// Result of the effect, for the call.
     pub told: Effected,
 }
 
@@ -37,12 +37,12 @@ impl Following {
         Following { follower: Follower::default(), wanted, rate_wpm, deaf: None, refused: Vec::new() }
     }
 
-    /// Whether turns have a text that tells their language.
+    /// Notes if turns have a text that shows their language; else the reason why not.
     pub fn can_hear(&mut self, heard: Result<(), String>) {
         self.deaf = heard.err();
     }
 
-    /// A turn of the other side, named by its onset.
+    /// Returns a turn of the other side, named by its onset.
     pub fn heard(&mut self, turn: i64, text: &str, told: &Tongue, synthesizer: &dyn Synthesizer) -> Option<Taken> {
         let (turn, found) = self.follower.heard(turn, text, told)?;
         let language = found.language;
@@ -76,7 +76,7 @@ impl Following {
         }))
     }
 
-    /// What a user should know of the language that was spoken.
+    /// Returns warnings about the language that was spoken.
     pub fn warnings(&self) -> Vec<String> {
         let why = match &self.deaf {
             Some(why) => why.as_str(),

@@ -25,7 +25,7 @@ pub(super) enum KeyNews {
     Keys(Option<SrtpParams>, Option<SrtpParams>),
     /// The port of reports has a handshake of its own, or has none any more.
     AwaitReports(bool),
-    /// There are no keys, and the call is to end.
+    /// The keys failed, and the call has to end.
     Failed(RemoteKind, String),
 }
 
@@ -35,12 +35,12 @@ pub(super) struct Keys {
     queue: QueueReader,
     /// Handshake of the media plan in force.
     expected: Option<Expected>,
-    /// Each port has a handshake.
+    /// True if each port has a handshake.
     each: bool,
     /// Handshakes of RTP and of reports.
     channels: [Option<Channel>; 2],
     keys: [Option<SrtpParams>; 2],
-    /// There were keys once.
+    /// True once there were keys.
     is_keyed: bool,
     is_up: bool,
     is_over: bool,
@@ -83,7 +83,7 @@ impl Keys {
         self.news.push_back(KeyNews::AwaitReports(each));
     }
 
-    /// The call is up: from now on the keys are missed.
+    /// Notes that the call is up: from now on missing keys count.
     pub fn miss_from_now(&mut self) {
         self.is_up = true;
     }
@@ -158,7 +158,7 @@ impl Keys {
         self.news.push_back(KeyNews::AwaitReports(false));
     }
 
-    /// Why there are no keys of RTP.
+    /// Returns the reason why there are no keys for RTP.
     fn why(&self) -> String {
         match self.channels[0].as_ref().and_then(Channel::fault) {
             Some(Fault::Certificate) => {

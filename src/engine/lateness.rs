@@ -25,7 +25,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// A frame left this late.
+    /// Counts a frame that left this late.
     pub fn record(&self, late: Duration) {
         let us = late.as_micros() as u64;
         let bucket = (us / BUCKET_US).min(BUCKETS as u64 - 1) as usize;
@@ -38,13 +38,13 @@ impl Lateness {
         self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect()
     }
 
-    /// The largest lateness, in milliseconds.
+    /// Returns the largest lateness, in milliseconds.
     pub fn max_ms(&self) -> f64 {
         self.max_us.load(Ordering::Relaxed) as f64 / 1000.0
     }
 }
 
-/// `counts` in the buckets of a histogram, seconds.
+/// Returns `counts` in the buckets of a histogram, seconds.
 pub fn histogram(counts: &[u64]) -> Histogram {
     let mut histogram = Histogram::new(LATE_S);
     for (bucket, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -53,7 +53,8 @@ pub fn histogram(counts: &[u64]) -> Histogram {
     histogram
 }
 
-/// The upper bound of the bucket in which the `share` quantile (0..1) of `counts` lies, in milliseconds; 0 when empty.
+/// Returns the upper bound of the bucket in which the `share` quantile (0..1) of `counts` lies, in milliseconds; 0 when
+/// empty.
 pub fn quantile_ms(counts: &[u64], share: f64) -> f64 {
     let total: u64 = counts.iter().sum();
     let rank = (total as f64 * share).ceil() as u64;

@@ -62,7 +62,7 @@ use crate::transport::sip::tls::TlsSettings;
 use crate::transport::sip::transfer::Forwarding;
 use crate::transport::websocket::port::AgentError;
 
-/// How the engine is set up.
+/// Settings of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Addresses of the SIP sockets.
@@ -75,13 +75,13 @@ pub struct EngineConfig {
     pub advertise: Option<IpAddr>,
     /// Media threads; 0 = cores - 1, at least 1.
     pub shards: usize,
-    /// Calls at once.
+    /// Largest number of calls at the same time.
     pub max_calls: usize,
     /// Secure RTP, of calls in both directions.
     pub srtp: Encryption,
     /// Kind of keys of secure RTP.
     pub srtp_keys: SrtpKeys,
-    /// RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
+    /// True if RTP is taken from another port of the agreed host when nothing comes from the agreed one (RFC 4961).
     pub symmetric_rtp: bool,
     /// Side whose session description comes first in calls that are made.
     pub offer: OfferedIn,
@@ -104,10 +104,10 @@ pub const PIPELINE_LOG: &str = "pipeline.log";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
 
-/// What is left of a call that is over.
+/// Report on a call that is over.
 #[derive(Clone, Debug)]
 pub struct CallReport {
-    /// How it ended.
+    /// Kind of ending, with its details.
     pub ending: Ending,
     /// Every event, in order of `sample`, then `seq`.
     pub timeline: Vec<TimelineEntry>,
@@ -129,31 +129,32 @@ pub struct CallReport {
     pub variables: Option<Value>,
 }
 
-/// What a watcher of a live call sees.
+/// News of a live call for a watcher.
 #[derive(Clone, Debug)]
 pub enum CallNews {
     /// The INVITE is out.
     Dispatched,
     /// Sample 0 was at this wall clock time (milliseconds since the epoch).
     Connected(i64),
-    /// An event.
+    /// Timeline entry, as it happens.
     Event(TimelineEntry),
-    /// Over; nothing follows.
+    /// The call is over; nothing follows.
     Ended(Box<CallReport>),
 }
 
 /// The speech providers of an engine.
 #[derive(Clone)]
 pub struct Speech {
-    /// Words to speech.
+    /// Converts text to speech.
     pub synthesizer: Arc<dyn Synthesizer>,
-    /// Speech to words.
+    /// Converts speech to text.
     pub recognizer: Arc<dyn Recognizer>,
 }
 
-/// A placed call.
+/// Handle of a call that was placed.
 pub struct CallHandle {
-    /// What happens, in order; bounded, the engine never waits for it (a slow watcher loses nothing: the report holds all).
+    /// News of the call, in order. The channel is bounded and the engine never waits for it; the report holds
+    /// everything.
     pub news: mpsc::Receiver<CallNews>,
     /// Ends the call from outside; may be cloned and kept.
     pub control: CallControl,

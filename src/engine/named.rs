@@ -26,7 +26,7 @@ use crate::transport::sip::transfer::Forwarding;
 const UDP: &str = "127.0.0.1:0";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An engine with these SIP sockets that asks `server`, and what speaks in its calls.
+/// Returns an engine with these SIP sockets that asks `server`, and what speaks in its calls.
 async fn engine(listen: &str, server: &NameServer) -> (Engine, Arc<FakeSynthesizer>) {
     let config = EngineConfig {
         sip: listen.parse::<SipListen>().expect("an address"),

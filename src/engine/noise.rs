@@ -23,7 +23,7 @@ const LOOP_SECONDS: u32 = 60;
 /// All calls of an engine share one loop a kind; where a call begins in it is drawn from the call's own seed.
 const LOOP_SEED: Seed = Seed(1);
 
-/// What so many calls have gone without is made while others are running.
+/// Number of calls without a loop after which it is made even while other calls run.
 const PATIENT_CALLS: u32 = 20;
 
 /// The loops of an engine.
@@ -33,28 +33,28 @@ pub struct NoiseBeds {
     beds: Mutex<HashMap<Place, Bed>>,
     /// Loops of noises that users gave, with the audio that they are made of.
     given: Mutex<Vec<(Arc<[i16]>, Bed)>>,
-    /// What is being made, or could not be.
+    /// Loops that are being made, or whose making failed.
     asked: Mutex<HashMap<Place, Asked>>,
-    /// Held while a place's people speak; those who spoke last may be wanted in another place.
+    /// Voices of the last place, locked while they are made; they may be wanted in another place.
     people: tokio::sync::Mutex<Option<(String, People)>>,
     tasks: Tasks,
 }
 
-/// What a loop is of.
+/// Key of a loop: kind and spoken language.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
     kind: Kind,
-    /// What its people speak; `None`: an imitation, or nobody is there.
+    /// Language that its people speak; `None`: speech is imitated, or there is none.
     language: Option<String>,
 }
 
-/// How far a loop is that was asked for.
+/// State of a loop that calls have asked for.
 #[derive(Debug, Default)]
 struct Asked {
     /// Calls that went without it.
     calls: u32,
     running: bool,
-    /// Why the last attempt failed.
+    /// Reason why the last attempt failed.
     failure: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl Bed {
         Bed { pcm, gains }
     }
 
-    /// For one call.
+    /// Returns the noise of one call, `snr_db` below active speech, from a random start in the loop.
     fn under(self, snr_db: f64, start: &mut Stream) -> NoiseSpec {
         let [gain_narrow, gain_wide] = self.gains.map(|gain| (gain * 10f64.powf(-snr_db / 20.0)) as f32);
         NoiseSpec { gain_narrow, gain_wide, start: start.index(self.pcm.len()), loop_pcm: self.pcm }
@@ -84,8 +84,9 @@ impl NoiseBeds {
         NoiseBeds { folder, ..NoiseBeds::default() }
     }
 
-    /// The noise of one call, `snr_db` below active speech; its voices are imitated, and the same on every machine. Makes the loop
-    /// when it is not there yet (up to a second of computing: not for async tasks or media threads).
+    /// Returns the noise of one call, `snr_db` below active speech; its voices are imitated, and the same on every
+    /// machine. Makes the loop when it is not there yet (up to a second of computing: not for async tasks or media
+    /// threads).
     pub fn bed(&self, kind: Kind, snr_db: f64, start: &mut Stream) -> NoiseSpec {
         let place = Place { kind, language: None };
         let mut beds = self.beds();
@@ -96,9 +97,9 @@ impl NoiseBeds {
         bed.clone().under(snr_db, start)
     }
 
-    /// As [`NoiseBeds::bed`], of a place whose people speak `language`. No call waits until they have been listened to: before
-    /// that, and where they cannot be, the noise is the imitation, and the text tells why. What is not there yet waits for
-    /// [`NoiseBeds::make_asked`].
+    /// Returns the noise of a call as [`NoiseBeds::bed`] does, for a place whose people speak `language`. No call waits
+    /// for their voices: until these are made, the noise imitates speech, and the text says why. The missing loop is
+    /// made by [`NoiseBeds::make_asked`].
     pub fn spoken(&self, kind: Kind, language: &str, snr_db: f64, start: &mut Stream) -> (NoiseSpec, Option<String>) {
         if !kind.has_voices() {
             return (self.bed(kind, snr_db, start), None);
@@ -136,7 +137,8 @@ impl NoiseBeds {
         Ok(())
     }
 
-    /// As [`NoiseBeds::bed`], of a noise that a user gave, at 16 kHz. Its loop is made once as long as a call hears it.
+    /// Returns the noise of a call as [`NoiseBeds::bed`] does, from audio of a user at 16 kHz. Its loop is kept while a
+    /// call uses it.
     pub fn custom(&self, pcm: &Arc<[i16]>, snr_db: f64, start: &mut Stream) -> NoiseSpec {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.retain(|(source, _)| Arc::strong_count(source) > 1);
@@ -153,7 +155,7 @@ impl NoiseBeds {
         self.beds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In memory or on disk.
+    /// Returns a loop that is in memory or on disk.
     fn known(&self, place: &Place) -> Option<Bed> {
         let mut beds = self.beds();
         if let Some(bed) = beds.get(place) {
@@ -164,7 +166,7 @@ impl NoiseBeds {
         Some(bed)
     }
 
-    /// A call wants `place`: why it is not there yet.
+    /// Notes that a call wants `place`; returns the reason why it is not there yet.
     fn ask(&self, place: Place) -> String {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let state = asked.entry(place).or_default();
@@ -294,7 +296,7 @@ mod tests {
     const VOICED: [Kind; 7] =
         [Kind::Office, Kind::Talking, Kind::Cafe, Kind::Park, Kind::Tv, Kind::NoisyRestaurant, Kind::Hospital];
 
-    /// Share of the power that lies within 40 Hz of `hz`.
+    /// Returns the share of the power that lies within 40 Hz of `hz`.
     fn share_at(pcm: &[i16], hz: f64) -> f64 {
         let (mut tone, mut whole) = (0.0, 0.0);
         for block in pcm.chunks_exact(800) {
@@ -340,7 +342,7 @@ mod tests {
             assert_eq!(warning, None, "{kind:?}");
             let imitated = beds.bed(kind, 10.0, &mut Seed(4).stream("noise"));
             assert_ne!(noise.loop_pcm, imitated.loop_pcm, "{kind:?}");
-            // Who speaks is heard by the tone; a place has other sounds beside it, and wind more than a child.
+            // The tone shows who speaks; a place has other sounds beside it, and wind more than a child.
             let [heard, without] = [&noise, &imitated].map(|noise| share_at(&noise.loop_pcm, 500.0));
             assert!(kind == Kind::Park || heard > 2.0 * without, "{kind:?}: {heard:.3} and {without:.3}");
             let again =

@@ -1,4 +1,4 @@
-//! How a thread keeps absolute deadlines.
+//! Waiting for absolute deadlines on a thread.
 
 use ringer_media::time::Time;
 

@@ -43,7 +43,7 @@ pub(super) enum SideNews {
     Opened(Box<Connected>),
     /// No connection came about.
     Refused(PipelineFault),
-    /// Something came over the connection.
+    /// News of the connection.
     Told(PipelineNews),
     /// The connection is over.
     Ended(Box<Finished>),

@@ -26,7 +26,7 @@ use crate::transport::websocket::port::{DialRules, without_secrets};
 use crate::transport::websocket::protocol::{DigitPath, MAX_TEXT_BYTES};
 use crate::transport::websocket::{Dialect, Kind, SessionFacts};
 
-/// How a call comes about.
+/// Way in which a call comes about.
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// This side dials a SIP address.
@@ -44,7 +44,7 @@ pub enum Destination {
 pub struct Answering {
     /// Codecs of which the caller's best is taken; empty: G722, PCMU, PCMA.
     pub codecs: Vec<Codec>,
-    /// Which addresses media may go to; `None`: all of them.
+    /// Guard of the addresses that media may go to; `None`: all are allowed.
     pub guard: Option<Guard>,
     /// User that was called, which calls the target of a transfer.
     pub user: String,
@@ -157,11 +157,11 @@ impl Default for Destination {
 /// A SIP address to dial, and how.
 #[derive(Clone, Debug, Default)]
 pub struct SipDial {
-    /// `sip:user@host[:port]`.
+    /// Address to call, `sip:user@host[:port]`.
     pub target: String,
-    /// Digest user.
+    /// User name for digest authentication.
     pub username: Option<String>,
-    /// Digest password.
+    /// Password for digest authentication.
     pub password: Option<Secret>,
     /// Extra header fields of the INVITE, in order.
     pub headers: Vec<(String, String)>,
@@ -169,7 +169,7 @@ pub struct SipDial {
     pub codecs: Vec<Codec>,
     /// Hops to `target` in the order in which they are tried; empty: they are looked up.
     pub hops: Vec<Hop>,
-    /// Which addresses signalling and media may go to, redirects included; `None`: all of them.
+    /// Guard of the addresses for signalling and media, redirects included; `None`: all are allowed.
     pub guard: Option<Guard>,
     /// Terms of a trunk; `None`: an address is called, as `ringer`.
     pub trunk: Option<Box<TrunkTerms>>,
@@ -374,15 +374,15 @@ pub struct PipelineDial {
 pub struct Placement {
     /// Names the call in logs and on disk (the result id).
     pub id: String,
-    /// The call itself.
+    /// Behaviour of the call: turns, speech, limits.
     pub spec: CallSpec,
-    /// How it comes about.
+    /// Way in which the call comes about.
     pub destination: Destination,
     /// Decides what is said.
     pub mind: Box<dyn Mind>,
     /// Fillers and pauses of words that are not exact.
     pub fluency: Fluency,
-    /// How it sounds.
+    /// Voice of this side; `None`: it does not speak.
     pub voice: Option<Voice>,
     /// Language of the recognizer.
     pub language: String,
@@ -392,20 +392,20 @@ pub struct Placement {
     pub keyterms: Vec<String>,
     /// `recording.wav`, `timeline.jsonl`, `sip.log`, `early_media.wav` are written here; `None`: nothing is written.
     pub folder: Option<PathBuf>,
-    /// Every datagram of the media ports goes into [`CAPTURED`] beside them.
+    /// True if every datagram of the media ports goes into [`CAPTURED`] beside them.
     pub captured: bool,
 }
 
-/// Why a call was not placed.
+/// Reason why a call was not placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceError {
-    /// `limits.max_calls` are running.
+    /// The limit `limits.max_calls` is reached.
     Full,
     /// The target is not a usable SIP address.
     BadTarget(String),
     /// No media port, no socket.
     NoMedia(String),
-    /// A provider refused.
+    /// A provider refused to serve the call.
     Provider(Failure),
 }
 

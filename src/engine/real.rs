@@ -48,11 +48,12 @@ use crate::transport::sip::transfer::TargetCall;
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 use crate::transport::websocket::dial::Dialer;
 
-/// Samples that wait for a recognizer (560 ms): at most 400 ms come at once when it begins to listen, the rest 20 ms at a time.
+/// Samples that wait for a recognizer (560 ms). At most 400 ms come at once when it begins to listen, the rest 20 ms at
+/// a time.
 const TAP_SAMPLES: usize = 8960;
 /// Messages that may wait for one call's driver.
 const MESSAGES: usize = 4096;
-/// What credentials are asked for.
+/// Realm of digest authentication for incoming calls (RFC 3261 22).
 const REALM: &str = "ringer";
 /// A call that is to be dialled is one that waits.
 const NO_ADDRESS: &str = "this call waits for the other side, and dials nobody";
@@ -97,7 +98,7 @@ struct ShardHandle {
     sleeper: Thread,
 }
 
-/// Without this the thread of an engine that nobody has stopped would wait for orders as long as the process runs.
+/// Stops the thread of an engine that was not stopped: it would wait for orders as long as the process runs.
 impl Drop for ShardHandle {
     fn drop(&mut self) {
         self.stop();
@@ -273,7 +274,8 @@ impl Engine {
         }
     }
 
-    /// Demands digest credentials (RFC 7616) of an incoming call. True when it has them; else it was challenged or refused.
+    /// Demands digest credentials (RFC 7616) of an incoming call. Returns true if it has them; else it was challenged
+    /// or refused.
     pub async fn authorize(&self, incoming: &Incoming, username: &str, password: &Secret) -> bool {
         // Programs that know MD5 alone often look at the first challenge alone.
         let algorithms = vec![Algorithm::Md5, Algorithm::Sha256];
@@ -309,22 +311,22 @@ impl Engine {
         self.inner.sip.local()
     }
 
-    /// Calls that are being made or live.
+    /// Returns the number of calls that are being made or live.
     pub fn live_calls(&self) -> usize {
         self.inner.live.load(Ordering::Relaxed)
     }
 
-    /// Calls at once.
+    /// Returns the largest number of calls at the same time.
     pub fn max_calls(&self) -> usize {
         self.inner.config.max_calls.min(self.inner.ports.pairs())
     }
 
-    /// What hears the other sides of calls.
+    /// Returns the recognizer of the other sides' speech.
     pub fn recognizer(&self) -> Arc<dyn Recognizer> {
         self.inner.speech.recognizer.clone()
     }
 
-    /// What was done since the start.
+    /// Returns the counters since the start.
     pub fn tally(&self) -> &Tally {
         &self.inner.tally
     }
@@ -374,7 +376,7 @@ struct CallChannel {
     media: MediaPath,
     media_port: u16,
     port: Port,
-    /// Handshakes may bring keys of the media.
+    /// True if handshakes may bring keys of the media.
     is_secure: bool,
     socket: Option<Box<SocketSide>>,
     pipeline: Option<Box<PipelineSide>>,
@@ -408,7 +410,7 @@ impl Inner {
         self.ports.bind(self.config.sip.ip()).map_err(|error| PlaceError::NoMedia(error.to_string()))
     }
 
-    /// What is offered, or answered with, at a media port; with keys of its own.
+    /// Returns the offer or answer of a media port, with keys of its own where the call has secure RTP.
     fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
         let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
         self.secure_offer(plain, srtp, self.config.srtp_keys)
@@ -551,15 +553,16 @@ impl Inner {
         self.shards[shard].shared.rouse(&self.shards[shard].sleeper);
     }
 
-    /// The call is over: nobody waits for its messages any more.
+    /// Forgets a call that is over: nobody waits for its messages any more.
     pub fn forget(&self, no: CallNo) {
         lock(&self.calls).remove(&no);
         lock(&self.controls).remove(&no);
     }
 }
 
-/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. With the call
-/// itself (140 KiB, which media bounds), its task, channels and SIP dialog a call holds at most 300 KiB: `ringer load` measures it.
+/// Bytes of a connected call's rings to other threads; until it is connected it has one more, for early media. A call
+/// holds at most 300 KiB, with the call itself (140 KiB, bounded by media), its task, channels and SIP dialog. `ringer
+/// load` measures it.
 const RING_BYTES: usize = 2 * (TAP_SAMPLES + RING_SAMPLES);
 const _: () = assert!(RING_BYTES <= 101 * 1024);
 

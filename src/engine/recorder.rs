@@ -1,7 +1,7 @@
-//! The one thread that writes the large files of calls. Media threads push frames into a ring a track, and captured datagrams into
-//! one of bytes; this thread moves them to disk every 180 ms and refreshes a recording's header with every second look: what a
-//! killed engine leaves can be read, and lacks at most a second (the 500 ms in which a call may still put what it heard into its
-//! place are not yet in the ring).
+//! The one thread that writes the large files of calls. Media threads push frames into a ring a track, and captured
+//! datagrams into one of bytes; this thread moves them to disk every 180 ms and refreshes a recording's header every
+//! second time. Recordings of a killed engine can be read, and lack at most a second. The last 500 ms, in which a call
+//! may still reorder received audio, are not yet in the ring.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -20,16 +20,16 @@ use tokio::sync::oneshot;
 
 use super::tally::Tally;
 
-/// How often rings are emptied.
+/// Interval at which rings are emptied.
 const EVERY: Duration = Duration::from_millis(180);
 /// Audio after which a header tells of it: that of two looks, which may come a little early.
 const HEADER_MS: u64 = 340;
-/// What a ring holds: what comes between two looks at it, and 520 ms for which a disk may stall while a call goes on, or for what
-/// was heard last, which a call hands out at its end.
+/// Length of a ring of frames in milliseconds. It covers the time between two looks and a disk that stalls for 520 ms,
+/// or the rest of a call's audio at its end.
 const RING_MS: usize = 700;
-/// What was sent waits longer: for what was heard at the same time.
+/// Length of the ring of sent audio in milliseconds: it waits for the audio received at the same time.
 const SENT_MS: usize = RING_MS + 520;
-/// What a ring of bytes holds: 700 ms of datagrams of both directions in the widest codec, several times over.
+/// Length of a ring of bytes: 700 ms of datagrams of both directions in the widest codec, several times over.
 const RING_BYTES: usize = 128 * 1024;
 /// Files that may wait to be opened.
 const WAITING: usize = 4096;
@@ -43,12 +43,12 @@ pub(super) struct Recorder {
     orders: SyncSender<Growing>,
 }
 
-/// What became of a file.
+/// First error of a file's writing; `None` while all went well.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileState(Arc<Mutex<Option<String>>>);
 
 impl FileState {
-    /// Why the file is not complete.
+    /// Returns the reason why the file is not complete, if it is not.
     pub fn problem(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
@@ -80,12 +80,12 @@ impl Recorder {
         Ok(Recorder { orders })
     }
 
-    /// A stereo file at `path`, made when its first samples come: what is sent, what is heard.
+    /// Returns a stereo file at `path`, made when its first samples come: what is sent, what is heard.
     pub fn stereo(&self, path: PathBuf) -> Track<2> {
         self.track(path, Layout::Stereo, [SENT_MS, RING_MS])
     }
 
-    /// A file of one channel.
+    /// Returns a file of one channel.
     pub fn mono(&self, path: PathBuf, layout: Layout) -> Track<1> {
         self.track(path, layout, [RING_MS])
     }
@@ -101,7 +101,7 @@ impl Recorder {
         Track { rings, layout, file }
     }
 
-    /// A file of the bytes that are pushed into the ring, made when its first bytes come.
+    /// Returns a file of the bytes that are pushed into the ring, made when its first bytes come.
     pub fn bytes(&self, path: PathBuf) -> (Producer<u8>, Written) {
         let (ring, reader) = RingBuffer::new(RING_BYTES);
         (ring, self.begin(path, Source::Bytes(reader)))
@@ -160,16 +160,16 @@ struct Growing {
     closed: Option<oneshot::Sender<()>>,
 }
 
-/// What comes into a file.
+/// Source of a file's contents.
 #[derive(Debug)]
 enum Source {
     /// The channels of a WAV file.
     Sound {
         layout: Layout,
         rings: Vec<Consumer<i16>>,
-        /// Of each channel.
+        /// Samples of each channel so far.
         samples: u64,
-        /// Those of which the header on the disk tells.
+        /// Samples that the header on the disk states.
         told: u64,
     },
     /// Bytes as they are.
@@ -184,7 +184,7 @@ impl Source {
         }
     }
 
-    /// Samples that can be written: what all channels have.
+    /// Returns the samples that can be written: what all channels have.
     fn samples_waiting(&self) -> usize {
         match self {
             Source::Sound { rings, .. } => rings.iter().map(Consumer::slots).min().unwrap_or(0),
@@ -210,7 +210,7 @@ impl Source {
         }
     }
 
-    /// The header that the file needs now: at its beginning, when it tells of too little, and at its end.
+    /// Returns the header that the file needs now: at its beginning, when it tells of too little, and at its end.
     fn header(&mut self, ended: bool) -> Option<[u8; WAV_HEADER]> {
         let Source::Sound { layout, samples, told, .. } = self else { return None };
         let untold = *samples - *told;
@@ -222,13 +222,13 @@ impl Source {
     }
 }
 
-/// The first `count` elements, which are there from now on.
+/// Returns the first `count` elements, which are there from now on.
 fn sized<T: Clone + Default>(room: &mut Vec<T>, count: usize) -> &mut [T] {
     room.resize(room.len().max(count), T::default());
     &mut room[..count]
 }
 
-/// `count` samples of each ring, beside each other.
+/// Returns `count` samples of each ring, interleaved.
 fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Room) -> &'r [u8] {
     for (ring, channel) in rings.iter_mut().zip(&mut room.channels) {
         // All of them are there.
@@ -304,7 +304,7 @@ pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<
 mod tests {
     use super::*;
 
-    /// Header and samples of a file.
+    /// Returns the header and samples of a file.
     fn read(path: &Path) -> (Vec<u8>, Vec<i16>) {
         let bytes = std::fs::read(path).expect("it was written");
         let (header, samples) = bytes.split_at(WAV_HEADER);

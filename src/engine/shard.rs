@@ -40,7 +40,7 @@ const CROWD: usize = 40;
 const SKIP_AFTER: Duration = Duration::from_millis(20);
 /// Reports are read every 25th tick of a call.
 const RTCP_EVERY: u32 = 25;
-/// The network's figures may wait for so many steps for their reader: one wake-up then serves many calls.
+/// Steps that the network's figures may wait for their reader: one wake-up then serves many calls.
 const FIGURES_EVERY: u64 = 240;
 /// Time after which a thread that rests looks for commands although nobody has woken it.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
@@ -60,22 +60,22 @@ pub(super) struct LiveCall {
     pub tap: Producer<i16>,
     /// Samples written to `tap` so far.
     pub tapped: u64,
-    /// Where it is recorded.
+    /// Rings that the recording goes into.
     pub tapes: Tapes,
-    /// Where its datagrams are captured.
+    /// Ring for captured datagrams; `None`: nothing is captured.
     pub wire: Option<Wire>,
     /// Way of the datagrams of handshakes to their task; `None`: there are no handshakes.
     pub handshakes: Option<QueueWriter>,
-    /// The port of reports has a handshake of its own, which is looked for in each tick.
+    /// True if the port of reports has a handshake of its own, which is looked for in each tick.
     pub awaits_reports: bool,
     /// Recorded frames that found no room.
     pub dropped_frames: u64,
     pub ticks: u32,
-    /// RTP is taken from another port of the agreed host when nothing comes from the agreed one.
+    /// True if RTP is taken from another port of the agreed host when nothing comes from the agreed one.
     pub symmetric: bool,
 }
 
-/// To a media thread.
+/// Message to a media thread.
 pub(super) enum ToShard {
     Place(Box<LiveCall>),
     Signal(CallNo, Signal),
@@ -91,10 +91,10 @@ pub(super) enum ToShard {
     Hangup(CallNo, EndReason),
 }
 
-/// From a media thread.
+/// Message from a media thread.
 pub(super) enum FromShard {
     Control(CallNo, Control),
-    /// With the number of samples written to the tap so far.
+    /// Effect of a call, with the number of samples written to the tap so far.
     Effect(CallNo, EffectId, Effect, u64),
     /// RTP of this address is taken instead of that of the agreed one.
     Moved(CallNo, std::net::SocketAddr),
@@ -113,7 +113,7 @@ pub(super) enum FromShard {
     ),
 }
 
-/// What a media thread shares with the rest.
+/// State shared between a media thread and the rest of the engine.
 pub(super) struct Shared {
     pub stop: AtomicBool,
     /// True while the thread sleeps without a deadline, and has to be woken for a command.
@@ -145,7 +145,7 @@ pub(super) struct Shard {
     shared: Arc<Shared>,
     batch: Batch,
     report: Box<[u8; 2048]>,
-    /// What the tick of a call has sent.
+    /// Packets and frames that a call's tick has sent.
     sent: Sent,
     kernel: KernelClock,
 }
@@ -166,7 +166,7 @@ impl Shard {
         }
     }
 
-    /// Runs until `Shared::stop`.
+    /// Runs the thread until `Shared::stop` is set.
     pub fn run(mut self) {
         prefer_timing(MEDIA_PRIORITY);
         let sleep = |deadline| {
@@ -207,7 +207,7 @@ impl Shard {
         self.shared.rests.store(false, Ordering::Relaxed);
     }
 
-    /// What is to be done in a step; the calls of its slot are served when it is in time for its deadline.
+    /// Does the work of one step. The calls of its slot are served if it is in time for its deadline.
     fn step(&mut self, step: u64, now: Time, deadline: Option<Time>) {
         self.kernel.refresh(now);
         self.take_commands(now);
@@ -226,7 +226,7 @@ impl Shard {
         self.shared.wake.ring_if_needed();
     }
 
-    /// The next step at which there is something to do.
+    /// Returns the next step at which there is something to do.
     fn after(&self, step: u64) -> u64 {
         let mut next = step + 1;
         let has_work =
@@ -237,7 +237,7 @@ impl Shard {
         next
     }
 
-    /// Where a new call goes: to the emptiest main slot, and to the emptiest of all once these are crowded.
+    /// Returns the slot of a new call: the emptiest main slot, or the emptiest of all once that one is crowded.
     fn slot_for_new(&self) -> usize {
         let emptiest = |every: usize| (0..SLOTS).step_by(every).min_by_key(|slot| self.slots[*slot].len()).unwrap_or(0);
         let main = emptiest(MAIN_EVERY as usize);
@@ -297,7 +297,7 @@ impl Shard {
         self.deliver(slot, at, now, now);
     }
 
-    /// Packets whose own time has come leave, at most a step late.
+    /// Sends packets whose own time has come, at most a step late.
     fn release(&mut self, now: Time) {
         let mut at = 0;
         while let Some((no, slot)) = self.holding.get(at).copied() {
@@ -330,7 +330,7 @@ impl Shard {
         }
     }
 
-    /// Once the packets have left.
+    /// Records the sent audio, once the packets have left.
     fn record_sent(&mut self, slot: usize, at: usize) {
         let Some(from) = self.sent.position else { return };
         let LiveCall { tapes, dropped_frames, .. } = &mut *self.slots[slot][at];
@@ -490,7 +490,7 @@ impl Shard {
     }
 }
 
-/// Nothing is lost when the reader is behind: what finds no room waits here, in order.
+/// Sends a message; while the reader is behind, messages wait here in order, and none is lost.
 fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, shared: &Shared, message: FromShard) {
     let waits = matches!(&message, FromShard::Event(_, Event { what: What::Network { .. }, .. }));
     if !backlog.is_empty() {
@@ -503,9 +503,10 @@ fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, s
     }
 }
 
-/// Goes from step to step, the first at `start`. `sleep` waits for a step's deadline and says when it woke up; `serve` does the step
-/// and names the next one, none to end. It is given the deadline only when that is at most [`SKIP_AFTER`] ago: a step that is later
-/// is left out, so that of a call never more than two frames leave within 20 ms, however long the thread was held up.
+/// Goes from step to step, the first at `start`. `sleep` waits for a step's deadline and returns the time of waking.
+/// `serve` does the step and returns the next one; `None` ends. It gets the deadline only when that is at most
+/// [`SKIP_AFTER`] ago. Later steps are left out, so that never more than two frames of a call leave within 20 ms,
+/// however long the thread was held up.
 fn pace(
     start: Time,
     mut sleep: impl FnMut(Time) -> Time,

@@ -43,12 +43,12 @@ const fn sip_address(last: u8) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, last)), 5060)
 }
 
-/// How long SIP may take to settle after both calls are over.
+/// Time for SIP to settle after both calls are over.
 const SETTLE: Duration = Duration::from_secs(64);
 
-/// What one simulated call is.
+/// Description of one simulated call.
 pub struct Sim {
-    /// Of everything that is drawn but the sides' own draws.
+    /// Seed of all random draws except the sides' own.
     pub seed: Seed,
     /// Each direction of the network.
     pub network: NetemSpec,
@@ -56,11 +56,11 @@ pub struct Sim {
     pub then: Option<(Duration, NetemSpec)>,
     /// The calling side: by SIP, or over a WebSocket where that is its destination, and the agent's terms have one. `folder` is not used: what it would hold is in the report.
     pub caller: Placement,
-    /// Who is called. `dial` is not used.
+    /// Called side; its `dial` is not used.
     pub agent: Placement,
-    /// What both sides speak with.
+    /// Synthesizer of both sides' speech.
     pub synthesizer: Arc<dyn Synthesizer>,
-    /// What goes wrong.
+    /// Faults that are injected.
     pub faults: Faults,
     /// No call lasts longer than this after the INVITE.
     pub longest: Duration,
@@ -76,23 +76,23 @@ pub struct Play {
     pub target: Option<Placement>,
 }
 
-/// What goes wrong in a simulated call.
+/// Faults injected into a simulated call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// The caller hangs up by order of the API after so long.
     pub caller_hangs_up: Option<Duration>,
     /// The agent hangs up after so long.
     pub agent_hangs_up: Option<Duration>,
-    /// From here on nothing arrives any more, in either direction.
+    /// Time from which nothing arrives any more, in either direction.
     pub network_dies: Option<Duration>,
     /// Share of thoughts, words and recognitions that fail, 0 to 1.
     pub failures: f64,
 }
 
-/// What became of a simulated call.
+/// Outcome of a simulated call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The caller's side.
+    /// Caller's side of the call.
     pub caller: Side,
     /// The agent's side; its recording has itself on the left.
     pub agent: Side,
@@ -103,7 +103,7 @@ pub struct Outcome {
 /// One side of a simulated call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// How it ended; `None` for an agent that was never reached.
+    /// Ending of the call; `None` for an agent that was never reached.
     pub ending: Option<Ending>,
     /// Every event, in order of `sample`, then `seq`.
     pub timeline: Vec<TimelineEntry>,
@@ -113,7 +113,7 @@ pub struct Side {
     pub sip_log: String,
     /// True if the call went over a WebSocket.
     pub is_socket: bool,
-    /// What has to hold for every call; empty unless the engine is wrong.
+    /// Broken invariants of the engine; empty if it is right.
     pub violations: Vec<String>,
     /// Audio that came before the answer, at 16 kHz.
     pub early: Vec<i16>,
@@ -154,7 +154,7 @@ struct World {
     streams: Streams,
     then: Option<(Time, NetemSpec)>,
     dies: Option<Time>,
-    /// Beginnings of SIP messages that are lost, each so many times more.
+    /// Beginnings of SIP messages that are lost, with the number of losses left.
     lost: Vec<(String, u16)>,
     longest: Time,
 }
@@ -235,7 +235,7 @@ impl World {
         Ok(Outcome { caller, agent, target: sides.next() })
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event in the simulation.
     fn next(&self) -> Option<Time> {
         let hosts = self.hosts.iter().filter_map(Host::next);
         hosts

@@ -29,7 +29,7 @@ pub(super) const GOODBYE: Duration = Duration::from_secs(10);
 pub(super) enum SocketNews {
     /// An attempt to dial is over.
     Dialled(Box<Result<Dialled, DialFault>>),
-    /// Something came over the connection.
+    /// News of the connection.
     Link(LinkNews),
     /// 20 ms have passed.
     Tick,

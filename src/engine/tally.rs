@@ -1,4 +1,4 @@
-//! What an engine has done since it was started, counted where it happens.
+//! Counters of an engine since its start, counted where the events happen.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ const SET_UP_S: &[f64] = &[0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
 /// Upper bounds of the buckets of interarrival jitter, seconds.
 const JITTER_S: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2];
 
-/// How often values fell below bounds.
+/// Counts of values by upper bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// Upper bounds, ascending; the last bucket has none.
@@ -23,12 +23,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Of nothing.
+    /// Returns an empty histogram with these bucket bounds.
     pub fn new(bounds: &'static [f64]) -> Histogram {
         Histogram { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
 
-    /// Counts a value.
+    /// Counts one more value.
     pub fn add(&mut self, value: f64) {
         self.add_many(value, 1);
     }
@@ -52,7 +52,7 @@ pub struct Calls {
     pub connected: u64,
     /// Calls that are over, by [`ringer_media::call::EndReason`].
     pub ended: BTreeMap<&'static str, u64>,
-    /// From dialling to the answer, seconds; of placed calls that came up.
+    /// Seconds from dialling to the answer, of placed calls that connected.
     pub set_up: Histogram,
     /// Interarrival jitter (RFC 3550 6.4.1) of calls that were up, at their ends, seconds.
     pub jitter: Histogram,
@@ -77,7 +77,7 @@ impl Default for Calls {
     }
 }
 
-/// The counters.
+/// Counters of an engine since its start.
 #[derive(Debug, Default)]
 pub struct Tally {
     calls: Mutex<Calls>,
@@ -87,7 +87,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A copy of what was counted.
+    /// Returns a copy of what was counted.
     pub fn calls(&self) -> Calls {
         self.count(|calls| calls.clone())
     }
@@ -97,7 +97,7 @@ impl Tally {
         self.effects.load(Ordering::Relaxed)
     }
 
-    /// Audio that waits for the disk, milliseconds.
+    /// Returns the milliseconds of audio that wait for the disk.
     pub fn recorder_lag_ms(&self) -> u64 {
         self.recorder_lag_ms.load(Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Tally {
         self.count(|calls| calls.answered += 1);
     }
 
-    /// `after_ms`: since it was dialled, when it was.
+    /// Counts a connected call. `after_ms`: time since it was dialled, where it was.
     pub(super) fn connected(&self, after_ms: Option<i64>) {
         self.count(|calls| {
             calls.connected += 1;

@@ -1,5 +1,5 @@
-//! Where a media thread puts what is recorded: a ring a track, emptied by the recorder. What finds no room is silence in its place,
-//! so that the tracks of a call stay beside each other.
+//! Rings into which a media thread puts recorded audio, one a track, emptied by the recorder. Audio that finds no room
+//! becomes silence of the same length, so that the tracks of a call stay aligned.
 
 use rtrb::Producer;
 
@@ -10,28 +10,28 @@ use ringer_media::frame::Sample;
 pub(super) struct Tapes {
     pub sent: Tape,
     pub heard: Tape,
-    /// What was sent before noise, audio quality and loss.
+    /// Sent audio before noise, audio quality and loss.
     pub clean: Tape,
     pub early: Tape,
 }
 
-/// One track.
+/// Track of a recording: the ring that frames go into.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
     ring: Option<Producer<i16>>,
     /// One past the last sample of the track that is in its place.
     written: Sample,
-    /// Where the track goes on.
+    /// Position at which the track goes on.
     next: Sample,
 }
 
 impl Tape {
-    /// A track that goes into `ring`.
+    /// Returns a track that goes into `ring`.
     pub fn new(ring: Producer<i16>) -> Tape {
         Tape { ring: Some(ring), written: 0, next: 0 }
     }
 
-    /// `pcm` lies at `from`, behind all that was written; false when there was no room.
+    /// Writes `pcm` at `from`, behind all that was written; returns false if there was no room.
     pub fn write(&mut self, from: Sample, pcm: &[i16]) -> bool {
         self.next = from + pcm.len() as Sample;
         let Some(ring) = &mut self.ring else { return true };
@@ -49,7 +49,7 @@ impl Tape {
         fits
     }
 
-    /// `pcm` follows what came last; false when there was no room.
+    /// Writes `pcm` behind what came last; returns false if there was no room.
     pub fn go_on(&mut self, pcm: &[i16]) -> bool {
         self.write(self.next, pcm)
     }

@@ -34,7 +34,7 @@ struct Written<F> {
     /// Lines that it has not taken yet, and their events.
     lines: Vec<u8>,
     waiting: Vec<TimelineEntry>,
-    /// Why nothing more is written.
+    /// Error after which nothing more is written.
     fault: Option<std::io::Error>,
 }
 
@@ -104,7 +104,7 @@ impl<F: Read + Write + Seek> Journal<F> {
         entries
     }
 
-    /// Bytes of the room that is held for events, without the text inside them.
+    /// Returns the bytes that are held for events, without the text inside them.
     #[cfg(test)]
     fn room(&self) -> usize {
         let entries = |entries: &Vec<TimelineEntry>| entries.capacity() * size_of::<TimelineEntry>();
@@ -167,7 +167,7 @@ mod tests {
         Event { sample, side: Side::Engine, what }
     }
 
-    /// A file that takes so many bytes, and gives so many back.
+    /// File that takes a number of bytes, and can give them back.
     #[derive(Debug)]
     struct Disk {
         file: File,
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A call of 200 s in which something is said every 20 s, told out of order.
+    /// Returns a call of 200 s in which something is said every 20 s, told out of order.
     fn events() -> Vec<Event> {
         let mut events: Vec<Event> = (0..200).map(network).collect();
         (0..10).for_each(|n| events.insert(21 * n as usize, note(320_000 * n - 5, "late")));

@@ -22,7 +22,7 @@ impl Wake {
         Ok(Wake { fd: unsafe { OwnedFd::from_raw_fd(fd) }, marked: AtomicBool::new(false) })
     }
 
-    /// There is something to read.
+    /// Notes that there is something to read.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Release);
     }

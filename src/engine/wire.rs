@@ -17,36 +17,36 @@ const BLOCK_BYTES: usize = 2200;
 pub(super) struct Wire {
     ring: Producer<u8>,
     block: Vec<u8>,
-    /// Here and there, of RTP and of RTCP; none before they are known.
+    /// Local and remote address, of RTP and of RTCP; `None` before they are known.
     ends: Option<[(SocketAddr, SocketAddr); 2]>,
     missing: Arc<AtomicU64>,
 }
 
 impl Wire {
-    /// A capture that goes into `ring`. What finds no room there is counted in `missing`.
+    /// Returns a capture that goes into `ring`. What finds no room there is counted in `missing`.
     pub fn new(mut ring: Producer<u8>, missing: Arc<AtomicU64>) -> Wire {
         // An empty ring has room for the head.
         let _ = ring.push_entire_slice(&head());
         Wire { ring, block: Vec::with_capacity(BLOCK_BYTES), ends: None, missing }
     }
 
-    /// The sockets are connected to these addresses now.
+    /// Notes the addresses that the sockets are connected to now.
     pub fn connect(&mut self, sockets: &MediaSockets, rtp: SocketAddr, rtcp: SocketAddr) {
         let own = |report, media| if rtp == rtcp { media } else { report };
         self.ends = sockets.addresses().map(|[media, report]| [(media, rtp), (own(report, media), rtcp)]).ok();
     }
 
-    /// Packets of both kinds pass between these addresses now.
+    /// Notes the addresses between which packets of both kinds pass now.
     pub fn between(&mut self, here: SocketAddr, there: SocketAddr) {
         self.ends = Some([(here, there); 2]);
     }
 
-    /// A datagram left.
+    /// Captures a datagram that was sent.
     pub fn sent(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (here, there));
     }
 
-    /// A datagram came.
+    /// Captures a datagram that was received.
     pub fn received(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (there, here));
     }

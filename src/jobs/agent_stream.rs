@@ -21,7 +21,7 @@ use crate::transport::websocket::listen::IncomingSocket;
 /// Reasons for which a connection is not taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StreamRefusal {
-    /// Nobody has the token, or its time is over.
+    /// The token is unknown or has expired.
     Unknown,
     /// The call of the token runs.
     InUse,
@@ -46,7 +46,7 @@ pub struct AgentStreams {
 }
 
 impl AgentStreams {
-    /// Returns the door to the calls of a desk.
+    /// Returns the entry for calls by WebSocket, which `desk` takes.
     pub(super) fn new(desk: Arc<Desk>, tasks: Tasks) -> AgentStreams {
         AgentStreams { desk, tasks }
     }

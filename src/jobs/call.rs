@@ -58,7 +58,7 @@ struct CallWork<'a> {
     workshop: &'a Workshop,
     job: &'a CallJob,
     stopping: &'a CancellationToken,
-    /// The agent has made the call.
+    /// True if the agent has made the call.
     answers: bool,
 }
 
@@ -168,7 +168,7 @@ impl CallWork<'_> {
         Err(Error::internal("the call was lost"))
     }
 
-    /// False when the result is no longer waiting for an answer.
+    /// Moves the result to RUNNING; returns false if it no longer waits for an answer.
     async fn connected(&self, at_ms: i64) -> Result<bool> {
         let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(Timestamp(at_ms));
         allow_conflict(self.advance(ResultStatus::Dispatched, ResultStatus::Running, start).await)
@@ -209,7 +209,7 @@ impl CallWork<'_> {
         if redactor.is_some() && !report.ending.connected {
             service.forget_messages(id).await?;
         }
-        // What is judged is redacted when it was judged.
+        // Results that are judged are redacted after the judgement.
         let redactor = redactor.filter(|_| report.ending.connected && to != Some(ResultStatus::ConversationEnded));
         let patch = move |doc: &mut ResultDoc| fill_in(doc, id, report, verdict, quality, notes, warnings);
         match to {
@@ -222,14 +222,14 @@ impl CallWork<'_> {
         }
     }
 
-    /// There is no call.
+    /// Ends a result that cannot have a call.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
         let to = obstacle.code.status(false);
         let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
         allow_conflict(self.advance(from, to, patch).await).map(drop)
     }
 
-    /// After a fault of the engine: the result ends, whatever state it is in.
+    /// Ends the result after a fault of the engine, whatever its state is.
     async fn break_off(&self, error: &Error) -> Result<()> {
         tracing::error!(%error, "a call was broken off");
         let from = self.status().await?;
@@ -245,7 +245,7 @@ impl CallWork<'_> {
         self.workshop.service.forget_private(&self.job.organization, self.job.result_id).await
     }
 
-    /// A result that was deleted is no fault; after any other the result ends.
+    /// Settles the outcome of the work: a deleted result is no fault; after any other error the result ends.
     async fn settle(&self, done: Result<()>) -> Result<()> {
         match done {
             Err(Error::NotFound(_)) => Ok(()),
@@ -279,7 +279,7 @@ fn allow_conflict(done: Result<()>) -> Result<bool> {
     }
 }
 
-/// Where a result goes when its call is over; `None`: it stays where it is.
+/// Returns the next status of a result when its call is over; `None`: it stays as it is.
 fn next_status(from: ResultStatus, verdict: &Verdict) -> Option<ResultStatus> {
     let connected = from == ResultStatus::Running;
     match &verdict.error {
@@ -307,7 +307,7 @@ fn fill_in(
     if let Some((code, message)) = verdict.error {
         body.fail(code, message);
     }
-    // Where nobody has spoken nothing is judged, and nothing is private.
+    // Nothing is judged or private where nobody has spoken.
     doc.private &= ending.connected;
     let body = &mut doc.body;
     body.end_time = Some(Timestamp(report.ended_at_ms));
@@ -371,7 +371,7 @@ fn agent_errors(errors: &[AgentError]) -> Value {
     if errors.is_empty() { Value::Null } else { errors.iter().map(told).collect() }
 }
 
-/// The note of the languages that were taken from the agent, with the time of each; nothing when none was.
+/// Returns the note of the languages that were taken from the agent, with the time of each; nothing when none was.
 pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
     let taken = timeline.iter().filter_map(|entry| match entry.reading() {
         What::LanguageTaken { language, by, .. } => {
@@ -383,7 +383,8 @@ pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
     (!taken.is_empty()).then(|| ("languages".to_owned(), taken.into()))
 }
 
-/// `answers`: the call came in; its offer had nothing that both sides can speak.
+/// Returns the obstacle of a call that was not placed. `answers`: the call came in; its offer had nothing that both
+/// sides can speak.
 fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     let code = match &refusal {
         PlaceError::BadTarget(_) => ErrorCode::SipDialFailed,

@@ -45,20 +45,20 @@ pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
     }
 }
 
-/// What there is of a call.
+/// Recording and transcript of a call, as far as they were available.
 struct Gathered {
     entries: Vec<PostedEntry>,
-    /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
+    /// Samples at 16 kHz: nothing, one channel with both sides, or caller and agent.
     sides: Arc<Vec<Vec<i16>>>,
-    /// Who said which words is known.
+    /// True if the speaker of each word is known.
     is_apart: bool,
-    /// What is to be known of the words.
+    /// Remarks on the words, for the metadata.
     notes: Object,
-    /// What could not be had.
+    /// Parts that were not available.
     missing: Vec<String>,
 }
 
-/// The sound and the words of a call; `None` when it was deleted.
+/// Returns the sound and the words of a call; `None` when it was deleted.
 async fn gathered(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
     let Some((call, path)) = upkeep.service.log_to_evaluate(job).await? else { return Ok(None) };
     let private = upkeep.service.settings().allow_private_targets;
@@ -102,7 +102,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
     let fillers = judge::fillers("en", &upkeep.fillers);
     let is_empty = sides.is_empty() && entries.is_empty();
     let said: Vec<TranscriptEntry> = entries.iter().map(TranscriptEntry::from).collect();
-    // Where nobody is told apart, nothing is measured by side.
+    // Nothing is measured by side where the sides cannot be told apart.
     let entries = if is_apart { entries } else { Vec::new() };
     let call = Imported { entries, sides: sides.clone(), interface, fillers };
     let duration_ms = call.duration_ms();
@@ -136,7 +136,7 @@ async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Resu
     upkeep.service.finish_log(job, found).await
 }
 
-/// Somebody wrote down who said what, or says where that is.
+/// True if the call has a transcript, or the address of one.
 fn has_transcript(call: &CallSpec) -> bool {
     call.transcript_url.is_some() || call.transcript.as_ref().is_some_and(|entries| !entries.is_empty())
 }
@@ -145,14 +145,15 @@ fn has_transcript(call: &CallSpec) -> bool {
 #[derive(Serialize, Deserialize)]
 struct Heard {
     entries: Vec<PostedEntry>,
-    /// What is to be known of them.
+    /// Warnings about the recognised words.
     warnings: Vec<String>,
     /// Model that heard them.
     #[serde(default)]
     recognizer: Option<ModelName>,
 }
 
-/// The words of the recording at `path`: those that it was given before, so that a new evaluation judges the same.
+/// Returns the words of the recording at `path`: those that it was given before, so that a new evaluation judges the
+/// same.
 async fn heard(
     upkeep: &Upkeep,
     path: &Path,
@@ -178,7 +179,7 @@ async fn heard(
     Ok(heard)
 }
 
-/// The channels of the recording: nothing when there is none. The inner error says why it cannot be heard.
+/// Returns the channels of the recording: nothing when there is none. The inner error says why it cannot be heard.
 async fn recording(
     call: &CallSpec,
     path: &Path,
@@ -204,7 +205,7 @@ async fn recording(
     })
 }
 
-/// So that a new evaluation hears the same.
+/// Writes a file, so that a new evaluation hears the same.
 async fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         tokio::fs::create_dir_all(folder).await?;
@@ -214,8 +215,8 @@ async fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     tokio::fs::rename(&unfinished, path).await
 }
 
-/// The transcript: nothing when there is none. Its offsets are brought within a century of connect: they come as they were
-/// written, times of day in nanoseconds among them, and are counted in samples and added up.
+/// Returns the transcript; nothing when there is none. Its offsets are brought within a century of connect, since they
+/// are counted in samples and added up. They may come as anything, such as times of day in nanoseconds.
 async fn transcript(
     call: &CallSpec,
     allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static,

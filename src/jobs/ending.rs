@@ -1,18 +1,18 @@
-//! What the end of a call means for its result: error code, message, and who ended it. Pure.
+//! Effect of a call's end on its result: error code, message, and who ended it. Pure.
 
 use ringer_media::call::{EndDetail, EndReason, Ending, Fault, RemoteEnd, RemoteKind};
 
 use crate::model::error_code::ErrorCode;
 use crate::model::status::EndedBy;
 
-/// What a result is told about its call's end.
+/// Outcome of a call, as its result states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why there is no good ending; `None`: it is one.
+    /// Error of the call; `None` for a good ending.
     pub error: Option<(ErrorCode, String)>,
-    /// Who ended a conversation.
+    /// Side that ended the conversation, if either did.
     pub by: Option<EndedBy>,
-    /// The call was taken back before it was answered.
+    /// True if the call was taken back before it was answered.
     pub cancelled: bool,
 }
 
@@ -104,8 +104,8 @@ fn before_answer(ending: &Ending, stopping: bool) -> Verdict {
     }
 }
 
-/// The code of a refused or failed INVITE (RFC 3261 21, ITU-T Q.850): the cause of a Reason header (RFC 3326) decides when
-/// there is one, else the SIP status.
+/// Returns the code of a refused or failed INVITE (RFC 3261 21). The Q.850 cause of a Reason header (RFC 3326) decides
+/// when there is one, else the SIP status.
 fn refusal(remote: &RemoteEnd) -> ErrorCode {
     if let Some(code) = remote.pipeline_code() {
         return ErrorCode::from(code);
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Texts of the sources in a folder, after each `start` and up to the next quotation mark.
+    /// Returns the texts of the sources in a folder, after each `start` and up to the next quotation mark.
     fn texts_in(folder: &str, start: &str) -> BTreeSet<String> {
         let (mut found, mut folders) = (BTreeSet::new(), vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)]);
         while let Some(folder) = folders.pop() {

@@ -70,7 +70,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
 /// Judges how the agent followed the steps that were played, and says so in the timeline.
 async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &mut Value, judged: &mut Judged) {
     let (moments, speaker) = (judge::moments(timeline), noted(&body.metadata, "speaker").and_then(Value::as_str));
-    // Where the built-in speaker stood in for a model, each step was a move of its own.
+    // Each step was a move of its own where the built-in speaker stood in for a model.
     let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.name() == "fallback_speaker");
     let mut played = judge::playback(steps, &moments, joined);
     if let Some(model) = workshop.placer.model.as_deref()
@@ -122,7 +122,7 @@ async fn judged(
         probe_times: workshop.probe_times,
     };
     let moments = judge::moments(timeline);
-    // Of what did not take place, or is not known any more, nothing is measured.
+    // Nothing is measured of a conversation that did not take place, or is not known any more.
     let is_known = !moments.is_empty();
     let measured = if is_known { judge::measure(&moments, &facts) } else { Measured::default() };
     let cuts = if cuts_in { judge::cuts(&moments) } else { None };
@@ -193,7 +193,8 @@ async fn judged(
     Ok(judged)
 }
 
-/// Caller and agent as they were recorded, and what could not be read of it; nothing when they were not, or cannot be read.
+/// Returns caller and agent as they were recorded, and what could not be read of it; nothing when they were not, or
+/// cannot be read.
 async fn sides(recording: Option<PathBuf>) -> Result<(Vec<Vec<i16>>, Option<Unread>)> {
     let Some(path) = recording else { return Ok(Default::default()) };
     let Ok(bytes) = tokio::fs::read(path).await else { return Ok(Default::default()) };

@@ -16,10 +16,10 @@ use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, Refusal};
 use crate::transport::sip::address::called_user;
 
-/// How long it rings when nobody answers.
+/// Time that an unanswered call rings.
 const RINGS: Duration = Duration::from_secs(60);
 
-/// Takes calls.
+/// Takes and answers incoming calls.
 pub(super) struct Desk {
     pub workshop: Workshop,
     /// The places of the engine, which placed calls share.
@@ -99,7 +99,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Nobody answers: it rings until the caller gives up, or for as long as telephones ring.
+    /// Lets a call ring that nobody answers, until the caller gives up or telephones would stop ringing.
     async fn let_it_ring(&self, leg: &Leg, about: Object, mut incoming: Incoming) -> Result<()> {
         let Workshop { service, engine, .. } = &self.workshop;
         engine.ring(&incoming).await;

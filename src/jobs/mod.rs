@@ -46,41 +46,41 @@ use crate::transport::port::Incoming;
 pub use self::agent_stream::{AgentStreams, Seat, StreamRefusal};
 pub use self::upkeep::Upkeep;
 
-/// How long a claim lasts; it is renewed while the work goes on.
+/// Length of a lease in milliseconds; it is renewed while the work goes on.
 const LEASE_MS: i64 = 120_000;
-/// When a claim is renewed.
+/// Interval at which a lease is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(30);
 /// Longest wait for a signal that does not come (a lease of another process that ends).
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Shortest time between two looks for new results.
 const ADMIT_EVERY: Duration = Duration::from_millis(100);
-/// How often what is too old is deleted.
+/// Interval at which old rows and files are deleted, in milliseconds.
 const CLEAR_EVERY_MS: i64 = 3_600_000;
 /// Claims of one job after which it is given up.
 const MOST_ATTEMPTS: i64 = 5;
 
-/// What the jobs are done with.
+/// Services and settings that jobs work with.
 #[derive(Clone)]
 pub struct Workshop {
-    /// The product.
+    /// Service with the product's rules.
     pub service: Service,
-    /// Makes the calls.
+    /// Engine that makes the calls.
     pub engine: Engine,
     /// The calls that run.
     pub running: Arc<Running>,
-    /// What calls are made with.
+    /// Placer that turns results into calls.
     pub placer: Arc<Placer>,
     /// Agent words that only fill time, beside the built-in ones.
     pub fillers: Arc<[String]>,
-    /// Which probes count, and what shows that an agent let itself be stopped.
+    /// Times by which probes count, and by which an agent counts as stopped.
     pub probe_times: ProbeTimes,
     /// Calls begun in one second.
     pub start_rate_per_s: f64,
-    /// How long things are kept.
+    /// Times and sizes up to which things are kept.
     pub retention: Retention,
-    /// Who may call in.
+    /// Sources that may call in.
     pub inbound_allow: Sources,
-    /// Judges by ear, when there is a model that hears.
+    /// Model that judges sound; `None`: sound is not judged.
     pub ear: Option<Arc<dyn LanguageModel>>,
 }
 
@@ -133,12 +133,12 @@ impl Workers {
         Workers { tasks, claiming, streams }
     }
 
-    /// Returns the door for agents that call by WebSocket.
+    /// Returns the entry for agents that call by WebSocket.
     pub fn streams(&self) -> AgentStreams {
         self.streams.clone()
     }
 
-    /// Nothing new is begun; calls that run go on.
+    /// Stops claiming new work; running calls go on.
     pub fn stop_claiming(&self) {
         self.claiming.cancel();
     }
@@ -242,8 +242,8 @@ where
     }
 }
 
-/// Looks for journey steps and schedules that have lost their jobs, for conversations whose minutes are used up, and for
-/// evaluations that come to no end.
+/// Looks for journey steps and schedules without jobs, conversations whose minutes are used up, and evaluations that do
+/// not end.
 async fn sweep(workshop: Workshop) {
     let mut pace = paced(LOOK_EVERY);
     let began_ms = workshop.service.clock().now_ms();
@@ -296,7 +296,8 @@ async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
     }
 }
 
-/// What work gives; a panic is a fault of this work alone. Its message stays out: it may hold what somebody said.
+/// Returns the outcome of work; a panic becomes an error. Its message is dropped, since it may hold words of a
+/// conversation.
 async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Error::internal("it panicked")))
 }
@@ -315,14 +316,14 @@ async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output 
     }
 }
 
-/// What is to become of a conversation's job.
+/// Next state of a conversation's job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Left {
-    /// It is done.
+    /// The job is done.
     Done,
     /// The engine stops before the conversation has begun: it waits for the next start.
     Waiting,
-    /// It needs a place of its run.
+    /// The job needs a place of its run.
     Enters(Lane),
     /// The conversation is to be held in writing.
     Written,
@@ -343,7 +344,7 @@ async fn left_off(service: &Service, claimed: &Claimed, left: Result<Left>) {
     logged("a conversation's job could not be given back", given_back);
 }
 
-/// A job that could not be done is tried again a little later, a few times.
+/// Tries a job that could not be done again a little later, a few times.
 async fn settled(service: &Service, claimed: &Claimed, done: Result<()>) {
     let queue = service.queue();
     let Err(error) = done else { return logged("a job could not be closed", queue.done(claimed).await) };
@@ -367,7 +368,7 @@ async fn give_up(service: &Service, claimed: &Claimed) -> Result<()> {
     }
 }
 
-/// What an evaluation gives; `None`: it takes longer than it may, and is dropped.
+/// Returns the outcome of an evaluation; `None`: it took longer than [`EVALUATION_MS`], and is dropped.
 async fn in_time<T>(service: &Service, evaluation: impl Future<Output = T>) -> Option<T> {
     let clock = service.clock();
     tokio::select! {
@@ -411,7 +412,7 @@ mod tests {
         (service, caller)
     }
 
-    /// A result whose conversation is over.
+    /// Returns the id of a new result whose conversation is over.
     async fn ended(service: &Service, caller: &Caller) -> i64 {
         use ResultStatus as S;
         let agent = json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" });
@@ -463,7 +464,7 @@ mod tests {
         let log = service.call_log(&caller, &call_id).await.expect("the log");
         assert_eq!(log.status, CallLogStatus::Incompleted);
         assert!(log.error_message.is_some_and(|text| text.starts_with("EVALUATION_TIMEOUT: ")));
-        // What was deleted meanwhile needs nothing.
+        // A row that was deleted meanwhile needs nothing.
         let job = CallLogJob { organization: caller.organization.clone(), call_id: Uuid::nil(), serial: 0 };
         assert_eq!(service.give_up_log(&job).await, Ok(()));
     }

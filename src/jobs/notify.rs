@@ -17,15 +17,16 @@ use crate::queue::NotifyJob;
 
 /// Waits before the second attempt and those after it.
 const WAITS_MS: [i64; 6] = [5000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];
-/// For a connection and its answer together.
+/// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How far a wait may be off, so that what failed together does not come again together.
+/// Largest random change of a wait, as a share of it, so that notifications that failed together are not repeated
+/// together.
 const SPREAD: f64 = 0.2;
 /// The answer of somebody who wants to hear no more (RFC 9110 15.5.11).
 const GONE: &str = "answered 410";
-/// Nobody has said how to reach this kind of channel: trying again changes nothing.
+/// Error of a channel without settings: another attempt would not help.
 const NOT_CONFIGURED: &str = "channel not configured";
-/// Nothing is sent any more.
+/// Reason why an overtaken notification is not sent to a pager.
 const OVERTAKEN: &str = "there is newer news of it";
 
 pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
@@ -47,7 +48,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     service.keep_attempt(job, Some(why), again).await
 }
 
-/// The inner error says why nobody was reached.
+/// Delivers the notification; the inner error says why nobody was reached.
 async fn deliver(
     job: &NotifyJob,
     channel: &Channel,

@@ -34,10 +34,10 @@ const AT_ONCE: usize = 8;
 /// Recordings that are transcribed at once: the recognizer is that of the calls.
 const TRANSCRIBED_AT_ONCE: usize = 1;
 
-/// What these jobs are done with.
+/// Services and settings that these jobs work with.
 #[derive(Clone)]
 pub struct Upkeep {
-    /// The product.
+    /// Service with the product's rules.
     pub service: Service,
     /// Agent words that only fill time, beside the built-in ones.
     pub fillers: Arc<[String]>,
@@ -45,7 +45,7 @@ pub struct Upkeep {
     pub model: Option<Arc<dyn LanguageModel>>,
     /// Gives words to recordings, when there is one.
     pub recognizer: Option<Arc<dyn Recognizer>>,
-    /// Judges by ear, when there is a model that hears.
+    /// Model that judges sound; `None`: sound is not judged.
     pub ear: Option<Arc<dyn LanguageModel>>,
     /// Places of the recordings that are transcribed.
     pub transcribing: Arc<Semaphore>,
@@ -54,7 +54,7 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// With nothing beside the product: nobody judges, and nobody hears.
+    /// Returns jobs with the services alone: no model judges, and no recognizer listens.
     pub fn new(service: Service) -> Upkeep {
         Upkeep {
             service,

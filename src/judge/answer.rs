@@ -32,7 +32,7 @@ pub fn read_object<T>(text: &str, read: impl Fn(&Json<'_>) -> Result<T, Wrong>) 
     Err(nearest.map_or_else(|| Wrong::Form("it was not one JSON object".into()), |(_, wrong)| wrong))
 }
 
-/// The complete objects of a text in their order, without those inside others.
+/// Returns the complete objects of a text in their order, without those inside others.
 fn objects(text: &str) -> Vec<Json<'_>> {
     let mut found = std::collections::VecDeque::new();
     let (mut at, mut left) = (0, WORK_MAX);
@@ -74,12 +74,12 @@ fn only_object<'j, 't>(object: &'j Json<'t>) -> Option<&'j Json<'t>> {
     }
 }
 
-/// A text without the blanks and quotes around it.
+/// Returns a text without the blanks and quotes around it.
 pub(super) fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '\u{201c}' | '\u{201d}'))
 }
 
-/// A yes or no, also one that was written as a text or a number.
+/// Returns a yes or no, also one that was written as a text or a number.
 pub(super) fn truth(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(truth) => Some(*truth),
@@ -106,14 +106,14 @@ pub(super) fn is_nothing(value: &Value) -> bool {
 /// A number, also one that was written as a text.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Number {
-    /// As it was said: 85 of "85 %".
+    /// Number as it was written: 85 of "85 %".
     pub value: f64,
-    /// A percent sign stood behind it.
+    /// True if a percent sign stood behind it.
     pub is_percent: bool,
 }
 
 impl Number {
-    /// The number in a value; `None` when there is none, or one that is not finite.
+    /// Returns the number in a value; `None` when there is none, or one that is not finite.
     pub fn of(value: &Value) -> Option<Number> {
         let (value, is_percent) = match value {
             Value::Number(number) => (number.as_f64()?, false),
@@ -127,7 +127,7 @@ impl Number {
         value.is_finite().then_some(Number { value, is_percent })
     }
 
-    /// The number on a scale that ends at `most`: percentages of a scale up to 1 are parts of it.
+    /// Returns the number on a scale that ends at `most`: percentages of a scale up to 1 are parts of it.
     pub fn on_scale(self, most: f64) -> f64 {
         if self.is_percent && most <= 1.0 { self.value / 100.0 } else { self.value }
     }

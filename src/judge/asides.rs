@@ -1,4 +1,5 @@
-//! Whether the agent came back to words that were not meant for it: what the silence rule of non-directed probes cannot tell.
+//! Judges if the agent came back later to words that were not meant for it. The silence rule of non-directed probes
+//! cannot see that.
 
 use ringer_media::call::TimelineEntry;
 use ringer_media::measure::{Counted, asides};
@@ -51,12 +52,13 @@ pub async fn judge_asides(
     (metric.value, metric.note) = (json!((share * 1000.0).round() / 1000.0), None);
 }
 
-/// The agent's turn after the one in which words began at `onset`.
+/// Returns the agent's turn after the one in which words began at `onset`.
 fn next_turn(moments: &[TimelineEntry], onset: i64) -> Option<Turn<'_>> {
     turns(moments).skip_while(|turn| turn.end < onset).nth(1)
 }
 
-/// The words that began at `onset`, what the agent was saying, and what it said next; `None` where it said nothing more.
+/// Returns the words that began at `onset`, what the agent was saying, and what it said next; `None` where it said
+/// nothing more.
 fn told(moments: &[TimelineEntry], onset: i64) -> Option<String> {
     let said = moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.at == onset)?.text;
     let mut turns = turns(moments);
@@ -78,7 +80,8 @@ mod tests {
         json!({ "seq": ms, "sample": ms * 16, "event": event, "side": side, "data": data })
     }
 
-    /// Two turns of the agent, with an aside in the first; after `pause_ms` of it the agent is silent for a while.
+    /// Returns two turns of the agent, with an aside in the first; after `pause_ms` of it the agent is silent for a
+    /// while.
     fn timeline(pause_ms: Option<i64>) -> Vec<TimelineEntry> {
         let aside =
             |event: &str, ms| at(ms, event, "dh", json!({ "kind": "probe", "text": "Leave it.", "utterance_id": 1 }));

@@ -16,25 +16,25 @@ const SHOWN_CHARS: usize = 4000;
 /// Longest answer of a judge in tokens.
 const TOKENS_MAX: u32 = 4000;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// The model could not be asked; the text names the trouble.
     Failed(String),
-    /// What it answered, each time, was wrong; this is what was wrong with the last one.
+    /// The model answered, each time wrongly; the fault of its last answer.
     Unread(Wrong),
 }
 
-/// What is wrong with an answer; the texts are for the model and for people.
+/// Fault of an answer; the texts are for the model and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It has not the form that was asked for.
+    /// The answer does not have the requested form.
     Form(String),
-    /// It has, but its value is none of those that are possible.
+    /// The answer has the form, but its value is not possible.
     Value(String),
 }
 
-/// A question that is answered by one JSON object.
+/// Returns a question that is answered by one JSON object.
 pub fn question(instructions: String, material: String, temperature: f64) -> ChatRequest {
     let message = |role, content| ChatMessage { role, content };
     ChatRequest {

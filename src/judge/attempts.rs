@@ -1,4 +1,4 @@
-//! What an agent did to reach a caller who, as planned, does not answer: its attempts are all that its success is judged by.
+//! Attempts of an agent to reach a caller who, as planned, does not answer. Its success is judged by them alone.
 
 use super::custom::{Material, told};
 use super::decide::{Decision, decide_of};
@@ -7,7 +7,7 @@ use crate::provider::LanguageModel;
 const QUESTION: &str = "The agent tried to reach a caller who, as planned, did not answer. Do the attempts of the agent, by their \
     number, their times and what was left or written, fulfil what the agent was to do?";
 
-/// Why attempts are not judged where nobody says what they were to be.
+/// Reason why attempts are not judged without success criteria.
 const NO_CRITERIA: &str = "There are no success_criteria by which the agent's attempts could be judged";
 
 /// Asks the model whether the attempts of `material` fulfil its success criteria.

@@ -1,5 +1,5 @@
-//! What a language model judges of a whole conversation: whether the goal was reached, what was made up or said twice, how the
-//! caller felt, and what happened. Values that were not judged are null.
+//! Judgement of a whole conversation by a language model: goal, hallucination, redundancy, the caller's sentiment, and
+//! a summary. Values that were not judged are null.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -32,24 +32,24 @@ const TASK: &str = "You judge a conversation between a voice agent (AGENT) and a
     \"sentiment_score\": the caller's mood as a number from -1 to 1;\n\
     \"call_summary\": what happened, in two or three sentences.";
 
-/// What may be answered where words of a conversation are not known.
+/// Part of the prompt that allows null where words of a conversation are not known.
 const NOT_KNOWN: &str = "\n\nWords of this conversation are not known: goal_success, hallucination and redundancy are null where \
     they depend on them.";
 
-/// What the goal is where the caller was not to answer.
+/// Part of the prompt that defines the goal where the caller was not to answer.
 const ATTEMPTS: &str = "\n\nThe caller was not to answer, and did not. goal_success says whether the attempts of the agent, by \
     their number, their times and what it wrote, fulfil what the agent was to do; goal_reasoning says why.";
 
-/// What is left open where only attempts are known.
+/// Reason why values stay null where only attempts are known.
 const ONLY_ATTEMPTS: &str = "Nothing was said: only the attempts of the agent were judged";
 
-/// What cannot be heard in a transcript.
+/// Reason why pronunciation is not judged from a transcript.
 const NOT_HEARD: &str = "Pronunciation is not judged: no audio model is configured";
 
-/// How far shares may be from one in sum; they are scaled to it.
+/// Largest difference of the sum of shares from one; they are scaled to it.
 const SUM_OFF: f64 = 0.05;
 
-/// What the model found.
+/// Values and reasons that the model gave.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
     goal_success: Option<bool>,
@@ -61,9 +61,9 @@ pub struct Judgement {
     sentiment_scores: Option<Shares>,
     sentiment_score: Option<f64>,
     call_summary: Option<String>,
-    /// What depends on words that are not known.
+    /// Values that depend on words that are not known.
     open: Vec<&'static str>,
-    /// What was asked for and could not be read.
+    /// Values that were asked for and could not be read.
     unread: Vec<&'static str>,
 }
 
@@ -175,7 +175,7 @@ fn enter_attempts(decision: Decision, evaluation: &mut Evaluation, metrics: &mut
     evaluation.status = EvaluationStatus::Partial;
 }
 
-/// What can be read of an answer.
+/// Returns the values that can be read of an answer.
 ///
 /// # Errors
 /// When nothing that was asked for is in it.
@@ -240,7 +240,7 @@ fn shares(value: &Value) -> Option<Shares> {
 }
 
 impl Judgement {
-    /// What is not known of the conversation, for a person.
+    /// Returns notes on values that are missing, for display.
     fn lacking(&self) -> impl Iterator<Item = String> {
         let unread = (!self.unread.is_empty()).then(|| format!("{UNREAD}: {}", self.unread.join(", ")));
         let open = (!self.open.is_empty())
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(judged(&[], "Book.").await.0, Err("scripted failure".to_owned()));
     }
 
-    /// The evaluation after three times the same answer, with what the metrics say of the goal.
+    /// Returns the evaluation after three times the same answer, with what the metrics say of the goal.
     async fn evaluated(change: Value) -> (Evaluation, Option<Value>) {
         let entries = [TranscriptEntry::of(Role::Agent, 0, 900, "Booked.".into(), EntrySource::Recognized)];
         let reply = answer(change);
@@ -460,7 +460,7 @@ mod tests {
             json!({ "goal_success": false, "call_summary": "Less." }).to_string(),
             answer(json!({ "sentiment_score": "good" })),
         ];
-        // What comes after it does not matter: nobody answers any more.
+        // Later words do not matter: nobody answers any more.
         let (judgement, asked) = judged(&replies, "Book.").await;
         let judgement = judgement.expect("most of it can be read");
         assert_eq!((judgement.goal_success, judgement.unread, asked), (Some(true), vec!["sentiment_score"], 3));

@@ -1,4 +1,5 @@
-//! How often the Digital Human really cut into the agent's turns: what stands beside the asked probability.
+//! Share of the agent's turns that the Digital Human really interrupted, for comparison with the configured
+//! probability.
 
 use ringer_media::call::TimelineEntry;
 use serde_json::{Value, json};
@@ -8,8 +9,8 @@ use super::reading::{self, own_cuts};
 /// Turns that last longer count also when they were not cut (1.5 s).
 const COUNTS: i64 = 24_000;
 
-/// `{cuts, turns, rate}`: turns of the agent that were cut into, of those that lasted more than 1.5 s or were cut into. `None` when
-/// there was none.
+/// Returns `{cuts, turns, rate}`: turns of the agent that were cut into, of those that lasted more than 1.5 s or were
+/// cut into. `None` when there was none.
 pub fn cuts(moments: &[TimelineEntry]) -> Option<Value> {
     let cuts: Vec<i64> = own_cuts(moments).map(|(at, _)| at).collect();
     let (mut turns, mut cut) = (0u32, 0u32);

@@ -13,12 +13,12 @@ const TASK: &str = "You answer one question about a conversation between a voice
     Answer with one JSON object with the members \"reasoning\" (one or two sentences) and \"answer\": \"yes\" or \"no\".\n\n\
     The question: ";
 
-/// What was answered, and why.
+/// Answer to a yes-or-no question, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// True for yes.
+    /// True for the answer yes.
     pub yes: bool,
-    /// In a sentence or two; may be missing.
+    /// Reason in a sentence or two; may be missing.
     pub reasoning: Option<String>,
 }
 
@@ -39,10 +39,10 @@ pub async fn decide_of(wanted: &str, material: String, model: &dyn LanguageModel
     ask(model, request, read).await.map_err(unread)
 }
 
-/// What is said of an answer that could not be read.
+/// Reason for an answer that could not be read.
 pub(super) const UNREAD: &str = "Judge answer could not be read";
 
-/// The reason for a missing answer, as it is shown.
+/// Returns the reason for a missing answer, as it is shown.
 pub(super) fn unread(unanswered: Unanswered) -> String {
     match unanswered {
         Unanswered::Failed(why) => why,

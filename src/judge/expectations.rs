@@ -1,5 +1,5 @@
-//! How the expectations of a Digital Human came out. What is found decides; what is missing decides only where nothing on this side
-//! failed that it leans on.
+//! Results of a Digital Human's expectations. Evidence that is found always decides. Missing evidence decides only
+//! where nothing failed on this side that it depends on.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub struct Grounds<'g> {
     pub duration_ms: Option<i64>,
     /// Parts of this side that failed.
     pub own_faults: &'g [OwnFault],
-    /// Why timing is not to be relied on; `None`: it is.
+    /// Reason why timing is not reliable; `None`: it is.
     pub untrusted: Option<&'g str>,
 }
 
@@ -66,7 +66,8 @@ impl Found {
         Found { at_ms, ..self }
     }
 
-    /// A failure that a fault of this side may have brought about is none of the agent's.
+    /// Returns the finding, unknown in the place of failed where a fault of this side may have brought the failure
+    /// about.
     fn unless(self, faults: &[OwnFault], codes: &[FaultCode]) -> Found {
         let fault = faults.iter().find(|fault| codes.contains(&fault.code));
         match (self.status, fault) {
@@ -379,7 +380,8 @@ async fn judge_meaning(
     }
 }
 
-/// Parts of this side that failed, by the events that warnings are made of; `untrusted`: why the timing is not to be relied on.
+/// Returns the parts of this side that failed, by the events that warnings are made of; `untrusted`: why the timing is
+/// not to be relied on.
 pub fn own_faults(moments: &[TimelineEntry], is_voice_substituted: bool, untrusted: Option<&str>) -> Vec<OwnFault> {
     let mut faults = Vec::new();
     let mut turn = 0;
@@ -407,7 +409,7 @@ pub fn own_faults(moments: &[TimelineEntry], is_voice_substituted: bool, untrust
             faults.push(OwnFault { code, at_ms: Some(reading::whole_ms(moment.sample)), turn: None });
         }
     }
-    // What a network lost is not a fault of this side.
+    // Loss on the network is not a fault of this side.
     let code = untrusted.and_then(|why| match why {
         why if why.starts_with("concealed_ms") => None,
         why if why.contains("recording") => Some(FaultCode::Recording),

@@ -2,7 +2,7 @@
 
 use crate::human::phrases::phrases;
 
-/// Beside the filler words of a caller: what agents say while they look something up.
+/// Phrases that agents say while they look something up, besides the filler words of a caller.
 const PHRASES: [(&str, &[&str]); 15] = [
     (
         "en",
@@ -43,7 +43,7 @@ const PHRASES: [(&str, &[&str]); 15] = [
     ("ko", &["잠시만요", "잠시만 기다려 주세요", "잠깐만요", "확인해 보겠습니다", "어디 보자"]),
 ];
 
-/// Phrases that only fill time, in lower case: those of a language, and `more`.
+/// Returns the phrases that only fill time, in lower case: those of a language, and `more`.
 pub fn fillers(language: &str, more: &[String]) -> Vec<String> {
     let known = PHRASES.iter().find(|(code, _)| *code == language);
     let built_in = phrases(language).fillers.iter().chain(known.unwrap_or(&PHRASES[0]).1);

@@ -18,21 +18,21 @@ use crate::model::transcript::PostedEntry;
 /// Full scale of a recording whose codec is not known.
 const FULL_SCALE: u16 = 32_768;
 
-/// What is known of a call.
+/// Recording and transcript of a call held elsewhere.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// Who said what, and when; empty when nobody wrote it down.
+    /// Transcript with times; empty when there is none.
     pub entries: Vec<PostedEntry>,
-    /// At 16 kHz: nothing, one channel with both sides, or caller and agent.
+    /// Samples at 16 kHz: nothing, one channel with both sides, or caller and agent.
     pub sides: Arc<Vec<Vec<i16>>>,
-    /// `PHONE` or `WEB`.
+    /// Kind of interface, `PHONE` or `WEB`.
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
     pub fillers: Vec<String>,
 }
 
 impl Imported {
-    /// Length of the call in milliseconds: of its recording, else up to the last words.
+    /// Returns the length of the call in milliseconds: of its recording, else up to the last words.
     pub fn duration_ms(&self) -> i64 {
         match self.sides.first() {
             Some(side) => side.len() as i64 / PER_MS,
@@ -99,8 +99,8 @@ impl Imported {
         metrics
     }
 
-    /// How both sides sound in a stretch of the call. In one channel with both sides, what the other says is neither speech nor
-    /// noise of this one.
+    /// Returns the audio metrics of both sides in a stretch of the call. In one channel with both sides, the other
+    /// side's speech is neither speech nor noise.
     fn audio(&self, conversation: &Conversation, window: Span) -> Vec<MetricValue> {
         let (dh, agent) = media::speech(conversation);
         let heard = |pcm: &[i16], speech: &[Span], apart: &[Span]| -> Option<Sound> {
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(measured.evaluation.num_turns, Some(3));
     }
 
-    /// A hum of a side where its entries are, with hiss at -60 dBFS beside it; 15 s.
+    /// Returns a hum of a side where its entries are, with hiss at -60 dBFS beside it; 15 s.
     fn channel(speakers: &[(Role, f64)], entries: &[PostedEntry]) -> Vec<i16> {
         let hiss = |n: i64| ((n as u32).wrapping_mul(2_654_435_761) >> 16) as f64 / 32_768.0 - 1.0;
         let voice = |n: i64| {

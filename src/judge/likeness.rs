@@ -1,13 +1,13 @@
-//! How alike texts are: vectors of how often three letters follow each other. Needs no language and no model.
+//! Likeness of texts: the cosine of vectors of three-letter frequencies. It needs no language and no model.
 
 use std::collections::HashMap;
 
-/// How often each three letters occur in a text, scaled to length 1. A text without letters is no vector at all.
+/// Frequencies of three-letter sequences in a text, scaled to length 1. A text without letters has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trigrams(HashMap<[char; 3], f64>);
 
 impl Trigrams {
-    /// The vector of a text. Case and the number of blanks do not count; a text begins and ends with a blank.
+    /// Returns the vector of a text. Case and the number of blanks do not count; a text begins and ends with a blank.
     pub fn of(text: &str) -> Trigrams {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         let letters: Vec<char> = format!(" {} ", words.join(" ")).chars().collect();
@@ -18,7 +18,7 @@ impl Trigrams {
         Trigrams(counts).scaled()
     }
 
-    /// The direction of the mean of several.
+    /// Returns the direction of the mean of several.
     pub fn centre<'a>(all: impl IntoIterator<Item = &'a Trigrams>) -> Trigrams {
         let mut sum = HashMap::new();
         for (three, weight) in all.into_iter().flat_map(|one| &one.0) {
@@ -27,7 +27,7 @@ impl Trigrams {
         Trigrams(sum).scaled()
     }
 
-    /// Cosine of the angle between two vectors, 0 to 1.
+    /// Returns the cosine of the angle between two vectors, 0 to 1.
     pub fn likeness(&self, other: &Trigrams) -> f64 {
         let (few, many) = if self.0.len() < other.0.len() { (self, other) } else { (other, self) };
         few.0.iter().filter_map(|(three, weight)| Some(weight * many.0.get(three)?)).sum()

@@ -1,4 +1,4 @@
-//! What a conversation measured: its metrics, and the evaluation as far as no words are judged.
+//! Measures of a conversation: its metrics, and the parts of the evaluation that need no judgement of words.
 
 use ringer_media::call::{Kind, Side, TimelineEntry, What, Word as Heard};
 use ringer_media::frame::PER_MS;
@@ -13,7 +13,7 @@ use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
 
-/// From the last tone of an extension to the conversation.
+/// Time from the last tone of an extension to the conversation, in milliseconds.
 const AFTER_EXTENSION_MS: i64 = 300;
 /// Length of a digit that does not tell.
 const DIGIT_MS: i64 = 100;
@@ -24,20 +24,20 @@ pub(super) const UNJUDGED: &str = "non_directed_selectivity";
 /// Metrics that are whole numbers.
 const COUNTS: [&str; 4] = ["duration", "num_turns", "agent_interruption_count", "customer_interruption_count"];
 
-/// What the timeline does not tell.
+/// Facts about a call that its timeline does not contain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Digits of the extension: the first that were sent. The conversation begins after them.
     pub extension_digits: usize,
-    /// `PHONE` or `WEB`.
+    /// Kind of interface, `PHONE` or `WEB`.
     pub interface: &'static str,
     /// Phrases that only fill time, in lower case.
     pub fillers: Vec<String>,
-    /// Which probes count, and what shows that the agent let itself be stopped.
+    /// Times by which probes count, and by which the agent counts as stopped.
     pub probe_times: ProbeTimes,
 }
 
-/// What was measured.
+/// Measures of one conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Measured parts filled in, judged parts null.
@@ -48,7 +48,7 @@ pub struct Measured {
     pub latency: Vec<f64>,
 }
 
-/// Measures a conversation.
+/// Measures one conversation by its timeline.
 pub fn measure(moments: &[TimelineEntry], facts: &Facts) -> Measured {
     let metrics = match messages::are_written(moments) {
         true => messages::metrics(moments, &facts.fillers),
@@ -67,14 +67,14 @@ pub(super) fn measure_part(moments: &[TimelineEntry], facts: &Facts, window: Spa
     })
 }
 
-/// The conversation in spans of speech.
+/// Returns the conversation in spans of speech.
 pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversation {
     let duration = reading::end(moments).map_or(0, |moment| moment.sample.max(0));
     let keys = moments.iter().filter_map(|moment| reading::key(moment));
     let digits: Vec<Span> = keys.filter(|key| key.sent).map(digit).collect();
     let extension = facts.extension_digits.min(digits.len());
     let start = digits[..extension].last().map_or(0, |last| last.to + AFTER_EXTENSION_MS * PER_MS);
-    // What was said before the conversation, by a machine that asks for the extension, is not counted.
+    // Speech before the conversation, of a machine that asks for the extension, is not counted.
     let turns = || reading::turns(moments).filter(|turn| turn.end > start);
     let own_starts = moments.iter().filter_map(|moment| speech_start(moment));
     Conversation {
@@ -101,13 +101,13 @@ fn echo(moment: &TimelineEntry) -> Option<Echo> {
     Some(Echo { delay: (figures.delay_ms * PER_MS as f64).round() as i64, known: moment.sample })
 }
 
-/// A turn without text has words that nobody knows, as has one of which a part was not heard.
+/// Returns the words of a turn. They are unknown in a turn without text, and where a part was not heard.
 fn text(turn: &Turn<'_>) -> Text {
     let known = !turn.text.is_empty() && !turn.lacks_words();
     Text { span: Span { from: turn.from, to: turn.end }, words: known.then(|| word_count(turn.text)) }
 }
 
-/// The words of an utterance that has ended.
+/// Returns the words of an utterance that has ended.
 fn own_text(end: &Said<'_>, moments: &[TimelineEntry]) -> Text {
     let from = end.beginning(moments).map_or(end.at, |start| start.at);
     let words = recorded(end, moments).is_none().then(|| word_count(end.text));
@@ -119,8 +119,8 @@ fn digit(key: Key) -> Span {
     Span { from: key.at, to: key.at + ms * PER_MS }
 }
 
-/// The stretches of speech of one side, without probes, and without the pauses inside them that were told; the last may run into
-/// the end of the call.
+/// Returns the stretches of speech of one side, without probes, and without the pauses inside them that were told; the
+/// last may run into the end of the call.
 fn speech(moments: &[TimelineEntry], side: Side, duration: i64) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut open = None;
@@ -142,7 +142,7 @@ fn speech(moments: &[TimelineEntry], side: Side, duration: i64) -> Vec<Span> {
     spans
 }
 
-/// What is left of an utterance without the pauses that its end tells.
+/// Returns the spans of an utterance between its pauses.
 fn between_pauses(said: Span, pauses: &[[i64; 2]]) -> Vec<Span> {
     let (mut parts, mut rest) = (Vec::new(), said);
     for [start, end] in pauses {
@@ -153,7 +153,8 @@ fn between_pauses(said: Span, pauses: &[[i64; 2]]) -> Vec<Span> {
     parts
 }
 
-/// The words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of the words.
+/// Returns the words of a turn with their times, and with the punctuation of its text: some recognizers leave it out of
+/// the words.
 fn words(turn: &Turn<'_>) -> Vec<Word> {
     let text: Vec<char> = turn.text.chars().collect();
     let letters: Vec<usize> = (0..text.len()).filter(|at| text[*at].is_alphanumeric()).collect();
@@ -179,7 +180,7 @@ fn words(turn: &Turn<'_>) -> Vec<Word> {
     turn.words.iter().map(word).collect()
 }
 
-/// The metrics by name, in the order in which they are declared.
+/// Returns the metrics by name, in the order in which they are declared.
 pub(super) fn values(metrics: &Metrics) -> Vec<MetricValue> {
     let Ok(Value::Object(all)) = serde_json::to_value(metrics) else { return Vec::new() };
     let whole = |name: &str, value: Value| match value.as_f64() {
@@ -222,7 +223,7 @@ pub(super) fn evaluation(metrics: &Metrics) -> Evaluation {
     }
 }
 
-/// The values by name; `None` when there is none.
+/// Returns the values by name; `None` when there is none.
 fn object(values: &[(&str, Option<f64>)]) -> Option<Object> {
     let has_values = values.iter().any(|(_, value)| value.is_some());
     has_values.then(|| values.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect())
@@ -291,12 +292,12 @@ mod tests {
         assert_eq!((evaluation.goal_success, evaluation.status), (None, EvaluationStatus::NotEvaluated));
     }
 
-    /// Milliseconds of a span in seconds.
+    /// Returns the milliseconds of a span in seconds.
     fn ms(span: &Value) -> [i64; 2] {
         [0, 1].map(|end| (1000.0 * span[end].as_f64().expect("seconds")).round() as i64)
     }
 
-    /// A timeline of what a case of `fixtures/audio/words.json` lays out.
+    /// Returns a timeline of what a case of `fixtures/audio/words.json` lays out.
     fn timeline(case: &Value) -> Value {
         let mut lines = Vec::new();
         let all = |name: &str| case[name].as_array().cloned().unwrap_or_default();
@@ -347,7 +348,7 @@ mod tests {
         }
     }
 
-    /// A call whose far side says a second, is answered by `said`, and hangs up 3 s after its end.
+    /// Returns a call whose far side says a second, is answered by `said`, and hangs up 3 s after its end.
     fn call(said: Vec<i16>) -> Vec<TimelineEntry> {
         let rule = ScriptRule {
             index: 0,
@@ -423,7 +424,7 @@ mod tests {
                 "nobody knows its words"
             );
         }
-        // What the agent says in the pause overlaps nothing.
+        // Words of the agent in the pause overlap nothing.
         let mut spoken_into = paused.clone();
         let agent_says = |event: &str, sample: i64| TimelineEntry {
             seq: 1000 + sample,
@@ -486,7 +487,7 @@ mod tests {
         let note = |name: &str| metric(name).and_then(|metric| metric.note.as_deref());
         assert_eq!(note("non_directed_selectivity"), Some("no_language_model"), "its words are not judged");
         assert_eq!(note("backchannel_selectivity"), None);
-        // Where no word tells of sentences, the agent's last turn was over.
+        // The agent's last turn was over where no word marks sentences.
         timeline.retain(|line| line["event"] != "turn.ended");
         let measured = measure(&moments(&json!(timeline)), &facts(0));
         let found = measured.metrics.iter().find(|metric| metric.name == "backchannel_selectivity").expect("a value");

@@ -1,4 +1,4 @@
-//! What a text conversation measured. A message has a moment and no length: there is latency, and nothing that is heard.
+//! Measures of a text conversation. A message has a time and no length: there is latency, but no speech.
 
 use ringer_media::call::{Event, TimelineEntry, What};
 use ringer_media::frame::PER_MS;
@@ -8,7 +8,7 @@ use super::reading::end;
 use super::transcript::only_fillers;
 use crate::human::text::word_count;
 
-/// Where messages are exchanged instead of speech.
+/// Interface of a conversation in messages.
 const INTERFACE: &str = "WEB";
 
 /// True if messages were exchanged.
@@ -16,7 +16,7 @@ pub(super) fn are_written(moments: &[TimelineEntry]) -> bool {
     moments.iter().any(|moment| message(moment).is_some())
 }
 
-/// The message that an event tells of: true where the agent wrote it, and its text.
+/// Returns the message that an event tells of: true where the agent wrote it, and its text.
 fn message(event: &Event) -> Option<(bool, &str)> {
     match event.reading() {
         What::MessageSent { text, .. } => Some((false, text)),
@@ -25,7 +25,7 @@ fn message(event: &Event) -> Option<(bool, &str)> {
     }
 }
 
-/// What of a conversation lies in `window`, as a conversation of its own that begins there.
+/// Returns the events within `window` as a conversation of its own; its positions count from the window's start.
 pub(super) fn part(moments: &[TimelineEntry], window: Span) -> Vec<TimelineEntry> {
     let mut inside: Vec<TimelineEntry> = moments.iter().filter(|moment| window.holds(moment.sample)).cloned().collect();
     inside.iter_mut().for_each(|moment| moment.event.sample -= window.from);
@@ -42,7 +42,7 @@ struct Turn {
     words: usize,
 }
 
-/// The metrics of messages. `fillers`: phrases that only fill time, in lower case.
+/// Returns the metrics of messages. `fillers`: phrases that only fill time, in lower case.
 pub(super) fn metrics(moments: &[TimelineEntry], fillers: &[String]) -> Metrics {
     let turns = turns(moments, fillers);
     let seconds = |samples: i64| (samples as f64 / (1000.0 * PER_MS as f64) * 1000.0).round() / 1000.0;

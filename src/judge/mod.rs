@@ -1,5 +1,5 @@
-//! What a conversation was, from its timeline: the transcript, the metrics and the evaluation. Works on what is stored, so
-//! that a conversation can be judged again at any time. Words are judged by rules, or by a language model that is asked.
+//! Transcript, metrics and evaluation of a conversation, from its timeline. All of it works on stored data, so that a
+//! conversation can be judged again at any time. Words are judged by rules, or by a language model.
 
 mod answer;
 mod asides;
@@ -63,20 +63,20 @@ pub use self::turn_list::{TurnItem, TurnOverlap, turn_list};
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
 
-/// The language that a Digital Human spoke, by the metadata of its result: the one that it took last from the agent, else the
-/// one it began with.
+/// Returns the language that a Digital Human spoke, by the metadata of its result. It is the one taken last from the
+/// agent, else the one that it began with.
 pub fn language(metadata: &Object) -> &str {
     let taken = noted(metadata, "languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
     taken.or_else(|| noted(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")
 }
 
-/// A stretch of milliseconds, which may be open at its ends.
+/// Returns a stretch of milliseconds, which may be open at its ends.
 fn span_of((from_ms, to_ms): (i64, i64)) -> Span {
     let at = |ms: i64| ms.clamp(0, i64::MAX / PER_MS) * PER_MS;
     Span { from: at(from_ms), to: at(to_ms) }
 }
 
-/// The lines of a stored timeline in order; lines that are no events are left out.
+/// Returns the lines of a stored timeline in order; lines that are no events are left out.
 pub fn moments(timeline: &Value) -> Vec<TimelineEntry> {
     let lines = timeline.as_array().map(Vec::as_slice).unwrap_or_default();
     let read = lines.iter().filter_map(|line| TimelineEntry::deserialize(line).ok());

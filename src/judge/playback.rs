@@ -1,5 +1,5 @@
-//! Whether the agent followed the steps of a playback: each of its steps takes one whole turn, in order; a step of silence takes
-//! the silence between what was before it and what came next.
+//! Judges if the agent followed the steps of a playback. Each of its steps takes one whole turn, in order; a step of
+//! silence takes the silence between the steps around it.
 
 mod timed;
 
@@ -16,9 +16,9 @@ use crate::model::expectation::ExpectationStatus;
 use crate::model::playback::{is_alike, phrases};
 use crate::provider::LanguageModel;
 
-/// By how much of its length a silence may differ.
+/// Largest difference of a silence, as a share of its length.
 const SILENCE_OFF: f64 = 0.2;
-/// What of the timeline says how a step went.
+/// Name of the timeline event that reports a playback step.
 pub const EVENT: &str = "playback_step";
 
 const TASK: &str = "You judge turns of a voice agent. For each you are told what the turn had to say or do, and what was heard of \
@@ -26,22 +26,22 @@ const TASK: &str = "You judge turns of a voice agent. For each you are told what
     Answer with one JSON object with the member \"steps\": an array with one object for each turn, with the members \"index\" (as \
     given) and \"passed\" (true or false).";
 
-/// How one step of the agent, or of this side into its turn, went.
+/// Result of one step of the agent, or of this side where it interrupts the agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
-    /// Among all steps.
+    /// Index among all steps of the playback, from 0.
     pub index: usize,
     /// `None`: a meaning that nobody has judged, or words that were not heard.
     pub passed: Option<bool>,
     /// Words or digits of the agent's turn; how long a silence was.
     pub heard: String,
-    /// Why it has not passed, for a person.
+    /// Reason why it has not passed, for display.
     pub reason: Option<String>,
-    /// The conversation was over before it, and not by the agent.
+    /// True if the conversation was over before it, and not by the agent.
     unreached: bool,
-    /// What it had to mean, where that is still to be judged.
+    /// Meaning that the turn had to have; `None` when nothing is left to judge.
     wanted: Option<String>,
-    /// When it was over.
+    /// Position at which it was over.
     sample: i64,
 }
 
@@ -51,7 +51,7 @@ impl Played {
         self.passed.is_none() && self.wanted.is_some()
     }
 
-    /// How the step came out.
+    /// Returns the status of the step.
     pub fn status(&self) -> ExpectationStatus {
         match self.passed {
             _ if self.unreached => ExpectationStatus::NotReached,
@@ -61,7 +61,7 @@ impl Played {
         }
     }
 
-    /// For the result's metadata.
+    /// Returns the result as JSON for the result's metadata.
     pub fn told(&self) -> Value {
         let open = self.is_open().then_some("its meaning was not judged");
         let reason = self.reason.as_deref().or(open).filter(|_| self.passed != Some(true));
@@ -71,9 +71,9 @@ impl Played {
     }
 }
 
-/// One entry for each step of the agent, and for each that cuts into its turns. A step that was never reached has not passed. Empty
-/// when nothing is played. `joined`: without a language model the Digital Human says what it is to mean as it stands, in one piece
-/// with its other words.
+/// Returns one entry for each step of the agent, and for each that cuts into its turns. A step that was never reached
+/// has not passed. Empty when nothing is played. `joined`: without a language model the Digital Human says what it is
+/// to mean as it stands, in one piece with its other words.
 pub fn playback(steps: &[Object], moments: &[TimelineEntry], joined: bool) -> Vec<Played> {
     let scene = Scene::new(steps, moments, joined);
     let judged = |(index, step): (usize, &Object)| match (is_agent(step), cut_in(step)) {
@@ -93,10 +93,10 @@ struct Scene<'s> {
     /// The first step that was not taken.
     at: usize,
     own: Vec<(i64, i64)>,
-    /// Position at which each step cut in, by step.
+    /// Position at which each step interrupted, by step.
     cuts: Vec<Option<i64>>,
     end: i64,
-    /// The agent ended the conversation.
+    /// True if the agent ended the conversation.
     agent_left: bool,
 }
 
@@ -142,7 +142,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// A step whose turn never came.
+    /// Returns a step whose turn never came.
     fn missing(&self, index: usize) -> Played {
         let waits = self.at == index && !self.moments.is_empty();
         let reason = match (self.agent_left, waits) {
@@ -166,7 +166,7 @@ impl<'s> Scene<'s> {
         let criteria = Some(text(&self.steps[index], "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
         let played = self.as_played(index, passed, turn.heard(), turn.known);
         match criteria {
-            // What the turn means decides where nothing else has.
+            // The meaning of the turn decides where nothing else has.
             Some(wanted) if !turn.lacks_words && (passed == Some(true) || tests.is_empty()) => {
                 Played { passed: None, wanted: Some(wanted), ..played }
             }
@@ -177,7 +177,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// The agent is to say nothing.
+    /// Judges a step in which the agent is to say nothing.
     fn absence(&self, index: usize) -> Played {
         let ends: Vec<Option<i64>> = self.turns.iter().map(|turn| turn.as_ref().map(|turn| turn.end)).collect();
         let utterances = |between: &[Object]| utterances(between, self.joined);
@@ -204,7 +204,7 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// This side cuts in.
+    /// Judges a step in which this side interrupts.
     fn own_cut(&self, index: usize) -> Played {
         let into = |cut: &i64| {
             let own = self.moments.iter().find(|moment| moment.sample >= *cut && is_own_cut(moment));
@@ -220,7 +220,7 @@ impl<'s> Scene<'s> {
     }
 }
 
-/// Why a step cannot be told.
+/// Reason why a step cannot be judged.
 const UNHEARD: &str = "words of the turn were not heard";
 
 /// One thing that a turn had to be.
@@ -230,7 +230,8 @@ struct Test {
 }
 
 impl Test {
-    /// The first that failed, else the first that cannot be told, else all have passed; of none nothing is known.
+    /// Returns the first that failed, else the first that cannot be told, else all have passed; of none nothing is
+    /// known.
     fn sum(tests: &[Test]) -> (Option<bool>, Option<String>) {
         for wanted in [Some(false), None] {
             if let Some(test) = tests.iter().find(|test| test.passed == wanted) {
@@ -247,7 +248,7 @@ impl Test {
 /// Returns the tests of the words and digits of a turn.
 fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     let mut tests = Vec::new();
-    // What was not heard may hold it.
+    // A turn that was not heard may hold it.
     let unheard = || Test { passed: None, why: UNHEARD.to_owned() };
     if text(step, "type") == "dtmf" {
         let wanted = text(step, "digits");
@@ -327,9 +328,9 @@ struct Turn {
     /// First sample of the turn.
     from: i64,
     digits: String,
-    /// Words of it were not heard.
+    /// True if words of it were not heard.
     lacks_words: bool,
-    /// When it was over, and when that was known.
+    /// Position of the turn's end, and of the moment that it was known.
     end: i64,
     known: i64,
 }
@@ -352,12 +353,12 @@ fn is_turn(step: &Object) -> bool {
     is_agent(step) && text(step, "type") != "silence" && !timed::is_absence(step)
 }
 
-/// True for a step in which this side cuts in.
+/// True for a step in which this side interrupts.
 fn cut_in(step: &Object) -> bool {
     !is_agent(step) && step.get("interrupt").is_some_and(Value::is_object)
 }
 
-/// This side's words begin that cut in.
+/// True if this side's interrupting words begin here.
 fn is_own_cut(moment: &TimelineEntry) -> bool {
     matches!(moment.reading(), What::SpeechStarted { kind: Kind::Interruption, .. })
 }
@@ -366,7 +367,7 @@ fn is_own_cut(moment: &TimelineEntry) -> bool {
 struct Walk {
     /// The turns that the agent's steps took, by step.
     turns: Vec<Option<Turn>>,
-    /// Positions at which this side cut in, by step.
+    /// Positions at which this side interrupted, by step.
     cuts: Vec<Option<i64>>,
     /// The first step that was not taken.
     at: usize,
@@ -409,8 +410,8 @@ fn walk(steps: &[Object], moments: &[TimelineEntry]) -> Walk {
     walk
 }
 
-/// Whether a silence of the agent was as long as its step says, how long it was in milliseconds, and when it was over. `None`:
-/// it was not reached.
+/// Returns if the agent was silent as long as the step says, for how many milliseconds, and the position of its end.
+/// `None`: the step was not reached.
 fn silence(
     steps: &[Object],
     moments: &[TimelineEntry],
@@ -446,13 +447,13 @@ fn silence(
     let is_long = ms as f64 >= low;
     let passed = match agent == Some(to) {
         true => Some(is_long && ms as f64 <= high),
-        // Whom the Digital Human, or the end, has kept from going on was silent for at least so long.
+        // An agent that the Digital Human, or the end, kept from going on was silent for at least so long.
         false => is_long.then_some(true),
     };
     Some((passed.filter(|_| wanted_ms > 0.0), ms, to))
 }
 
-/// In how many pieces the Digital Human says and keys these steps.
+/// Returns the number of pieces in which the Digital Human says and keys these steps.
 fn utterances(steps: &[Object], joined: bool) -> usize {
     let (mut count, mut open) = (0, false);
     for step in steps {
@@ -473,12 +474,12 @@ fn utterances(steps: &[Object], joined: bool) -> usize {
     count
 }
 
-/// The agent begins to speak or to write.
+/// True if the agent begins to speak or to write.
 fn is_onset(moment: &TimelineEntry) -> bool {
     matches!(moment.reading(), What::AgentSpeechStarted { .. } | What::MessageReceived { .. })
 }
 
-/// Where a piece of the Digital Human's own words or keys ends.
+/// Returns the position at which the Digital Human's words or keys end; `None` for other events.
 fn own_end(moment: &TimelineEntry) -> Option<i64> {
     let length = match moment.reading() {
         What::SpeechEnded { kind: Kind::Reprompt | Kind::Probe, .. } => return None,
@@ -489,7 +490,7 @@ fn own_end(moment: &TimelineEntry) -> Option<i64> {
     Some(moment.sample + length)
 }
 
-/// Where the piece that ends with `end` began.
+/// Returns the position at which the speech that ends with `end` began.
 fn own_start(end: &TimelineEntry, moments: &[TimelineEntry]) -> i64 {
     speech_end(end).and_then(|end| end.beginning(moments)).map_or(end.sample, |start| start.at)
 }

@@ -5,7 +5,7 @@ use ringer_media::measure::{Probe, Span};
 
 use super::reading::{Said, speech_end, speech_start};
 
-/// Every probe that was heard, with the time in which it was; one that runs at the end sounds until then.
+/// Returns every probe that was heard, with the time in which it was; one that runs at the end sounds until then.
 pub(super) fn probes(moments: &[TimelineEntry], end: i64) -> Vec<Probe> {
     let mut probes = Vec::new();
     for (at, told) in moments.iter().enumerate() {

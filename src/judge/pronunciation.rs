@@ -1,4 +1,4 @@
-//! How well the agent's words are pronounced, judged by a model that hears.
+//! Pronunciation of the agent's words, judged by a model that hears.
 
 use serde_json::Value;
 
@@ -16,12 +16,12 @@ const TASK: &str = "You judge how well a voice agent pronounces its words. Attac
     \"pronunciation_score\": a number from 0, nothing can be understood, to 100, every word is right;\n\
     \"pronunciation_reasoning\": why, in one or two sentences, with the words that are wrong.";
 
-/// What was found.
+/// Score of the agent's pronunciation, with its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pronunciation {
-    /// 0 to 100.
+    /// Score from 0 (worst) to 100.
     pub score: f64,
-    /// Why.
+    /// Reason for the score.
     pub reasoning: Option<String>,
 }
 

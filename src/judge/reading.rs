@@ -8,7 +8,7 @@ use ringer_media::frame::{PER_MS, Sample};
 pub(super) struct Turn<'e> {
     /// Position at which its end was told.
     pub told: Sample,
-    /// Its words; empty when none are known.
+    /// Words of the turn; empty when none are known.
     pub text: &'e str,
     /// Position of the first sample.
     pub from: Sample,
@@ -18,11 +18,11 @@ pub(super) struct Turn<'e> {
     pub confidence: Option<f32>,
     /// The words with their times.
     pub words: &'e [Word],
-    /// Why words of it are not known.
+    /// Reason why words of it are not known.
     pub missing: Option<&'e str>,
-    /// It was answered before its words were known.
+    /// True if it was answered before its words were known.
     pub late: bool,
-    /// It was written, not spoken.
+    /// True if it was written, not spoken.
     pub written: bool,
     /// True when the agent's side told its words, since none were recognised.
     pub reported: bool,
@@ -35,7 +35,7 @@ impl Turn<'_> {
     }
 }
 
-/// The turn of the agent that an event tells of.
+/// Returns the turn of the agent that an event tells of.
 pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
     let none = Turn {
         told: event.sample,
@@ -70,7 +70,7 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
     }
 }
 
-/// The turns of the agent, in order.
+/// Returns the turns of the agent, in order.
 pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = Turn<'_>> {
     moments.iter().filter_map(|moment| turn(moment))
 }
@@ -80,22 +80,22 @@ pub(super) fn turns(moments: &[TimelineEntry]) -> impl Iterator<Item = Turn<'_>>
 pub(super) struct Said<'e> {
     /// Position of the beginning or the end.
     pub at: Sample,
-    /// Its number; `None` when it is not told.
+    /// Id of the utterance; `None` when it is not stated.
     pub id: Option<u32>,
-    /// Which of the kinds it is.
+    /// Kind of the utterance.
     pub kind: Kind,
     /// The words: as planned where it begins, as spoken where it ends.
     pub text: &'e str,
-    /// It was cut off before its end.
+    /// True if it was cut off before its end.
     pub interrupted: bool,
-    /// Said word for word as it was written.
+    /// True if it was said word for word as it was written.
     pub exact: bool,
     /// Pauses in it: first sample, and one past the last.
     pub pauses: &'e [[Sample; 2]],
 }
 
 impl Said<'_> {
-    /// The beginning of the utterance that ends here.
+    /// Returns the beginning of the utterance that ends here.
     pub fn beginning<'m>(&self, moments: &'m [TimelineEntry]) -> Option<Said<'m>> {
         let id = self.id?;
         moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.id == Some(id))
@@ -107,14 +107,14 @@ impl Said<'_> {
     }
 }
 
-/// The utterance of the Digital Human that begins with an event.
+/// Returns the utterance of the Digital Human that begins with an event.
 pub(super) fn speech_start(event: &Event) -> Option<Said<'_>> {
     let What::SpeechStarted { utterance_id, text, kind } = event.reading() else { return None };
     let (at, id, kind) = (event.sample, utterance_number(*utterance_id), *kind);
     Some(Said { at, id, kind, text, interrupted: false, exact: false, pauses: &[] })
 }
 
-/// The utterance of the Digital Human that ends with an event.
+/// Returns the utterance of the Digital Human that ends with an event.
 pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
     let What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } = event.reading() else {
         return None;
@@ -130,7 +130,7 @@ pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
     })
 }
 
-/// The utterances of the Digital Human that ended, without the sounds of probes, in order.
+/// Returns the utterances of the Digital Human that ended, without the sounds of probes, in order.
 pub(super) fn utterances(moments: &[TimelineEntry]) -> impl Iterator<Item = Said<'_>> {
     moments.iter().filter_map(|moment| speech_end(moment)).filter(|end| !end.is_sound())
 }
@@ -142,17 +142,17 @@ fn utterance_number(id: u32) -> Option<u32> {
 /// A key that one side pressed.
 #[derive(Copy, Clone)]
 pub(super) struct Key {
-    /// The Digital Human pressed it.
+    /// True if the Digital Human pressed it.
     pub sent: bool,
     /// Position of its onset.
     pub at: Sample,
     /// 0 to 9, A to D, * or #.
     pub digit: char,
-    /// Its length; 0 when it is not told.
+    /// Length of the tone; 0 when it is not stated.
     pub duration_ms: i64,
 }
 
-/// The key that an event tells of.
+/// Returns the key that an event tells of.
 pub(super) fn key(event: &Event) -> Option<Key> {
     let (sent, digit, duration_ms) = match event.reading() {
         What::DtmfSent { digit, duration_ms, .. } => (true, *digit, *duration_ms),
@@ -162,7 +162,8 @@ pub(super) fn key(event: &Event) -> Option<Key> {
     Some(Key { sent, at: event.sample, digit, duration_ms: duration_ms.into() })
 }
 
-/// Positions at which the Digital Human cut into the agent's words; true where the agent fell silent for it.
+/// Returns the positions at which the Digital Human cut into the agent's words; true where the agent fell silent for
+/// it.
 pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sample, bool)> {
     moments.iter().filter_map(|moment| match moment.reading() {
         What::BargeIn { by: Side::Dh, stop_ms, .. } => Some((moment.sample, stop_ms.is_some())),
@@ -170,12 +171,12 @@ pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sampl
     })
 }
 
-/// The event that ends the conversation; where none is told, the last one.
+/// Returns the event that ends the conversation; where none is told, the last one.
 pub(super) fn end(moments: &[TimelineEntry]) -> Option<&TimelineEntry> {
     moments.iter().find(|moment| matches!(moment.reading(), What::Ended { .. })).or(moments.last())
 }
 
-/// A position in whole milliseconds, as words are stored.
+/// Returns a position in whole milliseconds, as words are stored.
 pub(super) fn whole_ms(sample: Sample) -> i64 {
     sample / PER_MS
 }

@@ -29,7 +29,7 @@ const AROUND_MS: i64 = 50;
 /// The same around own words. What the codec does not carry of them, as of a hiss at their end, is no speech but is recorded.
 const AROUND_OWN_MS: i64 = 300;
 
-/// What stands in place of something private.
+/// Marks that stand in place of private parts.
 const MARKS: [&str; 7] = ["[TRAIT]", "[EMAIL]", "[DATE]", "[CARD]", "[ID]", "[PHONE]", "[NUMBER]"];
 const DIGIT_WORDS: [&str; 11] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "oh"];
 const MONTHS: &str = "january|february|march|april|may|june|july|august|september|october|november|december";
@@ -63,7 +63,8 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// `traits`: values of the Digital Human's traits. Words of one or two letters tell nothing and are left.
+    /// Returns a redactor. `traits`: values of the Digital Human's traits. Words of one or two letters tell nothing and
+    /// are left.
     pub fn new(traits: impl IntoIterator<Item = String>) -> Redactor {
         let mut traits: Vec<String> =
             traits.into_iter().map(|text| text.trim().to_owned()).filter(|text| text.chars().count() > 2).collect();
@@ -71,7 +72,8 @@ impl Redactor {
         Redactor { traits }
     }
 
-    /// The text with `[TRAIT]`, `[EMAIL]`, `[DATE]`, `[CARD]`, `[ID]`, `[PHONE]`, `[NUMBER]` in place of what is private.
+    /// Returns the text with `[TRAIT]`, `[EMAIL]`, `[DATE]`, `[CARD]`, `[ID]`, `[PHONE]`, `[NUMBER]` in place of what
+    /// is private.
     pub fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for value in &self.traits {
@@ -87,7 +89,7 @@ impl Redactor {
         numbers(&text)
     }
 
-    /// All texts within a value, names of members left out.
+    /// Redacts all texts within a value, names of members left out.
     pub fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),
@@ -104,7 +106,7 @@ impl Redactor {
         }
     }
 
-    /// What is said in the events of a timeline: texts, words, and keys that belong to one number. Positions and ids stay.
+    /// Redacts the events of a timeline: texts, words, and keys that belong to one number. Positions and ids stay.
     pub fn timeline(&self, events: &mut [Value]) {
         for event in events.iter_mut() {
             self.event(event);
@@ -124,7 +126,7 @@ impl Redactor {
         }
     }
 
-    /// One event as it happens: its texts, words and reasons.
+    /// Redacts one event as it happens: its texts, words and reasons.
     pub fn event(&self, event: &mut Value) {
         for name in
             ["text", "excerpt", "message", "question", "prompt", "phrase", "keyword", "reason", "address", "digits"]
@@ -158,7 +160,8 @@ impl Redactor {
         spans
     }
 
-    /// Milliseconds from connect that hold private words: those words where they are known, else the whole entry.
+    /// Returns the milliseconds from connect that hold private words: those words where they are known, else the whole
+    /// entry.
     fn entry(&self, entry: &mut TranscriptEntry) -> Vec<Range<i64>> {
         let text = self.text(&entry.utterance);
         // Times that are estimated would leave a rest of a private word.
@@ -186,7 +189,8 @@ impl Redactor {
         spans
     }
 
-    /// Which of the words belong to something private. Among very many, where there is something private, all count as that.
+    /// Returns true for each word that is part of something private. Among very many words all count as private if one
+    /// is.
     fn private(&self, words: &[String]) -> Vec<bool> {
         // Each word with the words around it: it is private when the text is another one without it being there as it was.
         let text = words.join(" ");
@@ -206,7 +210,7 @@ impl Redactor {
     }
 }
 
-/// Keys and sounds of digits in the band, in milliseconds from connect, that belong to private numbers.
+/// Returns the keys and sounds of digits in the band, in milliseconds from connect, that belong to private numbers.
 pub fn key_spans(moments: &[TimelineEntry]) -> Vec<Range<i64>> {
     let mut spans = Vec::new();
     for sent in [true, false] {
@@ -224,12 +228,13 @@ pub fn key_spans(moments: &[TimelineEntry]) -> Vec<Range<i64>> {
     spans
 }
 
-/// What is silenced for something private that was said from and to these milliseconds; they may be any that somebody wrote.
+/// Returns the range in milliseconds to silence around a private part, with a margin. Times may be any integers from
+/// outside.
 fn around(from_ms: i64, to_ms: i64, margin_ms: i64) -> Range<i64> {
     from_ms.saturating_sub(margin_ms)..to_ms.saturating_add(margin_ms)
 }
 
-/// The places of a longest common part of two lists, in order.
+/// Returns the places of a longest common part of two lists, in order.
 fn longest_common(one: &[String], other: &[String]) -> Vec<(usize, usize)> {
     let width = other.len() + 1;
     let mut best = vec![0u32; (one.len() + 1) * width];
@@ -256,7 +261,7 @@ fn longest_common(one: &[String], other: &[String]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// `text` with every occurrence of `value`, as a whole word and whatever its case, replaced.
+/// Returns `text` with every occurrence of `value`, as a whole word and whatever its case, replaced.
 fn without(text: &str, value: &str) -> String {
     let escaped: String = value
         .chars()
@@ -281,9 +286,9 @@ fn without(text: &str, value: &str) -> String {
 
 /// A part of a text that may belong to a number.
 struct Token<'a> {
-    /// As it stands.
+    /// Text of the token, unchanged.
     text: &'a str,
-    /// Its digits, when it is made of digits.
+    /// Digits of the token, if it consists of digits.
     digits: Option<String>,
 }
 
@@ -305,7 +310,7 @@ fn numbers(text: &str) -> String {
     out
 }
 
-/// Words, numbers, and what lies between them.
+/// Returns words, numbers, and what lies between them.
 fn pieces(text: &str) -> Vec<&str> {
     let kind = |c: char| {
         if c.is_ascii_digit() {
@@ -336,7 +341,7 @@ fn token(text: &str) -> Token<'_> {
     Token { text, digits }
 }
 
-/// What may stand between the digits of one number.
+/// True if a text may separate the digits of one number: at most 3 bytes of blanks and punctuation.
 fn is_joint(text: &str) -> bool {
     text.chars().all(|c| matches!(c, ' ' | '-' | '.' | ',' | '(' | ')' | '/' | '\u{a0}')) && text.len() <= 3
 }
@@ -374,7 +379,7 @@ fn kind(digits: &str, written: &str, plus: bool) -> &'static str {
     }
 }
 
-/// The check digit of card numbers (ISO/IEC 7812-1 annex B).
+/// True if the check digit of a card number is right (ISO/IEC 7812-1 annex B).
 fn luhn(digits: &str) -> bool {
     let sum: u32 = digits
         .bytes()

@@ -15,8 +15,9 @@ pub(super) const NAME: &str = "reported_wer";
 /// Most words of a call that are compared; the distance takes time and memory by their square.
 const MOST_WORDS: usize = 4000;
 
-/// Returns the share of wrong words in what was recognised of a call, 0 for none: substitutions, insertions and deletions by the number
-/// of words that the agent's side told of. `None` where nothing was told, nothing recognised, or there are too many words.
+/// Returns the word error rate of a call, 0 for none. It is the number of substitutions, insertions and deletions by
+/// the number of words that the agent's side reported. `None` where nothing was reported, nothing recognised, or there
+/// are too many words.
 pub(super) fn word_error_rate(moments: &[TimelineEntry]) -> Option<MetricValue> {
     let told: Vec<String> = moments.iter().filter_map(told_text).flat_map(words).take(MOST_WORDS + 1).collect();
     let heard = reading::turns(moments).filter(|turn| !turn.reported && !turn.written);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::model::Object;
 
-/// The checks of a schema.
+/// Returns the checks of a schema.
 ///
 /// # Errors
 /// When it is no schema, with what is wrong in it and where.

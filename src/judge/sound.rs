@@ -1,4 +1,4 @@
-//! How a conversation sounded, from its recording: the audio metrics by name.
+//! Audio metrics of a conversation, by name, from its recording.
 
 use std::io;
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::model::result::MetricValue;
 /// The Digital Human's channel of a recording, and the agent's.
 const CHANNELS: [usize; 2] = [0, 1];
 
-/// The audio metrics that have a value, of the whole call or of a part. `codec` is that of the call; reads the stereo recording,
-/// a channel at a time.
+/// Returns the audio metrics that have a value, of the whole call or of a part. `codec` is that of the call; reads the
+/// stereo recording, a channel at a time.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -57,7 +57,7 @@ pub fn audio_metrics(
     Ok(values(agent, user, packet_loss(moments).filter(|_| part.is_none())))
 }
 
-/// What was measured of parts of a call, how they sounded too where there is a recording.
+/// Measures parts of a call; with a recording, their audio too.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -82,14 +82,14 @@ pub fn measure_parts(
     Ok(all)
 }
 
-/// One channel of a stereo file as this engine writes it.
+/// Returns one channel of a stereo file as this engine writes it.
 fn channel_of(file: &[u8], channel: usize) -> Vec<i16> {
     let frames = file.get(WAV_HEADER..).unwrap_or_default().chunks_exact(4);
     frames.map(|frame| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]])).collect()
 }
 
-/// The greatest value that a codec can carry, and what it makes of digital silence (ITU-T G.711 tables 1 and 2 for the
-/// logarithmic ones).
+/// Returns the greatest value of a codec, and its value for digital silence (ITU-T G.711 tables 1 and 2 for the
+/// logarithmic codecs).
 fn range(codec: Option<&str>) -> (u16, u16) {
     match codec {
         Some("PCMU") => (32_124, 0),
@@ -103,7 +103,7 @@ fn made_up_in(moment: &TimelineEntry) -> Option<Span> {
     Some(Span { from: moment.sample, to: moment.sample + i64::from(*duration_ms) * PER_MS })
 }
 
-/// Percent of the packets that never came, by the last figures of the network.
+/// Returns the percentage of packets that never came, by the last figures of the network.
 fn packet_loss(moments: &[TimelineEntry]) -> Option<f64> {
     let figures = |moment: &TimelineEntry| match moment.reading() {
         What::Network { received, lost, .. } => Some((*received, *lost)),
@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use crate::judge::moments;
 
-    /// Both channels silent but for a tone where the agent speaks, 2.0 to 6.0 s; 100 ms of it are missing. With `echo` also the
-    /// Digital Human's, 7.0 to 8.0 s, which comes back 300 ms later and 20 dB down.
+    /// Returns both channels silent but for a tone where the agent speaks, 2.0 to 6.0 s; 100 ms of it are missing. With
+    /// `echo` also the Digital Human's, 7.0 to 8.0 s, which comes back 300 ms later and 20 dB down.
     fn recording(echo: bool) -> tempfile::NamedTempFile {
         let mut bytes = wav_header(Layout::Stereo, 160_000).to_vec();
         for n in 0..160_000u32 {
@@ -197,7 +197,7 @@ mod tests {
         let opening = Span { from: 0, to: 64_000 };
         let part = audio_metrics(&moments(&timeline), &facts, Some("PCMU"), file.path(), Some(opening)).expect("reads");
         let of_part = |name: &str| part.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
-        // What was made up came later; of the tone 1.9 s are in it.
+        // The concealed audio came later; 1.9 s of the tone are in it.
         assert_eq!((of_part("agent_audio_dropouts"), of_part("agent_snr")), (Some(json!(1)), Some(json!(60.0))));
         assert_eq!(of_part("audio_fidelity").map(|all| all["packet_loss"].clone()), Some(Value::Null));
         let absent = audio_metrics(&moments(&json!([])), &facts, None, file.path(), None).expect("reads");

@@ -1,12 +1,12 @@
-//! When the Digital Human said each of its words. Its voice does not tell; but how long it spoke, where it paused and what it said
-//! is known: between two pauses words take time by their letters.
+//! Times of the Digital Human's words. Its synthesizer does not give them, but length, pauses and text of its speech
+//! are known. Between two pauses, words take time in proportion to their letters.
 
 use std::ops::Range;
 
 use crate::human::text::unspaced;
 use crate::model::transcript::Word;
 
-/// A digit is said like so many letters.
+/// Letters that take as long to say as one digit.
 const LETTERS_A_DIGIT: usize = 4;
 /// A pause is looked for this many letters farther away where a clause ends.
 const CLAUSE_LETTERS: f64 = 8.0;
@@ -14,9 +14,9 @@ const CLAUSE_LETTERS: f64 = 8.0;
 /// Words that were said without a pause between them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Run {
-    /// When, in milliseconds.
+    /// Start and end in milliseconds.
     pub time: Range<i64>,
-    /// As they stand in the text.
+    /// Words as they stand in the text.
     pub text: String,
     /// Their times as estimated; those of unspaced scripts are letters.
     pub words: Vec<Word>,
@@ -29,8 +29,8 @@ struct Piece {
     ends_clause: bool,
 }
 
-/// `text` as it was said in `time`, parted where there were `pauses` (in order, within `time`). A pause for which no place between
-/// words is left parts nothing.
+/// Returns `text` as it was said in `time`, parted where there were `pauses` (in order, within `time`). A pause for
+/// which no place between words is left parts nothing.
 pub(super) fn runs(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<Run> {
     let pieces = pieces(text);
     if pieces.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn runs(text: &str, time: Range<i64>, pauses: &[Range<i64>]) -> Vec<R
     runs
 }
 
-/// The border of words, one of `among`, where so many letters were said.
+/// Returns the border of words, one of `among`, that is nearest to `said` letters.
 fn nearest(pieces: &[Piece], said: f64, among: Range<usize>) -> Option<usize> {
     let distance = |border: usize| {
         let letters: usize = pieces[..border].iter().map(|piece| piece.letters).sum();
@@ -96,7 +96,7 @@ fn pieces(text: &str) -> Vec<Piece> {
         }
         apart = c.is_whitespace();
     }
-    // What stands alone, a dash, is said in no time.
+    // A dash that stands alone takes no time.
     pieces.iter_mut().for_each(|piece| piece.letters = piece.letters.max(1));
     pieces
 }
@@ -105,7 +105,7 @@ fn pieces(text: &str) -> Vec<Piece> {
 mod tests {
     use super::*;
 
-    /// The words of what has no pauses.
+    /// Returns the words of what has no pauses.
     fn told(text: &str, time: Range<i64>) -> Vec<(String, i64, i64)> {
         let [run] = &runs(text, time.clone(), &[])[..] else { panic!("it is one run") };
         assert_eq!((run.text.as_str(), &run.time), (text, &time));

@@ -1,4 +1,4 @@
-//! Who said what: transcript entries from a timeline.
+//! Transcript entries of both sides, from a timeline.
 
 use ringer_media::call::{Kind, TimelineEntry, What, Word as Heard};
 
@@ -15,7 +15,7 @@ const PART_GAP_MS: i64 = 1000;
 /// Digits closer than this are one entry.
 const DIGITS_GAP_MS: i64 = 3000;
 
-/// The transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
+/// Returns the transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
 pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fillers: &[String]) -> Transcript {
     let mut entries = spoken(moments);
     for moment in moments {
@@ -36,7 +36,8 @@ pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fil
     Transcript { simulation_result_id: result_id, language: language.to_owned(), entries }
 }
 
-/// What the Digital Human said: the words that were really spoken, in parts, with their times as far as they can be told.
+/// Returns the entries of the Digital Human's speech: the words really spoken, in parts, with times as far as they are
+/// known.
 fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
     for end in reading::utterances(moments).filter(|end| !end.text.is_empty()) {
@@ -59,7 +60,7 @@ fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     entries
 }
 
-/// A recording that the Digital Human played: nobody has written down what it says.
+/// Returns a recording that the Digital Human played: nobody has written down what it says.
 fn played(turn: &Unheard) -> TranscriptEntry {
     TranscriptEntry {
         scripted: true,
@@ -75,14 +76,14 @@ fn said_in(part: &[Run]) -> TranscriptEntry {
     TranscriptEntry::of(Role::User, from, to, text.join(" "), EntrySource::Synthesized)
 }
 
-/// What the Digital Human wrote.
+/// Returns the entry of a message that the Digital Human wrote.
 fn written(sample: i64, text: &str, kind: Kind) -> TranscriptEntry {
     let (at, scripted) = (sample / PER_MS, kind == Kind::Scripted);
     TranscriptEntry { scripted, ..TranscriptEntry::of(Role::User, at, at, text.to_owned(), EntrySource::Message) }
 }
 
-/// One turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words are known in part,
-/// the last entry says so.
+/// Returns one turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words
+/// are known in part, the last entry says so.
 fn heard(turn: &Turn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let Turn { text, from, end: to, .. } = *turn;
     if turn.written {
@@ -126,7 +127,7 @@ fn word(word: &Heard) -> Word {
     }
 }
 
-/// Digits of one side, joined while they follow each other; those of a scripted answer apart from others.
+/// Returns the digits of one side, joined while they follow each other; those of a scripted answer apart from others.
 fn keyed(moments: &[TimelineEntry], speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
     let mut runs: Vec<(i64, i64, String, bool)> = Vec::new();
     // When digits were last scripted.

@@ -88,8 +88,8 @@ pub fn turn_list(moments: &[TimelineEntry], facts: &Facts, entries: &[Transcript
     list
 }
 
-/// Puts the words of a part of the transcript into the turn of its speaker that it shares most with, or else into the nearest one:
-/// a word that was broken off at once is no turn.
+/// Puts the words of a part of the transcript into the turn of its speaker that shares most with it, else into the
+/// nearest one. A word that was broken off at once has no turn of its own.
 fn give_words(list: &mut [TurnItem], entry: &TranscriptEntry) {
     let (from, to) = (entry.start_offset_ms.saturating_mul(PER_MS), entry.end_offset_ms.saturating_mul(PER_MS));
     let part = Span { from, to: to.max(from + 1) };

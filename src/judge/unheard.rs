@@ -10,27 +10,27 @@ use crate::model::transcript::{NOT_UNDERSTOOD, TranscriptEntry};
 /// Samples in a millisecond.
 const PER_MS: i64 = 16;
 
-/// What a turn lacks.
+/// Kind of words that a turn lacks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// All of its words.
     Words,
     /// Some of its words.
     Rest,
-    /// Nothing now: its words came after the other side had answered.
+    /// All words are known now, but came after the other side had answered.
     Time,
 }
 
 /// A turn that was not heard, not wholly or not in time. Milliseconds from connect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Unheard {
-    /// Whose turn.
+    /// Side whose turn it is.
     pub speaker: Role,
-    /// Its start.
+    /// Start of the turn, in milliseconds.
     pub from_ms: i64,
-    /// Its end.
+    /// End of the turn, in milliseconds.
     pub to_ms: i64,
-    /// What it lacks.
+    /// Words that the turn lacks.
     pub lack: Lack,
 }
 
@@ -40,7 +40,7 @@ impl Unheard {
         self.lack != Lack::Time
     }
 
-    /// What stands in its place, or behind what is known of it, where a conversation is shown.
+    /// Returns the text that stands in place of the missing words where a conversation is shown.
     pub(super) fn marker(&self) -> &'static str {
         match self.lack {
             Lack::Words | Lack::Rest => NOT_UNDERSTOOD,
@@ -48,13 +48,13 @@ impl Unheard {
         }
     }
 
-    /// Where the marker stands among entries in order of start.
+    /// Returns the position of the marker in milliseconds, for sorting it among entries in order of start.
     pub(super) fn marked_at_ms(&self) -> i64 {
         if self.lack == Lack::Words { self.from_ms } else { self.to_ms }
     }
 }
 
-/// The turns of a timeline that were not heard, in order of start.
+/// Returns the turns of a timeline that were not heard, in order of start.
 pub fn unheard(moments: &[TimelineEntry]) -> Vec<Unheard> {
     let agents = reading::turns(moments).filter_map(of_agent);
     let own = reading::utterances(moments).filter_map(|end| recorded(&end, moments));
@@ -63,8 +63,8 @@ pub fn unheard(moments: &[TimelineEntry]) -> Vec<Unheard> {
     turns
 }
 
-/// `unheard` with those turns of `entries` that lack words and are not among them, as in a transcript without a timeline. In order
-/// of start.
+/// Returns `unheard` with those turns of `entries` that lack words and are not among them, as in a transcript without a
+/// timeline. In order of start.
 pub(super) fn with_entries(unheard: &[Unheard], entries: &[TranscriptEntry]) -> Vec<Unheard> {
     let mut all = unheard.to_vec();
     for entry in entries.iter().filter(|entry| entry.text_missing.is_some()) {
@@ -84,7 +84,7 @@ pub(super) fn with_entries(unheard: &[Unheard], entries: &[TranscriptEntry]) -> 
     all
 }
 
-/// How many turns lack words, for a person; `None` when all words are known.
+/// Returns the number of turns that lack words, for display; `None` when all words are known.
 pub(super) fn told(turns: &[Unheard]) -> Option<String> {
     match turns.iter().filter(|turn| turn.lacks_words()).count() {
         0 => None,
@@ -104,7 +104,7 @@ fn of_agent(turn: Turn<'_>) -> Option<Unheard> {
     Some(Unheard { speaker: Role::Agent, from_ms, to_ms, lack })
 }
 
-/// A recording that the Digital Human answered with: nobody has written down what it says.
+/// Returns a recording that the Digital Human answered with: nobody has written down what it says.
 pub(super) fn recorded(end: &Said<'_>, moments: &[TimelineEntry]) -> Option<Unheard> {
     if end.kind != Kind::Scripted || !end.text.is_empty() {
         return None;

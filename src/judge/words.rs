@@ -1,4 +1,4 @@
-//! How well the recognizer understood the agent: word errors against the agent's own transcript.
+//! Word error rate of the recognizer, measured against the agent's own transcript.
 
 use super::unheard::{Unheard, with_entries};
 use crate::human::text::{plain_words, unspaced};
@@ -8,21 +8,22 @@ use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 /// Words of a side above which nothing is compared: the time of it grows with the square.
 const WORDS_MAX: usize = 10_000;
 
-/// What a comparison came to.
+/// Result of comparing two transcripts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WordErrors {
     /// Errors over recorded words, 0 and above, 3 decimals.
     pub rate: Option<f64>,
-    /// What of the conversation was not compared, for a person.
+    /// Warning about parts that were not compared, for display.
     pub warning: Option<String>,
 }
 
-/// Word error rate: the fewest insertions, deletions and substitutions that lead from the agent's `recorded` words to those
-/// that were `heard`, over the recorded ones. Case and punctuation do not count; each letter of a script without blanks is a
-/// word. None when the agent recorded nothing, nothing of it was recognized at all, or a side has more than 10000 words.
+/// Returns the word error rate: the fewest insertions, deletions and substitutions that lead from the agent's
+/// `recorded` words to the `heard` ones, over the recorded ones. Case and punctuation do not count; each letter of a
+/// script without blanks is a word. The rate is `None` when the agent recorded nothing, nothing of it was recognized,
+/// or a side has more than 10000 words.
 ///
-/// Turns whose words are not known are left out on both sides, with all that was recorded or heard at the same time: they tell of
-/// a recognizer that was missing or late, and not of how well it understands.
+/// Turns whose words are not known are left out on both sides, with all that was recorded or heard at the same time.
+/// They show that a recognizer was missing or late, and not how well it understands.
 pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry], unheard: &[Unheard]) -> WordErrors {
     let recorded: Vec<&PostedEntry> = recorded.iter().filter(|entry| entry.speaker == Role::Agent).collect();
     // Keys that the agent pressed are written in brackets, and are no words.
@@ -64,7 +65,7 @@ pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry], unhear
     WordErrors { rate, warning }
 }
 
-/// Which of these spans lie beside one of `lost`: overlap it, or one that does.
+/// Returns true for each span that overlaps one of `lost`, or overlaps a span that does.
 fn beside(lost: &[(i64, i64)], spans: &[(i64, i64)]) -> Vec<bool> {
     let numbered = spans.iter().enumerate().map(|(at, span)| (*span, Some(at)));
     let mut all: Vec<_> = lost.iter().map(|span| (*span, None)).chain(numbered).collect();
@@ -99,7 +100,7 @@ fn words(text: &str) -> Vec<String> {
     plain_words(text).into_iter().flat_map(apart).collect()
 }
 
-/// The edit distance (Levenshtein), a row at a time.
+/// Returns the edit distance (Levenshtein), a row at a time.
 fn errors(wanted: &[String], found: &[String]) -> usize {
     let mut row: Vec<usize> = (0..=found.len()).collect();
     for (at, wanted) in wanted.iter().enumerate() {
@@ -180,7 +181,7 @@ mod tests {
         for (recorded, heard, unheard, rate, warning) in [
             (recorded, heard, vec![], Some(0.5), None),
             (recorded, heard, vec![lost(agent, 4100, 6100, Lack::Words)], Some(0.25), Some(one)),
-            // Of a turn of which some is known the rest would be missing.
+            // The rest of a turn with some known words would be missing.
             (recorded, heard, vec![lost(agent, 8000, 9100, Lack::Rest)], Some(0.75), Some(one)),
             (
                 recorded,

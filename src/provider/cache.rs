@@ -23,7 +23,7 @@ impl SpeechCache {
         SpeechCache { bytes_max, inner: Mutex::default() }
     }
 
-    /// What was put under `key`.
+    /// Returns the audio kept under `key`, and marks it as used last.
     pub(super) fn get(&self, key: &str) -> Option<Arc<[i16]>> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let now = inner.uses;

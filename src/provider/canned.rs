@@ -29,7 +29,7 @@ pub struct Canned {
     last: Arc<Mutex<Option<Clip>>>,
 }
 
-/// What was made of a text.
+/// Audio that was made for one text and voice.
 #[derive(Clone, Debug)]
 struct Clip {
     text: String,
@@ -46,8 +46,8 @@ impl Default for Canned {
 }
 
 impl Canned {
-    /// The clip of a text: it begins at a place that follows from the text and the voice. Calls that say the same at the same
-    /// time share it.
+    /// Returns the clip of a text: it begins at a place that follows from the text and the voice. Calls that say the
+    /// same at the same time share it.
     pub fn clip(&self, text: &str, voice: &Voice) -> Arc<[i16]> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(clip) = last.as_ref().filter(|clip| clip.text == text && clip.voice == voice.id) {
@@ -74,7 +74,7 @@ impl Canned {
         clip.into()
     }
 
-    /// A voice of that name.
+    /// Returns a voice of that name.
     pub fn named(id: &str) -> Voice {
         Voice { id: id.into(), rate_wpm: 170.0, ..Voice::default() }
     }

@@ -23,9 +23,10 @@ const PARTED_BELOW: f32 = 95.0;
 /// Longest silence between words, in the program's steps of 10 ms at its own speed.
 const GAP_MAX: u32 = 12;
 
-/// How a language follows the asked speed: measured over 56 to 67 words, or 12 to 40 s, in three or four voices each.
+/// Way in which a language follows the requested speed. Measured over 56 to 67 words, or 12 to 40 s, in three or four
+/// voices each.
 enum Pace {
-    /// Words are counted. One takes so many times as long as an English one at the same speed of the program.
+    /// Words are counted. One takes this many times as long as an English one at the same speed of the program.
     Words(f32),
     /// Words are not counted by blanks: the speed is a factor of the voice's own. The program needs this power of it.
     Factor(f32),
@@ -50,7 +51,7 @@ fn pace(name: &str) -> Pace {
     }
 }
 
-/// The espeak-ng voice of a language and whether it has the accent.
+/// Returns the espeak-ng voice of a language and whether it has the accent.
 pub(super) fn language(language: &str, accent: Option<&str>) -> Option<(&'static str, bool)> {
     let (name, native): (_, &[&str]) = match (language, accent) {
         ("en", Some("scottish")) => ("en-gb-scotland", &["scottish"]),
@@ -78,12 +79,12 @@ pub(super) fn language(language: &str, accent: Option<&str>) -> Option<(&'static
     Some((name, accent.is_none_or(|accent| any(accent) || native.contains(&accent))))
 }
 
-/// Whether the speed of a language, or of a voice of this name, is told in words; if not, as a factor of the voice's own.
+/// True if a voice of this name takes its speed in words per minute; else it takes a factor of its own speed.
 pub(super) fn counts_words(name: &str) -> bool {
     matches!(pace(name), Pace::Words(_))
 }
 
-/// The program's speed, and the silence between words, for so many English words per minute.
+/// Returns the program's speed, and the silence between words, for a speed in English words per minute.
 fn speed_and_gap(wpm: f32) -> (f32, u32) {
     // Words per minute = 18.2 + 1.177 * speed, measured over a 52-word text from 100 to 260; a step of silence takes
     // 6.8 % of a word's time.
@@ -112,8 +113,8 @@ pub(super) fn command(name: &str, rate_wpm: f32, pitch: f32, out: &Path) -> Comm
     command
 }
 
-/// A name that may be given to the program: letters, digits, `+`, `-`, `_`, not beginning with a sign. The two full names that
-/// would lose their variant are shortened.
+/// Returns a name that may be given to the program: letters, digits, `+`, `-`, `_`, not beginning with a sign. The two
+/// full names that would lose their variant are shortened.
 pub(super) fn custom(name: &str) -> Option<String> {
     let fit = name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_alphabetic())

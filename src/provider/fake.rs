@@ -1,5 +1,5 @@
-//! Providers for tests: a synthesizer that hums, a recognizer that hears what it is told, a scripted language model, a
-//! chat server that misbehaves on request, and a web server. None of them understands anything.
+//! Providers for tests: a synthesizer that hums, a recognizer with given words, a scripted language model, a chat
+//! server that misbehaves on request, and a web server.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +26,7 @@ use crate::tasks::Tasks;
 pub struct FakeSynthesizer {
     /// Frequency of the tone.
     pub tone_hz: f32,
-    /// When set, every synthesis fails with it.
+    /// Failure of every synthesis; `None`: all succeed.
     pub failure: Option<Failure>,
 }
 
@@ -77,7 +77,8 @@ pub struct FakeRecognizer {
 }
 
 impl FakeRecognizer {
-    /// The running text comes once a stream has `partial_after` samples, the final text at its end.
+    /// Returns a recognizer. The running text comes once a stream has `partial_after` samples, the final text at its
+    /// end.
     pub fn new(texts: &[&str], partial_after: Sample) -> FakeRecognizer {
         let texts = texts.iter().map(|&text| text.to_owned()).collect();
         FakeRecognizer { texts: Mutex::new(texts), partial_after }
@@ -144,7 +145,7 @@ pub struct Reply {
     tools: Vec<(String, String)>,
     delay_ms: u64,
     end: End,
-    /// More header lines.
+    /// Further header lines of the reply.
     head: String,
 }
 
@@ -154,43 +155,43 @@ enum End {
     Cut,
     Stall,
     Raw,
-    /// Not even a head is sent.
+    /// The connection is closed before a head is sent.
     Dropped,
 }
 
 impl Reply {
-    /// These pieces of text.
+    /// Returns a reply with these pieces of text.
     pub fn says(pieces: &[&str]) -> Reply {
         let pieces = pieces.iter().map(|&piece| piece.to_owned()).collect();
         Reply { status: 200, pieces, tools: Vec::new(), delay_ms: 0, end: End::Whole, head: String::new() }
     }
 
-    /// An HTTP status and nothing else.
+    /// Returns a reply with an HTTP status and nothing else.
     pub fn status(status: u16) -> Reply {
         Reply { status, ..Reply::says(&[]) }
     }
 
-    /// A status with this body.
+    /// Returns a reply with this status and body.
     pub fn refuses(status: u16, body: &str) -> Reply {
         Reply { status, ..Reply::raw(body) }
     }
 
-    /// The connection is closed before anything is said.
+    /// Returns a reply that closes the connection before anything is said.
     pub fn drops() -> Reply {
         Reply { end: End::Dropped, ..Reply::says(&[]) }
     }
 
-    /// With this header line, for example `retry-after: 1`.
+    /// Returns the reply with one more header line, for example `retry-after: 1`.
     pub fn headed(self, line: &str) -> Reply {
         Reply { head: format!("{}{line}\r\n", self.head), ..self }
     }
 
-    /// This body as it stands: an event stream, or what a server may send instead.
+    /// Returns a reply with this body as it stands: an event stream, or what a server may send instead.
     pub fn raw(events: &str) -> Reply {
         Reply { end: End::Raw, ..Reply::says(&[events]) }
     }
 
-    /// Then a tool call.
+    /// Returns the reply with a tool call after its text.
     pub fn calls(mut self, name: &str, arguments: &str) -> Reply {
         self.tools.push((name.into(), arguments.into()));
         self
@@ -201,12 +202,12 @@ impl Reply {
         Reply { delay_ms, ..self }
     }
 
-    /// The connection is closed after the text.
+    /// Returns the reply that closes the connection after the text.
     pub fn cut(self) -> Reply {
         Reply { end: End::Cut, ..self }
     }
 
-    /// Nothing more comes after the text, the connection stays open.
+    /// Returns the reply that stops after its text and keeps the connection open.
     pub fn stall(self) -> Reply {
         Reply { end: End::Stall, ..self }
     }
@@ -220,12 +221,12 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// With these replies.
+    /// Returns a model that gives these replies, one a request.
     pub fn new(replies: Vec<Reply>) -> ScriptedModel {
         ScriptedModel { replies: Mutex::new(replies.into()), asked: Mutex::default() }
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<ChatRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -300,12 +301,12 @@ impl ChatServer {
         Ok(ChatServer { address, requests, _stop: stop.drop_guard() })
     }
 
-    /// What a `ChatConfig` takes.
+    /// Returns the server's base address for a `ChatConfig`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests so far, head and body.
+    /// Returns the requests so far, head and body.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -313,7 +314,7 @@ impl ChatServer {
 
 /// A web server on a loopback port whose whole answer, head and body, depends on the path alone. Closed when dropped.
 pub struct WebServer {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
     _stop: DropGuard,
@@ -333,25 +334,25 @@ impl WebServer {
                 let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
                 let bytes = answer(&path);
                 seen.lock().unwrap_or_else(PoisonError::into_inner).push(path);
-                // Who has seen enough closes the other end.
+                // A client that has seen enough closes the other end.
                 let _ = socket.write_all(&bytes).await;
             }
         });
         Ok(WebServer { address, asked, _stop: stop.drop_guard() })
     }
 
-    /// A file as an answer.
+    /// Returns a file as an answer.
     pub fn file(bytes: &[u8]) -> Vec<u8> {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len());
         [head.as_bytes(), bytes].concat()
     }
 
-    /// The paths that were asked for.
+    /// Returns the paths that were asked for.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The URL of a path.
+    /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 const PASSED_OVER: u32 = 8;
 /// Speech that is kept for the second recognizer: 30 s.
 const KEPT_MAX: usize = 30 * 16_000;
-/// How far from the same place in the second voice's speech a gap between words is looked for: 250 ms.
+/// Distance in samples (250 ms) within which a gap between words is searched in the second voice's speech.
 const SEARCH: usize = 4000;
 /// Length of the gap that is looked for: 20 ms.
 const GAP: usize = 320;
@@ -45,7 +45,7 @@ pub struct SynthesizerPair {
 }
 
 impl SynthesizerPair {
-    /// `second` speaks when `first` fails.
+    /// Returns a pair in which `second` speaks when `first` fails.
     pub fn new(first: Arc<dyn Synthesizer>, second: Arc<dyn Synthesizer>) -> SynthesizerPair {
         SynthesizerPair { first, second, rest: Rest::default() }
     }
@@ -81,7 +81,7 @@ impl SynthesizerPair {
     }
 }
 
-/// The middle of the quietest stretch near `at`.
+/// Returns the middle of the quietest stretch near `at`.
 fn gap_near(pcm: &[i16], at: usize) -> usize {
     let energy = |from: &usize| pcm[*from..from + GAP].iter().map(|&x| i64::from(x).pow(2)).sum::<i64>();
     let last = pcm.len().saturating_sub(GAP);
@@ -126,7 +126,7 @@ pub struct RecognizerPair {
 }
 
 impl RecognizerPair {
-    /// `second` listens when `first` fails; it hears the speech from its beginning.
+    /// Returns a pair in which `second` listens when `first` fails; it hears the speech from its beginning.
     pub fn new(first: Arc<dyn Recognizer>, second: Arc<dyn Recognizer>) -> RecognizerPair {
         RecognizerPair { first, second, rest: Arc::default(), tasks: Tasks::new() }
     }

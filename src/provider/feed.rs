@@ -7,10 +7,10 @@ use super::RecognizerFeed;
 /// Pieces that may wait: 40 s of 40 ms each.
 const PIECES: usize = 1000;
 
-/// What a recognizer is given.
+/// Order to a recognizer's task.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// 16 kHz samples.
+    /// Samples at 16 kHz to recognise.
     Audio(Vec<i16>),
     /// No more audio follows.
     Finish,
@@ -24,7 +24,7 @@ pub(super) struct AudioFeed {
 }
 
 impl AudioFeed {
-    /// A feed and its other end.
+    /// Returns a feed and its other end.
     pub(super) fn new() -> (AudioFeed, mpsc::Receiver<Order>) {
         let (orders, receiver) = mpsc::channel(PIECES);
         let end = orders.clone().try_reserve_owned().ok();

@@ -10,18 +10,18 @@ use url::Url;
 use super::Failure;
 use super::guard::{Blocked, Guard};
 
-/// Largest file.
+/// Largest file that is fetched, in bytes.
 pub const MAX_BYTES: usize = 20 << 20;
 
-/// For everything: names, connections, redirects and the file.
+/// Time limit for names, connections, redirects and the file together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How large a file may be, and how long it may take.
+/// Limits of size and time for a fetched file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Largest file.
+    /// Largest file in bytes.
     pub bytes: usize,
-    /// For everything: names, connections, redirects and the file.
+    /// Time limit for names, connections, redirects and the file together.
     pub patience: Duration,
 }
 
@@ -31,16 +31,16 @@ const MAX_REDIRECTS: usize = 5;
 /// Gets `url`; `allowed` says which addresses may be connected to.
 ///
 /// # Errors
-/// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, an answer that is no success, or
+/// `fetch_failed`: a URL of another kind, an address that is not allowed, no answer in 10 s, no status of success, or
 /// more than 20 MiB. The message names the host and never the rest of a URL, which may hold a secret.
 pub async fn fetch(url: &str, allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Result<Vec<u8>, Failure> {
     fetch_within(Bounds { bytes: MAX_BYTES, patience: PATIENCE }, url, allowed).await
 }
 
-/// As [`fetch`], with bounds of its own.
+/// Fetches a file as [`fetch`] does, with limits of its own.
 ///
 /// # Errors
-/// As [`fetch`].
+/// The same as of [`fetch`].
 pub async fn fetch_within(
     bounds: Bounds,
     url: &str,

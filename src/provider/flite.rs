@@ -18,19 +18,19 @@ pub(super) struct FliteVoice {
     natural_wpm: f32,
     /// Mean of the fundamental; `None` where the voice ignores `int_f0_target_mean`.
     pitch_hz: Option<f32>,
-    /// Its callers.
+    /// Spread of the callers that share the voice.
     pub(super) range: Range,
 }
 
 impl FliteVoice {
-    /// How many times as fast it is played for this pitch, as far as the program cannot make it.
+    /// Returns the playback speed that gives this pitch, as far as the program itself cannot make it.
     pub(super) fn played(&self, pitch: f32) -> f32 {
         if self.pitch_hz.is_some() { 1.0 } else { pitch }
     }
 }
 
-/// The voice of a woman whose formants are high: pocketsphinx takes 14 of 100 words wrongly as they are, 4 when they are a tenth
-/// lower, and half when they are a tenth higher.
+/// Voice of a woman whose formants are high. Pocketsphinx takes 14 of 100 words wrongly as they are, 4 when they are a
+/// tenth lower, and half when they are a tenth higher.
 const WOMEN: Range = Range { pitch: (0.82, 1.28), formant: (0.88, 0.96) };
 /// The voices of men, which stay as well understood with higher formants, and not with lower ones.
 const MEN: Range = Range { pitch: (0.86, 1.28), formant: (0.97, 1.1) };
@@ -44,7 +44,7 @@ pub(super) const VOICES: [FliteVoice; 5] = [
     FliteVoice { name: "kal", natural_wpm: 232.0, pitch_hz: Some(86.0), range: MEN },
 ];
 
-/// The voice of this name.
+/// Returns the voice of this name.
 pub(super) fn voice(name: &str) -> Option<&'static FliteVoice> {
     VOICES.iter().find(|voice| voice.name == name)
 }

@@ -1,4 +1,4 @@
-//! Where requests that users ask for may go: webhooks, fetched files, whatever else is sent to an address that somebody typed.
+//! Addresses that requests of users may go to: webhooks, fetched files, and all else that is sent to a typed address.
 //!
 //! A URL is looked at twice. When it is saved, so that a bad one is refused at once; and when it is connected to, by the
 //! addresses that the connection is then made to, so that a name that points elsewhere by then (DNS rebinding) reaches
@@ -18,15 +18,15 @@ use url::{Host, Url};
 
 use super::chat::install_tls;
 
-/// How long a name may take to be looked up when a URL is saved.
+/// Time limit for looking up a name when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a URL cannot be asked.
+/// Reason why a URL may not be requested.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// Its name has no address.
+    /// The name has no address.
     NoAddress,
-    /// It leads to an address that is not allowed.
+    /// The URL leads to an address that is not allowed.
     NotAllowed,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Blocked {
 impl std::error::Error for Blocked {}
 
 impl Blocked {
-    /// What stopped a request of a guarded client, when it was the guard.
+    /// Returns the guard's refusal behind an error of a guarded client; `None` for other errors.
     pub fn of(error: &reqwest::Error) -> Option<Blocked> {
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -127,8 +127,8 @@ impl Guard {
         (self.names)(host.to_owned()).await
     }
 
-    /// Looks at an address that is written in the URL itself. A client must be asked only for URLs that pass this: it looks
-    /// up names by the guard, but connects to written addresses without asking anybody.
+    /// Checks an address that is written in the URL itself. A client must be asked only for URLs that pass this. It
+    /// looks up names by the guard, but connects to written addresses without asking.
     ///
     /// # Errors
     /// `NotAllowed`; `NoAddress` for a URL without a host.
@@ -142,7 +142,7 @@ impl Guard {
         if (self.rule)(address) { Ok(()) } else { Err(Blocked::NotAllowed) }
     }
 
-    /// A client that connects to allowed addresses of a name alone, follows no redirect and uses no proxy.
+    /// Returns a client that connects to allowed addresses of a name alone, follows no redirect and uses no proxy.
     ///
     /// # Errors
     /// When there is no TLS.
@@ -172,7 +172,7 @@ async fn system_names(name: String) -> io::Result<Vec<IpAddr>> {
     Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
 }
 
-/// Refuses a host by what it is written as. Names are looked up when they are connected to.
+/// True if a host may be used, by the way it is written. Names are looked up when they are connected to.
 pub fn host_allowed(url: &Url, private: bool) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name_allowed(&name.trim_end_matches('.').to_ascii_lowercase(), private),
@@ -197,7 +197,8 @@ pub fn ip_allowed(address: IpAddr, private: bool) -> bool {
     }
 }
 
-/// The IPv4 address behind an IPv6 one: mapped and compatible (RFC 4291 2.5.5), translated (RFC 6052 2.1), 6to4 (RFC 3056).
+/// Returns the IPv4 address behind an IPv6 one: mapped and compatible (RFC 4291 2.5.5), translated (RFC 6052 2.1), 6to4
+/// (RFC 3056).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {

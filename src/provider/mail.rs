@@ -8,23 +8,23 @@ use lettre::{Message, SmtpTransport, Transport};
 use super::Failure;
 use super::chat::install_tls;
 
-/// For each answer of a mail relay.
+/// Time limit for each answer of a mail relay.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn failure(why: impl std::fmt::Display) -> Failure {
     Failure { code: "not_sent", message: why.to_string() }
 }
 
-/// A plain-text mail.
+/// Plain-text mail to one recipient.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Mail<'a> {
-    /// Sender.
+    /// Address of the sender.
     pub from: &'a str,
-    /// Recipient.
+    /// Address of the recipient.
     pub to: &'a str,
-    /// One line.
+    /// Subject, a single line.
     pub subject: &'a str,
-    /// The text.
+    /// Body in plain text.
     pub text: &'a str,
 }
 

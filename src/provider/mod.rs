@@ -37,32 +37,32 @@ use tokio::sync::mpsc;
 /// A boxed future, the return type of the provider traits (they are used as trait objects).
 pub type Job<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Why a provider could not do it. Holds no secret and no speech.
+/// Failure of a provider. Holds no secret and no speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Stable, lower case with underscores, for example `synthesizer_missing`.
     pub code: &'static str,
-    /// For a person; names the package or setting that mends it.
+    /// Explanation for display; names the package or setting that mends it.
     pub message: String,
 }
 
 /// State of a provider, for `/health/deps` and `ringer doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Works.
+    /// Installed or reachable, and working.
     Ok,
-    /// Not installed or not reachable; the text names what to do.
+    /// Missing or not reachable; the text names a remedy.
     Down(String),
-    /// Not asked for.
+    /// The settings do not ask for it.
     NotConfigured,
 }
 
-/// What a Digital Human's voice should be.
+/// Requested properties of a Digital Human's voice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VoiceWanted {
     /// `en`, `es`, ... (`ad` is given as `en`).
     pub language: String,
-    /// `british`, `mexican`, ...
+    /// Accent, such as `british` or `mexican`.
     pub accent: Option<String>,
     /// `male`, `female`; `None`: drawn from `seed`.
     pub gender: Option<String>,
@@ -75,7 +75,7 @@ pub struct VoiceWanted {
 }
 
 impl VoiceWanted {
-    /// Any voice of this language, at normal speed.
+    /// Returns any voice of this language, at normal speed.
     pub fn of(language: &str) -> VoiceWanted {
         VoiceWanted {
             language: language.to_owned(),
@@ -111,9 +111,9 @@ impl ModelName {
 pub struct Voice {
     /// `flite:slt`, `espeak-ng:en-gb+f3`, `remote:alloy`, ...
     pub id: String,
-    /// `en`, `es`, ...
+    /// Language code, such as `en` or `es`.
     pub language: String,
-    /// Words per minute.
+    /// Speed in words per minute.
     pub rate_wpm: f32,
     /// Pitch factor, 1.0 = the voice's own.
     pub pitch: f32,
@@ -121,22 +121,22 @@ pub struct Voice {
     pub formant: f32,
     /// Four-band equaliser gains in dB.
     pub bands_db: [f32; 4],
-    /// What was wanted could not be had exactly.
+    /// Difference from the requested voice, as a warning; `None` when there is none.
     pub substituted: Option<String>,
-    /// Who speaks when this voice's synthesizer fails.
+    /// Voice that speaks when this voice's synthesizer fails.
     pub fallback: Option<Box<Voice>>,
-    /// Nobody waits for what it says: it is made when the processor has nothing else to do.
+    /// True if nobody waits for the speech: it is made when the processor is idle.
     pub unhurried: bool,
 }
 
 impl Voice {
-    /// The voice at this many words per minute, and so whoever speaks in its place.
+    /// Returns the voice at this many words per minute, and so whoever speaks in its place.
     pub fn at(self, rate_wpm: f32) -> Voice {
         let fallback = self.fallback.map(|voice| Box::new(voice.at(rate_wpm)));
         Voice { rate_wpm, fallback, ..self }
     }
 
-    /// The voice, and whoever speaks in its place, for words that nobody waits for.
+    /// Returns the voice, and whoever speaks in its place, for words that nobody waits for.
     pub fn for_later(self) -> Voice {
         let fallback = self.fallback.map(|voice| Box::new(voice.for_later()));
         Voice { unhurried: true, fallback, ..self }
@@ -144,7 +144,7 @@ impl Voice {
 }
 
 impl Default for Voice {
-    /// Nobody's voice at normal speed, with nothing changed.
+    /// Returns nobody's voice at normal speed, with nothing changed.
     fn default() -> Self {
         Voice {
             id: String::new(),
@@ -169,7 +169,7 @@ pub enum Spoken {
     Fallback(Failure),
 }
 
-/// Words to speech.
+/// Converts text to speech, incrementally.
 pub trait Synthesizer: Send + Sync {
     /// Chooses the voice nearest to `wanted`.
     fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure>;
@@ -184,7 +184,7 @@ pub trait Synthesizer: Send + Sync {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>>;
 
-    /// Whether it works.
+    /// Returns the state of the synthesizer, for health checks.
     fn status(&self) -> Status;
 
     /// Returns the name of the model that speaks with this voice; `None` where nobody tells it.
@@ -193,7 +193,7 @@ pub trait Synthesizer: Send + Sync {
     }
 }
 
-/// All of a text's speech, once it is made.
+/// Returns all of a text's speech, once it is made.
 pub async fn whole_speech(synthesizer: &dyn Synthesizer, text: &str, voice: &Voice) -> Result<Arc<[i16]>, Failure> {
     let (out, mut parts) = mpsc::channel(16);
     let collect = async {
@@ -212,20 +212,20 @@ pub async fn whole_speech(synthesizer: &dyn Synthesizer, text: &str, voice: &Voi
     })
 }
 
-/// What a recognizer stream says.
+/// Message of a recognizer stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recognized {
     /// Running text, replaces the one before.
     Partial(String),
     /// The text of the whole stream; the last message.
     Final {
-        /// As the recognizer writes it; empty when nothing was understood.
+        /// Text as the recognizer writes it; empty when nothing was understood.
         text: String,
         /// Words with positions counted from the stream's first sample.
         words: Vec<RecognizedWord>,
-        /// 0..1 when known.
+        /// Confidence from 0 to 1; `None`: not known.
         confidence: Option<f32>,
-        /// Of the words.
+        /// Language evidence for the words.
         tongue: Tongue,
     },
     /// The recognizer failed so; another one has taken over, and its texts follow.
@@ -237,36 +237,36 @@ pub enum Recognized {
 /// A recognised word, positions in 16 kHz samples from the start of the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecognizedWord {
-    /// The word.
+    /// Text of the word.
     pub text: String,
-    /// First sample.
+    /// Position of its first sample.
     pub from: Sample,
     /// One past the last sample.
     pub to: Sample,
-    /// 0..1 when known.
+    /// Confidence from 0 to 1; `None`: not known.
     pub confidence: Option<f32>,
 }
 
 /// Feeds an open stream. Dropping it without `finish` abandons the stream.
 pub trait RecognizerFeed: Send {
-    /// 16 kHz mono. Never blocks; what finds no room is dropped and counted by the recognizer.
+    /// Takes audio at 16 kHz, mono. Never blocks; what finds no room is dropped and counted by the recognizer.
     fn push(&mut self, pcm: &[i16]);
 
-    /// No more audio: the final text follows on the receiver.
+    /// Ends the audio: the final text follows on the receiver.
     fn finish(&mut self);
 }
 
 /// The language of speech that is to be recognised: `en`, `es`, ...
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SpokenIn<'a> {
-    /// This one.
+    /// The speech is in this language.
     Known(&'a str),
     /// Probably this one: a recognizer that can tell languages is free to find another, and says which.
     Likely(&'a str),
 }
 
 impl<'a> SpokenIn<'a> {
-    /// The language itself.
+    /// Returns the language code.
     pub fn code(self) -> &'a str {
         match self {
             SpokenIn::Known(code) | SpokenIn::Likely(code) => code,
@@ -276,23 +276,29 @@ impl<'a> SpokenIn<'a> {
 
 /// Speech to words, incrementally.
 pub trait Recognizer: Send + Sync {
-    /// Whether turns in this language from a codec of this rate (8000 or 16000) can be given text; else why not, as a stable
-    /// warning text. One that says nothing of it takes all.
+    /// Returns `Ok` if turns in this language can be given text; by default always. `rate_hz` is the codec's rate, 8000
+    /// or 16000.
+    ///
+    /// # Errors
+    /// The reason why not, as a stable warning text.
     fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether bias words are made use of.
+    /// True if bias words are used.
     fn takes_keyterms(&self) -> bool {
         true
     }
 
-    /// Whether there is text while a turn goes on, and not only at its end.
+    /// True if text comes while a turn goes on, and not only at its end.
     fn tells_running_text(&self) -> bool {
         true
     }
 
-    /// Whether speech in languages that are not known beforehand can be given text; else why not, as a stable warning text.
+    /// Returns `Ok` if speech in languages not known beforehand can be given text.
+    ///
+    /// # Errors
+    /// The reason why not, as a stable warning text.
     fn identifies(&self) -> Result<(), String> {
         Ok(())
     }
@@ -302,7 +308,7 @@ pub trait Recognizer: Send + Sync {
         false
     }
 
-    /// A call is being placed: what takes long to get ready may do so now.
+    /// Prepares for a call that is being placed: what takes long to get ready may do so now.
     fn expect(&self) {}
 
     /// Opens a stream. `keyterms` are bias words.
@@ -321,7 +327,7 @@ pub trait Recognizer: Send + Sync {
         self.open(language, keyterms)
     }
 
-    /// Whether it works.
+    /// Returns the state of the recognizer, for health checks.
     fn status(&self) -> Status;
 
     /// Returns the name of the model that hears; `None` where nobody tells it.
@@ -330,56 +336,56 @@ pub trait Recognizer: Send + Sync {
     }
 }
 
-/// Who says a message of a chat.
+/// Role of the author of a chat message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
-    /// Instructions.
+    /// Instructions to the model.
     System,
-    /// The other side.
+    /// The other side of the chat.
     User,
-    /// The model itself.
+    /// The model itself, as it answered.
     Assistant,
 }
 
 /// One message of a chat.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ChatMessage {
-    /// Who says it.
+    /// Role of the author.
     pub role: ChatRole,
-    /// What is said.
+    /// Text of the message.
     pub content: String,
 }
 
-/// Something that the model may call instead of, or after, its words.
+/// Tool that the model may call instead of, or after, its words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatTool {
-    /// `[a-z_]+`.
+    /// Name of the tool, `[a-z_]+`.
     pub name: &'static str,
-    /// When to call it.
+    /// Description of when to call the tool.
     pub description: String,
     /// JSON schema of its arguments.
     pub parameters: serde_json::Value,
 }
 
-/// What a language model is asked.
+/// Request to a language model.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ChatRequest {
-    /// Oldest first.
+    /// Messages of the chat, oldest first.
     pub messages: Vec<ChatMessage>,
-    /// May be empty.
+    /// Tools that the model may call; may be empty.
     pub tools: Vec<ChatTool>,
     /// Sampling temperature, 0 to 2.
     pub temperature: f64,
     /// Longest answer in tokens.
     pub tokens_max: u32,
-    /// The answer has to be one JSON object.
+    /// True if the answer has to be one JSON object.
     pub json: bool,
     /// Seed of the sampling, for models that take one.
     pub seed: Option<u64>,
     /// A WAV file that goes with the first message of the user, to models that hear.
     pub audio: Option<Arc<[u8]>>,
-    /// Somebody waits on the telephone: an answer that is late is of no use.
+    /// True if somebody waits on the telephone: a late answer is of no use.
     pub live: bool,
 }
 
@@ -390,7 +396,7 @@ pub enum ChatPart {
     Text(String),
     /// A whole tool call, after all text.
     Tool {
-        /// Name as asked.
+        /// Name of the tool, as the request gave it.
         name: String,
         /// JSON text as the model wrote it; not checked.
         arguments: String,
@@ -403,14 +409,14 @@ pub trait LanguageModel: Send + Sync {
     /// after some parts.
     fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>>;
 
-    /// The model's name, for metadata.
+    /// Returns the model's name, for metadata.
     fn name(&self) -> String;
 
-    /// Whether it works, as far as the last request told.
+    /// Returns the state of the model, as far as the last request showed.
     fn status(&self) -> Status;
 }
 
-/// The whole text of an answer without its reasoning, at most 1 MiB; tool calls are left out.
+/// Returns the whole text of an answer without its reasoning, at most 1 MiB; tool calls are left out.
 pub async fn complete(model: &dyn LanguageModel, request: &ChatRequest) -> Result<String, Failure> {
     const BYTES_MAX: usize = 1 << 20;
     let (out, mut parts) = mpsc::channel(64);

@@ -17,7 +17,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Whisper => "whisper",
@@ -35,7 +35,7 @@ pub struct Model {
     pub folder: PathBuf,
 }
 
-/// The kind of the model in a folder; `None` when there is none.
+/// Returns the kind of the model in a folder; `None` when there is none.
 pub fn kind(folder: &Path) -> Option<Kind> {
     let has = |name: &str| folder.join(name).is_file();
     if WEIGHTS.iter().any(|name| has(name)) && has(TOKENIZER) {
@@ -44,14 +44,15 @@ pub fn kind(folder: &Path) -> Option<Kind> {
     (!voices(folder).is_empty()).then_some(Kind::Piper)
 }
 
-/// Names of the voices in a folder: `X` of each `X.onnx` with its `X.onnx.json`, in the order of the alphabet.
+/// Returns the names of the voices in a folder: `X` of each `X.onnx` with its `X.onnx.json`, in the order of the
+/// alphabet.
 pub fn voices(folder: &Path) -> Vec<String> {
     let names = names(folder);
     let settings = |voice: &&str| names.iter().any(|name| name.strip_suffix(".onnx.json") == Some(*voice));
     names.iter().filter_map(|name| name.strip_suffix(".onnx")).filter(settings).map(str::to_owned).collect()
 }
 
-/// The models in a folder of folders, in the order of the alphabet.
+/// Returns the models in a folder of folders, in the order of the alphabet.
 pub fn list(models: &Path) -> Vec<Model> {
     let model = |name: String| {
         let folder = models.join(&name);
@@ -61,7 +62,7 @@ pub fn list(models: &Path) -> Vec<Model> {
     names(models).into_iter().filter(|name| !name.starts_with('.')).filter_map(model).collect()
 }
 
-/// The folder of the Whisper model of this name, or the first one.
+/// Returns the folder of the Whisper model of this name, or the first one.
 ///
 /// # Errors
 /// Names what is not there.
@@ -85,7 +86,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The folder of a model that `make speech-models` brings.
+/// Returns the folder of a model that `make speech-models` brings.
 #[cfg(test)]
 pub(crate) fn test_model(name: &str) -> PathBuf {
     let folder = crate::config::test_models().join(name);

@@ -29,7 +29,7 @@ use crate::tasks::{Tasks, behind_calls};
 pub const PREFIX: &str = "piper:";
 /// Audio kept in memory: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
-/// How far off the speed of a clause may be.
+/// Largest error of a clause's speed, as a share of it.
 const RATE_OFF: f32 = 0.03;
 /// A clause is made a little slower than it is to be: to shorten it costs nothing, to lengthen it means to say it again.
 const SLOWER: f32 = 1.04;
@@ -90,7 +90,7 @@ impl Voices {
 }
 
 impl Loaded {
-    /// The voice's own speed and gain, measured once.
+    /// Returns the voice's own speed and gain, measured once.
     fn own(&self, speaker: i32, language: &str) -> Result<(f32, f64), Failure> {
         let kept = || self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = kept().get(&speaker) {
@@ -108,14 +108,15 @@ impl Loaded {
     }
 }
 
-/// 16 kHz of the voice as it is.
+/// Returns audio of the voice at 16 kHz as it is.
 fn plain(pcm: &[i16], rate_hz: u32) -> Vec<i16> {
     Timbre { played: 1.0, formant: 1.0, bands_db: [0.0; 4] }.colour(pcm, rate_hz)
 }
 
 impl PiperSpeech {
-    /// The voices in these folders, with `named` (by `LANGUAGE[-ACCENT][-GENDER]`) before all others, and the installed programs
-    /// behind them. Audio is kept in the folder `kept`, where one is given. Voices load when they are first chosen.
+    /// Returns the voices in these folders, with `named` (by `LANGUAGE[-ACCENT][-GENDER]`) before all others, and the
+    /// installed programs behind them. Audio is kept in the folder `kept`, where one is given. Voices load when they
+    /// are first chosen.
     ///
     /// # Errors
     /// `synthesizer_missing`: there is no voice, or one has settings that cannot be read, or the library of phonemes is missing.
@@ -143,7 +144,7 @@ impl PiperSpeech {
         })
     }
 
-    /// Names of the voices.
+    /// Returns the names of the voices.
     pub fn names(&self) -> Vec<String> {
         self.known.iter().map(|known| known.id()).collect()
     }
@@ -253,7 +254,7 @@ fn pause(mark: Option<char>) -> usize {
     if mark.is_some_and(|mark| ".!?".contains(mark)) { PAUSES.1 } else { PAUSES.0 }
 }
 
-/// All that the samples follow from.
+/// Returns a text of all that the samples follow from.
 fn key(known: &Known, voice: &Voice, text: &str) -> String {
     format!(
         "1|{}|{}|{}|{}|{}|{:?}|{text}",
@@ -273,14 +274,14 @@ struct Task {
     voice: Voice,
     clause: Clause,
     seed: u64,
-    /// That of the clause before.
+    /// Gain of the clause before, in dB.
     gain_db: Option<f64>,
     alone: bool,
     pause: usize,
 }
 
 impl Task {
-    /// The clause's samples and their gain in dB.
+    /// Returns the clause's samples and their gain in dB.
     fn make(self) -> Result<(Vec<i16>, f64), Failure> {
         let loaded = self.voices.get(&self.known.path)?;
         let (own_wpm, own_gain_db) = loaded.own(self.known.speaker, &self.voice.language)?;
@@ -306,7 +307,7 @@ impl Task {
         Ok((pcm, gain_db))
     }
 
-    /// 16 kHz in the caller's timbre, without silence at the ends.
+    /// Returns audio at 16 kHz in the caller's timbre, without silence at the ends.
     fn say(&self, loaded: &Loaded, length: f32) -> Result<Vec<i16>, Failure> {
         let played = self.voice.pitch;
         let manner = Manner { speaker: self.known.speaker, length: length * played, seed: self.seed };
@@ -316,7 +317,8 @@ impl Task {
         Ok(pcm[clip::trim_silence(&pcm)].to_vec())
     }
 
-    /// A text of one clause has the speech level; in longer ones the gain is the voice's own and moves slowly.
+    /// Sets the level of a clause; returns its gain in dB. A text of one clause has the speech level; in longer ones
+    /// the gain is the voice's own and moves slowly.
     fn level(&self, pcm: &mut [i16], own_gain_db: f64) -> f64 {
         let mut exact = pcm.to_vec();
         let exact_db = level::to_speech_level(&mut exact, 16_000);

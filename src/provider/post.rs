@@ -20,38 +20,38 @@ pub const SIGNATURE: &str = "X-Svc-Signature";
 /// Header that says which result a request belongs to.
 pub const RESULT_ID: &str = "X-Simulation-Result-Id";
 
-/// Lower-case hex of the HMAC-SHA256 (RFC 2104) over the body, by the bytes of the key's text.
+/// Returns the lower-case hex of the HMAC-SHA256 (RFC 2104) over the body, by the bytes of the key's text.
 pub fn signature(key: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(body);
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// One request.
+/// Request to send, with its limits.
 #[derive(Clone, Debug)]
 pub struct Posting<'a> {
-    /// `POST`, `PUT`, ...
+    /// HTTP method, such as `POST` or `PUT`.
     pub method: &'a str,
-    /// Where to.
+    /// Address to send to.
     pub url: &'a str,
     /// Names and values; the body is JSON unless a `Content-Type` stands here.
     pub headers: &'a [(&'a str, String)],
-    /// As it is sent.
+    /// Body as it is sent.
     pub body: String,
-    /// For connection and answer together.
+    /// Time limit for connection and answer together.
     pub patience: Duration,
     /// Longest answer; 0: nothing of it is read.
     pub answer_bytes: usize,
 }
 
-/// An answer.
+/// Answer to a request that was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Posted {
-    /// Its status.
+    /// HTTP status of the answer.
     pub status: u16,
     /// Seconds that its `Retry-After` asks for (RFC 9110 10.2.3), as a number or as a date; rounded up.
     pub retry_after_s: Option<u64>,
-    /// Its body, when it was asked for.
+    /// Body of the answer, if it was asked for.
     pub body: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl Poster {
         Poster { guard, patience, client: OnceLock::new() }
     }
 
-    /// What decides where may be posted to.
+    /// Returns the guard that decides which addresses are allowed.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
@@ -126,8 +126,8 @@ impl Poster {
     }
 }
 
-/// The wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3): a number of seconds, or a date, which is compared with the
-/// answer's own `Date` where it has one. At most a day.
+/// Returns the wait that an answer asks for by `Retry-After` (RFC 9110 10.2.3), at most a day. It is a number of
+/// seconds, or a date, which is compared with the answer's own `Date` where it has one.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     const LONGEST_S: f64 = 86_400.0;
     let text =
@@ -144,7 +144,7 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     (seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_S)))
 }
 
-/// The first cause of a failure; the outer ones name the URL.
+/// Returns the first cause of a failure; the outer ones name the URL.
 fn root(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else { return "it could not be sent".to_owned() };
     while let Some(deeper) = cause.source() {

@@ -31,7 +31,7 @@ async fn caller(speech: &EmbeddedSpeech, gender: &str, seed: u64) -> Caller {
     found
 }
 
-/// All pairs of callers lie further apart, by different texts, than any caller's two texts do.
+/// Checks that all pairs of callers lie further apart, by different texts, than any caller's two texts do.
 fn apart(wish: &str, callers: &[Caller]) {
     let mut spread = [0.0; FEATURES];
     for (at, spread) in spread.iter_mut().enumerate() {

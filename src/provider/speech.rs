@@ -33,9 +33,9 @@ const TEXT_LIMIT: Duration = Duration::from_secs(10);
 const UNHURRIED_LIMIT: Duration = Duration::from_secs(120);
 /// Largest answer of a child: 3 minutes at 22.05 kHz.
 const AUDIO_BYTES_MAX: u64 = 8 << 20;
-/// How often a text is said at most, until its speed is right.
+/// Most times that a text is spoken until its speed is right.
 const TIMES_MAX: usize = 3;
-/// How far off the speed may be.
+/// Largest error of the speed, as a share of it.
 const RATE_OFF: f32 = 0.04;
 /// Smaller changes of what the program is asked for are not worth another time.
 const RATE_STEP: f32 = 0.01;
@@ -46,11 +46,11 @@ const RATE_MOVED_ENGLISH: (f32, f32) = (0.75, 1.35);
 /// Audio kept for another use: about half an hour.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// The embedded synthesizer.
+/// Synthesizer that runs flite and espeak-ng as child processes.
 pub struct EmbeddedSpeech {
     cache: SpeechCache,
     places: Semaphore,
-    /// For a child whose text somebody waits for.
+    /// Time limit of a child process whose text somebody waits for.
     limit: Duration,
     folder: PathBuf,
     files: AtomicU64,
@@ -115,7 +115,8 @@ impl EmbeddedSpeech {
         Ok(())
     }
 
-    /// A voice's speed depends on the words, so a sentence is measured and, while it is off, said again.
+    /// Returns speech at the wanted speed. A voice's speed depends on the words, so a sentence is measured and, while
+    /// it is off, said again.
     async fn at_rate(&self, text: &str, voice: &Voice) -> Result<Vec<i16>, Failure> {
         let mut asked_wpm = voice.rate_wpm;
         let mut pcm = self.coloured(text, voice, asked_wpm).await?;
@@ -143,7 +144,7 @@ impl EmbeddedSpeech {
             };
         }
         let wav = {
-            // Who waits for nothing takes nobody's place.
+            // Speech that nobody waits for takes nobody's place.
             let _place = match voice.unhurried {
                 true => None,
                 false => Some(self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?),
@@ -195,7 +196,7 @@ impl Drop for EmbeddedSpeech {
     }
 }
 
-/// Who speaks when the voice's program is missing.
+/// Returns the voice to use when the voice's program is missing; `None` for other failures.
 fn instead(failure: &Failure, voice: &Voice) -> Option<Voice> {
     (failure.code == MISSING).then(|| substitute(voice)).flatten()
 }
@@ -223,7 +224,7 @@ fn command(voice: &Voice, rate_wpm: f32, out: &Path) -> Result<(&'static str, Co
     Ok((espeak::PROGRAM, espeak::command(name, rate_wpm, voice.pitch, out)))
 }
 
-/// A child that takes longer than `limit` is ended.
+/// Runs a child process; one that takes longer than `limit` is ended.
 async fn run(program: &str, command: Command, text: &str, limit: Duration) -> Result<(), Failure> {
     let late = || failed(format!("{program} took longer than {} s", limit.as_secs()));
     tokio::time::timeout(limit, finish(program, command, text)).await.map_err(|_| late())?
@@ -258,7 +259,7 @@ async fn read(program: &str, out: &Path) -> Result<Vec<u8>, Failure> {
     tokio::fs::read(out).await.map_err(bad)
 }
 
-/// The audio that a child wrote: what its header tells of and is not there, as on a full disk, was not said.
+/// Returns the audio that a child wrote: what its header tells of and is not there, as on a full disk, was not said.
 fn whole(program: &str, wav: &[u8]) -> Result<clip::Clip, Failure> {
     let unusable = |cause| failed(format!("{program} wrote no usable audio: {cause}"));
     let missing = clip::wav::sections(wav).map_err(unusable)?.missing;
@@ -268,7 +269,7 @@ fn whole(program: &str, wav: &[u8]) -> Result<clip::Clip, Failure> {
     clip::Clip::from_wav(wav).map_err(unusable)
 }
 
-/// The words per minute to ask the program for instead of `asked_wpm`, which made `pcm`, when that is worth it.
+/// Returns the words per minute to ask the program for instead of `asked_wpm`, which made `pcm`, when that is worth it.
 fn corrected(text: &str, voice: &Voice, asked_wpm: f32, pcm: &[i16]) -> Option<f32> {
     let language = voice.id.strip_prefix("espeak-ng:").unwrap_or("en");
     let words = measurable_words(language, text)?;
@@ -303,7 +304,7 @@ mod tests {
         .expect("the voice is known")
     }
 
-    /// Pitch by the autocorrelation of the whole, 80 to 400 Hz.
+    /// Returns the pitch by the autocorrelation of the whole, 80 to 400 Hz.
     fn pitch_hz(pcm: &[i16]) -> f64 {
         let alike =
             |lag: usize| -> f64 { pcm.iter().zip(&pcm[lag..]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum() };
@@ -311,7 +312,8 @@ mod tests {
         16_000.0 / best as f64
     }
 
-    /// Higher for brighter voices: RMS of the differences over RMS of the samples, as the frequency of a sine.
+    /// Returns a frequency that is higher for brighter voices: RMS of the differences over RMS of the samples, as the
+    /// frequency of a sine.
     fn brightness_hz(pcm: &[i16]) -> f64 {
         let energy: f64 = pcm.iter().map(|&x| f64::from(x).powi(2)).sum();
         let slope: f64 = pcm.windows(2).map(|pair| (f64::from(pair[1]) - f64::from(pair[0])).powi(2)).sum();
@@ -355,7 +357,7 @@ mod tests {
         assert_eq!(first.await, again.await);
     }
 
-    /// While others have all the places a text waits, whatever the limit; a child that does not end is ended.
+    /// A text waits without limit while all places are taken; a child process that does not end is killed.
     #[tokio::test]
     async fn only_a_childs_own_time_is_limited() {
         let mut speech = EmbeddedSpeech::new().expect("there is a temporary folder");

@@ -1,4 +1,5 @@
-//! What makes a synthesizer's voice one caller's own: pitch, moved formants and a four-band equaliser; and how long it speaks.
+//! Changes that make a synthesizer's voice one caller's own: pitch, moved formants and a four-band equaliser. Also
+//! measures the length of speech.
 
 use ringer_media::formant::move_formants;
 use ringer_media::resample::resample_whole;
@@ -15,10 +16,10 @@ const FORMANT_STEP: f32 = 0.003;
 /// Highest peak, so that nothing is clipped before the level is set.
 const PEAK: f32 = 32_000.0;
 
-/// What is done to a synthesizer's audio.
+/// Changes to a synthesizer's audio that make one caller's voice.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Timbre {
-    /// Played so many times as fast: pitch, formants and speed rise together.
+    /// Factor of playback speed: pitch, formants and speed rise together.
     pub(super) played: f32,
     /// Formants as a factor of the synthesizer's own.
     pub(super) formant: f32,
@@ -27,7 +28,7 @@ pub(super) struct Timbre {
 }
 
 impl Timbre {
-    /// 16 kHz from `rate_hz`.
+    /// Returns audio at 16 kHz, made of audio at `rate_hz`.
     pub(super) fn colour(&self, pcm: &[i16], rate_hz: u32) -> Vec<i16> {
         let source_hz = (rate_hz as f32 * self.played / STEP_HZ).round() * STEP_HZ;
         let pcm = resample_whole(pcm, source_hz as u32, 16_000);
@@ -79,7 +80,7 @@ impl Peaking {
     }
 }
 
-/// Seconds of 16 kHz speech without the silence at both ends and without pauses over 300 ms.
+/// Returns the seconds of 16 kHz speech without the silence at both ends and without pauses over 300 ms.
 pub(super) fn speech_s(pcm: &[i16]) -> f32 {
     const BLOCK: usize = 160;
     const PAUSE_BLOCKS: usize = 30;

@@ -1,4 +1,4 @@
-//! Which servers are trusted: those whose certificates come from the well-known authorities, and those of one's own.
+//! Trust in servers: certificates of the well-known authorities, and of authorities that the settings add.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 pub struct Roots(Arc<[CertificateDer<'static>]>);
 
 impl Roots {
-    /// Those of a file of certificates (PEM, RFC 7468), one or several.
+    /// Reads certificates from a file (PEM, RFC 7468), one or several.
     ///
     /// # Errors
     /// The file cannot be read, holds no certificate, or one that no authority can have. The text names the file.
@@ -31,7 +31,7 @@ impl Roots {
         Ok(Roots(all.into()))
     }
 
-    /// A client of HTTP that trusts these, too.
+    /// Returns a client of HTTP that trusts these, too.
     pub(super) fn trusted_by(&self, client: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
         let with = |client: reqwest::ClientBuilder, root: &CertificateDer<'_>| {
             reqwest::Result::Ok(client.add_root_certificate(reqwest::Certificate::from_der(root)?))
@@ -39,7 +39,8 @@ impl Roots {
         self.0.iter().try_fold(client, with)?.build()
     }
 
-    /// What other clients take that trust these, too; `None`: the well-known ones alone, which they trust by themselves.
+    /// Returns a TLS configuration for clients that trust these authorities too. `None`: only the well-known ones,
+    /// which clients trust by default.
     pub(super) fn client(&self) -> Option<Arc<ClientConfig>> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Which voice a caller gets: language, accent and gender pick it, the seed makes it the caller's own.
+//! Choice of a caller's voice: language, accent and gender select it, the seed makes it the caller's own.
 
 use super::{Failure, Voice, VoiceWanted, espeak, flite};
 
@@ -6,14 +6,14 @@ use super::{Failure, Voice, VoiceWanted, espeak, flite};
 pub(super) const NORMAL_WPM: f32 = 170.0;
 /// Longest text in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 8000;
-/// From this many words on the speed is measured and corrected.
+/// Least number of words over which the speed is measured and corrected.
 const MEASURED_WORDS: usize = 4;
 
 /// Most gain of a band of a caller's equaliser, either way, in dB.
 const BAND_DB: f64 = 4.0;
 
-/// How far a voice's callers lie apart, as factors of its own pitch and formants: as far as words stay as well understood as in
-/// the voice itself.
+/// Range of a voice's callers, as factors of its own pitch and formants. Words stay as well understood as in the voice
+/// itself.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Range {
     /// Lowest and highest pitch.
@@ -23,7 +23,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Of espeak-ng, whose variants differ by themselves.
+    /// Range of espeak-ng, whose voice variants differ by themselves.
     const ESPEAK: Range = Range { pitch: (0.84, 1.2), formant: (0.94, 1.06) };
 
     fn of(id: &str) -> Range {
@@ -31,27 +31,27 @@ impl Range {
     }
 }
 
-/// Between `low` and `high`, even in semitones.
+/// Returns a factor between `low` and `high`, even in semitones.
 fn between((low, high): (f32, f32), share: f64) -> f32 {
     low * (high / low).powf(share as f32)
 }
 
-/// The wanted gender, drawn when none is.
+/// True for a female voice: the wanted gender, drawn when none is.
 pub(super) fn is_female(wanted: &VoiceWanted) -> bool {
     let drawn = wanted.seed.stream("voice").unit() < 0.5;
     wanted.gender.as_deref().map_or(drawn, |gender| gender == "female")
 }
 
-/// Words of a text whose speed can be told from its speech, in a language that counts words. Texts with digits cannot:
-/// one written word is many spoken ones.
+/// Returns the number of words of a text whose speed can be told from its speech, in a language that counts words.
+/// Texts with digits cannot: one written word is many spoken ones.
 pub(super) fn measurable_words(language: &str, text: &str) -> Option<usize> {
     let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
     let plain = espeak::counts_words(language) && !text.contains(char::is_numeric);
     (words >= MEASURED_WORDS && plain).then_some(words)
 }
 
-/// The nearest voice: exact, else same language and gender, else same language; a substitution is told in words.
-/// Errors: `unknown_voice`, `no_voice_for_language`.
+/// Returns the nearest voice: exact, else same language and gender, else same language; a substitution is told in
+/// words. Errors: `unknown_voice`, `no_voice_for_language`.
 pub(super) fn choose(wanted: &VoiceWanted) -> Result<Voice, Failure> {
     let mut draw = wanted.seed.stream("voice");
     // The stream's first draw is the gender's.
@@ -99,7 +99,8 @@ fn english(accent: Option<&str>, female: bool, variant: usize) -> (String, bool)
     }
 }
 
-/// The voice of the other program that stands in for this one; `None` for a language that one program alone speaks.
+/// Returns the voice of the other program that stands in for this one; `None` for a language that one program alone
+/// speaks.
 pub(super) fn substitute(voice: &Voice) -> Option<Voice> {
     let (program, name) = voice.id.split_once(':')?;
     let id = match (program, voice.language.as_str()) {
@@ -136,7 +137,7 @@ fn custom(id: &str) -> Result<String, Failure> {
     Ok(format!("espeak-ng:{name}"))
 }
 
-/// Words per minute of a named speed.
+/// Returns the words per minute of a named speed.
 pub(super) fn rate_wpm(speed: &str) -> f32 {
     match speed {
         "slowest" => 110.0,

@@ -48,12 +48,12 @@ impl WhisperRecognizer {
         Ok(WhisperRecognizer { pool, name, sha256 })
     }
 
-    /// Name of the model's folder.
+    /// Returns the name of the model's folder.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// 16 kHz samples that found no room since the start.
+    /// Returns the number of 16 kHz samples that found no room since the start.
     pub fn dropped_samples(&self) -> u64 {
         self.pool.0.dropped.load(Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl WhisperRecognizer {
         (Box::new(Feed::of(stretch)), receiver)
     }
 
-    /// Why this language is not heard.
+    /// Returns the reason why this language is not recognised; `None` if it is.
     fn why_not(&self, language: &str) -> Option<String> {
         let model = &self.pool.0.model;
         (!model.knows(language))
@@ -95,7 +95,8 @@ fn hash(folder: &Path) -> std::io::Result<String> {
 }
 
 impl Recognizer for WhisperRecognizer {
-    /// Everything: speech in a language that the model does not know is a stretch without words, which says why.
+    /// Supports everything: speech in a language that the model does not know is a stretch without words, which says
+    /// why.
     fn supports(&self, _language: &str, _rate_hz: u32) -> Result<(), String> {
         Ok(())
     }

@@ -13,11 +13,11 @@ use crate::model::status::ResultStatus;
 /// Organization and result that a token is for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamGoal {
-    /// Nobody has it, or its time is over.
+    /// The token is unknown or has expired.
     Unknown,
     /// The call of the token runs.
     InUse,
-    /// Its call is over.
+    /// The call of this token is over.
     Over,
     /// A result that waits for its call.
     Leg(Leg),

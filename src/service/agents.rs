@@ -23,23 +23,23 @@ use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookDoc;
 use crate::store::{Owner, Row, Session};
 
-/// What adding or deleting an agent answers.
+/// Response to adding or deleting an agent.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentAdded {
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: i64,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
     /// Signing key, when one was made.
     pub http_webhook_key: Option<String>,
 }
 
-/// What changing an agent answers.
+/// Response to changing an agent.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentUpdated {
-    /// What was changed.
+    /// Fields of the agent that the request set.
     pub agent: AgentGiven,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
     /// Signing key, when one was made.
     pub http_webhook_key: Option<String>,
@@ -51,27 +51,27 @@ pub struct AgentUpdated {
 pub struct AgentGiven {
     /// Id as it was sent; that of the agent where it was named by `external_agent_id` alone. Null when null was sent.
     pub agent_id: Option<String>,
-    /// The given fields.
+    /// Fields as they stood in the request.
     #[serde(flatten)]
     pub fields: Object,
 }
 
-/// What a change came to.
+/// Outcome of a change of an agent.
 pub(super) struct AgentAmended {
-    /// As it now is.
+    /// Agent after the change.
     pub spec: AgentSpec,
     /// Signing key, when one was made.
     pub new_key: Option<String>,
-    /// Something differs from what was stored.
+    /// True if something differs from what was stored.
     pub changed: bool,
 }
 
 /// A signing key in plain.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SigningKey {
-    /// 64 hex characters.
+    /// Signing key, 64 hexadecimal characters.
     pub signing_key: String,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
 }
 
@@ -110,21 +110,21 @@ impl Service {
         Ok((agent_id, http_webhook_key))
     }
 
-    /// One agent.
+    /// Returns one agent of the caller's organization.
     pub async fn agent(&self, caller: &Caller, agent_id: i64) -> Result<AgentRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let found = db.agents_with_texts(Some(("id", agent_id.into()))).await?;
         found.into_iter().next().map(|found| read_agent(caller, found)).ok_or(Error::NotFound("Agent"))
     }
 
-    /// The agent with the customer's own identifier.
+    /// Returns the agent with the customer's own identifier.
     pub async fn agent_by_external_id(&self, caller: &Caller, external_id: &str) -> Result<AgentRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let found = db.agents_with_texts(Some(("external_id", external_id.into()))).await?;
         found.into_iter().next().map(|found| read_agent(caller, found)).ok_or(Error::NotFound("Agent"))
     }
 
-    /// All agents, newest first.
+    /// Returns all agents, newest first.
     pub async fn all_agents(&self, caller: &Caller) -> Result<Vec<AgentRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let found = db.agents_with_texts(None).await?;
@@ -147,7 +147,7 @@ impl Service {
         self.change_agent(db, caller, row, patch, named).await
     }
 
-    /// As [`Service::update_agent`], found by the customer's own identifier.
+    /// Changes an agent as [`Service::update_agent`] does, found by the customer's own identifier.
     pub async fn update_agent_by_external_id(
         &self,
         caller: &Caller,
@@ -204,7 +204,7 @@ impl Service {
         db.answer(SigningKey { signing_key: key, message: "Signing key generated".into() }).await
     }
 
-    /// The signing key in force.
+    /// Returns the signing key in force.
     pub async fn get_http_webhook_key(
         &self,
         caller: &Caller,
@@ -293,7 +293,7 @@ impl Service {
         Ok(true)
     }
 
-    /// Every rule on an agent's fields, in their order; numbers are left in E.164 form.
+    /// Checks every rule on an agent's fields, in their order; numbers are left in E.164 form.
     async fn check_agent(&self, db: &mut Session, spec: &mut AgentSpec, this: Option<i64>) -> Result<()> {
         let others = |rows: Vec<Row<AgentDoc>>| rows.iter().any(|row| Some(row.id) != this);
         if let Some(code) = spec.svc_as_code_id
@@ -310,7 +310,8 @@ impl Service {
     }
 }
 
-/// Every rule on an agent's fields that is broken, in their order; those that need other agents are not among them.
+/// Returns every rule on an agent's fields that is broken, in their order; those that need other agents are not among
+/// them.
 pub(super) fn broken_rules(spec: &mut AgentSpec, settings: &Settings) -> Vec<Error> {
     let numbers = [
         check::phone("phone_number", &mut spec.phone_number),
@@ -339,7 +340,7 @@ pub(super) fn broken_rules(spec: &mut AgentSpec, settings: &Settings) -> Vec<Err
     numbers.into_iter().chain(rest).filter_map(Result::err).collect()
 }
 
-/// An agent with its text as it is shown, without credentials to keys that may only read.
+/// Returns an agent with its text as it is shown, without credentials to keys that may only read.
 pub(super) fn read_agent(caller: &Caller, (row, text): (Row<AgentDoc>, String)) -> AgentRecord {
     let AgentDoc { mut spec, folder_id, http_webhook_key, inbound_token } = row.doc;
     spec.connection_type = spec.connection();
@@ -379,7 +380,7 @@ async fn find_agent(db: &mut Session, id: Option<&IdString>, external: Option<&s
     }
 }
 
-/// The fields of `patch` that an agent has, with the values that they now have.
+/// Returns the fields of `patch` that an agent has, with the values that they now have.
 fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
     let stored = object(spec)?;
     let value = |key: &str, given: &Value| match key {
@@ -396,7 +397,7 @@ fn object(spec: &AgentSpec) -> Result<Object> {
     }
 }
 
-/// 64 hex characters.
+/// Returns a new random signing key, 64 hexadecimal characters.
 pub(super) fn signing_key() -> String {
     let mut bytes = [0; 32];
     clock::random_bytes(&mut bytes);

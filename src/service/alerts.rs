@@ -30,7 +30,7 @@ const TIMED: [&str; 5] = ["latency", "time_to_first", "interrupt", "_rate", "_se
 /// A page of alerts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AlertPage {
-    /// Newest first.
+    /// Alerts of this page, newest first.
     pub alerts: Vec<AlertRecord>,
     /// Rows on all pages.
     pub total_count: i64,
@@ -39,29 +39,29 @@ pub struct AlertPage {
 /// A page of violations.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ViolationPage {
-    /// Newest first.
+    /// Violations of this page, newest first.
     pub results: Vec<Violation>,
     /// Rows on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
-    /// Pages.
+    /// Total number of pages.
     pub total_pages: i64,
 }
 
-/// What deleting an alert answers.
+/// Response to deleting an alert.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AlertDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The alert.
+    /// Id of the deleted alert.
     pub deleted_alert_id: Uuid,
 }
 
 impl Service {
-    /// Makes an alert.
+    /// Creates an alert after checking its rule and its notification channels.
     pub async fn create_alert(&self, caller: &Caller, spec: AlertSpec) -> Result<AlertRecord> {
         self.look_at_channels(&spec.notification_channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
@@ -96,7 +96,7 @@ impl Service {
         Ok(AlertDeleted { message: "Alert deleted".into(), deleted_alert_id: alert_id })
     }
 
-    /// A page of the alerts.
+    /// Returns a page of the alerts.
     pub async fn alerts(&self, caller: &Caller, page: i64, page_size: i64) -> Result<AlertPage> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let total_count = db.count::<AlertDoc>().await?;
@@ -104,7 +104,7 @@ impl Service {
         Ok(AlertPage { alerts: rows.into_iter().map(|row| shown(caller, row)).collect(), total_count })
     }
 
-    /// A page of what broke the rule of an alert.
+    /// Returns a page of what broke the rule of an alert.
     pub async fn alert_results(
         &self,
         caller: &Caller,
@@ -177,7 +177,7 @@ impl Service {
             row.doc.trigger_count += 1;
         }
         let (updated_ms, by) = (row.updated_ms, row.updated_by);
-        // What the engine notes is no change of the alert.
+        // Notes of the engine are no change of the alert.
         db.update(row.id, &row.doc, updated_ms, by).await?;
         let notice = self.notice_of(&row, times.len());
         self.notify(db, &row.doc.spec.notification_channels, &notice).await
@@ -206,7 +206,7 @@ impl Service {
         }
     }
 
-    /// Every rule on an alert's fields; `old` is the alert before a change.
+    /// Checks every rule on an alert's fields; `old` is the alert before a change.
     async fn check_alert(&self, db: &mut Session, spec: &AlertSpec, old: Option<&AlertSpec>) -> Result<()> {
         check_named::<AgentDoc>(db, spec.agent_ids.as_deref(), old.and_then(|old| old.agent_ids.as_deref())).await?;
         let compared = |spec: &AlertSpec| (spec.operator, spec.comparison_value.clone());
@@ -218,10 +218,10 @@ impl Service {
     }
 }
 
-/// What a rule looks at in a conversation; `None` when it is not there, or cannot be relied on.
+/// Returns the value that a rule compares in a conversation; `None` if it is missing or cannot be relied on.
 fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
     let field = spec.entity_field.as_str();
-    // What this side broke off tells nothing of the agent.
+    // A conversation that this side broke off shows nothing of the agent.
     if body.error_owner.is_some_and(Owner::is_own) && spec.entity_type != EntityType::MetadataField {
         return None;
     }
@@ -247,7 +247,7 @@ fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
     }
 }
 
-/// A value of the evaluation that a language model judged.
+/// Returns a value of the evaluation that a language model judged.
 fn judged(body: &ResultBody, field: &str) -> Option<Value> {
     const NAMES: [&str; 8] = [
         "goal_success",

@@ -19,7 +19,7 @@ use crate::store::{Row, Session};
 const DAY_MS: i64 = 86_400_000;
 
 impl Service {
-    /// Who can always be called at `address`, a number or the user part of a Digital Human's own address.
+    /// Returns the always-on Digital Human behind `address`, a number or the user part of its own address.
     pub(super) async fn always_on_leg(&self, address: &str) -> Result<Option<Leg>> {
         let mut db = self.store.org("").read().await?;
         let found = match human_of(address) {
@@ -87,7 +87,7 @@ impl Service {
         Ok(is_admitted.then_some(CallJob { organization, result_id: id, attempt: 1 }))
     }
 
-    /// The run that takes today's calls, and its seed. It runs again while a call of it does.
+    /// Returns the run that takes today's calls, and its seed. It runs again while a call of it does.
     async fn run_of_the_day(
         &self,
         db: &mut Session,
@@ -121,7 +121,7 @@ impl Service {
         Ok((db.insert(&run, now, None).await?, seed))
     }
 
-    /// Of Digital Humans that were taken out of a simulation, those that no always-on simulation has any longer do not listen.
+    /// Stops Digital Humans from listening that were taken out of their last always-on simulation.
     pub(super) async fn silence(
         &self,
         db: &mut Session,
@@ -147,7 +147,7 @@ pub(super) async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, 
     Ok(())
 }
 
-/// As [`check_always_on`], of these Digital Humans as they are linked.
+/// Checks several Digital Humans as [`check_always_on`] does, with their present simulations.
 pub(super) async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpec>]) -> Result<()> {
     for human in humans.iter().filter(|human| human.doc.always_on_mode) {
         let simulations = db.simulations_of(human.id).await?;
@@ -165,7 +165,7 @@ async fn is_one_always_on(db: &mut Session, simulations: &[i64]) -> Result<bool>
     Ok(false)
 }
 
-/// The Digital Human that an address of the form `dh-ID-TOKEN` names.
+/// Returns the Digital Human that an address of the form `dh-ID-TOKEN` names.
 fn human_of(address: &str) -> Option<i64> {
     let (id, _) = address.strip_prefix("dh-")?.split_once('-')?;
     id.parse().ok()

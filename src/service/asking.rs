@@ -16,7 +16,7 @@ use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel};
 const REPEATS: usize = 1;
 /// Characters of what does not fit that are named.
 const SHOWN_CHARS: usize = 4000;
-/// Sampling temperature.
+/// Sampling temperature of these requests, 0 to 2.
 const TEMPERATURE: f64 = 0.7;
 
 /// Asks for a `T`. `check` refuses what a schema cannot say, in words for the model.
@@ -48,7 +48,7 @@ where
     })
 }
 
-/// An object of an answer, converted along the schema.
+/// Returns an object of an answer, converted along the schema.
 fn read<T: DeserializeOwned + JsonSchema>(object: &Json<'_>) -> std::result::Result<T, String> {
     let mut issues = Issues::default();
     let value = validate(Source::Body, &Node::of::<T>(), object, &mut issues);
@@ -86,7 +86,7 @@ mod tests {
             (&["Here it is:\n```json\n{\"count\": \"4\"}\n```"], Some(4), 1),
             (&[r#"Of the set {a, b}: {"count": 4}. {} }"#], Some(4), 1),
             (&[r#"{"count": 3} or rather {"count": 4}"#], Some(4), 1),
-            // What the check refuses is not taken where there is another one.
+            // An answer that the check refuses is not taken where there is another one.
             (&[r#"{"count": 3}, not {"count": 50}"#], Some(3), 1),
             (&["none", r#"{"count": 5}"#], Some(5), 2),
             (&[r#"{"count": 50}"#, r#"{"count": 6}"#], Some(6), 2),

@@ -34,42 +34,42 @@ use crate::model::triage::SourceKind;
 use crate::queue::CallLogJob;
 use crate::store::{LogFilter, Row, Session};
 
-/// What recordings are called.
+/// File name extensions that a recording's URL may have.
 const AUDIO_ENDINGS: [&str; 6] = ["mp3", "mp4", "wav", "m4a", "flac", "ogg"];
-/// What transcripts are called.
+/// File name extensions that a transcript's URL may have.
 const TEXT_ENDINGS: [&str; 1] = ["json"];
 const DAY_MS: i64 = 86_400_000;
-/// Where recordings of calls lie in the data folder.
+/// Folder of the calls' recordings, inside the data folder.
 pub(super) const CALLS_FOLDER: &str = "call-logs";
 
-/// What sending a call answers.
+/// Response to a call that was sent in for evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CallQueued {
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
-    /// The call log.
+    /// Id of the call log.
     pub call_id: String,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// What was done otherwise than asked.
+    /// Note of what was done differently than asked; null when nothing was.
     pub warning: Option<String>,
 }
 
-/// Which call logs are listed.
+/// Filter and page of the call logs to list.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct CallLogQuery {
-    /// Only of this label.
+    /// Label of the calls to list; absent: all.
     #[serde(default)]
     pub label: Option<String>,
-    /// 1 to 100.
+    /// Largest number of entries on a page, 1 to 100; 20 by default.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     pub page_size: i64,
-    /// From 1.
+    /// Number of the page to return, from 1.
     #[serde(default = "first")]
     #[schemars(range(min = 1))]
     pub page: i64,
-    /// How far back.
+    /// Age of the calls to list, such as `7days`; `1day` by default.
     #[serde(default)]
     pub last: LogRange,
 }
@@ -85,53 +85,53 @@ fn first() -> i64 {
 /// A page of call logs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CallLogPage {
-    /// Newest first.
+    /// Call logs of this page, newest first.
     pub call_logs: Vec<CallLogRecord>,
     /// Rows on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
-    /// Pages.
+    /// Total number of pages.
     pub total_pages: i64,
 }
 
-/// What changing a call log answers.
+/// Response to changing a call log.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LogUpdated {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 
-/// What deleting a call log answers.
+/// Response to deleting a call log.
 pub type LogDeleted = LogUpdated;
 
-/// What deleting call logs answers.
+/// Response to deleting several call logs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LogsDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// How many there were.
+    /// Number of call logs that were deleted.
     pub deleted_count: i64,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 
 /// A call that is evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallLogWork {
-    /// The call.
+    /// Call to evaluate, as it was sent in.
     pub call: CallSpec,
     /// Custom metrics that it is judged by.
     pub metrics: Vec<Metric>,
-    /// Of the version that held the call.
+    /// Prompt of the agent version that held the call.
     pub agent_prompt: String,
 }
 
-/// What an evaluation of a call gave.
+/// Results of evaluating a production call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogEvaluated {
     /// Null where there was nothing to measure.
@@ -140,11 +140,11 @@ pub struct LogEvaluated {
     pub metrics: Vec<MetricValue>,
     /// Length of the call.
     pub duration_ms: i64,
-    /// What could not be had.
+    /// Names what was not available, such as the recording; `None` when nothing was missing.
     pub error_message: Option<String>,
-    /// What else is to be known; shown in the metadata.
+    /// Further remarks, shown in the call's metadata.
     pub notes: Object,
-    /// What was said, for finding what of it is private.
+    /// Transcript entries in which private parts are looked for.
     pub said: Vec<TranscriptEntry>,
 }
 
@@ -198,7 +198,7 @@ impl Service {
         db.answer(CallQueued { status: "success".into(), call_id: call_id.to_string(), message, warning }).await
     }
 
-    /// A page of the call logs of an agent.
+    /// Returns a page of the call logs of an agent.
     pub async fn call_logs(&self, caller: &Caller, agent_id: &str, query: &CallLogQuery) -> Result<CallLogPage> {
         let agent_id: i64 = agent_id.parse().map_err(|_| Error::NotFound("Agent"))?;
         let mut db = self.store.org(&caller.organization).read().await?;
@@ -218,7 +218,7 @@ impl Service {
         })
     }
 
-    /// One call log.
+    /// Returns one call log of the caller's organization.
     pub async fn call_log(&self, caller: &Caller, call_id: &str) -> Result<CallLogRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         find(&mut db, call_id).await.map(shown)
@@ -247,7 +247,7 @@ impl Service {
         }
         if let Some(redactor) = redactor_of(&mut db, row.doc.agent_id).await? {
             match spec.reevaluate || !row.doc.status.is_final() {
-                // What is still to be judged is judged as it is.
+                // A call that is still to be judged is judged as it is.
                 true => row.doc.private = true,
                 false => redact_call(&mut row.doc, &redactor)?,
             }
@@ -302,7 +302,7 @@ impl Service {
         Ok(LogsDeleted { message, deleted_count: deleted.len() as i64, status: "200".into() })
     }
 
-    /// A call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
+    /// Returns a call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
     pub async fn log_to_evaluate(&self, job: &CallLogJob) -> Result<Option<(CallSpec, PathBuf)>> {
         let row = self.store.org(&job.organization).read().await?.find::<CallLogDoc>(job.call_id).await?;
         Ok(row.map(|row| (row.doc.call, self.call_folder(row.id).join(RECORDING))))
@@ -362,7 +362,7 @@ impl Service {
         db.commit().await
     }
 
-    /// Folder of the recording of a call.
+    /// Returns the folder of the recording of a call.
     pub(super) fn call_folder(&self, call_id: Uuid) -> PathBuf {
         self.settings.data.join(CALLS_FOLDER).join(call_id.to_string())
     }
@@ -438,7 +438,7 @@ fn check_ending(field: &str, text: &str, endings: &[&str]) -> Result<()> {
     Err(Error::Refused(format!("{field} must end in {list}")))
 }
 
-/// The bytes of `data:TYPE;base64,...` (RFC 2397); `None` for anything else.
+/// Returns the bytes of `data:TYPE;base64,...` (RFC 2397); `None` for anything else.
 fn data_url(text: &str) -> Option<Vec<u8>> {
     let (kind, data) = text.strip_prefix("data:")?.split_once(',')?;
     if !kind.to_ascii_lowercase().ends_with(";base64") {
@@ -471,7 +471,7 @@ fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
         ..
     } = row.doc;
     for (key, value) in notes {
-        // What was given under this name stays.
+        // A value given under this name stays.
         let metadata = call.metadata.get_or_insert_default();
         let key = if metadata.contains_key(&key) { beside(&key) } else { key };
         metadata.insert(key, value);

@@ -23,7 +23,7 @@ const TWINS: &str = "prompt_id and agent_version_id must be the same";
 pub struct Broken {
     /// The field that it is told of, where the text does not name one.
     pub field: Option<&'static str>,
-    /// What is said of it.
+    /// Error to report for the rule.
     pub error: Error,
 }
 
@@ -33,14 +33,14 @@ impl From<Error> for Broken {
     }
 }
 
-/// E.164 after blanks, hyphens, dots and parentheses are removed; the value is left in that form.
+/// Checks a number, E.164 after blanks, hyphens, dots and parentheses are removed; the value is left in that form.
 pub fn phone(field: &str, value: &mut Option<String>) -> Result<()> {
     let Some(number) = value else { return Ok(()) };
     *number = e164(number).ok_or_else(|| Error::Refused(format!("{field} must be in E.164 format")))?;
     Ok(())
 }
 
-/// As [`phone`], for each entry.
+/// Checks each entry as [`phone`] does.
 pub fn phones(field: &str, values: &mut [String]) -> Result<()> {
     for value in values {
         let mut number = Some(std::mem::take(value));
@@ -51,7 +51,7 @@ pub fn phones(field: &str, values: &mut [String]) -> Result<()> {
     Ok(())
 }
 
-/// `sip:user@host[:port][;parameters]` or `sips:`, and a host that agents may have.
+/// Checks an address, `sip:user@host[:port][;parameters]` or `sips:`, with a host that agents may have.
 pub fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Address::parse(text) {
@@ -63,7 +63,7 @@ pub fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
     }
 }
 
-/// An absolute http or https URL to a host that may be asked.
+/// Checks an absolute http or https URL to a host that may be asked.
 pub fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Url::parse(text) {
@@ -72,7 +72,7 @@ pub fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<
     }
 }
 
-/// A ws, wss, http or https URL to a host that agents may have.
+/// Checks a ws, wss, http or https URL to a host that agents may have.
 pub fn websocket(value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Url::parse(text) {
@@ -83,7 +83,7 @@ pub fn websocket(value: Option<&str>, settings: &Settings) -> Result<()> {
     }
 }
 
-/// Name of a kind of dialect or of one of the settings.
+/// Checks the name of a kind of dialect or of one of the settings.
 pub fn dialect(value: Option<&str>, settings: &Settings) -> Result<()> {
     value.map_or(Ok(()), |name| settings.dialect(Some(name)).map(drop))
 }
@@ -119,7 +119,7 @@ pub async fn looked_up(field: &str, url: &Url, guard: &Guard) -> Result<()> {
     }
 }
 
-/// The refusal of a field that leads to where nothing may be sent.
+/// Returns the refusal of a field that leads to where nothing may be sent.
 fn not_allowed(field: &str) -> Error {
     Error::Refused(format!("{field} points to a host that is not allowed"))
 }
@@ -129,7 +129,7 @@ pub fn first(broken: Vec<Error>) -> Result<()> {
     broken.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// The one value of two twin fields.
+/// Returns the one value of two twin fields.
 pub fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<Option<Uuid>> {
     match (agent_version_id, prompt_id) {
         (Some(a), Some(b)) if a != b => Err(Error::Refused(TWINS.into())),
@@ -137,8 +137,8 @@ pub fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<
     }
 }
 
-/// A stored Spec with a partial update laid over it. The update was walked against the Spec's schema, so that what does not
-/// fit is a fault of the engine.
+/// Returns a stored Spec with a partial update laid over it. The update was walked against the Spec's schema, so that
+/// what does not fit is a fault of the engine.
 pub fn patched<T: Serialize + DeserializeOwned + Default>(stored: &T, patch: &Object) -> Result<T> {
     merge(stored, patch).map_err(Error::internal)
 }

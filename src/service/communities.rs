@@ -16,14 +16,14 @@ use crate::store::{Row, Session};
 /// A list of communities.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CommunityList {
-    /// Newest first.
+    /// Communities of the organization, newest first.
     pub communities: Vec<CommunityRecord>,
-    /// How many.
+    /// Number of communities in the list.
     pub total_count: i64,
 }
 
 impl Service {
-    /// Makes a community.
+    /// Creates a community; all of its members must exist.
     pub async fn create_community(&self, caller: &Caller, spec: CommunitySpec) -> Result<CommunityRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let members = known(&mut db, spec.digital_human_ids).await?;
@@ -33,14 +33,14 @@ impl Service {
         finished(db, id).await
     }
 
-    /// One community.
+    /// Returns one community of the caller's organization.
     pub async fn community(&self, caller: &Caller, id: Uuid) -> Result<CommunityRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get(id).await?;
         shown(&mut db, row).await
     }
 
-    /// All communities, or those of a Digital Human, newest first.
+    /// Returns all communities, or those of a Digital Human, newest first.
     pub async fn communities(&self, caller: &Caller, digital_human_id: Option<i64>) -> Result<CommunityList> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = match digital_human_id {
@@ -111,7 +111,7 @@ impl Service {
     }
 }
 
-/// The Digital Humans, each once.
+/// Returns the Digital Humans, each once.
 async fn known(db: &mut Session, ids: Vec<i64>) -> Result<Vec<i64>> {
     let mut members = Vec::with_capacity(ids.len());
     for id in ids {

@@ -16,26 +16,26 @@ use crate::model::digital_human::{DigitalHumanSpec, Trait, TraitType};
 use crate::model::time::Timestamp;
 use crate::store::{Row, Session};
 
-/// What deleting a trait answers.
+/// Response to deleting a trait.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraitDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The trait.
+    /// Id of the deleted trait.
     pub deleted_trait_id: Uuid,
 }
 
 /// A list of traits.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraitList {
-    /// Newest first.
+    /// Traits of the organization, newest first.
     pub traits: Vec<TraitRecord>,
-    /// How many.
+    /// Number of traits in the list.
     pub total_count: i64,
 }
 
 impl Service {
-    /// Makes a persona.
+    /// Creates a persona; its agent, if it names one, must exist.
     pub async fn create_customer_persona(&self, caller: &Caller, doc: PersonaDoc) -> Result<PersonaRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         if let Some(agent_id) = doc.agent_id {
@@ -46,13 +46,13 @@ impl Service {
         db.answer(shown_persona(caller, row)).await
     }
 
-    /// One persona.
+    /// Returns one persona of the caller's organization.
     pub async fn customer_persona(&self, caller: &Caller, id: Uuid) -> Result<PersonaRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(id).await?;
         Ok(shown_persona(caller, row))
     }
 
-    /// The personas of an agent, newest first.
+    /// Returns the personas of an agent, newest first.
     pub async fn customer_personas_by_agent(&self, caller: &Caller, agent_id: i64) -> Result<Vec<PersonaRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -71,7 +71,7 @@ impl Service {
         Ok(shown_persona(caller, row))
     }
 
-    /// Deletes a persona.
+    /// Deletes a persona and returns it as it was.
     pub async fn delete_customer_persona(&self, caller: &Caller, id: Uuid) -> Result<PersonaRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = db.get(id).await?;
@@ -80,7 +80,7 @@ impl Service {
         Ok(shown_persona(caller, row))
     }
 
-    /// Makes a trait.
+    /// Creates a trait of an agent. Its name must be new for the agent, and the default value must fit its type.
     pub async fn create_customer_trait(&self, caller: &Caller, doc: TraitDoc) -> Result<TraitRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         check_trait(&mut db, &doc, None).await?;
@@ -89,12 +89,12 @@ impl Service {
         db.answer(shown_trait(row)).await
     }
 
-    /// One trait.
+    /// Returns one trait of the caller's organization.
     pub async fn customer_trait(&self, caller: &Caller, id: Uuid) -> Result<TraitRecord> {
         self.store.org(&caller.organization).read().await?.get(id).await.map(shown_trait)
     }
 
-    /// All traits, or those of an agent, newest first.
+    /// Returns all traits, or those of an agent, newest first.
     pub async fn customer_traits(&self, caller: &Caller, agent_id: Option<i64>) -> Result<TraitList> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = match agent_id {
@@ -156,8 +156,9 @@ async fn check_trait(db: &mut Session, doc: &TraitDoc, this: Option<Uuid>) -> Re
     Ok(())
 }
 
-/// The Digital Human after a change of a trait that it has: the trait's new name, in its texts too, and its new type; the old
-/// default becomes the new one, and a value that no longer fits is converted, or else becomes the default.
+/// Returns the Digital Human after a change of a trait that it has: the trait's new name, in its texts too, and its new
+/// type; the old default becomes the new one, and a value that no longer fits is converted, or else becomes the
+/// default.
 fn followed(human: &DigitalHumanSpec, old: &TraitDoc, new: &TraitDoc) -> Result<Option<DigitalHumanSpec>> {
     if !human.traits.iter().any(|given| given.trait_name == old.name) {
         return Ok(None);
@@ -190,7 +191,7 @@ fn follow(given: &mut Trait, old: &TraitDoc, new: &TraitDoc) {
     given.trait_data_type = new.data_type;
 }
 
-/// The value in another type, where that is plain.
+/// Returns the value in another type, where that is plain.
 fn converted(kind: TraitType, value: &Value) -> Option<Value> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let read: Value = match kind {

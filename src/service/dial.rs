@@ -81,8 +81,9 @@ struct Named {
 }
 
 impl Service {
-    /// Admits the number of a result that is QUEUED, counts its call until the result is no longer open, and answers the number that
-    /// it calls from. A result that has moved on meanwhile is left to whoever moves it next: nothing is counted, and no number answered.
+    /// Admits the number of a result that is QUEUED, counts its call until the result is closed, and returns the
+    /// caller's number. A result that has moved on meanwhile is left as it is: nothing is counted, and no number
+    /// returned.
     ///
     /// # Errors
     /// The outer error is a fault of the store; the inner one says which limit refuses the number.

@@ -1,4 +1,4 @@
-//! What the language model drafts and nobody stores: test scenarios, personas, values of traits, graphs.
+//! Drafts of the language model that are not stored: test scenarios, personas, values of traits, graphs.
 
 mod wanted;
 
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 4;
 /// A graph that was drafted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GraphMade {
-    /// The graph.
+    /// Graph that the model drafted.
     pub definition: Definition,
 }
 
@@ -63,7 +63,7 @@ struct DraftedAll {
     scenarios: Vec<Drafted>,
 }
 
-/// What of a scenario changes with its goal.
+/// Parts of a scenario that change with its goal, as the model writes them.
 #[derive(Deserialize, JsonSchema)]
 struct Moved {
     #[schemars(length(min = 1))]
@@ -247,7 +247,7 @@ impl Service {
         Ok(())
     }
 
-    /// The text of the named version of the agent; without a version, what the request says of it.
+    /// Returns the text of the named version of the agent; without a version, what the request says of it.
     async fn agent_text(&self, caller: &Caller, agent: &ScenarioAgent, version: Option<&str>) -> Result<String> {
         let told = agent.agent_description.clone().or_else(|| agent.system_prompt.clone()).unwrap_or_default();
         let Some(version) = version else { return Ok(told) };
@@ -273,7 +273,7 @@ fn about(agent: &ScenarioAgent, text: &str) -> Value {
     json!({ "name": agent.name, "goals": agent.goals, "mode": agent.mode, "type": agent.kind, "text": text })
 }
 
-/// The first `count` of a list that has at least so many.
+/// Returns the first `count` entries of a list; an error if it has fewer.
 fn exactly<T>(mut list: Vec<T>, count: usize) -> std::result::Result<Vec<T>, String> {
     if list.len() < count {
         return Err(format!("there are {} entries, {count} are wanted", list.len()));
@@ -282,14 +282,14 @@ fn exactly<T>(mut list: Vec<T>, count: usize) -> std::result::Result<Vec<T>, Str
     Ok(list)
 }
 
-/// The value that was given for a trait when it has the trait's type, else a plain one.
+/// Returns the value that was given for a trait when it has the trait's type, else a plain one.
 fn fitting(name: &str, kind: TraitType, given: &[TraitValue], seed: Seed) -> Value {
     let value = given.iter().find(|value| value.name == name).map(|value| &value.value);
     let value = value.filter(|value| human_rules::fits(kind, value)).cloned();
     value.unwrap_or_else(|| invented(name, kind, &mut seed.stream(name)))
 }
 
-/// The scenarios of one item.
+/// Returns the scenarios of one item.
 async fn drafted(
     model: &dyn LanguageModel,
     item: Item,

@@ -23,10 +23,10 @@ fn five() -> i64 {
     5
 }
 
-/// Asks for drafts.
+/// Request for drafts of custom metrics.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct DraftMetrics {
-    /// Whose conversations they shall judge.
+    /// Agent whose conversations the metrics shall judge.
     pub agent_id: IdString,
     /// The version that they are made for; absent: production.
     #[serde(default)]
@@ -35,11 +35,11 @@ pub struct DraftMetrics {
     #[serde(default)]
     #[schemars(extend("deprecated" = true))]
     pub prompt_id: Option<Uuid>,
-    /// How many, 1 to 50.
+    /// Number of metrics to draft, 1 to 50; 5 by default.
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 50))]
     pub count: i64,
-    /// What they shall be about.
+    /// Subject that the drafted metrics shall be about.
     #[serde(default)]
     pub custom_prompt: Option<String>,
 }
@@ -47,9 +47,9 @@ pub struct DraftMetrics {
 /// Metrics that are not stored.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricDrafts {
-    /// As they can be created.
+    /// Drafts in the form that creates them.
     pub metrics: Vec<CustomMetricSpec>,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 
@@ -94,7 +94,7 @@ fn instructions(count: i64) -> String {
     )
 }
 
-/// The drafts of an answer that could be created as they stand.
+/// Returns the drafts of an answer that could be created as they stand.
 fn drafts(answer: &Object, agent_id: i64, count: i64) -> std::result::Result<Vec<CustomMetricSpec>, String> {
     const TAKEN: [&str; 9] = [
         "name",

@@ -32,10 +32,10 @@ pub(super) const WORD_ERRORS: &str = "predicted_wer";
 /// Tag of a result whose simulation's own question was answered with yes.
 pub(super) const CUSTOM_ERROR: &str = "custom_error";
 
-/// How warnings begin that an evaluation gives; the next one takes their place.
+/// Prefix of an evaluation's warnings; those of the next evaluation replace them.
 const JUDGING: &str = "evaluation: ";
 
-/// What was found out about a conversation.
+/// Results of judging one conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// The evaluation record; what people wrote into the one that it replaces is kept.
@@ -44,15 +44,15 @@ pub struct Judged {
     pub metrics: Vec<MetricValue>,
     /// Agent latency per turn, seconds.
     pub latency: Option<Vec<f64>>,
-    /// How well the engine worked.
+    /// Measures of how well the engine worked.
     pub engine_quality: Option<EngineQuality>,
     /// Metadata to set (`judge_model`).
     pub metadata: Object,
-    /// Whether the simulation's own question was answered with yes; `None`: it was not answered.
+    /// Answer to the simulation's own question, true for yes; `None` if it was not answered.
     pub custom_error: Option<bool>,
-    /// How the expectations of the Digital Human came out.
+    /// Results of the Digital Human's expectations.
     pub expectations: Vec<ExpectationResult>,
-    /// What was asked for and could not be judged.
+    /// Judgements that were requested and could not be made.
     pub warnings: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Service {
         Ok(row)
     }
 
-    /// What the Digital Human of a result plays, step by step, with its facts in their places; nothing when it is free.
+    /// Returns the playback steps of a result's Digital Human, with its facts filled in; empty without a playback.
     pub async fn playback_steps(&self, organization: &str, result_id: i64) -> Result<Vec<Object>> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -197,7 +197,7 @@ fn keep(doc: &mut ResultDoc, judged: Judged) {
     warnings.iter().for_each(|warning| doc.warn(&format!("{JUDGING}{warning}")));
 }
 
-/// The goal by its old name.
+/// Returns the goal by its old name.
 fn goal_of(evaluation: &Evaluation) -> Object {
     Object::from_iter([
         ("goal_success".to_owned(), json!(evaluation.goal_success)),
@@ -205,7 +205,8 @@ fn goal_of(evaluation: &Evaluation) -> Object {
     ])
 }
 
-/// Whether an attack was held off is its goal, and tool calls have the last word of it. What a person said stays beside it.
+/// Sets the goal of an attack to whether the agent resisted it; tool calls decide last. A person's verdict stays beside
+/// it.
 fn judge_attack(doc: &mut ResultDoc, groups: &[ToolCallGroup]) {
     let Some(evaluation) = doc.body.evaluations.first_mut() else { return };
     if let Some(judged) = doc.overruled.take() {
@@ -236,7 +237,7 @@ fn judge_attack(doc: &mut ResultDoc, groups: &[ToolCallGroup]) {
     doc.note("red_team", json!({ "verdict": verdict }));
 }
 
-/// The state that an evaluated conversation ends in, by its error code.
+/// Returns the state that an evaluated conversation ends in, by its error code.
 fn final_status(body: &ResultBody) -> ResultStatus {
     let Some(code) = &body.error_code else { return ResultStatus::Completed };
     match code.status(true) {

@@ -1,4 +1,4 @@
-//! What there is of a finished conversation, in one archive: for a report, or to look into it elsewhere.
+//! Archive of all records of a finished conversation, for reports and other programs.
 
 mod capture;
 
@@ -41,10 +41,10 @@ enum Member {
 }
 
 impl Service {
-    /// A tar archive (POSIX ustar) of a finished conversation: what was heard, the timeline, the transcript, the record, the
-    /// signalling as log and as capture (with the media where they were captured), the requests of a written conversation
-    /// as log, the settings in force without secrets, the seed, and the SHA-256 of each of them. The file is at its
-    /// beginning and has no name.
+    /// Returns a tar archive (POSIX ustar) of a finished conversation. It holds recordings, timeline, transcript and
+    /// record, the signalling as log and as capture (with captured media), and the log of requests of a written
+    /// conversation. It also holds the settings without secrets, the seed, and the SHA-256 of each file. The file is at
+    /// its beginning and has no name.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
@@ -96,7 +96,8 @@ impl Service {
 }
 
 impl Service {
-    /// The packets of a finished conversation, as in its evidence. The file is at its beginning and has no name.
+    /// Returns the packets of a finished conversation, as in its evidence. The file is at its beginning and has no
+    /// name.
     ///
     /// # Errors
     /// [`Error::NotAvailable`] before the end, where nothing was captured, or while what is private is still in it.
@@ -128,7 +129,7 @@ fn pretty(part: &impl Serialize) -> Result<Member> {
     serde_json::to_vec_pretty(&value).map(Member::Bytes).map_err(Error::internal)
 }
 
-/// A file in `folder` that loses its name at once.
+/// Returns a file in `folder` that loses its name at once.
 fn nameless(folder: &Path) -> io::Result<File> {
     let path = folder.join(format!("evidence-{}.part", crate::clock::new_id()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;

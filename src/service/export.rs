@@ -14,7 +14,7 @@ use crate::model::result::{ResultDoc, ResultRecord};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 
-/// What formulas begin with in spreadsheets.
+/// First characters by which spreadsheets recognise a formula.
 const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
 
 /// Forms of a run.
@@ -29,16 +29,16 @@ pub enum ExportFormat {
     Junit,
 }
 
-/// What is exported.
+/// Run with its results, as an export is written from it.
 struct Export {
     name: String,
     run: RunResults,
-    /// Of each result: the name of its Digital Human, and which repetition it is, from 1.
+    /// Name of the Digital Human and number of the repetition, from 1, for each result.
     callers: Vec<(String, i64)>,
 }
 
 impl Service {
-    /// The run in a form.
+    /// Returns the run in a form.
     pub async fn export_run(&self, caller: &Caller, run_id: i64, format: ExportFormat) -> Result<String> {
         let run = self.run_results(caller, run_id).await?;
         if format == ExportFormat::Json {
@@ -102,7 +102,7 @@ impl Export {
         ]
         .map(str::to_owned)
         .to_vec();
-        // What people set stands beside, in runs in which they did.
+        // Values that people set stand beside, in runs that have some.
         let is_reviewed = self.results().any(|(result, _)| evaluation(result).human_edited);
         let reviews = if is_reviewed { &REVIEWED[..] } else { &[] };
         for name in measured.iter().chain(&judged).chain(reviews) {
@@ -200,7 +200,7 @@ fn review_properties(evaluation: &Evaluation) -> String {
     format!("<properties>{}</properties>", all.filter_map(line).collect::<String>())
 }
 
-/// What a build server is told of a result.
+/// Verdict on a result for a build server.
 enum Verdict {
     Passed,
     Failed(String),
@@ -235,7 +235,7 @@ fn evaluation(result: &ResultRecord) -> Evaluation {
     result.body.evaluations.first().cloned().unwrap_or_default()
 }
 
-/// The value of a metric: a number where it is one.
+/// Returns the value of a metric: a number where it is one.
 fn judged_value(metric: &CustomResult) -> Value {
     let is_number = matches!(metric.response_type.as_str(), "int" | "float" | "quantitative");
     let value = metric.human_response_value.as_ref().unwrap_or(&metric.response_value);
@@ -251,7 +251,7 @@ fn add_new<'a>(known: &mut Vec<&'a str>, names: impl Iterator<Item = &'a str>) {
     }
 }
 
-/// A name of a column that no other column has: `metric.` stands before one that is taken.
+/// Returns a name of a column that no other column has: `metric.` stands before one that is taken.
 fn free_name(name: &str, taken: &[String]) -> String {
     let mut free = name.to_owned();
     while taken.contains(&free) {
@@ -266,7 +266,7 @@ fn line(out: &mut String, cells: impl IntoIterator<Item = Value>) {
     out.push_str("\r\n");
 }
 
-/// A value as a cell. A text that a spreadsheet would take for a formula begins with an apostrophe.
+/// Returns a value as a cell. A text that a spreadsheet would take for a formula begins with an apostrophe.
 fn cell(value: Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -277,7 +277,7 @@ fn cell(value: Value) -> String {
     if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
-/// Text for an attribute (XML 1.0, sections 2.2 and 2.4): what XML cannot carry at all is left out.
+/// Returns text for an attribute (XML 1.0, sections 2.2 and 2.4): what XML cannot carry at all is left out.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

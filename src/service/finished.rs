@@ -1,4 +1,5 @@
-//! What follows a conversation that is finished and evaluated. Asked for in the transaction that finishes it, done by a job.
+//! Work that follows a finished and evaluated conversation. It is requested in the transaction that finishes it, and
+//! done by a job.
 
 use uuid::Uuid;
 
@@ -54,7 +55,7 @@ impl Service {
     }
 }
 
-/// `None` when it is gone, was cancelled, or is being repeated.
+/// Returns the finished conversation; `None` when it is gone, was cancelled, or is being repeated.
 async fn finished(db: &mut Session, job: &FinishedJob) -> Result<Option<Finished>> {
     let body = match job.source {
         SourceKind::Simulation => {
@@ -71,7 +72,7 @@ async fn finished(db: &mut Session, job: &FinishedJob) -> Result<Option<Finished
     Ok(body.map(|body| Finished { agent_id: body.agent_id, source, source_id, body }))
 }
 
-/// A call log in the shape of a result: what can be looked at in both.
+/// Returns a call log in the shape of a result: what can be looked at in both.
 fn as_result(log: CallLogDoc) -> ResultBody {
     ResultBody {
         agent_id: log.agent_id,

@@ -20,28 +20,28 @@ use crate::store::{Integrations, Row, Session};
 /// The field of the credentials that is asked for connections.
 const BASE_URL: &str = "P2_base_url";
 
-/// What deleting a folder answers.
+/// Response to deleting a folder.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FolderDeleted {
-    /// The folder.
+    /// Id of the deleted folder.
     pub folder_id: Uuid,
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
 }
 
-/// What moving an agent answers.
+/// Response to moving an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentMoved {
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: i64,
-    /// Where it now lies.
+    /// Folder that now holds the agent; null outside of any folder.
     pub folder_id: Option<Uuid>,
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
 }
 
 impl Service {
-    /// Makes a folder.
+    /// Creates a folder; its name must be new.
     pub async fn create_folder(&self, caller: &Caller, spec: FolderSpec) -> Result<FolderRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         check_name(&mut db, &spec.name, None).await?;
@@ -50,19 +50,19 @@ impl Service {
         db.answer(shown(caller, row)).await
     }
 
-    /// All folders, newest first.
+    /// Returns all folders, newest first.
     pub async fn all_folders(&self, caller: &Caller) -> Result<Vec<FolderRecord>> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
         Ok(rows.into_iter().map(|row| shown(caller, row)).collect())
     }
 
-    /// One folder.
+    /// Returns one folder of the caller's organization.
     pub async fn folder(&self, caller: &Caller, folder_id: Uuid) -> Result<FolderRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(folder_id).await?;
         Ok(shown(caller, row))
     }
 
-    /// Renames a folder.
+    /// Renames a folder; the new name must be free.
     pub async fn update_folder(&self, caller: &Caller, folder_id: Uuid, spec: FolderSpec) -> Result<FolderRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<FolderSpec>(folder_id).await?;
@@ -100,7 +100,7 @@ impl Service {
         Ok(AgentMoved { agent_id: agent.id, folder_id: to.folder_id, status: "success".into() })
     }
 
-    /// The agents in a folder, newest first.
+    /// Returns the agents in a folder, newest first.
     pub async fn agents_by_folder(&self, caller: &Caller, folder_id: Uuid) -> Result<Vec<AgentRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<FolderSpec>(folder_id).await?;
@@ -108,7 +108,7 @@ impl Service {
         Ok(found.into_iter().map(|found| read_agent(caller, found)).collect())
     }
 
-    /// The folder of this name, made when absent.
+    /// Returns the folder of this name, made when absent.
     pub(super) async fn folder_named(
         &self,
         db: &mut Session,
@@ -123,7 +123,7 @@ impl Service {
         db.insert(&folder, self.clock.now_ms(), Some(caller.key_id)).await.map(Some)
     }
 
-    /// The platform credentials as they may be shown.
+    /// Returns the platform credentials as they may be shown.
     pub async fn integrations(&self, caller: &Caller) -> Result<Object> {
         let mut db = self.store.org(&caller.organization).read().await?;
         Ok(stored_integrations(&mut db).await?.record())
@@ -149,7 +149,7 @@ impl Service {
     }
 }
 
-/// The credentials of an organization's platforms; none when nothing is stored.
+/// Returns the credentials of an organization's platforms; none when nothing is stored.
 pub(super) async fn stored_integrations(db: &mut Session) -> Result<IntegrationSpec> {
     Ok(db.all::<Integrations>().await?.into_iter().next().map(|row| row.doc.0).unwrap_or_default())
 }

@@ -18,25 +18,25 @@ use crate::model::transcript::Transcript;
 use crate::queue::FollowUpJob;
 use crate::store::{Row, Session};
 
-/// How long after a call its messages come.
+/// Time after a call in which its messages may come, in milliseconds.
 const WINDOW_MS: i64 = 30 * 60_000;
 /// Calls that are looked at for one message.
 const CALLS_MOST: i64 = 1000;
 /// Messages that follow one call.
 const MESSAGES_MOST: usize = 100;
 
-/// What is graded: the messages that followed a call.
+/// Messages that followed a call, and the material that they are graded by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowUp {
     /// All of them, one a line.
     pub text: String,
-    /// When they count as a success; may be empty.
+    /// Criteria of a success; may be empty.
     pub success_criteria: String,
-    /// Who said what in the call.
+    /// Transcript of the call; `None` if there is none.
     pub transcript: Option<Transcript>,
     /// Turns of the call that were not heard.
     pub unheard: Vec<Unheard>,
-    /// How many messages these are.
+    /// Number of the messages.
     count: usize,
 }
 
@@ -102,7 +102,7 @@ impl Service {
         db.put(&FollowUpJob { organization, result_id: row.id, serial }, self.clock.now_ms(), None).await
     }
 
-    /// What followed a call and is to be graded; `None`: nothing.
+    /// Returns the messages that followed a call, for grading; `None` if there are none.
     pub async fn follow_up(&self, job: &FollowUpJob) -> Result<Option<FollowUp>> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(None) };
@@ -147,7 +147,7 @@ impl Service {
     }
 }
 
-/// The messages that have followed a call so far.
+/// Returns the messages that have followed a call so far.
 fn messages(doc: &ResultDoc) -> Vec<Value> {
     let kept = doc.body.follow_up_sms.as_ref().and_then(|kept| kept.get("messages")).and_then(Value::as_array);
     kept.cloned().unwrap_or_default()
@@ -161,7 +161,7 @@ fn told(messages: Vec<Value>, success: Option<bool>, reasoning: Option<String>) 
     ])
 }
 
-/// Whether the agent of this call is known to write from `from`, and its Digital Human was called on, or called from, `to`.
+/// True if this call's agent writes from `from`, and its Digital Human called from, or was called on, `to`.
 async fn is_meant(db: &mut Session, row: &Row<ResultDoc>, from: &str, to: &str) -> Result<bool> {
     let Some(stage) = stage(db, row).await? else { return Ok(false) };
     let senders = &stage.agent.follow_up_sms_sender_numbers;

@@ -51,7 +51,7 @@ struct Part {
     wish: Option<Wish>,
 }
 
-/// What a request refers to.
+/// Stored resources that a request refers to.
 struct Frame {
     agent: Row<AgentDoc>,
     simulation: Option<Row<SimulationSpec>>,
@@ -143,14 +143,14 @@ impl Service {
     }
 }
 
-/// How many Digital Humans play each scenario, in the order of the request.
+/// Returns the number of Digital Humans for each scenario, in the order of the request.
 fn counts(spec: &GenerateSpec) -> Vec<(String, i64)> {
     let maps = [&spec.workflow_adherence, &spec.workflow_adherence_v2];
     let entries = maps.into_iter().flatten().flatten();
     entries.map(|(id, count)| (id.clone(), count.as_i64().unwrap_or(0))).collect()
 }
 
-/// The transcript of a result, in lines with roles, without the turns of which nobody knows the words.
+/// Returns the transcript of a result, in lines with roles, without the turns of which nobody knows the words.
 async fn conversation(db: &mut Session, result_id: Option<i64>) -> Result<String> {
     let result_id = result_id.ok_or(Error::NotFound("Simulation result"))?;
     db.get::<ResultDoc>(result_id).await?;
@@ -158,7 +158,7 @@ async fn conversation(db: &mut Session, result_id: Option<i64>) -> Result<String
     held.map(|held| held.known_text()).ok_or_else(|| Error::NotAvailable("Transcript not available".into()))
 }
 
-/// What will be made, in the order of the request.
+/// Digital Humans to generate, in the order of the request.
 struct Plan {
     parts: Vec<Part>,
     left: usize,
@@ -200,7 +200,7 @@ impl Plan {
         Ok(())
     }
 
-    /// How many of `count` can still be made.
+    /// Returns how many of `count` can still be made, and counts them as taken.
     fn take(&mut self, count: i64) -> usize {
         let count = count.max(0);
         self.asked = self.asked.saturating_add(count);
@@ -234,7 +234,7 @@ impl Plan {
         }
     }
 
-    /// Its paths in order, from the first again when there are fewer.
+    /// Adds a Digital Human for each path in order, beginning again at the first when there are fewer.
     fn scenario(&mut self, asked: &ScenarioAsked) {
         if asked.paths.is_empty() {
             return;
@@ -337,7 +337,7 @@ fn known(human: &mut DigitalHumanSpec, batch: &AttackBatch, seed: Seed) -> Vec<V
     plan
 }
 
-/// A greeting, one question, thanks.
+/// Returns a draft with a greeting, one question and thanks.
 fn load() -> Draft {
     let step = |speaker: &str, key: &str, text: &str| {
         let members = [("speaker", json!(speaker)), ("type", json!("message")), (key, json!(text))];
@@ -361,7 +361,7 @@ fn load() -> Draft {
     Draft { human, category: "load_testing", goal: "answer a short question under load".into() }
 }
 
-/// The drafts of a part, in the language model's words where it is asked.
+/// Returns the drafts of a part, in the language model's words where it is asked.
 async fn word(model: Option<&dyn LanguageModel>, part: Part) -> Result<Vec<Draft>> {
     let Part { mut drafts, wish } = part;
     if let (Some(model), Some(wish)) = (model, wish) {

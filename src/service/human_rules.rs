@@ -13,12 +13,12 @@ use crate::model::digital_human::{
 use crate::model::generate::TraitAsked;
 use crate::model::playback::{OccurrenceMode, ResponseType, ScriptedResponse};
 
-/// Every rule, the first that is broken; fills what follows from other fields.
+/// Checks every rule and returns the first that is broken; fills what follows from other fields.
 pub fn check(spec: &mut DigitalHumanSpec, settings: &Settings) -> Result<()> {
     check::first(broken(spec, settings))
 }
 
-/// Every rule that is broken, in the order of the fields.
+/// Returns every rule that is broken, in the order of the fields.
 pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
     let mut rules = vec![
         check_noise(spec, settings),
@@ -46,7 +46,7 @@ pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
     rules.into_iter().filter_map(Result::err).collect()
 }
 
-/// What of a Digital Human is fetched from elsewhere: field and URL.
+/// Returns the URLs that a Digital Human refers to, each with its field.
 pub fn fetched(fields: &Value) -> Vec<(String, String)> {
     let url = |value: &Value| value.as_str().filter(|text| text.contains("://")).map(str::to_owned);
     let noise = fields.get("custom_background_noise_url").and_then(url);
@@ -58,14 +58,15 @@ pub fn fetched(fields: &Value) -> Vec<(String, String)> {
     noise.map(|url| ("custom_background_noise_url".to_owned(), url)).into_iter().chain(audio).collect()
 }
 
-/// The lines of a transcript that is given as a text alone, where they have the form `ROLE: text`.
+/// Takes over the lines of a transcript that is given as a text alone, where they have the form `ROLE: text`.
 pub fn take_lines(spec: &mut DigitalHumanSpec) {
     if spec.formatted_transcript.is_none() {
         spec.formatted_transcript = spec.original_transcript.as_deref().and_then(transcript_lines);
     }
 }
 
-/// What an update may not do to a Digital Human that was made from a scenario, and what follows from the update.
+/// Refuses updates that a Digital Human made from a scenario does not allow, and adjusts the fields that depend on the
+/// update.
 pub fn check_update(old: &DigitalHumanSpec, new: &mut DigitalHumanSpec, patch: &Object) -> Result<()> {
     if old.is_workflow() {
         let changed = [
@@ -120,7 +121,7 @@ fn check_trait(given: &Trait) -> Result<()> {
     if is_invented(&given.value) { Ok(()) } else { check_value(&given.trait_name, given.trait_data_type, &given.value) }
 }
 
-/// A value of a trait has the trait's type.
+/// Checks that a value of a trait has the trait's type.
 pub(super) fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<()> {
     match fits(kind, value) {
         true => Ok(()),
@@ -128,7 +129,7 @@ pub(super) fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<
     }
 }
 
-/// A trait whose type, where it is not given, is the one that the value has.
+/// Returns a trait whose type, where it is not given, is the one that the value has.
 pub(super) fn trait_of(asked: &TraitAsked) -> Trait {
     let TraitAsked { trait_name, trait_data_type, value, is_sip_header } = asked.clone();
     let told = || [TraitType::Boolean, TraitType::Number, TraitType::Date].into_iter().find(|kind| fits(*kind, &value));
@@ -146,7 +147,7 @@ pub(super) fn fits(kind: TraitType, value: &Value) -> bool {
     }
 }
 
-/// `YYYY-MM-DD` of the Gregorian calendar.
+/// True for `YYYY-MM-DD` of the Gregorian calendar.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [year, month, day] = parts[..] else { return false };

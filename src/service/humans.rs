@@ -25,52 +25,52 @@ use crate::store::{Resource, Row, Session};
 /// Refusal of a number that somebody always listens on.
 const NUMBER_TAKEN: &str = "Phone number is already used by another always-on digital human";
 
-/// Why one of several could not be made.
+/// Error of a Digital Human that could not be created.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IndexError {
     /// Position in the request, from 0.
     pub index: i64,
-    /// Why.
+    /// Reason why this entry failed.
     pub detail: String,
 }
 
-/// Why one of several could not be deleted.
+/// Error of a Digital Human that could not be deleted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IdError {
-    /// Which.
+    /// Id of the entry that failed.
     pub id: i64,
-    /// Why.
+    /// Reason why this entry failed.
     pub detail: String,
 }
 
-/// What making several answers.
+/// Response to creating several Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BulkCreated {
-    /// Those that were made.
+    /// Digital Humans that were created.
     pub created: Vec<LinkedDigitalHuman>,
-    /// Those that were not.
+    /// Errors of the entries that were not created.
     pub errors: Vec<IndexError>,
 }
 
-/// What deleting several answers.
+/// Response to deleting several Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BulkDeleted {
-    /// Those that were deleted, as they were.
+    /// Digital Humans that were deleted, as they were before.
     pub deleted: Vec<DigitalHumanRecord>,
-    /// Those that were not.
+    /// Errors of the entries that were not deleted.
     pub errors: Vec<IdError>,
 }
 
 /// One page of Digital Humans.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DigitalHumanPage {
-    /// Newest first.
+    /// Digital Humans of this page, newest first.
     pub digital_humans: Vec<DigitalHumanRecord>,
-    /// On all pages.
+    /// Number of Digital Humans on all pages.
     pub total_count: i64,
-    /// This page, from 1.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
     /// 0 when there is none.
     pub total_pages: i64,
@@ -79,11 +79,11 @@ pub struct DigitalHumanPage {
 /// The Digital Humans of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HumansOfSimulation {
-    /// Newest first.
+    /// Digital Humans of the simulation, newest first.
     pub digital_humans: Vec<DigitalHumanRecord>,
-    /// How many.
+    /// Number of Digital Humans in the list.
     pub total: i64,
-    /// The simulation.
+    /// Id of the simulation.
     pub simulation_id: i64,
 }
 
@@ -127,7 +127,7 @@ impl Service {
         let looked = self.look_at_human(&serde_json::to_value(&spec).map_err(Error::internal)?).await;
         let mut db = self.store.org(&caller.organization).write().await?;
         if looked.is_err() {
-            // What is not there is told first.
+            // Missing rows are reported first.
             check_named(&mut db, &spec, simulation_ids, None).await?;
         }
         looked?;
@@ -135,7 +135,7 @@ impl Service {
         Ok((db, made))
     }
 
-    /// One of several: the answer is not its own.
+    /// Makes one of several: the answer is not its own.
     async fn make_one(
         &self,
         caller: &Caller,
@@ -152,14 +152,14 @@ impl Service {
         check::look(&human_rules::fetched(fields), &self.settings, self.poster.guard()).await
     }
 
-    /// One Digital Human.
+    /// Returns one Digital Human of the caller's organization, with its simulations.
     pub async fn digital_human(&self, caller: &Caller, id: i64) -> Result<LinkedDigitalHuman> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = owned(&mut db, id).await?;
         linked(&mut db, row).await
     }
 
-    /// The newest Digital Human with this handle.
+    /// Returns the newest Digital Human with this handle.
     pub async fn digital_human_by_test_name(&self, caller: &Caller, test_name: &str) -> Result<LinkedDigitalHuman> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = db.by::<DigitalHumanSpec>("test_name", test_name).await?;
@@ -199,8 +199,8 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// Deletes a Digital Human; its results stay without it. Steps of its journeys that have not begun are CANCELLED: nothing
-    /// would let them go, for the steps of a journey are known by who makes it.
+    /// Deletes a Digital Human; its results stay without it. Steps of its journeys that have not begun are CANCELLED,
+    /// since steps belong to the Digital Human that makes the journey.
     pub async fn delete_digital_human(&self, caller: &Caller, id: i64) -> Result<DigitalHumanRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = owned(&mut db, id).await?;
@@ -238,7 +238,7 @@ impl Service {
         Ok(answer)
     }
 
-    /// One page, newest first.
+    /// Returns one page, newest first.
     pub async fn digital_humans(&self, caller: &Caller, page: i64, page_size: i64) -> Result<DigitalHumanPage> {
         if !(1..=100).contains(&page_size) {
             return Err(Error::Refused("page_size must be between 1 and 100".into()));
@@ -252,7 +252,7 @@ impl Service {
         Ok(DigitalHumanPage { digital_humans, total_count, page: page.page, page_size, total_pages })
     }
 
-    /// Those that are part of a simulation, newest first.
+    /// Returns the Digital Humans of a simulation, newest first.
     pub async fn digital_humans_by_simulation(
         &self,
         caller: &Caller,
@@ -304,7 +304,7 @@ impl Service {
         Ok(changed)
     }
 
-    /// As [`Service::create_digital_human`], in a transaction that does more.
+    /// Creates a Digital Human as [`Service::create_digital_human`] does, inside a larger transaction.
     pub(super) async fn make_human(
         &self,
         db: &mut Session,
@@ -371,7 +371,7 @@ impl Service {
     }
 }
 
-/// The row, with the answer that a Digital Human of another organization gets.
+/// Returns the row, with the answer that a Digital Human of another organization gets.
 pub(super) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanSpec>> {
     if let Some(row) = db.find(id).await? {
         return Ok(row);
@@ -382,7 +382,7 @@ pub(super) async fn owned(db: &mut Session, id: i64) -> Result<Row<DigitalHumanS
     Err(Error::NotFound("Digital human"))
 }
 
-/// All that it names is there: its simulations, its noise and its scenario.
+/// Checks that all that it names is there: its simulations, its noise and its scenario.
 async fn check_named(
     db: &mut Session,
     spec: &DigitalHumanSpec,
@@ -401,7 +401,7 @@ async fn check_links(db: &mut Session, simulation_ids: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// What names no URL names an uploaded noise of this organization.
+/// Checks that a background noise without a URL names an uploaded noise of this organization.
 async fn check_noise(db: &mut Session, spec: &DigitalHumanSpec) -> Result<()> {
     let given = spec.custom_background_noise_url.as_deref().filter(|url| !url.is_empty() && !url.contains("://"));
     if given.is_none() {
@@ -411,7 +411,8 @@ async fn check_noise(db: &mut Session, spec: &DigitalHumanSpec) -> Result<()> {
     db.get::<NoiseDoc>(id).await.map(drop)
 }
 
-/// A scenario that is named is there. One that was deleted stays named, as `known`, by those who were made from it.
+/// Checks that a scenario that is named is there. One that was deleted stays named, as `known`, by those who were made
+/// from it.
 async fn check_scenario(db: &mut Session, spec: &DigitalHumanSpec, known: Option<Uuid>) -> Result<()> {
     match spec.workflow_v2_id.filter(|id| known != Some(*id)) {
         Some(id) => db.get::<ScenarioDoc>(id).await.map(drop),

@@ -14,7 +14,7 @@ use crate::model::secret::masked;
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Row, Session};
 
-/// Where they are kept.
+/// Kind under which the settings of a conversation are stored with its result.
 pub(super) const SETTINGS: &str = "settings";
 
 impl Service {
@@ -43,8 +43,8 @@ fn settings(agent: Option<&AgentSpec>, human: Option<&DigitalHumanSpec>, simulat
     json!({ "agent": agent.map(masked), "digital_human": human, "simulation": simulation })
 }
 
-/// The settings of a result: `agent`, `digital_human`, `simulation`, each null where it is not known any more. Secrets of
-/// the agent alone are masked.
+/// Returns the settings of a result: `agent`, `digital_human`, `simulation`, each null where it is not known any more.
+/// Secrets of the agent alone are masked.
 pub(super) async fn settings_of(db: &mut Session, row: &Row<ResultDoc>) -> Result<Value> {
     if let Some(kept) = db.text(SETTINGS, row.id).await? {
         return Ok(kept);
@@ -55,8 +55,8 @@ pub(super) async fn settings_of(db: &mut Session, row: &Row<ResultDoc>) -> Resul
     Ok(settings(agent.as_ref(), human_today(db, row).await?.as_ref(), simulation.as_ref()))
 }
 
-/// The Digital Human of a result as its conversation had it. While what is private is still in the conversation it is the
-/// one of today, when there is one: what was kept is without it.
+/// Returns the Digital Human of a result as its conversation had it. While what is private is still in the conversation
+/// it is the one of today, when there is one: what was kept is without it.
 pub(super) async fn human_in_force(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<DigitalHumanSpec>> {
     if row.doc.private
         && let Some(today) = human_today(db, row).await?

@@ -1,4 +1,4 @@
-//! What a scheduler service asks for: runs, journeys that go on, definitions that follow their platforms.
+//! Requests of a scheduler service: runs, journeys that go on, definitions that follow their platforms.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,37 +21,37 @@ use crate::store::Resource as _;
 /// Refusal of a simulation that has nothing to run.
 pub(super) const NO_HUMANS: &str = "Simulation has no digital humans";
 
-/// What taking work in answers.
+/// Response to work that was taken in.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Accepted {
-    /// `accepted`.
+    /// Always the text `accepted`.
     pub status: String,
 }
 
-/// What starting a run answers.
+/// Response to starting a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunAccepted {
-    /// `accepted`.
+    /// Always the text `accepted`.
     pub status: String,
-    /// The run.
+    /// Id of the new run.
     pub simulation_run_id: String,
 }
 
-/// What taking agents in for a sync answers.
+/// Response to agents that were taken in for a sync.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AutosyncAccepted {
-    /// `accepted`.
+    /// Always the text `accepted`.
     pub status: String,
-    /// How many.
+    /// Number of agents to synchronise.
     pub targets: i64,
 }
 
 /// An agent whose definition is to follow its platform's.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct AutosyncTarget {
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: i64,
-    /// The platform.
+    /// Platform that holds the agent's definition.
     pub provider: String,
 }
 

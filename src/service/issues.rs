@@ -38,8 +38,8 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// Everything that went wrong in a conversation. Where this side broke it off, that the agent's own tools failed is all that is
-    /// known of the agent.
+    /// Returns everything that went wrong in a conversation. Where this side broke it off, that the agent's own tools
+    /// failed is all that is known of the agent.
     pub fn of(body: &ResultBody) -> Vec<Found> {
         let mut all = Vec::new();
         for group in &body.tool_calls {
@@ -62,7 +62,7 @@ impl Found {
     }
 }
 
-/// Why an evaluation failed, a person's words first.
+/// Returns the reasons why an evaluation failed: a person's words where there are any, else the model's.
 fn judgements(evaluation: &Evaluation) -> impl Iterator<Item = String> {
     let goal = evaluation.human_goal_reasoning.clone().or_else(|| evaluation.goal_reasoning.clone());
     let goal = goal.filter(|_| evaluation.goal() == Some(false));
@@ -81,7 +81,7 @@ impl Service {
         Ok(rows.into_iter().map(shown).collect())
     }
 
-    /// One issue with its newest failures.
+    /// Returns one issue with its newest failures.
     pub async fn issue(&self, caller: &Caller, issue_id: Uuid) -> Result<IssueDetail> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<IssueDoc>(issue_id).await?;
@@ -202,7 +202,7 @@ fn failure<'a>(
     FailureRow { agent_id, group_key, judged, source, source_id, fingerprint, message, at }
 }
 
-/// The cluster whose centre a text is nearest to, when that is near enough.
+/// Returns the cluster whose centre a text is nearest to, when that is near enough.
 fn nearest_cluster(known: &[(String, String)], text: &str, least: f64) -> Option<String> {
     let mut clusters: Vec<(&str, Vec<Trigrams>)> = Vec::new();
     for (key, member) in known {
@@ -230,12 +230,13 @@ fn cut(text: &str) -> String {
     text.chars().take(TITLE_CHARS).collect()
 }
 
-/// Hex SHA-256 that equal errors of an agent share; numbers, ids and blanks in the message do not tell errors apart.
+/// Returns the hex SHA-256 that equal errors of an agent share; numbers, ids and blanks in the message do not tell
+/// errors apart.
 fn signature(agent_id: i64, source: &str, code: &str, message: &str) -> String {
     hex::encode(Sha256::digest(format!("{agent_id}|{source}|{code}|{}", plain(message))))
 }
 
-/// Lower case; uuids and hex of 8 digits or more as `*`, runs of digits as `#`, blanks joined.
+/// Returns the text in lower case; uuids and hex of 8 digits or more as `*`, runs of digits as `#`, blanks joined.
 fn plain(message: &str) -> String {
     let message = message.to_lowercase();
     let words: Vec<&str> = message.split_whitespace().collect();
@@ -265,7 +266,7 @@ fn plain(message: &str) -> String {
     plain
 }
 
-/// Length of the uuid that a text begins with.
+/// Returns the length of the uuid that a text begins with.
 fn uuid_of(text: &str) -> Option<usize> {
     let uuid = text.get(..36).filter(|uuid| uuid.as_bytes()[8] == b'-' && Uuid::parse_str(uuid).is_ok())?;
     Some(uuid.len())

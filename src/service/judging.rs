@@ -23,24 +23,24 @@ use crate::model::tool_call;
 use crate::model::transcript::{Transcript, TranscriptEntry};
 use crate::store::{Metrics, Row, Session};
 
-/// What the custom metrics of a result are judged by, beside what the conversation measured.
+/// Material that the custom metrics of a result are judged by, besides what the conversation measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToJudge {
-    /// In the order of the agent's list.
+    /// Custom metrics, in the order of the agent's list.
     pub metrics: Vec<Metric>,
-    /// Who said what.
+    /// Transcript of the conversation, if there is one.
     pub transcript: Option<Transcript>,
     /// Turns that were not heard.
     pub unheard: Vec<Unheard>,
     /// Tool calls of the agent.
     pub calls: Vec<PostedToolCall>,
-    /// Of the result.
+    /// Metadata of the result.
     pub metadata: Object,
     /// Built-in metrics that come from tool calls and posted transcripts.
     pub measures: Vec<MetricValue>,
-    /// Of the version that was tested.
+    /// Prompt of the agent version that was tested.
     pub agent_prompt: String,
-    /// Of the Digital Human, or of its journey's step.
+    /// Success criteria of the Digital Human, or of its journey's step.
     pub success_criteria: String,
     /// Expectations that the conversation is held against.
     pub expectations: Vec<Expectation>,
@@ -48,12 +48,13 @@ pub struct ToJudge {
     pub rules: Vec<String>,
     /// Attempts of the agent to reach a Digital Human that was not to answer, a line each.
     pub attempts: Vec<String>,
-    /// What the simulation asks of each of its conversations; a yes is a custom error. Empty: it asks, and does not say what.
+    /// Question that the simulation asks about each conversation; yes means a custom error. Empty: the question has no
+    /// text.
     pub custom_error: Option<String>,
 }
 
 impl Service {
-    /// What the custom metrics of a result are judged by.
+    /// Returns the material that the custom metrics of a result are judged by.
     pub async fn to_judge(&self, organization: &str, result_id: i64) -> Result<ToJudge> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -117,8 +118,8 @@ impl Service {
     }
 }
 
-/// The metrics that a simulation has selected, all of its agent's when it has selected none, newest first; then those of `more`
-/// that are not among them.
+/// Returns the metrics that a simulation has selected, all of its agent's when it has selected none, newest first; then
+/// those of `more` that are not among them.
 async fn metrics_of(db: &mut Session, doc: &ResultDoc, more: &[Uuid]) -> Result<Vec<Metric>> {
     let simulation = db.get::<SimulationSpec>(doc.body.simulation_id).await?.doc;
     let selected = simulation.selected_custom_metrics;
@@ -133,7 +134,7 @@ async fn metrics_of(db: &mut Session, doc: &ResultDoc, more: &[Uuid]) -> Result<
     Ok(meant(rows, MetricScope::Observability))
 }
 
-/// The metrics of its agent that are meant for calls held in production, and those that the call itself names.
+/// Returns the metrics of its agent that are meant for calls held in production, and those that the call itself names.
 pub(super) async fn metrics_of_log(db: &mut Session, agent_id: i64, call: &CallSpec) -> Result<Vec<Metric>> {
     let mut rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
     let (ids, tags) = (call.custom_metrics.as_deref(), call.custom_metric_tags.as_deref());
@@ -155,26 +156,26 @@ fn add(
     rows.extend(all);
 }
 
-/// Those that are not for `elsewhere` alone.
+/// Returns the metrics whose scope is not `elsewhere`.
 fn meant(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric> {
     let here = rows.into_iter().filter(|row| row.doc.scope != elsewhere);
     here.map(|row| Metric { id: row.id, spec: row.doc }).collect()
 }
 
-/// Turns of a result that were not heard, by its timeline.
+/// Returns the turns of a result that were not heard, by its timeline.
 pub(super) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<Unheard>> {
     let timeline: Option<Value> = db.text("timelines", result_id).await?;
     Ok(timeline.map(|timeline| unheard(&moments(&timeline))).unwrap_or_default())
 }
 
-/// The prompt of an agent version; empty when there is none.
+/// Returns the prompt of an agent version; empty when there is none.
 pub(super) async fn prompt_of(db: &mut Session, version: Option<Uuid>) -> Result<String> {
     let Some(id) = version else { return Ok(String::new()) };
     Ok(db.find::<VersionDoc>(id).await?.map(|row| row.doc.prompt_text).unwrap_or_default())
 }
 
-/// What an agent did to reach a Digital Human that does not answer: its calls, or its messages, with their times. Empty when the
-/// Digital Human was to answer, or has.
+/// Returns the agent's calls or messages to a Digital Human that does not answer, with their times. Empty if it was to
+/// answer, or did.
 fn attempts(doc: &ResultDoc, human: &DigitalHumanSpec, transcript: Option<&Transcript>) -> Vec<String> {
     let mut steps = human.journey_steps.iter().flatten();
     let step = steps.find(|step| Some(step.step) == doc.body.journey_step);
@@ -195,7 +196,7 @@ fn attempts(doc: &ResultDoc, human: &DigitalHumanSpec, transcript: Option<&Trans
     doc.unanswered.iter().map(call).chain(entries.iter().map(message)).collect()
 }
 
-/// Rules that are probed, each behind its id where it has one.
+/// Returns the rules that are probed, each behind its id where it has one.
 fn rules(human: &DigitalHumanSpec) -> Vec<String> {
     let (ids, quotes) = (&human.system_prompt_rule_ids, &human.system_prompt_rule_quotes);
     let of = |at: usize| match (ids.get(at), quotes.get(at)) {
@@ -206,7 +207,7 @@ fn rules(human: &DigitalHumanSpec) -> Vec<String> {
     (0..ids.len().max(quotes.len())).map(of).collect()
 }
 
-/// When the conversation of a Digital Human counts as passed, or that of a step of its journey.
+/// Returns the success criteria of a Digital Human, or of a step of its journey.
 pub(super) fn criteria_of(human: &DigitalHumanSpec, step: Option<i64>) -> String {
     let steps = human.journey_steps.as_deref().unwrap_or_default();
     let step = steps.iter().find(|one| Some(one.step) == step);

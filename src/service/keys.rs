@@ -14,7 +14,7 @@ use crate::store::KeyRow;
 const PREFIX: usize = 8;
 
 impl Service {
-    /// Whose key this is; `None` for an unknown or revoked one.
+    /// Returns the holder of a key; `None` if the key is unknown or revoked.
     pub async fn authenticate(&self, key: &str) -> Result<Option<Caller>> {
         let holder = self.store.holder_of(&hash(key)).await?;
         Ok(holder.map(|holder| Caller { organization: holder.organization, key_id: holder.id, scope: holder.scope }))
@@ -30,7 +30,7 @@ impl Service {
         db.answer(KeyOut { api_key: text, ..shown(row) }).await
     }
 
-    /// The organization's keys, newest first, without their texts.
+    /// Returns the organization's keys, newest first, without their texts.
     pub async fn keys(&self, caller: &Caller) -> Result<Vec<KeyOut>> {
         let rows = self.store.org(&caller.organization).read().await?.keys().await?;
         Ok(rows.into_iter().map(shown).collect())
@@ -41,7 +41,7 @@ impl Service {
         self.store.has_keys().await
     }
 
-    /// The key is no longer accepted. The last admin key stays.
+    /// Revokes a key, which is no longer accepted. The last admin key stays.
     pub async fn revoke_key(&self, caller: &Caller, key_id: &str) -> Result<()> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let id = Uuid::parse_str(key_id).map_err(|_| Error::NotFound("API key"))?;
@@ -66,7 +66,7 @@ impl Service {
         Ok(id)
     }
 
-    /// The id of the organization `name`; `None` when there is none.
+    /// Returns the id of the organization `name`; `None` when there is none.
     pub async fn organization(&self, name: &str) -> Result<Option<String>> {
         self.store.org("").read().await?.organization_id(name).await
     }
@@ -118,12 +118,12 @@ fn shown(row: KeyRow) -> KeyOut {
     }
 }
 
-/// Hex SHA-256 of a key's text.
+/// Returns the hex SHA-256 of a key's text.
 fn hash(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))
 }
 
-/// `rk_` and 160 random bits.
+/// Returns `rk_` and 160 random bits.
 fn random_key() -> String {
     let mut bytes = [0; 20];
     clock::random_bytes(&mut bytes);

@@ -12,17 +12,18 @@ use crate::model::agent_version::{LATEST, LabelDoc, LabelRecord, LabelSpec, Labe
 use crate::model::time::Timestamp;
 use crate::store::{Row, Session};
 
-/// What deleting a label answers.
+/// Response to deleting a label.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LabelDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The label.
+    /// Id of the deleted label.
     pub deleted_label_id: Uuid,
 }
 
 impl Service {
-    /// The labels of an agent by their texts, `q`: those that contain it in any case. production and latest are not listed.
+    /// Returns the labels of an agent by their texts, `q`: those that contain it in any case. production and latest are
+    /// not listed.
     pub async fn labels(&self, caller: &Caller, agent_id: i64, q: Option<&str>) -> Result<Vec<LabelRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -45,7 +46,7 @@ impl Service {
         db.answer(shown(row, &[])).await
     }
 
-    /// One label.
+    /// Returns one label of an agent.
     pub async fn label(&self, caller: &Caller, agent_id: i64, label_id: Uuid) -> Result<LabelRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -92,8 +93,8 @@ impl Service {
         Ok(LabelDeleted { message: "Label deleted".into(), deleted_label_id: label_id })
     }
 
-    /// The version that a conversation is judged by, and a warning when it is not the one that was asked for. A number goes
-    /// before a label; an unknown label is made and put on the production version, whatever the number.
+    /// Returns the version that a conversation is judged by, and a warning when it is not the one that was asked for. A
+    /// number goes before a label; an unknown label is made and put on the production version, whatever the number.
     pub(super) async fn version_to_judge(
         &self,
         db: &mut Session,
@@ -142,7 +143,7 @@ async fn check_text(db: &mut Session, agent_id: i64, text: &LabelText, this: Opt
     Ok(())
 }
 
-/// `versions`: highest first.
+/// Returns the record of a label. `versions` must be in descending order of number.
 fn shown(row: Row<LabelDoc>, versions: &[Row<VersionDoc>]) -> LabelRecord {
     let holder = versions.iter().find(|version| version.doc.holds(&row.doc.label_text)).map(|version| version.id);
     LabelRecord {

@@ -28,41 +28,41 @@ use crate::model::time::{Timestamp, span_ms};
 use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
 use crate::store::{Row, Session};
 
-/// What a result that waits for a place does next.
+/// Next step of a result that waits for its turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The agent is called.
     Dials,
-    /// It is READY: the agent calls.
+    /// The result becomes READY, and the agent calls.
     Listens,
     /// Another result comes first, or it is no longer queued.
     Waits,
 }
 
-/// Whom an incoming call is for.
+/// Receiver of an incoming call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reached {
-    /// Nobody has this address.
+    /// No result or Digital Human has this address.
     Nobody,
-    /// Whoever has this address is on the telephone.
+    /// The holder of this address is in a call.
     Busy,
-    /// Somebody who waits for it.
+    /// The call is for this holder of the address.
     Leg(Leg),
 }
 
-/// Where a call is waited for.
+/// Address at which a call is awaited.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leg {
-    /// Whose.
+    /// Organization that the address belongs to.
     pub organization: String,
-    /// It rings and nobody answers: the call is noted, and not taken.
+    /// True if it rings and nobody answers: the call is noted, and not taken.
     pub unresponsive: bool,
     /// User and password that the caller must have.
     pub login: Option<(String, Secret)>,
     pub(super) goal: Goal,
 }
 
-/// What a call is taken for.
+/// Purpose for which a call is accepted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
     /// A result that is READY.
@@ -90,7 +90,7 @@ pub(super) fn agent_calls(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool
     }
 }
 
-/// How long the agent is waited for.
+/// Returns the time to wait for the agent, in milliseconds.
 pub(super) fn patience_ms(step: Option<&JourneyStep>, simulation: &SimulationSpec) -> i64 {
     let of_step = step.filter(|step| step.direction == Direction::Outbound);
     span_ms(of_step.map_or(simulation.ringing_timeout as f64, |step| step.response_window_seconds))
@@ -102,7 +102,8 @@ pub(super) fn listens(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
     (over_sip(agent) || over_socket(agent)) && speaks && agent_calls(agent, step)
 }
 
-/// The number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes otherwise.
+/// Returns the number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes
+/// otherwise.
 pub(super) fn number<'a>(
     agent: &AgentSpec,
     human: &'a DigitalHumanSpec,
@@ -125,20 +126,20 @@ pub(super) fn over_socket(agent: &AgentSpec) -> bool {
     agent.connection() == Some(ConnectionType::WebSocket)
 }
 
-/// User part of the address of a Digital Human: its own as long as it is always on, else one for each run. The organization's
-/// id, which nobody else knows, keeps others from guessing it.
+/// Returns the user part of the address of a Digital Human: its own as long as it is always on, else one for each run.
+/// The organization's id, which nobody else knows, keeps others from guessing it.
 pub(super) fn leg_user(organization: &str, human_id: i64, human: &DigitalHumanSpec, run_id: i64) -> String {
     let of_run = if human.listens_on().is_some() { String::new() } else { run_id.to_string() };
     let token = Seed::of(&format!("leg:{organization}:{of_run}:{human_id}")).0 as u32;
     format!("dh-{human_id}-{token:08x}")
 }
 
-/// The whole address.
+/// Returns the SIP URI of a user at this engine; empty where no calls come in.
 pub(super) fn leg_uri(user: &str, at: Option<SocketAddr>) -> String {
     at.map_or_else(String::new, |at| format!("sip:{user}@{at}"))
 }
 
-/// The forms in which the user part of a Request-URI may name an address: as it is, and as a number in E.164.
+/// Returns the forms in which the user part of a Request-URI may name an address: as it is, and as a number in E.164.
 fn spellings(user: &str) -> Vec<String> {
     let user = user.split(';').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
     let digits: String = user.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')' | ' ')).collect();
@@ -197,8 +198,8 @@ impl Service {
         })
     }
 
-    /// As [`Service::take_turn`] for a conversation in writing, between two numbers where there are such. False: it has to wait,
-    /// or is no longer to be held.
+    /// Takes the turn of a written conversation as [`Service::take_turn`] does, between two numbers if it has any.
+    /// Returns false if it has to wait, or is no longer to be held.
     pub async fn take_written_turn(
         &self,
         organization: &str,
@@ -217,7 +218,7 @@ impl Service {
         if addresses.is_empty() {
             return Ok(true);
         }
-        // What is READY has had its turn.
+        // A READY result has had its turn.
         let held = body.status == ResultStatus::Ready || !is_blocked(&mut db, result_id, &addresses).await?;
         db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
         db.commit().await?;
@@ -243,7 +244,8 @@ impl Service {
         db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await
     }
 
-    /// A conversation is over or will not be: who has waited for its addresses, or for its end, may look again.
+    /// Frees the addresses of a conversation that is over or will not be: results that wait for them, or for its end,
+    /// may look again.
     pub(super) async fn free_legs(&self, db: &mut Session, result: &Row<ResultDoc>) -> Result<()> {
         let organization = db.organization().to_owned();
         let attempt = result.doc.body.attempt;
@@ -280,7 +282,7 @@ impl Service {
         Ok(())
     }
 
-    /// Nobody has called in time.
+    /// Ends the wait of a READY result that the agent has not called in time.
     pub async fn give_up_waiting(&self, job: &UnansweredJob) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
@@ -288,7 +290,7 @@ impl Service {
             return Ok(());
         }
         if row.doc.unanswered.is_empty() {
-            // What the Digital Human was told when it began to listen may be gone with it.
+            // The Digital Human, with the time that it was to wait, may be deleted by now.
             let ready = row.doc.body.status_history.last().map_or(0, |change| change.at.0);
             let waited_s = (self.clock.now_ms() - ready) / 1000;
             row.doc.body.fail(ErrorCode::InboundNoIncomingCall, format!("The agent did not call within {waited_s} s"));
@@ -313,7 +315,7 @@ impl Service {
         }
     }
 
-    /// Whom a call to `user`, the user part of its Request-URI, is for.
+    /// Returns the receiver of a call to `user`, the user part of its Request-URI.
     pub async fn reached(&self, user: &str) -> Result<Reached> {
         let mut busy = false;
         let mut forms = spellings(user);
@@ -385,14 +387,15 @@ impl Service {
         db.commit().await
     }
 
-    /// READY becomes DISPATCHED by a call that came in.
+    /// Moves a result from READY to DISPATCHED by a call that came in.
     pub(super) async fn begin_answered(&self, db: &mut Session, row: &mut Row<ResultDoc>, about: Object) -> Result<()> {
         row.doc.private = redactor_of(db, &row.doc).await?.is_some();
         row.doc.note("incoming", Value::Object(about));
         self.step(db, row, ResultStatus::Dispatched).await
     }
 
-    /// A Digital Human listens on a number from now on: results of others that wait for a call to it have lost it.
+    /// Takes a number over for a Digital Human that listens on it from now on. Results of others that wait for a call
+    /// to it have lost it.
     pub(super) async fn take_number_over(&self, db: &mut Session, human_id: Option<i64>, number: &str) -> Result<()> {
         let Some((organization, result_id)) = db.leg_holder(number).await? else { return Ok(()) };
         if organization != db.organization() {
@@ -408,7 +411,7 @@ impl Service {
 }
 
 impl Stage {
-    /// The number that the agent reaches the Digital Human on.
+    /// Returns the number that the agent reaches the Digital Human on.
     pub fn number(&self) -> Option<&str> {
         number(&self.agent, &self.human, self.step.as_ref())
     }
@@ -418,7 +421,7 @@ impl Stage {
         self.step.as_ref().is_some_and(|step| step.unresponsive)
     }
 
-    /// Why the number cannot be listened on.
+    /// Returns the reason why this result may not listen on its number, if there is one.
     async fn foreign_number(&self, db: &mut Session, is_called: bool) -> Result<Option<Obstacle>> {
         let Some(number) = self.number().filter(|_| is_called && !over_socket(&self.agent)) else { return Ok(None) };
         let other = db.always_on(number).await?.filter(|(_, id)| *id != self.human_id);
@@ -429,7 +432,7 @@ impl Stage {
     }
 }
 
-/// `None` when the Digital Human was deleted.
+/// Returns the rows that say how a result meets its agent; `None` when the Digital Human was deleted.
 pub(super) async fn stage(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<Stage>> {
     let body = &row.doc.body;
     let Some(human_id) = body.digital_human_id else { return Ok(None) };
@@ -470,7 +473,7 @@ pub(super) async fn has_place(db: &mut Session, run_id: i64, simulation: &Simula
     Ok(db.places_taken(run_id).await? < limit)
 }
 
-/// What a caller has to prove.
+/// Returns user and password that a caller must prove; `None` if the agent has none.
 pub(super) fn login(agent: &AgentSpec) -> Option<(String, Secret)> {
     Some((agent.sip_username.clone()?, Secret::new(agent.sip_password.clone()?)))
 }

@@ -1,4 +1,4 @@
-//! What can be heard and read of a conversation: timeline, transcript, recording.
+//! Timeline, transcript and recording of a conversation.
 
 use std::io::SeekFrom;
 use std::path::PathBuf;
@@ -27,15 +27,15 @@ const SAMPLE_RATE: i64 = 16_000;
 /// Everything that happened, on the sample clock.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Timeline {
-    /// Whose timeline.
+    /// Id of the result.
     pub simulation_result_id: i64,
-    /// 16000.
+    /// Samples per second, always 16000.
     pub sample_rate: i64,
     /// Wall clock of sample 0.
     pub started_at: Option<Timestamp>,
     /// 1; rises when a name or a member of an event changes its meaning or goes, not when one is added.
     pub timeline_version: i64,
-    /// In order of sample, then of sequence.
+    /// Events in order of sample, then of sequence number.
     #[schemars(with = "Vec<TimelineEvent>")]
     pub events: Value,
 }
@@ -53,7 +53,7 @@ impl Timeline {
 /// The outline of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Peaks {
-    /// Samples per second.
+    /// Sample rate of the recording in Hz.
     pub sample_rate: i64,
     /// Samples between two pairs.
     pub samples_per_peak: i64,
@@ -61,12 +61,12 @@ pub struct Peaks {
     pub from_ms: i64,
     /// Length of the whole recording, milliseconds.
     pub duration_ms: i64,
-    /// For each channel: minimum and maximum of each stretch, -1 to 1, 3 decimals.
+    /// Minimum and maximum of each stretch, for each channel: -1 to 1, 3 decimals.
     pub channels: Vec<Vec<f64>>,
 }
 
 impl Service {
-    /// The timeline, once the conversation is over.
+    /// Returns the timeline, once the conversation is over.
     pub async fn timeline(&self, caller: &Caller, result_id: i64) -> Result<Timeline> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -90,7 +90,7 @@ impl Service {
         db.commit().await
     }
 
-    /// The transcript, once there is one.
+    /// Returns the transcript, once there is one.
     pub async fn transcript(&self, caller: &Caller, result_id: i64) -> Result<Transcript> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
@@ -109,22 +109,23 @@ impl Service {
         db.commit().await
     }
 
-    /// The link of a result's recording, for its record.
+    /// Returns the link of a result's recording, for its record.
     pub fn recording_link(result_id: i64) -> String {
         format!("/v1/simulation-result/{result_id}/recording")
     }
 
-    /// The file that holds a track, once it is finished: the stereo recording, or what the Digital Human said before noise.
+    /// Returns the file that holds a track, once it is finished: the stereo recording, or what the Digital Human said
+    /// before noise.
     pub async fn track_path(&self, caller: &Caller, result_id: i64, track: Track) -> Result<PathBuf> {
         self.file_of(caller, result_id, track.file()).await
     }
 
-    /// The file of the stereo recording, once it is finished.
+    /// Returns the file of the stereo recording, once it is finished.
     pub async fn recording_path(&self, caller: &Caller, result_id: i64) -> Result<PathBuf> {
         self.track_path(caller, result_id, Track::Both).await
     }
 
-    /// The file of a track in another form; made at the first asking, kept beside the recording.
+    /// Returns the file of a track in another form; made at the first asking, kept beside the recording.
     pub async fn packed_path(
         &self,
         caller: &Caller,
@@ -164,8 +165,8 @@ impl Service {
         if there { Ok(path) } else { Err(Error::NotAvailable("Recording not available".into())) }
     }
 
-    /// Takes up what a conversation has left on the disk that broke off with its engine: its journal, and its recording as far as
-    /// that goes.
+    /// Keeps what is on the disk of a conversation that broke off with its engine: its journal, and its recording as
+    /// far as that goes.
     pub(super) async fn adopt(&self, db: &mut Session, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
         let folder = self.result_folder(result_id);
         let journal = tokio::fs::read_to_string(folder.join(JOURNAL)).await.unwrap_or_default();
@@ -187,7 +188,7 @@ impl Service {
         Ok(())
     }
 
-    /// The outline of the recording in at most `points` stretches.
+    /// Returns the outline of the recording in at most `points` stretches.
     pub async fn peaks(&self, caller: &Caller, result_id: i64, points: i64) -> Result<Peaks> {
         let path = self.recording_path(caller, result_id).await?;
         let file = File::open(path).await.map_err(Error::internal)?;
@@ -198,7 +199,7 @@ impl Service {
 /// Bytes that a header may have.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// 16 bit PCM in a WAV file: as much as its header tells and as is there, or all of it where the header tells no size.
+/// 16-bit PCM in a WAV file: as much as its header states and is there, or all of it where the header states no size.
 struct Wave {
     head: Head,
     frames: i64,

@@ -21,22 +21,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Calls come in at this address from now on, and `room` has the places of all calls.
+    /// Notes that calls come in at this address from now on, and that `room` has the places of all calls.
     pub fn serve(&self, address: SocketAddr, room: Arc<Semaphore>) {
         self.engine.get_or_init(|| (address, room));
     }
 
-    /// A call has been placed for a result.
+    /// Notes that a call has been placed for a result.
     pub fn begin(&self, result_id: i64, control: CallControl) {
         self.calls().insert(result_id, control);
     }
 
-    /// The call of a result is over.
+    /// Notes that the call of a result is over.
     pub fn end(&self, result_id: i64) {
         self.calls().remove(&result_id);
     }
 
-    /// No call is running.
+    /// True if no call is running.
     pub fn is_idle(&self) -> bool {
         self.calls().is_empty()
     }

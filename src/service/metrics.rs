@@ -20,15 +20,15 @@ use crate::store::{Metrics, Row, Session};
 /// One page of custom metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricPage {
-    /// Newest first.
+    /// Custom metrics of this page, newest first.
     pub metrics: Vec<CustomMetricRecord>,
-    /// The same.
+    /// Same list as `metrics`.
     pub data: Vec<CustomMetricRecord>,
-    /// On all pages.
+    /// Number of custom metrics on all pages.
     pub total_count: i64,
-    /// This page, from 1.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
     /// Rows on this page.
     pub items_in_page: i64,
@@ -36,28 +36,28 @@ pub struct MetricPage {
     pub total_pages: i64,
 }
 
-/// What changing several metrics answers.
+/// Response to changing several metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricsUpdated {
-    /// true.
+    /// Always true: failures are errors.
     pub success: bool,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// How many.
+    /// Number of metrics that were changed.
     pub updated: i64,
 }
 
-/// What deleting several metrics answers.
+/// Response to deleting several metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricsDeleted {
-    /// How many.
+    /// Number of metrics that were deleted.
     pub deleted_count: i64,
-    /// Which.
+    /// Ids of the deleted metrics.
     pub deleted_metric_ids: Vec<Uuid>,
 }
 
 impl Service {
-    /// Makes a metric.
+    /// Creates a custom metric after checking its rules.
     pub async fn create_custom_metric(&self, caller: &Caller, spec: CustomMetricSpec) -> Result<CustomMetricRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = self.insert_metric(&mut db, caller, spec).await?;
@@ -78,13 +78,13 @@ impl Service {
         db.answer(made.into_iter().map(|row| shown(caller, row, self.settings.hears)).collect()).await
     }
 
-    /// One metric.
+    /// Returns one custom metric of the caller's organization.
     pub async fn custom_metric(&self, caller: &Caller, id: Uuid) -> Result<CustomMetricRecord> {
         let row = self.store.org(&caller.organization).read().await?.metric(id).await?;
         Ok(shown(caller, row, self.settings.hears))
     }
 
-    /// One page, newest first; of one agent when it is given.
+    /// Returns one page, newest first; of one agent when it is given.
     pub async fn custom_metrics(
         &self,
         caller: &Caller,
@@ -102,7 +102,7 @@ impl Service {
         Ok(paged(caller, self.settings.hears, rows, total, page, page_size))
     }
 
-    /// All metrics of an agent on one page.
+    /// Returns all metrics of an agent on one page.
     pub async fn custom_metrics_by_agent(&self, caller: &Caller, agent_id: i64) -> Result<MetricPage> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -199,7 +199,7 @@ impl Service {
     }
 }
 
-/// Every rule on a metric's fields; the twins become one.
+/// Checks every rule on a metric's fields; the twins become one.
 pub(super) async fn check_metric(db: &mut Session, spec: &mut CustomMetricSpec, this: Option<Uuid>) -> Result<()> {
     let mut agents: Vec<i64> = Vec::new();
     for id in std::mem::take(&mut spec.agent_ids).into_iter().chain(spec.agent_id.take()) {
@@ -231,12 +231,12 @@ pub(super) async fn check_selected(db: &mut Session, selected: Option<&[Uuid]>) 
     Ok(())
 }
 
-/// The rules that need no other row.
+/// Checks the rules that need no other row.
 pub(super) fn check_fields(spec: &CustomMetricSpec) -> Result<()> {
     check::first(broken_rules(spec))
 }
 
-/// Those of them that are broken, in the order of the fields.
+/// Returns the rules that `spec` breaks, in the order of its fields.
 pub(super) fn broken_rules(spec: &CustomMetricSpec) -> Vec<Error> {
     let mut broken = Vec::new();
     let mut refuse = |text: &str| broken.push(Error::Refused(text.to_owned()));

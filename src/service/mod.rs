@@ -1,4 +1,4 @@
-//! What the product does: every rule, one module a resource. Knows the store, the clock and the queue; knows no HTTP.
+//! Rules of the product, one module a resource. Knows the store, the clock and the queue; knows no HTTP.
 //!
 //! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
@@ -151,17 +151,17 @@ pub use self::usage::SpendAllowed;
 pub use self::versions::{VersionDeleted, VersionLabels};
 pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
 
-/// For a webhook's connection and answer together.
+/// Time limit for a webhook's connection and answer together.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who asks: an authenticated API key.
+/// Caller of an operation: an authenticated API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Whose rows it may see.
+    /// Organization whose rows it may see.
     pub organization: String,
-    /// The key.
+    /// Id of the API key.
     pub key_id: Uuid,
-    /// What it may do.
+    /// Scope that limits its operations.
     pub scope: Scope,
 }
 
@@ -176,18 +176,19 @@ pub trait LiveCalls: Send + Sync {
         false
     }
 
-    /// The events of a result as they happen; `None` when this process makes no calls.
+    /// Returns the events of a result as they happen; `None` when this process makes no calls.
     fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         let _ = result_id;
         None
     }
 
-    /// The state of a result has changed and is stored.
+    /// Notes that the state of a result has changed and is stored.
     fn changed(&self, result_id: i64) {
         let _ = result_id;
     }
 
-    /// Changes with every stored change of a result's state; `None` when this process makes no calls.
+    /// Returns a watch that changes with every stored change of a result's state; `None` when this process makes no
+    /// calls.
     fn any_change(&self) -> Option<watch::Receiver<u64>> {
         None
     }
@@ -197,7 +198,7 @@ pub trait LiveCalls: Send + Sync {
         false
     }
 
-    /// Where calls come in; `None` when this process takes none.
+    /// Address on which calls come in; `None` when this process takes none.
     fn sip_address(&self) -> Option<SocketAddr> {
         None
     }
@@ -213,42 +214,42 @@ impl LiveCalls for NoLiveCalls {
     }
 }
 
-/// How the product is set up.
+/// Settings that the services work with.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where files lie: `results/<id>/recording.wav` and the rest.
+    /// Data folder, with `results/<id>/recording.wav` and the other files.
     pub data: PathBuf,
     /// Address that users reach this server at, without a slash at the end; `None`: links are paths.
     pub public_url: Option<String>,
-    /// Webhooks and fetched URLs may point to loopback and private addresses.
+    /// True if webhooks and fetched URLs may point to loopback and private addresses.
     pub allow_private_targets: bool,
-    /// Agents may have loopback and private addresses.
+    /// True if agents may have loopback and private addresses.
     pub allow_private_agents: bool,
-    /// Webhook URLs must be https.
+    /// True if webhook URLs must be https.
     pub require_https_webhooks: bool,
     /// Results of one run.
     pub max_results_per_run: i64,
     /// Minutes of conversation that an organization may use in a month; `None`: as many as it wants.
     pub usage_minutes_per_month: Option<f64>,
-    /// From which likeness (0 to 1) failed evaluations are one issue.
+    /// Likeness from 0 to 1 at which failed evaluations become one issue.
     pub issue_likeness: f64,
-    /// What a broken agent says.
+    /// Phrases that show that an agent is broken.
     pub malfunction_phrases: Vec<String>,
     /// Phone numbers that organizations may take, E.164.
     pub number_pool: Vec<String>,
-    /// What such a number costs, in the smallest unit of the currency.
+    /// Price of a number of the pool, in the smallest unit of the currency, a month.
     pub number_price: i64,
-    /// How notifications reach people.
+    /// Settings for delivering notifications.
     pub notify: Notify,
-    /// What is captured of a call for its evidence.
+    /// Traffic of a call that is captured for its evidence.
     pub capture: Capture,
-    /// The steps of a journey after one that failed are not held.
+    /// True if the steps of a journey after one that failed are not held.
     pub journey_stop_on_failure: bool,
     /// Time between a Digital Human's written answer and its sending.
     pub text_reply_delay_ms: u32,
     /// The carrier of text messages.
     pub sms: Arc<Sms>,
-    /// There is a model that judges by ear.
+    /// True if a model judges by ear.
     pub hears: bool,
     /// Numbers behind the named levels of Digital Humans.
     pub behaviour: Behaviour,
@@ -266,14 +267,14 @@ pub struct Settings {
     pub peers: PeerTerms,
     /// The start of voice pipelines.
     pub pipelines: Arc<Pipelines>,
-    /// A message of the agent that it begins to speak interrupts the Digital Human.
+    /// True if a message of the agent that it begins to speak interrupts the Digital Human.
     pub yield_to_started_event: bool,
     /// Dialects of WebSockets with settings of their own, by name.
     pub dialects: Arc<BTreeMap<String, Dialect>>,
 }
 
 impl Settings {
-    /// The defaults, with files under `data`.
+    /// Returns the defaults, with files under `data`.
     pub fn new(data: impl Into<PathBuf>) -> Settings {
         Settings {
             data: data.into(),
@@ -316,7 +317,7 @@ impl Settings {
         known.ok_or_else(|| Error::Refused(Kind::unknown(name)))
     }
 
-    /// File of an uploaded background noise.
+    /// Returns the file of an uploaded background noise.
     pub fn noise_file(&self, noise: Uuid) -> PathBuf {
         self.data.join("noises").join(noise.to_string())
     }
@@ -336,7 +337,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A product over `store`. `live` is asked to end calls.
+    /// Returns a product over `store`. `live` is asked to end calls.
     pub fn new(store: Store, clock: Clock, settings: Settings, live: Arc<dyn LiveCalls>) -> Service {
         let poster = Arc::new(Poster::new(Guard::new(settings.allow_private_targets), WEBHOOK_PATIENCE));
         let settings = Arc::new(settings);
@@ -344,52 +345,52 @@ impl Service {
         Service { store, clock, settings, live, poster, model: None, talks, refusals }
     }
 
-    /// The same product with a language model, or without one.
+    /// Returns the same product with a language model, or without one.
     pub fn with_model(self, model: Option<Arc<dyn LanguageModel>>) -> Service {
         Service { model, ..self }
     }
 
-    /// The same product, which looks at and posts to the addresses of users where `guard` lets it.
+    /// Returns the same product, which looks at and posts to the addresses of users where `guard` lets it.
     pub fn with_guard(self, guard: Guard) -> Service {
         Service { poster: Arc::new(Poster::new(guard, WEBHOOK_PATIENCE)), ..self }
     }
 
-    /// The language model.
+    /// Returns the language model; an error if none is configured.
     fn model(&self) -> Result<Arc<dyn LanguageModel>> {
         self.model.clone().ok_or_else(|| Error::Unavailable("Language model is not configured".into()))
     }
 
-    /// What posts to addresses that users gave.
+    /// Returns the client that posts to addresses given by users.
     fn poster(&self) -> Arc<Poster> {
         self.poster.clone()
     }
 
-    /// The store below.
+    /// Returns the store that holds the rows.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The clock in use.
+    /// Returns the clock in use.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// How it is set up.
+    /// Returns the settings that the services work with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The jobs that wait for a worker.
+    /// Returns the jobs that wait for a worker.
     pub fn queue(&self) -> Queue {
         Queue::new(self.store.clone(), self.clock.clone())
     }
 
-    /// The events of a result as they happen.
+    /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         self.live.feed(result_id)
     }
 
-    /// Folder of the files of a result.
+    /// Returns the folder of the files of a result.
     pub fn result_folder(&self, result_id: i64) -> PathBuf {
         self.settings.data.join("results").join(result_id.to_string())
     }

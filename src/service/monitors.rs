@@ -29,9 +29,9 @@ use crate::store::{Owner, Row, Session};
 pub(super) const TAG: &str = "uptime";
 /// Checks that are shown with a monitor.
 const SHOWN: i64 = 20;
-/// How far back uptime is counted.
+/// Time over which uptime is counted, in milliseconds.
 const UPTIME_MS: i64 = 30 * 86_400_000;
-/// How long the agent of a check may let it ring, or let itself be waited for, in seconds.
+/// Longest time that a check waits for the agent to answer, in seconds.
 const LONGEST_RING_S: i64 = 60;
 /// Longest call of a check, in seconds: after the longest ringing it is over, and judged, before the check is given up.
 const LONGEST_CALL_S: i64 = 210;
@@ -39,24 +39,24 @@ const LONGEST_CALL_S: i64 = 210;
 /// A page of monitors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MonitorPage {
-    /// Newest first.
+    /// Monitors of this page, newest first.
     pub monitors: Vec<MonitorRecord>,
     /// Rows on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
-    /// Pages.
+    /// Total number of pages.
     pub total_pages: i64,
 }
 
-/// What deleting a monitor answers.
+/// Response to deleting a monitor.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MonitorDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The monitor.
+    /// Id of the deleted monitor.
     pub deleted_monitor_id: Uuid,
 }
 
@@ -87,13 +87,13 @@ impl Service {
         db.answer(record).await
     }
 
-    /// One monitor with its newest checks.
+    /// Returns one monitor with its newest checks.
     pub async fn monitor(&self, caller: &Caller, monitor_id: Uuid) -> Result<MonitorRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         self.monitor_record(&mut db, monitor_id).await
     }
 
-    /// A page of monitors, of one agent or of all.
+    /// Returns a page of monitors, of one agent or of all.
     pub async fn monitors(
         &self,
         caller: &Caller,
@@ -182,8 +182,9 @@ impl Service {
         Ok(MonitorDeleted { message: "Monitor deleted".into(), deleted_monitor_id: monitor_id })
     }
 
-    /// Every rule on a monitor's fields; checks without a name get theirs. What its checks name has to be there when they
-    /// are made or changed: a monitor whose caller or metric was deleted since can still be paused or watch another agent.
+    /// Checks every rule on a monitor's fields; checks without a name get theirs. Resources that its checks name must
+    /// exist when the checks are made or changed. A monitor whose caller or metric was deleted since can still be
+    /// paused or watch another agent.
     async fn check_monitor(&self, db: &mut Session, spec: &mut MonitorSpec, old: Option<&MonitorSpec>) -> Result<()> {
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
         name_checks(spec);
@@ -216,8 +217,8 @@ impl Service {
         Ok(())
     }
 
-    /// Makes the simulation that the checks are results of: one caller, the chosen one while it is there, or one that
-    /// greets, asks a question and says thanks. Answers the simulation, and the caller when it was made for it.
+    /// Makes the simulation that the checks belong to, with one caller. It is the chosen one while that exists, or one
+    /// that greets, asks a question and says thanks. Returns the simulation, and the caller if it was made for it.
     async fn back(&self, db: &mut Session, caller: &Caller, spec: &MonitorSpec) -> Result<(i64, Option<i64>)> {
         let now = self.clock.now_ms();
         let agent = db.get::<AgentDoc>(spec.agent_id).await?.doc.spec;
@@ -280,7 +281,7 @@ impl Service {
     }
 }
 
-/// A metric that a check grades has to be there, and to be judged in the calls of a monitor, which are simulations.
+/// Checks that a metric that a check grades is there, and is judged in the calls of a monitor, which are simulations.
 async fn check_graded(db: &mut Session, check: &Check) -> Result<()> {
     let Some(id) = check.config.custom_metric_id else { return Ok(()) };
     let metric = db.get::<CustomMetricSpec>(id).await?.doc;
@@ -294,7 +295,7 @@ async fn check_graded(db: &mut Session, check: &Check) -> Result<()> {
     Ok(())
 }
 
-/// The first moment from `at_ms` on at which a check may be made; `None` while the monitor is paused.
+/// Returns the first moment from `at_ms` on at which a check may be made; `None` while the monitor is paused.
 fn next_check(spec: &MonitorSpec, at_ms: i64) -> Result<Option<Timestamp>> {
     if !spec.enabled {
         return Ok(None);
@@ -305,7 +306,7 @@ fn next_check(spec: &MonitorSpec, at_ms: i64) -> Result<Option<Timestamp>> {
     })))
 }
 
-/// What a broken agent says: the known phrases, and `more`.
+/// Returns the phrases of a broken agent: the built-in ones, then `more`.
 pub fn malfunction_phrases(more: &[String]) -> Vec<String> {
     MALFUNCTIONS.iter().map(|phrase| (*phrase).to_owned()).chain(more.iter().cloned()).collect()
 }
@@ -333,7 +334,7 @@ fn name_checks(spec: &mut MonitorSpec) {
     }
 }
 
-/// A caller that greets, asks about the agent's first goal, and says thanks.
+/// Returns a caller that greets, asks about the agent's first goal, and says thanks.
 fn built_in(goal: Option<&str>) -> DigitalHumanSpec {
     let goal = goal.map(|goal| goal.trim().trim_end_matches(['.', '?', '!'])).filter(|goal| !goal.is_empty());
     let question = match goal {

@@ -18,7 +18,7 @@ const MIN_SAMPLES: usize = 16_000;
 /// Folder of the files within the data folder.
 pub const FOLDER: &str = "noises";
 
-/// Where a new noise comes from.
+/// Source of a new background noise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoiseSource {
     /// The bytes of a file.
@@ -27,17 +27,17 @@ pub enum NoiseSource {
     Existing(String),
 }
 
-/// What deleting a noise answers.
+/// Response to deleting a noise.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NoiseDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The noise.
+    /// Id of the deleted noise.
     pub deleted_noise_id: Uuid,
 }
 
 impl Service {
-    /// Keeps a noise.
+    /// Stores a background noise after decoding it once.
     pub async fn create_background_noise(
         &self,
         caller: &Caller,
@@ -67,7 +67,7 @@ impl Service {
         db.answer(shown(caller, row, 0)).await
     }
 
-    /// All noises, newest first.
+    /// Returns all noises, newest first.
     pub async fn background_noises(&self, caller: &Caller) -> Result<Vec<NoiseRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let uses = db.noise_uses().await?;
@@ -76,7 +76,7 @@ impl Service {
         Ok(rows.into_iter().map(|row| (count(row.id), row)).map(|(count, row)| shown(caller, row, count)).collect())
     }
 
-    /// Renames a noise.
+    /// Renames a noise; its id and audio stay.
     pub async fn rename_background_noise(&self, caller: &Caller, id: Uuid, name: String) -> Result<NoiseRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.get::<NoiseDoc>(id).await?;
@@ -102,7 +102,7 @@ impl Service {
         Ok(NoiseDeleted { message: "Background noise deleted successfully".into(), deleted_noise_id: id })
     }
 
-    /// The bytes of a noise that is there already, or of a URL.
+    /// Returns the bytes of a noise that is there already, or of a URL.
     async fn existing(&self, caller: &Caller, place: &str) -> Result<Vec<u8>> {
         if place.contains("://") {
             check::webhook("storage_path", Some(place), &self.settings)?;
@@ -119,7 +119,7 @@ impl Service {
         tokio::fs::read(self.settings.noise_file(id)).await.map_err(|_| missing())
     }
 
-    /// The file is whole before it has its name.
+    /// Writes a file that is whole before it has its name.
     async fn write_noise(&self, id: Uuid, bytes: &[u8]) -> Result<()> {
         let file = self.settings.noise_file(id);
         let part = file.with_file_name(format!("{}.part", clock::new_id()));

@@ -16,7 +16,7 @@ use crate::queue::NotifyJob;
 use crate::store::{Row, Session};
 
 impl Service {
-    /// Tells each channel.
+    /// Stores a pending notification for each channel, with a job that delivers it.
     pub(super) async fn notify(&self, db: &mut Session, channels: &[Channel], notice: &Notice) -> Result<()> {
         let now = self.clock.now_ms();
         for channel in channels {
@@ -69,12 +69,12 @@ impl Service {
         self.notify(db, &channels, notice).await
     }
 
-    /// A path as users reach it.
+    /// Returns a path as users reach it.
     pub(super) fn link(&self, path: &str) -> String {
         format!("{}{path}", self.settings.public_url.as_deref().unwrap_or_default())
     }
 
-    /// A notification that still has to be delivered; `None` when it was, or is gone.
+    /// Returns a notification that still has to be delivered; `None` when it was, or is gone.
     pub async fn pending_notification(&self, job: &NotifyJob) -> Result<Option<NotificationDoc>> {
         let mut db = self.store.org(&job.organization).read().await?;
         let row = db.find::<NotificationDoc>(job.notification_id).await?;
@@ -107,7 +107,7 @@ impl Service {
         db.commit().await
     }
 
-    /// The notifications about a monitor, an alert or a run, newest first.
+    /// Returns the notifications about a monitor, an alert or a run, newest first.
     pub async fn notifications_about(&self, organization: &str, subject: &str) -> Result<Vec<NotificationDoc>> {
         let mut db = self.store.org(organization).read().await?;
         let rows: Vec<Row<NotificationDoc>> = db.by("subject", subject).await?;
@@ -122,7 +122,7 @@ impl Service {
         check::look(&urls, &self.settings, self.poster.guard()).await
     }
 
-    /// The same for what a partial update gives as channels, where it gives any.
+    /// Looks at the channels that a partial update gives, where it gives any.
     pub(super) async fn look_at_given_channels(&self, given: Option<&Value>) -> Result<()> {
         let channels = given.and_then(|given| Vec::<Channel>::deserialize(given).ok());
         self.look_at_channels(&channels.unwrap_or_default()).await
@@ -146,7 +146,7 @@ impl Service {
     }
 }
 
-/// The facts of a notification that names its subject.
+/// Returns the facts of a notification that names its subject.
 pub(super) fn about(key: &str, id: Uuid, more: Object) -> Object {
     let mut data = Object::from_iter([(key.to_owned(), id.to_string().into())]);
     data.extend(more);
@@ -158,7 +158,7 @@ fn is_address(text: &str) -> bool {
     text.split_once('@').is_some_and(|(user, host)| plain(user) && plain(host))
 }
 
-/// `emails` and `webhook_url` of an agent's `simulation_notifications`.
+/// Returns the channels of `emails` and `webhook_url` of an agent's `simulation_notifications`.
 fn run_channels(agent: &AgentSpec) -> Vec<Channel> {
     let emails = agent.simulation_notifications.get("emails").and_then(|list| list.as_array()).into_iter().flatten();
     let emails = emails.filter_map(|entry| entry.as_str()).filter(|text| is_address(text));

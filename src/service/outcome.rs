@@ -7,7 +7,7 @@ use crate::model::result::ResultBody;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 
-/// The first rule that holds; `None` while the result is not terminal.
+/// Returns the first rule that holds; `None` while the result is not terminal.
 pub fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome> {
     use ResultStatus::*;
     match body.status {
@@ -40,7 +40,7 @@ pub fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome
     Some(Outcome::NotEvaluated)
 }
 
-/// Mean of the custom metrics that can be counted, 0 to 100.
+/// Returns the mean of the custom metrics that can be counted, 0 to 100.
 fn mean_score(body: &ResultBody) -> Option<f64> {
     let metrics = &body.evaluations.first()?.custom_metrics;
     let scores: Vec<f64> = metrics.iter().filter_map(|metric| metric.score()).collect();

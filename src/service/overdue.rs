@@ -12,10 +12,10 @@ use crate::model::status::ResultStatus;
 use crate::model::transcript::TranscriptEntry;
 use crate::queue::{CallLogJob, EvaluateJob};
 
-/// How long an evaluation may take.
+/// Longest time of an evaluation, in milliseconds.
 pub const EVALUATION_MS: i64 = 600_000;
 
-/// Why a result has no evaluation.
+/// Error code of a result whose evaluation took too long.
 const CODE: ErrorCode = ErrorCode::EvaluationTimeout;
 const TOO_LONG: &str = "The evaluation was not done within 600 s";
 const GIVEN_UP: &str = "The evaluation failed, and was given up after several attempts";
@@ -43,25 +43,25 @@ impl Service {
         Ok(())
     }
 
-    /// The evaluation of a result that has failed for the last time.
+    /// Gives up the evaluation of a result that has failed for the last time.
     pub async fn give_up_evaluation(&self, job: &EvaluateJob) -> Result<()> {
         let is_open = |status| matches!(status, ResultStatus::ConversationEnded | ResultStatus::Evaluating);
         self.end_evaluation(&job.organization, job.result_id, GIVEN_UP, |doc| is_open(doc.body.status)).await
     }
 
-    /// The evaluation of a result that is not done after [`EVALUATION_MS`].
+    /// Breaks off the evaluation of a result that is not done after [`EVALUATION_MS`].
     pub async fn break_off_evaluation(&self, job: &EvaluateJob) -> Result<()> {
         let is_open = |doc: &ResultDoc| doc.body.status == ResultStatus::Evaluating;
         self.end_evaluation(&job.organization, job.result_id, TOO_LONG, is_open).await
     }
 
-    /// The evaluation of a call that has failed for the last time.
+    /// Gives up the evaluation of a call that has failed for the last time.
     pub async fn give_up_log(&self, job: &CallLogJob) -> Result<()> {
         let is_open = |status| matches!(status, CallLogStatus::Queued | CallLogStatus::Evaluating);
         self.end_log(&job.organization, job.call_id, GIVEN_UP, is_open).await
     }
 
-    /// The evaluation of a call that is not done after [`EVALUATION_MS`].
+    /// Breaks off the evaluation of a call that is not done after [`EVALUATION_MS`].
     pub async fn break_off_log(&self, job: &CallLogJob) -> Result<()> {
         let is_open = |status| status == CallLogStatus::Evaluating;
         self.end_log(&job.organization, job.call_id, TOO_LONG, is_open).await

@@ -23,7 +23,7 @@ const OPUS_PACKET_BYTES: usize = 1275 * 2;
 /// The one stream of a file.
 const OGG_SERIAL: u32 = 1;
 
-/// What of a recording is heard.
+/// Channels of a recording that the output contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Track {
     /// The stereo file: the Digital Human, the agent.
@@ -39,19 +39,19 @@ pub enum Track {
 /// A form other than WAV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// FLAC, 16 bit.
+    /// FLAC with 16-bit samples (RFC 9639).
     Flac,
-    /// Opus in Ogg.
+    /// Opus in an Ogg container (RFC 7845).
     Opus,
 }
 
 impl Track {
-    /// The file that holds it.
+    /// Returns the file that holds it.
     pub fn file(self) -> &'static str {
         if self == Track::CallerClean { "caller_clean.wav" } else { "recording.wav" }
     }
 
-    /// The file of it in another form.
+    /// Returns the file of it in another form.
     pub fn packed_file(self, packing: Packing) -> String {
         let track = match self {
             Track::Both => "recording".to_owned(),
@@ -101,7 +101,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// The next samples, interleaved, at most `count` of each channel; nothing at the end.
+    /// Returns the next samples, interleaved, at most `count` of each channel; nothing at the end.
     fn next(&mut self, count: usize) -> io::Result<Vec<i16>> {
         let count = self.left.min(count as u64);
         self.left -= count;
@@ -152,7 +152,7 @@ fn flac(samples: Samples, to: &mut impl Write) -> io::Result<()> {
     to.write_all(sink.as_slice())
 }
 
-/// `frames`: samples of each channel.
+/// Writes Ogg Opus. `frames`: samples of each channel.
 fn opus(mut samples: Samples, frames: u64, to: &mut impl Write) -> io::Result<()> {
     let channels = samples.track.channels();
     let (form, force) =
@@ -186,7 +186,7 @@ fn opus(mut samples: Samples, frames: u64, to: &mut impl Write) -> io::Result<()
     Ok(())
 }
 
-/// RFC 7845 5.1.
+/// Returns the identification header of Ogg Opus (RFC 7845 5.1).
 fn opus_head(channels: u8, skipped: u16) -> Vec<u8> {
     let mut head = b"OpusHead\x01".to_vec();
     head.push(channels);
@@ -196,7 +196,7 @@ fn opus_head(channels: u8, skipped: u16) -> Vec<u8> {
     head
 }
 
-/// RFC 7845 5.2.
+/// Returns the comment header of Ogg Opus, which names the channels (RFC 7845 5.2).
 fn opus_tags(track: Track) -> Vec<u8> {
     let comment = match track {
         Track::Both => Layout::Stereo.comment(),
@@ -226,7 +226,7 @@ mod tests {
     /// No multiple of any frame.
     const LENGTH: usize = 50_123;
 
-    /// A different tone on each channel, and noise that no codec can guess in the lowest bits.
+    /// Returns a different tone on each channel, and noise that no codec can guess in the lowest bits.
     fn sample(n: usize, channel: usize) -> i16 {
         let noise = (n as u32).wrapping_mul(2_654_435_761) >> 29;
         (PEAK * (TAU * TONES_HZ[channel] * n as f64 / 16_000.0).sin()) as i16 + noise as i16
@@ -243,7 +243,7 @@ mod tests {
         path
     }
 
-    /// What ffmpeg makes of a file: samples at 16 kHz, interleaved.
+    /// Decodes a file with ffmpeg to interleaved samples at 16 kHz.
     fn decoded(path: &Path) -> Vec<i16> {
         let mut decode = Command::new("ffmpeg");
         decode.args(["-v", "error", "-xerror", "-i"]).arg(path);
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Amplitude of a tone in a channel.
+    /// Returns the amplitude of a tone in a channel.
     fn amplitude(pcm: &[f64], hz: f64) -> f64 {
         let turn = |n: usize| TAU * hz * n as f64 / 16_000.0;
         let (sine, cosine) = pcm

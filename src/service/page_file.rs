@@ -44,7 +44,7 @@ impl Service {
             "left_out": [],
         });
         let mut left_out: Vec<&str> = Vec::new();
-        // What is the least missed goes first.
+        // The parts that are missed least go first.
         for name in ["ladder", "timeline", "transcript"] {
             if data.to_string().len() > MOST_DATA_BYTES {
                 data[name] = Value::Null;

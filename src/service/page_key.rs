@@ -29,7 +29,7 @@ pub struct PageDoor {
 }
 
 impl Service {
-    /// Returns a door with a new start token into the organization `name`, and the token.
+    /// Returns a page access with a new start token for the organization `name`, and the token.
     pub fn page_door(&self, name: &str) -> (PageDoor, String) {
         let mut bytes = [0; TOKEN_BYTES];
         clock::random_bytes(&mut bytes);
@@ -60,7 +60,7 @@ impl Service {
         Ok(key)
     }
 
-    /// Takes back the key that a door has made.
+    /// Revokes the key that a page access has made.
     ///
     /// # Errors
     /// When the database does not take it.

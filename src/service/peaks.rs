@@ -46,12 +46,12 @@ impl Zoom {
     /// Every length, the longest first.
     pub const ALL: [Zoom; 3] = [Zoom::Second, Zoom::Tenth, Zoom::Hundredth];
 
-    /// The length by its number, 0 to 2.
+    /// Returns the length by its number, 0 to 2.
     pub fn of(number: i64) -> Option<Zoom> {
         usize::try_from(number).ok().and_then(|at| Zoom::ALL.get(at).copied())
     }
 
-    /// Milliseconds of a step.
+    /// Returns the milliseconds of a step.
     pub fn step_ms(self) -> i64 {
         match self {
             Zoom::Second => 1000,
@@ -199,7 +199,7 @@ fn read_kept(
     Ok(bytes.as_chunks::<8>().0.iter().map(levels).collect())
 }
 
-/// Opens the file of a recording of so many samples; `None`: there is none.
+/// Opens the file of a recording with `samples` samples; `None`: there is none.
 fn open_kept(path: &Path, samples: i64) -> io::Result<Option<File>> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -322,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    /// A recording whose channels tell the sample's number, one up and one down.
+    /// Returns a recording whose channels tell the sample's number, one up and one down.
     fn recording(folder: &Path, samples: usize) -> std::path::PathBuf {
         let mut bytes = wav_header(Layout::Stereo, samples as u64).to_vec();
         for n in 0..samples {

@@ -16,14 +16,14 @@ use crate::store::Row;
 /// Numbers that are looked up at once.
 const AT_ONCE: usize = 200;
 
-/// What adding a number answers.
+/// Response to adding a number.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberAdded {
-    /// E.164.
+    /// Phone number in E.164 form.
     pub phone_number: String,
     /// Id at the carrier; empty where nobody told.
     pub carrier_sid: String,
-    /// Whose it is.
+    /// Organization that holds the number.
     pub organization_id: String,
     /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
     pub purchase_date: Option<String>,
@@ -31,17 +31,18 @@ pub struct NumberAdded {
     pub price: Option<i64>,
 }
 
-/// What giving a number back answers.
+/// Response to giving a number back.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberReleased {
-    /// E.164.
+    /// Phone number in E.164 form.
     pub phone_number: String,
-    /// True.
+    /// Always true: failures are errors.
     pub released: bool,
 }
 
 impl Service {
-    /// The numbers of an organization, newest first; behind them the numbers of trunks that no organization has registered.
+    /// Returns the numbers of an organization, newest first; behind them the numbers of trunks that no organization has
+    /// registered.
     pub async fn phone_numbers(&self, caller: &Caller) -> Result<Vec<NumberRecord>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = db.all().await?;
@@ -63,7 +64,7 @@ impl Service {
         Ok(rows.into_iter().map(shown).chain(configured).collect())
     }
 
-    /// The trunk whose settings have a number.
+    /// Returns the trunk whose settings have a number.
     fn trunk_of(&self, number: &str) -> Option<&str> {
         let owns = |trunk: &Trunk| trunk.numbers.iter().any(|own| own == number);
         self.settings.trunks.iter().find(|(_, trunk)| owns(trunk)).map(|(name, _)| name.as_str())
@@ -137,7 +138,7 @@ fn record_of_trunk(phone_number: String, organization: &str) -> NumberRecord {
     }
 }
 
-/// Whether a number has an area code behind its country code, which has 1 to 3 digits (ITU-T E.164 6.2.1).
+/// True if a number has an area code after its country code of 1 to 3 digits (ITU-T E.164 6.2.1).
 fn lies_in(number: &str, area: &str) -> bool {
     let digits = number.trim_start_matches('+');
     let from = if digits.starts_with('1') { 1..=1 } else { 1..=3 };

@@ -1,5 +1,5 @@
-//! From a result to a call: which agent is called, where, by whom, and how that caller behaves. Resources in, plain values for
-//! the engine out; what cannot be placed is told by its error code. Places nothing itself.
+//! Turns a result into a call: agent, address, caller, and the caller's behaviour. It takes resources and returns plain
+//! values for the engine, or an error code. It places no call itself.
 
 mod dynamic;
 mod earlier;
@@ -53,36 +53,36 @@ use crate::model::run::{QueueSpec, RunDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::provider::{LanguageModel, Synthesizer, VoiceWanted};
 
-/// How long a language model may take to tell whether a turn has the meaning of a scripted response; then its words tell.
+/// Time in milliseconds for a language model to compare a turn with scripted responses; afterwards its words decide.
 const MEANING_MS: u32 = 1500;
 
-/// What calls are made with.
+/// Settings and providers that calls are placed with.
 #[derive(Clone)]
 pub struct Placer {
     /// Numbers behind the named levels.
     pub behaviour: Behaviour,
-    /// How long a due turn waits for the recognizer's final text.
+    /// Time in milliseconds that a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
     /// Codecs of a call, in order.
     pub codecs: Vec<Codec>,
-    /// How digits are sent.
+    /// Way of sending digits.
     pub dtmf: Dtmf,
     /// Words the Digital Humans' turns; without one the built-in speaker does.
     pub model: Option<Arc<dyn LanguageModel>>,
-    /// Chooses voices.
+    /// Synthesizer that chooses voices and speaks.
     pub synthesizer: Arc<dyn Synthesizer>,
-    /// Background noises.
+    /// Loops of background noise that calls share.
     pub noises: Arc<NoiseBeds>,
     /// Sounds that users named.
     pub sounds: Arc<Sounds>,
 }
 
-/// Why a call cannot be placed.
+/// Reason why a call cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// Error code of the result.
     pub code: ErrorCode,
-    /// For a person.
+    /// Explanation in words, for display.
     pub message: String,
 }
 
@@ -94,13 +94,13 @@ impl Obstacle {
 
 /// A call that can be placed.
 pub struct Placed {
-    /// For the engine.
+    /// Call that the engine is to place.
     pub placement: Placement,
     /// Number that has to be admitted before the call is placed; `None`: none leaves.
     pub dial: Option<Outgoing>,
     /// Metadata of the result: what is in force.
     pub notes: Object,
-    /// What was asked for and does not act, or acts otherwise.
+    /// Settings that have no effect in this call, or a different one than asked.
     pub warnings: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ struct Cast {
     seed: Seed,
     agent_id: i64,
     agent: AgentDoc,
-    /// What the organization has stored of the agent's platform.
+    /// Integration of the organization with the agent's platform.
     platforms: IntegrationSpec,
     /// The version of the agent that is met.
     agent_version_id: Option<Uuid>,
@@ -122,7 +122,7 @@ struct Cast {
     step: Option<JourneyStep>,
     /// Draws who the caller is: the same in all steps of a journey.
     identity: Seed,
-    /// What the caller remembers of the steps before.
+    /// Summaries of the journey's earlier steps, as the caller remembers them.
     earlier: Vec<String>,
     /// `None` outside of any run.
     human_id: Option<i64>,
@@ -131,7 +131,7 @@ struct Cast {
 }
 
 impl Service {
-    /// The call of a result, as its Digital Human, agent, simulation and run say.
+    /// Returns the call of a result, as its Digital Human, agent, simulation and run say.
     ///
     /// # Errors
     /// The outer error is a fault of the store; the inner one says why there can be no call.
@@ -160,7 +160,7 @@ impl Service {
         if let Some(gate) = self.dial_gate(organization, result_id, trunk) {
             placed.placement.destination.set_gate(gate);
         }
-        // What the engine itself notes comes first.
+        // Notes of the engine itself come first.
         told.extend(std::mem::take(&mut placed.notes));
         placed.notes = told;
         Ok(Ok(placed))
@@ -303,7 +303,7 @@ impl Cast {
         })
     }
 
-    /// Who speaks first, and what.
+    /// Returns who speaks first, and the words.
     fn opening(&self, behaviour: &Behaviour) -> Opening {
         let made = manner::opening(&self.human, self.opens(), &Facts::of(&self.traits()), behaviour);
         match (&self.first_line, made) {
@@ -370,7 +370,7 @@ impl Cast {
         }
     }
 
-    /// Who the caller is, and how it goes about an attack.
+    /// Returns the caller's role description, with its techniques where it attacks.
     fn role(&self) -> String {
         let role = self.human.role_description.clone().unwrap_or_default();
         let Some(plan) = &self.human.attack_plan else { return role };
@@ -387,29 +387,29 @@ impl Cast {
         }
     }
 
-    /// The agent's language is spoken as soon as it is known.
+    /// True if the agent's language is spoken as soon as it is known.
     fn follows(&self) -> bool {
         self.human.language == Language::Ad
     }
 
-    /// What following comes to without a model.
+    /// Returns a warning if the agent's language is to be followed without a language model.
     fn follows_without(&self, has_model: bool) -> Option<String> {
         let why = "language: the intent is said as it is written: only a model speaks the agent's language";
         (self.follows() && !has_model).then(|| why.to_owned())
     }
 
-    /// The language spoken; a caller that follows the agent's language begins in English.
+    /// Returns the language spoken; a caller that follows the agent's language begins in English.
     fn language(&self) -> String {
         let language = if self.follows() { Language::En } else { self.human.language };
         language.as_str().to_owned()
     }
 
-    /// Facts by name, as text.
+    /// Returns the facts by name, as text.
     fn traits(&self) -> Vec<(String, String)> {
         named(&self.human.traits)
     }
 
-    /// The numbers behind the levels of this call.
+    /// Returns the numbers behind the levels of this call.
     fn in_force(&self, placer: &Placer, spec: &CallSpec) -> Value {
         let human = &self.human;
         let has_noise = spec.noise.is_some();
@@ -460,13 +460,13 @@ impl Cast {
         self.agent_calls() && self.agent.spec.provider() != Provider::P4
     }
 
-    /// The channel of the journey step, when it is not a call.
+    /// Returns the channel of the journey step, when it is not a call.
     fn other_channel(&self) -> Option<Modality> {
         self.step.as_ref().map(|step| step.modality).filter(|modality| *modality != Modality::Voice)
     }
 }
 
-/// Seconds as milliseconds.
+/// Converts seconds to whole milliseconds.
 fn ms(seconds: f64) -> u32 {
     (seconds * 1000.0).round() as u32
 }
@@ -483,7 +483,7 @@ mod tests {
         base
     }
 
-    /// Result 17 of an agent, a Digital Human and a run with these fields.
+    /// Returns result 17 of an agent, a Digital Human and a run with these fields.
     pub(super) fn cast(agent: Value, human: Value, run: Value) -> Cast {
         let read = "every field has a default";
         Cast {
@@ -501,7 +501,7 @@ mod tests {
         }
     }
 
-    /// With a hum for every voice.
+    /// Returns a placer with a hum for every voice.
     pub(super) fn placer() -> Placer {
         Placer {
             behaviour: Behaviour::default(),

@@ -151,7 +151,8 @@ impl Service {
     }
 }
 
-/// Whether `caller` may not see words and sounds of a result yet.
+/// True if words and sounds of a result are hidden from `caller`, since they are not redacted yet. A caller without an
+/// API key sees them.
 pub(super) fn is_hidden(doc: &ResultDoc, caller: &Caller) -> bool {
     doc.private && !caller.key_id.is_nil()
 }
@@ -200,7 +201,7 @@ pub(super) const JUDGED: &[&str] = &[
     "override_pronunciation_notes",
 ];
 
-/// Those of them that hold the answer of a custom metric, whatever its type.
+/// Fields that hold the answer of a custom metric, of any response type.
 const ANSWERS: [&str; 2] = ["response_value", "human_response_value"];
 
 /// Response types whose answers are words; the others are figures, and words of the metric's own.
@@ -224,7 +225,7 @@ pub(super) fn through<T: Serialize + DeserializeOwned>(
     Ok(())
 }
 
-/// What was expected of tool calls, as it is when what was called has been redacted.
+/// Redacts the expected tool calls in the same fields as the calls that were made.
 pub(super) fn redacted_calls(
     mut expected: Vec<ExpectedToolCall>,
     redactor: &Redactor,
@@ -233,7 +234,7 @@ pub(super) fn redacted_calls(
     Ok(expected)
 }
 
-/// Texts in the record: what was posted, called and judged.
+/// Redacts texts in the record: what was posted, called and judged.
 pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()> {
     through(&mut doc.body.events, redactor, NOTED)?;
     through(&mut doc.body.tool_calls, redactor, CALLED)?;
@@ -251,7 +252,7 @@ pub(super) fn redact_doc(doc: &mut ResultDoc, redactor: &Redactor) -> Result<()>
     through(&mut doc.body.result, redactor, JUDGED)
 }
 
-/// The one text among the built-in metrics that has words of a conversation: others are names of a kind.
+/// Redacts the one text among the built-in metrics that has words of a conversation: others are names of a kind.
 pub(super) fn redact_metrics(metrics: &mut [MetricValue], redactor: &Redactor) {
     for metric in metrics.iter_mut().filter(|metric| metric.name == "call_summary") {
         if let Value::String(text) = &mut metric.value {
@@ -282,7 +283,7 @@ fn redact_members(value: &mut Value, redactor: &Redactor, names: &[&str]) {
     }
 }
 
-/// An answer in words; one that is the text of an object stays one.
+/// Returns an answer in words; one that is the text of an object stays one.
 fn redacted_answer(text: &str, redactor: &Redactor) -> String {
     match serde_json::from_str(text) {
         Ok(mut object @ Value::Object(_)) => {
@@ -368,7 +369,8 @@ mod tests {
 
     use super::*;
 
-    /// Samples that are left of a file of ones in which `spans` (milliseconds) were silenced, frame by frame.
+    /// Returns the samples that are left of a file of ones in which `spans` (milliseconds) were silenced, frame by
+    /// frame.
     async fn left(layout: Layout, samples: usize, spans: &[Range<i64>]) -> Vec<bool> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recording.wav");

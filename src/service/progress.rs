@@ -1,4 +1,4 @@
-//! How results move through their states: the one place that changes a status.
+//! Transitions of results between their states: the one place that changes a status.
 
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ impl Service {
         Ok(())
     }
 
-    /// As [`Service::admit`] for one result; one that is elsewhere stays.
+    /// Admits one result as [`Service::admit`] does; a result in another state stays as it is.
     pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
         let mut db = self.store.org(organization).write().await?;
         let mut row = db.get::<ResultDoc>(result_id).await?;
@@ -85,7 +85,7 @@ impl Service {
         Ok(())
     }
 
-    /// The lane of a result's run.
+    /// Returns the lane of a result's run.
     pub async fn lane_of(&self, organization: &str, result_id: i64) -> Result<Option<Lane>> {
         let mut db = self.store.org(organization).read().await?;
         let body = db.get::<ResultDoc>(result_id).await?.doc.body;
@@ -110,7 +110,7 @@ impl Service {
         Ok(row)
     }
 
-    /// One change of state within a transaction.
+    /// Makes one change of state within a transaction.
     pub(super) async fn step(&self, db: &mut Session, row: &mut Row<ResultDoc>, to: ResultStatus) -> Result<()> {
         let now = self.clock.now_ms();
         let from = row.doc.body.status;
@@ -217,9 +217,9 @@ impl Service {
         db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
     }
 
-    /// After a restart: conversations that were at work when the engine stopped end as SYSTEM_ERROR. Answers how many.
-    /// All other work resumes by its jobs. While another engine works on the database nothing is taken from it: what an engine
-    /// that is gone has left is taken up when its leases end.
+    /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
+    /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
+    /// work of a dead engine resumes when its leases expire.
     pub async fn recover(&self) -> Result<usize> {
         if !self.store.enter().await? {
             tracing::info!("another engine works on this database");
@@ -238,14 +238,14 @@ impl Service {
 
     /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held it is gone.
     pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
-        // What this engine holds itself is not abandoned, however long its claim could not be renewed.
+        // Work that this engine holds is not abandoned, however long its lease could not be renewed.
         if !self.live.holds(result_id) && self.break_off(organization, result_id).await? {
             tracing::warn!(result_id, "an engine that is gone has left a conversation");
         }
         Ok(())
     }
 
-    /// False when it was not at work.
+    /// Ends a conversation that a restart interrupted; returns false if it was not at work.
     async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
         let mut db = self.store.org(organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
@@ -268,13 +268,13 @@ impl Service {
         self.store.stay().await
     }
 
-    /// The engine itself, working for an organization.
+    /// Returns the engine itself, working for an organization.
     pub fn engine_caller(organization: &str) -> Caller {
         Caller { organization: organization.to_owned(), key_id: uuid::Uuid::nil(), scope: Scope::Admin }
     }
 }
 
-/// The lane of a run's conversations, when its simulation limits them.
+/// Returns the lane of a run's conversations, when its simulation limits them.
 pub(super) fn lane(run_id: i64, simulation: &SimulationSpec) -> Option<Lane> {
     simulation.concurrency().map(|limit| Lane { name: format!("run:{run_id}"), limit })
 }

@@ -23,7 +23,7 @@ use crate::model::run::{QueueAnswer, QueueRequest, RunSettings};
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Metrics, Resource, Row, Session};
 
-/// Which rows a bundle is made of.
+/// Ids of the rows that a bundle contains.
 #[derive(Default)]
 struct Members {
     agents: BTreeSet<i64>,
@@ -33,7 +33,8 @@ struct Members {
 }
 
 impl Service {
-    /// The simulations that hang on a root with all that hangs on them. Stable identifiers that are missing are made.
+    /// Returns the simulations that hang on a root with all that hangs on them. Stable identifiers that are missing are
+    /// made.
     pub async fn pull(&self, caller: &Caller, root_type: RootType, root_id: &str) -> Result<Bundle> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let members = members(&mut db, root_type, root_id).await?;
@@ -49,7 +50,7 @@ impl Service {
             let agent_id = agent_id.as_ref().and_then(Value::as_str).and_then(|id| id.parse().ok());
             let agent = db.get::<AgentDoc>(agent_id.ok_or(Error::NotFound("Agent"))?).await?;
             fields.insert("agent".into(), agent.doc.spec.svc_as_code_id.map(|code| code.to_string()).into());
-            // What is selected follows from the metrics of the bundle.
+            // The selection follows from the metrics of the bundle.
             fields.shift_remove("selected_custom_metrics");
             codes.push((id, code));
             bundle.simulations.push(fields);
@@ -104,7 +105,7 @@ impl Service {
         Ok(fields)
     }
 
-    /// The stable identifier of a row, made when it has none, and its fields.
+    /// Returns the stable identifier of a row, made when it has none, and its fields.
     async fn coded<R: Resource>(
         &self,
         db: &mut Session,
@@ -166,7 +167,7 @@ async fn members(db: &mut Session, root_type: RootType, root_id: &str) -> Result
     Ok(members)
 }
 
-/// The metrics that judge a simulation's results.
+/// Returns the metrics that judge a simulation's results.
 async fn selected(db: &mut Session, simulation: &SimulationSpec) -> Result<Vec<Uuid>> {
     match (&simulation.selected_custom_metrics, simulation.agent_id.get()) {
         (Some(selected), _) => Ok(selected.clone()),
@@ -177,7 +178,7 @@ async fn selected(db: &mut Session, simulation: &SimulationSpec) -> Result<Vec<U
     }
 }
 
-/// The row with an integer id or a stable identifier.
+/// Returns the row with an integer id or a stable identifier.
 async fn row_of<R: Resource<Id = i64>>(db: &mut Session, id: &str) -> Result<i64> {
     let row: Option<Row<R>> = match (id.parse(), Uuid::parse_str(id)) {
         (Ok(id), _) => db.find(id).await?,
@@ -187,7 +188,7 @@ async fn row_of<R: Resource<Id = i64>>(db: &mut Session, id: &str) -> Result<i64
     row.map(|row| row.id).ok_or(Error::NotFound(R::WORD))
 }
 
-/// The metric with an id or a stable identifier.
+/// Returns the metric with an id or a stable identifier.
 async fn metric_of(db: &mut Session, id: &str) -> Result<Row<CustomMetricSpec>> {
     let uuid = Uuid::parse_str(id).ok();
     let found = match uuid {

@@ -98,12 +98,12 @@ struct Anchor {
     id: i64,
     /// `None`: it has none that could be named.
     code: Option<Uuid>,
-    /// It did not exist before this push.
+    /// True if it did not exist before this push.
     is_new: bool,
 }
 
 impl Anchor {
-    /// Whether a link of another entity may mean it.
+    /// True if a link of another entity may refer to this one; any link may if this one has no code.
     fn is_named_by(&self, link: &Value) -> bool {
         self.code.is_none() || link.as_str().and_then(|text| Uuid::parse_str(text).ok()) == self.code
     }
@@ -112,13 +112,13 @@ impl Anchor {
 /// An entity that fits its schema.
 struct Checked<T> {
     code: String,
-    /// To create it.
+    /// Specification for creating the entity.
     spec: T,
-    /// To change it.
+    /// Fields for changing an existing entity.
     patch: Object,
 }
 
-/// What an identifier has to be.
+/// Form that an identifier must have.
 #[derive(Clone, Copy)]
 enum Code {
     Uuid,
@@ -235,7 +235,7 @@ impl Push<'_> {
         let link = fields.shift_remove("agent").filter(|link| !link.is_null());
         let stray = link.filter(|link| !agent.is_named_by(link));
         let more = stray.map(|link| format!("agent: {link} is not the agent of the bundle")).into_iter().collect();
-        // What is selected follows from the metrics of the bundle.
+        // The selection follows from the metrics of the bundle.
         fields.shift_remove("selected_custom_metrics");
         fields.insert("agent_id".into(), agent.id.to_string().into());
         let Some(checked) = self.checked::<SimulationSpec>(KIND, &fields, more, &mut vec![], Code::Uuid)? else {
@@ -297,7 +297,7 @@ impl Push<'_> {
         Ok(())
     }
 
-    /// Its id, and whether it did not exist before.
+    /// Pushes a Digital Human; returns its id, and true if it did not exist before. `None`: it was refused.
     async fn human(
         &mut self,
         entity: &Object,
@@ -421,14 +421,14 @@ impl Push<'_> {
         Ok(Some(row.id))
     }
 
-    /// In the place of an agent that was refused or is not there: what refers to it is checked all the same, and nothing of
-    /// this transaction stays.
+    /// Inserts a placeholder for an agent that was refused or is missing. Entities that refer to it are still checked,
+    /// and the transaction is dropped.
     async fn stand_in_agent(&mut self, entity: Option<&Object>) -> Result<Anchor> {
         let id = self.db.insert(&AgentDoc::default(), self.service.clock.now_ms(), None).await?;
         Ok(Anchor { id, code: code_of(entity), is_new: true })
     }
 
-    /// The same for a simulation.
+    /// Inserts a placeholder for a simulation.
     async fn stand_in_simulation(&mut self, entity: Option<&Object>, agent: &Anchor) -> Result<Anchor> {
         let doc = SimulationSpec { agent_id: agent.id.into(), always_on: true, ..SimulationSpec::default() };
         let id = self.db.insert(&doc, self.service.clock.now_ms(), None).await?;
@@ -444,7 +444,7 @@ fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
     rows.iter().map(|row| row.id).collect()
 }
 
-/// An entity as its schema takes it, else all that is wrong with it.
+/// Returns an entity as its schema takes it, else all that is wrong with it.
 fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Object, Vec<String>> {
     let text = Value::Object(entity.clone()).to_string();
     let mut issues = Issues::default();
@@ -463,7 +463,7 @@ fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Obj
     }
 }
 
-/// `FIELD: TEXT` of each item, the steps of a field joined by dots.
+/// Returns `FIELD: TEXT` of each item, the steps of a field joined by dots.
 fn texts(issues: &Issues) -> Vec<String> {
     let body: Value = serde_json::from_str(&issues.body()).unwrap_or_default();
     let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
@@ -483,7 +483,8 @@ const MEANT: [(&str, &str); 4] = [
     ("journey_steps", "journeys"),
 ];
 
-/// The field that a refusal speaks of: of the declared ones the first that it names; the kind of the entity when it names none.
+/// Returns the field that a refusal speaks of: of the declared ones the first that it names; the kind of the entity
+/// when it names none.
 fn field_of<T: JsonSchema>(text: &str, kind: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let words = format!("_{}_", text.chars().map(plain).collect::<String>());

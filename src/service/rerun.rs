@@ -61,7 +61,8 @@ impl Service {
     }
 }
 
-/// The simulation of a result that is tried again in the place of becoming `to`: it was not connected, and may be the next time.
+/// Returns the simulation of a result that is tried again instead of becoming `to`. It was not connected, and may be
+/// the next time.
 pub(super) async fn reconnects(
     db: &mut Session,
     row: &Row<ResultDoc>,
@@ -93,8 +94,9 @@ pub(super) fn rerun_is_due(body: &ResultBody, end: ResultStatus, simulation: &Si
     (failed && simulation.enable_rerun_failed_test_results) || (custom_error && simulation.enable_rerun_on_custom_error)
 }
 
-/// The result as it is before its next attempt: same id, seed and history and what was posted beside the conversation, nothing
-/// of the last conversation. What was written while the first message was still waited for belongs to the next one.
+/// Returns the result as it is before its next attempt. It keeps id, seed, history and what was posted beside the
+/// conversation, and nothing of the last conversation. What was written while the first message was still waited for
+/// belongs to the next one.
 fn afresh(doc: &ResultDoc) -> ResultDoc {
     let body = &doc.body;
     let inbox = if body.status == ResultStatus::Ready { doc.inbox.clone() } else { Default::default() };

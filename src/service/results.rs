@@ -15,61 +15,61 @@ use crate::model::status::ResultStatus;
 use crate::queue::EvaluateJob;
 use crate::store::Row;
 
-/// What adding to a result answers.
+/// Response to adding to a result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ResultUpdated {
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
 }
 
-/// What ending conversations answers.
+/// Response to ending conversations.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ConversationsEnded {
     /// True when none failed.
     pub success: bool,
-    /// How many were asked to end.
+    /// Number of conversations that were asked to end.
     pub ended_count: i64,
-    /// Which.
+    /// Ids of the results that were asked to end.
     pub test_result_ids: Vec<i64>,
-    /// Those that were not running; null when none.
+    /// Ids of results that were not running; null when there are none.
     pub failed_ids: Option<Vec<i64>>,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
 }
 
-/// What hanging up answers.
+/// Response to hanging up a call.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HungUp {
-    /// The result.
+    /// Id of the result.
     pub simulation_result_id: i64,
-    /// Its new state.
+    /// Status of the result after the request.
     pub status: ResultStatus,
 }
 
-/// What deleting a result answers.
+/// Response to deleting a result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ResultDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The result.
+    /// Id of the deleted result.
     pub deleted_simulation_result_id: i64,
 }
 
-/// What asking for a new evaluation answers.
+/// Response to asking for a new evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReEvaluation {
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
-    /// The result.
+    /// Id of the result.
     pub simulation_result_id: i64,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
 }
 
 impl Service {
-    /// One result.
+    /// Returns one result of the caller's organization.
     pub async fn result(&self, caller: &Caller, result_id: i64) -> Result<ResultRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get(result_id).await?;
@@ -192,7 +192,7 @@ impl Service {
         .await
     }
 
-    /// A result as it is read: links are made absolute where the server knows its address.
+    /// Returns a result as it is read: links are made absolute where the server knows its address.
     pub(super) fn result_record(&self, row: Row<ResultDoc>, reasons: &HashMap<i64, QueueReason>) -> ResultRecord {
         let mut body = row.doc.body;
         if let Some(base) = &self.settings.public_url {

@@ -1,4 +1,4 @@
-//! How long results, production calls and recordings are kept, and how much room they may take.
+//! Retention of results, production calls and recordings, by age and by size.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const LOST_AFTER_MS: i64 = 3600 * 1000;
 /// Results that are looked at in one piece.
 const PIECE: i64 = 200;
 
-/// What was deleted.
+/// Numbers of things that one pass of retention deleted.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     /// Results with all that belongs to them.
@@ -33,8 +33,8 @@ pub struct Cleared {
 }
 
 impl Service {
-    /// Deletes finished results, production calls and recordings that are older than `keep` says, and, where recordings take more
-    /// room than they may, the oldest of them; and uploads that were never taken.
+    /// Deletes finished results, production calls and recordings that are older than `keep` says, and uploads that were
+    /// never taken. Where recordings take more room than they may, the oldest of them are deleted too.
     pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
         let mut cleared = Cleared::default();
         let lost_ms = self.clock.now_ms() - LOST_AFTER_MS;
@@ -121,7 +121,7 @@ impl Service {
     }
 }
 
-/// Something that is old.
+/// Result or production call, with its organization and time, in the walk from the oldest on.
 #[derive(Clone, Debug)]
 struct Oldest {
     what: What,
@@ -198,7 +198,7 @@ pub(super) async fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) -> Resu
     Ok(removed)
 }
 
-/// Bytes of all files in a folder, and in those within it.
+/// Returns the bytes of all files in a folder, and in those within it.
 async fn size_of(folder: PathBuf) -> Result<u64> {
     let (mut folders, mut bytes) = (vec![folder], 0);
     while let Some(folder) = folders.pop() {
@@ -213,7 +213,7 @@ async fn size_of(folder: PathBuf) -> Result<u64> {
     Ok(bytes)
 }
 
-/// What is in a folder; nothing when it is not there.
+/// Returns the paths of the entries of a folder; empty if it does not exist.
 async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut entries = match tokio::fs::read_dir(folder).await {
         Ok(entries) => entries,

@@ -199,7 +199,8 @@ impl Service {
         Ok(RunChanges { run, results })
     }
 
-    /// Changes with every stored change of a result's state in this process; `None`: no calls are made here.
+    /// Returns a watch that changes with every stored change of a result's state in this process; `None`: no calls are
+    /// made here.
     pub fn any_change(&self) -> Option<watch::Receiver<u64>> {
         self.live.any_change()
     }

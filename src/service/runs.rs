@@ -32,18 +32,18 @@ use crate::store::{Owner, Row, Session};
 /// A run with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunResults {
-    /// The run.
+    /// The run itself, with its counters.
     pub simulation_run: RunRecord,
-    /// Ascending.
+    /// Results of the run, in ascending order of id.
     pub simulation_results: Vec<ResultRecord>,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 
-/// What cancelling a run answers.
+/// Response to cancelling a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunCancelled {
-    /// The run.
+    /// Id of the run.
     pub simulation_run_id: i64,
     /// Results that became CANCELLED.
     pub cancelled: i64,
@@ -51,35 +51,35 @@ pub struct RunCancelled {
     pub ended: i64,
 }
 
-/// What deleting a run answers.
+/// Response to deleting a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The run.
+    /// Id of the deleted run.
     pub deleted_simulation_run_id: i64,
 }
 
-/// What a run is for.
+/// Purpose for which a run is queued.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Purpose {
-    /// Put on every result.
+    /// Tag that every result gets.
     pub tag: Option<&'static str>,
-    /// One result a Digital Human, however often it is to be repeated.
+    /// True for one result a Digital Human, however often it is to be repeated.
     pub once: bool,
-    /// What the agent must be.
+    /// Kind of agent that the run requires.
     pub agent: Wanted,
 }
 
 /// The agents that a way of queueing is for.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Any.
+    /// Agents of any kind.
     #[default]
     Any,
-    /// Those that write over HTTP.
+    /// Agents that write over HTTP.
     HttpText,
-    /// Those that text.
+    /// Agents that write text messages (SMS).
     Sms,
 }
 
@@ -90,15 +90,15 @@ pub(super) struct Plan {
     pub version: Option<Uuid>,
     pub humans: Vec<Row<DigitalHumanSpec>>,
     pub runs: i64,
-    /// In writing.
+    /// True if the conversations are written.
     pub written: bool,
-    /// By text messages: the agent.
+    /// Agent of the conversations by text messages; `None` for other runs.
     pub texter: Option<AgentSpec>,
     pub overrides: QueueSpec,
 }
 
 impl Plan {
-    /// The numbers of a conversation by text messages.
+    /// Returns the numbers of a conversation by text messages.
     fn pair(&self, human: &DigitalHumanSpec) -> Option<[String; 2]> {
         let (own, agent) = numbers(self.texter.as_ref()?, human, &self.overrides);
         Some([own?, agent?])
@@ -113,7 +113,8 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// As [`Service::queue_simulation_run`], of the simulation that a request names in one of two ways, or in both.
+    /// Queues a run as [`Service::queue_simulation_run`] does, of the simulation that a request names by id, by code,
+    /// or by both.
     pub async fn queue_named_run(&self, caller: &Caller, request: QueueRequest) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let simulation_id = named_simulation(&mut db, request.simulation_id.as_ref(), request.svc_as_code_id).await?;
@@ -122,7 +123,8 @@ impl Service {
         db.answer(answer).await
     }
 
-    /// As [`Service::queue_simulation_run`], within a transaction and for a purpose. A refusal has changed nothing.
+    /// Queues a run as [`Service::queue_simulation_run`] does, within a transaction and for a purpose. A refusal has
+    /// changed nothing.
     pub(super) async fn queue_in(
         &self,
         db: &mut Session,
@@ -175,7 +177,7 @@ impl Service {
         })
     }
 
-    /// The runs of a simulation, newest first.
+    /// Returns the runs of a simulation, newest first.
     pub async fn simulation_runs(&self, caller: &Caller, simulation_id: i64) -> Result<Vec<RunItem>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let simulation = db.get::<SimulationSpec>(simulation_id).await?.doc;
@@ -196,7 +198,7 @@ impl Service {
         Ok(items)
     }
 
-    /// A run with its results.
+    /// Returns a run with its results.
     pub async fn run_results(&self, caller: &Caller, run_id: i64) -> Result<RunResults> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let run = db.get::<RunDoc>(run_id).await?;
@@ -262,7 +264,7 @@ impl Service {
         db.withdraw(&CallJob { organization, result_id: row.id, attempt }).await
     }
 
-    /// The numbers of the conversations by text messages that a run would hold.
+    /// Returns the numbers of the conversations by text messages that a run would hold.
     pub(super) async fn pairs(&self, db: &mut Session, spec: QueueSpec, purpose: Purpose) -> Result<Vec<[String; 2]>> {
         let plan = self.plan(db, spec, purpose).await?;
         Ok(plan.humans.iter().filter_map(|human| plan.pair(&human.doc)).collect())
@@ -319,7 +321,7 @@ impl Service {
     }
 }
 
-/// The simulation with the id, with the stable identifier, or with both.
+/// Returns the simulation with the id, with the stable identifier, or with both.
 async fn named_simulation(db: &mut Session, id: Option<&IdString>, code: Option<Uuid>) -> Result<i64> {
     let unknown = Error::NotFound("Simulation");
     let by_id = match id {
@@ -338,7 +340,7 @@ async fn named_simulation(db: &mut Session, id: Option<&IdString>, code: Option<
     }
 }
 
-/// The ids asked for, each of a Digital Human that the organization has; empty: all of the simulation.
+/// Returns the ids asked for, each of a Digital Human that the organization has; empty: all of the simulation.
 async fn chosen_humans(db: &mut Session, ids: Option<&[IdString]>) -> Result<Vec<i64>> {
     let mut chosen = Vec::new();
     for id in ids.unwrap_or_default() {
@@ -388,13 +390,13 @@ fn repetitions(plan: &Plan, human: &Row<DigitalHumanSpec>) -> i64 {
     plan.runs.saturating_mul(human.doc.num_runs)
 }
 
-/// How many results of a Digital Human a run has.
+/// Returns the number of results that a Digital Human has in a run.
 pub(super) async fn repetitions_so_far(db: &mut Session, run_id: i64, human_id: i64) -> Result<i64> {
     let results = db.results_of_run(run_id).await?;
     Ok(results.iter().filter(|row| row.doc.body.digital_human_id == Some(human_id)).count() as i64)
 }
 
-/// Journey steps of a Digital Human; one `None` without a journey.
+/// Returns the journey steps of a Digital Human; one `None` without a journey.
 fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
     match &human.doc.journey_steps {
         Some(steps) if !steps.is_empty() => steps.iter().map(|step| Some(step.step)).collect(),
@@ -408,7 +410,7 @@ pub(super) fn seed_key(human: &Row<DigitalHumanSpec>) -> String {
     code.or_else(|| human.doc.suite_name.clone()).unwrap_or_else(|| human.id.to_string())
 }
 
-/// Seed of a result of the run with seed `base`.
+/// Returns the seed of a result of the run with seed `base`.
 pub(super) fn result_seed(base: Seed, key: &str, repetition: i64, step: Option<i64>) -> Seed {
     let step = step.map(|step| step.to_string()).unwrap_or_default();
     Seed::of(&format!("{}:{key}:{repetition}:{step}", base.0))

@@ -23,37 +23,37 @@ use crate::store::{Row, Session};
 /// Characters of a name.
 const MAX_NAME: usize = 255;
 
-/// What deleting a scenario answers.
+/// Response to deleting a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenarioDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The scenario.
+    /// Id of the deleted scenario.
     pub deleted_workflow_id: Uuid,
 }
 
 /// A list of scenarios.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenarioList {
-    /// Newest first.
+    /// Scenarios of the organization, newest first.
     pub scenarios: Vec<ScenarioRecord>,
-    /// The same.
+    /// Same list as `scenarios`.
     pub workflows: Vec<ScenarioRecord>,
-    /// How many.
+    /// Number of scenarios in the list.
     pub total_count: i64,
 }
 
-/// What checking a graph answers.
+/// Response to checking a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Validated {
-    /// True.
+    /// Always true: a wrong graph is an error.
     pub success: bool,
-    /// What may be a mistake but keeps nothing from working.
+    /// Likely mistakes that do not keep the scenario from working.
     pub warnings: Vec<String>,
 }
 
 impl Service {
-    /// Makes a scenario.
+    /// Creates a scenario after checking its graph and agents.
     pub async fn create_scenario(&self, caller: &Caller, spec: ScenarioSpec) -> Result<ScenarioRecord> {
         let ScenarioSpec { name, definition, agent_ids, description } = spec;
         let definition = graph_of(definition)?;
@@ -68,7 +68,7 @@ impl Service {
         db.answer(record).await
     }
 
-    /// All scenarios, or those of one agent, newest first.
+    /// Returns all scenarios, or those of one agent, newest first.
     pub async fn scenarios(&self, caller: &Caller, agent_id: Option<i64>) -> Result<ScenarioList> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = match agent_id {
@@ -85,7 +85,7 @@ impl Service {
         Ok(ScenarioList { total_count: scenarios.len() as i64, workflows: scenarios.clone(), scenarios })
     }
 
-    /// One scenario.
+    /// Returns one scenario of the caller's organization.
     pub async fn scenario(&self, caller: &Caller, id: &str) -> Result<ScenarioRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get(id_of(id)?).await?;
@@ -166,7 +166,7 @@ impl Service {
         Ok(Validated { success: true, warnings: paths::cut_warning(cut) })
     }
 
-    /// The name and the paths of a scenario of this organization.
+    /// Returns the name and the paths of a scenario of this organization.
     pub(super) async fn scenario_paths(&self, db: &mut Session, id: &str) -> Result<(Uuid, String, Vec<Path>)> {
         let row = db.get::<ScenarioDoc>(id_of(id)?).await?;
         let (paths, _) = Graph::read(&row.doc.definition)?.paths();
@@ -260,7 +260,7 @@ impl Service {
     }
 }
 
-/// The agents, each once.
+/// Returns the agents, each once.
 async fn check_agents(db: &mut Session, agent_ids: Vec<i64>) -> Result<Vec<i64>> {
     let mut agents: Vec<i64> = Vec::with_capacity(agent_ids.len());
     let mut missing = None;
@@ -280,7 +280,7 @@ async fn check_agents(db: &mut Session, agent_ids: Vec<i64>) -> Result<Vec<i64>>
     }
 }
 
-/// A text that is no uuid names no scenario.
+/// Returns the id of a scenario; a text that is no uuid names none.
 fn id_of(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text).map_err(|_| Error::NotFound("Scenario"))
 }
@@ -291,12 +291,12 @@ fn copied(name: &str) -> String {
     kept + COPY
 }
 
-/// The number of paths of a graph that keeps all rules.
+/// Returns the number of paths of a graph that keeps all rules.
 pub(super) fn check_definition(definition: &Definition) -> Result<usize> {
     Ok(Graph::read(definition)?.paths().0.len())
 }
 
-/// A graph in JSON text.
+/// Returns a graph in JSON text.
 fn read_definition(text: &str) -> Result<Definition> {
     let json: Value =
         serde_json::from_str(text).map_err(|error| Error::Refused(format!("json_text is not valid JSON: {error}")))?;
@@ -314,7 +314,7 @@ fn shapeless() -> Error {
     Error::Refused("definition must have nodes and edges arrays".into())
 }
 
-/// With its links, and with what is worth a warning now.
+/// Returns the record of a scenario with its links and its present warnings.
 async fn shown(db: &mut Session, row: Row<ScenarioDoc>) -> Result<ScenarioRecord> {
     let agent_ids = db.agents_of_scenario(row.id).await?;
     let graph = Graph::read(&row.doc.definition)?;

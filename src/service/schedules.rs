@@ -21,19 +21,19 @@ use crate::store::{Row, Session};
 /// A due time that passed while nobody looked still runs while it is younger.
 const CATCH_UP_MS: i64 = 3_600_000;
 
-/// What deleting a schedule answers.
+/// Response to deleting a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScheduleDeleted {
-    /// `success`.
+    /// Always the text `success`.
     pub status: String,
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
 }
 
-/// All schedules.
+/// List of all schedules of the organization.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScheduleList {
-    /// Newest first.
+    /// Schedules of the organization, newest first.
     pub schedules: Vec<ScheduleRecord>,
 }
 
@@ -74,7 +74,7 @@ impl Service {
         Ok(shown(row))
     }
 
-    /// Deletes a schedule.
+    /// Deletes a schedule and withdraws its pending job.
     pub async fn delete_schedule(&self, caller: &Caller, schedule_id: &str) -> Result<ScheduleDeleted> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = find(&mut db, schedule_id).await?;
@@ -84,13 +84,13 @@ impl Service {
         Ok(ScheduleDeleted { status: "success".into(), message: "Schedule deleted".into() })
     }
 
-    /// One schedule.
+    /// Returns one schedule of the caller's organization.
     pub async fn schedule(&self, caller: &Caller, schedule_id: &str) -> Result<ScheduleRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         find(&mut db, schedule_id).await.map(shown)
     }
 
-    /// All schedules, newest first.
+    /// Returns all schedules, newest first.
     pub async fn schedules(&self, caller: &Caller) -> Result<ScheduleList> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
         Ok(ScheduleList { schedules: rows.into_iter().map(shown).collect() })
@@ -106,7 +106,7 @@ impl Service {
         }
         let (now, cron) = (self.clock.now_ms(), cron_of(&row.doc)?);
         row.doc.next_ms = cron.after(now);
-        // Of several times that passed one is made up for: any that is young enough.
+        // One of several missed times is made up for: any that is young enough.
         let young = if job.due_ms > now - CATCH_UP_MS { Some(job.due_ms) } else { cron.after(now - CATCH_UP_MS) };
         if young.is_some_and(|due| due <= now) {
             let caller = Service::engine_caller(&job.organization);

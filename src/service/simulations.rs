@@ -23,28 +23,28 @@ use crate::store::{Owner, Row, Session};
 /// Journeys that one simulation may hold.
 const MAX_JOURNEYS: usize = 200;
 
-/// What creating a simulation answers.
+/// Response to creating a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimulationAdded {
-    /// The simulation.
+    /// Id of the new simulation.
     pub simulation_id: i64,
-    /// `200`.
+    /// Always the text `200`.
     pub status: String,
 }
 
-/// What deleting a simulation answers.
+/// Response to deleting a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimulationDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The simulation.
+    /// Id of the deleted simulation.
     pub deleted_simulation_id: i64,
 }
 
 /// A sentence for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Message {
-    /// The sentence.
+    /// Sentence in English, for display.
     pub message: String,
 }
 
@@ -68,7 +68,7 @@ impl Service {
         db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await
     }
 
-    /// One simulation.
+    /// Returns one simulation of the caller's organization.
     pub async fn simulation(&self, caller: &Caller, simulation_id: i64) -> Result<SimulationRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(simulation_id).await?;
         Ok(shown(row))
@@ -132,13 +132,13 @@ impl Service {
         })
     }
 
-    /// All simulations, newest first.
+    /// Returns all simulations, newest first.
     pub async fn simulations(&self, caller: &Caller) -> Result<Vec<SimulationSummary>> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
         Ok(rows.into_iter().map(summary).collect())
     }
 
-    /// The simulations of one agent, newest first.
+    /// Returns the simulations of one agent, newest first.
     pub async fn simulations_by_agent(&self, caller: &Caller, agent_id: i64) -> Result<Vec<SimulationSummary>> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -182,7 +182,7 @@ async fn humans_of(db: &mut Session, ids: &[i64]) -> Result<Vec<Row<DigitalHuman
     Ok(humans)
 }
 
-/// A simulation with the given fields laid over it.
+/// Returns a simulation with the given fields laid over it.
 pub(super) fn changed(stored: &SimulationSpec, mut patch: Object) -> Result<SimulationSpec> {
     // A lone twin speaks for the pair; without this the stored version would seem to contradict it.
     if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
@@ -191,8 +191,8 @@ pub(super) fn changed(stored: &SimulationSpec, mut patch: Object) -> Result<Simu
     patched(stored, &patch)
 }
 
-/// Every rule on a simulation's fields that is broken, in their order; those that need other rows are not among them. Settings
-/// that are `stored` so are not looked at.
+/// Returns every rule on a simulation's fields that is broken, in their order; those that need other rows are not among
+/// them. Settings that are `stored` so are not looked at.
 pub(super) fn broken_rules(spec: &mut SimulationSpec, stored: Option<&SimulationSpec>) -> Vec<Broken> {
     let twins = check::twins(spec.agent_version_id, spec.prompt_id).err().map(Broken::from);
     let fields: Vec<Broken> = twins.into_iter().chain(crossed(spec)).collect();
@@ -222,12 +222,13 @@ pub(super) async fn check_journeys(db: &mut Session, simulation_id: i64) -> Resu
     Ok(())
 }
 
-/// The name that is shown.
+/// Returns the name that is shown.
 pub(super) fn name_of(row: &Row<SimulationSpec>) -> String {
     row.doc.name.clone().unwrap_or_else(|| format!("Simulation {}", row.id))
 }
 
-/// Every rule on a simulation's fields; the twins become one. The version has to be there when it or the agent changes.
+/// Checks every rule on a simulation's fields; the twins become one. The version has to be there when it or the agent
+/// changes.
 async fn check_simulation(
     db: &mut Session,
     spec: &mut SimulationSpec,

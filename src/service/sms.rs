@@ -17,10 +17,10 @@ use crate::model::status::ResultStatus;
 use crate::model::text::{Arrived, SmsQueueSpec};
 use crate::store::{Row, Session};
 
-/// What queueing answers.
+/// Response to queueing a run of conversations by text messages.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SmsQueued {
-    /// As for every run.
+    /// Fields of the answer for every run.
     #[serde(flatten)]
     pub queued: QueueAnswer,
     /// Conversations that were ended for it; null when none.
@@ -30,7 +30,7 @@ pub struct SmsQueued {
 /// A conversation that was ended for another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Terminated {
-    /// Its result.
+    /// Id of the conversation's result.
     pub simulation_result_id: String,
     /// 0 when it was deleted.
     pub digital_human_id: i64,
@@ -39,7 +39,8 @@ pub struct Terminated {
 }
 
 impl Service {
-    /// As [`Service::queue_simulation_run`], for agents that text. Two numbers hold one conversation at a time.
+    /// Queues a run as [`Service::queue_simulation_run`] does, for agents that text. Two numbers hold one conversation
+    /// at a time.
     pub async fn queue_sms_run(&self, caller: &Caller, spec: SmsQueueSpec) -> Result<SmsQueued> {
         let (terminate, spec) = (spec.terminate_overlapping_simulations, spec.run.general());
         let purpose = Purpose { agent: Wanted::Sms, ..Purpose::default() };
@@ -110,7 +111,7 @@ fn is_open(status: ResultStatus) -> bool {
     matches!(status, ResultStatus::Ready | ResultStatus::Dispatched | ResultStatus::Running)
 }
 
-/// Whether two numbers are the same one; carriers write them with and without the plus sign, blanks and hyphens.
+/// True if two numbers have the same digits; carriers write them with and without plus sign, blanks and hyphens.
 pub(super) fn same_number(one: &str, other: &str) -> bool {
     digits(one) == digits(other)
 }
@@ -119,14 +120,15 @@ fn digits(number: &str) -> String {
     number.chars().filter(char::is_ascii_digit).collect()
 }
 
-/// What two numbers, the Digital Human's and the agent's, hold one conversation at a time by: an address that cannot be called,
-/// for no user part of a call has a blank.
+/// Returns the address that reserves two numbers, the Digital Human's and the agent's, for one conversation. The blank
+/// in it keeps calls from reaching it.
 pub(super) fn pair(numbers: [&str; 2]) -> String {
     let [own, agent] = numbers.map(digits);
     format!("texts: {own} {agent}")
 }
 
-/// The result of the organization whose conversation is open between two numbers, the Digital Human's and the agent's.
+/// Returns the result of the organization whose conversation is open between two numbers, the Digital Human's and the
+/// agent's.
 async fn open_between(db: &mut Session, numbers: [&str; 2]) -> Result<Option<Row<ResultDoc>>> {
     let Some((_, result_id)) = db.leg_holder(&pair(numbers)).await? else { return Ok(None) };
     Ok(db.find::<ResultDoc>(result_id).await?.filter(|row| is_open(row.doc.body.status)))

@@ -1,4 +1,4 @@
-//! What a language model says of a run that is complete, in the place of its counters.
+//! Summary of a complete run by a language model, in the place of its counters.
 
 use std::fmt::Write as _;
 
@@ -15,10 +15,10 @@ use crate::store::{Owner, Session};
 /// Conversations of a run that a model is told of.
 const RESULTS_MOST: usize = 100;
 
-/// What a model is told of a run.
+/// Facts about a run for the language model that summarises it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunTold {
-    /// For the model.
+    /// Text for the model's prompt.
     pub text: String,
     /// The counters as they were.
     counted: Option<String>,
@@ -34,7 +34,7 @@ impl Service {
         db.put(&SummaryJob { organization, run_id, serial }, self.clock.now_ms(), None).await
     }
 
-    /// What is to be summed up; `None`: the run is gone, or not complete.
+    /// Returns the facts about a run to summarise; `None` if the run is deleted or not complete.
     pub async fn run_to_sum_up(&self, job: &SummaryJob) -> Result<Option<RunTold>> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(run) = db.find::<RunDoc>(job.run_id).await? else { return Ok(None) };
@@ -71,7 +71,7 @@ impl Service {
     }
 }
 
-/// What is known of one conversation.
+/// Returns outcome, error, reasoning and summary of one conversation, joined by semicolons.
 fn told(body: &ResultBody) -> String {
     let mut parts = vec![body.outcome.map_or(body.status.as_str(), |outcome| outcome.as_str()).to_owned()];
     parts.extend(body.error_code.iter().map(ErrorCode::to_string).chain(body.error_message.clone()));

@@ -21,12 +21,12 @@ pub(super) const ENDED: &str = "Conversation has already ended";
 /// Messages and tool calls of an agent in one conversation.
 pub(super) const INBOX_MOST: usize = 5000;
 
-/// What a conversation has not seen of its result yet.
+/// New status, messages and tool calls of a result since a conversation last looked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextNews {
-    /// Where the result stands.
+    /// Current status of the result.
     pub status: ResultStatus,
-    /// When it got there.
+    /// Time of that status, in milliseconds since 1970.
     pub since_ms: i64,
     /// Messages of the agent.
     pub messages: Vec<Arrived>,
@@ -35,7 +35,7 @@ pub struct TextNews {
 }
 
 impl Service {
-    /// As [`Service::queue_simulation_run`], for agents that write over HTTP.
+    /// Queues a run as [`Service::queue_simulation_run`] does, for agents that write over HTTP.
     pub async fn queue_http_text_run(&self, caller: &Caller, spec: TextQueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let purpose = Purpose { agent: Wanted::HttpText, ..Purpose::default() };
@@ -127,8 +127,8 @@ impl Service {
         self.regroup_calls(db, row).await
     }
 
-    /// True when a conversation that has not begun is not to be held as its job says, in writing or in speech: its agent was
-    /// changed since the job was put.
+    /// True if a conversation that has not begun is not to be held as its job says, in writing or in speech. Its agent
+    /// was changed since the job was put.
     pub async fn is_held_otherwise(&self, job: &CallJob, written: bool) -> Result<bool> {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(false) };
@@ -136,7 +136,7 @@ impl Service {
         Ok(waits && writes(&mut db, row.doc.body.agent_id).await? != written)
     }
 
-    /// What has come into a conversation after its first so many messages and tool calls.
+    /// Returns the status, and the messages and tool calls that follow the given counts.
     pub async fn text_news(
         &self,
         organization: &str,
@@ -169,7 +169,7 @@ pub(super) async fn put_conversation(
     }
 }
 
-/// Whether conversations with an agent are written.
+/// True if conversations with an agent are written, and held by this engine.
 pub(super) async fn writes(db: &mut Session, agent_id: i64) -> Result<bool> {
     Ok(is_written(&db.get::<AgentDoc>(agent_id).await?.doc.spec))
 }

@@ -20,7 +20,7 @@ use crate::provider::post::{Poster, RESULT_ID, SIGNATURE, signature};
 use crate::queue::TriggerJob;
 use crate::store::{Row, Session};
 
-/// For a connection and its answer together.
+/// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Waits after the first request and the second; the third is the last.
 const WAITS_MS: [i64; 2] = [1000, 2000];
@@ -28,7 +28,7 @@ const WAITS_MS: [i64; 2] = [1000, 2000];
 const IDEMPOTENCY_KEY: &str = "X-Svc-Idempotency-Key";
 
 impl Service {
-    /// A result has become READY: its agent's owner is asked for the conversation, where it wants to be.
+    /// Asks the owner of a READY result's agent for the conversation, where it wants to be asked.
     pub(super) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let body = &row.doc.body;
         if db.get::<AgentDoc>(body.agent_id).await?.doc.spec.outbound_trigger_webhook_url.is_none() {
@@ -121,11 +121,11 @@ fn waits(doc: &ResultDoc, job: &TriggerJob) -> bool {
     doc.body.status == ResultStatus::Ready && doc.body.attempt == job.attempt
 }
 
-/// What the tokens of a template stand for.
+/// Values of a template's tokens, by name.
 type Tokens = std::collections::BTreeMap<&'static str, Value>;
 
-/// A template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text that is one token
-/// becomes the token's own value; within other text it becomes text. What is no known token stays.
+/// Returns a template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text
+/// that is one token becomes the token's own value; within other text it becomes text. What is no known token stays.
 fn filled(template: &Object, tokens: &Tokens, room: &Room) -> Object {
     template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens, room))).collect()
 }

@@ -135,8 +135,9 @@ fn unescape(user: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the number of a trunk that the user part of a call that came in names: in E.164, by its digits, with `00` before them, or
-/// in its national form with or without a leading 0. A national form that several numbers have names none.
+/// Returns the number of a trunk that the user part of an incoming call names. It may be written in E.164, by its
+/// digits, with `00` before them, or in national form with or without a leading 0. A national form that several numbers
+/// have names none.
 pub(super) fn called_number(trunks: &Trunks, user: &str) -> Option<String> {
     let user = unescape(user.split(';').next().unwrap_or_default());
     let user: String = user.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();

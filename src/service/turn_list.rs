@@ -70,7 +70,7 @@ impl Service {
     }
 }
 
-/// Number of keys of the extension, which come before the conversation.
+/// Returns the number of keys of the extension, which come before the conversation.
 fn extension_digits(body: &ResultBody) -> usize {
     let extension = noted(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
     extension.map_or(0, |digits| digits.chars().filter(|digit| *digit != ',').count())

@@ -51,7 +51,7 @@ impl Talks {
 }
 
 impl Service {
-    /// What a Digital Human answers to a message; it begins when the first message is empty.
+    /// Returns a Digital Human's answer to a message; it begins the conversation when the first message is empty.
     pub async fn text_turn(&self, caller: &Caller, spec: TurnSpec) -> Result<Turn> {
         let id = spec.test_case_id.get().ok_or(Error::NotFound("Digital human"))?;
         let mut db = self.store.org(&caller.organization).read().await?;

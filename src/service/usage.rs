@@ -20,12 +20,12 @@ const REACHED: &str = "Workspace usage limit reached";
 
 const MINUTE_MS: f64 = 60_000.0;
 
-/// Whether new work is admitted.
+/// Minutes used and left, and whether new work is admitted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpendAllowed {
     /// True while minutes are left.
     pub allowed: bool,
-    /// Why not.
+    /// Reason why new work is refused; null when it is admitted.
     pub reason: Option<String>,
     /// Minutes a month; null: no limit.
     pub limit_minutes: Option<f64>,
@@ -34,7 +34,7 @@ pub struct SpendAllowed {
 }
 
 impl Service {
-    /// Whether new work for an agent is admitted.
+    /// Returns the used minutes, and whether new work for an agent is admitted.
     pub async fn spend_allowed(&self, caller: &Caller, agent_id: i64) -> Result<SpendAllowed> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -99,7 +99,7 @@ impl Service {
         Ok(db.used_ms(&self.month()).await? as f64 >= limit * MINUTE_MS)
     }
 
-    /// `2026-01`, in UTC.
+    /// Returns the current month in UTC, such as `2026-01`.
     fn month(&self) -> String {
         Timestamp(self.clock.now_ms()).to_string()[..7].to_owned()
     }

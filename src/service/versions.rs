@@ -15,14 +15,14 @@ use crate::model::agent_version::{
 use crate::model::simulation::SimulationSpec;
 use crate::store::{Row, Session};
 
-/// What deleting a version answers.
+/// Response to deleting a version.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VersionDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The version's id.
+    /// Id of the deleted version.
     pub deleted_version_id: Uuid,
-    /// Its number.
+    /// Number of the deleted version.
     pub deleted_version: i64,
     /// The version that is now the latest.
     pub latest_version: i64,
@@ -62,7 +62,7 @@ impl Service {
         db.answer(shown(made)).await
     }
 
-    /// The versions of an agent, highest first, those with the label and the number only when these are given.
+    /// Returns the versions of an agent, highest first, those with the label and the number only when these are given.
     pub async fn versions(
         &self,
         caller: &Caller,
@@ -80,14 +80,14 @@ impl Service {
         Ok(rows.into_iter().filter(fits).take(limit.max(0) as usize).map(shown).collect())
     }
 
-    /// One version.
+    /// Returns one version of an agent, by id or by number.
     pub async fn version(&self, caller: &Caller, agent_id: i64, name: VersionName) -> Result<VersionRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
         named(&mut db, agent_id, name).await.map(shown)
     }
 
-    /// The one version that holds a label.
+    /// Returns the one version that holds a label.
     pub async fn version_by_label(&self, caller: &Caller, agent_id: i64, label: Option<&str>) -> Result<VersionRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
@@ -120,7 +120,7 @@ impl Service {
         self.remove_version(db, caller, version).await
     }
 
-    /// The labels of a version.
+    /// Returns the labels of a version.
     pub async fn version_labels(&self, caller: &Caller, agent_id: i64, name: VersionName) -> Result<VersionLabels> {
         let version = self.version(caller, agent_id, name).await?;
         Ok(VersionLabels { labels: version.doc.labels })
@@ -336,13 +336,13 @@ pub(super) async fn versions_of(db: &mut Session, agent_id: i64) -> Result<Vec<R
     Ok(versions)
 }
 
-/// A version of the agent, when it has it.
+/// Returns a version of the agent, when it has it.
 pub(super) async fn version_of(db: &mut Session, agent_id: i64, id: Uuid) -> Result<Row<VersionDoc>> {
     let row = db.find::<VersionDoc>(id).await?.filter(|row| row.doc.agent_id == agent_id);
     row.ok_or(Error::NotFound("Agent version"))
 }
 
-/// The first version of an agent that is not stored yet.
+/// Returns the first version of an agent that is not stored yet.
 pub(super) fn first_version(agent_id: i64, prompt_text: String, labels: &[LabelText]) -> VersionDoc {
     let managed = vec![PRODUCTION.to_owned(), LATEST.to_owned()];
     let mut doc =

@@ -1,4 +1,4 @@
-//! Why results that have not begun wait. It is worked out when it is asked for, so that it is never out of date.
+//! Reasons why results that have not begun wait. They are computed on request, so that they are never out of date.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::queue::{CallJob, Job};
 use crate::store::{CallState, Row, Session};
 
 impl Service {
-    /// Why each of these results of one run waits; those that do not are left out.
+    /// Returns the reason why each of these results of one run waits, by id; results that do not wait are left out.
     pub(super) async fn queue_reasons(
         &self,
         db: &mut Session,
@@ -39,7 +39,7 @@ impl Service {
     }
 }
 
-/// How many results wait for each reason.
+/// Returns the number of results that wait for each reason.
 pub(super) fn counted(reasons: &HashMap<i64, QueueReason>) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for reason in reasons.values() {
@@ -52,7 +52,7 @@ fn key(organization: &str, row: &Row<ResultDoc>) -> String {
     CallJob { organization: organization.to_owned(), result_id: row.id, attempt: row.doc.body.attempt }.key()
 }
 
-/// What a reason depends on besides the result.
+/// Conditions besides the result that a reason depends on.
 struct Engine {
     now_ms: i64,
     is_full: bool,
@@ -60,7 +60,8 @@ struct Engine {
 }
 
 impl Engine {
-    /// `job`: its call job, when there is one; `addresses`: what it waits for that another result has.
+    /// Returns the reason why a result waits. `job`: its call job, when there is one; `addresses`: what it waits for
+    /// that another result has.
     fn reason(&self, doc: &ResultDoc, job: Option<CallState>, addresses: &[String]) -> Option<QueueReason> {
         let in_order = addresses.iter().any(|address| is_in_order(address));
         let is_later_step = doc.body.journey_step.is_some_and(|step| step > 1);

@@ -24,45 +24,45 @@ use crate::store::{Row, Session};
 /// A new webhook, and its key this once.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookAdded {
-    /// The webhook.
+    /// The new webhook, without its key.
     #[serde(flatten)]
     pub webhook: WebhookRecord,
-    /// 64 hex characters.
+    /// Signing key of the webhook, 64 hexadecimal characters.
     pub signing_key: String,
 }
 
 masked_debug!(WebhookAdded);
 
-/// All webhooks.
+/// List of all webhooks of the organization.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookList {
-    /// Newest first.
+    /// Webhooks of the organization, newest first.
     pub webhooks: Vec<WebhookRecord>,
-    /// How many.
+    /// Number of webhooks in the list.
     pub total_count: i64,
 }
 
-/// What deleting a webhook answers.
+/// Response to deleting a webhook.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookDeleted {
-    /// For a person.
+    /// Confirmation in words, for display.
     pub message: String,
-    /// The webhook.
+    /// Id of the deleted webhook.
     pub deleted_webhook_id: Uuid,
 }
 
 /// A page of the log of a webhook's deliveries.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeliveryPage {
-    /// Newest first.
+    /// Deliveries of this page, newest first.
     pub deliveries: Vec<DeliveryRecord>,
-    /// On all pages.
+    /// Number of deliveries on all pages.
     pub total_count: i64,
-    /// This page.
+    /// Number of this page, from 1.
     pub page: i64,
-    /// Rows a page.
+    /// Largest number of entries on a page.
     pub page_size: i64,
-    /// Pages in all.
+    /// Total number of pages.
     pub total_pages: i64,
 }
 
@@ -78,14 +78,14 @@ impl Service {
         db.answer(WebhookAdded { webhook: shown(caller, row), signing_key: doc.signing_key }).await
     }
 
-    /// All webhooks, newest first.
+    /// Returns all webhooks, newest first.
     pub async fn webhooks(&self, caller: &Caller) -> Result<WebhookList> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
         let webhooks: Vec<WebhookRecord> = rows.into_iter().map(|row| shown(caller, row)).collect();
         Ok(WebhookList { total_count: webhooks.len() as i64, webhooks })
     }
 
-    /// One webhook.
+    /// Returns one webhook of the caller's organization.
     pub async fn webhook(&self, caller: &Caller, id: Uuid) -> Result<WebhookRecord> {
         Ok(shown(caller, self.store.org(&caller.organization).read().await?.get(id).await?))
     }
@@ -107,7 +107,7 @@ impl Service {
         doc.spec = spec;
         db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        // What waited while it was disabled may go now.
+        // Events that waited while it was disabled may go now.
         db.note_job();
         db.commit().await?;
         Ok(shown(caller, row))
@@ -123,7 +123,7 @@ impl Service {
         Ok(WebhookDeleted { message: "Webhook deleted".into(), deleted_webhook_id: id })
     }
 
-    /// The attempts of seven days, newest first.
+    /// Returns the attempts of seven days, newest first.
     pub async fn webhook_deliveries(
         &self,
         caller: &Caller,
@@ -149,7 +149,7 @@ impl Service {
         db.answer(SigningKey { signing_key: doc.signing_key, message: "Signing key generated".into() }).await
     }
 
-    /// The signing key in force.
+    /// Returns the signing key in force.
     pub async fn get_signing_key(&self, caller: &Caller, webhook_id: Uuid) -> Result<SigningKey> {
         let row = self.store.org(&caller.organization).read().await?.get::<WebhookDoc>(webhook_id).await?;
         Ok(SigningKey { signing_key: row.doc.signing_key, message: "Signing key retrieved".into() })

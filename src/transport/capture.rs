@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Link type of packets that begin with their IP header.
 const LINKTYPE_RAW: u16 = 101;
-/// Kinds of blocks.
+/// Block types: section header, interface description, enhanced packet.
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
@@ -18,17 +18,17 @@ const HOPS: u8 = 64;
 /// A datagram and how it went.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// When, in microseconds since 1970.
+    /// Time in microseconds since 1970.
     pub at_us: u64,
-    /// Whose.
+    /// Address of the sender.
     pub from: SocketAddr,
-    /// Whom it reached.
+    /// Address that it reached.
     pub to: SocketAddr,
-    /// What it held, at most 65 000 bytes.
+    /// Payload, at most 65 000 bytes.
     pub payload: &'a [u8],
 }
 
-/// What every capture begins with: its section, of version 1.0 and a length that is not told, and its one interface.
+/// Returns the first blocks of a capture: a section of version 1.0 and unspecified length, and its one interface.
 pub fn head() -> Vec<u8> {
     let mut out = Vec::new();
     block(&mut out, SECTION, &[&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
@@ -81,7 +81,7 @@ impl Datagram<'_> {
         out.extend_from_slice(&whole.to_le_bytes());
     }
 
-    /// Both addresses one behind the other, and the bytes of each.
+    /// Returns both addresses one behind the other, and the bytes of each.
     fn addresses(&self) -> ([u8; 32], usize) {
         let mut out = [0; 32];
         if let (IpAddr::V4(from), IpAddr::V4(to)) = (self.from.ip(), self.to.ip()) {
@@ -95,7 +95,7 @@ impl Datagram<'_> {
     }
 }
 
-/// When the packet of a whole block went, in microseconds since 1970; `None`: it is no packet.
+/// Returns the time of a whole packet block, in microseconds since 1970; `None`: it holds no packet.
 pub fn time_of(block: &[u8]) -> Option<u64> {
     let word = |at: usize| block.get(at..at + 4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
     let (high, low) = (word(12)?, word(16)?);
@@ -109,12 +109,12 @@ fn v6(ip: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Of the words in network order; an odd last byte has a zero behind it (RFC 1071).
+/// Returns the sum of the 16-bit words in network order; an odd last byte is padded with zero (RFC 1071).
 fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
 }
 
-/// The complement of the sum in ones' complement (RFC 1071).
+/// Returns the complement of the sum in ones' complement (RFC 1071).
 fn folded(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -77,7 +77,7 @@ pub fn fingerprint(hash: HashFunction, certificate: &[u8]) -> Option<Fingerprint
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     fingerprints: [Option<Fingerprint>; MAX_FINGERPRINTS],
-    /// This side begins it.
+    /// True if this side begins the handshake.
     active: bool,
     /// SHA-256 of the name that the other side gave the association.
     tls_id: Option<[u8; 32]>,

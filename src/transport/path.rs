@@ -11,7 +11,7 @@ use super::sockets::MediaSockets;
 pub enum MediaPath {
     /// RTP and RTCP over UDP.
     Udp(MediaSockets),
-    /// Frames of PCM.
+    /// Rings of PCM frames.
     Rings(FrameRings),
     /// RTP packets and reports; someone else encrypts and sends them.
     Packets(PacketRings),

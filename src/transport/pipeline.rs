@@ -30,9 +30,9 @@ pub const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)
 /// Limits of time; those of tests are shorter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// For one HTTP request and its answer.
+    /// Time limit for one HTTP request and its answer.
     pub request: Duration,
-    /// From the answer until media can flow.
+    /// Time limit from the answer until media can flow.
     pub connection: Duration,
 }
 

@@ -20,7 +20,7 @@ use super::sip::transfer::TargetCall;
 use super::websocket::listen::IncomingSocket;
 use super::websocket::port::{SocketOrder, WebSocketPort};
 
-/// One call's channel.
+/// Channel of one call.
 #[derive(Debug)]
 pub enum Port {
     /// SIP dialogs over the socket that all calls share.
@@ -31,15 +31,15 @@ pub enum Port {
     Pipeline(Box<PipelinePort>),
 }
 
-/// Something that a driver is to carry out.
+/// Action that a driver carries out.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a media plan comes a few times in a call, and is carried out at once")]
 pub enum PortOutput {
-    /// To the other side.
+    /// Order to the other side.
     Send(ToPeer),
     /// Media goes there from now on; stands before the signal that says so.
     Media(MediaPlan),
-    /// To the Call.
+    /// Signal for the Call.
     Signal(Signal),
     /// Look up this host, which media go to, and tell [`SipPort::media_found`]; nothing is signalled before.
     LocateMedia(String),
@@ -55,20 +55,20 @@ pub enum PortOutput {
     ClearFrames,
     /// A line of the log of the channel, with milliseconds since 1970.
     Log(i64, String),
-    /// For the user of the result.
+    /// Warning for the user of the result.
     Warning(String),
 }
 
 /// A message to the other side, in the words of its protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToPeer {
-    /// For the SIP endpoint.
+    /// Order to the SIP endpoint.
     Sip(SipOrder),
-    /// For the SIP endpoint, about the dialog with the target of a transfer.
+    /// Order to the SIP endpoint about the dialog with the target of a transfer.
     Target(SipOrder),
-    /// For the task of a WebSocket.
+    /// Order to the task of a WebSocket.
     WebSocket(SocketOrder),
-    /// For the task of the connection to a voice pipeline.
+    /// Order to the task of the connection to a voice pipeline.
     Pipeline(Order),
 }
 
@@ -154,13 +154,13 @@ impl Incoming {
 pub enum Refusal {
     /// No place is free.
     Busy,
-    /// Its source may not call.
+    /// The source of the call may not call.
     Forbidden,
-    /// Nobody has this number.
+    /// The number is unknown.
     NotFound,
-    /// Nobody answers.
+    /// The call is not answered.
     NoAnswer,
-    /// No common media.
+    /// No codec in common.
     NoMedia,
     /// A fault of this side.
     Failure,

@@ -18,11 +18,11 @@ pub struct RoomTarget {
 /// Limits of time; those of tests are shorter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// From the connection to the server until the room is joined.
+    /// Time limit from the connection to the server until the room is joined.
     pub join: Duration,
-    /// From the joined room until the agent's audio is there.
+    /// Time limit from the joined room until the agent's audio arrives.
     pub agent: Duration,
-    /// In which a lost connection is taken up again.
+    /// Time limit for a lost connection to be restored.
     pub reconnect: Duration,
 }
 

@@ -27,9 +27,9 @@ pub struct MediaSockets {
     port: u16,
     /// Present from the first [`MediaSockets::connect`] on.
     strangers: Option<Strangers>,
-    /// RTP has come from the agreed address since the last look at strangers.
+    /// True if RTP has come from the agreed address since the last look at strangers.
     is_heard: bool,
-    /// Reports leave from the port of RTP (RFC 5761).
+    /// True if reports leave from the port of RTP (RFC 5761).
     is_shared: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct MediaPorts {
 }
 
 impl MediaPorts {
-    /// Even ports of `range` for RTP, the odd ones after them for RTCP.
+    /// Returns the even ports of `range` for RTP, and the odd ones after them for RTCP.
     pub fn new(range: RangeInclusive<u16>) -> MediaPorts {
         MediaPorts { range, next: AtomicU32::new(0) }
     }
@@ -83,7 +83,7 @@ impl MediaSockets {
         Ok(MediaSockets { rtp, rtcp, port, strangers: None, is_heard: false, is_shared: false })
     }
 
-    /// Where RTP and RTCP are received.
+    /// Returns the addresses on which RTP and RTCP are received.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -91,12 +91,13 @@ impl MediaSockets {
         Ok([self.rtp.local_addr()?, self.rtcp.local_addr()?])
     }
 
-    /// The RTP port; RTCP is one above.
+    /// Returns the RTP port; RTCP is one above.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// From now on datagrams go to, and are only taken from, these addresses; two that are the same share one port here too.
+    /// Connects the sockets: datagrams go to, and are only taken from, these addresses. If both are the same, RTP and
+    /// RTCP share one port here too.
     ///
     /// # Errors
     /// The kernel's refusal, for example of a family that the sockets do not have.
@@ -141,7 +142,7 @@ impl MediaSockets {
         let _ = self.rtp.send_to(bytes, to);
     }
 
-    /// Sends a report.
+    /// Sends one RTCP packet.
     pub fn send_rtcp(&self, bytes: &[u8]) {
         send(if self.is_shared { &self.rtp } else { &self.rtcp }, bytes);
     }
@@ -153,7 +154,7 @@ impl MediaSockets {
         batch.messages()
     }
 
-    /// Reads one report.
+    /// Reads one RTCP packet; `None` if there is none.
     pub fn receive_rtcp<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         self.rtcp.recv(buffer).ok().map(|len| &buffer[..len])
     }
@@ -175,7 +176,7 @@ fn set(socket: libc::c_int, level: libc::c_int, option: libc::c_int, value: libc
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The local address from which `to` is reached. Sends nothing.
+/// Returns the local address from which `to` is reached. Sends nothing.
 ///
 /// # Errors
 /// No route.
@@ -196,7 +197,7 @@ pub fn keep_errors(socket: &impl AsRawFd, v6: bool) -> io::Result<()> {
     set(socket.as_raw_fd(), level, option, 1)
 }
 
-/// The next address of which [`keep_errors`] kept an error; `None` when there is none left.
+/// Returns the next address of which [`keep_errors`] kept an error; `None` when there is none left.
 pub fn undelivered(socket: &impl AsRawFd) -> Option<SocketAddr> {
     // SAFETY: all three are plain C structs for which all zeroes are valid.
     let (mut header, mut name, mut part): (libc::msghdr, libc::sockaddr_storage, libc::iovec) = unsafe { zeroed() };
@@ -290,7 +291,7 @@ impl Batch {
     }
 }
 
-/// CLOCK_REALTIME of the receipt, in nanoseconds; 0 when the kernel gave none.
+/// Returns CLOCK_REALTIME of the receipt, in nanoseconds; 0 when the kernel gave none.
 fn kernel_time_ns(header: &libc::msghdr) -> u64 {
     // SAFETY: the kernel filled the control buffer that the header points at and set its length; the CMSG functions stay
     // inside that length, and a SCM_TIMESTAMPNS message carries a timespec, which is read unaligned.
@@ -315,7 +316,7 @@ pub struct KernelClock {
 }
 
 impl KernelClock {
-    /// Reads both clocks.
+    /// Reads the offset between both clocks.
     pub fn new() -> KernelClock {
         KernelClock { offset_ns: offset_ns(), read_at: crate::clock::monotonic() }
     }
@@ -332,7 +333,7 @@ impl KernelClock {
         (i128::from(at.0) + self.offset_ns).max(0) as u64
     }
 
-    /// A kernel time as monotonic time, never later than `now`; `now` when the kernel gave none.
+    /// Returns a kernel time as monotonic time, never later than `now`; `now` when the kernel gave none.
     pub fn arrival(&self, kernel_ns: u64, now: Time) -> Time {
         if kernel_ns == 0 {
             return now;

@@ -76,7 +76,7 @@ impl Strangers {
 mod tests {
     use super::*;
 
-    /// RTP of type 0 with 20 ms of silence.
+    /// Returns RTP of type 0 with 20 ms of silence.
     fn packet(sequence: u16) -> Vec<u8> {
         let mut packet = vec![0xff; 172];
         packet[..2].copy_from_slice(&[0x80, 0]);

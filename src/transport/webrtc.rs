@@ -195,16 +195,16 @@ impl fmt::Debug for PeerSettings {
 /// State of a peer connection.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum PeerState {
-    /// Nothing is connected yet.
+    /// The connection has not begun.
     #[default]
     New,
     /// Media and data flow.
     Connected,
     /// Checks are no longer answered; it may still come back.
     Quiet,
-    /// It failed, for good.
+    /// The connection has failed for good.
     Failed,
-    /// It was closed, by either side.
+    /// The connection was closed by either side.
     Closed,
 }
 
@@ -236,16 +236,16 @@ pub type ChannelId = usize;
 /// Delivery of a data channel (RFC 8832 5.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// In order, nothing is lost.
+    /// In order and without loss.
     Reliable,
-    /// In any order, nothing is sent again.
+    /// In any order, without retransmission.
     Lossy,
 }
 
 /// An event of a data channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelNews {
-    /// It can be written to.
+    /// The channel can be written to.
     Open {
         /// Number of the channel.
         id: ChannelId,
@@ -258,10 +258,10 @@ pub enum ChannelNews {
         id: ChannelId,
         /// True for text, false for bytes.
         is_text: bool,
-        /// Its bytes; text that is not UTF-8 is possible.
+        /// Bytes of the message; text that is not UTF-8 is possible.
         bytes: Vec<u8>,
     },
-    /// It is closed by either side.
+    /// The channel is closed by either side.
     Closed {
         /// Number of the channel.
         id: ChannelId,

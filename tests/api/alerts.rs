@@ -9,7 +9,7 @@ use super::receiver::Receiver;
 use super::world::World;
 use crate::json::with;
 
-/// A world with an alert, `$alert`.
+/// Returns a world with an alert, `$alert`.
 pub async fn with_alert() -> World {
     let mut world = World::with_rows().await;
     let alert = world.post("/v1/create-alert", rule(json!({}))).await;
@@ -17,7 +17,7 @@ pub async fn with_alert() -> World {
     world
 }
 
-/// A rule that is broken by the second slow conversation within a minute.
+/// Returns a rule that is broken by the second slow conversation within a minute.
 fn rule(more: Value) -> Value {
     let rule = json!({
         "name": "Slow", "entity_type": "standard_metric", "entity_field": "avg_agent_latency",

@@ -84,7 +84,7 @@ async fn a_push_creates_changes_links_and_unlinks() {
     assert_eq!((&versions[0]["version"], &versions[0]["prompt_text"]), (&json!(2), &json!("Be kind.")));
     assert!(world.get(&format!("/v1/agents/{}", stored["agent_id"])).await["folder_id"].is_string());
 
-    // What is no longer in the bundle is unlinked and stays.
+    // Entities no longer in the bundle are unlinked and stay.
     let body = json!({"digital_human": {"svc_as_code_id": OTHER, "name": "Ann", "intent": "Asks."}});
     world.post("/v1/create-digital-human", body).await;
     let other = json!({"svc_as_code_id": OTHER, "name": "Ann", "intent": "Asks.", "simulations": [SIMULATION]});
@@ -139,13 +139,13 @@ async fn a_scripted_response_of_a_bundle_may_be_short() {
     assert_eq!(kinds(&scripted[0]), ["exact", "phrase", "always"].map(|word| Some(word.to_owned())));
     assert_eq!(kinds(&scripted[1]), ["context", "silence", "always"].map(|word| Some(word.to_owned())));
     assert_eq!(actions(&push(&world, &wanted).await), Vec::<&str>::new());
-    // What has no default is needed.
+    // Fields without a default are required.
     wanted["digital_humans"][0]["scripted_responses"] = json!([{ "response_value": "Eleanor" }]);
     let errors = json!(["scripted_responses.0.match_phrase: Field required"]);
     assert_eq!(push(&world, &wanted).await["errors"][0]["errors"], errors);
 }
 
-/// How many rows there are of each kind.
+/// Returns the number of rows of each kind.
 async fn counted(world: &World) -> Vec<usize> {
     let agents = world.get("/v1/all-agents").await.as_array().map(Vec::len);
     let simulations = world.get("/v1/get-all-simulations").await["simulations"].as_array().map(Vec::len);
@@ -460,7 +460,7 @@ async fn what_is_pulled_is_pushed_without_a_change() {
     };
     assert_eq!(send(&elsewhere).await["errors"][0]["errors"], json!(["workflow_v2_id: Scenario not found"]));
     elsewhere["digital_humans"][0]["workflow_v2_id"] = Value::Null;
-    // Who makes a metric by a push names it by a uuid.
+    // A metric made by a push is named by a uuid.
     let no_uuid = json!(["svc_as_code_id: Input should be a valid UUID, invalid character: found `m` at 0"]);
     assert_eq!(send(&elsewhere).await["errors"][0]["errors"], no_uuid);
     elsewhere["custom_metrics"][0]["svc_as_code_id"] = json!(METRIC);

@@ -15,13 +15,13 @@ use super::receiver::{Received, Receiver};
 use super::world::World;
 use crate::json::with;
 
-/// An answer as servers of chat completions send it.
+/// Returns an answer as servers of chat completions send it.
 fn answer(content: &str) -> (u16, String) {
     let event = json!({ "choices": [{ "index": 0, "delta": { "content": content } }] });
     (200, format!("data: {event}\n\ndata: [DONE]\n\n"))
 }
 
-/// A metric of these fields, of the agent.
+/// Creates a metric of these fields, of the agent.
 async fn metric(world: &World, more: Value) {
     let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
     let fields = json!({
@@ -31,7 +31,7 @@ async fn metric(world: &World, more: Value) {
     world.post("/v1/create-custom-metric", with(fields, more)).await;
 }
 
-/// What the metric says of a call with a recording of two channels, or without, judged by `ear`.
+/// Judges one call by a metric, with or without a recording of two channels; returns the metric's result.
 async fn judged(world: &World, has_recording: bool, ear: Option<Arc<dyn LanguageModel>>) -> Value {
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
     let more = if has_recording { json!({ "recording_base64": data, "multichannel": true }) } else { json!({}) };
@@ -48,7 +48,7 @@ fn ear(server: &Receiver) -> Option<Arc<dyn LanguageModel>> {
     Some(Arc::new(ChatModel::new(config).expect("TLS is there")))
 }
 
-/// What a model that hears was asked: about `what` of the recording, of so many channels.
+/// Checks the request to a model that hears: it asks about `what` in a recording of `channels` channels.
 fn check_asked(request: &Received, what: &str, channels: u8) {
     assert_eq!(
         (request.path.as_str(), &request.headers["authorization"]),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::call_logs::{body_entries, evaluated};
 use super::world::World;
 
-/// The entries with their offsets as texts, behind a byte order mark.
+/// Returns the entries with their offsets as texts, behind a byte order mark.
 fn as_texts() -> Vec<u8> {
     let mut entries = body_entries();
     for entry in entries.as_array_mut().expect("entries") {
@@ -17,7 +17,7 @@ fn as_texts() -> Vec<u8> {
     format!("\u{feff}{entries}").into_bytes()
 }
 
-/// A gzip file (RFC 1952) with one block that is not compressed.
+/// Returns a gzip file (RFC 1952) with one block that is not compressed.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let crc = bytes.iter().fold(!0u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 })

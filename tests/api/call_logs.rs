@@ -13,7 +13,7 @@ use crate::json::with;
 
 const PER_MS: usize = 16;
 
-/// A world with one evaluated call, `$call`.
+/// Returns a world with one evaluated call, `$call`.
 pub async fn with_call() -> World {
     let mut world = World::with_rows().await;
     let queued = world.post("/v1/evaluate", body(&world, json!({}))).await;
@@ -22,7 +22,7 @@ pub async fn with_call() -> World {
     world
 }
 
-/// A call of the agent with a transcript of four turns, and `more`.
+/// Returns a call of the agent with a transcript of four turns, and `more`.
 pub fn body(world: &World, more: Value) -> Value {
     let mut body = json!({
         "agent_id": world.name("agent"),
@@ -114,7 +114,7 @@ pub fn metric(log: &Value, name: &str) -> Option<Value> {
     metrics.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].clone())
 }
 
-/// Speech of caller and agent at known times (milliseconds), in a stereo WAV file of 12 s.
+/// Returns speech of caller and agent at known times (milliseconds), in a stereo WAV file of 12 s.
 fn recording(caller: &[[usize; 2]], agent: &[[usize; 2]]) -> Vec<u8> {
     let voice = Voice::from_ulaw(include_bytes!("../../fixtures/audio/speech.ul"));
     let samples = 12_000 * PER_MS;
@@ -437,7 +437,7 @@ async fn who_asked_for_it_is_told_of_evaluated_calls() {
     assert_eq!(told, 2, "not those who asked for another tag");
 }
 
-/// What `field` of the agent of the world is set to.
+/// Sets one field of the world's agent.
 async fn set_agent(world: &World, field: &str, value: Value) {
     world.post("/v1/update-agent", json!({ "agent_id": world.name("agent"), field: value })).await;
 }
@@ -497,7 +497,7 @@ async fn what_is_private_is_taken_out_of_a_production_call() {
             && before[to..] == after[to..]
     );
 
-    // What is added later is private too, and judged before it is taken out.
+    // Words that are added later are private too, and judged before they are taken out.
     let more = json!({ "events": [{ "title": "call 77889900", "start_offset_ms": 20 }] });
     world.call("PUT", &format!("/v1/update-log/{id}"), more.clone()).await;
     let log = world.get(&path).await["call_log"].clone();

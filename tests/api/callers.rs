@@ -1,4 +1,4 @@
-//! How callers begin, and what they know.
+//! Openings of callers, and the facts that they know.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -3,7 +3,7 @@
 /// One request and its expected answer.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// What it shows.
+    /// Behaviour that the case shows.
     pub title: String,
     pub method: String,
     pub path: String,
@@ -19,7 +19,7 @@ pub struct Case {
     pub answers: Vec<(String, String)>,
 }
 
-/// All cases of a file.
+/// Returns all cases of a file.
 pub fn read(text: &str) -> Vec<Case> {
     let blocks = text.split("\n## ").skip(1);
     blocks.map(|block| one(block).unwrap_or_else(|| panic!("no case: {block}"))).collect()
@@ -53,7 +53,7 @@ fn one(block: &str) -> Option<Case> {
     (case.status != 0).then_some(case)
 }
 
-/// The item as it must be written: JSON parts stay as they stand in the file, so that digits and order count.
+/// Returns the item as it must be written: JSON parts stay as they stand in the file, so that digits and order count.
 fn item(line: &str) -> Option<String> {
     let parts: Vec<&str> = line.split(" | ").collect();
     let (kind, loc, input) = (parts.first()?, parts.get(1)?, parts.get(3)?);

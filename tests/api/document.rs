@@ -40,7 +40,8 @@ async fn the_document_describes_every_route() {
     );
 }
 
-/// What users generate their clients from changes only on purpose: then `ringer openapi > fixtures/api/openapi.json`.
+/// Compares the document with `fixtures/api/openapi.json`. A change on purpose is written by `ringer openapi >
+/// fixtures/api/openapi.json`.
 #[test]
 fn the_document_is_the_one_that_was_written_down() {
     let now: Value = serde_json::from_str(&ringer::api::document()).expect("JSON");
@@ -153,7 +154,7 @@ fn a_field_that_need_not_be_there_may_be_null() {
     assert_eq!(field("ScenarioRecord", "warnings")["type"], "array", "it is only read");
 }
 
-/// What is left out where there is nothing of it.
+/// Fields that are left out when empty.
 const LEFT_OUT: [&str; 2] = ["ScenarioRecord.dh_sync_summary", "Definition.viewport"];
 
 #[tokio::test]
@@ -244,7 +245,7 @@ async fn the_page_is_small_and_needs_no_network() {
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing from elsewhere");
 }
 
-/// Everything that the server answers on one connection to `text`.
+/// Returns everything that the server answers on one connection to `text`.
 async fn exchange(address: std::net::SocketAddr, text: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("connects");
     stream.write_all(text.as_bytes()).await.expect("writes");

@@ -1,4 +1,4 @@
-//! What a language model drafts: its answers are checked, and asked for once more.
+//! Drafts of a language model: its answers are checked, and asked for once more.
 
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ async fn personas_values_and_graphs() {
     let traits = json!([{"name": "age", "data_type": "NUMBER"}, {"name": "born", "data_type": "DATE"}]);
     let made = world.post("/v1/generate-trait-values", json!({"scenarios": ["x", "y"], "traits": traits})).await;
     assert_eq!(made["0"][0], json!({"name": "age", "value": 7}));
-    // What has not its type, or is not there, is invented.
+    // A value of the wrong type, or a missing one, is invented.
     assert_eq!(made["0"][1]["value"].as_str().map(str::len), Some(10), "{made}");
     assert!(made["1"][0]["value"].is_number() && made["1"][1]["name"] == "born", "{made}");
 

@@ -1,4 +1,4 @@
-//! What the evidence of a written conversation holds, and what it holds no more.
+//! Contents of the evidence of a written conversation, and parts that are deleted.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use super::talk::Talk;
 use super::texts::reply;
 use super::world::World;
 
-/// How the log tells a text.
+/// Returns a text in the form of the log.
 fn told(text: &[u8]) -> String {
     let hash: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{} bytes sha256 {hash}", text.len())

@@ -17,7 +17,7 @@ const AGENT: &str = "+15550002222";
 const OWN: &str = "+15550001111";
 const MINUTE_MS: i64 = 60_000;
 
-/// A world with a carrier and a run of `calls` calls that are over; their ids.
+/// Returns a world with a carrier and a run of `calls` calls that are over; their ids.
 async fn called(more: Value, human: Value, calls: &[&str]) -> (World, Vec<i64>) {
     let sms = Sms { inbound_token: Some(Secret::new("open".into())), ..Sms::default() };
     let world = World::with_settings(|settings| settings.sms = Arc::new(sms)).await;
@@ -57,7 +57,7 @@ async fn complete(world: &World, id: i64) {
     moved.expect("an allowed step");
 }
 
-/// The carrier delivers a message.
+/// Delivers a message as the carrier does.
 async fn text(world: &World, from: &str, to: &str, text: &str) {
     let headers =
         [("x-api-key", ""), ("x-carrier-token", "open")].map(|(name, value)| (name.to_owned(), value.to_owned()));

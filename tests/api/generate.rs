@@ -297,7 +297,7 @@ async fn settings_that_were_kept_before_they_were_checked_are_told_and_not_follo
         assert_eq!(human["num_runs"], 2);
     }
 
-    // What is not changed is not checked; what is changed is checked as a whole.
+    // Fields that are not changed are not checked; a changed one is checked as a whole.
     let path = format!("/v1/simulation/{simulation}");
     let read = world.call("PUT", &path, json!({"pinned": true})).await;
     assert_eq!((&read["pinned"], &read["settings"]["digital_humans_settings"]), (&json!(true), &settings));

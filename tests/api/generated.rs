@@ -24,11 +24,11 @@ const CHAINS: &str = "30";
 /// How long chains are drawn, in seconds: a machine that does other things at the same time needs longer for as many.
 const CHAINS_SECONDS: [&str; 2] = ["20", "180"];
 
-/// So many of the 133 links are walked at least; on two cores it were 75 to 82 in 45 s, and 74 in 20 s.
+/// Least number of the document's 133 links to follow. On two cores 75 to 82 were followed in 45 s, and 74 in 20 s.
 const LEAST_LINKS: usize = 40;
 
-/// Not walked: a stream that does not end while the result waits, and labels that are back as soon as they are taken away
-/// (`latest` is always there).
+/// Links that are not followed: a stream that does not end while the result waits, and labels that come back at once
+/// (`latest`).
 const NOT_WALKED: [&str; 2] =
     ["GET /v1/simulation-result/{id}/events", "DELETE /v1/agents/{agent_id}/versions/{version}/labels"];
 
@@ -38,15 +38,15 @@ const SETTINGS: &str = r#"
 not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 503]
 "#;
 
-/// What is looked at in every answer.
+/// Checks made on every answer.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,\
     response_schema_conformance,missing_required_header,unsupported_method,allow_header_conformance,use_after_free,ignored_auth,\
     negative_data_rejection";
 
-/// How long each run of the tool may take on a machine that does many other things at the same time.
+/// Time limit of each run of the tool on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// Where chains begin: only links of the document are followed, and what a new thing belongs to is there.
+/// Returns settings for chains of requests along the document's links, with ids that exist for the owners of new rows.
 fn settings_of_chains(world: &World) -> String {
     let (organization, agent) = (world.name("organization"), world.name("agent"));
     let (simulation, human) = (world.name("simulation"), world.name("digital_human"));
@@ -95,7 +95,7 @@ async fn run(settings: &str, url: &str, key: &str, arguments: &[&str]) -> Output
     })
 }
 
-/// What the tool has said, when it found nothing.
+/// Returns the tool's output, after checking that it found nothing wrong.
 fn said(done: &Output) -> String {
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     let tail = said.char_indices().rev().nth(12_000).map_or(0, |(at, _)| at);
@@ -103,7 +103,7 @@ fn said(done: &Output) -> String {
     said
 }
 
-/// The links that its report counts as covered: `API Links: 82 covered / 133 selected / 139 total`.
+/// Returns the links that its report counts as covered: `API Links: 82 covered / 133 selected / 139 total`.
 fn links_covered(said: &str) -> usize {
     let counts = said.lines().find_map(|line| line.trim().strip_prefix("API Links:"));
     let count = counts.and_then(|counts| counts.split_whitespace().next()?.parse().ok());
@@ -112,7 +112,7 @@ fn links_covered(said: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn generated_requests_find_no_fault() {
-    // What is behind a fault stands in the log alone.
+    // The cause of a fault stands in the log alone.
     let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).try_init();
     let world = World::with_rows().await;
     let humans = json!({ "digital_human_ids": ["$digital_human"] });

@@ -15,9 +15,9 @@ use super::world::{Answer, World};
 
 /// A model that answers once it is let: whoever asks it takes its time.
 pub struct Slow {
-    /// Told when it is asked.
+    /// Signal that it was asked.
     pub asked: Notify,
-    /// Lets it answer.
+    /// Lets the held request answer.
     pub let_go: Notify,
     model: ScriptedModel,
 }
@@ -32,7 +32,7 @@ impl Slow {
         Arc::new(Slow { asked: Notify::new(), let_go: Notify::new(), model })
     }
 
-    /// What is sent there.
+    /// Returns the body of a request to [`Slow::PATH`].
     pub fn body() -> Value {
         json!({ "scenarios": ["A visit."], "traits": [{ "name": "age", "data_type": "NUMBER" }] })
     }
@@ -148,7 +148,7 @@ async fn a_repeat_waits_half_a_minute_for_one_that_still_runs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_repeats_make_no_duplicate() {
     const KEYS: usize = 500;
-    /// Of each key, after the first request: half of them at the same time as others.
+    /// Repeats of each key after the first request, half of them at the same time as others.
     const REPEATS: usize = 20;
     let world = World::new().await;
     let send = |n: usize| {
@@ -163,7 +163,7 @@ async fn ten_thousand_repeats_make_no_duplicate() {
         replayed += usize::from(answer.headers.contains_key("idempotency-replayed"));
         done += 1;
     };
-    // Those of a key come together: the first of them does the work, the others wait for it.
+    // Requests of one key come together: the first of them does the work, the others wait for it.
     let at_once = (0..KEYS).flat_map(|n| [n; 1 + REPEATS / 2]);
     let mut answers = stream::iter(at_once.map(send)).buffer_unordered(32);
     while let Some(answer) = answers.next().await {
@@ -221,7 +221,7 @@ async fn every_answer_of_work_is_kept_in_its_transaction() {
     ] {
         let headers = [("idempotency-key".to_owned(), "once".to_owned())];
         let first = world.send("POST", path, &headers, body.to_string().into_bytes()).await;
-        // What a process finds that starts after a kill right behind the work.
+        // The state that a process finds which starts after a kill right behind the work.
         let organization = world.name("organization");
         let route = format!("POST {}", world.named(path));
         let request = RequestKey { organization, route: &route, key: "once" };

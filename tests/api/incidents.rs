@@ -1,4 +1,4 @@
-//! Who is told of the incidents of monitors, and when no more.
+//! Notifications of the incidents of monitors, and their end.
 
 use ringer::config::{Notify, Secret};
 use ringer::model::notification::NoticeStatus;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::results::queued;
 use super::world::World;
 
-/// A world with one issue, `$issue`.
+/// Returns a world with one issue, `$issue`.
 pub async fn with_issue() -> World {
     let (mut world, results) = world_of(1).await;
     end(&world, results[0], &[json!({"status": 500, "error": "no slot"})], json!({})).await;
@@ -19,7 +19,7 @@ pub async fn with_issue() -> World {
     world
 }
 
-/// A world with at least so many results.
+/// Returns a world with at least `count` results.
 async fn world_of(count: usize) -> (World, Vec<i64>) {
     let (world, _, first) = queued().await;
     let simulation = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].clone();

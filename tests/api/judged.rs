@@ -1,4 +1,4 @@
-//! What a language model says of conversations, and what is said where there is none.
+//! Judgements of conversations by a language model, and without one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ const CONVERSATION: &str = "You judge a conversation";
 const PLAYBACK: &str = "You judge turns of a voice agent";
 const QUESTION: &str = "The question: ";
 
-/// A judgement of a whole conversation.
+/// Returns a judgement of a whole conversation.
 pub fn judgement() -> String {
     json!({
         "goal_success": true, "goal_reasoning": "So.", "hallucination": false, "hallucination_reasoning": "", "redundancy": false,
@@ -26,7 +26,7 @@ pub fn judgement() -> String {
     .to_string()
 }
 
-/// An agent that answers each message with `text`.
+/// Returns an agent that answers each message with `text`.
 pub async fn answering(text: &str) -> (Receiver, Value) {
     let answers = (0..20).map(|_| (200, json!({ "message": text }).to_string())).collect();
     let hook = Receiver::answering(answers).await;

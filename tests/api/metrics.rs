@@ -146,7 +146,7 @@ async fn lists_have_pages_and_follow_links() {
     let old = world.get(&format!("/v1/custom-metrics-by-agent/{}", ids[0])).await;
     assert_eq!(names(&old["metrics"]), ["4", "2", "0"]);
     assert_eq!((&old["total_count"], &old["total_pages"], &old["data"]), (&json!(3), &json!(1), &old["metrics"]));
-    // What hangs on an agent goes with it; its metrics stay without it.
+    // Rows that belong to an agent are deleted with it; its metrics stay without it.
     world.call("DELETE", &format!("/v1/agent/{}", ids[1]), Value::Null).await;
     let page = world.get("/v1/custom-metrics").await;
     let links: Vec<&Value> = page["metrics"].as_array().expect("a list").iter().map(|one| &one["agent_ids"]).collect();

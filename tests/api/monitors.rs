@@ -16,7 +16,7 @@ use crate::json::with;
 
 pub const MINUTE_MS: i64 = 60_000;
 
-/// A world with a monitor, `$monitor`.
+/// Returns a world with a monitor, `$monitor`.
 pub async fn with_monitor() -> World {
     let mut world = World::with_rows().await;
     let monitor = create(&world, json!({})).await;
@@ -24,7 +24,7 @@ pub async fn with_monitor() -> World {
     world
 }
 
-/// A monitor that asks whether the agent responds, and `more`.
+/// Returns a monitor that asks whether the agent responds, and `more`.
 pub async fn create(world: &World, more: Value) -> Value {
     let agent: i64 = world.name("agent").parse().expect("an id");
     let body = json!({ "agent_id": agent, "checks": [{ "checkType": "agent_responds" }] });
@@ -45,7 +45,7 @@ pub async fn pass(world: &World, ms: i64) {
     world.work_off().await;
 }
 
-/// How a call goes.
+/// Course of a call, as a test writes it.
 #[derive(Copy, Clone)]
 pub enum Call {
     /// The agent says this.
@@ -62,7 +62,7 @@ pub async fn answer(world: &World, monitor: &Value, call: Call) {
     answer_judged(world, monitor, call, None).await;
 }
 
-/// The same, words judged by `model`.
+/// Answers a check as [`answer`] does, words judged by `model`.
 async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option<Arc<dyn LanguageModel>>) {
     let id = read(world, monitor).await["recent_checks"][0]["simulation_result_id"].as_i64().expect("a call");
     let organization = world.name("organization");
@@ -242,7 +242,7 @@ async fn a_check_of_a_metric_that_is_not_the_agent_s_comes_to_a_verdict() {
     let mut judged: Vec<&str> = judged.filter_map(|metric| metric["name"].as_str()).collect();
     judged.sort_unstable();
     assert_eq!(judged, ["checked", "own"]);
-    // What a check names may be deleted: the monitor can still be paused, and no other takes it.
+    // Resources that a check names may be deleted: the monitor can still be paused, and no other takes it.
     for metric in [&checked, &off] {
         let metric = metric.as_str().expect("an id");
         world.call("DELETE", &format!("/v1/custom-metric/{metric}"), Value::Null).await;
@@ -268,7 +268,7 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
     let result = world.get(&format!("/v1/retrieve-simulation-result/{}", check["simulation_result_id"])).await;
     assert_eq!(result["simulation_result"]["tags"], json!(["uptime"]));
     assert_eq!(result["simulation_result"]["simulation_id"], monitor["simulation_id"]);
-    // Who calls greets, asks about the first goal and says thanks.
+    // The caller greets, asks about the first goal and says thanks.
     let human = world.get(&format!("/v1/digital-humans-by-simulation/{}", monitor["simulation_id"])).await;
     assert_eq!(human["digital_humans"][0]["intent"], "What can you help me with?");
 

@@ -1,4 +1,4 @@
-//! What is no HTTP is refused in the words of every refusal.
+//! Malformed HTTP is refused with the same body as other errors.
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;

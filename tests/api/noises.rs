@@ -11,13 +11,13 @@ use super::world::{Answer, World};
 
 const PATH: &str = "/v1/custom-background-noises";
 
-/// A hum of so many milliseconds at 8 kHz.
+/// Returns a hum of `ms` milliseconds at 8 kHz.
 fn wav(ms: i32) -> Vec<u8> {
     let wave = |n: i32| (3000.0 * (f64::from(n) * 0.3).sin()) as i16;
     write_wav(8000, 1, &(0..8 * ms).map(wave).collect::<Vec<_>>())
 }
 
-/// A form: each part is its name, its file name, and its bytes.
+/// Returns a form: each part is its name, its file name, and its bytes.
 fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, file, bytes) in parts {

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::World;
 
-/// Method and path, however the parameters are called.
+/// Returns method and path, however the parameters are called.
 fn operation(method: &str, path: &str) -> String {
     let plain = |part: &str| if part.starts_with('{') { "{}".to_owned() } else { part.to_owned() };
     let parts: Vec<String> = path.split('/').map(plain).collect();
     format!("{} {}", method.to_uppercase(), parts.join("/"))
 }
 
-/// The lines of a list: operation to mark and scope.
+/// Returns the lines of a list: operation to mark and scope.
 fn list(text: &str) -> BTreeMap<String, (String, String)> {
     let mut operations = BTreeMap::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {

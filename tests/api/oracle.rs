@@ -18,7 +18,7 @@ impl Oracle {
         Arc::new(Oracle { answer: Box::new(answer), asked: Mutex::default() })
     }
 
-    /// The last things said in requests whose instructions hold `part`.
+    /// Returns the last things said in requests whose instructions hold `part`.
     pub fn asked(&self, part: &str) -> Vec<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.iter().filter(|(first, _)| first.contains(part)).map(|(_, last)| last.clone()).collect()

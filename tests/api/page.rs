@@ -145,7 +145,7 @@ async fn a_review_wins_and_is_told_apart() {
     let whole = world.get(&format!("/v1/retrieve-simulation-results/{run}")).await["simulation_run"].clone();
     assert_eq!((&whole["tests_passed"], &whole["tests_failed"]), (&json!(1), &json!(1)));
 
-    // Who has not read it may not overwrite it.
+    // A reviewer who has not read it may not overwrite it.
     assert_eq!(put_review(&world, first, &[], reviewer.clone()).await.status, 412);
     let seen = |at: &Value| [with("if-match", &format!("\"{}\"", at.as_str().expect("a time")))];
     let at = seen(&reviewed["last_edited_at"]);
@@ -186,7 +186,7 @@ async fn a_review_wins_and_is_told_apart() {
     assert_eq!(read().await["evaluations"][0]["reviewer"], "Ann");
 }
 
-/// A run of two results of which the first was reviewed, in every form.
+/// Checks a run of two results of which the first was reviewed, in every form.
 async fn exports_tell_reviews(world: &World, run: i64) {
     let export = async |format: &str| {
         let path = format!("/v1/simulation-run/{run}/export?format={format}");
@@ -280,7 +280,7 @@ async fn turns_and_signalling_are_data() {
     let capture = world.send("GET", &format!("/v1/simulation-result/{first}/capture"), &[], Vec::new()).await;
     assert_eq!((capture.status, &capture.body[..4]), (200, &b"\x0a\x0d\x0d\x0a"[..]));
 
-    // What is private is hidden until it was taken out.
+    // Private words are hidden until they are taken out.
     judge(&world, second).await;
     world.service.store_timeline(organization, second, timeline.as_array().expect("a list")).await.expect("is kept");
     record(&world, second, 1000).await;

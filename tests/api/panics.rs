@@ -78,7 +78,7 @@ impl Synthesizer for FaultySynthesizer {
 }
 
 impl Talk {
-    /// A conversation of an agent of its own in the same world.
+    /// Returns a conversation of an agent of its own in the same world.
     async fn next(self, agent: Value) -> Talk {
         Talk::of(self.world, agent, json!({}), json!({})).await
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::world::World;
 
-/// What everything has that is not to be late.
+/// Time limit of everything that is not to be late.
 const LONG: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(100);
 pub const PATIENT: Patience = Patience { head: LONG, body: LONG, upload: LONG, answer: LONG, write: LONG };
@@ -42,14 +42,14 @@ fn head(world: &World, method: &str, path: &str, kind: &str, length: usize) -> S
     )
 }
 
-/// All that comes until the connection ends.
+/// Returns all that comes until the connection ends.
 pub async fn rest(stream: &mut TcpStream) -> String {
     let mut came = Vec::new();
     stream.read_to_end(&mut came).await.expect("the connection ends in order");
     String::from_utf8(came).expect("text")
 }
 
-/// A body that comes byte by byte, for ever, and what is answered.
+/// Sends a body that comes byte by byte, for ever; returns what is answered.
 async fn dripped(world: &World, address: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let head = head(world, "POST", "/v1/add-agent", "application/json", 30_000_000);

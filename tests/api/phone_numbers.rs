@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::world::World;
 use crate::store::dials::with_trunks;
 
-/// A world with a pool of two numbers and one that is registered.
+/// Returns a world with a pool of two numbers and one that is registered.
 pub async fn with_pool() -> World {
     let world = World::with_rows_and(|settings| {
         settings.number_pool = vec!["+14155550100".into(), "+12125550101".into()];

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::rows::Form;
 
-/// What stands where the id comes.
+/// Placeholder for the id in a request.
 pub const HOLE: &str = "$hole";
 
 /// Schemas inside each other that are followed.
@@ -34,15 +34,16 @@ pub struct Place {
     pub path: String,
     pub header: Option<String>,
     pub body: Value,
-    /// What the place takes.
+    /// Forms of id that the place takes.
     pub takes: Vec<Form>,
-    /// Of which kind ids are there, when its name tells.
+    /// Kind of the id at this place; `None` when its name does not tell.
     pub own: Option<&'static str>,
-    /// For reports: where the hole is.
+    /// Place of the hole, for reports.
     pub label: String,
 }
 
-/// Whose id a parameter or field is called by, in the words of `rows.rs`; `None`: it holds a text of its own.
+/// Returns the kind of id that a parameter or field holds, in the words of `rows.rs`; `None`: it holds a text of its
+/// own.
 fn kind_of(path: &str, name: &str) -> Option<&'static str> {
     let kind = match name {
         "agent_id" | "agent_ids" => "agent",
@@ -83,7 +84,7 @@ fn kind_of(path: &str, name: &str) -> Option<&'static str> {
     Some(kind)
 }
 
-/// What a request needs that its schema does not say; `$kind` as in a [`Place`].
+/// Returns fields that a request needs but its schema does not require; `$kind` as in a [`Place`].
 fn needed(path: &str) -> Value {
     let start = json!({ "id": "start", "type": "start" });
     let channel = json!([{ "role": "USER" }, { "role": "AGENT" }]);
@@ -155,13 +156,13 @@ fn bundles() -> Vec<Place> {
     places
 }
 
-/// Every place of every operation that asks for a key.
+/// Returns every place of every operation that asks for a key.
 pub fn all(document: &Value) -> Vec<Place> {
     let reader = Reader { document };
     let mut places = Vec::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("methods") {
-            // What needs no key knows no organization.
+            // An operation without a key knows no organization.
             if !path.starts_with("/v1/") || ["/v1/ping", "/v1/inbound-sms"].contains(&path.as_str()) {
                 continue;
             }
@@ -186,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The path with every word that a parameter of fixed words can be.
+    /// Returns the path with every word that a parameter of fixed words can be.
     fn told_apart(&self, path: &str, operation: &Value) -> Vec<String> {
         let mut paths = vec![path.to_owned()];
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -273,7 +274,7 @@ impl Reader<'_> {
             || words.any(|word| word == "id" || word == "ids")
     }
 
-    /// What a schema of ids takes.
+    /// Returns the forms of id that a schema takes.
     fn forms(&self, schema: &Value, depth: usize) -> Vec<Form> {
         let schema = self.resolved(schema);
         if depth > MOST_DEPTH {
@@ -290,7 +291,7 @@ impl Reader<'_> {
         forms
     }
 
-    /// The least value that a schema takes, own ids where ids are.
+    /// Returns the least value that a schema takes, own ids where ids are.
     fn least(&self, schema: &Value, path: &str, name: &str, depth: usize) -> Value {
         let outer = schema;
         let schema = self.resolved(schema);
@@ -345,13 +346,13 @@ impl Reader<'_> {
         object
     }
 
-    /// The members of a union that are not null.
+    /// Returns the members of a union that are not null.
     fn members<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
         let members = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema[*key].as_array()).flatten();
         members.filter(|member| member["type"] != "null").collect()
     }
 
-    /// Values of a schema with one hole each: where it is, the value, what it takes.
+    /// Returns values of a schema with one hole each: where it is, the value, what it takes.
     fn holes(&self, schema: &Value, path: &str, name: &str, depth: usize) -> Vec<(String, Value, Vec<Form>)> {
         let outer = schema;
         let schema = self.resolved(schema);
@@ -403,7 +404,7 @@ impl Reader<'_> {
     }
 }
 
-/// The type of a schema that is not null.
+/// Returns the type of a schema that is not null.
 fn type_of(schema: &Value) -> &str {
     let types = schema["type"].as_array().into_iter().flatten().chain([&schema["type"]]);
     let one = types.filter_map(Value::as_str).find(|one| *one != "null");

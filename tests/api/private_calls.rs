@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::call_logs::{body, stereo};
 use super::world::World;
 
-/// A world whose agent asks for it.
+/// Returns a world whose agent asks for it.
 async fn with_private_agent() -> World {
     let world = World::with_rows().await;
     world.post("/v1/update-agent", json!({ "agent_id": world.name("agent"), "redact_pii": true })).await;
     world
 }
 
-/// Of a call in which the caller says a number from 2.5 to 4.0 s.
+/// Returns the transcript of a call in which the caller says a number from 2.5 to 4.0 s.
 fn transcript() -> Value {
     json!([
         { "start_offset_ms": 500, "end_offset_ms": 2000, "speaker": "AGENT", "utterance": "Welcome." },

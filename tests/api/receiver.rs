@@ -1,4 +1,4 @@
-//! Those who are told: a web server and a mail relay on loopback that remember what came.
+//! Receivers of notifications: a web server and a mail relay on loopback that keep what came.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// How long a request may take to come on a busy machine.
+/// Time limit for a request to come on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came in one request.
+/// Request that a receiver got.
 #[derive(Clone, Debug)]
 pub struct Received {
     pub path: String,
@@ -84,7 +84,7 @@ impl Receiver {
         self.seen()[count - 1].clone()
     }
 
-    /// Everything that came, in order.
+    /// Returns everything that came, in order.
     pub fn seen(&self) -> Vec<Received> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -125,7 +125,7 @@ impl Relay {
         Relay { address, lines, _tasks: tasks }
     }
 
-    /// Every line that came.
+    /// Returns every line that came.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

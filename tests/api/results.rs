@@ -17,7 +17,7 @@ use super::world::{Answer, World};
 
 const RATE_HZ: u32 = 16_000;
 
-/// A world with a run of two results.
+/// Returns a world with a run of two results.
 pub(super) async fn queued() -> (World, i64, [i64; 2]) {
     let world = World::with_rows().await;
     let simulation = world.get("/v1/get-all-simulations").await["simulations"][0]["id"].as_i64().expect("an id");
@@ -144,7 +144,7 @@ async fn a_transcript_has_three_forms() {
     }
 }
 
-/// A second of stereo: a square wave of 0.5 on the left, silence on the right.
+/// Returns a second of stereo: a square wave of 0.5 on the left, silence on the right.
 fn recording() -> Vec<u8> {
     let mut file = wav_header(Layout::Stereo, u64::from(RATE_HZ)).to_vec();
     for n in 0..RATE_HZ {
@@ -290,7 +290,7 @@ fn kind(answer: &Answer) -> &str {
     answer.headers["content-type"].to_str().expect("text")
 }
 
-/// Names and bodies of the members of a tar archive.
+/// Returns names and bodies of the members of a tar archive.
 pub fn members(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut archive = tar::Archive::new(archive);
     let entries = archive.entries().expect("an archive");

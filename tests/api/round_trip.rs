@@ -1,4 +1,4 @@
-//! What is written is read back, field by field, and null means what it should.
+//! Written fields are read back unchanged, and null has its documented meaning.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ fn fields(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).expect("a fixture is an object")
 }
 
-/// The fixture has every field that the description of `path` lists.
+/// Checks that the fixture has every field that the description of `path` lists.
 async fn is_complete(world: &World, path: &str, part: Option<&str>, fixture: &Map<String, Value>) {
     let document = world.get("/openapi.json").await;
     let resolve = |schema: &Value| match schema["$ref"].as_str() {

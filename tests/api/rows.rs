@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::noises;
 use super::world::{Answer, World};
 
-/// What an id looks like.
+/// Form of an id.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     Integer,
@@ -21,9 +21,9 @@ pub enum Form {
 
 /// The rows of one organization.
 pub struct Rows {
-    /// Its id.
+    /// Id of the organization.
     pub organization: String,
-    /// In every text of its rows.
+    /// Word in every text of its rows.
     pub mark: String,
     key: String,
     /// The id of a row by its kind.
@@ -44,12 +44,12 @@ impl Rows {
         rows
     }
 
-    /// The id of the row of a kind.
+    /// Returns the id of the row of a kind.
     pub fn id(&self, kind: &str) -> &str {
         self.ids.get(kind).unwrap_or_else(|| panic!("there is no {kind}"))
     }
 
-    /// Every kind and the id of its row.
+    /// Returns every kind and the id of its row.
     pub fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.ids.iter().map(|(kind, id)| (*kind, id.as_str()))
     }
@@ -99,7 +99,7 @@ impl Rows {
         self.id(kind).parse().expect("an integer")
     }
 
-    /// A handle that an organization gives itself. It holds no mark: it is sent by others.
+    /// Returns a handle that an organization gives itself. It holds no mark: it is sent by others.
     fn handle(&mut self, kind: &'static str) -> Value {
         let handle = Value::from(ringer::clock::new_id().to_string());
         self.keep(kind, &handle);
@@ -269,7 +269,7 @@ impl Rows {
     }
 }
 
-/// What an id of this text looks like.
+/// Returns the form of an id's text.
 pub fn form_of(id: &str) -> Form {
     if id.bytes().all(|byte| byte.is_ascii_digit()) {
         Form::Integer

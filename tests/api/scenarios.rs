@@ -8,7 +8,7 @@ fn single(id: &str, speaker: &str, text: &str) -> Value {
     json!({"id": id, "type": "single", "data": {"type": "exact", "speaker": speaker, "message": text}})
 }
 
-/// A start, a greeting, a menu with two keys, and an answer behind the first of them.
+/// Returns a start, a greeting, a menu with two keys, and an answer behind the first of them.
 fn menu(greeting: &str) -> Value {
     json!({
         "nodes": [
@@ -203,7 +203,7 @@ async fn digital_humans_are_called_as_their_scenario_is() {
     let same = world.call("PUT", &path, json!({"definition": menu("Hi.")})).await;
     assert_eq!((&same["dh_sync_summary"]["skipped"], &same["dh_sync_summary"]["updated"]), (&json!(3), &json!(1)));
     assert_eq!(names().await, desk);
-    // Those whose paths are gone for a while are renamed with the others.
+    // Digital Humans whose paths are gone for a while are renamed with the others.
     world.call("PUT", &path, json!({"name": "Line", "definition": {"nodes": [], "edges": []}})).await;
     world.call("PUT", &path, json!({"name": "Front"})).await;
     world.call("PUT", &path, json!({"definition": menu("Hi.")})).await;

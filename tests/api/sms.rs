@@ -10,7 +10,7 @@ use super::receiver::Receiver;
 use super::talk::Talk;
 use super::world::World;
 
-/// A world with a carrier, a Digital Human's number and an agent's.
+/// Returns a world with a carrier, a Digital Human's number and an agent's.
 async fn carried(carrier: &Receiver, kind: &str, human: Value) -> Talk {
     let sms = Sms {
         send_url: Some(Secret::new(carrier.url("/send"))),
@@ -31,7 +31,7 @@ const AGENT: &str = "+15550002222";
 const OWN: &str = "+15550001111";
 
 impl Talk {
-    /// The carrier delivers a message of the agent, as a form.
+    /// Delivers a message of the agent as the carrier does, as a form.
     async fn texted(&self, text: &str, id: &str) {
         let form = form_urlencoded::Serializer::new(String::new())
             .extend_pairs([("from", AGENT), ("to", OWN), ("Body", text), ("message_id", id)])

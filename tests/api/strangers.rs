@@ -14,22 +14,22 @@ use super::places::{self, HOLE, Place};
 use super::rows::{Form, Rows, form_of};
 use super::world::World;
 
-/// In every text of the rows that must not be seen.
+/// Word in every text of the rows that must not be seen.
 const MARK: &str = "zanzibar";
-/// In what strangers send.
+/// Word in the requests of strangers.
 const STRANGER: &str = "stranger";
 
-/// How long an answer may take on a busy machine; streams of events must end too.
+/// Time limit of an answer on a busy machine; streams of events must end too.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Places that the document has at least.
 const LEAST_PLACES: usize = 400;
-/// Places where an own id is answered in another way than one that nobody has; so many at least.
+/// Least number of places where an own id is answered in another way than one that nobody has.
 const LEAST_ALIVE: usize = 150;
 
 /// Fields whose values are drawn.
 const DRAWN: [&str; 5] = ["api_key", "http_webhook_key", "seed", "signing_key", "P11_inbound_token"];
 
-/// Whose id a parameter of a path is, and the words of the path before it where parameters share a name.
+/// Kinds of id in paths: words of the path before the parameter, the parameter, and the kind.
 const NAMED: [(&str, &str, &str); 13] = [
     ("", "{agent_id}", "agent"),
     ("", "{simulation_id}", "simulation"),
@@ -46,20 +46,20 @@ const NAMED: [(&str, &str, &str); 13] = [
     ("-community/", "{community_id}", "community"),
 ];
 
-/// The path with ids of the first organization; `None`: the world has no such row.
+/// Returns the path with ids of the first organization; `None`: the world has no such row.
 fn filled(world: &World, path: &str) -> Option<String> {
     let mut path = path.to_owned();
     for (before, parameter, row) in NAMED {
         path = path.replace(&format!("{before}{parameter}"), &format!("{before}{}", world.name(row)));
     }
-    // What lies below an agent is not asked for when the agent is not there.
+    // Resources below an agent are not asked for when the agent is not there.
     for (parameter, value) in [("{version}", "1"), ("{label_id}", "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11")] {
         path = path.replace(parameter, value);
     }
     (!path.contains('{')).then_some(path)
 }
 
-/// Everything that the first organization can read of the rows that paths name.
+/// Returns everything that the first organization can read of the rows that paths name.
 async fn readable(world: &World, paths: &[(String, String)]) -> Vec<Value> {
     let mut seen = Vec::new();
     for (_, path) in paths.iter().filter(|(method, _)| method == "GET") {
@@ -104,7 +104,7 @@ async fn nobody_reaches_the_rows_of_another_organization() {
     assert_eq!(before, readable(&world, &paths).await, "something has changed");
 }
 
-/// What two organizations are told alike: ids by whose they are, drawn values and numbers of rows by nothing.
+/// Mapping that makes the answers to two organizations comparable: ids, drawn values and row numbers are replaced.
 struct Alike {
     /// Texts and what stands for them.
     names: Vec<(String, String)>,
@@ -113,7 +113,7 @@ struct Alike {
 }
 
 impl Alike {
-    /// As told to `rows`, who have sent ids of `owner` after `sent` was done to them.
+    /// Returns the mapping for answers to `rows`, which sent ids of `owner` after `sent` changed them.
     fn of(rows: &Rows, owner: &Rows, sent: impl Fn(&str) -> String) -> Alike {
         // Numbers of rows are too short to be told from others.
         let long = |rows: &Rows| -> Vec<(&'static str, String)> {
@@ -156,7 +156,7 @@ impl Alike {
     }
 }
 
-/// The same without texts and numbers.
+/// Returns the same without texts and numbers.
 fn form(value: &Value) -> Value {
     match value {
         Value::String(_) => "".into(),
@@ -169,7 +169,7 @@ fn form(value: &Value) -> Value {
     }
 }
 
-/// A text with an organization's own ids where it names their kinds.
+/// Returns a text with an organization's own ids where it names their kinds.
 fn with_own(text: &str, rows: &Rows) -> String {
     let mut ids: Vec<(&str, &str)> = rows.ids().collect();
     ids.sort_by_key(|(kind, _)| std::cmp::Reverse(kind.len()));
@@ -188,7 +188,7 @@ async fn ask(world: &World, rows: &Rows, place: &Place, id: &str) -> (u16, Vec<u
     (answer.status, answer.body)
 }
 
-/// An id like this one that nobody has, always the same.
+/// Returns an id like this one that nobody has, always the same.
 fn twin(id: &str) -> String {
     match form_of(id) {
         Form::Integer => (800_000_000 + id.parse::<i64>().expect("an integer")).to_string(),
@@ -198,7 +198,7 @@ fn twin(id: &str) -> String {
     }
 }
 
-/// Everything that an organization reads of its rows, by the request.
+/// Returns everything that an organization reads of its rows, by the request.
 async fn reads(world: &World, rows: &Rows, places: &[Place]) -> BTreeMap<String, Value> {
     let mut seen = BTreeMap::new();
     let whole = |place: &&Place| place.method == "GET" && place.header.is_some();
@@ -225,7 +225,8 @@ fn ids_for<'r>(place: &Place, owner: &'r Rows) -> Vec<(&'static str, &'r str)> {
     }
 }
 
-/// A Digital Human alone may be told to be another organization's: nothing of it is shown.
+/// Returns the answer about a Digital Human, the one kind that may be told to be another organization's: nothing of it
+/// is shown.
 fn allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
     if kind != "digital_human" {
         return (status, body);
@@ -235,8 +236,8 @@ fn allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
     (if status == 403 && plain != text { 404 } else { status }, plain.into_bytes())
 }
 
-/// What a number is answered where numbers are taken and given back: it rings in one place, so that somebody has it is told, and no
-/// more.
+/// Returns the refusal of a number of another organization, where numbers are registered and released. That a number is
+/// taken is told, and no more.
 fn refusal_of_number(kind: &str, place: &Place) -> Option<(u16, Value)> {
     let is_registered = kind == "phone_number" && place.path.starts_with("/v1/phone-numbers/");
     is_registered.then(|| match place.method.as_str() {
@@ -278,10 +279,10 @@ async fn differences(world: &World, owner: &Rows, strangers: [&Rows; 2], places:
 /// Labels of the places where some own id is answered in another way than one that nobody has.
 async fn alive(world: &World, rows: &Rows, places: &[Place]) -> BTreeSet<String> {
     let mut alive = BTreeSet::new();
-    // What deletes comes last.
+    // Deleting requests come last.
     let ends = |place: &Place| place.method == "DELETE" || place.path.contains("delete");
     let ordered = places.iter().filter(|place| !ends(place)).chain(places.iter().filter(|place| ends(place)));
-    // What tells of a conversation that goes on does not end.
+    // A stream about a running conversation does not end.
     for place in ordered.filter(|place| !place.path.ends_with("/events")) {
         for (_, id) in ids_for(place, rows) {
             let label = format!("{} {} {}", place.method, place.path, place.label);
@@ -300,7 +301,7 @@ async fn alive(world: &World, rows: &Rows, places: &[Place]) -> BTreeSet<String>
 
 #[tokio::test]
 async fn no_id_of_another_organization_is_more_than_one_that_nobody_has() {
-    // So many requests would be refused for their number, all alike.
+    // This number of requests would be refused, all alike.
     let rates = Rates { generation_per_minute: 0, ..Rates::default() };
     let world = World::with_setup(Setup { rates, ..Setup::default() }).await;
     let owner = Rows::of(&world, MARK, "+4930111111").await;
@@ -320,7 +321,7 @@ async fn no_id_of_another_organization_is_more_than_one_that_nobody_has() {
     for (path, read) in &before {
         assert_eq!(after.get(path), Some(read), "GET {path}");
     }
-    // What strangers have kept must be nothing to the owner's next conversations, nor the owner's rows to theirs.
+    // State kept by strangers must not affect the owner's next conversations, nor the owner's rows theirs.
     for (rows, words) in [(&owner, MARK), (strangers[0], STRANGER), (strangers[1], STRANGER)] {
         rows.end(&world, "open_result", words).await;
         rows.evaluate(&world, words).await;

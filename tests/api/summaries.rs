@@ -39,12 +39,12 @@ async fn a_run_is_summed_up_by_the_model_and_by_its_counters_without_one() {
     assert_eq!(item().await.summary.as_deref(), Some("Summary 0."));
     let told = model.asked(RUN).remove(0);
     assert_eq!(told, "0 passed, 0 failed, 2 cancelled of 2\n- Ann: cancelled\n- Ann: cancelled");
-    // What changes no counter changes no summary.
+    // A change without effect on a counter changes no summary.
     let update = json!({ "simulation_result_id": result, "tags": ["x"] });
     world.post("/v1/update-simulation-result", update).await;
     world.work_off_with(Some(model.clone())).await;
     assert_eq!(item().await.summary.as_deref(), Some("Summary 0."));
-    // What changes one is summed up anew.
+    // A changed counter is summed up anew.
     world.call("DELETE", &format!("/v1/simulation-result/{result}"), Value::Null).await;
     assert_eq!(item().await.summary.as_deref(), Some("0 passed, 0 failed, 1 cancelled of 1"));
     world.work_off_with(Some(model.clone())).await;

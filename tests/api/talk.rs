@@ -12,7 +12,7 @@ use super::results::members;
 use super::world::World;
 use crate::json::with;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes an agent, a simulation and a Digital Human, queues a run and answers simulation and result.
@@ -55,7 +55,7 @@ impl Talk {
         self.world.get(&format!("/v1/simulation-result/{}/{part}", self.id)).await
     }
 
-    /// Names and bodies of the files of the evidence.
+    /// Returns names and bodies of the files of the evidence.
     pub async fn evidence(&self) -> BTreeMap<String, Vec<u8>> {
         let path = format!("/v1/simulation-result/{}/evidence", self.id);
         members(&self.world.send("GET", &path, &[], Vec::new()).await.body)
@@ -83,7 +83,7 @@ impl Talk {
         result
     }
 
-    /// Waits until so many events of a name have happened.
+    /// Waits until `count` events of a name have happened.
     pub async fn event(&self, name: &str, count: usize) {
         let mut changes = self.feed.changes();
         let came = async {
@@ -100,7 +100,7 @@ impl Talk {
         }
     }
 
-    /// The agent sends something: status and answer.
+    /// Sends something as the agent; returns status and answer.
     pub async fn send(&self, mut body: Value) -> (u16, Value) {
         body["simulation_result_id"] = self.id.clone().into();
         let bytes = body.to_string().into_bytes();

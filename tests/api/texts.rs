@@ -14,7 +14,7 @@ use super::talk::{Talk, queue};
 use super::world::World;
 use crate::json::with;
 
-/// A world with a text agent and the results of a run of it.
+/// Returns a world with a text agent and the results of a run of it.
 pub async fn with_texts() -> World {
     let mut world = World::with_rows().await;
     for (name, agent) in [
@@ -140,7 +140,7 @@ async fn an_agent_that_posts_its_messages() {
     }
 }
 
-/// A JSON answer.
+/// Returns a JSON answer with status 200.
 pub fn reply(message: Value) -> (u16, String) {
     (200, message.to_string())
 }
@@ -296,7 +296,7 @@ async fn conversations_that_end_early() {
             "600",
             "max_duration",
         ),
-        // What is written lasts as long as it likes, unless a limit is given.
+        // Written conversations have no longest duration, unless a limit is given.
         (
             json!({ "inactivity_timeout_seconds": 3600 }),
             json!({}),
@@ -357,7 +357,7 @@ async fn a_written_step_says_who_begins_how_long_is_waited_and_who_answers() {
     let (talk, hook) = held(json!({}), step(json!({}))).await;
     assert_eq!(hook.wait_for(1).await.json()["message"], "Hello. I want a table.");
     assert_eq!(Talk::statuses(&talk.until("RUNNING").await)[2], "DISPATCHED");
-    // What the agent writes is read, and not answered.
+    // Messages of the agent are read, and not answered.
     let human = with(
         step(json!({ "direction": "outbound", "unresponsive": true })),
         json!({ "scripted_responses": [{ "match_type": "exact", "match_phrase": "your name", "response_type": "phrase",

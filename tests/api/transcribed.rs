@@ -29,11 +29,11 @@ use tokio::sync::{Mutex, mpsc};
 use super::call_logs::{body, metric, stereo};
 use super::world::World;
 
-/// What is said in the five stretches of the recording, in order of their onset: agent, caller, agent, caller, agent.
+/// Words of the five stretches of speech in the recording, in order of onset: agent, caller, agent, caller, agent.
 const WORDS: [&str; 5] =
     ["welcome to the desk", "a visit please", "tuesday is free", "fine thank you", "you are booked goodbye"];
 
-/// A recording as it is sent.
+/// Returns a recording as it is sent.
 fn sent(file: &[u8], multichannel: bool) -> Value {
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(file));
     json!({ "recording_base64": data, "multichannel": multichannel, "transcript": null })
@@ -47,7 +47,7 @@ async fn heard(world: &World, call: Value, recognizer: Option<Arc<dyn Recognizer
     world.get(&format!("/v1/retrieve-call-log/{id}")).await["call_log"].clone()
 }
 
-/// A rule for each text: its speaker said it.
+/// Creates a rule for each text: its speaker said it.
 async fn rules(world: &World, texts: &[(&str, &str)]) {
     let agent = json!([world.name("agent").parse::<i64>().expect("a number")]);
     for (speaker, text) in texts {
@@ -59,7 +59,7 @@ async fn rules(world: &World, texts: &[(&str, &str)]) {
     }
 }
 
-/// Which rules hold and which do not.
+/// Returns the rules by name with their verdicts, sorted.
 fn verdicts(log: &Value) -> Vec<(String, String)> {
     let results = log["evaluations"][0]["custom_metrics"].as_array().expect("results").iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -69,7 +69,7 @@ fn verdicts(log: &Value) -> Vec<(String, String)> {
     rules
 }
 
-/// As [`verdicts`] are sorted.
+/// Returns expected verdicts, sorted as [`verdicts`] are.
 fn pairs(expect: &[(&str, &str)]) -> Vec<(String, String)> {
     let mut all: Vec<_> = expect.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     all.sort();
@@ -230,7 +230,7 @@ async fn synthesized_speech_is_heard_by_the_installed_recognizer() {
 struct Slow {
     service: Service,
     takes_ms: i64,
-    /// False: no text ever comes.
+    /// False if no text ever comes.
     answers: bool,
     hears: Arc<AtomicUsize>,
     most: AtomicUsize,

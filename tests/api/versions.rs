@@ -13,7 +13,7 @@ const NAMES: [&str; 2] = ["versions", "prompts/versions"];
 const HELD: &str = "Label 'production' is held by version 1; set override_label to true to move it";
 const STAYS: &str = "The production label must be moved to another version first";
 
-/// What is sent, and what must come back: the members of a success, or the text of a refusal.
+/// Request of a step and its expected answer: the members of a success, or the text of a refusal.
 struct Step(&'static str, String, Value, u16, Value);
 
 fn step(method: &'static str, path: impl Into<String>, body: Value, status: u16, expect: Value) -> Step {
@@ -32,7 +32,7 @@ fn refused(text: &str) -> Value {
     json!({ "detail": text })
 }
 
-/// The label table, row by row, and the moves that belong to it.
+/// Returns the label table, row by row, and the moves that belong to it.
 fn rules() -> Vec<Rule> {
     let made =
         |version: i64, text: &str, labels: Value| json!({"version": version, "prompt_text": text, "labels": labels});
@@ -252,7 +252,7 @@ fn contains(got: &Value, expected: &Value) -> bool {
     }
 }
 
-/// The answer with every id replaced by its number of appearance: what two worlds have in common.
+/// Replaces every id in the answer by its number of appearance: what two worlds have in common.
 fn without_ids(value: &mut Value, seen: &mut Vec<String>) {
     match value {
         Value::String(text) if Uuid::parse_str(text).is_ok() => {

@@ -151,7 +151,7 @@ impl World {
         self.work_off().await;
     }
 
-    /// Calls that are evaluated, each an event.
+    /// Evaluates calls, each an event.
     async fn evaluate_calls(&self, count: usize) {
         for _ in 0..count {
             let words =
@@ -167,7 +167,7 @@ impl World {
     }
 }
 
-/// A world whose organization `a` has an administrator; its mails go to `relay`.
+/// Returns a world whose organization `a` has an administrator; its mails go to `relay`.
 async fn with_admins(relay: &Relay, admins: &[(&str, &str)]) -> World {
     let admins = admins.iter().map(|(name, list)| ((*name).to_owned(), (*list).to_owned())).collect();
     World::with_rows_and(|settings| {
@@ -186,7 +186,7 @@ fn mailed_to(relay: &Relay) -> Vec<String> {
     lines.iter().filter_map(|line| line.strip_prefix("RCPT TO:<")?.strip_suffix('>').map(String::from)).collect()
 }
 
-/// What was mailed, its lines whole again (quoted-printable, RFC 2045 6.7).
+/// Returns the received mail with its soft line breaks joined (quoted-printable, RFC 2045 6.7).
 fn mailed(relay: &Relay) -> String {
     relay.lines().join("\n").replace("=\n", "")
 }

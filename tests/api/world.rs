@@ -27,14 +27,14 @@ use tower::ServiceExt;
 use crate::calls::local;
 use crate::databases;
 
-/// 2026-01-05T09:00:00Z.
+/// Start of the clock: 2026-01-05T09:00:00Z.
 const NOW_MS: i64 = 1_767_603_600_000;
 
 pub struct World {
     pub service: Service,
     works: Option<(Workshop, Workers)>,
     router: Router,
-    /// What `$name` in a case stands for.
+    /// Values of `$name` in the cases.
     names: BTreeMap<&'static str, String>,
     _folder: TempDir,
 }
@@ -57,17 +57,17 @@ impl World {
         World::with_setup(Setup::default()).await
     }
 
-    /// A world with a language model.
+    /// Returns a world with a language model.
     pub async fn with_model(model: Arc<dyn LanguageModel>) -> World {
         World::made(Setup::default(), Some(model), |_| {}).await
     }
 
-    /// The same with a server that is set up otherwise.
+    /// Returns the same with a server that is set up otherwise.
     pub async fn with_model_and(model: Arc<dyn LanguageModel>, setup: Setup) -> World {
         World::made(setup, Some(model), |_| {}).await
     }
 
-    /// A world with a language model whose service is set up otherwise.
+    /// Returns a world with a language model whose service is set up otherwise.
     pub async fn with_model_set(model: Arc<dyn LanguageModel>, change: impl FnOnce(&mut Settings)) -> World {
         World::made(Setup::default(), Some(model), change).await
     }
@@ -80,7 +80,7 @@ impl World {
         World::with(Setup::default(), change).await
     }
 
-    /// A world whose service is set up otherwise.
+    /// Returns a world whose service is set up otherwise.
     pub async fn with(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
         World::made(setup, None, change).await
     }
@@ -94,17 +94,17 @@ impl World {
         World::over(store, folder, settings, setup, model, Arc::new(NoLiveCalls)).await
     }
 
-    /// A world whose jobs are done as they come, on its fixed clock; with a language model or without.
+    /// Returns a world whose jobs are done as they come, on its fixed clock; with a language model or without.
     pub async fn at_work(model: Option<Arc<dyn LanguageModel>>) -> World {
         World::at_work_with(model, |_| {}).await
     }
 
-    /// The same with a service that is set up otherwise.
+    /// Returns the same with a service that is set up otherwise.
     pub async fn at_work_with(model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
         World::working(model, Retention::default(), change).await
     }
 
-    /// The same where things are kept as long as this says.
+    /// Returns the same where things are kept as long as this says.
     pub async fn at_work_keeping(retention: Retention) -> World {
         World::working(None, retention, |_| {}).await
     }
@@ -137,7 +137,7 @@ impl World {
         self.restart_after(async |_| {}).await;
     }
 
-    /// The same, and something happens in between.
+    /// Restarts the workers; `meanwhile` runs in between.
     pub async fn restart_after(&mut self, meanwhile: impl AsyncFnOnce(&World)) {
         let Some((workshop, workers)) = self.works.take() else { panic!("nothing works in this world") };
         workers.finish().await;
@@ -180,12 +180,12 @@ impl World {
         World { service, works: None, router, names, _folder: folder }
     }
 
-    /// A world with an agent, a simulation of it, a Digital Human and a revoked key.
+    /// Returns a world with an agent, a simulation of it, a Digital Human and a revoked key.
     pub async fn with_rows() -> World {
         World::with_rows_and(|_| {}).await
     }
 
-    /// The same with a service that is set up otherwise.
+    /// Returns the same with a service that is set up otherwise.
     pub async fn with_rows_and(change: impl FnOnce(&mut Settings)) -> World {
         let mut world = World::with(Setup::default(), change).await;
         let agent = world.post("/v1/add-agent", json!({ "name": "Desk" })).await["agent_id"].to_string();
@@ -296,12 +296,12 @@ impl World {
         self.work_off_with(None).await
     }
 
-    /// The same, words judged by `model`.
+    /// Does the waiting jobs as [`World::work_off`] does, words judged by `model`.
     pub async fn work_off_with(&self, model: Option<Arc<dyn LanguageModel>>) -> usize {
         self.work_off_by(model, None).await
     }
 
-    /// The same, recordings heard by `recognizer`.
+    /// Does the waiting jobs as [`World::work_off`] does, recordings heard by `recognizer`.
     pub async fn work_off_by(
         &self,
         model: Option<Arc<dyn LanguageModel>>,
@@ -310,7 +310,7 @@ impl World {
         self.work_off_with_all(model, recognizer, None).await
     }
 
-    /// The same, judged by `ear` where sound is judged.
+    /// Does the waiting jobs as [`World::work_off`] does; `ear` judges sound.
     pub async fn work_off_with_all(
         &self,
         model: Option<Arc<dyn LanguageModel>>,
@@ -326,12 +326,12 @@ impl World {
         self.names.insert(name, value.to_string());
     }
 
-    /// What `$name` stands for.
+    /// Returns the value of `$name`.
     pub fn name(&self, name: &str) -> &str {
         &self.names[name]
     }
 
-    /// A text with what its `$name`s stand for.
+    /// Returns a text with what its `$name`s stand for.
     pub fn named(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.names {
@@ -341,7 +341,7 @@ impl World {
     }
 }
 
-/// No call comes in.
+/// Returns a receiver on which no call comes in.
 fn nobody_calls() -> mpsc::Receiver<Incoming> {
     mpsc::channel(1).1
 }

@@ -1,4 +1,4 @@
-//! Which written conversations are held when: those of a run that is limited, and those whose agent was changed.
+//! Order of written conversations: in a run with a limit, and of an agent that was changed.
 
 use serde_json::{Value, json};
 use tokio::task::yield_now;
@@ -9,7 +9,7 @@ use super::world::World;
 use crate::json::with;
 
 impl Talk {
-    /// The results of the run, in order.
+    /// Returns the results of the run, in order.
     async fn all(&self) -> Vec<String> {
         let run = self.result().await["simulation_run_id"].clone();
         let run = self.world.get(&format!("/v1/retrieve-simulation-results/{run}")).await;

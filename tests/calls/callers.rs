@@ -7,7 +7,8 @@ use super::runs::statuses;
 use crate::json::with;
 use crate::peers::Peer;
 
-/// An agent that calls and a Digital Human that it reaches at `number` for `most_s` seconds. Returns the id of the result that waits.
+/// Returns an agent that calls and a Digital Human that it reaches at `number` for `most_s` seconds. Returns the id of
+/// the result that waits.
 pub(super) async fn waiting(house: &House, agent: Value, human: Value, number: &str, most_s: u32) -> String {
     let agent = with(json!({ "type": "OUTBOUND", "connection_type": "SIP" }), agent);
     let human = with(json!({ "phone_number": format!("+{number}") }), human);
@@ -16,7 +17,7 @@ pub(super) async fn waiting(house: &House, agent: Value, human: Value, number: &
     ids[0].clone()
 }
 
-/// A port that takes RTP which nobody looks at.
+/// Returns a port that takes RTP which nobody looks at.
 pub(super) fn media() -> (std::net::UdpSocket, u16) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
     let port = socket.local_addr().expect("it is bound").port();
@@ -96,7 +97,7 @@ async fn a_caller_is_asked_for_the_password() {
     house.stop().await;
 }
 
-/// Nobody takes the call, and the caller gives up.
+/// The call is not taken, and the caller gives up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_gives_up() {
     let house = House::new().await;

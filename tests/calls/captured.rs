@@ -17,7 +17,7 @@ struct Packet {
     payload: Vec<u8>,
 }
 
-/// The packets of a capture (pcapng, IPv4 alone), by its blocks.
+/// Returns the packets of a capture (pcapng, IPv4 alone), by its blocks.
 fn packets(capture: &[u8]) -> Vec<Packet> {
     let mut packets = Vec::new();
     let (mut at, mut blocks) = (0, 0);
@@ -47,7 +47,7 @@ fn packets(capture: &[u8]) -> Vec<Packet> {
     packets
 }
 
-/// The records of two calls of 6 s and their evidence: of an agent, and of one that asks for redaction.
+/// Returns the records of two calls of 6 s and their evidence: of an agent, and of one that asks for redaction.
 async fn two_calls(capture: &str) -> [(Value, BTreeMap<String, Vec<u8>>); 2] {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let peer = Peer::answering(2);
@@ -105,7 +105,7 @@ async fn every_datagram_of_a_call_is_captured_and_none_of_a_private_one() {
     assert_eq!(sent.len() + received.len(), media.len(), "all media go between two ports");
     assert!(sent.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{sent:?}");
     assert!((290..=310).contains(&sent.len()), "{} packets in 6 s", sent.len());
-    // What is sent back comes as it went.
+    // Audio that is sent back comes as it went.
     assert!(received.len() > 200 && received.iter().all(|number| sent.contains(number)), "{received:?}");
     let reports = packets.iter().filter(|packet| packet.payload[0] >> 6 == 2 && packet.payload[1] >= 192);
     let own: Vec<&Packet> = reports.filter(|packet| packet.from.port() == port.port() + 1).collect();

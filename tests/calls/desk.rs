@@ -22,7 +22,7 @@ use super::local;
 use crate::peers::Peer;
 use crate::program::{PATIENCE, Program, ringer};
 
-/// Ports of media.
+/// Ports for the agent's media.
 const AGENT_PORTS: &str = "37500-37999";
 /// The id that the caller gives its call.
 const RESULT: &str = "4711";
@@ -40,7 +40,7 @@ impl Agent {
         Agent::heard_at("127.0.0.1:0").await
     }
 
-    /// The same at this address.
+    /// Returns the same at this address.
     pub async fn heard_at(listen: &str) -> Agent {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = ringer(&["agent", "--listen", listen, "--once", "1", "--rtp-ports", AGENT_PORTS]);
@@ -49,7 +49,7 @@ impl Agent {
         Agent { program, address, folder }
     }
 
-    /// Its log, once it has ended.
+    /// Returns the agent's log, once it has ended.
     pub async fn log(mut self) -> Vec<Value> {
         let status = self.program.ended().await;
         assert!(status.success(), "{status}");
@@ -120,7 +120,7 @@ fn spec() -> CallSpec {
     CallSpec { seed: Seed(7), turn, ..CallSpec::default() }
 }
 
-/// Texts of the agent's own utterances as far as they were said, and whether each was cut off.
+/// Returns the texts of the agent's own utterances as far as they were said, and whether each was cut off.
 fn said(log: &[Value]) -> Vec<(&str, bool)> {
     let own = log.iter().filter(|line| line["event"] == "speech.ended" && line["side"] == "agent");
     own.map(|line| (line["data"]["text"].as_str().unwrap_or_default(), line["data"]["interrupted"] == true)).collect()

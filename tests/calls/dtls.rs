@@ -154,7 +154,7 @@ impl Agent {
         self.sip.send_to(response.as_bytes(), from).expect("loopback takes it");
     }
 
-    /// The client's side of a handshake by this identity.
+    /// Returns the client's side of a handshake by this identity.
     fn client(&self, identity: &Identity, now: Instant) -> Channel {
         let fingerprints = self.theirs.clone().expect("it was called").1;
         let told = sdp::Handshake { fingerprints, active: true, tls_id: None };

@@ -44,18 +44,18 @@ impl House {
         House::open(tempfile::tempdir().expect("a folder"), 20, &[]).await
     }
 
-    /// A house whose recognizer understands this, whatever it hears.
+    /// Returns an engine with its API whose recognizer understands this, whatever it hears.
     pub async fn understanding(text: &str) -> House {
         let recognizer = FakeRecognizer::new(&[text; 100], 0);
         House::of(tempfile::tempdir().expect("a folder"), 20, &[], None, Arc::new(recognizer)).await
     }
 
-    /// A house over what is in `folder`, for so many calls at once, and calls in from `allowed` alone.
+    /// Returns an engine over what is in `folder`, for `max_calls` calls at once, and calls in from `allowed` alone.
     pub async fn open(folder: TempDir, max_calls: usize, allowed: &[&str]) -> House {
         House::of(folder, max_calls, allowed, None, Arc::new(FakeRecognizer::default())).await
     }
 
-    /// The same with a language model, and with ears.
+    /// Returns the same with a language model, and with a recognizer.
     pub async fn of(
         folder: TempDir,
         max_calls: usize,
@@ -67,7 +67,7 @@ impl House {
         House::start(&file, folder, Clock::Real, max_calls, allowed, (model, recognizer), |_, _| ()).await
     }
 
-    /// A house with the trunks and limits of this settings file.
+    /// Returns an engine with the trunks and limits of this settings file.
     pub async fn with_trunks(settings: &str) -> House {
         let read = Config::read(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
         let config = read.expect("good settings");
@@ -82,7 +82,7 @@ impl House {
         House::start(&file, folder, Clock::Real, 20, &[], speech, set).await
     }
 
-    /// The same, which keeps lines to the trunks and hears SIP at `sip`.
+    /// Returns the same, which keeps lines to the trunks and hears SIP at `sip`.
     pub async fn with_lines(settings: &str, sip: SocketAddr) -> House {
         let read = Config::read(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
         let config = read.expect("good settings");
@@ -99,7 +99,7 @@ impl House {
         house
     }
 
-    /// A house whose rows are in `location`, and whose jobs go by `clock`.
+    /// Returns an engine whose rows are in `location`, and whose jobs go by `clock`.
     pub async fn on(
         location: impl Into<Location>,
         folder: TempDir,
@@ -190,7 +190,7 @@ impl House {
         (text(&queued["simulation_run_id"]), ids.map(text).collect())
     }
 
-    /// The events of a result, until the last.
+    /// Returns the events of a result, until the last.
     pub async fn events(&self, id: &str) -> Vec<(String, Value)> {
         self.watch(id).await.rest().await
     }

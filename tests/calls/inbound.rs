@@ -14,24 +14,24 @@ use crate::api::receiver::Receiver;
 use crate::json::with;
 use crate::peers::Peer;
 
-/// An agent that calls.
+/// Returns an agent that calls.
 fn caller() -> Value {
     json!({ "type": "OUTBOUND", "connection_type": "SIP" })
 }
 
-/// Where the Digital Human of a result listens.
+/// Returns the address on which a result's Digital Human listens.
 async fn address(house: &House, id: &str) -> String {
     house.watch(id).await.until("READY").await;
     let uri = house.result(id).await["metadata"]["listening"]["sip_uri"].clone();
     uri.as_str().expect("an address").to_owned()
 }
 
-/// The same engine by another user name.
+/// Returns the same engine by another user name.
 fn number(house: &House, user: &str) -> String {
     format!("sip:{user}@{}", house.engine.sip_address())
 }
 
-/// What an agent that calls is answered: 200, or why not.
+/// Returns the status that a calling agent gets: 200, or that of the refusal.
 async fn answered(agent: &Stage, target: &str) -> u16 {
     refused(agent, target, None).await.unwrap_or(200)
 }
@@ -149,7 +149,7 @@ async fn who_has_no_password_is_not_heard() {
     house.stop().await;
 }
 
-/// Not known, not allowed, no place.
+/// Callers that are not known, not allowed, or find no place are refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_are_not_taken_say_why() {
     let (house, agent) = (House::new().await, Stage::new().await);
@@ -212,7 +212,7 @@ async fn results_with_one_address_come_one_after_the_other() {
     house.stop().await;
 }
 
-/// Nobody calls in time, somebody takes the result back, and somebody gives the call up while it rings.
+/// A result ends when no call comes in time, when it is cancelled, or when the caller gives up while it rings.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_called_is_given_up() {
     let house = House::new().await;

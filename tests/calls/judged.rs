@@ -113,7 +113,7 @@ async fn goals_decide_results_and_the_run() {
     }
     // Each was asked once, the one that could not be read twice more; each with its own goal and words.
     let mut asked = judge.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // What it is told of the run is another question.
+    // The question about the run is another one.
     asked.retain(|material| material.starts_with("What the caller was to reach:"));
     let of = |day: &str| asked.iter().filter(|material| material.contains(&format!("for {day}"))).count();
     assert_eq!((of("Monday"), of("Tuesday"), of("Friday"), asked.len()), (2, 1, 3, 6), "{asked:?}");

@@ -10,10 +10,10 @@ use tokio::process::Command;
 
 use crate::program::{Program, ringer};
 
-/// What may be lost.
+/// Most samples that may be lost: one second.
 const MOST_LOST: i64 = 16_000;
 
-/// The one file of this name below a folder.
+/// Returns the one file of this name below a folder.
 fn find(folder: &Path, name: &str) -> PathBuf {
     let calls = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     calls.map(|call| call.path().join(name)).find(|path| path.exists()).expect("it was written")
@@ -35,7 +35,7 @@ async fn read(path: &Path) -> (i64, i64) {
     (stream["channels"].as_i64().expect("channels"), stream["duration_ts"].as_i64().expect("a length"))
 }
 
-/// Kills a caller after so many events of its timeline, and reads what it has left.
+/// Kills a caller after `events` events of its timeline, and reads what it has left.
 async fn killed_after(events: usize, number: usize) {
     let calls = tempfile::tempdir().expect("the folder for temporary files is writable");
     let start = |args: &[&str]| Program::start(ringer(args).env("TMPDIR", calls.path()));

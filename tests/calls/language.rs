@@ -1,4 +1,4 @@
-//! What a result says of the language that its Digital Human spoke.
+//! Language of the Digital Human, as its result states it.
 
 use std::sync::Arc;
 

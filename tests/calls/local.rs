@@ -17,7 +17,7 @@ use ringer::transport::sip::transfer::Forwarding;
 use ringer_media::measure::ProbeTimes;
 use tokio::sync::mpsc;
 
-/// An engine with one media thread and a SIP port of its own.
+/// Returns an engine with one media thread and a SIP port of its own.
 pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig {
     let sip: ringer::config::SipListen = "127.0.0.1:0".parse().expect("it is an address");
     EngineConfig {
@@ -37,7 +37,7 @@ pub fn config(rtp_ports: RangeInclusive<u16>, max_calls: usize) -> EngineConfig 
     }
 }
 
-/// The same, started, and the calls that come in.
+/// Returns the same, started, and the calls that come in.
 pub async fn engine(
     rtp_ports: RangeInclusive<u16>,
     max_calls: usize,
@@ -47,7 +47,7 @@ pub async fn engine(
     Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port")
 }
 
-/// What jobs work with: every voice is a hum, nobody may call in.
+/// Returns a workshop for jobs: every voice is a hum, and nobody may call in.
 pub fn workshop(
     service: Service,
     engine: Engine,

@@ -9,19 +9,19 @@ use tokio::time::timeout;
 
 use crate::program::{KEY, PATIENCE, Program, client, ringer, up};
 
-/// What only the agent may know.
+/// Password that may not appear in the log.
 const PASSWORD: &str = "tell-nobody-of-the-password";
-/// What only a platform may know.
+/// Key of a platform that may not appear in the log.
 const PLATFORM_KEY: &str = "tell-nobody-of-the-platform";
 
-/// What an engine logs, kept as it is read.
+/// Log of a running engine, kept as it is read.
 struct Log {
     lines: Lines<BufReader<ChildStderr>>,
     seen: Vec<String>,
 }
 
 impl Log {
-    /// The next line; nothing when the engine has ended.
+    /// Returns the next line; nothing when the engine has ended.
     async fn next(&mut self) -> Option<Value> {
         let line =
             timeout(PATIENCE, self.lines.next_line()).await.expect("it is logged in time").expect("it is text")?;
@@ -30,7 +30,7 @@ impl Log {
         Some(read)
     }
 
-    /// The next line that is `wanted`.
+    /// Returns the next line that is `wanted`.
     async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.next().await.expect("the engine runs");
@@ -41,7 +41,7 @@ impl Log {
     }
 }
 
-/// The fields of the span of this name that a line lies in.
+/// Returns the fields of the span of this name that a line lies in.
 fn span<'a>(line: &'a Value, name: &str) -> &'a Value {
     let spans = line["spans"].as_array().unwrap_or_else(|| panic!("{line} lies in no span"));
     spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{line} lies in no {name}"))

@@ -1,11 +1,12 @@
-//! What a call holds in memory while it is up, all of it: the call, its rings and channels, its task, its SIP dialog.
+//! Memory of a connected call, all of it: the call, its rings and channels, its task, its SIP dialog.
 
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::program::{PATIENCE, ringer};
 
-/// What is asked of a PCMU call without a bad connection, in KiB. What the process makes once for all calls is counted too.
+/// Largest memory of a PCMU call without a bad connection, in KiB. Memory that the process allocates once for all calls
+/// counts too.
 const MOST_KIB: f64 = 300.0;
 
 #[tokio::test(flavor = "multi_thread")]

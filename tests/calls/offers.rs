@@ -1,4 +1,4 @@
-//! Who describes the session first, and where that says media go: calls to sipp.
+//! Side that makes the SDP offer, and the media addresses in it: calls to sipp.
 
 use ringer::provider::guard::Guard;
 use ringer_media::call::{EndReason, RemoteKind};

@@ -14,9 +14,9 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::local;
 
-/// Calls at once.
+/// Number of calls at the same time.
 const CALLS: usize = 24;
-/// What calls for more than this is lost.
+/// Time limit for all calls of the test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Hums, one text at a time, and counts the texts that it has said.

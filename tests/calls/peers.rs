@@ -45,7 +45,7 @@ async fn a_call_is_answered_heard_recorded_and_hung_up() {
     assert!(farewell.is_some_and(|after| after.contains("SIP/2.0 200")), "the answer to BYE is missing: {log}");
 }
 
-/// On hold and back by re-INVITE, and then at another port: the audio goes there and comes back from there.
+/// A hold and its end by re-INVITE, then a change of port: the audio goes to the new port and comes from it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_session_is_followed() {
     let (stage, peer) = (Stage::new().await, Peer::scenario("hold"));
@@ -316,13 +316,13 @@ async fn a_call_that_requires_keys_does_not_come_about_without() {
     assert!(report.recording.is_none());
 }
 
-/// A call in `codec`: each side hears the other's tone at its level. Gives the SIP log.
+/// Returns a call in `codec`: each side hears the other's tone at its level. Gives the SIP log.
 async fn talks_with_a_softphone(srtp: Encryption, codec: Codec, peer: Peer) -> String {
     let profile = if srtp == Encryption::Off { "RTP/AVP" } else { "RTP/SAVP" };
     talks(Stage::with(srtp).await, profile, codec, peer).await
 }
 
-/// The same on a stage, by this profile.
+/// Makes the same call on `stage`, by this profile.
 pub async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> String {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let mut placement = stage.placement(&at(&peer), "Hello, this is a sentence that takes a while to say.");
@@ -352,7 +352,7 @@ pub async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> Str
     log
 }
 
-/// The part of the power of `pcm` at `hz` in its best tenth of a second.
+/// Returns the part of the power of `pcm` at `hz` in its best tenth of a second.
 pub(super) fn best_share(pcm: &[i16], hz: f64) -> f64 {
     let loud = pcm.chunks_exact(1600).filter(|piece| piece.iter().any(|sample| sample.abs() > 500));
     loud.map(|piece| share_at(piece, hz)).fold(0.0, f64::max)

@@ -21,7 +21,7 @@ fn config(tls: TlsSettings) -> EngineConfig {
     EngineConfig { sip, tls, ..local::config(RTP_PORTS, 10) }
 }
 
-/// A folder with certificates, and settings that show and trust them.
+/// Returns a folder with certificates, and settings that show and trust them.
 fn certificates() -> (TempDir, TlsSettings) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
     let (mut tls, trusting) = with_certificate(&folder, "127.0.0.1");
@@ -37,8 +37,8 @@ fn check(row: &str, report: &CallReport, log: &str, hum_hz: f32) {
     assert!(best_share(&sent, f64::from(hum_hz)) > 0.95, "{row}: something was said");
 }
 
-/// The engine calls a softphone behind the proxy, which holds the call, takes it back and hangs up: its requests come the way that
-/// was recorded.
+/// The engine calls a softphone behind the proxy, which holds the call, takes it back and hangs up. Its requests come
+/// the way that was recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_behind_a_proxy_is_called() {
     let (folder, tls) = certificates();

@@ -1,4 +1,5 @@
-//! Where a call may be led: redirects to names and addresses, and media that another side names. Far sides of a few lines.
+//! Destinations that a call may be sent on to: redirects to names and addresses, and media that another side names. Far
+//! sides of a few lines.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -28,7 +29,7 @@ impl Far {
         self.0.local_addr().expect("it is bound")
     }
 
-    /// The next request of this method.
+    /// Returns the next request of this method.
     pub(super) async fn request(&self, method: &str) -> (String, SocketAddr) {
         let mut buffer = [0; 8192];
         loop {
@@ -64,7 +65,7 @@ impl Far {
         self.0.send_to(answer.as_bytes(), to).await.expect("it sends");
     }
 
-    /// A session with media here.
+    /// Returns a session with media here.
     pub(super) fn description(&self) -> String {
         let (host, port) = (self.address().ip(), self.address().port());
         format!(
@@ -136,7 +137,7 @@ async fn a_redirect_is_followed_where_calls_may_go() {
     }
 }
 
-/// By default a redirect is followed nowhere, and with a list to its entries alone: not to the host that was called either.
+/// By default no redirect is followed, and with a list only those to its entries, not even to the host that was called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_that_no_list_has_is_not_followed() {
     for targets in [&[][..], &["127.0.0.9", "+49"]] {
@@ -183,7 +184,7 @@ async fn media_goes_only_where_calls_may_go() {
     assert!(report.ending.connected, "{:?}", report.ending);
 }
 
-/// The far side's BYE in the dialog of an INVITE.
+/// Returns the far side's BYE in the dialog of an INVITE.
 pub(super) fn bye_of(invite: &str, local: SocketAddr) -> String {
     let field = |name: &str| {
         let line = invite.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));

@@ -19,11 +19,11 @@ use super::stage::{Stage, channels};
 use crate::peers::Peer;
 use crate::peers::registrar::{OWN_NUMBER, PASSWORD, Registrar, USER};
 
-/// How long a condition may take on a busy machine.
+/// Time limit of one condition on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ANY: &str = "127.0.0.1:0";
 
-/// Settings of a trunk at a registrar, with these further lines.
+/// Returns the settings of a trunk at a registrar, with these further lines.
 fn trunk(at: SocketAddr, password: &str, more: &str) -> String {
     let (host, port) = (at.ip(), at.port());
     format!(
@@ -81,7 +81,7 @@ pub(super) async fn hold_call(house: &House, folder: &Path, calling: impl Future
     assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
     assert_eq!(result["metadata"]["incoming"]["trunk"], "near", "{result}");
     let kept = house.folder.path().join("results").join(&ids[0]);
-    // What belongs to the call finds back, through a NAT, too.
+    // Requests of the call find back, through a NAT, too.
     let log = std::fs::read_to_string(kept.join("sip.log")).expect("it was written");
     assert!(log.contains(" ACK sip:") && log.contains(" BYE sip:"), "{log}");
     let kept = kept.join("recording.wav");
@@ -186,7 +186,7 @@ async fn a_trunk_that_dies_is_down_until_it_is_back() {
     drop(registrar);
 }
 
-/// An INVITE of a stranger to nobody.
+/// Returns an INVITE of a stranger to nobody.
 fn invite(from: SocketAddr, to: SocketAddr, number: usize) -> String {
     format!(
         "INVITE sip:nobody@{to} SIP/2.0\r\nVia: SIP/2.0/UDP {from};branch=z9hG4bKstranger{number}\r\n\
@@ -195,8 +195,8 @@ fn invite(from: SocketAddr, to: SocketAddr, number: usize) -> String {
     )
 }
 
-/// Twenty calls go on while a stranger sends ten thousand INVITEs that nobody acknowledges: most are not looked at, none is answered more
-/// than twice, and the packets of the calls leave as before.
+/// Twenty calls go on while a stranger sends ten thousand INVITEs that nobody acknowledges. Most are not looked at,
+/// none is answered more than twice, and the packets of the calls leave as before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_strangers_holds_no_call_up() {
     const CALLS: usize = 20;

@@ -50,7 +50,7 @@ async fn a_run_is_held_measured_and_kept() {
     house.stop().await;
 }
 
-/// What a collector is told.
+/// Text of `/metrics`, as a collector reads it.
 struct Page(String);
 
 impl Page {
@@ -67,7 +67,7 @@ impl Page {
     }
 }
 
-/// Two calls of two seconds are over: what a collector is told of them.
+/// Checks what a collector is told once two calls of two seconds are over.
 async fn counted(house: &House) {
     let page = Page::of(house).await;
     let value = |name: &str| page.value(name);
@@ -96,7 +96,7 @@ async fn counted(house: &House) {
     }
 }
 
-/// What a call of two seconds leaves.
+/// Checks the stored result of a call of two seconds.
 async fn kept(house: &House, id: &str) {
     let result = house.result(id).await;
     assert_eq!((&result["status"], &result["end_reason"]), (&json!("COMPLETED"), &json!("max_duration")), "{result}");
@@ -178,7 +178,7 @@ async fn custom_metrics_decide_the_verdict() {
     house.stop().await;
 }
 
-/// What the Digital Human says is echoed, so both channels hold the number; it is nowhere in what is kept.
+/// A number said by the Digital Human and echoed to both channels is nowhere in the stored result.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_private_is_taken_out_of_a_conversation() {
     let (house, peer) = (House::understanding("I see.").await, Peer::answering(1));
@@ -289,13 +289,13 @@ async fn a_digital_human_probes_while_the_agent_speaks() {
     house.stop().await;
 }
 
-/// Stereo frames of a WAV file whose data chunk is the last.
+/// Returns the stereo frames of a WAV file whose data chunk is the last.
 fn frames_of(file: &[u8]) -> i64 {
     let at = file.windows(4).position(|window| window == b"data").expect("a data chunk");
     (file.len() - at - 8) as i64 / 4
 }
 
-/// No result was dispatched before the conversation of the one before was over.
+/// Checks that no result was dispatched before the conversation of the one before was over.
 async fn one_after_the_other(house: &House, ids: &[String]) {
     let time = |result: &Value, status: &str| {
         let history = result["status_history"].as_array().expect("a history").clone();

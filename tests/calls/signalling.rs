@@ -13,7 +13,7 @@ use super::redirects::{Far, bye_of};
 use super::stage::{Stage, names};
 use crate::peers::Peer;
 
-/// A call to `peer` that lasts no longer than this, in milliseconds.
+/// Returns a call to `peer` that lasts no longer than this, in milliseconds.
 fn placement(stage: &Stage, peer: &Peer, most_ms: u32) -> Placement {
     let mut placement = stage.placement(&format!("sip:bob@{}", peer.sip), "Hello there.");
     placement.spec.limits.max_duration_ms = Some(most_ms);
@@ -28,7 +28,7 @@ async fn call(stage: &Stage, peer: &Peer, most_ms: u32) -> CallReport {
     stage.call(placement).await.expect("it was placed")
 }
 
-/// A call to `peer` that may be led to another address, and from there no further.
+/// Returns a call to `peer` that may be led to another address, and from there no further.
 async fn call_that_may_be_led(stage: &Stage, peer: &Peer) -> CallReport {
     let mut placement = placement(stage, peer, 500);
     placement.destination.sip().expect("it dials").guard = Some(Guard::by(|_| true));
@@ -74,7 +74,7 @@ async fn a_challenge_of_a_proxy_is_answered() {
     );
 }
 
-/// The value of a parameter of digest credentials, without its quotation marks.
+/// Returns the value of a parameter of digest credentials, without its quotation marks.
 fn field<'c>(credentials: &'c str, name: &str) -> &'c str {
     let parts = credentials.split_once("Digest ").expect("digest").1.split(',').map(str::trim);
     let pairs = parts.filter_map(|part| part.split_once('='));
@@ -82,7 +82,7 @@ fn field<'c>(credentials: &'c str, name: &str) -> &'c str {
     found.unwrap_or_else(|| panic!("no {name} in {credentials}")).1.trim_end_matches(']').trim_matches('"')
 }
 
-/// Another program's MD5, in hexadecimal digits.
+/// Returns another program's MD5, in hexadecimal digits.
 fn md5(text: &str) -> String {
     let mut command = Command::new("md5sum");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is part of every Linux");
@@ -104,7 +104,7 @@ async fn media_follow_updates() {
     let (held, back) = (moment("hold").expect("a hold"), moment("unhold").expect("its end"));
     assert!((500.0..3000.0).contains(&(back - held)), "on hold from {held} to {back} ms");
     assert!(names(&report).contains(&"call.early_media"), "{:?}", names(&report));
-    // What went out came back, but for the hold.
+    // Audio that went out came back, but for the hold.
     let quality = report.ending.quality;
     assert!(quality.received_packets > 20, "{quality:?}");
 }

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 use super::local;
 
-/// How long a call may take on a busy machine.
+/// Time limit of one call on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ports of media, away from those of the peers.
 pub const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
@@ -32,7 +32,7 @@ pub const RTP_PORTS: std::ops::RangeInclusive<u16> = 20_000..=29_999;
 /// An engine on loopback.
 pub struct Stage {
     pub engine: Engine,
-    /// What speaks: a hum.
+    /// Synthesizer that makes a hum of every text.
     pub synthesizer: Arc<FakeSynthesizer>,
 }
 
@@ -41,24 +41,25 @@ impl Stage {
         Stage::with(Encryption::Off).await
     }
 
-    /// The same with secure RTP, or without.
+    /// Returns the same with secure RTP, or without.
     pub async fn with(srtp: Encryption) -> Stage {
         Stage::of(EngineConfig { srtp, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
-    /// The same where RTP may come from another port than was agreed on.
+    /// Returns the same where RTP may come from another port than was agreed on.
     pub async fn with_symmetric_rtp() -> Stage {
         Stage::of(EngineConfig { symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
-    /// The same where the other side makes the offer, and a session interval of half an hour is asked for.
+    /// Returns the same where the other side makes the offer, and a session interval of half an hour is asked for.
     pub async fn without_offer() -> Stage {
         let config =
             EngineConfig { offer: OfferedIn::Answer, session_interval_s: Some(1800), ..local::config(RTP_PORTS, 10) };
         Stage::of(config, Clock::Real).await
     }
 
-    /// The same where the other side may send calls on to these hosts and numbers, by redirects and by transfers.
+    /// Returns the same where the other side may send calls on to these hosts and numbers, by redirects and by
+    /// transfers.
     pub async fn sending_on_to(targets: &[&str]) -> Stage {
         let targets: Vec<String> = targets.iter().map(|&target| target.to_owned()).collect();
         let targets = Targets::parse(&targets).expect("they are targets");
@@ -66,22 +67,22 @@ impl Stage {
         Stage::of(EngineConfig { forwarding, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
-    /// The same that hears SIP there, and takes RTP from another port than was agreed on.
+    /// Returns the same that hears SIP there, and takes RTP from another port than was agreed on.
     pub async fn at(sip: SipListen) -> Stage {
         Stage::of(EngineConfig { sip, symmetric_rtp: true, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
-    /// The same by this wall clock.
+    /// Returns the same by this wall clock.
     pub async fn on(clock: Clock) -> Stage {
         Stage::of(local::config(RTP_PORTS, 10), clock).await
     }
 
-    /// The same that hears SIP there, too, by this certificate and these authorities.
+    /// Returns the same that hears SIP there, too, by this certificate and these authorities.
     pub async fn heard_at(sip: SipListen, tls: TlsSettings) -> Stage {
         Stage::of(EngineConfig { sip, tls, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
 
-    /// The same with secure RTP whose keys come from `srtp_keys`, and the calls that come in.
+    /// Returns the same with secure RTP whose keys come from `srtp_keys`, and the calls that come in.
     pub async fn secure(srtp: Encryption, srtp_keys: SrtpKeys) -> (Stage, mpsc::Receiver<Incoming>) {
         Stage::with_calls(EngineConfig { srtp, srtp_keys, ..local::config(RTP_PORTS, 10) }, Clock::Real).await
     }
@@ -98,7 +99,7 @@ impl Stage {
         (Stage { engine, synthesizer }, calls)
     }
 
-    /// A call to `target` with PCMU that says `intent`.
+    /// Returns a call to `target` with PCMU that says `intent`.
     pub fn placement(&self, target: &str, intent: &str) -> Placement {
         let profile = Profile { intent: intent.into(), ..Profile::default() };
         let spec = CallSpec { seed: Seed(7), ..CallSpec::default() };
@@ -143,7 +144,7 @@ impl Stage {
         self.answer_with(calls, folder, intent, max_ms, Codec::Pcmu).await
     }
 
-    /// The same with this codec.
+    /// Returns the same with this codec.
     pub async fn answer_with(
         &self,
         calls: &mut mpsc::Receiver<Incoming>,
@@ -176,12 +177,12 @@ async fn wait_for_end(mut handle: CallHandle) -> CallReport {
     tokio::time::timeout(PATIENCE, ended).await.expect("the call ends")
 }
 
-/// The names of a call's events in order.
+/// Returns the names of a call's events in order.
 pub fn names(report: &CallReport) -> Vec<&str> {
     report.timeline.iter().map(|entry| entry.name()).collect()
 }
 
-/// Both channels of a recording.
+/// Returns both channels of a recording.
 pub fn channels(path: &Path) -> [Vec<i16>; 2] {
     let bytes = std::fs::read(path).expect("the recording was written");
     let data = ringer_media::recording::WAV_HEADER;

@@ -22,14 +22,14 @@ use super::local;
 use super::stage::Stage;
 use crate::peers::Peer;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn loopback(text: &str) -> SipListen {
     text.parse().expect("a test names good addresses")
 }
 
-/// A side with a certificate for `name`, and settings of one that trusts it.
+/// Returns a side with a certificate for `name`, and settings of one that trusts it.
 pub fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettings) {
     let path = |name: &str| folder.path().join(name);
     let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
@@ -49,7 +49,7 @@ pub fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettin
     (own, TlsSettings { roots, ..TlsSettings::default() })
 }
 
-/// An engine that is called.
+/// Returns an engine that is called.
 async fn callee(sip: SipListen, tls: TlsSettings) -> (Engine, mpsc::Receiver<Incoming>) {
     let speech = Speech {
         synthesizer: std::sync::Arc::new(FakeSynthesizer::default()),

@@ -34,7 +34,7 @@ impl Sender {
         self.sockets[0].send_to(message, to).await.expect("loopback takes it");
     }
 
-    /// The next final answer, to whichever request.
+    /// Returns the next final answer, to whichever request.
     async fn answer(&self, why: &str) -> (u16, String) {
         let (mut one, mut two) = ([0; 8192], [0; 8192]);
         loop {
@@ -55,14 +55,15 @@ impl Sender {
     }
 }
 
-/// A field of a message by its long or its short name.
+/// Returns a field of a message by its long or its short name.
 fn field(message: &str, names: &[&str]) -> String {
     let lines = message.lines().filter_map(|line| line.split_once(':'));
     let mut found = lines.filter(|(name, _)| names.iter().any(|known| name.trim().eq_ignore_ascii_case(known)));
     found.next().map_or("", |(_, value)| value).trim().to_owned()
 }
 
-/// The message, with another branch when an earlier one has the same: it would be taken for its repetition (RFC 3261 17.2.3).
+/// Returns the message, with another branch when an earlier one has the same: it would be taken for its repetition (RFC
+/// 3261 17.2.3).
 fn fresh(message: Vec<u8>, name: &str, seen: &mut HashSet<String>) -> Vec<u8> {
     let text = String::from_utf8_lossy(&message).into_owned();
     let branch = field(&text, &["via", "v"]).split_once("branch=").map(|(_, branch)| branch.to_owned());
@@ -121,7 +122,7 @@ fn message(name: &str) -> Vec<u8> {
     std::fs::read(folder().join(format!("{name}.dat"))).expect("the message is there")
 }
 
-/// The names of the messages, each with its answer.
+/// Returns the names of the messages, each with its answer.
 fn answers() -> Vec<(String, String)> {
     let table = std::fs::read_to_string(folder().join("expect.txt")).expect("the table is there");
     let lines = table.lines().filter(|line| !line.starts_with('#'));

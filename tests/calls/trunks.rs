@@ -7,7 +7,7 @@ use super::house::House;
 use crate::api::receiver::Receiver;
 use crate::peers::Peer;
 
-/// Settings of a trunk at a peer, with these further lines.
+/// Returns the settings of a trunk at a peer, with these further lines.
 fn trunk(peer: &Peer, more: &str) -> String {
     let (host, port) = (peer.sip.ip(), peer.sip.port());
     format!(
@@ -22,7 +22,7 @@ async fn figures(house: &House) -> String {
     String::from_utf8(to_bytes(page, 1 << 20).await.expect("a body").to_vec()).expect("text")
 }
 
-/// The value of a header field of a request.
+/// Returns the value of a header field of a request.
 fn field<'a>(request: &'a str, name: &str) -> Option<&'a str> {
     request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }

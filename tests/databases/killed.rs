@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a kill, and the database is whole.
+//! Acknowledged writes survive a kill, and the database stays consistent.
 //!
 //! Several writers ask the API of a running engine, and at a moment drawn from the seed the engine, or the database server behind
 //! it, is killed in the middle of their requests. `RINGER_KILLS` sets how often (500 is an hour's worth of doubt), `RINGER_SEED`
@@ -25,13 +25,13 @@ use crate::program::{KEY, PATIENCE, Program, up};
 
 /// Writers that ask at the same time.
 const WRITERS: usize = 4;
-/// A kill comes within so many acknowledged writes.
+/// Largest number of acknowledged writes before a kill.
 const MOST_WRITES: u32 = 60;
 
-/// A running engine and where it is.
+/// Returns a running engine and where it is.
 async fn engine(folder: &TempDir, database: Option<&str>) -> (Program, String) {
     let mut command = up(folder.path());
-    // What a crash of its database makes it say belongs to no report.
+    // Output about a crash of its database belongs to no report.
     command.env("RINGER_DATABASE_URL", database.unwrap_or_default()).env("RINGER_LOG", "off");
     // Engines of one database have one key for its secrets.
     command.env("RINGER_SECRET_KEY", "what seals the secrets of every engine here");
@@ -48,12 +48,12 @@ impl Client {
         TcpStream::connect(address).await.map(BufReader::new).map(Client)
     }
 
-    /// The body of an answer of status 200; everything else is an error.
+    /// Returns the body of an answer of status 200; everything else is an error.
     async fn ask(&mut self, method: &str, path: &str, body: &Value) -> io::Result<Value> {
         self.ask_with("", method, path, body).await
     }
 
-    /// The same with more header fields, each with its end of line.
+    /// Returns the same with more header fields, each with its end of line.
     async fn ask_with(&mut self, fields: &str, method: &str, path: &str, body: &Value) -> io::Result<Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let length = body.len();
@@ -90,7 +90,7 @@ impl Client {
 /// Acknowledged writes: the description that each agent was last given, by id.
 type Acknowledged = BTreeMap<i64, String>;
 
-/// What the writers of a round share.
+/// State that the writers of a round share.
 struct Round {
     acknowledged: AtomicU32,
     /// The kill comes with this write.
@@ -170,7 +170,7 @@ fn random() -> Stream {
     Seed(seed).stream("kills")
 }
 
-/// Names of the agents in a file, once its own check has found nothing.
+/// Returns the names of the agents in a file, once its own check has found nothing.
 fn agents_in(file: &Path) -> BTreeMap<i64, String> {
     let database = Connection::open(file).expect("it opens");
     let whole: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it is checked");

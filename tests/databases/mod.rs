@@ -39,7 +39,7 @@ pub async fn open(location: impl Into<Location>, folder: &Path) -> Result<Store>
     Store::open(location, Vault::open(folder, None, &[])?).await
 }
 
-/// An empty schema, of which the locations made from it know nothing else.
+/// Returns an empty schema, of which the locations made from it know nothing else.
 async fn schema_on(url: &str) -> Location {
     let name = format!("test_{}", clock::new_id().simple());
     run(&Location::Server(Secret::new(url.to_owned())), &format!("CREATE SCHEMA {name}")).await;

@@ -11,16 +11,16 @@ use std::process::{Child, Command, Stdio};
 use ringer::config::search_path;
 use tempfile::TempDir;
 
-/// What to do when there is none.
+/// Message when no server is installed.
 const PACKAGE: &str = "the package postgresql is installed";
-/// Its user inside the database; the server believes everybody who reaches its socket.
+/// User inside the database; the server trusts everybody who reaches its socket.
 const USER: &str = "ringer";
 
 /// A running server. To be started by a thread that outlives it: the kernel ends it with that thread.
 pub struct Server {
     folder: TempDir,
     programs: PathBuf,
-    /// Who runs it when the test is root, which PostgreSQL refuses to be.
+    /// User and group that run the server when the test is root, which PostgreSQL refuses.
     user: Option<(u32, u32)>,
     sure: bool,
     process: Option<Child>,
@@ -97,7 +97,7 @@ impl Server {
         self.run();
     }
 
-    /// The database that is there from the start.
+    /// Returns the database that is there from the start.
     pub fn url(&self) -> String {
         let folder = self.folder.path().to_str().expect("the folder for temporary files is text");
         format!("postgres://{USER}@{}/postgres", folder.replace('/', "%2F"))
@@ -123,7 +123,8 @@ impl Drop for Server {
     }
 }
 
-/// Where `initdb` and `postgres` are: Debian keeps those of each version in a folder of its own, away from the path.
+/// Returns the folder of `initdb` and `postgres`. Debian keeps each version in a folder of its own, outside the search
+/// path.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);
     let number = |path: &Path| path.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
@@ -133,7 +134,7 @@ fn programs() -> PathBuf {
     places.into_iter().find(|folder| folder.join("initdb").exists()).expect(PACKAGE)
 }
 
-/// The user and group that the package has made, when this process is root.
+/// Returns the user and group that the package has made, when this process is root.
 fn other_user() -> Option<(u32, u32)> {
     const NAME: &CStr = c"postgres";
     // SAFETY: both calls read the system's tables; the entry is copied before anything else asks for one.

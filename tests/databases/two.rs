@@ -30,7 +30,7 @@ use crate::api::receiver::Receiver;
 use crate::calls::house::House;
 use crate::peers::Peer;
 
-/// 2026-01-05T09:00:30Z.
+/// Start of the clock: 2026-01-05T09:00:30Z.
 const START_MS: i64 = 1_767_603_630_000;
 /// Calls that one engine makes at the same time.
 const AT_ONCE: usize = 4;
@@ -127,14 +127,14 @@ async fn runs(house: &House, simulation: &Value) -> usize {
     runs["simulation_runs"].as_array().expect("a list").len()
 }
 
-/// A service of its own on the database, without jobs.
+/// Returns a service of its own on the database, without jobs.
 async fn service(location: &Location, folder: &Path, clock: &Clock) -> Service {
     let vault = Vault::new(["one key for every engine"]).expect("it is one");
     let store = Store::open(location.clone(), vault).await.expect("a database");
     Service::new(store, clock.clone(), Settings::new(folder), Arc::new(NoLiveCalls))
 }
 
-/// Two of them, and who may use both.
+/// Returns two of them, and who may use both.
 pub(super) async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([Service; 2], Caller) {
     let services = [service(location, folder, clock).await, service(location, folder, clock).await];
     let caller = services[0].bootstrap("default", "a key").await.expect("a key");
@@ -240,7 +240,7 @@ async fn broken_off(location: Location) {
     let second = service(&location, folder.path(), &clock).await.with_model(Some(quick));
     second.bootstrap("default", "a key").await.expect("a key");
     let second = router(second, Setup::default(), CancellationToken::new(), Tasks::new());
-    // What ends with its runtime leaves what a killed process leaves: connections that are closed in the middle of its work.
+    // An engine that ends with its runtime leaves the state of a killed process: connections closed in the middle of work.
     let end = CancellationToken::new();
     let dying = {
         let (location, folder) = (location.clone(), folder.path().to_owned());
@@ -270,7 +270,7 @@ async fn broken_off(location: Location) {
     assert_eq!(answer.2, again.2);
 }
 
-/// Waits until the server knows of so many engines.
+/// Waits until the server knows of exactly `engines` engines.
 async fn until_connected(location: &Location, engines: usize) {
     let server = Database::open(location.clone()).await.expect("the database opens");
     let mut server = server.read().await.expect("it can be read");
@@ -338,7 +338,7 @@ async fn taken_over(location: Location) {
     assert_eq!(seen(&second, "again", "h").await, Seen::Running);
 }
 
-/// What [`once`] answers while the clock moves on.
+/// Returns the answer of [`once`] while the clock moves on.
 async fn in_time(engine: &Router, clock: &Clock) -> (u16, bool, Value) {
     let moving = async {
         loop {

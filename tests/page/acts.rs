@@ -64,7 +64,7 @@ async fn filters_stand_in_the_address(browser: &Browser, base: &str, other: &str
     }
 }
 
-/// A run that somebody else queues comes into the list; the control in focus stays in focus.
+/// Checks that a run that somebody else queues comes into the list; the control in focus stays in focus.
 async fn a_run_appears_by_itself(browser: &Browser, base: &str) {
     show(browser, base, "/", "tbody a").await;
     browser.run("document.querySelector('tbody a').focus(); return 1").await;
@@ -77,7 +77,7 @@ async fn a_run_appears_by_itself(browser: &Browser, base: &str) {
     assert_eq!(script(browser, over).await, true, "its state follows");
 }
 
-/// A simulation runs with a seed, and a run again with its own.
+/// Checks that a simulation runs with a seed, and a run again with its own.
 async fn a_run_starts_with_a_seed_and_again(browser: &Browser, base: &str) {
     show(browser, base, "/simulations/1", "form input[name=seed]").await;
     let start = "const form = document.querySelector('form.filters');
@@ -96,7 +96,7 @@ async fn a_run_starts_with_a_seed_and_again(browser: &Browser, base: &str) {
     assert_eq!(seeds, [&json!(42), &json!(42)]);
 }
 
-/// The three forms of an export are saved.
+/// Checks that the three forms of an export are saved.
 async fn a_run_is_exported(browser: &Browser, base: &str) {
     show(browser, base, "/runs/1", "tbody a").await;
     let saved = "const make = URL.createObjectURL;
@@ -116,7 +116,8 @@ async fn a_run_is_exported(browser: &Browser, base: &str) {
     assert!(saved[2].contains("<testsuite"), "{}", saved[2]);
 }
 
-/// The form of a call says what is wrong with an address, tells the numbers behind its levels, and opens the call.
+/// Checks that the form of a call says what is wrong with an address, tells the numbers behind its levels, and opens
+/// the call.
 async fn an_address_is_called(browser: &Browser, base: &str) {
     show(browser, base, "/call", "form.start").await;
     let levels = "return [...document.querySelectorAll('form.start option')].map((one) => one.textContent).join('; ')";
@@ -163,7 +164,7 @@ async fn an_address_is_called(browser: &Browser, base: &str) {
     );
 }
 
-/// A run that goes on is cancelled.
+/// Checks that a run that goes on is cancelled.
 async fn a_run_is_cancelled(browser: &Browser, base: &str) {
     let run =
         queue_run(base, "sip:desk@127.0.0.1:5999", json!({ "name": "Max" }), json!({ "runs_per_digital_human": 60 }))

@@ -38,7 +38,7 @@ impl Browser {
         Browser::with(&[]).await
     }
 
-    /// The same with more flags.
+    /// Returns the same with more flags.
     pub async fn with(more: &[&str]) -> Browser {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let mut command = Command::new("chromedriver");

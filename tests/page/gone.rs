@@ -11,7 +11,7 @@ use crate::program::{KEY, PATIENCE, Program, ringer, up};
 
 const LOST: &str = "document.querySelector('#notice').textContent.startsWith('The server does not answer')";
 
-/// An engine at an address that is known already.
+/// Returns an engine at an address that is known already.
 fn back(folder: &Path, base: &str, more: &[&str]) -> Command {
     let listen = base.strip_prefix("http://").expect("an address");
     let mut command = ringer(&["up", "--listen", listen, "--sip", "127.0.0.1:0", "--data"]);

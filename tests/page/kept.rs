@@ -67,7 +67,7 @@ struct Parts {
     transcript: Value,
 }
 
-/// A statement that puts a document into a table.
+/// Returns a statement that puts a document into a table.
 fn put_doc(table: &str, column: &str, id: i64, doc: &Value) -> String {
     format!("UPDATE {table} SET doc = '{}' WHERE {column} = {id};\n", doc.to_string().replace('\'', "''"))
 }
@@ -128,7 +128,7 @@ async fn every_number_row_and_event_of_a_call_leads_to_its_place() {
     looks_right(&kept.browser, "a call with everything").await;
 }
 
-/// The stretch of each number is where the timeline says.
+/// Checks that the stretch of each number is where the timeline says.
 async fn numbers_are_of_the_timeline(kept: &Kept) {
     let timeline = kept.ask("/v1/simulation-result/1/timeline").await;
     let length = kept.ask("/v1/retrieve-simulation-result/1").await["simulation_result"]["duration_ms"].as_f64();
@@ -182,7 +182,7 @@ async fn numbers_are_of_the_timeline(kept: &Kept) {
     assert_eq!(dead, silences);
 }
 
-/// Each kind of event is listed at its time; a box hides its kind.
+/// Checks that each kind of event is listed at its time; a box hides its kind.
 async fn events_are_filtered(kept: &Kept) {
     let listed = "return [...document.querySelectorAll('.events li')].map((one) => [one.dataset.kind, Number(one.querySelector('button').dataset.from)])";
     let before: Vec<(String, f64)> = serde_json::from_value(kept.browser.run(listed).await).expect("events");
@@ -208,7 +208,7 @@ async fn events_are_filtered(kept: &Kept) {
     assert!(after.iter().all(|(kind, _)| kind != "hold"));
 }
 
-/// A row of the transcript seeks, is marked while it is heard, and tells why it has no words.
+/// Checks that a row of the transcript seeks, is marked while it is heard, and tells why it has no words.
 async fn rows_seek_and_follow(kept: &Kept) {
     let entries = kept.ask("/v1/simulation-result/1/transcript").await["entries"].clone();
     let starts: Vec<Value> =
@@ -235,7 +235,7 @@ async fn rows_seek_and_follow(kept: &Kept) {
     assert_eq!(kept.browser.run(told).await, json!([true, true]));
 }
 
-/// Keys work wherever they mean nothing else, one side is heard alone, and speeds change.
+/// Checks that keys work wherever they mean nothing else, one side is heard alone, and speeds change.
 async fn keys_tracks_and_speeds(kept: &Kept) {
     let pressed = kept
         .browser
@@ -282,7 +282,7 @@ async fn keys_tracks_and_speeds(kept: &Kept) {
     assert_eq!(other, json!([true, 2, true, true]), "the agent alone, where it was, as fast as before");
 }
 
-/// The verdict, the judge's words, metrics and what the engine says of itself.
+/// Checks the verdict, the judge's words, metrics and what the engine says of itself.
 async fn reasons_are_told(kept: &Kept) {
     let text = kept.browser.run("return document.querySelector('#s-why').closest('section').innerText").await;
     let text = text.as_str().expect("text");
@@ -291,7 +291,7 @@ async fn reasons_are_told(kept: &Kept) {
     }
 }
 
-/// A custom metric is overruled; both values are seen, and what was changed.
+/// Checks that a custom metric is overruled; both values are seen, and what was changed.
 async fn a_metric_is_overruled(kept: &Kept) {
     let sent = "const form = document.querySelector('form.review');
         form.reviewer.value = 'Ann';
@@ -315,7 +315,7 @@ async fn a_metric_is_overruled(kept: &Kept) {
     assert_eq!(result["human_pronunciation_score"], 55.5);
 }
 
-/// An event or a row, so much later.
+/// Returns an event or a row, so much later.
 fn later(part: &Value, by_ms: i64) -> Value {
     const TIMES: [&str; 3] = ["offset_ms", "start_offset_ms", "end_offset_ms"];
     const SAMPLES: [&str; 3] = ["sample", "from_sample", "end_sample"];

@@ -11,7 +11,7 @@ use crate::program::{KEY, Program, up};
 /// Longest time from a turn until its latency is shown, in milliseconds.
 const SHOWN_MS: f64 = 1000.0;
 
-/// More than is said before the call is hung up.
+/// Words of the caller, more than are said before the call is hung up.
 const INTENT: &str = "Hello, I would like to book an appointment. Tuesday is good for me. Yes, that is right. In the morning, please. \
     My knee hurts. It began last week. I can come at nine.";
 

@@ -14,7 +14,7 @@ use self::browser::Browser;
 use self::tools::{AXE, tools};
 use crate::program::{KEY, PATIENCE, Program, client, up};
 
-/// Widths that are looked at: a telephone, a desk.
+/// Widths of the page that are checked: of a telephone, and of a desktop.
 const WIDTHS: [u32; 2] = [390, 1440];
 
 /// Serious findings of axe-core on what is shown, and whether it is wider than the window.
@@ -54,7 +54,7 @@ async fn send_json(base: &str, path: &str, body: Value) -> Value {
     answer.json().await.expect("JSON")
 }
 
-/// A browser with the admin key.
+/// Returns a browser with the admin key.
 async fn with_key(base: &str) -> Browser {
     let browser = Browser::start().await;
     browser.tell("timeouts", json!({ "script": PATIENCE.as_millis() as u64 })).await;
@@ -86,8 +86,8 @@ async fn run_over(base: &str, run: i64) {
     assert!(text.contains("event: end"), "{text}");
 }
 
-/// A script that clicks every number that `which` selects, and tells those whose stretch is not lit up, or is not played from a
-/// second before.
+/// Returns a script that clicks every number that `which` selects. It reports those whose stretch is not highlighted,
+/// or is not played from a second before.
 fn click_all(which: &str) -> String {
     format!("const which = {};{CLICK_ALL}", json!(which))
 }
@@ -146,7 +146,7 @@ async fn the_first_minute_leads_from_the_printed_address_to_a_latency_that_is_he
     review_in_page(&browser, &base, key).await;
 }
 
-/// Every number leads to its stretch, and those of the latencies are those that were measured.
+/// Checks that every number leads to its stretch, and those of the latencies are those that were measured.
 async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &str) {
     assert_eq!(browser.run(&click_all(".figures .figure")).await, json!([]));
     let turns = ask_json(base, key, "/v1/simulation-result/1/turns").await;
@@ -166,7 +166,7 @@ async fn numbers_lead_to_their_stretches(browser: &Browser, base: &str, key: &st
     assert!(measured.iter().zip(&lengths).all(|(s, ms)| (s * 1000.0 - ms).abs() <= 1.0), "{measured:?} {lengths:?}");
 }
 
-/// Messages open at a click; the figures of the network and the keys come and go with their boxes.
+/// Checks that messages open at a click; the figures of the network and the keys come and go with their boxes.
 async fn signalling_is_shown(browser: &Browser, keys: usize) {
     let shown = browser
         .run(
@@ -188,7 +188,7 @@ async fn signalling_is_shown(browser: &Browser, keys: usize) {
     assert_eq!(shown, json!([true, 0, keys, true, true, true, true, true]));
 }
 
-/// Each button of the downloads brings a file with something in it.
+/// Checks that each button of the downloads brings a file with something in it.
 async fn everything_is_downloaded(browser: &Browser) {
     let saved = browser
         .run(
@@ -227,7 +227,7 @@ async fn everything_is_downloaded(browser: &Browser) {
     }
 }
 
-/// A click on the lanes and a key seek to within 20 ms.
+/// Checks that a click on the lanes and a key seek to within 20 ms.
 async fn lanes_and_keys_seek(browser: &Browser) {
     let sought = browser
         .run(
@@ -244,7 +244,7 @@ async fn lanes_and_keys_seek(browser: &Browser) {
     assert!(off[0].abs() <= 20.0 && (off[1] - 1000.0).abs() <= 20.0, "{off:?}");
 }
 
-/// One HTML file opens without a server, and asks nothing of the network.
+/// Checks that one HTML file opens without a server, and asks nothing of the network.
 async fn saved_call_opens_from_disk(browser: &Browser, base: &str, key: &str, folder: &std::path::Path) {
     let path = format!("{base}/v1/simulation-result/1/page");
     let answer = client().get(path).header("x-api-key", key).send().await.expect("it answers");
@@ -260,7 +260,7 @@ async fn saved_call_opens_from_disk(browser: &Browser, base: &str, key: &str, fo
     looks_right(browser, "a saved call").await;
 }
 
-/// A person overrules the judge in the page, and sees both values and who changed what.
+/// Checks that a person who overrules the judge in the page sees both values and who changed what.
 async fn review_in_page(browser: &Browser, base: &str, key: &str) {
     browser.open(&format!("{base}/results/1")).await;
     browser.until("the form", "document.querySelector('form.review')").await;

@@ -41,7 +41,7 @@ async fn each_view_is_right_and_a_dot_leads_to_its_answer() {
     wrong_keys_and_lost_servers_are_said(&browser, engine).await;
 }
 
-/// A key that is not valid and a server that is gone are said plainly.
+/// Checks that a key that is not valid and a server that is gone are said plainly.
 async fn wrong_keys_and_lost_servers_are_said(browser: &Browser, engine: Program) {
     browser
         .run("sessionStorage.setItem('ringer-key', 'wrong'); document.querySelector('nav a').click(); return 1")

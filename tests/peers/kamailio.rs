@@ -6,9 +6,9 @@ use std::path::Path;
 use super::{Peer, free_ports, limited, listens};
 
 impl Peer {
-    /// Kamailio that records its route and sends each new call on to `target`, over UDP and TCP at [`Peer::sip`] and TLS at the
-    /// port after it, with the certificates of `folder` (as of [`super::Softphone`]). `demands`: it wants a certificate of the
-    /// other side of TLS.
+    /// Starts Kamailio, which records its route and sends each new call on to `target`. It listens over UDP and TCP at
+    /// [`Peer::sip`], and over TLS at the port after it, with the certificates of `folder` (as of
+    /// [`super::Softphone`]). `demands`: it wants a certificate of the other side of TLS.
     pub fn proxy(target: &str, certificates: &Path, demands: bool) -> Peer {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let port = free_ports();

@@ -21,7 +21,7 @@ mod starts;
 
 /// No peer lives longer, whatever happens to the test.
 const LIFE_S: u32 = 120;
-/// How long a condition may take on a machine that is busy.
+/// Time limit of one condition on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Distance of two looks at a thing that does not tell when it changes.
 const LOOK: Duration = Duration::from_millis(10);
@@ -31,7 +31,7 @@ const PORTS: std::ops::Range<u16> = 10_000..19_000;
 const PORTS_PER_PEER: u16 = 8;
 /// Distance of the port at which baresip takes orders from its SIP port.
 const CONTROL: u16 = PORTS_PER_PEER - 1;
-/// What is kept of a peer's output.
+/// Most bytes kept of a peer's output.
 const OUTPUT_BYTES: usize = 256 * 1024;
 
 /// Frequency of the tone that [`Peer::baresip`] sends, for as long as the call lasts.
@@ -43,7 +43,7 @@ pub struct Peer {
     child: Child,
     output: Arc<Output>,
     folder: TempDir,
-    /// Where it listens for SIP.
+    /// Address on which it listens for SIP.
     pub sip: SocketAddr,
 }
 
@@ -60,44 +60,45 @@ struct Said {
 }
 
 impl Peer {
-    /// sipp that answers `calls` calls with PCMU, sends back the RTP that it gets, and then ends.
+    /// Starts sipp, which answers `calls` calls with PCMU, sends back the RTP that it gets, and then ends.
     pub fn answering(calls: u32) -> Peer {
         Peer::sipp("answer", &["-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
     }
 
-    /// The same over TCP.
+    /// Returns the same over TCP.
     pub fn answering_over_tcp(calls: u32) -> Peer {
         Peer::sipp("answer", &["-t", "t1", "-sf", &fixture("answer"), "-rtp_echo", "-m", &calls.to_string()])
     }
 
-    /// sipp that calls `to` over TCP by `fixtures/sip/NAME.xml`; the RTP goes to `rtp` on 127.0.0.1.
+    /// Starts sipp, which calls `to` over TCP by `fixtures/sip/NAME.xml`; the RTP goes to `rtp` on 127.0.0.1.
     pub fn calling_over_tcp(name: &str, to: SocketAddr, rtp: u16) -> Peer {
         let (to, rtp) = (to.to_string(), rtp.to_string());
         Peer::sipp(name, &["-t", "t1", "-sf", &fixture(name), &to, "-m", "1", "-s", "bob", "-key", "rtp_port", &rtp])
     }
 
-    /// sipp that takes one call by `fixtures/sip/NAME.xml`, with RTP echo, and then ends.
+    /// Starts sipp, which takes one call by `fixtures/sip/NAME.xml`, with RTP echo, and then ends.
     pub fn scenario(name: &str) -> Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1"])
     }
 
-    /// The same, where `[KEY]` in the scenario stands for a value.
+    /// Returns the same, where `[KEY]` in the scenario stands for a value.
     pub fn scenario_with(name: &str, key: &str, value: &str) -> Peer {
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", key, value])
     }
 
-    /// The same, which refers the call to `target`.
+    /// Returns the same, which refers the call to `target`.
     pub fn referring(name: &str, target: SocketAddr) -> Peer {
         let target = format!("sip:bob@{target}");
         Peer::sipp(name, &["-sf", &fixture(name), "-rtp_echo", "-m", "1", "-key", "refer_to", &target])
     }
 
-    /// sipp that calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp` on 127.0.0.1.
+    /// Starts sipp, which calls `to` by `fixtures/sip/NAME.xml` as user `ringer` with `password`; the RTP goes to `rtp`
+    /// on 127.0.0.1.
     pub fn calling(name: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         Peer::calling_user(name, "bob", to, password, rtp)
     }
 
-    /// The same to another user than `bob`.
+    /// Returns the same to another user than `bob`.
     pub fn calling_user(name: &str, user: &str, to: SocketAddr, password: &str, rtp: u16) -> Peer {
         let (to, rtp) = (to.to_string(), rtp.to_string());
         let who = ["-s", user, "-au", "ringer", "-ap", password, "-key", "rtp_port", &rtp];
@@ -117,23 +118,23 @@ impl Peer {
         peer
     }
 
-    /// baresip that answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of [`TONE_HZ`]; what it hears is kept in
-    /// [`Peer::heard`].
+    /// Starts baresip, which answers every call at once as `bob`, with this codec (`PCMU/8000/1`), and sends a tone of
+    /// [`TONE_HZ`]; what it hears is kept in [`Peer::heard`].
     pub fn baresip(codec: &str) -> Peer {
         Softphone { codec, ..Softphone::default() }.answering()
     }
 
-    /// The same, which calls `to` as soon as it runs.
+    /// Returns the same, which calls `to` as soon as it runs.
     pub fn calling_baresip(codec: &str, to: &str) -> Peer {
         Softphone { codec, ..Softphone::default() }.calling(to)
     }
 
-    /// The same with PCMU over secure RTP, as [`Softphone::keys`] tells.
+    /// Returns the same with PCMU over secure RTP, as [`Softphone::keys`] tells.
     pub fn secure_baresip(keys: &str) -> Peer {
         Softphone { keys, ..Softphone::default() }.answering()
     }
 
-    /// The same that calls `to` at once.
+    /// Returns the same that calls `to` at once.
     pub fn calling_securely(keys: &str, to: SocketAddr) -> Peer {
         Softphone { keys, ..Softphone::default() }.calling(&format!("sip:ringer@{to}"))
     }
@@ -164,17 +165,17 @@ impl Peer {
         self.wait_for(&format!("cmd='{name}'"));
     }
 
-    /// Everything that it has printed (the last of it, when it is much).
+    /// Returns everything that it has printed (the last of it, when it is much).
     pub fn output(&self) -> String {
         self.output.said.lock().expect("nothing panics while it is held").text.clone()
     }
 
-    /// What its scenario has logged so far.
+    /// Returns the log of its scenario so far.
     pub fn log(&self) -> String {
         self.file("log")
     }
 
-    /// The recording of what it has heard (baresip, after the call): a WAV file.
+    /// Returns the recording of what it has heard (baresip, after the call): a WAV file.
     pub fn heard(&self) -> Option<PathBuf> {
         let files = fs::read_dir(self.folder.path()).ok()?.flatten();
         files.map(|entry| entry.path()).find(|path| path.to_string_lossy().ends_with("-dec.wav"))
@@ -206,7 +207,7 @@ impl Peer {
         self.output.said.lock().expect("nothing panics while it is held").open_streams == 0
     }
 
-    /// Whether `holds` comes true in time.
+    /// True if `holds` becomes true in time.
     fn comes_true(&self, holds: impl Fn() -> bool) -> bool {
         let looks = PATIENCE.as_millis() / LOOK.as_millis();
         (0..looks).any(|_| {
@@ -230,8 +231,8 @@ impl Peer {
 pub struct Softphone<'a> {
     /// Codec, rate and channels: `PCMU/8000/1`.
     pub codec: &'a str,
-    /// Keys of its media: none, those in SDP (`srtp` takes and offers them beside plain RTP, `srtp-mand` takes nothing else), or those
-    /// of a handshake (`dtls_srtp`).
+    /// Keys of its media: none, those in SDP, or those of a handshake (`dtls_srtp`). `srtp` takes and offers keys in
+    /// SDP beside plain RTP; `srtp-mand` takes nothing else.
     pub keys: &'a str,
     /// UDP, TCP or TLS, of the calls that it makes.
     pub transport: &'a str,
@@ -247,12 +248,12 @@ impl Default for Softphone<'_> {
 }
 
 impl Softphone<'_> {
-    /// baresip that answers every call at once.
+    /// Starts baresip, which answers every call at once.
     pub fn answering(&self) -> Peer {
         self.start(None)
     }
 
-    /// The same, which calls `to` as soon as it runs.
+    /// Returns the same, which calls `to` as soon as it runs.
     pub fn calling(&self, to: &str) -> Peer {
         self.start(Some(to))
     }
@@ -296,13 +297,13 @@ impl Drop for Peer {
             // SAFETY: signals the process group that this peer leads; it is not reaped yet, so its number is still its own.
             unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
             let _ = self.child.wait();
-            // What timeout(1) ran is not our child: its socket is the last that it leaves.
+            // The program that timeout(1) ran is not our child: its socket is the last that it leaves.
             self.comes_true(|| !listens(self.sip.port()));
         }
     }
 }
 
-/// `program`, ended by timeout(1) when nothing else does.
+/// Returns `program`, ended by timeout(1) when nothing else does.
 fn limited(program: &str) -> Command {
     let known =
         ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(program).is_file());
@@ -338,7 +339,8 @@ fn listen(mut stream: impl Read + Send + 'static, output: &Arc<Output>) {
     thread::Builder::new().name("peer output".to_owned()).spawn(read).expect("the system has a thread left");
 }
 
-/// The first of [`PORTS_PER_PEER`] ports of 127.0.0.1 that nobody uses; no other peer of this process gets them.
+/// Returns the first of [`PORTS_PER_PEER`] ports of 127.0.0.1 that nobody uses; no other peer of this process gets
+/// them.
 fn free_ports() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let blocks = (PORTS.end - PORTS.start) / PORTS_PER_PEER;
@@ -351,8 +353,8 @@ fn free_ports() -> u16 {
         .expect("some thousand ports are not all in use")
 }
 
-/// Whether a UDP socket has this port, or a TCP socket listens at it, by the kernel's lists: trying to bind it could take it away
-/// from the peer.
+/// True if a UDP socket has this port, or a TCP socket listens on it. It reads the kernel's lists, since binding the
+/// port could take it from the peer.
 fn listens(port: u16) -> bool {
     let wanted = format!(":{port:04X}");
     // The state of a TCP socket that listens is 0A, that of a UDP socket 07.
@@ -397,7 +399,7 @@ fn baresip_modules() -> PathBuf {
     folders.iter().map(PathBuf::from).find(|folder| folder.is_dir()).expect("baresip is installed with its modules")
 }
 
-/// Two minutes of [`TONE_HZ`] as a WAV file.
+/// Returns two minutes of [`TONE_HZ`] as a WAV file.
 fn tone(rate: u32) -> Vec<u8> {
     let samples = rate * LIFE_S;
     let mut file = Vec::with_capacity(44 + 2 * samples as usize);

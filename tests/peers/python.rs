@@ -23,7 +23,7 @@ pub fn python(script: &str, args: &[&str]) -> Command {
 /// A server in Python that runs.
 pub struct PythonServer {
     _program: Program,
-    /// Its address, with a scheme and no path.
+    /// Address with a scheme and no path.
     pub base: String,
     client: reqwest::Client,
 }

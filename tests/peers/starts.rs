@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use super::{PATIENCE, Peer, TONE_HZ};
 
-/// A port that takes RTP, for calls whose media nobody looks at.
+/// Returns a port that takes RTP, for calls whose media nobody looks at.
 fn media() -> (UdpSocket, u16) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let port = socket.local_addr().expect("it is bound").port();

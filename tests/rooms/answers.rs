@@ -26,7 +26,7 @@ use super::relay::{Relay, without_candidates};
 
 pub type Answering = Arc<dyn Fn(Method, Value) -> BoxFuture<'static, (u16, String)> + Send + Sync>;
 
-/// A server that answers every request so; it ends with the test.
+/// Returns a server that answers every request so; it ends with the test.
 pub async fn serve(answering: Answering) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let base = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -95,7 +95,7 @@ pub fn fixed_answer(status: u16, text: impl Into<String>) -> Answering {
     })
 }
 
-/// The answer of a real peer, changed.
+/// Returns the answer of a real peer, changed.
 pub fn changed_answer(change: impl Fn(String) -> String + Send + Sync + 'static) -> Answering {
     let change = Arc::new(change);
     Arc::new(move |method, body| {
@@ -118,7 +118,7 @@ pub fn changed_answer(change: impl Fn(String) -> String + Send + Sync + 'static)
     })
 }
 
-/// The answer of a real peer that neither reaches the caller nor is reached.
+/// Returns the answer of a real peer that neither reaches the caller nor is reached.
 fn nowhere() -> Answering {
     let answering = changed_answer(|sdp| with_lines(&without_candidates(&sdp), 1, false, "169.254.1.1"));
     Arc::new(move |method, mut body| {

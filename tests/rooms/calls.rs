@@ -17,7 +17,7 @@ const THEIRS_HZ: f64 = 880.0;
 
 pub const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
 
-/// A call that begins by itself and presses a key.
+/// Returns a call that begins by itself and presses a key.
 pub fn placement(stage: &Stage, base: &str, max_ms: u32) -> Placement {
     let mut placement = stage.placement("", INTENT);
     let peers = PeerTerms { bind: vec![[127, 0, 0, 1].into()], ..PeerTerms::default() };

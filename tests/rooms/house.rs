@@ -6,7 +6,7 @@ use super::answers::{Answering, fixed_answer, serve};
 use super::pipelines::bot;
 use crate::calls::house::House;
 
-/// A run of one call to a pipeline with these stored credentials. Returns the id of its result, and the result.
+/// Returns a run of one call to a pipeline with these stored credentials. Returns the id of its result, and the result.
 async fn run(house: &House, agent: Value, stored: Value) -> (String, Value) {
     house.call("PATCH", "/v1/integrations", stored).await;
     let mut fields = json!({ "connection_type": "P2" });

@@ -35,7 +35,7 @@ impl Side {
     }
 }
 
-/// Two sides that have settled everything; `change` may alter the answer.
+/// Returns two sides that have settled everything; `change` may alter the answer.
 async fn settle(change: impl Fn(String) -> String) -> (Side, Side) {
     let (near, far) = (Side::new(loopback()).await, Side::new(loopback()).await);
     near.peer.open_channel("chat", Delivery::Reliable).await.expect("it is made");

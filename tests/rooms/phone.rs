@@ -14,10 +14,10 @@ use ringer_media::leg::{LegFigures, MediaParams, Room, RtpLeg};
 use ringer_media::packet_rings::{PacketRings, packet_rings};
 use ringer_media::seed::Seed;
 
-/// How long anything may take on a busy machine.
+/// Time limit of any step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Settings of a peer on loopback alone.
+/// Returns the settings of a peer on loopback alone.
 pub fn loopback() -> PeerSettings {
     PeerSettings { bind: vec![[127, 0, 0, 1].into()], ..PeerSettings::new(Guard::new(true), Tasks::new()) }
 }
@@ -34,7 +34,7 @@ pub struct Phone {
 }
 
 impl Phone {
-    /// A phone that sends a tone, and the pump between it and a peer.
+    /// Returns a phone that sends a tone, and the pump between it and a peer.
     pub fn new(media: MediaParams, seed: u64, tone_hz: f64) -> (Phone, Pump) {
         let bell = Arc::<Bell>::default();
         let (rings, peer) = packet_rings(bell.waker());
@@ -42,7 +42,7 @@ impl Phone {
         (Phone { leg, rings, tone_hz, at: 0, heard: Vec::new() }, Pump::new(peer, bell))
     }
 
-    /// One 20 ms tick.
+    /// Runs one 20 ms tick.
     pub fn tick(&mut self) {
         let now = monotonic();
         let step = TAU * self.tone_hz / 16_000.0;
@@ -107,7 +107,7 @@ impl Phone {
         }
     }
 
-    /// Share of a frequency in the power of the last second that was heard.
+    /// Returns the share of a frequency in the power of the last second that was heard.
     pub fn share(&self, hz: f64) -> f64 {
         let Some(last) = self.heard.len().checked_sub(16_000) else { return 0.0 };
         share(&self.heard[last..], hz)
@@ -118,7 +118,7 @@ impl Phone {
     }
 }
 
-/// Share of a frequency in the power of samples at 16 kHz; 0 for what is nearly silent.
+/// Returns the share of a frequency in the power of samples at 16 kHz; 0 for what is nearly silent.
 pub fn share(pcm: &[i16], hz: f64) -> f64 {
     let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
     for (n, sample) in pcm.iter().enumerate() {

@@ -19,7 +19,7 @@ use crate::peers::python::PythonServer;
 const THEIRS_HZ: f64 = 880.0;
 const OURS_HZ: f64 = 500.0;
 
-/// Starts the pipeline as a program of its own, with these flags.
+/// Starts the pipeline as a Python server.
 pub async fn bot(flags: &[&str]) -> PythonServer {
     PythonServer::start("pipeline.py", flags, "http://").await
 }

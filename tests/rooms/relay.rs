@@ -53,7 +53,7 @@ impl Relay {
         Relay { front: address, target, is_cut, task }
     }
 
-    /// The description with the relay's address in place of its own first one.
+    /// Returns the description with the relay's address in place of its own first one.
     pub fn through(&self, sdp: &str) -> String {
         let line = sdp.lines().find(|line| line.starts_with("a=candidate:")).expect("a candidate");
         let fields: Vec<&str> = line.split(' ').collect();
@@ -63,12 +63,12 @@ impl Relay {
         without_candidates(sdp).replacen("a=ice-ufrag", &format!("{own}a=ice-ufrag"), 1)
     }
 
-    /// From now on nothing passes.
+    /// Stops all traffic from now on.
     pub fn cut_off(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 
-    /// It passes again, for whom the next description goes through it.
+    /// Lets traffic pass again, for those whose next description goes through the relay.
     pub fn mend(&self) {
         self.is_cut.store(false, Ordering::Relaxed);
     }
@@ -80,7 +80,7 @@ impl Drop for Relay {
     }
 }
 
-/// The description without candidates.
+/// Returns the description without candidates.
 pub fn without_candidates(sdp: &str) -> String {
     let kept = sdp.lines().filter(|line| !line.starts_with("a=candidate:") && *line != "a=end-of-candidates");
     kept.map(|line| format!("{line}\r\n")).collect()

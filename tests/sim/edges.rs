@@ -1,4 +1,4 @@
-//! Where the speech of either side begins and ends: told by the timeline, and measured in what the other one hears.
+//! Beginnings and ends of both sides' speech: in the timeline, and measured in the audio that the other side receives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,12 +49,12 @@ impl Mind for Talk {
     }
 }
 
-/// What the caller heard of the agent.
+/// Returns the caller's received audio.
 fn heard(side: &Side) -> Vec<i16> {
     side.recording[WAV_HEADER..].as_chunks().0.iter().skip(1).step_by(2).map(|two| i16::from_le_bytes(*two)).collect()
 }
 
-/// Begin and end of each stretch of speech, in milliseconds.
+/// Returns begin and end of each stretch of speech, in milliseconds.
 fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
     let loud = |block: &[i16]| {
         let power = block.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / block.len() as f64;
@@ -70,7 +70,7 @@ fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
     spans.iter().map(|span| span.map(|block| block as f64 * 10.0)).collect()
 }
 
-/// The same of `who` as the timeline tells it.
+/// Returns the same of `who` as the timeline tells it.
 fn told(side: &Side, who: &str) -> Vec<[f64; 2]> {
     let of = |name: &str| {
         let entries = side.timeline.iter().filter(|entry| entry.name() == name && entry.side_name() == who);
@@ -129,7 +129,7 @@ const ORDERS: [&str; 4] = [
     "Is this the price for all of these glasses?",
 ];
 
-/// What the agent hears of the caller: its packets, decoded.
+/// Returns the caller's audio as the agent's decoder gives it.
 fn on_the_wire(side: &Side, codec: Codec) -> Vec<i16> {
     let sent: Vec<i16> =
         side.recording[WAV_HEADER..].as_chunks().0.iter().step_by(2).map(|two| i16::from_le_bytes(*two)).collect();

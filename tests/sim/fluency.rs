@@ -26,7 +26,7 @@ const TEXT: &str = "My last bill was much higher than I expected and the meter s
 const PAUSE_MS: usize = 250;
 /// Longest pause that the voice makes by itself, at a comma.
 const OWN_MS: usize = 350;
-/// By so much a pause is heard longer than it was drawn: the ends of words beside it are faint.
+/// Milliseconds by which a pause is heard longer than it was drawn, since the ends of words are faint.
 const FAINT_MS: usize = 50;
 const WINDOW_MS: usize = 10;
 
@@ -45,7 +45,7 @@ impl Mind for Talk {
     }
 }
 
-/// Milliseconds of the pauses in the middle of what is heard of one side.
+/// Returns the milliseconds of the pauses in the middle of what is heard of one side.
 fn pauses(pcm: &[i16]) -> Vec<usize> {
     let levels = pcm.chunks(WINDOW_MS * 16).map(|window| rms_dbov(window) > -60.0);
     let sounds: Vec<usize> = levels.enumerate().filter_map(|(at, sounds)| sounds.then_some(at)).collect();
@@ -53,7 +53,7 @@ fn pauses(pcm: &[i16]) -> Vec<usize> {
     gaps.filter(|gap| *gap >= PAUSE_MS).collect()
 }
 
-/// What was heard beside the pauses that were `drawn`; `None` when one of those was not heard, in its order and length.
+/// Returns the pauses besides the drawn ones; `None` if a drawn one is missing, in its order and length.
 fn own_pauses(drawn: &[usize], mut heard: Vec<usize>) -> Option<Vec<usize>> {
     let mut from = 0;
     for ms in drawn {

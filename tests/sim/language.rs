@@ -73,7 +73,7 @@ type Said = Vec<(String, String)>;
 /// Languages and where they were taken.
 type Taken = Vec<(String, i64)>;
 
-/// What the caller says in which language while the agent says `lines`, and the languages that it took.
+/// Runs a call in which the agent says `lines`; returns the caller's words by language, and the languages that it took.
 fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
     let voices = Arc::new(Voices::default());
     let wanted = VoiceWanted { seed: Seed(3), ..VoiceWanted::of("en") };
@@ -129,7 +129,7 @@ fn languages(said: &[(String, String)]) -> Vec<&str> {
     said.iter().map(|(language, _)| language.as_str()).collect()
 }
 
-/// Positions at which the agent's turns begin.
+/// Returns the positions at which the agent's turns begin.
 fn turns(outcome: &Outcome) -> Vec<i64> {
     let turns =
         outcome.caller.timeline.iter().filter(|entry| entry.name() == "turn.ended" && entry.side_name() == "agent");

@@ -126,7 +126,7 @@ async fn who_is_always_on_has_a_simulation_that_is() {
     assert_eq!(f.set_always_on(plain, true).await, "");
     assert_eq!(f.set_always_on(open, false).await, "");
     assert!(f.leg(NUMBER).await.is_some());
-    // Who has lost the last one does not listen, and may be changed otherwise.
+    // A Digital Human that has lost its last simulation does not listen, and may be changed otherwise.
     f.service.delete_simulation(&f.caller, plain).await.expect("deleted");
     assert_eq!((f.listens(human).await, f.service.reached(NUMBER).await), (Some(false), Ok(Reached::Nobody)));
     let add = f.service.add_digital_humans(&f.caller, open, &[human]).await;
@@ -192,7 +192,7 @@ async fn a_number_has_one_who_listens() {
     let wake = map(json!({ "always_on_active": true }));
     let woken = f.service.update_digital_human(&stranger, made.digital_human.id, wake, None, true).await;
     assert_eq!(refusal(woken), taken);
-    // Who begins to listen takes the leg of a result that waits on the number.
+    // A Digital Human that begins to listen takes the leg of a result that waits on the number.
     assert_eq!(f.change(humans[0], json!({ "always_on_active": false }), false).await, "");
     let (_, ids) = f.run(simulation, json!({})).await;
     assert_eq!(f.turns().await, [(ids[0], Turn::Listens)]);

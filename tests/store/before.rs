@@ -106,7 +106,7 @@ fn assert_holds(new: &Value, old: &Value, path: &str) {
     assert!(holds(new, old), "{path}:\n{new}\ndoes not hold all of\n{old}");
 }
 
-/// Answers of the release before, by path.
+/// Returns the answers of the release before, by path.
 fn answers() -> BTreeMap<String, Value> {
     serde_json::from_str(ANSWERS).expect("it is JSON")
 }

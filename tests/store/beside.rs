@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::program::{KEY, PATIENCE, Program, client, up};
 
-/// The status of an answer to `key`.
+/// Returns the status of an answer to `key`.
 async fn asked(api: &str, key: &str) -> u16 {
     let answer = client().get(format!("{api}/v1/agents/1")).header("x-api-key", key).send().await;
     answer.expect("it answers").status().as_u16()

@@ -16,7 +16,7 @@ use super::Fixture;
 /// Dials at the same time.
 pub const RACERS: usize = 1000;
 
-/// Settings with the trunks and limits of this file.
+/// Returns the settings with the trunks and limits of this file.
 pub fn with_trunks(settings: &Settings, file: &str) -> Settings {
     let read = Config::read(Some((Path::new("ringer.toml"), file)), &BTreeMap::new(), &[], 4096);
     let config = read.expect("good settings");
@@ -24,7 +24,7 @@ pub fn with_trunks(settings: &Settings, file: &str) -> Settings {
     Settings { trunks, dial_limits, ..settings.clone() }
 }
 
-/// A number that is dialled through a trunk, for at most ten minutes.
+/// Returns a number that is dialled through a trunk, for at most ten minutes.
 pub fn outgoing(trunk: &str) -> Outgoing {
     let (trunk, number, caller) = (trunk.to_owned(), "+15550009999".to_owned(), CallerNumber::Any);
     Outgoing { trunk, number, caller, rings_ms: 60_000, lasts_ms: 600_000 }
@@ -50,7 +50,7 @@ pub async fn race(services: &[Service], caller: &Caller, results: &[i64], trunk:
     counts
 }
 
-/// One trunk for each limit, and one without any; the organization has limits that the trunks do not reach.
+/// Returns one trunk for each limit, and one without any; the organization has limits that the trunks do not reach.
 pub fn limits_of_each(organization: &str) -> String {
     let trunk = |name: &str, number: &str, more: &str| {
         format!("[sip.trunks.{name}]\nhost = 'h'\nnumbers = ['{number}']\nallowed_prefixes = ['+1']\n{more}\n")
@@ -79,7 +79,7 @@ async fn a_thousand_dials_at_once_exceed_no_limit() {
         let counts = [(String::new(), admitted), (code.to_owned(), refused)];
         counts.into_iter().filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>()
     };
-    // What is refused is still queued, and may be dialled again.
+    // A refused result is still queued, and may be dialled again.
     assert_eq!(raced(&results, "few").await, expect(7, "DIAL_CALLS_REFUSED", RACERS - 7));
     assert_eq!(raced(&results, "slow").await, expect(5, "DIAL_RATE_REFUSED", RACERS - 5));
     f.clock.advance_ms(999);
@@ -87,7 +87,7 @@ async fn a_thousand_dials_at_once_exceed_no_limit() {
     f.clock.advance_ms(1);
     assert_eq!(raced(&results, "slow").await, expect(5, "DIAL_RATE_REFUSED", RACERS - 5));
     assert_eq!(raced(&results, "short").await, expect(11, "DIAL_MINUTES_REFUSED", RACERS - 11));
-    // Of the organization's 39 reservations of ten minutes 28 are taken, of its 40 calls as many.
+    // 28 of the organization's 39 reservations of ten minutes are taken, and as many of its 40 calls.
     assert_eq!(raced(&results, "open").await, expect(11, "DIAL_MINUTES_REFUSED", RACERS - 11));
     let refused = f.service.dial_refusals().into_values().sum::<u64>() as usize;
     assert_eq!(refused, 6 * RACERS - 39);

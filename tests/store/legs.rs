@@ -13,7 +13,7 @@ use super::{Fixture, extend, map, spec};
 use crate::api::receiver::Receiver;
 
 impl Fixture {
-    /// An agent that calls, with a simulation of such Digital Humans.
+    /// Returns an agent that calls, with a simulation of such Digital Humans.
     pub(super) async fn callers(&self, agent: Value, simulation: Value, humans: &[Value]) -> (i64, Vec<i64>) {
         let mut body = json!({ "name": "Desk", "type": "OUTBOUND", "connection_type": "SIP" });
         extend(&mut body, agent);
@@ -43,7 +43,7 @@ impl Fixture {
         turns
     }
 
-    /// The same of text jobs between two numbers.
+    /// Returns the same of text jobs between two numbers.
     async fn written_turns(&self, numbers: [&str; 2]) -> Vec<(i64, bool)> {
         self.service.admit().await.expect("admitted");
         let queue = self.service.queue();
@@ -61,7 +61,7 @@ impl Fixture {
         self.service.take_turn(&self.caller.organization, id).await.expect("a turn")
     }
 
-    /// What waits behind an address.
+    /// Returns the leg that waits at an address; `None` if nobody does.
     pub(super) async fn leg(&self, user: &str) -> Option<Leg> {
         match self.service.reached(user).await.expect("it can be asked") {
             Reached::Leg(leg) => Some(leg),
@@ -339,7 +339,7 @@ async fn steps_of_a_journey_are_called_or_call() {
           "success_criteria": "It calls twice." },
     ]);
     let human = json!({ "phone_number": "+15550001111", "journey_steps": steps });
-    // What the agent is does not matter: each step says who makes contact.
+    // The kind of agent does not matter: each step says who makes contact.
     let agent = json!({ "type": "INBOUND", "sip_uri": "sip:desk@pbx.example.com" });
     let (simulation, _) = f.callers(agent, json!({}), &[human]).await;
     let (_, ids) = f.run(simulation, json!({})).await;

@@ -226,7 +226,7 @@ async fn words_that_the_agent_recorded_are_compared_whenever_they_come() {
     assert_eq!(rate().await, Some(json!(0.0)));
     post("...").await;
     assert_eq!(rate().await, None);
-    // What was not heard is left out, and that is told as long as it is so.
+    // Turns that were not heard are left out, and a warning says so as long as that is true.
     let warnings = async || {
         let metadata = f.service.result(&f.caller, id).await.expect("it").body.metadata;
         let warnings = metadata.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -440,7 +440,7 @@ async fn a_restart_ends_calls_that_were_at_work() {
     }
     let body = f.service.result(&f.caller, ids[2]).await.expect("it").body;
     assert_eq!(body.error_code, Some(ErrorCode::EngineRestarted));
-    // What was kept of it until then can be had.
+    // Records kept until then can be read.
     assert_eq!((body.duration_ms, body.duration), (Some(2000), Some(2)));
     let timeline = f.service.timeline(&f.caller, ids[2]).await.expect("it was kept").events;
     let names: Vec<_> = timeline.as_array().expect("a list").iter().map(|event| event["event"].clone()).collect();

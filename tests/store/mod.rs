@@ -37,7 +37,7 @@ use tempfile::TempDir;
 
 use crate::databases;
 
-/// When every test begins: 2026-01-05T09:00:00Z.
+/// Start of every test: 2026-01-05T09:00:00Z.
 const START_MS: i64 = 1_767_603_600_000;
 
 /// Remembers which calls were asked to end; holds the calls that a test says are live.
@@ -75,7 +75,7 @@ impl Fixture {
         Fixture::on(location, folder).await
     }
 
-    /// On SQLite, where the test looks into the file.
+    /// Returns a fixture on SQLite, for tests that look into the file.
     async fn on_file() -> Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         Fixture::on(folder.path().join("ringer.db").as_path().into(), folder).await
@@ -89,13 +89,13 @@ impl Fixture {
         Fixture { service, caller, live, clock, location, folder }
     }
 
-    /// The same database, opened again.
+    /// Opens the same database again.
     async fn reopen(&mut self) {
         self.service.store().close().await;
         self.service = open(&self.location, &self.folder, &self.clock, self.live.clone()).await;
     }
 
-    /// Someone else.
+    /// Returns a caller of another organization.
     async fn stranger(&self) -> Caller {
         self.service.bootstrap("second", "key of the second").await.expect("a key")
     }
@@ -114,7 +114,7 @@ impl Fixture {
         made.expect("a digital human").digital_human.id
     }
 
-    /// An agent with a simulation of `humans` Digital Humans.
+    /// Returns an agent with a simulation of `humans` Digital Humans.
     async fn booth(&self, simulation: Value, humans: usize) -> (i64, i64, Vec<i64>) {
         let agent = self.agent(json!({"name": "Desk", "sip_uri": "sip:desk@pbx.example.com"})).await;
         let mut body = json!({"agent_id": agent.to_string()});
@@ -154,12 +154,12 @@ fn extend(body: &mut Value, more: Value) {
     body.as_object_mut().expect("an object").extend(map(more));
 }
 
-/// The text of a refusal; "" when there is none.
+/// Returns the text of a refusal; "" when there is none.
 fn refusal<T>(result: ringer::error::Result<T>) -> String {
     result.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// A caller of the same organization that may only read.
+/// Returns a caller of the same organization that may only read.
 fn reader(caller: &Caller) -> Caller {
     Caller { scope: Scope::Read, ..caller.clone() }
 }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::{START_MS, open};
 use crate::databases;
 
-/// A product on a database of schema 1.
+/// Returns a product on a database of schema 1.
 async fn first_schema(folder: &TempDir) -> Service {
     let location = databases::empty(folder.path()).await;
     let kind = match &location {

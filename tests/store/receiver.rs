@@ -31,7 +31,7 @@ impl Came {
         serde_json::from_slice(&self.bytes).expect("JSON")
     }
 
-    /// Type of the event and id of the result.
+    /// Returns the type of the event and the id of the result.
     pub fn what(&self) -> (String, i64) {
         let body = self.body();
         (body["type"].as_str().expect("a type").to_owned(), body["id"].as_i64().unwrap_or_default())
@@ -42,7 +42,7 @@ impl Came {
     }
 }
 
-/// What comes is kept; what is answered can be changed at any time.
+/// Web server that keeps what it receives; its answer can be changed at any time.
 #[derive(Clone)]
 pub struct Receiver {
     address: std::net::SocketAddr,
@@ -81,7 +81,7 @@ impl Receiver {
         *self.status.lock().expect("no test panics with it") = status;
     }
 
-    /// What came since the last look.
+    /// Returns the requests since the last call.
     pub fn take(&self) -> Vec<Came> {
         self.came.lock().expect("no test panics with it").drain(..).collect()
     }

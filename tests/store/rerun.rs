@@ -1,4 +1,4 @@
-//! What was never connected is tried again: when, how often, and what comes before it.
+//! Calls that never connected are tried again: times, number and order of the attempts.
 
 use ringer::model::result::ResultBody;
 use ringer::model::status::{Outcome, ResultStatus as S, RunStatus};
@@ -24,7 +24,7 @@ impl Fixture {
         ended.await.expect("an allowed step").doc.body
     }
 
-    /// The attempt of the one call job that is due; it is done then.
+    /// Returns the attempt of the one call job that is due; it is done then.
     async fn attempt_due(&self) -> Option<i64> {
         let queue = self.service.queue();
         let claimed = queue.claim(&["call"], 1000).await.expect("claims")?;

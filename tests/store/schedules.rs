@@ -43,7 +43,7 @@ impl Fixture {
         }
     }
 
-    /// When the runs of a simulation were made, oldest first, as `MM-DDTHH:MM`.
+    /// Returns the times of a simulation's runs, oldest first, as `MM-DDTHH:MM`.
     async fn run_times(&self, simulation: i64) -> Vec<String> {
         let runs = self.service.simulation_runs(&self.caller, simulation).await.expect("runs");
         runs.iter().rev().map(|run| Timestamp(run.created_at.0).to_string()[5..16].to_owned()).collect()
@@ -143,7 +143,7 @@ async fn a_schedule_with_nothing_to_run_stops() {
     let (_, simulation, humans) = f.booth(json!({}), 1).await;
     let id = f.schedule(simulation, json!({ "frequency": "every_n_hours", "interval": 1 })).await;
     let enabled = || async { f.service.schedule(&f.caller, &id).await.expect("it").enabled };
-    // What may be mended later leaves one time out.
+    // A fault that may be mended later leaves one time out.
     let agent = f.service.simulation(&f.caller, simulation).await.expect("it").agent_id;
     let disable = |value: bool| {
         let patch = super::map(json!({ "simulations_disabled": value }));
@@ -163,7 +163,8 @@ async fn a_schedule_with_nothing_to_run_stops() {
     assert_eq!(f.service.queue().next_due_ms(&["schedule"]).await, Ok(None));
 }
 
-/// A simulation of version 2 of its agent that runs each hour: the agent, the simulation, the version, the schedule.
+/// Returns a simulation of version 2 of its agent that runs each hour: the agent, the simulation, the version, the
+/// schedule.
 async fn of_second_version(f: &Fixture) -> (i64, i64, Uuid, String) {
     let (agent, simulation, _) = f.booth(json!({}), 1).await;
     let version = f.service.create_version(&f.caller, agent, spec(json!({}))).await.expect("a version").id;

@@ -1,4 +1,4 @@
-//! What a database promises to everything above it.
+//! Guarantees that every database gives to the code above it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::databases;
 
-/// How long anything may take on a busy machine.
+/// Time limit of any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const TABLE: &str = "CREATE TABLE things (id {SERIAL}, name TEXT NOT NULL UNIQUE, size BIGINT NOT NULL DEFAULT 0, \
                      part_of BIGINT REFERENCES things (id))";

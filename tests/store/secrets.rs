@@ -27,7 +27,7 @@ fn agent() -> Value {
     agent.into()
 }
 
-/// Where a text is at rest: in which files, the key file apart, or in which tables of a server.
+/// Returns the files, apart from the key file, or the tables in which a text is stored.
 async fn found(f: &Fixture, text: &str) -> Vec<String> {
     match &f.location {
         Location::File(_) => in_files(f.folder.path(), text),
@@ -142,8 +142,8 @@ async fn what_was_written_in_plain_is_read_and_sealed_at_the_next_start() {
     assert_eq!(f.service.store().begin_request(request, "h", START_MS).await, Ok(kept));
 }
 
-/// A file of before there were keys, in which plain secrets are left that no row holds any more: in free pages, and in the log of
-/// writes, which another process keeps.
+/// A file from before there were keys still has plain secrets that no row holds any more. They are in free pages, and
+/// in the log of writes, which another process keeps.
 #[tokio::test]
 async fn what_was_deleted_in_plain_is_in_no_file_after_the_first_start_with_a_key() {
     let mut f = Fixture::on_file().await;

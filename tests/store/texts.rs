@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Fixture, extend, refusal, spec};
 
 impl Fixture {
-    /// A simulation of an agent that writes.
+    /// Returns a simulation of an agent that writes.
     pub(super) async fn writers(&self, mut simulation: Value) -> i64 {
         let agent = json!({ "name": "Desk", "mode": "TEXT", "http_webhook": "http://127.0.0.1:9/hook" });
         let agent = self.agent(agent).await;
@@ -18,7 +18,7 @@ impl Fixture {
     }
 }
 
-/// A message of the agent in a conversation.
+/// Returns a message of the agent in a conversation.
 pub(super) fn hello(id: i64) -> AgentMessage {
     spec(json!({ "type": "message", "simulation_result_id": id.to_string(), "message": "Hello." }))
 }

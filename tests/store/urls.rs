@@ -1,4 +1,4 @@
-//! What is saved names no host where nothing may be asked, behind whatever name.
+//! Saved URLs never lead to hosts that may not be requested, whatever their name.
 
 use std::net::IpAddr;
 
@@ -28,7 +28,7 @@ fn guard() -> Guard {
     })
 }
 
-/// What is refused of a URL; nothing of one that may be asked.
+/// Checks that a URL is refused if it is not allowed, and accepted if it is.
 fn check<T>(what: &str, url: &str, field: &str, done: Result<T>) {
     let refused = (url == INSIDE).then(|| Error::Refused(format!("{field} points to a host that is not allowed")));
     assert_eq!(done.err(), refused, "{what} with {url}");

@@ -14,7 +14,7 @@ use super::{Fixture, map, spec};
 const MINUTE_MS: i64 = 60_000;
 
 impl Fixture {
-    /// The same product with a limit.
+    /// Replaces the service by one with a limit of minutes.
     fn limit(&mut self, minutes: f64) {
         let settings = Settings { usage_minutes_per_month: Some(minutes), ..self.service.settings().clone() };
         let store = self.service.store().clone();

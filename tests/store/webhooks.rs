@@ -1,4 +1,4 @@
-//! What webhooks are told, and that they are told: over a real HTTP receiver, on a clock that the test moves.
+//! Events for webhooks and their delivery, over a real HTTP receiver, on a clock that the test moves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ const RESULTS: [&str; 2] = ["simulation_ended", "simulation_result_evaluated"];
 const HOUR_MS: i64 = 3_600_000;
 
 impl Fixture {
-    /// A webhook with its id and key.
+    /// Returns a webhook with its id and key.
     async fn webhook(&self, body: Value) -> (Uuid, String) {
         let made = self.service.create_webhook(&self.caller, spec::<WebhookSpec>(body)).await.expect("a webhook");
         (made.webhook.id, made.signing_key)
@@ -44,7 +44,7 @@ impl Fixture {
         next.is_some()
     }
 
-    /// Events of many results, `simulation_ended` of each.
+    /// Returns the events of many results, `simulation_ended` of each.
     async fn many(&self, count: usize) -> Vec<i64> {
         let (_, simulation, _) = self.booth(json!({}), 1).await;
         let (_, results) = self.run(simulation, json!({ "runs_per_digital_human": count })).await;
@@ -407,7 +407,7 @@ async fn what_was_on_its_way_when_the_engine_stopped_is_told_after_the_restart()
     let came = receiver.take();
     assert_eq!(came.iter().map(|came| came.what().1).collect::<Vec<_>>(), results);
     assert_eq!(came[0].header("x-svc-event-id"), lost.event_id.to_string());
-    // Who comes late with an old claim changes nothing.
+    // A worker that comes late with an old lease changes nothing.
     f.service.deliver(lost).await.expect("settles");
     assert_eq!(f.service.queue().next_event_ms().await, Ok(None));
 }

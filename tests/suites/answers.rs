@@ -67,7 +67,7 @@ impl Drop for Answers {
     }
 }
 
-/// The answers to an INVITE.
+/// Returns the answers to an INVITE.
 fn answers_to(invite: &str, manner: Manner, address: SocketAddr, port: u16) -> Vec<String> {
     match manner {
         Manner::Refuses(status, reason) => vec![answer(invite, status, reason, "", "")],
@@ -87,7 +87,7 @@ fn answers_to(invite: &str, manner: Manner, address: SocketAddr, port: u16) -> V
     }
 }
 
-/// The values of a header of a request, in lower case and with its compact form.
+/// Returns the values of a header of a request, in lower case and with its compact form.
 fn values<'r>(request: &'r str, names: [&'r str; 2]) -> impl Iterator<Item = &'r str> {
     request.lines().take_while(|line| !line.is_empty()).filter_map(move |line| {
         let (name, value) = line.split_once(':')?;
@@ -95,7 +95,7 @@ fn values<'r>(request: &'r str, names: [&'r str; 2]) -> impl Iterator<Item = &'r
     })
 }
 
-/// The answer to a request (RFC 3261 8.2.6): its Via, From, To, Call-ID and CSeq, with a tag.
+/// Returns the answer to a request (RFC 3261 8.2.6): its Via, From, To, Call-ID and CSeq, with a tag.
 fn answer(request: &str, status: u16, reason: &str, headers: &str, body: &str) -> String {
     let mut text = format!("SIP/2.0 {status} {reason}\r\n");
     for (name, names) in
@@ -110,7 +110,7 @@ fn answer(request: &str, status: u16, reason: &str, headers: &str, body: &str) -
     format!("{text}{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// A BYE in the dialog that an INVITE began (RFC 3261 15).
+/// Returns a BYE in the dialog that an INVITE began (RFC 3261 15).
 fn bye(invite: &str, address: SocketAddr) -> String {
     let first = |names| values(invite, names).next().unwrap_or_default().to_owned();
     let contact = first(["contact", "m"]);

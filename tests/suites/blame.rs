@@ -30,13 +30,13 @@ fn check(bench: &Bench, rows: &[Row<'_>]) {
     assert_eq!(lines.len(), rows.len());
 }
 
-/// A port of this machine that nobody listens on.
+/// Returns a port of this machine that nobody listens on.
 fn free_port() -> u16 {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     socket.local_addr().expect("it is bound").port()
 }
 
-/// A suite that starts the sample agent, by a shell script that knows it as $RINGER, and calls it.
+/// Returns a suite that starts the sample agent, by a shell script that knows it as $RINGER, and calls it.
 fn spawning(port: u16, script: &str, scenarios: &str) -> String {
     let spawn = json!({
         "command": ["sh", "-c", script],
@@ -132,7 +132,7 @@ async fn an_agent_that_does_not_start_is_charged() {
             ("late", "failed", "AGENT_NOT_STARTED", "was not ready at 127.0.0.1:9 within 0.2 s"),
         ],
     );
-    // What ends and what cannot be started are not the same.
+    // A command that ends and one that cannot be started are not the same.
     bench.write("missing.yaml", &ends.replace("[\"sh\",\"-c\",\"exit 3\"]", "[/no/such/program]"));
     let ran = bench.run(&["missing.yaml"]).await;
     assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
@@ -195,13 +195,13 @@ async fn a_model_that_answers_rubbish_leaves_what_it_judges_unknown() {
     let ran = bench.run(&["rubbish.yaml", "--sim", "--config", "rubbish.toml"]).await;
     assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
     check(&bench, &[("rubbish", "unknown", "expectation", "Judge answer could not be read")]);
-    // What no model judges is told.
+    // Metrics that no model judges are reported.
     let expectations = bench.lines()[0]["expectations"].clone();
     let status: Vec<&Value> = expectations.as_array().expect("a list").iter().map(|one| &one["status"]).collect();
     assert_eq!(status, ["unknown", "passed"], "{expectations}");
 }
 
-/// A completion, whole or in events, whose text is no verdict.
+/// Returns a completion, whole or in events, whose text is no verdict.
 async fn rubbish(body: String) -> axum::response::Response {
     use axum::response::IntoResponse;
     let body: Value = serde_json::from_str(&body).expect("the request is JSON");
@@ -285,7 +285,7 @@ async fn a_pacing_that_slipped_is_not_the_agents_fault() {
     assert!(line["own_faults"].as_array().is_some_and(|all| all.iter().any(|one| one["code"] == "pacing")), "{line}");
 }
 
-/// The engine that a run has started.
+/// Returns the engine that a run has started.
 fn engine_of(run: u32) -> Option<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{run}/task")).ok()?;
     let children: Vec<String> = tasks

@@ -42,7 +42,7 @@ impl Bench {
         path
     }
 
-    /// `ringer run` in the folder, with what it prints piped.
+    /// Returns `ringer run` in the folder, with what it prints piped.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = ringer(&[&["run"], args].concat());
         command.current_dir(self.path()).stderr(std::process::Stdio::piped());
@@ -162,7 +162,7 @@ async fn calls_in_virtual_time_end_by_their_gates() {
 
 #[test]
 fn the_seed_of_a_suite_follows_from_the_name() {
-    // What docs promise, by hand: SHA-256("7:books a visit:0:"), first 53 bits.
+    // Value that the docs promise, by hand: SHA-256("7:books a visit:0:"), first 53 bits.
     let seed = Seed::of("7:books a visit:0:");
     assert!(seed.0 < 1 << 53);
     assert_ne!(seed, Seed::of("8:books a visit:0:"));

@@ -7,8 +7,8 @@ use crate::page::browser::Browser;
 use crate::page::looks_right;
 use crate::program::PATIENCE;
 
-/// Clicks every number of the report, and tells those whose call is not shown, whose stretch is not lit up, or is not played from a
-/// second before.
+/// Clicks every number of the report. It reports those whose call is not shown, whose stretch is not highlighted, or is
+/// not played from a second before.
 const CLICK_ALL: &str = "
     const wrong = [];
     const seen = {};
@@ -65,7 +65,7 @@ async fn each_number_of_the_report_leads_to_its_stretch_without_a_network() {
     looks_right(&browser, "a report").await;
 }
 
-/// The latencies that are shown are as long as their stretches, and are those of the results.
+/// Checks that the latencies that are shown are as long as their stretches, and are those of the results.
 async fn latencies_are_those_that_were_measured(browser: &Browser, lines: &[Value]) {
     let shown = "return [...document.querySelectorAll('details[id]')].map((box) => [box.dataset.scenario, Number(box.dataset.seed),
         [...box.querySelectorAll('button[data-kind=latency]')].map((one) => [parseFloat(one.textContent), one.dataset.to - one.dataset.from])])";

@@ -1,4 +1,4 @@
-//! What is linked in: licences and crates that `deny.toml` allows.
+//! Linked crates: licences and names that `deny.toml` allows.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -8,7 +8,7 @@ use spdx::{Expression, ParseMode};
 
 use super::{read, root};
 
-/// What stands against it, of packages as `cargo metadata` names them.
+/// Returns the faults of packages, given as `cargo metadata` names them.
 fn denied(packages: &[Value], deny: &toml::Value) -> Vec<String> {
     let names = |part: &str, list: &str| -> BTreeSet<String> {
         let names = deny[part][list].as_array().expect("a list").iter();

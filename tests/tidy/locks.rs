@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::read;
 
-/// The packages of a lock file by their names.
+/// Returns the packages of a lock file by their names.
 fn packages(lock: &Value) -> BTreeMap<&str, Vec<&Value>> {
     let mut found = BTreeMap::<_, Vec<&Value>>::new();
     for package in lock["package"].as_array().expect("packages") {
@@ -15,7 +15,8 @@ fn packages(lock: &Value) -> BTreeMap<&str, Vec<&Value>> {
     found
 }
 
-/// How the lock file of the fuzz targets differs from the product's: in versions, and in what our libraries need.
+/// Returns the differences of the fuzz targets' lock file from the product's: versions, and missing dependencies of our
+/// libraries.
 fn differing(ours: &Value, theirs: &Value, needs: &[(&str, BTreeSet<String>)]) -> Vec<String> {
     let (ours, theirs) = (packages(ours), packages(theirs));
     let mut found = Vec::new();
@@ -44,7 +45,7 @@ fn parsed(path: &str) -> Value {
     toml::from_str(&read(path)).expect("it is TOML")
 }
 
-/// What a library of ours needs, by its manifest.
+/// Returns the dependencies in a library's manifest.
 fn needed_by(manifest: &str) -> BTreeSet<String> {
     parsed(manifest)["dependencies"].as_table().expect("a table").keys().cloned().collect()
 }

@@ -1,6 +1,6 @@
 //! Reads Rust source as far as the rules need: what is code, what ships, what is documented. Not a parser.
 
-/// `text` with comments, texts and characters blanked out; line numbers stay.
+/// Returns `text` with comments, texts and characters blanked out; line numbers stay.
 pub fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -19,7 +19,7 @@ pub fn code(text: &str) -> String {
     out
 }
 
-/// Where the comment, text or character that starts at `at` ends; `at` when none starts there.
+/// Returns the end of the comment, text or character that starts at `at`; `at` if none starts there.
 fn skipped(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let word_before = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
@@ -79,7 +79,7 @@ fn raw(rest: &[u8], prefix: usize) -> usize {
     end.map_or(rest.len(), |end| body + end + close.len())
 }
 
-/// `text` without its test module: what is compiled into the product.
+/// Returns `text` without its test module: what is compiled into the product.
 pub fn shipped(text: &str) -> &str {
     let mut at = 0;
     let mut lines = text.split_inclusive('\n').peekable();
@@ -93,7 +93,7 @@ pub fn shipped(text: &str) -> &str {
     text
 }
 
-/// Whether the file at `path` is compiled for tests only.
+/// True if the file at `path` is compiled for tests only.
 pub fn is_test(path: &str) -> bool {
     path.starts_with("tests/")
         || path.contains("/tests/")
@@ -101,7 +101,8 @@ pub fn is_test(path: &str) -> bool {
         || path.ends_with("testing.rs")
 }
 
-/// Line numbers and texts of public items, fields, enum variants and trait functions that have no docstring.
+/// Returns the line numbers and texts of public items, fields, enum variants and trait functions that have no
+/// docstring.
 pub fn undocumented(text: &str) -> Vec<(usize, String)> {
     let code = code(shipped(text));
     let mut missing = Vec::new();
@@ -138,7 +139,7 @@ fn count(line: &str, wanted: char) -> i32 {
     line.matches(wanted).count() as i32
 }
 
-/// Modules and re-exports speak for themselves: a file starts with its own docstring.
+/// True for items that need a docstring. Modules and re-exports need none: a file begins with its own text.
 fn is_public(item: &str) -> bool {
     let Some(rest) = item.strip_prefix("pub ") else { return false };
     let module = rest.starts_with("mod ") && rest.ends_with(';');
@@ -152,7 +153,7 @@ fn is_member(item: &str, is_enum: bool) -> bool {
     }
 }
 
-/// Names of the modules of this package that `code` uses by `crate::`, with their line numbers.
+/// Returns the names of the modules of this package that `code` uses by `crate::`, with their line numbers.
 pub fn used_modules(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("crate::") {
@@ -167,7 +168,7 @@ pub fn used_modules(code: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The first names of a path or of a `{group}` of paths.
+/// Returns the first names of a path or of a `{group}` of paths.
 fn heads(rest: &str) -> Vec<String> {
     let name = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
     let Some(group) = rest.strip_prefix('{') else { return vec![name(rest)] };

@@ -15,7 +15,7 @@ use crate::calls::stage::Stage;
 /// Warning of a call whose recognizer knows no words, as that of these tests.
 const NO_WORDS: &str = "nothing was understood";
 
-/// A call of two seconds beside another one: it is heard and recorded whole.
+/// Makes a call of two seconds beside another one: it is heard and recorded whole.
 async fn other_call(stage: &Stage) {
     let server = Server::start(|mut line: Line| async move {
         let words = speech(1.0);

@@ -100,7 +100,7 @@ fn text(line: &Value) -> (&str, &Value, u64) {
     (line[0].as_str().unwrap_or_default(), &line[1], line[2].as_u64().unwrap_or_default())
 }
 
-/// Shortest and longest distance of timestamps, and the mean of arrivals, in milliseconds.
+/// Returns the shortest and longest distance of timestamps, and the mean of arrivals, in milliseconds.
 fn distances(seen: &Value) -> (i64, i64, f64) {
     let stamps: Vec<i64> = seen["timestamps"].as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
     let arrivals: Vec<f64> = seen["arrivals_ms"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::Message;
 use self::server::{Server, speech};
 use crate::calls::stage::{Stage, names};
 
-/// Settings that make a test quick.
+/// Returns settings that make a test quick.
 fn quick() -> SocketSettings {
     SocketSettings {
         connect_timeout: Duration::from_secs(20),
@@ -29,7 +29,7 @@ fn quick() -> SocketSettings {
     }
 }
 
-/// A call to `url` that says `intent`, and hangs up after 20 s.
+/// Returns a call to `url` that says `intent`, and hangs up after 20 s.
 fn placement(stage: &Stage, url: &str, settings: SocketSettings) -> Placement {
     let mut placement = stage.placement("", "Hello, I would like to book a table for two people.");
     placement.destination = Destination::WebSocket(Box::new(WebSocketDial {

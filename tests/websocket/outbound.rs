@@ -27,7 +27,7 @@ async fn post(api: &str, path: &str, body: Value) -> Value {
     answer
 }
 
-/// The record of a result, once it has one of these statuses.
+/// Returns the record of a result, once it has one of these statuses.
 async fn until(api: &str, id: &str, statuses: &[&str]) -> Value {
     let mut looks = tokio::time::interval(Duration::from_millis(50));
     let wait = async {
@@ -64,7 +64,7 @@ async fn waiting(api: &str, human: Value) -> (String, String) {
     (id, ready["metadata"]["listening"]["websocket_url"].as_str().expect("an address").to_owned())
 }
 
-/// Nobody answers in this step of a journey: the attempt is noted.
+/// An unanswered call in a step of a journey is noted as an attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_whose_call_is_not_answered_is_refused() {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");

@@ -18,7 +18,7 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 /// Recorded speech as G.711.
 const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
 
-/// Speech at 16 kHz as bytes, low byte first.
+/// Returns speech at 16 kHz as bytes, low byte first.
 pub fn speech(seconds: f64) -> Vec<u8> {
     let pcm = Voice::from_ulaw(SPEECH).say((seconds * 16_000.0) as usize, 0);
     pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
@@ -38,19 +38,19 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Text messages of a type.
+    /// Returns the text messages of a type.
     pub fn texts(&self, kind: &str) -> Vec<Value> {
         let texts = self.messages.iter().filter_map(|message| message.to_text().ok().filter(|_| message.is_text()));
         let values = texts.map(|text| serde_json::from_str::<Value>(text).expect("it is JSON"));
         values.filter(|value| value["type"] == kind).collect()
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Code and reason of the close frame.
+    /// Returns code and reason of the close frame.
     pub fn close(&self) -> Option<(u16, String)> {
         self.messages.iter().find_map(|message| match message {
             Message::Close(Some(frame)) => Some((frame.code.into(), frame.reason.to_string())),
@@ -94,7 +94,7 @@ impl Line {
         self.until(move |message| message.to_text().is_ok_and(|text| text.contains(&kind))).await
     }
 
-    /// Reads so many binary messages.
+    /// Reads `count` binary messages.
     pub async fn until_audio(&mut self, count: usize) -> bool {
         for _ in 0..count {
             if !self.until(Message::is_binary).await {
@@ -130,7 +130,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that does `script` with each connection.
+    /// Returns a server that does `script` with each connection.
     pub async fn start<F>(script: impl Fn(Line) -> F + Clone + Send + Sync + 'static) -> Server
     where
         F: Future<Output = ()> + Send + 'static,
@@ -160,7 +160,7 @@ impl Server {
         .await
     }
 
-    /// A server that answers each connection with these bytes, and closes it.
+    /// Returns a server that answers each connection with these bytes, and closes it.
     pub async fn answering(answer: String) -> Server {
         Server::accepting(move |mut stream, _| {
             let answer = answer.clone();
@@ -175,7 +175,7 @@ impl Server {
         .await
     }
 
-    /// A server that does `script` with each connection of TCP.
+    /// Returns a server that does `script` with each connection of TCP.
     pub async fn accepting<F>(script: impl Fn(TcpStream, Arc<Mutex<Seen>>) -> F + Send + Sync + 'static) -> Server
     where
         F: Future<Output = ()> + Send + 'static,
@@ -204,12 +204,12 @@ impl Server {
         Server { address, seen, tasks }
     }
 
-    /// The address of the server for a call.
+    /// Returns the address of the server for a call.
     pub fn url(&self) -> String {
         format!("ws://{}/agent?who=desk", self.address)
     }
 
-    /// Everything that was seen so far.
+    /// Returns everything that was seen so far.
     pub fn what_came(&self) -> Seen {
         self.seen.lock().expect("no test panics with it").clone()
     }

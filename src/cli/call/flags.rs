@@ -1,4 +1,4 @@
-//! What the flags of a call may hold.
+//! Values of the flags of a call, and their limits.
 
 use crate::transport::sip::address::Address;
 use crate::transport::websocket::Kind;
@@ -41,9 +41,9 @@ const WRITTEN: [&str; 24] = [
 /// Background noise and how loud it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Noise {
-    /// One of [`NOISES`].
+    /// Kind of noise, one of [`NOISES`].
     pub kind: String,
-    /// 0 to 1.
+    /// Volume from 0 to 1.
     pub volume: f64,
 }
 
@@ -83,13 +83,16 @@ pub fn dialect(text: &str) -> Result<Kind, String> {
     Kind::from_name(text).ok_or_else(|| format!("it must be one of {}", names()))
 }
 
-/// An address that can be called.
+/// Returns an address that can be called.
 pub fn sip_address(text: &str) -> Result<String, String> {
     let address = Address::parse(text).map_err(|fault| fault.to_string())?;
     address.check_spoken().map(|()| text.to_owned()).map_err(|fault| fault.to_string())
 }
 
-/// `NAME` or `NAME:VOLUME`.
+/// Parses `NAME` or `NAME:VOLUME`; the volume is `NOISE_VOLUME` by default.
+///
+/// # Errors
+/// The name is unknown, or the volume is not a number from 0 to 1.
 pub fn noise(text: &str) -> Result<Noise, String> {
     let (kind, volume) = text.split_once(':').map_or((text, None), |(kind, volume)| (kind, Some(volume)));
     if !NOISES.contains(&kind) {
@@ -102,7 +105,10 @@ pub fn noise(text: &str) -> Result<Noise, String> {
     }
 }
 
-/// Keys and pauses.
+/// Parses keys, and commas for pauses; letters become capital.
+///
+/// # Errors
+/// The text is empty or holds other characters.
 pub fn digits(text: &str) -> Result<String, String> {
     let known = |digit: char| digit.is_ascii_digit() || "*#ABCDabcd,".contains(digit);
     match text.chars().all(known) {
@@ -111,7 +117,7 @@ pub fn digits(text: &str) -> Result<String, String> {
     }
 }
 
-/// `NAME:VALUE`, the name a token (RFC 3261 25.1) that the call does not write itself.
+/// Parses `NAME:VALUE`, the name a token (RFC 3261 25.1) that the call does not write itself.
 pub fn header(text: &str) -> Result<(String, String), String> {
     let token = |c: char| c.is_ascii_alphanumeric() || "-.!%*_+`'~".contains(c);
     let (name, value) = text.split_once(':').ok_or("a header is written NAME:VALUE")?;

@@ -1,4 +1,4 @@
-//! How a call is printed: lines for a person, or one JSON object a line for a program.
+//! Printing of a call: lines for a person, or one JSON object a line for a program.
 
 use std::path::Path;
 
@@ -12,20 +12,20 @@ use crate::cli::out::Out;
 use crate::engine::{CallReport, TimelineEntry};
 use crate::judge::{self, Facts};
 
-/// What the caller is called.
+/// Name of the caller in printed lines.
 pub const CALLER: &str = "caller";
 
-/// Prints a call.
+/// Prints a call as it happens.
 pub struct Show<'a> {
-    /// Where to.
+    /// Output that the call is printed to.
     pub out: &'a Out,
     /// Lines for a person; `None`: one JSON object a line.
     pub lines: Option<Lines>,
 }
 
-/// What a call came to.
+/// Outcome of a call, as it is printed.
 pub struct Outcome<'a> {
-    /// What everything that was drawn followed from.
+    /// Seed that all random draws followed from.
     pub seed: u64,
     /// Digits before the conversation.
     pub extension_digits: usize,
@@ -33,14 +33,14 @@ pub struct Outcome<'a> {
     pub report: Option<&'a CallReport>,
     /// Median of the sending time error, in milliseconds.
     pub pacing_p50_ms: f64,
-    /// Where the recording is, when one was asked for and made.
+    /// Path of the recording; `None` when none was asked for or made.
     pub recording: Option<&'a Path>,
-    /// Why the command fails.
+    /// Reason why the command fails.
     pub problem: Option<&'a str>,
 }
 
 impl Show<'_> {
-    /// Who is called, and the seed that makes the same call again.
+    /// Prints the address that is called, and the seed that makes the same call again.
     pub fn begun(&self, to: &str, seed: u64) {
         match self.lines {
             None => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),
@@ -48,7 +48,7 @@ impl Show<'_> {
         }
     }
 
-    /// An event, as it happens.
+    /// Prints an event as it happens.
     pub fn event(&mut self, entry: &TimelineEntry) {
         match &mut self.lines {
             Some(lines) => lines.line(entry).into_iter().for_each(|line| self.out.line(line)),
@@ -59,7 +59,7 @@ impl Show<'_> {
         }
     }
 
-    /// The end. What failed is not among the lines for a person: it is told on standard error.
+    /// Prints the end. A failure is not among the lines for a person: it is told on standard error.
     pub fn over(&self, outcome: &Outcome) {
         if self.lines.is_none() {
             return self.out.line(as_json(outcome));
@@ -73,7 +73,7 @@ impl Show<'_> {
     }
 }
 
-/// The call in a few lines. Of one that was never connected there is nothing but its end.
+/// Returns the call in a few lines. Of one that was never connected there is nothing but its end.
 fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
     let (ending, quality) = (&report.ending, &report.ending.quality);
     let seconds = ending.samples as f64 / f64::from(RATE_HZ);
@@ -104,7 +104,7 @@ fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// How often each side spoke, and whose words are not known.
+/// Returns a line with the number of turns of each side, and of those whose words are not known.
 fn turns(timeline: &[TimelineEntry]) -> String {
     let of = |counts: fn(&What) -> bool| timeline.iter().filter(|entry| counts(entry.reading())).count();
     let own = of(|what| matches!(what, What::SpeechEnded { kind, .. } if *kind != Kind::Probe));

@@ -1,4 +1,4 @@
-//! What the demonstration asks of the API, over HTTP as anybody would.
+//! Requests of the demonstration to the API, over HTTP as any client sends them.
 
 use std::collections::VecDeque;
 
@@ -13,33 +13,33 @@ pub struct Api {
 }
 
 impl Api {
-    /// For the server at `base` (`http://host:port`), with `key`.
+    /// Returns a client of the server at `base` (`http://host:port`), with `key`.
     pub fn new(base: &str, key: &str) -> Result<Api, String> {
         crate::provider::chat::install_tls();
         let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;
         Ok(Api { client, base: base.trim_end_matches('/').into(), key: key.into() })
     }
 
-    /// POST with a JSON body.
+    /// Sends a POST with a JSON body; returns the JSON answer.
     pub async fn post(&self, path: &str, body: Value) -> Result<Value, String> {
         let request = self.client.post(format!("{}{path}", self.base)).json(&body);
         let answer = self.send(path, request).await?;
         answer.json().await.map_err(|error| format!("{path}: {error}"))
     }
 
-    /// GET of a JSON body.
+    /// Sends a GET; returns the JSON answer.
     pub async fn get(&self, path: &str) -> Result<Value, String> {
         let answer = self.send(path, self.client.get(format!("{}{path}", self.base))).await?;
         answer.json().await.map_err(|error| format!("{path}: {error}"))
     }
 
-    /// GET of a file.
+    /// Sends a GET; returns the bytes of a file.
     pub async fn file(&self, path: &str) -> Result<Vec<u8>, String> {
         let answer = self.send(path, self.client.get(format!("{}{path}", self.base))).await?;
         answer.bytes().await.map(|bytes| bytes.to_vec()).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// The events of a result as they happen.
+    /// Returns the events of a result as they happen.
     pub async fn events(&self, result_id: &str) -> Result<Events, String> {
         let path = format!("/v1/simulation-result/{result_id}/events");
         let answer = self.send(&path, self.client.get(format!("{}{path}", self.base))).await?;
@@ -66,12 +66,12 @@ pub struct Events {
 }
 
 impl Events {
-    /// The events of an answer whose body is just beginning.
+    /// Returns the events of an answer whose body is just beginning.
     pub fn of(answer: reqwest::Response) -> Events {
         Events { answer, text: Vec::new(), ready: VecDeque::new() }
     }
 
-    /// The next event's name and data; `None` at the end of the stream.
+    /// Returns the next event's name and data; `None` at the end of the stream.
     pub async fn next(&mut self) -> Result<Option<(String, Value)>, String> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -96,7 +96,7 @@ fn blocks(text: &mut Vec<u8>) -> Vec<String> {
     String::from_utf8_lossy(&whole).split("\n\n").filter(|block| !block.is_empty()).map(String::from).collect()
 }
 
-/// A block without data is a comment.
+/// Returns name and data of a block; `None`: a block without data is a comment.
 fn event(block: &str) -> Option<(String, Value)> {
     let field =
         |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_start);

@@ -17,24 +17,24 @@ use crate::model::time::Timestamp;
 
 /// A call that is over.
 pub struct Call {
-    /// The caller's name.
+    /// Name of the caller.
     pub name: &'static str,
-    /// What it was to show.
+    /// Behaviour that the call is to show.
     pub shows: Shows,
     /// Id of its result.
     pub result_id: String,
-    /// The result record.
+    /// Result record as the API returned it.
     pub result: Value,
     /// The events of its timeline.
     pub timeline: Vec<TimelineEntry>,
     /// The entries of its transcript.
     pub transcript: Vec<Value>,
-    /// Left the caller, right the agent; empty when there is none.
+    /// Samples of the caller (left) and of the agent (right); empty when there is no recording.
     pub recording: [Vec<i16>; 2],
 }
 
 impl Call {
-    /// A call of which nothing is known.
+    /// Returns a call of which nothing is known.
     #[cfg(test)]
     pub fn empty(name: &'static str) -> Call {
         Call {
@@ -96,17 +96,17 @@ impl Call {
         Ok(call)
     }
 
-    /// How its result ended.
+    /// Returns the status of the result.
     pub fn status(&self) -> &str {
         self.result["status"].as_str().unwrap_or("unknown")
     }
 
-    /// Events of this name.
+    /// Returns the events of this name.
     pub fn named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.timeline.iter().filter(move |entry| entry.name() == event)
     }
 
-    /// Where the caller spoke.
+    /// Returns the spans in which the caller spoke, in samples.
     pub fn own_speech(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut from = None;
@@ -120,7 +120,7 @@ impl Call {
         spans
     }
 
-    /// Where the caller's words and keys ended, in milliseconds from connect.
+    /// Returns the ends of the caller's words and keys, in ascending order, in milliseconds from connect.
     pub fn own_ends_ms(&self) -> Vec<f64> {
         let keys = self.timeline.iter().filter_map(|entry| match entry.reading() {
             What::DtmfSent { duration_ms, .. } => Some(entry.offset_ms() + f64::from(*duration_ms)),
@@ -132,12 +132,12 @@ impl Call {
         ends
     }
 
-    /// When the call was connected, in milliseconds since the epoch.
+    /// Returns the time of connection, in milliseconds since 1970.
     pub fn connected_ms(&self) -> Option<f64> {
         Some(Timestamp::parse(self.result["start_time"].as_str()?)?.0 as f64)
     }
 
-    /// Keys that the caller pressed, in order.
+    /// Returns the keys that the caller pressed, in order.
     pub fn keys(&self) -> String {
         let digit = |entry: &TimelineEntry| match entry.reading() {
             What::DtmfSent { digit, .. } => Some(*digit),
@@ -146,13 +146,13 @@ impl Call {
         self.timeline.iter().filter_map(digit).collect()
     }
 
-    /// Latency of each of the agent's turns, in milliseconds.
+    /// Returns the latency of each of the agent's turns, in milliseconds.
     pub fn latencies_ms(&self) -> Vec<f64> {
         let seconds = self.result["latency"].as_array();
         seconds.map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_f64).map(|s| s * 1000.0).collect())
     }
 
-    /// Times until a side that was cut in on fell silent, in milliseconds; `by` cut in.
+    /// Returns the times until a side that was interrupted fell silent, in milliseconds; `by` interrupted.
     pub fn stops_ms(&self, cutting: Side) -> Vec<i64> {
         let stop = |entry: &TimelineEntry| match entry.reading() {
             What::BargeIn { by, stop_ms, .. } if *by == cutting => stop_ms.map(i64::from),

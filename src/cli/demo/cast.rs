@@ -1,11 +1,11 @@
-//! Who calls in the demonstration, and what each caller is to show.
+//! Callers of the demonstration, and the behaviour that each has to show.
 
 use serde_json::{Value, json};
 
-/// What a call has to show beside being connected and heard.
+/// Behaviour that a call has to show, besides being connected and heard.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// Noise at the asked level, and cutting in both ways.
+    /// Noise at the asked level, and interruptions by both sides.
     Interruptions,
     /// A scripted answer to the words that ask for it.
     Script,
@@ -15,11 +15,11 @@ pub enum Shows {
     Stream,
 }
 
-/// A caller.
+/// Caller of the demonstration.
 pub struct Caller {
-    /// Its name.
+    /// Name of the caller.
     pub name: &'static str,
-    /// What its call shows.
+    /// Behaviour that its call shows.
     pub shows: Shows,
     /// The body that makes it.
     pub digital_human: Value,
@@ -136,6 +136,6 @@ fn keying() -> Caller {
     }
 }
 
-/// The words by which the agent asks what the script answers: as much of "Please tell me your date of birth" as a recognizer of the
-/// telephone is sure of.
+/// Words by which the agent asks what the script answers. A recognizer of the telephone is sure of this part of "Please
+/// tell me your date of birth".
 pub const ASKED: &str = "tell me your date";

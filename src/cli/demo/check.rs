@@ -1,4 +1,4 @@
-//! What the demonstration claims, each with the figure that it stands on.
+//! Claims of the demonstration, each with the figure that supports it.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use super::call::Call;
 use super::cast::{ASKED, NOISE_SNR_DB, Shows};
 use crate::cli::count;
 
-/// How far the measured SNR may be from the asked one, in dB.
+/// Largest difference between measured and requested SNR, in dB.
 const SNR_DB: f64 = 1.5;
-/// How soon who is cut in on is silent: 200 ms until it yields, 60 ms to stop, 80 ms to hear it end.
+/// Longest time until an interrupted side is silent, in milliseconds: 200 to yield, 60 to stop, 80 to detect the end.
 const STOP_MS: i64 = 340;
-/// How far the latency that the engine measured may be from the agent's own, in milliseconds.
+/// Largest difference between the engine's and the agent's own latency, in milliseconds.
 const LATENCY_MS: f64 = 40.0;
 /// Speech that has to be on a channel, in samples (1 s).
 const LEAST_SPEECH: i64 = 16_000;
 
-/// One claim.
+/// Claim that is checked, with the figure found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// Whose call; empty for the run.
+    /// Name of the call's caller; empty for the whole run.
     pub call: String,
-    /// What is claimed.
+    /// Text of the claim.
     pub claim: String,
-    /// It holds.
+    /// True if the claim holds.
     pub ok: bool,
-    /// What was found.
+    /// Figure that was found.
     pub figure: Value,
-    /// What may have kept it from holding.
+    /// Likely reason why the claim does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -41,7 +41,7 @@ impl Check {
         Check { call: call.name.into(), claim: claim.into(), ok, figure, hint: None }
     }
 
-    /// It stands on words that were heard in time.
+    /// Returns the check with a hint where it depends on words that may have been recognised late.
     fn of_words(self, call: &Call) -> Check {
         let late = call.named("recognizer_late").count();
         let hint = (!self.ok && late > 0)
@@ -50,12 +50,12 @@ impl Check {
     }
 }
 
-/// What the agent wrote down about one call.
+/// Entries of the agent's own log about one call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnLog {
     /// Keys that it received.
     pub digits: String,
-    /// When each of its utterances left it, in milliseconds since the epoch.
+    /// Start of each utterance, in milliseconds since 1970.
     pub starts_ms: Vec<f64>,
 }
 
@@ -74,7 +74,7 @@ pub fn own_logs(text: &str) -> BTreeMap<String, OwnLog> {
     logs
 }
 
-/// Every claim about a call.
+/// Returns every claim about a call.
 pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
     let mut checks = vec![completed(call), heard(call), latency(call, own), trusted(call)];
     match call.shows {
@@ -106,8 +106,8 @@ fn heard(call: &Call) -> Check {
     Check::new(call, "both channels of the recording carry speech (s)", ok, json!(seconds))
 }
 
-/// What the engine heard arrive, against when the agent says that it sent it. The end of the caller's words is the engine's
-/// own doing, so it is known to the sample; the two meet on the wall clock.
+/// Compares each measured latency with the agent's own log. The end of the caller's words is known to the sample; both
+/// meet on the wall clock.
 fn latency(call: &Call, own: &OwnLog) -> Check {
     let measured = call.latencies_ms();
     let connected = call.connected_ms().unwrap_or_default();
@@ -122,7 +122,7 @@ fn latency(call: &Call, own: &OwnLog) -> Check {
     Check::new(call, "each latency agrees with the agent's own log within 40 ms", same && worst <= LATENCY_MS, figure)
 }
 
-/// From the end of the caller's turn to the first utterance after it.
+/// Returns the times from the end of a caller's turn to the first utterance after it, in milliseconds.
 fn answers_ms(starts: &[f64], ends: &[f64]) -> Vec<f64> {
     let mut answered = f64::MIN;
     let mut answers = Vec::new();
@@ -154,7 +154,7 @@ fn cut_in(call: &Call, by: Side, claim: &str) -> Check {
     Check::new(call, claim, ok, json!({ "stop_ms": stops }))
 }
 
-/// The rule fired in answer to a turn in which the words stand.
+/// Checks that the rule fired in answer to a turn in which the words stand.
 fn script(call: &Call) -> Check {
     let fired = call.named("scripted_response").next();
     let mut before = call.timeline.iter().rev().filter(|turn| fired.is_some_and(|fired| turn.sample <= fired.sample));
@@ -180,7 +180,7 @@ fn keys(call: &Call, own: &OwnLog) -> Check {
     )
 }
 
-/// The agent's messages say when it speaks, and its voice is heard then.
+/// Checks that the agent's messages say when it speaks, and that its voice is heard then.
 fn stream(call: &Call) -> Check {
     let transport = &call.result["metadata"]["transport"];
     let told = call.named("agent_speech_event").count();

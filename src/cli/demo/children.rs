@@ -10,9 +10,9 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// How long a program may take until it says that it is ready.
+/// Time limit until a program says that it is ready.
 const START: Duration = Duration::from_secs(30);
-/// How long a program may take to end.
+/// Time limit for a program to end.
 const END: Duration = Duration::from_secs(20);
 /// Settings that would change what is shown; those of the demonstration are given by flags.
 const NOT_INHERITED: [&str; 10] = [
@@ -28,7 +28,7 @@ const NOT_INHERITED: [&str; 10] = [
     "RINGER_LIMITS_START_RATE_PER_S",
 ];
 
-/// A running program.
+/// Child process of the demonstration.
 pub struct Program {
     name: &'static str,
     log: PathBuf,
@@ -43,7 +43,7 @@ impl Program {
         Program::start_without(&NOT_INHERITED, name, args, env, folder)
     }
 
-    /// As [`Program::start`], without these variables of this process.
+    /// Starts a program as [`Program::start`] does, without these variables of this process.
     pub fn start_without(
         not_inherited: &[&str],
         name: &'static str,
@@ -92,7 +92,7 @@ impl Program {
         while let Ok(Some(_)) = self.output.next_line().await {}
     }
 
-    /// That it ended before its time.
+    /// Returns the message that the program ended before its time.
     pub fn gone(&self) -> String {
         format!("the {} ended; see {}", self.name, self.log.display())
     }

@@ -1,4 +1,4 @@
-//! How the demonstration looks: bars while the calls run, then each call and each check, or all of it as JSON.
+//! Output of the demonstration: bars while the calls run, then each call and each check, or all of it as JSON.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::cli::lines::{Style, interruptions, latencies};
 use crate::cli::out::Out;
 use crate::model::transcript::NOT_UNDERSTOOD;
 
-/// A bar for one call.
+/// Returns a bar for one call.
 pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
     if quiet {
         bars.set_draw_target(ProgressDrawTarget::hidden());
@@ -31,7 +31,7 @@ pub fn style() -> Style {
     Style::of(std::io::stderr().is_terminal())
 }
 
-/// A line above the bars.
+/// Prints a line above the bars.
 pub fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
     if quiet {
         return;
@@ -44,7 +44,7 @@ pub fn tell(out: &Out, bars: &MultiProgress, line: &str, quiet: bool) {
     }
 }
 
-/// What one call came to; its files are below `kept`.
+/// Prints the outcome of one call; its files are below `kept`.
 pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
     out.line(format_args!("\n{}: {}, result {}", call.name, call.status(), call.result_id));
     for entry in &call.transcript {
@@ -74,12 +74,12 @@ pub fn call(out: &Out, call: &Call, kept: Option<&Path>) {
     }
 }
 
-/// Where the files of a call are.
+/// Returns the folder of a call's files.
 fn files(folder: &Path, call: &Call) -> PathBuf {
     folder.join("data").join("results").join(&call.result_id)
 }
 
-/// One line a check, and one for what may have kept it from holding.
+/// Prints one line a check, and one for the likely reason of a failure.
 pub fn checks(out: &Out, checks: &[Check]) {
     out.line("");
     for check in checks {
@@ -93,7 +93,7 @@ pub fn checks(out: &Out, checks: &[Check]) {
     out.line(format_args!("{}, {failed} failed", count(checks.len(), "check")));
 }
 
-/// All of it for a program.
+/// Returns all of it as JSON, for a program.
 pub fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool) -> Value {
     let one = |call: &Call| {
         let file = |name: &str| kept.map(|folder| files(folder, call).join(name).display().to_string());

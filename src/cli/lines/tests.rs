@@ -8,7 +8,7 @@ fn line(lines: &mut Lines, sample: i64, side: &str, event: &str, data: &Value) -
     lines.line(&Event::from_wire(sample, event, side, data.clone()))
 }
 
-/// Name and words of the line, in verbose lines.
+/// Returns the name and words of the line, in verbose lines.
 fn told(side: &str, event: &str, data: Value) -> String {
     let mut lines = Lines::new("caller", Style::PLAIN).verbose(true);
     let told = line(&mut lines, 20_000, side, event, &data).expect("every event has a line");

@@ -25,7 +25,7 @@ const NOISE_VOLUME: f64 = 0.5;
 /// Between two sentences of a caller that hears no turns.
 const PAUSE: Duration = Duration::from_secs(4);
 
-/// Makes placements.
+/// Makes the placements of a load test's calls.
 pub struct Callers {
     to: String,
     ears: Ears,
@@ -59,7 +59,7 @@ impl Callers {
         Destination::Sip(SipDial { target: self.to.clone(), codecs: vec![Codec::Pcmu], ..SipDial::default() })
     }
 
-    /// The call of this number; its files go below `folder`.
+    /// Returns the call of this number; its files go below `folder`.
     pub fn placement(&self, number: usize, folder: &Path) -> Placement {
         let seed = Seed(number as u64 + 1);
         let noise = self.beds.bed(Kind::Cafe, snr_db(NOISE_VOLUME), &mut seed.stream("noise"));
@@ -88,7 +88,7 @@ impl Callers {
     }
 }
 
-/// Recorded words, and a recognizer that is never asked.
+/// Returns recorded words, and a recognizer that is never asked.
 pub fn speech() -> Speech {
     Speech { synthesizer: Arc::new(Canned::default()), recognizer: Arc::new(FakeRecognizer::default()) }
 }

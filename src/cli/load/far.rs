@@ -42,7 +42,7 @@ const ORDERS: usize = 4096;
 /// Ports of its media; one pair serves all calls.
 const PORTS: std::ops::RangeInclusive<u16> = 60_000..=60_999;
 
-/// What the far side counted.
+/// RTP packets or messages that the far side counted.
 #[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// RTP packets or messages of audio sent.
@@ -64,7 +64,7 @@ pub enum Over {
 
 /// A far side that runs beside this process; it ends with it.
 pub struct FarSide {
-    /// Where it answers.
+    /// Address at which it answers.
     pub uri: String,
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -178,7 +178,7 @@ async fn answer_all(
     }
 }
 
-/// What the media thread and the rest share.
+/// State shared by the media thread and the rest.
 #[derive(Default)]
 struct Media {
     stop: AtomicBool,
@@ -233,7 +233,7 @@ fn obey(slots: &mut [Vec<Stream>; SLOTS], order: Order) {
 }
 
 impl Stream {
-    /// The next RTP packet (RFC 3550 5.1): payload type 0.
+    /// Returns the next RTP packet (RFC 3550 5.1): payload type 0.
     fn packet(&mut self) -> [u8; 12 + FRAME_BYTES] {
         let mut packet = [0xff; 12 + FRAME_BYTES];
         packet[..2].copy_from_slice(&[0x80, 0]);

@@ -1,4 +1,4 @@
-//! What a load test found, and how it is printed.
+//! Figures of a load test, and how they are printed.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ const TRUSTED_P99_MS: f64 = 5.0;
 /// Share of frames that may be skipped.
 const TRUSTED_SKIPPED: f64 = 0.001;
 
-/// The whole result.
+/// Figures of a whole load test.
 #[derive(Debug, Default, Serialize)]
 pub struct Figures {
-    /// Calls asked for.
+    /// Number of calls asked for.
     pub calls: u32,
     /// Calls that were connected.
     pub connected: u32,
     /// Calls that were not, or that ended by themselves.
     pub failed: u32,
-    /// Why the first of them failed.
+    /// Reason why the first of them failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_failure: Option<String>,
     /// Length of the measured window, in seconds.
@@ -36,15 +36,15 @@ pub struct Figures {
     /// Memory that a call holds while it is up, all of this process that came with the calls, in KiB; `None` where the allocator
     /// does not tell, and when calls ended in the window.
     pub memory_kib_per_call: Option<f64>,
-    /// Figures of time can be believed: sending was on time.
+    /// True if times can be relied on: sending was on time.
     pub trusted: bool,
-    /// How late frames were sent in the window; `None` when it is not trusted.
+    /// Lateness of sending in the window; `None` when it is not trusted.
     pub lateness_ms: Option<Lateness>,
-    /// From the order to the connection; `None` when it is not trusted.
+    /// Time from the order to the connection; `None` when it is not trusted.
     pub setup_ms: Option<Setup>,
     /// Frames sent by all calls.
     pub sent: u64,
-    /// RTP packets received.
+    /// Number of RTP packets received.
     pub received: u64,
     /// RTP packets that never came.
     pub lost: u64,
@@ -54,7 +54,7 @@ pub struct Figures {
     pub skipped_frames: u64,
     /// Frames that the recorder had no room for.
     pub recording_dropped: u64,
-    /// What the far side counted, when it is this program's own.
+    /// Counts of the far side; `None` when it is another program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub far_side: Option<Counts>,
     #[serde(skip)]
@@ -68,22 +68,22 @@ pub struct Figures {
 /// Lateness of sending, in milliseconds.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub struct Lateness {
-    /// Median.
+    /// Median lateness in milliseconds.
     pub p50: f64,
-    /// 99th percentile.
+    /// 99th percentile in milliseconds.
     pub p99: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile in milliseconds.
     pub p999: f64,
-    /// Largest.
+    /// Largest lateness in milliseconds.
     pub max: f64,
 }
 
 /// Set-up times, in milliseconds.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub struct Setup {
-    /// Median.
+    /// Median set-up time in milliseconds.
     pub p50: f64,
-    /// 99th percentile.
+    /// 99th percentile in milliseconds.
     pub p99: f64,
 }
 
@@ -98,7 +98,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The state of the engine and of this process.
+    /// Returns the state of the engine and of this process.
     pub fn now(engine: &Engine) -> Window {
         let (late_counts, late_max_ms) = engine.lateness();
         let live = engine.live_calls();
@@ -107,18 +107,18 @@ impl Window {
 }
 
 impl Figures {
-    /// Nothing of `calls` calls is known yet.
+    /// Returns empty figures of `calls` calls.
     pub fn new(calls: u32) -> Figures {
         Figures { calls, ..Figures::default() }
     }
 
-    /// A call that was not placed.
+    /// Counts a call that was not placed.
     pub fn refused(&mut self, why: &str) {
         self.failed += 1;
         self.first_failure.get_or_insert_with(|| why.to_owned());
     }
 
-    /// What a call tells.
+    /// Counts the news of a call.
     pub fn take(&mut self, news: News) {
         match news {
             News::Connected { after } => {
@@ -144,14 +144,14 @@ impl Figures {
         self.recording_dropped += quality.recording_dropped;
     }
 
-    /// What the calls hold at the end of the window, of which nothing was held at `idle`.
+    /// Computes the memory per call at the end of the window, less what was allocated at `idle`.
     pub fn memory(&mut self, idle: &Window, before: &Window, after: &Window) {
         let held = after.allocated.zip(idle.allocated).map(|(held, idle)| held.saturating_sub(idle));
         let all_stayed = before.live == after.live && after.live > 0;
         self.memory_kib_per_call = held.filter(|_| all_stayed).map(|held| held as f64 / 1024.0 / after.live as f64);
     }
 
-    /// The measured window.
+    /// Computes CPU time and lateness over the measured window.
     pub fn window(&mut self, before: &Window, after: &Window) {
         self.seconds = after.at.since(before.at).as_secs_f64();
         let call_seconds = before.live as f64 * self.seconds;
@@ -166,7 +166,7 @@ impl Figures {
         }
     }
 
-    /// All calls are over: times are given when they can be believed.
+    /// Completes the figures once all calls are over: times are given when they can be believed.
     pub fn finish(&mut self) {
         let late = |share| quantile_ms(&self.late_counts, share);
         let lateness = Lateness { p50: late(0.5), p99: late(0.99), p999: late(0.999), max: self.late_max_ms };
@@ -179,7 +179,7 @@ impl Figures {
         }
     }
 
-    /// What is later than these bounds in milliseconds, or cannot be told; `None` when nothing is.
+    /// Returns the lateness above these bounds in milliseconds, or why it is not known. `None`: all is within them.
     pub fn too_late(&self, p99_ms: Option<f64>, p999_ms: Option<f64>) -> Option<String> {
         p99_ms.or(p999_ms)?;
         let Some(late) = self.lateness_ms else { return Some("sending was not on time".to_owned()) };
@@ -232,13 +232,13 @@ impl Figures {
     }
 }
 
-/// The `share` quantile (0..1) of sorted values; 0 when there are none.
+/// Returns the `share` quantile (0..1) of sorted values; 0 when there are none.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0)
 }
 
-/// Bytes that this process has asked its allocator for and not given back.
+/// Returns the bytes that this process has asked its allocator for and not given back.
 #[cfg(target_env = "gnu")]
 fn allocated_bytes() -> Option<usize> {
     // SAFETY: reads counters, and takes the allocator's own locks.

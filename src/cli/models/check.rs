@@ -24,7 +24,7 @@ const TEXT: &str = "Hello, I would like to book a visit next week.";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     pub kind: Kind,
-    /// It hears other languages than English.
+    /// True if it recognises other languages than English.
     pub multilingual: bool,
     /// Names and languages of voices.
     pub voices: Vec<(String, String)>,

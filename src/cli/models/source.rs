@@ -15,7 +15,7 @@ use crate::provider::guard::{Blocked, Guard, ip_allowed};
 
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
-/// For all of it.
+/// Time limit of the whole download.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
 
 /// Model that is to be brought.
@@ -25,7 +25,7 @@ pub struct Wanted {
     pub name: Option<String>,
     pub sha256: Option<String>,
     pub yes: bool,
-    /// Private addresses and http are allowed too, for tests.
+    /// True if private addresses and http are allowed too, for tests.
     pub private: bool,
 }
 
@@ -43,7 +43,7 @@ impl Wanted {
         self.from.contains("://")
     }
 
-    /// The name of the model's folder.
+    /// Returns the name of the model's folder.
     pub fn name(&self) -> Result<String, String> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
@@ -115,7 +115,7 @@ fn of_folder(from: &Path, into: &Path) -> Result<Brought, String> {
         }
         let path = entry.map_err(|cause| told(from, cause))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // What a link of a download points to is as good as a file: the user named the folder.
+        // A link in a download is followed like a file: the user named the folder.
         let file = std::fs::metadata(&path).map_err(|cause| told(&path, cause))?;
         if !file.is_file() || !is_taken(&name) {
             passed_over += 1;

@@ -15,7 +15,7 @@ fn wish(from: &str) -> Wanted {
     Wanted { from: from.to_owned(), name: None, sha256: None, yes: false, private: true }
 }
 
-/// An archive of entries: kind, name as it stands there, content.
+/// Returns an archive of entries: kind, name as it stands there, content.
 fn archive(entries: &[(EntryType, &str, &str)]) -> Vec<u8> {
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (kind, name, content) in entries {

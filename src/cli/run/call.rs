@@ -22,7 +22,7 @@ use crate::suite::yaml::mask;
 
 /// Time between two looks at a result whose events cannot be followed.
 const LOOK: Duration = Duration::from_millis(300);
-/// How often a server that is not reached is asked again.
+/// Number of repeated requests to a server that is not reached.
 const ASKED: usize = 10;
 /// Characters of a scenario's name in the names of its files.
 const NAME_CHARS: usize = 60;
@@ -155,7 +155,7 @@ async fn await_end(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {
     command.lock().await.as_mut().and_then(Running::exit_reason)
 }
 
-/// A name for files, of letters and digits, with a hash where others could become the same.
+/// Returns a name for files, of letters and digits, with a hash where others could become the same.
 fn slug(name: &str) -> String {
     use sha2::{Digest, Sha256};
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };

@@ -7,7 +7,7 @@ use crate::cli::demo::api::Events;
 /// Characters of a refusal that are shown.
 const SHOWN_CHARS: usize = 600;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The server cannot be reached, or broke off.
@@ -37,7 +37,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// For the server at `base`, with `key`.
+    /// Returns a client of the server at `base`, with `key`.
     ///
     /// # Errors
     /// No client can be made.
@@ -47,7 +47,7 @@ impl Client {
         Ok(Client { client, base: base.trim_end_matches('/').into(), key: key.into() })
     }
 
-    /// GET of a JSON body.
+    /// Sends a GET; returns the JSON answer.
     ///
     /// # Errors
     /// See [`Trouble`].
@@ -56,7 +56,7 @@ impl Client {
         answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
 
-    /// POST of a JSON body.
+    /// Sends a POST with a JSON body; returns the JSON answer.
     ///
     /// # Errors
     /// See [`Trouble`].
@@ -65,7 +65,7 @@ impl Client {
         answer.json().await.map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
 
-    /// GET of a file.
+    /// Sends a GET; returns the bytes of a file.
     ///
     /// # Errors
     /// See [`Trouble`].
@@ -75,7 +75,7 @@ impl Client {
         bytes.map(|bytes| bytes.to_vec()).map_err(|error| Trouble::Unreached(format!("{path}: {error}")))
     }
 
-    /// The events of a result as they happen.
+    /// Returns the events of a result as they happen.
     ///
     /// # Errors
     /// See [`Trouble`].

@@ -71,7 +71,7 @@ impl Running {
         timeout(within, looking).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// How it ended; `None` while it runs.
+    /// Returns the way in which the command ended; `None` while it runs.
     pub fn exit_reason(&mut self) -> Option<String> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.is_none() {
@@ -95,7 +95,7 @@ impl Running {
         let _ = self.child.wait().await;
     }
 
-    /// False when nobody of the group is there.
+    /// Sends a signal to the group; returns false if nobody of it is there.
     fn signal(&self, signal: i32) -> bool {
         // SAFETY: sends a signal to the group that was made for the child; takes no pointer.
         unsafe { libc::killpg(self.group, signal) == 0 }

@@ -9,7 +9,7 @@ const FILES_MAX: usize = 10_000;
 /// Folders in each other that a glob is looked for in.
 const DEPTH_MAX: usize = 32;
 
-/// The files of paths: each a file, a folder (all *.yaml and *.yml in it) or a glob; sorted, each once.
+/// Returns the files of paths: each a file, a folder (all *.yaml and *.yml in it) or a glob; sorted, each once.
 ///
 /// # Errors
 /// A path that has none.
@@ -50,7 +50,7 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(entries(folder)?.into_iter().filter(is_suite).collect())
 }
 
-/// `*` and `?` within a name, `**` for any folders.
+/// Returns the paths that fit a glob: `*` and `?` within a name, `**` for any folders.
 fn glob(pattern: &str) -> Result<Vec<PathBuf>, String> {
     let parts: Vec<&str> = pattern.split('/').collect();
     let start = if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::new() };
@@ -121,7 +121,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// One part of all scenarios: number K of N.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its number, from 1.
+    /// Number of the shard, from 1.
     pub number: u64,
     /// Number of shards of the whole run.
     pub of: u64,

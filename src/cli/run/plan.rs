@@ -20,9 +20,9 @@ const CALLS_MAX: usize = 100_000;
 
 /// A file of the run.
 pub struct Suite {
-    /// Its place among the files.
+    /// Position among the files.
     pub at: usize,
-    /// Its path as it was found.
+    /// Path as it was found.
     pub file: String,
     /// Connection to the agent of the suite.
     pub connect: Connect,
@@ -43,7 +43,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The call, where it was not made.
+    /// Returns the record of a call that was not made.
     pub fn not_made(&self, judgement: Judgement) -> Played {
         Played {
             file: self.file.clone(),
@@ -72,7 +72,7 @@ pub struct Ready {
 pub struct Plan {
     /// Suites of the run, in the order of their files.
     pub suites: Vec<Suite>,
-    /// Its calls in the order of files, scenarios and seeds.
+    /// Calls in the order of files, scenarios and seeds.
     pub jobs: Vec<Job>,
     /// Scenarios that were filtered out: file and name.
     pub skipped: Vec<(String, String)>,
@@ -80,11 +80,11 @@ pub struct Plan {
     pub masked: Vec<String>,
     /// Codecs of the run's own engine.
     pub codecs: Vec<String>,
-    /// Everything that is called is on this machine.
+    /// True if all calls stay on this machine.
     pub is_local: bool,
     /// Key of the run's own engine.
     pub key: String,
-    /// The sample agent is called in virtual time.
+    /// True if the sample agent is called in virtual time.
     pub sim: bool,
 }
 
@@ -283,7 +283,7 @@ impl Plan {
     }
 }
 
-/// The sample agent in the place of what a suite calls; the user of a SIP address may name a fault of it.
+/// Returns the sample agent in the place of what a suite calls; the user of a SIP address may name a fault of it.
 fn sample_agent(suite: &Suite) -> Made {
     let uri = match &suite.connect {
         Connect::Made(made) => made.agent.get("sip_uri").and_then(Value::as_str).unwrap_or_default(),
@@ -320,7 +320,7 @@ fn is_here(uri: Option<&str>) -> bool {
     host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("sip:127.")
 }
 
-/// The JSON Schema of the files.
+/// Returns the JSON Schema of the files.
 pub fn schema() -> Value {
     use crate::model::digital_human::DigitalHumanSpec;
     use crate::model::expectation::Expectation;

@@ -32,7 +32,7 @@ pub struct Line {
 }
 
 impl Show {
-    /// Lines that move where standard error is a terminal and no build server reads it.
+    /// Returns lines that move where standard error is a terminal and no build server reads it.
     pub fn new(quiet: bool, masked: Vec<String>) -> Show {
         let live = std::io::stderr().is_terminal() && variable("CI").is_none();
         let bars = MultiProgress::new();

@@ -48,7 +48,7 @@ pub fn claim(out: &Path) -> Result<(), Stop> {
     std::fs::write(out.join(MARK), "made by ringer run; it is replaced by the next run\n").map_err(told)
 }
 
-/// The calls of an earlier run.
+/// Returns the calls of an earlier run.
 ///
 /// # Errors
 /// There are none.
@@ -77,7 +77,7 @@ pub struct Told<'t> {
     pub baseline: Option<&'t [(Played, Value)]>,
     /// True when the run was interrupted.
     pub interrupted: bool,
-    /// It took too long.
+    /// True if it took too long.
     pub late: bool,
 }
 
@@ -126,7 +126,7 @@ pub fn results(told: &Told<'_>, out: &Out) -> std::io::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A row a scenario, in the order of the files; calls that are missing could not be told.
+/// Returns a row for each scenario, in the order of the files; missing calls count as not known.
 fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut done: Vec<&str> = Vec::new();
@@ -149,7 +149,7 @@ fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
     rows
 }
 
-/// One gate failed: failed; none failed and one is not known: unknown.
+/// Returns failed if one gate failed, unknown if none failed and one is not known, else passed.
 fn overall(rows: &[Row]) -> Verdict {
     let has = |verdict| rows.iter().any(|row| row.gate == verdict);
     match (has(Verdict::Failed), has(Verdict::Unknown)) {

@@ -106,7 +106,7 @@ const SILENT: Plan = (
 ",
 );
 
-/// The suite that should find a fault.
+/// Returns the suite that should find a fault.
 pub fn finding(fault: Fault) -> Plan {
     match fault {
         Fault::IgnoresKeys | Fault::WrongDigit => KEYS,
@@ -117,7 +117,7 @@ pub fn finding(fault: Fault) -> Plan {
     }
 }
 
-/// A suite of something else, that an agent with the fault passes.
+/// Returns a suite of something else, that an agent with the fault passes.
 pub fn sparing(fault: Fault) -> Plan {
     match fault {
         Fault::IgnoresKeys | Fault::WrongDigit | Fault::DoesNotYield | Fault::YieldsToCough => BOOKS,
@@ -128,17 +128,17 @@ pub fn sparing(fault: Fault) -> Plan {
     }
 }
 
-/// The agent without the fault, which passes the suite that should find it.
+/// Returns the agent without the fault, which passes the suite that should find it.
 pub fn sound(fault: Fault) -> &'static str {
     if fault == Fault::YieldsToCough { Fault::Steady.as_str() } else { "desk" }
 }
 
-/// The name of a scenario: an agent, and the word for what is tried.
+/// Returns the name of a scenario: an agent, and the word for what is tried.
 pub fn name(agent: &str, plan: Plan) -> String {
     format!("{agent} {}", plan.0)
 }
 
-/// The file of an agent; `spawn`: the command that starts it, with its port.
+/// Returns the file of an agent; `spawn`: the command that starts it, with its port.
 pub fn file(agent: &str, plans: &[Plan], spawn: Option<(&[String], u16)>) -> String {
     let port = spawn.map_or(5080, |(_, port)| port);
     let mut text = format!("version: 1\nconnect: {{ sip: \"sip:{agent}@127.0.0.1:{port}\" }}\n");

@@ -21,10 +21,10 @@ use crate::engine::sim::{Faults, Sim};
 use crate::human::{Profile, Step};
 use crate::provider::canned::Canned;
 
-/// What most callers say.
+/// Intent of most callers.
 const INTENT: &str = "I would like to make an appointment. In the morning, please. Thank you very much.";
 
-/// A call whose network, codec and manner of interrupting are drawn; nothing goes wrong by itself.
+/// Returns a call whose network, codec and manner of interrupting are drawn; nothing goes wrong by itself.
 pub fn plain(seed: u64, voices: &Arc<Canned>) -> Sim {
     let seed = Seed(seed);
     let mut draw = seed.stream("what kind of call");
@@ -50,7 +50,8 @@ pub fn plain(seed: u64, voices: &Arc<Canned>) -> Sim {
     }
 }
 
-/// As [`plain`], with noise, a bad line, probes, a script, digits and failures, each in some of the calls.
+/// Returns a call as [`plain`] does, with noise, a bad connection, probes, a script, digits and failures in some of the
+/// calls.
 pub fn faulty(seed: u64, voices: &Arc<Canned>, beds: &NoiseBeds) -> Sim {
     let sim = plain(seed, voices);
     let mut draw = sim.seed.stream("what goes wrong");

@@ -9,7 +9,7 @@ use super::*;
 struct Stage {
     now: i64,
     dialogue: Dialogue,
-    /// What it asked for, in order; events by name.
+    /// Outputs in order, as short texts; events by name.
     asked: Vec<String>,
     timeline: Vec<TimelineEntry>,
     end: Option<DialogueEnd>,
@@ -80,14 +80,14 @@ impl Stage {
         self.feed(Input::Thought(Move { say: say.into(), then, ..Move::default() }));
     }
 
-    /// The message was taken 200 ms after it was sent off.
+    /// Reports that the message was taken 200 ms after it was sent off.
     fn sent(&mut self) {
         let at_ms = self.now;
         self.wait(200);
         self.feed(Input::Sent { at_ms, message_id: "m".into() });
     }
 
-    /// What was asked for since the last time.
+    /// Returns the outputs since the last call.
     fn asked(&mut self) -> Vec<String> {
         std::mem::take(&mut self.asked)
     }

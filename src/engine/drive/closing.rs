@@ -46,7 +46,7 @@ impl Driver {
     }
 }
 
-/// SIP messages up to the last one of the dialogs, with the times at which they came.
+/// Returns the SIP messages up to the last one of the dialogs, with the times at which they came.
 pub(super) async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
     let mut messages = Vec::new();
     let collect = async {
@@ -60,7 +60,7 @@ pub(super) async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::C
     messages
 }
 
-/// Why a file could not be cut.
+/// Cuts a file to `samples`; returns the error, if there was one.
 fn cut_to(path: &Path, layout: Layout, samples: Sample) -> Option<String> {
     let cut = recorder::cut(path, layout, samples.max(0) as u64);
     cut.err().map(|error| format!("{}: {error}", path.display()))

@@ -8,10 +8,10 @@ use ringer_media::seed::Seed;
 use crate::human::talk::{SENTENCES, talk};
 use crate::provider::{Failure, Synthesizer, VoiceWanted, whole_speech};
 
-/// What each of them says, at 16 kHz.
+/// Speech of each person at 16 kHz.
 pub(super) type People = Vec<Arc<[i16]>>;
 
-/// How many there are.
+/// Number of people in a place.
 const PEOPLE: usize = 12;
 /// The first of them are near, where single words are heard: they say this many sentences, about half a minute.
 const NEAR: usize = 2;
@@ -23,7 +23,8 @@ const PAUSE: usize = 200 * PER_MS as usize;
 /// Accents of English, two voices each, the best understood first.
 const ENGLISH: [Option<&str>; 4] = [None, Some("scottish"), Some("british"), Some("american2")];
 
-/// The people of a place where `language` is spoken. One sentence is made after the other, and none takes a call's time.
+/// Returns the people of a place where `language` is spoken. One sentence is made after the other, and none takes a
+/// call's time.
 pub(super) async fn people(language: &str, seed: Seed, synthesizer: &dyn Synthesizer) -> Result<People, Failure> {
     let sentences = talk(language).ok_or_else(|| Failure {
         code: "no_talk_for_language",

@@ -1,4 +1,4 @@
-//! What a side understands: the words that the other side really said in a stretch of time.
+//! Recognition in a simulated call: the words that the other side really said in a stretch of time.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// As a recognizer tells it, with the positions of its times.
+    /// Returns the word as a recognizer gives it, with the positions of its times.
     pub(super) fn at(self, sample: impl Fn(Time) -> Sample) -> Word {
         Word { from: sample(self.from), to: sample(self.to), text: self.word, confidence: Some(1.0) }
     }
 }
 
-/// The words whose middle lies in `from..to`. Words of an utterance are taken to be equally long.
+/// Returns the words whose middle lies in `from..to`. Words of an utterance are taken to be equally long.
 pub(super) fn words(said: &[Said], from: Time, to: Time) -> Vec<Heard> {
     let mut heard = Vec::new();
     for said in said.iter().filter(|said| said.from < to && said.to.is_none_or(|end| end > from)) {
@@ -52,7 +52,7 @@ pub(super) fn words(said: &[Said], from: Time, to: Time) -> Vec<Heard> {
     heard
 }
 
-/// As recognizers write it: lower case, no punctuation.
+/// Returns a word as recognizers write it: lower case, no punctuation.
 fn plain(word: &str) -> String {
     word.chars().filter(|c| c.is_alphanumeric() || *c == '\'').flat_map(char::to_lowercase).collect()
 }

@@ -84,9 +84,9 @@ pub(super) struct Setup {
     pub forwarding: Forwarding,
 }
 
-/// Something that happens by itself.
+/// Event of a side that is due at a time.
 enum Due {
-    /// How words will be said.
+    /// Pronunciation of words that are about to be spoken.
     Voiced(EffectId, String),
     Done(EffectId, Effected),
     /// Running text of the segment.
@@ -119,12 +119,12 @@ pub(super) struct Host {
     delay: Duration,
     hangs_up: Option<Time>,
     call: Option<Call>,
-    /// The Call is being told something, and takes nothing else.
+    /// True if the Call is being told something, and takes nothing else.
     is_telling: bool,
     /// Signals that wait for that.
     deferred: VecDeque<Signal>,
     next_tick: Option<Time>,
-    /// When the INVITE is answered.
+    /// Time of answering the INVITE.
     answer: Option<Time>,
     /// Addresses that media go to and come from.
     media: Option<MediaPlan>,
@@ -145,7 +145,7 @@ pub(super) struct Host {
     origin: Option<Time>,
     /// Sample 0, also of a call that was never connected.
     zero: Option<Time>,
-    /// When this side has ended the call, or heard that it is over.
+    /// Time at which this side ended the call, or learnt of its end.
     bye: Option<Time>,
     said: Vec<Said>,
     journal: Journal,
@@ -154,12 +154,12 @@ pub(super) struct Host {
     early: Vec<i16>,
     sip_log: String,
     warnings: Vec<String>,
-    /// The call was ended; its last words may still come.
+    /// True if the call was ended; its last words may still come.
     ended: bool,
     ending: Option<Ending>,
     last_sequence: Option<u16>,
     packets_in_tick: u32,
-    /// The last report said that this side leaves.
+    /// True if the last report said that this side leaves.
     left: bool,
     violations: Vec<String>,
 }
@@ -232,13 +232,13 @@ impl Host {
         })
     }
 
-    /// The Call begins; its ticks have a phase of their own.
+    /// Begins the Call; its ticks have a phase of their own.
     fn begin(&mut self, now: Time) {
         self.call = Some(Call::new(self.spec.clone()));
         self.next_tick = Some(now + Duration::from_nanos((self.draws.unit() * TICK.as_nanos() as f64) as u64));
     }
 
-    /// Nothing more can happen to its Call.
+    /// True if nothing more can happen to its Call.
     pub fn is_over(&self) -> bool {
         self.call.as_ref().is_none_or(Call::is_over)
     }
@@ -248,7 +248,7 @@ impl Host {
         self.origin.is_some()
     }
 
-    /// When something happens by itself.
+    /// Returns the time of this side's next event.
     pub fn next(&self) -> Option<Time> {
         let timer = self.endpoint.next_timer().map(|at| Time(at.0));
         let due = self.due.first_key_value().map(|((at, _), _)| *at);
@@ -263,17 +263,18 @@ impl Host {
             .min()
     }
 
-    /// Words of this side so far.
+    /// Returns the words of this side so far.
     pub fn said(&self) -> &[Said] {
         &self.said
     }
 
-    /// What was sent since the last time.
+    /// Drains the datagrams sent since the last call.
     pub fn sent(&mut self) -> std::vec::Drain<'_, Datagram> {
         self.outbox.drain(..)
     }
 
-    /// A datagram arrived. As with the sockets of real calls, media is taken from where it goes to alone, once that is known.
+    /// Takes a datagram that arrived. As with the sockets of real calls, media is taken from where it goes to alone,
+    /// once that is known.
     pub fn receive(&mut self, arrived: &Arrived) {
         let Datagram { from, to, bytes } = &arrived.datagram;
         self.scene.iter_mut().for_each(|scene| scene.fork(arrived, *to == self.address));
@@ -287,7 +288,7 @@ impl Host {
         }
     }
 
-    /// The path of the media that come in at `port`; `None` where nobody listens.
+    /// Returns the path of the media that come in at `port`; `None` where nobody listens.
     fn path(&self, port: u16) -> Option<Path> {
         let is_open = |rtp: u16| rtp == self.rtp_port || self.scene.as_ref().is_some_and(|scene| scene.listens_at(rtp));
         match port {
@@ -332,12 +333,12 @@ impl Host {
         }
     }
 
-    /// The control API ends the call.
+    /// Ends the call as the control API does.
     pub fn hang_up(&mut self, now: Time, reason: EndReason) {
         self.tell(now, Input::Command(Command::Hangup(reason)));
     }
 
-    /// What is left at the end.
+    /// Returns the outcome of this side at the end, with the invariants that it broke.
     pub fn finish(mut self) -> Side {
         if !self.endpoint.is_idle() {
             self.violations.push("a SIP call or transaction is left".into());
@@ -465,7 +466,8 @@ impl Host {
         }
     }
 
-    /// A call tells the time from its connection to its BYE, by the clock of this network; where its media stopped, less.
+    /// Checks that a call tells the time from its connection to its BYE, by the clock of this network; where its media
+    /// stopped, less.
     fn check_length(&mut self, ending: &Ending) {
         let (Some(origin), Some(bye), true) = (self.origin, self.bye, ending.connected) else { return };
         let passed = bye.since(origin).as_micros() as Sample * PER_MS / 1000;
@@ -475,7 +477,8 @@ impl Host {
         }
     }
 
-    /// Sequence numbers rise by one with each packet (RFC 3550 5.1), by more where a bad connection has lost some.
+    /// Checks that sequence numbers rise by one with each packet (RFC 3550 5.1), by more where a bad connection has
+    /// lost some.
     fn check_packet(&mut self, bytes: &[u8]) {
         let sequence = u16::from_be_bytes([bytes[2], bytes[3]]);
         let most = if self.spec.connection.is_clear() { 1 } else { 1000 };
@@ -511,7 +514,7 @@ impl Host {
         self.journal.add(event);
     }
 
-    /// The time of a position.
+    /// Returns the time of a position.
     fn time(&self, sample: Sample) -> Time {
         let origin = self.origin.unwrap_or_default();
         Time((origin.0 as i64 + sample * SAMPLE_NS).max(0) as u64)

@@ -34,7 +34,7 @@ pub(super) struct Arrived {
 /// The ways to every address; what is sent to any other one is lost.
 pub(super) struct Network {
     ways: [(IpAddr, Netem); 4],
-    /// From and to of the datagrams so far: the first byte of one on its way is a place in it.
+    /// Source and destination of the datagrams so far; the first byte of a datagram on its way is an index into it.
     flows: Vec<(SocketAddr, SocketAddr)>,
 }
 

@@ -16,7 +16,7 @@ use super::script::Action;
 pub(super) struct Redirector {
     address: SocketAddr,
     endpoint: Endpoint,
-    /// Its lines, in order; the last one stays.
+    /// Actions with their times, in order; the last one stays.
     actions: Vec<(Duration, Action)>,
     /// Number of INVITEs so far.
     invites: usize,
@@ -67,7 +67,7 @@ impl Redirector {
         sent
     }
 
-    /// The next INVITE gets the next line, not before its time.
+    /// Plans the answer to an INVITE by the next line, not before its time.
     fn plan(&mut self, key: CallKey) {
         let place = self.invites.min(self.actions.len() - 1);
         self.invites += 1;

@@ -128,7 +128,7 @@ pub struct Script {
     pub has_target: bool,
     /// Dialect of the WebSocket that the call goes over; `None`: it goes by SIP.
     pub websocket: Option<Dialect>,
-    /// The first INVITE goes to the proxy.
+    /// True if the first INVITE goes to the proxy.
     pub by_proxy: bool,
     /// Delay of the network in each direction, milliseconds.
     pub delay_ms: f64,
@@ -142,7 +142,7 @@ pub struct Script {
     pub names: Vec<(String, IpAddr)>,
     /// Time that a name takes to be looked up.
     pub lookup: Duration,
-    /// Beginnings of SIP messages that are lost, each so many times.
+    /// Beginnings of SIP messages that are lost, with the number of losses.
     pub lost: Vec<(String, u16)>,
     /// Time from which on nothing arrives any more.
     pub network_dies: Option<Duration>,
@@ -156,7 +156,7 @@ fn holds(actions: &[(Duration, Action)]) -> bool {
     actions.iter().any(|(_, action)| matches!(action, Action::Change(change) if is_hold(change.hold)))
 }
 
-/// Something that a side or the proxy does at its time.
+/// Action of a side or of the proxy at its time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
     /// A provisional response without media.
@@ -181,7 +181,7 @@ pub(super) enum Action {
     Refer { to: String, is_quiet: bool },
     /// The call is ended by this side.
     Hangup,
-    /// Something is done with the WebSocket.
+    /// Action on the WebSocket.
     Socket(SocketAction),
 }
 
@@ -519,7 +519,7 @@ fn address(words: &mut Words) -> Result<IpAddr, String> {
     address.parse().map_err(|_| format!("{address:?} is not an IP address"))
 }
 
-/// RTP has an even port, RTCP the one above (RFC 3550 11).
+/// Reads a port, which must be even: RTP has an even port, RTCP the one above (RFC 3550 11).
 fn even_port(words: &mut Words) -> Result<u16, String> {
     match words.whole("the port", 1024, 65_534)? {
         port if port % 2 == 0 => Ok(port),

@@ -22,7 +22,7 @@ const RESEND: Duration = Duration::from_millis(200);
 /// Most repetitions of a segment; the last one arrives.
 const MOST_RESENDS: u32 = 6;
 
-/// Something that goes over a connection.
+/// Frame that goes over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// The upgrade request of a caller.
@@ -133,7 +133,7 @@ impl Way {
             let len = left.min(SEGMENT);
             let sent = self.carry(now, len);
             let arrival = sent + millis(self.spec.delay_ms + self.draws.unit() * self.spec.jitter_ms) + self.repeat();
-            // What arrives out of order waits for what was sent before it.
+            // Frames that arrive out of order wait for those sent before them.
             self.latest = self.latest.max(arrival);
             left -= len;
             if left == 0 {

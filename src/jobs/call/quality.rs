@@ -16,7 +16,7 @@ const TRUSTED_PACING_MS: f64 = 5.0;
 const TRUSTED_LATE_FRAMES: f64 = 0.001;
 /// Frames in a row after which time that was lost cannot be made good.
 const TRUSTED_GAP_FRAMES: u64 = 3;
-/// By how much the machine's clocks may come apart during a trusted call: one frame.
+/// Largest drift of the machine's clocks during a trusted call: one frame, in milliseconds.
 const TRUSTED_SLIP_MS: f64 = 20.0;
 /// Share of a trusted call that may be concealed.
 const TRUSTED_CONCEALED: f64 = 0.01;
@@ -118,7 +118,7 @@ mod tests {
             (Quality { late_frames: 5, ..clean }, whole, None),
             (Quality { late_frames: 6, ..clean }, whole, Some("late_frames are 6 of 5006, more than 0.1 %")),
             (Quality { pacing_p99_ms: 5.1, ..clean }, whole, Some("pacing_p99_ms is 5.1, more than 5")),
-            // What fails first is told.
+            // The first failure is reported.
             (Quality { pacing_p99_ms: 5.1, late_frames: 6, ..clean }, None, Some("pacing_p99_ms is 5.1, more than 5")),
             (Quality { longest_gap_frames: 3, ..gap }, whole, None),
             (

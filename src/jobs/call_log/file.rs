@@ -13,8 +13,8 @@ use crate::model::validate::{Source, validate};
 /// Members under which the list may stand.
 const NAMES: [&str; 2] = ["transcript", "entries"];
 
-/// The entries of a file: a list alone or under `transcript` or `entries`, as JSON, plain or compressed with gzip. `most`: bytes
-/// that may come out of a compressed one.
+/// Returns the entries of a file: a list alone or under `transcript` or `entries`, as JSON, plain or compressed with
+/// gzip. `most`: bytes that may come out of a compressed one.
 ///
 /// # Errors
 /// What is wrong with it and where, without what the file says.
@@ -40,7 +40,7 @@ pub(super) fn entries(bytes: &[u8], most: usize) -> Result<Vec<PostedEntry>, Str
     }
 }
 
-/// The first problem of `count`, and where it is.
+/// Returns the first problem of `count`, and where it is.
 fn told(first: &Value, count: usize) -> String {
     let steps = first["loc"].as_array().map(Vec::as_slice).unwrap_or_default();
     let place = |step: &Value| match step {

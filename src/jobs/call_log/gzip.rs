@@ -7,9 +7,9 @@ use flate2::read::MultiGzDecoder;
 /// Reason why a file could not be unpacked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Packed {
-    /// It is damaged, or not whole.
+    /// The file is damaged or incomplete.
     Broken,
-    /// More comes out than may.
+    /// The file would expand to more bytes than allowed.
     TooLarge,
 }
 
@@ -40,7 +40,7 @@ pub(super) const ENTRY: &str = "1f8b08000000000002038bae562a2e492c2a89cf4f4b2b4e
 mod tests {
     use super::*;
 
-    /// With the codes that are fixed, and with none.
+    /// Data with fixed Huffman codes, and without codes.
     const FIXED: &str = "1f8b08000000000002034b4c840185a4c43c202c06007b77c61612000000";
     const STORED: &str = "1f8b0800000000000403010600f9ff73746f7265640bf9435606000000";
 

@@ -1,5 +1,5 @@
-//! The words of a recording that came without a transcript: its speech, stretch by stretch, through the configured recognizer.
-//! Not who is a good listener, and not what the words are judged to be.
+//! Transcription of recordings that came without a transcript: each stretch of speech goes through the configured
+//! recognizer. Choosing the recognizer and judging the words happen elsewhere.
 //!
 //! Where each side has a channel, a stretch is of one side, and short pauses of it in which the other side is silent do not part
 //! it. One channel of both sides is heard as one speaker: nothing tells whose a word is.
@@ -29,11 +29,11 @@ const TEXT_MS: i64 = 300_000;
 const BUSY_MS: i64 = 2000;
 const BUSY_TIMES: usize = 60;
 
-/// Of one channel of both sides.
+/// Warning about a recording with one channel for both sides.
 const ONE_CHANNEL: &str = "transcript: the recording has one channel, in which nobody is told apart: all words stand as the \
                            agent's, and nothing is measured by side";
 
-/// Why a recording has no words.
+/// Reason why a recording has no words.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unheard {
     /// No recognizer is there for it.
@@ -84,7 +84,7 @@ pub(super) async fn transcribe(
     Ok(Heard { entries, warnings, recognizer: recognizer.model() })
 }
 
-/// The text of one stretch of speech.
+/// Returns the text of one stretch of speech.
 async fn hear(
     recognizer: &dyn Recognizer,
     language: SpokenIn<'_>,
@@ -123,7 +123,7 @@ async fn hear(
     }
 }
 
-/// All speech in order of its onset.
+/// Returns all speech in order of its onset.
 fn stretches(sides: &[Vec<i16>]) -> Vec<Stretch> {
     let speech: Vec<Vec<Span>> = sides.iter().map(|pcm| segments(pcm)).collect();
     let mut all = Vec::new();
@@ -140,7 +140,7 @@ fn stretches(sides: &[Vec<i16>]) -> Vec<Stretch> {
     all
 }
 
-/// Spans between which there is a short pause only, in which nobody of `others` speaks, are one.
+/// Joins spans between which there is a short pause only, in which nobody of `others` speaks.
 fn joined(spans: &[Span], others: &[Span]) -> Vec<Span> {
     let mut all: Vec<Span> = Vec::new();
     for &span in spans {

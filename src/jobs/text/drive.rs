@@ -29,7 +29,7 @@ const PARTS: usize = 64;
 
 /// The mind back with what it was asked for.
 type Thinking = BoxFuture<'static, (Box<dyn Mind>, Input)>;
-/// When the attempt that succeeded began, the message's name, and what came back.
+/// Start of the successful attempt, id of the message, and the reply.
 type Sending = BoxFuture<'static, Result<(i64, String, Reply), Trouble>>;
 
 pub(super) struct Drive<'a> {
@@ -37,7 +37,7 @@ pub(super) struct Drive<'a> {
     dialogue: Dialogue,
     contact: Contact,
     mind: Option<Box<dyn Mind>>,
-    /// Who has spoken, as the mind said last: at the end it may still think.
+    /// Name of the last speaker, as the mind gave it: at the end the mind may still be busy.
     speaker: String,
     notes: Object,
     warnings: Vec<String>,
@@ -172,7 +172,7 @@ impl<'a> Drive<'a> {
                 return Ok(());
             }
         };
-        // What overtook the answer is known before it.
+        // Messages that overtook the answer are known before it.
         self.read().await?;
         self.dialogue.handle(now, Input::Sent { at_ms, message_id });
         if !self.running {
@@ -199,7 +199,7 @@ impl<'a> Drive<'a> {
         let news = self.work.news(self.messages, self.calls).await?;
         let now = self.work.workshop.service.clock().now_ms();
         self.running |= news.status == ResultStatus::Running;
-        // What came before a place was free is heard when the conversation begins.
+        // Messages from before a place was free are heard when the conversation begins.
         let began_ms = if news.status == ResultStatus::Running { news.since_ms } else { 0 };
         self.messages += news.messages.len();
         self.calls += news.calls.len();
@@ -239,14 +239,14 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The mind's next move.
+/// Returns the mind's next move.
 async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Input) {
     let (out, parts) = mpsc::channel(PARTS);
     let ((), next) = tokio::join!(mind.think(thought, out), whole_move(parts));
     (mind, Input::Thought(next))
 }
 
-/// What the agent's turn means to the mind.
+/// Asks the mind for the meaning of the agent's turn.
 async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mind>, Input) {
     let meant = mind.compare(comparison).await;
     if let Err(failure) = &meant {

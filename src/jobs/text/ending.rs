@@ -1,4 +1,4 @@
-//! What is kept of a written conversation that is over, and where its result goes.
+//! Records of a written conversation that is over, and the next status of its result.
 
 use ringer_media::call::EndReason;
 
@@ -15,7 +15,7 @@ use crate::model::result::ResultDoc;
 use crate::model::status::{EndedBy, ResultStatus};
 use crate::model::time::Timestamp;
 
-/// Why there is no good ending.
+/// Error of the conversation; `None` for a good ending.
 type Fault = Option<(ErrorCode, String)>;
 
 impl TextWork<'_> {
@@ -74,7 +74,7 @@ fn verdict(end: &DialogueEnd) -> (Fault, Option<EndedBy>) {
     }
 }
 
-/// Where a result goes when its conversation is over; `None`: it stays where it is.
+/// Returns the next status of a result when its conversation is over; `None`: it stays as it is.
 fn next_status(from: ResultStatus, code: Option<&ErrorCode>) -> Option<ResultStatus> {
     let to = match (from, code) {
         (ResultStatus::Running, Some(code)) => match code.status(true) {
@@ -99,7 +99,7 @@ fn fill_in(
     warnings: Vec<String>,
 ) {
     doc.inbox.close();
-    // Where nobody has written nothing is judged, and nothing is private.
+    // Nothing is judged or private where nobody has written.
     doc.private &= end.began_ms.is_some();
     let body = &mut doc.body;
     if let Some((code, message)) = fault {

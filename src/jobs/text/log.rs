@@ -10,14 +10,14 @@ use crate::model::text::Arrived;
 use crate::provider::messages::{Exchange, digest};
 use crate::service::HTTP_LOG;
 
-/// Where lines go; by default nowhere.
+/// Log file of HTTP requests; by default none is written.
 #[derive(Clone, Default)]
 pub(super) struct Log {
     path: Option<PathBuf>,
 }
 
 impl Log {
-    /// An empty log in the folder of a result.
+    /// Returns an empty log in the folder of a result.
     pub async fn begin(folder: &Path) -> Log {
         let path = folder.join(HTTP_LOG);
         let made = async {
@@ -28,12 +28,12 @@ impl Log {
         Log { path: made.then_some(path) }
     }
 
-    /// A request, whether it was answered or not.
+    /// Logs a request, whether it was answered or not.
     pub async fn sent(&self, began_ms: i64, ended_ms: i64, exchange: &Exchange) {
         self.add(format!("{began_ms} sent {exchange}, {} ms\n", ended_ms - began_ms)).await;
     }
 
-    /// A message of the agent.
+    /// Logs a message of the agent.
     pub async fn received(&self, message: &Arrived) {
         self.add(format!("{} received text {}\n", message.at_ms, digest(message.text.as_bytes()))).await;
     }
@@ -49,7 +49,7 @@ impl Log {
     }
 }
 
-/// A conversation goes on without its log. True when it was written.
+/// Returns true if the log was written; a conversation goes on without it.
 fn logged(written: io::Result<()>) -> bool {
     if let Err(error) = &written {
         tracing::warn!(%error, "{HTTP_LOG} is not written");

@@ -25,7 +25,7 @@ use crate::queue::{CallJob, Claimed, Lane, TextJob};
 use crate::service::{Obstacle, Service, TextNews, TextPlaced};
 use crate::tasks::Tasks;
 
-/// Conversations at once.
+/// Largest number of conversations at the same time.
 const AT_ONCE: usize = 2000;
 
 /// Holds conversations as their jobs become due.
@@ -130,7 +130,7 @@ impl TextWork<'_> {
             }
             let mut in_lane = self.claimed.in_lane;
             if in_lane && self.news(0, 0).await?.messages.is_empty() {
-                // What is READY holds no place.
+                // A READY result holds no place.
                 service.queue().leave_lane(self.claimed).await?;
                 in_lane = false;
             }
@@ -157,7 +157,7 @@ impl TextWork<'_> {
         drive.run().await.map(|()| Left::Done)
     }
 
-    /// The lane of the run, where there is one and the job is not in it.
+    /// Returns the lane of the run, where there is one and the job is not in it.
     async fn lane_to_enter(&self, in_lane: bool) -> Result<Option<Lane>> {
         match in_lane {
             true => Ok(None),
@@ -187,14 +187,14 @@ impl TextWork<'_> {
         }
     }
 
-    /// There is no conversation.
+    /// Ends a result that cannot have a conversation.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
         let to = obstacle.code.status(false);
         let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
         self.advance(from, to, patch).await.map(drop)
     }
 
-    /// After a fault of the engine: the result ends, whatever state it is in.
+    /// Ends the result after a fault of the engine, whatever its state is.
     async fn break_off(&self, error: &Error) -> Result<()> {
         tracing::error!(%error, "a text conversation was broken off");
         let from = self.news(0, 0).await?.status;

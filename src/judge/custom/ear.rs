@@ -1,4 +1,4 @@
-//! Metrics that are judged by ear: what a model that hears is given of the recording, and how it is asked.
+//! Metrics that a model judges by ear: its excerpt of the recording, and its prompt.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ const MINUTES_MAX: usize = 10;
 /// A model that hears, and what there is to hear.
 #[derive(Copy, Clone)]
 pub struct Ear<'m> {
-    /// Who judges.
+    /// Model that hears and judges.
     pub model: &'m dyn LanguageModel,
-    /// At 16 kHz: caller and agent, one channel with both, or nothing.
+    /// Samples at 16 kHz: caller and agent, one channel with both, or nothing.
     pub sides: &'m [Vec<i16>],
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Ear<'_> {
     }
 }
 
-/// True for metrics that are judged by ear where there is a model that hears.
+/// True for metrics of sound, which a model that hears judges.
 pub fn is_by_ear(spec: &CustomMetricSpec) -> bool {
     let measured = spec.settings.contains_key("measure");
     let judged = matches!(spec.method(), EvalMethod::LlmJudge | EvalMethod::Audio);
@@ -54,18 +54,18 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_
     }
     // Models that hear refuse to be held to a form of answer.
     (request.audio, request.json) = (Some(heard.wav), false);
-    // What the words lack can be heard.
+    // Words that the transcript lacks can be heard.
     model::judged_by(spec, request, ear.model, false).await
 }
 
-/// What a model is to hear.
+/// Excerpt of a recording for a model that hears.
 pub struct Recording {
     what: &'static str,
-    /// A WAV file.
+    /// Bytes of a WAV file.
     pub wav: Arc<[u8]>,
 }
 
-/// The part of the recording that a metric is about.
+/// Returns the part of the recording that a metric is about.
 ///
 /// # Errors
 /// Why there is none.

@@ -7,23 +7,23 @@ const BYTES_MAX: usize = 4000;
 /// Brackets inside each other.
 const DEPTH_MAX: usize = 50;
 
-/// What an expression comes to.
+/// Value of an expression.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
     Number(f64),
     Truth(bool),
 }
 
-/// Why it comes to nothing.
+/// Reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// A metric of this name has no value.
     Missing(String),
-    /// What is wrong with the expression or its numbers.
+    /// The expression or its numbers are wrong; the text says how.
     Wrong(String),
 }
 
-/// The names in backticks.
+/// Returns the names in backticks.
 pub(super) fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
@@ -62,7 +62,7 @@ impl<'t> Reader<'t> {
         &self.text[self.at..]
     }
 
-    /// The next character that is no blank.
+    /// Returns the next character that is no blank.
     fn peek(&mut self) -> Option<char> {
         self.at += self.rest().len() - self.rest().trim_start().len();
         self.rest().chars().next()
@@ -78,7 +78,7 @@ impl<'t> Reader<'t> {
         if self.take(wanted) { Ok(()) } else { Err(format!("the expression needs {wanted} at {}", self.at)) }
     }
 
-    /// Takes the characters that `fits` takes.
+    /// Takes and returns the characters that `fits` accepts.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());
@@ -185,7 +185,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What is missing counts as 1 while the rest is read.
+    /// Returns the number of a name. A missing one counts as 1 while the rest is read.
     fn number(&mut self, name: &str, quoted: bool) -> f64 {
         let number = (self.number_of)(name, quoted);
         if number.is_none() && self.missing.is_none() {

@@ -22,24 +22,24 @@ use crate::model::result::{MetricValue, PostedToolCall};
 use crate::model::transcript::TranscriptEntry;
 use crate::provider::LanguageModel;
 
-/// What is said where a language model is needed and there is none.
+/// Reason for a metric that needs a language model where there is none.
 pub const NO_MODEL: &str = "No language model is configured";
-/// What is said where a model that hears is needed and there is none.
+/// Reason for a metric that needs a model that hears where there is none.
 const NO_EAR: &str = "No audio model is configured";
 
 /// A metric with its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its id.
+    /// Id of the metric.
     pub id: Uuid,
-    /// Its fields.
+    /// Fields of the metric.
     pub spec: CustomMetricSpec,
 }
 
-/// What metrics are judged by.
+/// Material that metrics of one conversation are judged by.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Material<'m> {
-    /// Who said what, in order of start.
+    /// Transcript entries in order of start.
     pub entries: &'m [TranscriptEntry],
     /// Turns that were not heard, in order of start.
     pub unheard: &'m [Unheard],
@@ -49,17 +49,17 @@ pub struct Material<'m> {
     pub metadata: Option<&'m Object>,
     /// Built-in metrics that have a value.
     pub measures: &'m [MetricValue],
-    /// What was measured of parts of the conversation.
+    /// Measures of parts of the conversation.
     pub parts: &'m [PartMeasures],
     /// The agent's prompt in the version that was tested.
     pub agent_prompt: &'m str,
-    /// What the caller was to reach.
+    /// Goal that the caller was to reach.
     pub success_criteria: &'m str,
     /// Rules of the agent that the caller was to probe.
     pub rules: &'m [String],
     /// Attempts of the agent to reach a caller who was not to answer, a line each; empty for every other caller.
     pub attempts: &'m [String],
-    /// Judges by ear, when there is a model that hears.
+    /// Model that hears, with the recording; `None`: sound is not judged.
     pub ear: Option<Ear<'m>>,
 }
 
@@ -69,22 +69,23 @@ impl Material<'_> {
         self.entries.iter().any(TranscriptEntry::has_words)
     }
 
-    /// Turns that were not heard, those included that the transcript alone tells of; in order of start.
+    /// Returns the turns that were not heard, those included that the transcript alone tells of; in order of start.
     pub fn all_unheard(&self) -> Vec<Unheard> {
         unheard::with_entries(self.unheard, self.entries)
     }
 }
 
-/// What was measured of a part of a conversation.
+/// Measures of one part of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartMeasures {
-    /// Which part.
+    /// Part of the conversation.
     pub segment: EvalSegment,
     /// Metrics that have a value there.
     pub measures: Vec<MetricValue>,
 }
 
-/// The parts that `metrics` measure, each with its span in milliseconds; without those that are the whole conversation.
+/// Returns the parts that `metrics` measure, each with its span in milliseconds; without those that are the whole
+/// conversation.
 pub fn parts_to_measure(metrics: &[Metric], material: Material<'_>) -> Vec<(EvalSegment, (i64, i64))> {
     let mut parts = Vec::new();
     for spec in metrics.iter().map(|metric| &metric.spec).filter(|spec| is_measured(spec)) {
@@ -123,7 +124,7 @@ pub async fn judge_metrics(
     results
 }
 
-/// A whole conversation with what it is judged by, for a model.
+/// Returns a whole conversation with what it is judged by, for a model.
 pub fn told(material: Material<'_>) -> String {
     model::shown("The conversation", &segment::part(EvalSegment::All, material))
 }
@@ -138,7 +139,7 @@ pub fn is_of_tool_calls(spec: &CustomMetricSpec) -> bool {
         }
 }
 
-/// A metric that is judged by rules alone.
+/// Judges a metric by rules alone.
 pub fn judge_by_rules(metric: &Metric, material: Material<'_>) -> CustomResult {
     let part = segment::part(metric.spec.eval_segment, material);
     settled(metric.id, &metric.spec, rules::deterministic(&metric.spec, &part))
@@ -156,7 +157,7 @@ async fn judge_apart(metrics: Vec<Metric>, material: Material<'_>) -> Vec<Custom
         let material = Material { entries: &entries, unheard: &unheard, calls, metadata, ..Material::default() };
         metrics.iter().map(|metric| judge_by_rules(metric, material)).collect()
     });
-    // What panics there panics here: whoever does the work deals with it.
+    // A panic there goes on here: the caller of the work deals with it.
     judged.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
@@ -234,7 +235,7 @@ fn computed(spec: &CustomMetricSpec, material: Material<'_>, results: &[CustomRe
     }
 }
 
-/// A custom metric as an operand: pass, yes and true are 1.
+/// Returns a custom metric as an operand: pass, yes and true are 1.
 fn number(result: &CustomResult) -> Option<f64> {
     if result.status != CustomStatus::Evaluated {
         return None;

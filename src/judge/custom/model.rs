@@ -19,14 +19,14 @@ use crate::provider::{ChatRequest, LanguageModel};
 /// Most times that one metric is judged.
 const RUNS_MAX: i64 = 25;
 
-/// After so many runs, one after the other, in which the model could not be asked, no other is tried.
+/// Number of failed runs, one after the other, after which the model is not asked again.
 const FAILED_MAX: usize = 3;
 
-/// What may be answered where words of a conversation are not known.
+/// Part of the prompt that allows an answer without value where words are not known.
 const NOT_KNOWN: &str =
     " If it depends on words that are not known, answer with \"not_known\": true instead of a value.";
 
-/// What is said of a conversation in which words are not known.
+/// Part of the prompt that explains words that are not known.
 const LOST: &str = "\nWhere words are not known ([speech not understood]) somebody spoke, and nobody can tell what was said: \
     conclude nothing from its being missing.\n";
 
@@ -99,7 +99,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
             _ => None,
         };
         let numbers: Vec<f64> = findings.iter().filter_map(number).collect();
-        // Those who found that it does not apply are outvoted by as many who found a number.
+        // Runs that found a number win against equally many that found it does not apply.
         if 2 * numbers.len() >= findings.len() && !numbers.is_empty() {
             let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
             let mean = if spec.response_type == ResponseType::Int { mean.round() } else { mean };
@@ -108,7 +108,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
         }
     }
     let votes = |finding: &Finding| findings.iter().filter(|other| other.verdict == finding.verdict).count();
-    // Of equally many, the first.
+    // The first wins among equal counts.
     let mut best = 0;
     for (at, finding) in findings.iter().enumerate() {
         if votes(finding) > votes(&findings[best]) {
@@ -118,7 +118,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
     findings[best].clone()
 }
 
-/// What is asked of a part of a conversation.
+/// Returns the request that judges one part of a conversation.
 pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
     let room = Room::default();
     let filled = |text: &str| with_values(text, part.whole.metadata, &room);
@@ -143,7 +143,7 @@ pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
     question(task, material(spec, part), spec.temperature.unwrap_or(0.0))
 }
 
-/// What the value has to be.
+/// Returns the form of the value, for the prompt.
 fn wanted(spec: &CustomMetricSpec) -> String {
     match spec.response_type {
         ResponseType::PassFail | ResponseType::ToolCall => "\"pass\" or \"fail\".".into(),
@@ -175,7 +175,7 @@ fn material(spec: &CustomMetricSpec, part: &Part<'_>) -> String {
     shown(what, part)
 }
 
-/// A part of a conversation, which is `what`, behind what it is judged by.
+/// Returns a part of a conversation, which is `what`, behind what it is judged by.
 pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
     let mut text = String::new();
     if !part.whole.agent_prompt.is_empty() {
@@ -228,7 +228,7 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
     text
 }
 
-/// `{{key}}` becomes the member `key` of the metadata; unknown ones stay.
+/// Returns the text in which each `{{key}}` became the member `key` of the metadata; unknown ones stay.
 fn with_values(text: &str, metadata: Option<&Object>, room: &Room) -> String {
     let Some(metadata) = metadata else { return text.to_owned() };
     placeholder::filled(text, room, |key| metadata.get(key.trim()).map(text_of))
@@ -251,13 +251,13 @@ fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Fi
     Ok(Finding::given(given, reasoning))
 }
 
-/// A text in the place of a value that says that there is none.
+/// True if a text in the place of a value says that there is none.
 fn does_not_apply(value: &Value) -> bool {
     let says_so = |text: &str| matches!(&*bare(text).to_lowercase(), "not applicable" | "not_applicable" | "n/a");
     value.as_str().is_some_and(says_so)
 }
 
-/// The value of a metric; `None` for one of another type.
+/// Returns the value of a metric; `None` for one of another type.
 ///
 /// # Errors
 /// A text that is none of the options.
@@ -292,7 +292,8 @@ fn given(spec: &CustomMetricSpec, value: &Value) -> Result<Option<Given>, Wrong>
     })
 }
 
-/// The option that a text names, as the metric spells it: exactly, without the blanks and quotes around it, or in another case.
+/// Returns the option that a text names, as the metric spells it: exactly, without the blanks and quotes around it, or
+/// in another case.
 ///
 /// # Errors
 /// When none is meant, or several that differ in case alone.

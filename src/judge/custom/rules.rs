@@ -19,10 +19,11 @@ use crate::model::transcript::TranscriptEntry;
 const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Smallest size that a compiled regular expression is taken to have.
 const REGEX_BYTES_MIN: usize = 1 << 10;
-/// What the search for one regular expression may cost: bytes that may be read times the bytes of the expression. Some seconds.
+/// Largest cost of searching one regular expression: bytes searched times bytes of the expression. It takes some
+/// seconds.
 const REGEX_WORK_MAX: usize = 1 << 36;
 
-/// What `settings.check` of a metric asks.
+/// Judges a metric by the rule in its `settings.check`.
 pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     let text = |key: &str| spec.settings.get(key).and_then(Value::as_str);
     let Some(check) = text("check") else {
@@ -55,7 +56,7 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
     };
     let is_without = matches!(check, "not_contains" | "tool_not_called");
     let is_found = count >= if is_without { least.max(1) } else { least };
-    // What was not heard may hold more of it: what is found decides, what is missing does not.
+    // Turns that were not heard may hold more of it: found matches decide, missing ones do not.
     let is_decided = is_found && !is_number(spec.response_type);
     if matches!(check, "contains" | "not_contains")
         && !is_decided
@@ -74,7 +75,7 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
     Finding::checked(spec, passed, count as f64, Some(format!("{check}: {count}")))
 }
 
-/// Every tool was called; with `settings.order` true, in that order.
+/// Checks that every tool was called; with `settings.order` true, in that order.
 fn tools_called(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     let mut calls: Vec<_> = part.calls.clone();
     calls.sort_by_key(|call| call.start_offset_ms);
@@ -92,7 +93,7 @@ fn tools_called(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     Finding::given(Given::Flag(missing.is_none()), reason)
 }
 
-/// `settings.value` as a text.
+/// Returns `settings.value` as a text.
 fn wanted(spec: &CustomMetricSpec) -> Result<String, String> {
     match spec.settings.get("value") {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
@@ -114,7 +115,7 @@ fn said<'p>(spec: &CustomMetricSpec, part: &'p Part<'_>) -> impl Iterator<Item =
     part.entries.iter().copied().filter(move |entry| side.is_none_or(|side| entry.speaker == side))
 }
 
-/// Turns of the side that counts that were not heard.
+/// Returns the turns of the counted side that were not heard.
 fn unheard(spec: &CustomMetricSpec, part: &Part<'_>) -> Vec<Unheard> {
     let side = side(spec);
     part.unheard.iter().copied().filter(|turn| side.is_none_or(|side| turn.speaker == side)).collect()
@@ -126,7 +127,7 @@ fn occurrences(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     said(spec, part).map(|entry| form(&entry.utterance).matches(&value).count()).sum()
 }
 
-/// Whether at least so many places match.
+/// Returns the finding of a regular expression, which must match in at least `least` places.
 fn matched(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
     let found = wanted(spec).and_then(|value| compiled(&value, spec));
     let (regex, bytes) = match found {
@@ -137,7 +138,8 @@ fn matched(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
     decided(spec, part, least, matches(&regex, REGEX_WORK_MAX / bytes, texts))
 }
 
-/// What `count` matches say when at least so many are wanted. What was not heard, or not searched, may hold more of them.
+/// Returns the finding of `count` matches when at least `least` are wanted. Parts not heard or not searched may hold
+/// more matches.
 fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_all): (usize, bool)) -> Finding {
     let is_found = count >= least;
     if !is_found || is_number(spec.response_type) {
@@ -153,7 +155,7 @@ fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_al
     Finding::checked(spec, is_found, count as f64, Some(format!("regex: {least}{count}")))
 }
 
-/// A regular expression, with the least limit that its compiled size keeps to.
+/// Returns a regular expression, with the least limit that its compiled size keeps to.
 fn compiled(value: &str, spec: &CustomMetricSpec) -> Result<(Regex, usize), String> {
     let wrong = |why: &dyn std::fmt::Display| format!("settings.value is no regular expression: {why}");
     if value.len() > REGEX_BYTES_MAX {
@@ -171,8 +173,8 @@ fn compiled(value: &str, spec: &CustomMetricSpec) -> Result<(Regex, usize), Stri
     }
 }
 
-/// Matches in texts, and whether all were looked for. Each look for a match may read on to the end of its text, so that many
-/// matches in a long text cost its length squared: `left` is how many bytes may be read in all.
+/// Returns the matches in texts, and true if all were looked for. Each look for a match may read to the end of its
+/// text, so that many matches cost its length squared. `left` is the number of bytes that may be read in all.
 fn matches<'t>(regex: &Regex, mut left: usize, texts: impl Iterator<Item = &'t str>) -> (usize, bool) {
     let mut count = 0;
     for text in texts {
@@ -188,7 +190,7 @@ fn matches<'t>(regex: &Regex, mut left: usize, texts: impl Iterator<Item = &'t s
     (count, true)
 }
 
-/// Times that the wanted digits came from the agent, or digits in all when none are wanted.
+/// Returns how many times the wanted digits came from the agent, or the number of digits when none are wanted.
 fn digits(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     let keyed = part.entries.iter().filter(|entry| entry.speaker == Role::Agent);
     let keyed = keyed.filter_map(|entry| entry.utterance.strip_prefix("[DTMF ")?.strip_suffix(']'));
@@ -211,7 +213,7 @@ fn lower(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// Turns of a side, the agent's when none is named.
+/// Returns the number of turns of a side, the agent's when none is named.
 fn turns(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     let spoken = spoken(part.entries.iter().copied(), &part.unheard);
     let of_agent = agent_turns(&spoken).len();
@@ -221,7 +223,7 @@ fn turns(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     }
 }
 
-/// A measure of the conversation or of a part, as it is or compared.
+/// Returns a measure of the conversation or of a part, as it is or compared.
 pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     let Some(name) = spec.settings.get("measure").and_then(Value::as_str) else {
         return Finding::error("settings.measure must be the name of a metric");
@@ -257,10 +259,10 @@ pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     }
 }
 
-/// What a measure is of, and where its value stands.
+/// Returns the name of the part that a measure covers, and the measures of that part.
 ///
 /// # Errors
-/// Why there is none of that part.
+/// The reason why there is no such measure of that part.
 fn measures_of<'p>(
     segment: EvalSegment,
     name: &str,
@@ -282,7 +284,7 @@ fn measures_of<'p>(
     found.map(|measured| (of, &measured.measures[..])).ok_or_else(|| format!("{name} was not measured of the {of}"))
 }
 
-/// The side that a measure is of; `None` for measures of both, and for what is no measure of sound and time.
+/// Returns the side that a measure is of; `None` for measures of both, and for what is no measure of sound and time.
 fn measured_side(name: &str) -> Option<Role> {
     let ends = |names: &[&str]| names.iter().any(|end| name.ends_with(end));
     match name {
@@ -346,7 +348,7 @@ mod tests {
         let judged = deterministic(&rule(settings.clone(), "pass_fail"), &part);
         let why = "regex: 64 in what was searched, and the rest was not searched: it takes too long";
         assert_eq!(judged, Finding::not_evaluated(why));
-        // Of what is given up only what was found decides.
+        // Only found matches decide where the search was given up.
         let judged = |kind: &str, found| decided(&rule(settings.clone(), kind), &part, 3, found);
         let passed = |passed, why: &str| Finding::given(Given::Flag(passed), Some(why.to_owned()));
         assert_eq!(judged("pass_fail", (3, false)), passed(true, "regex: at least 3"));

@@ -9,17 +9,17 @@ use crate::model::transcript::TranscriptEntry;
 
 /// A part of a conversation, with what the whole is judged by.
 pub(super) struct Part<'m> {
-    /// Those that have words.
+    /// Transcript entries that have words.
     pub entries: Vec<&'m TranscriptEntry>,
     pub unheard: Vec<Unheard>,
     pub calls: Vec<&'m PostedToolCall>,
     pub whole: Material<'m>,
-    /// From when to when, in milliseconds; the ends of the range are those of the conversation.
+    /// Start and end in milliseconds; the ends of the range are those of the conversation.
     pub span_ms: (i64, i64),
 }
 
 impl Part<'_> {
-    /// It begins and ends with the conversation.
+    /// True if the part is the whole conversation.
     pub fn is_whole(&self) -> bool {
         self.span_ms == (i64::MIN, i64::MAX)
     }
@@ -28,7 +28,7 @@ impl Part<'_> {
 /// Agent turns of an opening and of a closing.
 const TURNS: usize = 2;
 
-/// The part that `segment` names. A conversation with fewer agent turns than that is taken whole.
+/// Returns the part that `segment` names. A conversation with fewer agent turns than that is taken whole.
 pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
     let unheard = whole.all_unheard();
     let known = || whole.entries.iter().filter(|entry| entry.has_words());
@@ -43,7 +43,7 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
         EvalSegment::Caller => Some(Role::User),
         _ => None,
     };
-    // What begins with the last word of an opening belongs to what follows.
+    // A turn that begins with the last word of an opening belongs to the rest.
     let inside = |at: i64| at >= from && (at < to || to == i64::MAX);
     let entry =
         |entry: &&TranscriptEntry| inside(entry.start_offset_ms) && side.is_none_or(|side| entry.speaker == side);
@@ -59,13 +59,13 @@ pub(super) fn part(segment: EvalSegment, whole: Material<'_>) -> Part<'_> {
     }
 }
 
-/// Who speaks from when to when, in milliseconds.
+/// Speaker, start and end of speech, in milliseconds.
 pub(super) type Spoken = (Role, i64, i64);
 
-/// Everything that is said, with words that are known or without, in order of start.
+/// Returns everything that is said, with words that are known or without, in order of start.
 pub(super) fn spoken<'e>(entries: impl IntoIterator<Item = &'e TranscriptEntry>, unheard: &[Unheard]) -> Vec<Spoken> {
     let known = entries.into_iter().map(|entry| (entry.speaker, entry.start_offset_ms, entry.end_offset_ms));
-    // Of other turns there are entries.
+    // Other turns have entries.
     let lost = unheard.iter().filter(|turn| turn.lack == Lack::Words);
     let lost = lost.map(|turn| (turn.speaker, turn.from_ms, turn.to_ms));
     let mut all: Vec<Spoken> = known.chain(lost).collect();
@@ -73,7 +73,8 @@ pub(super) fn spoken<'e>(entries: impl IntoIterator<Item = &'e TranscriptEntry>,
     all
 }
 
-/// Start and end of each turn of the agent, in milliseconds. A message, which has no length, lies within its turn.
+/// Returns the start and end of each turn of the agent, in milliseconds. A message, which has no length, lies within
+/// its turn.
 pub(super) fn agent_turns(spoken: &[Spoken]) -> Vec<(i64, i64)> {
     let runs = spoken.chunk_by(|one, next| one.0 == next.0);
     let agents = runs.filter(|run| run[0].0 == Role::Agent);

@@ -10,7 +10,7 @@ use crate::model::digital_human::Role;
 use crate::model::transcript::EntrySource;
 use crate::provider::fake::{Reply, ScriptedModel};
 
-/// AGENT and USER lines, a second each.
+/// Returns AGENT and USER lines, a second each.
 fn entries(lines: &[&str]) -> Vec<TranscriptEntry> {
     let entry = |(at, line): (usize, &&str)| {
         let (speaker, words) = line.split_once(": ").expect("a speaker");
@@ -42,7 +42,7 @@ fn metric(name: &str, fields: Value) -> Metric {
     Metric { id: crate::clock::new_id(), spec: serde_json::from_value(body).expect("a metric") }
 }
 
-/// What a result says: its value, or status and reason.
+/// Returns the value of a result, or its status and reason.
 fn said(result: &CustomResult) -> String {
     match result.status {
         CustomStatus::Evaluated => result.response_value.clone(),
@@ -163,7 +163,7 @@ async fn rules_count_what_was_said_keyed_and_called() {
         ),
         (measure("float", json!({})), "error: settings.measure is required for audio metrics"),
         (json!({"eval_method": "audio", "eval_modality": "AUDIO"}), "not_evaluated: No audio model is configured"),
-        // What is wrong is named.
+        // The text names the fault.
         (rule(json!({})), "error: settings.check is required for deterministic metrics"),
         (rule(json!({"check": "guess"})), "error: settings.check guess is not known"),
         (rule(json!({"check": "contains"})), "error: settings.value is required"),
@@ -194,7 +194,7 @@ async fn rules_count_what_was_said_keyed_and_called() {
     assert!(said(&results[0]).starts_with("error: settings.value is no regular expression: "), "{}", said(&results[0]));
 }
 
-/// A turn that was not heard.
+/// Returns a turn that was not heard.
 fn lost(speaker: Role, from_ms: i64, to_ms: i64, lack: Lack) -> Unheard {
     Unheard { speaker, from_ms, to_ms, lack }
 }
@@ -268,7 +268,7 @@ async fn what_was_not_heard_decides_no_rule() {
             pass_fail(json!({"check": "contains", "value": "friday", "speaker": "USER"})),
             format!("not_evaluated: contains: 0 in what was heard, and {one}"),
         ),
-        // What needs no words is decided.
+        // Metrics that need no words are decided.
         (&agent, pass_fail(json!({"check": "dtmf_received", "value": "12"})), "pass".into()),
         (&agent, pass_fail(json!({"check": "tool_not_called", "value": "book"})), "pass".into()),
         // A turn without words is a turn: of the agent's own, or one that parts two of the other side.
@@ -412,7 +412,7 @@ async fn formulas_follow_what_they_refer_to() {
     assert_eq!(got, expect.map(|(name, said)| (name, said.to_owned())));
 }
 
-/// What a model's answers come to, and how often it was asked.
+/// Judges a metric with a model that gives these answers; returns the result, and the model with its requests.
 async fn judged(fields: Value, answers: &[Value]) -> (CustomResult, ScriptedModel) {
     let entries = entries(&TALK);
     let metadata = json!({"doctor": "Patel"});
@@ -465,7 +465,7 @@ async fn a_language_model_judges_every_type() {
         (json!({}), vec![value(json!("maybe")); 3], "not_evaluated: Judge answer could not be read", 3),
         (json!({}), vec![json!("no object"); 3], "not_evaluated: Judge answer could not be read", 3),
         (json!({}), vec![], "not_evaluated: scripted failure", 1),
-        // What does not apply, where that is allowed.
+        // The metric does not apply, where that is allowed.
         (
             json!({"allow_not_applicable": true}),
             vec![json!({"not_applicable": true, "reasoning": "n"})],

@@ -1,4 +1,4 @@
-//! From what was found to a result: the value in the metric's own type, or why there is none.
+//! Results of custom metrics: a value in the metric's own type, or the reason why there is none.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ pub(super) enum Given {
     Object(Value),
 }
 
-/// What a metric came to.
+/// Outcome of judging a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     Given(Given),
@@ -33,7 +33,7 @@ pub(super) enum Verdict {
 pub(super) struct Finding {
     pub verdict: Verdict,
     pub reasoning: Option<String>,
-    /// What is to be known of the value, for a person.
+    /// Remark on the value, for display.
     pub note: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Finding {
         Finding { verdict: Verdict::Given(given), reasoning, note: None }
     }
 
-    /// A check that passed or failed, with what was counted: metrics of numbers give the count.
+    /// Returns a check that passed or failed, with what was counted: metrics of numbers give the count.
     pub fn checked(spec: &CustomMetricSpec, passed: bool, count: f64, reasoning: Option<String>) -> Finding {
         use ResponseType::*;
         let given = match spec.response_type {
@@ -74,7 +74,7 @@ pub(super) fn is_number(kind: ResponseType) -> bool {
     matches!(kind, Quantitative | Int | Float)
 }
 
-/// The result of a metric before it is judged.
+/// Returns the result of a metric before it is judged.
 pub(super) fn blank(id: Uuid, spec: &CustomMetricSpec) -> CustomResult {
     CustomResult {
         metric_id: id,
@@ -91,7 +91,7 @@ pub(super) fn blank(id: Uuid, spec: &CustomMetricSpec) -> CustomResult {
     }
 }
 
-/// The result of a metric.
+/// Returns the result of a metric.
 pub(super) fn settled(id: Uuid, spec: &CustomMetricSpec, finding: Finding) -> CustomResult {
     let mut result = blank(id, spec);
     (result.reasoning, result.reason) = (finding.reasoning, finding.note);
@@ -112,10 +112,10 @@ pub(super) fn settled(id: Uuid, spec: &CustomMetricSpec, finding: Finding) -> Cu
     result
 }
 
-/// Whether a value is one of the metric's.
+/// Checks that a value is of the metric's type and range.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the value.
 pub(super) fn fits(spec: &CustomMetricSpec, given: &Given) -> Result<(), String> {
     use ResponseType::*;
     match (spec.response_type, given) {

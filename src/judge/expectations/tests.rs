@@ -140,7 +140,7 @@ async fn words_are_heard_or_missing_or_not_known() {
     check(one(), json!({"heard": "hello", "speaker": "USER"}), "passed", "", Some(2000)).await;
     check(one(), json!({"not_heard": "hello"}), "passed", "", None).await;
     check(one(), json!({"not_heard": "please"}), "failed", "the agent said 'please'", Some(300)).await;
-    // What is found decides; what is missing may be in what was not heard.
+    // Found evidence decides; missing evidence may be in turns that were not heard.
     check(one().unheard(), json!({"heard": "one"}), "passed", "", Some(300)).await;
     check(one().unheard(), json!({"not_heard": "one"}), "failed", "the agent said 'one'", Some(300)).await;
     let lacking = "words of 1 turn of the agent are not known";

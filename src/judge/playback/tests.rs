@@ -121,7 +121,7 @@ fn digits_pass_where_they_are_those_that_were_wanted() {
     }
 }
 
-/// A line of a timeline in milliseconds.
+/// Returns a line of a timeline in milliseconds.
 fn at(ms: i64, event: &str, side: &str, data: Value) -> Value {
     json!({"seq": ms, "sample": ms * PER_MS, "event": event, "side": side, "data": data})
 }
@@ -130,7 +130,7 @@ fn saying(from: i64, to: i64, side: &str) -> Vec<Value> {
     let data = json!({"utterance_id": from, "kind": "turn", "text": "word"});
     let mut lines = vec![at(from, "speech.started", side, data.clone()), at(to, "speech.ended", side, data)];
     if side == "agent" {
-        // What was said is known a little later.
+        // The words are known a little later.
         lines.push(at(to + 150, "turn.ended", side, json!({"text": "word", "end_sample": to * PER_MS})));
     }
     lines
@@ -200,7 +200,7 @@ fn a_silence_of_the_agent_is_as_long_as_its_step_says() {
     }
 }
 
-/// A turn of the agent with its words and times.
+/// Returns a turn of the agent with its words and times.
 fn turn_of(from: i64, to: i64, text: &str) -> Vec<Value> {
     let data = json!({"text": text, "from_sample": from * PER_MS, "end_sample": to * PER_MS});
     vec![

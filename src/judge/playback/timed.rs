@@ -1,4 +1,4 @@
-//! When things were said in a playback: what this side's last step was before a moment, and how long the agent took or kept silent.
+//! Times in a playback: this side's last step before a moment, and the length of the agent's delay or silence after it.
 
 use ringer_media::call::{TimelineEntry, What};
 use ringer_media::frame::PER_MS;
@@ -16,25 +16,26 @@ pub(super) fn own_spans(moments: &[TimelineEntry]) -> Vec<(i64, i64)> {
     moments.iter().filter_map(|end| Some((own_start(end, moments), own_end(end)?))).collect()
 }
 
-/// Milliseconds of silence that this side keeps on purpose right before the step.
+/// Returns the milliseconds of silence that this side keeps on purpose right before the step.
 fn paused_ms(steps: &[Object], index: usize) -> i64 {
     let is_pause = |step: &&Object| !is_agent(step) && text(step, "type") == "silence";
     let pauses = steps[..index].iter().rev().take_while(is_pause);
     pauses.filter_map(|step| step.get("duration_ms")?.as_f64()).map(|ms| ms.round() as i64).sum()
 }
 
-/// Position from which the time of a step of the agent counts that began at `onset`: the end of this side's last step, or connect.
+/// Returns the position from which the time of an agent's step that began at `onset` counts: this side's last step's
+/// end, or connect.
 pub(super) fn since(steps: &[Object], index: usize, own: &[(i64, i64)], onset: i64) -> i64 {
     let last = own.iter().filter(|(start, _)| *start <= onset).map(|(_, end)| *end).max();
     last.unwrap_or(0) + paused_ms(steps, index) * PER_MS
 }
 
-/// Milliseconds that a step allows the agent.
+/// Returns the milliseconds that a step allows the agent.
 pub(super) fn within_ms(step: &Object) -> Option<i64> {
     step.get("within_ms").and_then(serde_json::Value::as_f64).map(|ms| ms.round() as i64)
 }
 
-/// Why an agent that never took the step it was waited for has failed; `None`: it had no time for it.
+/// Returns the reason why an agent that never took the awaited step has failed; `None`: it had no time for it.
 pub(super) fn miss_reason(steps: &[Object], index: usize, own: &[(i64, i64)], end: i64) -> Option<String> {
     let waited_ms = (end - since(steps, index, own, end)) / PER_MS;
     match within_ms(&steps[index]) {
@@ -44,7 +45,7 @@ pub(super) fn miss_reason(steps: &[Object], index: usize, own: &[(i64, i64)], en
     }
 }
 
-/// Speech of the agent: first sample, and one past the last; what had no end lasts to the end of the call.
+/// Returns the speech of the agent: first sample, and one past the last; what had no end lasts to the end of the call.
 fn speech(moments: &[TimelineEntry]) -> Vec<(i64, i64)> {
     let (mut spans, mut from) = (Vec::new(), None);
     for moment in moments {
@@ -60,8 +61,8 @@ fn speech(moments: &[TimelineEntry]) -> Vec<(i64, i64)> {
     spans
 }
 
-/// How a wanted silence of `within_ms` from `from` on came out: whether it was kept, `None` where the call ended before; how long it
-/// was in milliseconds; where it was over.
+/// Judges a wanted silence of `within_ms` from `from` on. Returns if it was kept, its length in milliseconds, and the
+/// position of its end. `None`: the call ended before.
 pub(super) fn absence(moments: &[TimelineEntry], from: i64, within_ms: i64) -> (Option<bool>, i64, i64) {
     let to = from + within_ms * PER_MS;
     let heard = |(start, end): &(i64, i64)| {
@@ -76,7 +77,8 @@ pub(super) fn absence(moments: &[TimelineEntry], from: i64, within_ms: i64) -> (
     (is_whole.then_some(true), (last.min(to) - from).max(0) / PER_MS, last.min(to))
 }
 
-/// Position at which a silence is expected to begin: after this side's steps before it, or after the agent's turn.
+/// Returns the position at which a silence is expected to begin: after this side's steps before it, or after the
+/// agent's turn.
 pub(super) fn quiet_from(
     steps: &[Object],
     index: usize,

@@ -10,9 +10,9 @@ const MAX_PIECES: usize = 1000;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Piece {
     pub(super) bytes: Range<usize>,
-    /// Its reader would guess a length.
+    /// True if its reader would guess a length.
     pub(super) is_plain: bool,
-    /// It ends within a part whose size is told.
+    /// True if it ends within a part whose size is stated.
     pub(super) is_cut: bool,
     /// Seconds that it tells of beyond those in it.
     pub(super) missing_s: f64,
@@ -21,7 +21,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The only one.
+    /// Returns the piece of a file that holds only one.
     pub(super) fn whole(bytes: &[u8]) -> Piece {
         Piece::of(0..bytes.len())
     }
@@ -43,9 +43,10 @@ pub(super) struct Frame {
     about_at: usize,
 }
 
-/// The frame of MPEG audio (ISO/IEC 11172-3 2.4.1.3, 13818-3 2.4.1.3) that begins here.
+/// Returns the frame of MPEG audio (ISO/IEC 11172-3 2.4.1.3, 13818-3 2.4.1.3) that begins here.
 pub(super) fn mpeg(bytes: &[u8]) -> Option<Frame> {
-    /// By version (1, then 2 and 2.5) and layer (I, II, III), in kbit/s; the first entry is a rate that is not told.
+    /// Bit rates in kbit/s by version (1, then 2 and 2.5) and layer (I, II, III); the first entry means a rate that is
+    /// not stated.
     const KBITS: [[[u32; 15]; 3]; 2] = [
         [
             [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
@@ -83,7 +84,7 @@ pub(super) fn mpeg(bytes: &[u8]) -> Option<Frame> {
     (kbits > 0).then_some(Frame { bytes: size as usize, samples, rate_hz, key, about_at })
 }
 
-/// The ADTS frame (ISO/IEC 13818-7 6.2) that begins here.
+/// Returns the ADTS frame (ISO/IEC 13818-7 6.2) that begins here.
 pub(super) fn adts(bytes: &[u8]) -> Option<Frame> {
     const HZ: [u32; 13] =
         [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000, 7350];
@@ -95,7 +96,7 @@ pub(super) fn adts(bytes: &[u8]) -> Option<Frame> {
     is_frame.then_some(Frame { bytes: size, samples: 1024, rate_hz, key, about_at: usize::MAX })
 }
 
-/// Length of the ID3v2 tag (ID3v2.4 3.1) that begins here; 0 where none does.
+/// Returns the length of the ID3v2 tag (ID3v2.4 3.1) that begins here; 0 where none does.
 pub(super) fn tag_bytes(bytes: &[u8]) -> usize {
     match bytes.first_chunk::<10>() {
         Some([b'I', b'D', b'3', major, minor, flags, size @ ..])
@@ -108,7 +109,7 @@ pub(super) fn tag_bytes(bytes: &[u8]) -> usize {
     }
 }
 
-/// Frames that a description of a file tells of (Xing, Info, VBRI); the inner `None`: it does not tell.
+/// Returns the frames that a description of a file tells of (Xing, Info, VBRI); the inner `None`: it does not tell.
 fn about(frame: &Frame, bytes: &[u8]) -> Option<Option<u32>> {
     let long = |at: usize| bytes.get(at..at + 4).map(|four| u32::from_be_bytes(four.try_into().expect("it has four")));
     let at = frame.about_at;
@@ -164,7 +165,7 @@ pub(super) fn frames(bytes: &[u8], read: fn(&[u8]) -> Option<Frame>) -> Vec<Piec
             0 if rest.starts_with(b"TAG") => 128,
             tag => tag,
         };
-        // What goes beyond the end is no tag, or nothing stands behind it.
+        // A tag that goes beyond the end is none, or nothing stands behind it.
         if tag > 0 && tag <= rest.len() {
             pieces.extend(run.take().map(Run::piece));
             (at, lost) = (at + tag, 0);
@@ -174,7 +175,7 @@ pub(super) fn frames(bytes: &[u8], read: fn(&[u8]) -> Option<Frame>) -> Vec<Piec
             let Some(next) = rest.get(frame.bytes..) else { return false };
             let goes_on = read(next).is_some_and(|next| next.key == frame.key) || tag_bytes(next) > 0;
             let is_same = lost == 0 && run.as_ref().is_some_and(|run| run.first.key == frame.key);
-            // What was cut off before another file was joined to it would take the start of that one along.
+            // A file that was cut off before another was joined to it would take the start of that one along.
             let is_cut = || is_same && (1..frame.bytes).any(|at| is_start(&rest[at..], read));
             goes_on || next.len() < 4 || next.starts_with(b"TAG") || is_same && !is_cut()
         });
@@ -236,7 +237,7 @@ pub(super) fn ogg(bytes: &mut Vec<u8>) -> Vec<Piece> {
     pieces
 }
 
-/// Length of the Ogg page that begins here (RFC 3533 6), if all of it is here.
+/// Returns the length of the Ogg page that begins here (RFC 3533 6), if all of it is here.
 fn page_bytes(bytes: &[u8]) -> Option<usize> {
     if !bytes.starts_with(b"OggS\0") {
         return None;
@@ -269,12 +270,12 @@ static SUMS: [u32; 256] = {
     sums
 };
 
-/// Position of the next Ogg page behind the first byte.
+/// Returns the position of the next Ogg page behind the first byte.
 fn next_page(bytes: &[u8]) -> Option<usize> {
     bytes.get(1..)?.windows(5).position(|window| window == b"OggS\0").map(|at| at + 1)
 }
 
-/// Joined FLAC files: each begins with its marker and the size of its STREAMINFO (RFC 9639 8).
+/// Returns the files joined to one FLAC file: each begins with its marker and the size of its STREAMINFO (RFC 9639 8).
 pub(super) fn flac(bytes: &[u8]) -> Vec<Piece> {
     let is_start = |window: &[u8]| window[..4] == *b"fLaC" && window[4] & 0x7f == 0 && window[5..] == [0, 0, 34];
     let starts = bytes.windows(8).enumerate().skip(1).filter(|(_, window)| is_start(window)).map(|(at, _)| at);

@@ -39,9 +39,9 @@ pub enum Kind {
     Aac,
     /// Vorbis or Opus, and maybe others.
     Ogg,
-    /// FLAC.
+    /// Free Lossless Audio Codec in its own container (RFC 9639).
     Flac,
-    /// MP4, M4A, QuickTime.
+    /// MP4, M4A or QuickTime, by the box `ftyp`.
     Mp4,
     /// A file that is not read, with its article.
     Other(&'static str),
@@ -50,7 +50,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// For a person, with an article where there is one.
+    /// Returns the name of the kind for display, with an article where it has one.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Wav => "a WAV file",
@@ -67,11 +67,11 @@ impl Kind {
 /// Result of a look at the first bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing yet. Asked of all bytes, or of 16 KiB, it is never the answer.
+    /// The bytes are too few to tell. Never the answer for a whole file or for 16 KiB.
     More,
-    /// They are this.
+    /// The bytes are of this kind.
     Is(Kind),
-    /// Nothing that is known.
+    /// The bytes are of no known kind.
     Unknown,
 }
 
@@ -112,7 +112,8 @@ pub fn look(bytes: &[u8], is_whole: bool) -> Look {
     text(bytes).map_or(Look::Unknown, |name| Look::Is(Kind::Text(name)))
 }
 
-/// Name of the kind of text; `None`: the bytes are none. Samples that are all printable would be loud from the first on.
+/// Returns the name of the kind of text; `None`: the bytes are none. Samples that are all printable would be loud from
+/// the first on.
 fn text(bytes: &[u8]) -> Option<&'static str> {
     let start = &bytes[..bytes.len().min(ENOUGH)];
     let words = match std::str::from_utf8(start) {

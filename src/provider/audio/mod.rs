@@ -23,11 +23,11 @@ pub const MAX_SECONDS: u32 = 600;
 /// Seconds that are read of the recording of a conversation; the rest is left out.
 pub const MAX_CALL_SECONDS: u32 = 3600;
 
-/// Less than this that is missing is not worth a word: 200 ms. Encoders pad by as much.
+/// Missing audio of less than this is not reported: 200 ms. Encoders pad by as much.
 const MISSED_S: f64 = 0.2;
 
-/// The first [`MAX_SECONDS`] of an audio file at 16 kHz, its channels averaged. Takes up to some seconds of computing for the
-/// largest files: not for async tasks.
+/// Returns the first [`MAX_SECONDS`] of an audio file at 16 kHz, its channels averaged. Takes up to some seconds of
+/// computing for the largest files: not for async tasks.
 ///
 /// # Errors
 /// `audio_not_decoded`: the bytes are no audio, or of a kind that is not read.
@@ -36,8 +36,9 @@ pub fn decode(bytes: Vec<u8>) -> Result<Sound, Failure> {
     Ok(Sound { pcm: sides.swap_remove(0).into(), unread })
 }
 
-/// The first [`MAX_CALL_SECONDS`] of the recording of a conversation at 16 kHz: one channel, or two of equal length when
-/// `two_sides`. Of two sides the first two channels are taken; a file with only one gives only one. As costly as [`decode`].
+/// Returns the first [`MAX_CALL_SECONDS`] of the recording of a conversation at 16 kHz: one channel, or two of equal
+/// length when `two_sides`. Of two sides the first two channels are taken; a file with only one gives only one. As
+/// costly as [`decode`].
 ///
 /// # Errors
 /// As [`decode`].
@@ -48,7 +49,7 @@ pub fn decode_call(bytes: Vec<u8>, two_sides: bool) -> Result<CallAudio, Failure
 /// The audio of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sound {
-    /// At 16 kHz.
+    /// Samples at 16 kHz, mono.
     pub pcm: Arc<[i16]>,
     /// The part of the file that is not in it, if any.
     pub unread: Option<Unread>,
@@ -57,7 +58,7 @@ pub struct Sound {
 /// The audio of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallAudio {
-    /// At 16 kHz.
+    /// Samples of each side at 16 kHz: one channel with both sides, or one for each.
     pub sides: Vec<Vec<i16>>,
     /// Rate of the file, in Hz, the lowest of joined ones: what is above half of it was never there.
     pub rate_hz: u32,
@@ -65,14 +66,14 @@ pub struct CallAudio {
     pub unread: Option<Unread>,
 }
 
-/// Why there is less audio than the file has, or had.
+/// Reason why less audio was read than the file has, or had.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unread {
     /// Seconds of audio that there are.
     pub read_s: f64,
-    /// For a person.
+    /// Explanation in words, for display.
     pub why: String,
-    /// The file is whole, and only longer than the limit.
+    /// True if the file is whole, and only longer than the limit.
     pub is_limit: bool,
 }
 
@@ -82,7 +83,7 @@ impl fmt::Display for Unread {
     }
 }
 
-/// How much of a file is wanted: of several sides each is a channel, one side is the mean of all channels.
+/// Part of a file to read. With several sides each is a channel; one side is the mean of all channels.
 #[derive(Copy, Clone)]
 struct Part {
     seconds: u32,
@@ -149,7 +150,7 @@ fn read_wav(bytes: &[u8], sink: &mut Sink) -> Result<(), String> {
     settled(&refused, found.sections.len(), sink)
 }
 
-/// Samples of one format.
+/// Reads samples of one format.
 fn read_samples(format: wav::Format, bytes: &[u8], sink: &mut Sink) -> Result<(), String> {
     let width = format.frame_bytes();
     // A piece at a time: what is not wanted is not converted.

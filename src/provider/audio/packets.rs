@@ -78,7 +78,7 @@ pub(super) fn read(bytes: &[u8], piece: &Piece, sink: &mut Sink) -> Result<(), S
     Ok(())
 }
 
-/// Seconds that a track has by what its file tells.
+/// Returns the seconds that a track has by what its file tells.
 fn told_s(track: &Track) -> Option<f64> {
     let base = track.time_base?;
     let ticks = track.duration?.get();
@@ -93,7 +93,7 @@ struct Packets<'a> {
     base: Option<TimeBase>,
     /// Time at which the next packet should begin, once one was decoded.
     due: Option<Timestamp>,
-    /// The end is not the file's.
+    /// True if the packets end before the file does.
     is_cut: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Packets<'a> {
         Packets { format, id, base, due: None, is_cut: false }
     }
 
-    /// The next packet. What lies between it and the one before is silence.
+    /// Returns the next packet. What lies between it and the one before is silence.
     fn next(&mut self, sink: &mut Sink) -> Option<Packet> {
         let packet = loop {
             match self.format.next_packet() {
@@ -123,12 +123,12 @@ impl<'a> Packets<'a> {
         Some(packet)
     }
 
-    /// A packet was decoded.
+    /// Takes a decoded packet.
     fn heard(&mut self, packet: &Packet) {
         self.due = packet.pts.checked_add(packet.dur);
     }
 
-    /// A packet could not be decoded: it is silence, but before the first that could.
+    /// Notes a packet that could not be decoded: it is silence, but before the first that could.
     fn broken(&mut self, packet: &Packet, sink: &mut Sink) {
         if self.due.is_some() {
             sink.broken(self.seconds(packet.dur).min(PACKET_MAX_S));
@@ -179,7 +179,8 @@ fn read_track(
     Ok(packets.is_cut)
 }
 
-/// `head`: the identification header (RFC 7845 5.1). True where the packets end before the file does.
+/// Reads Ogg Opus. `head`: the identification header (RFC 7845 5.1). Returns true if the packets end before the file
+/// does.
 fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], sink: &mut Sink) -> Result<bool, String> {
     let channels = head.get(9).copied().unwrap_or(1);
     if !(1..=2).contains(&channels) {

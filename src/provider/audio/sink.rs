@@ -78,12 +78,12 @@ impl Sink {
         }
     }
 
-    /// Number of sides; 0 before the first audio.
+    /// Returns the number of sides; 0 before the first audio.
     pub(super) fn sides(&self) -> usize {
         self.sides.len()
     }
 
-    /// The sides of a file of so many channels.
+    /// Returns the number of sides of a file with `channels` channels.
     pub(super) fn sides_of(&self, channels: usize) -> usize {
         if self.sides.is_empty() { self.part.sides.min(channels) } else { self.sides.len().min(channels) }
     }
@@ -97,8 +97,8 @@ impl Sink {
         self.sides.is_empty()
     }
 
-    /// Makes ready for so many frames, and says how many of them are to be given to each side. `None`: none, the sides are not
-    /// apart in them, and silence is in their place.
+    /// Prepares for a number of frames, and returns how many of them go to each side. `None`: no frames, since their
+    /// sides are not apart, and silence is in their place.
     pub(super) fn admit(&mut self, rate_hz: u32, channels: usize, frames: usize) -> Result<Option<usize>, String> {
         if frames == 0 {
             return Ok(Some(0));
@@ -154,7 +154,7 @@ impl Sink {
         }
     }
 
-    /// Puts silence in the place of so many seconds that could not be decoded, so that what follows stays where it was.
+    /// Puts silence in the place of `seconds` that could not be decoded, so that what follows stays where it was.
     pub(super) fn broken(&mut self, seconds: f64) {
         self.broken_s += seconds;
         self.silence((seconds * f64::from(self.rate_hz)) as usize);
@@ -165,7 +165,7 @@ impl Sink {
         self.broken_s += seconds.max(0.0);
     }
 
-    /// The file ends before its end; the seconds that it should have had beyond, where that is known.
+    /// Notes that the file ends before its end; the seconds that it should have had beyond, where that is known.
     pub(super) fn cut_off(&mut self, missing_s: Option<f64>) {
         self.cut_off = match (self.cut_off, missing_s) {
             (Some(None), _) | (_, None) => Some(None),
@@ -174,12 +174,12 @@ impl Sink {
         };
     }
 
-    /// Something else that is missing.
+    /// Notes another reason for missing audio.
     pub(super) fn miss(&mut self, why: String) {
         self.missed.push(why);
     }
 
-    /// Seconds of audio so far.
+    /// Returns the seconds of audio so far.
     pub(super) fn seconds(&self) -> f64 {
         if self.rate_hz == 0 {
             return 0.0;

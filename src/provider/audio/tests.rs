@@ -8,7 +8,7 @@ use ringer_media::seed::Seed;
 
 use super::*;
 
-/// Three seconds of 440 Hz on the left and 1000 Hz on the right, each at a peak of 8000, as ffmpeg writes them.
+/// Returns three seconds of 440 Hz on the left and 1000 Hz on the right, each at a peak of 8000, as ffmpeg writes them.
 fn file(name: &str, arguments: &[&str]) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -19,7 +19,7 @@ fn file(name: &str, arguments: &[&str]) -> Vec<u8> {
     std::fs::read(&path).expect("ffmpeg wrote a file")
 }
 
-/// Peak of a tone in the middle second.
+/// Returns the peak of a tone in the middle second.
 fn peak(pcm: &[i16], hz: f64) -> f64 {
     let part = &pcm[16_000..32_000];
     let turn = |n: usize| TAU * hz * n as f64 / 16_000.0;
@@ -134,7 +134,7 @@ fn no_more_is_read_than_the_limit() {
     }
 }
 
-/// The kinds of files that are compressed, at a rate.
+/// Returns the kinds of files that are compressed, at a rate.
 fn kinds(rate_hz: &'static str) -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("a.wav", vec!["-ar", rate_hz]),
@@ -203,7 +203,7 @@ fn what_is_missing_of_a_file_is_told() {
         println!("{name}: {unread}");
         assert!(!unread.is_limit && unread.why.contains("the file is not complete"), "{name}: {unread}");
         assert!((unread.read_s - seconds).abs() < 0.001, "{name}: {unread}");
-        // What was cut off does not take what was joined to it along.
+        // A file that was cut off does not take the joined one along.
         if name != "a.m4a" && name != "a.wav" {
             let joined = [&whole[..whole.len() * 6 / 10], &whole].concat();
             let joined = decode(joined).expect("there is audio");
@@ -249,7 +249,7 @@ fn broken_parts_are_told_and_what_follows_stays_in_its_place() {
         println!("{name}: {} samples, {:?}", sound.pcm.len(), sound.unread);
         let unread = sound.unread.unwrap_or_else(|| panic!("{name}: a fifth of it is broken"));
         assert!(unread.why.contains("broken") || unread.why.contains("not complete"), "{name}: {unread}");
-        // Where positions are told, what follows is where it was.
+        // Audio behind the gap is where it was, if positions are stated.
         if !["a.mp3", "a.aac"].contains(&name) {
             assert!(sound.pcm.len().abs_diff(48_000) < 1600, "{name}: {} samples", sound.pcm.len());
         }

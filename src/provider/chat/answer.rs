@@ -20,7 +20,7 @@ const REFUSAL_BYTES_MAX: usize = 4096;
 /// Names under which servers send reasoning apart from words.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
-/// How the body of an answer is written.
+/// Form of an answer's body.
 #[derive(Debug)]
 enum Form {
     /// Only blanks have come.
@@ -38,21 +38,21 @@ pub struct Answer {
     thinking: Thinking,
     tools: Tools,
     refusal: String,
-    /// Some event or body was an answer.
+    /// True if some event or body was an answer.
     answered: bool,
-    /// It comes in pieces.
+    /// True if the answer comes in pieces.
     streamed: bool,
-    /// It has words that are no blanks.
+    /// True if it has words other than blanks.
     said: bool,
-    /// A finish reason or the end mark was seen.
+    /// True if a finish reason or the end mark was seen.
     finished: bool,
-    /// The end mark was seen.
+    /// True if the end mark was seen.
     done: bool,
     reason: String,
 }
 
 impl Answer {
-    /// Of a model that is known to mark its reasoning so.
+    /// Returns the empty answer of a model that marks its reasoning as `manner` says.
     pub fn new(manner: Manner) -> Answer {
         Answer {
             form: Form::Unknown,
@@ -102,7 +102,7 @@ impl Answer {
         }
     }
 
-    /// The body is over: adds what only its end makes whole to `words`.
+    /// Ends the body: adds what only its end makes whole to `words`.
     ///
     /// # Errors
     /// As [`Answer::take`].
@@ -128,14 +128,15 @@ impl Answer {
         self.thinking.is_unsure()
     }
 
-    /// The words that are held back for too long already.
+    /// Returns the words that are held back for too long already.
     pub fn release(&mut self) -> Vec<String> {
         let words = self.thinking.release();
         self.said |= words.iter().any(|text| !text.trim().is_empty());
         words
     }
 
-    /// The words that were held back until it was sure that they are no reasoning. `whole`: nothing has cut the answer off.
+    /// Returns the words that were held back until it was sure that they are no reasoning. `whole`: nothing has cut the
+    /// answer off.
     pub fn held(&mut self, whole: bool) -> Vec<String> {
         let rest = self.joiner.end();
         let mut words = if rest.is_empty() { Vec::new() } else { self.thinking.take(&rest) };
@@ -144,7 +145,7 @@ impl Answer {
         words
     }
 
-    /// Tool calls of a whole answer: names and arguments.
+    /// Returns the tool calls of a whole answer: names and arguments.
     ///
     /// # Errors
     /// `language_model_refused`: the model declines to answer. `language_model_failed`: the answer was cut off or stopped.
@@ -172,7 +173,7 @@ impl Answer {
         }
     }
 
-    /// The end mark was seen.
+    /// True if the end mark was seen.
     pub fn is_done(&self) -> bool {
         self.done
     }
@@ -182,7 +183,7 @@ impl Answer {
         self.said
     }
 
-    /// How the model marks its reasoning, as far as is known now.
+    /// Returns the way in which the model marks its reasoning, as far as is known now.
     pub fn manner(&self) -> Manner {
         self.thinking.manner()
     }
@@ -228,7 +229,7 @@ impl Answer {
         Ok(())
     }
 
-    /// A delta, or a whole message.
+    /// Takes a delta, or a whole message.
     fn part(&mut self, part: &Value, words: &mut Vec<String>) -> Result<(), Failure> {
         let is_apart = |name: &&str| !matches!(&part[*name], Value::Null) && part[*name] != "";
         if REASONING.iter().any(is_apart) {
@@ -258,7 +259,7 @@ impl Answer {
     }
 }
 
-/// A failure of the answer.
+/// Returns a failure of the answer.
 pub fn broken(message: &str) -> Failure {
     Failure { code: "language_model_failed", message: message.into() }
 }
@@ -277,7 +278,7 @@ mod tests {
 
     use super::*;
 
-    /// Words, and tools or the trouble, of a body in pieces.
+    /// Returns words, and tools or the trouble, of a body in pieces.
     fn read(body: &str, size: usize) -> (String, Result<Vec<(String, String)>, String>) {
         let (mut answer, mut words) = (Answer::new(Manner::Unknown), Vec::new());
         let taken = body.as_bytes().chunks(size).try_for_each(|bytes| answer.take(bytes, &mut words));

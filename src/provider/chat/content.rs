@@ -8,13 +8,13 @@ const UNSAID: [&str; 5] = ["thinking", "reasoning", "reasoning_text", "redacted_
 /// A piece of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Words.
+    /// Words of the answer.
     Text(String),
     /// Words with which a model declines to answer.
     Refusal(String),
 }
 
-/// The pieces of a content in order; none for `null` and an empty list.
+/// Returns the pieces of a content in order; none for `null` and an empty list.
 ///
 /// # Errors
 /// The form is not known: its name, for example `a number`.
@@ -44,7 +44,7 @@ pub fn pieces(content: &Value) -> Result<Vec<Piece>, &'static str> {
     }
 }
 
-/// All words of a content, those of a refusal too; `None` when it holds none at all.
+/// Returns all words of a content, those of a refusal too; `None` when it holds none at all.
 ///
 /// # Errors
 /// As [`pieces`].

@@ -10,7 +10,7 @@ pub const DONE: &str = "[DONE]";
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its data, without a line feed at the end.
+    /// Data of the event, without a line feed at the end.
     pub data: String,
     /// True if the stream names it an error.
     pub is_error: bool,
@@ -24,9 +24,9 @@ pub struct TooLong;
 #[derive(Debug, Default)]
 pub struct Events {
     line: Vec<u8>,
-    /// The first line was seen; a byte order mark may only stand before it.
+    /// True if the first line was seen; a byte order mark may only stand before it.
     begun: bool,
-    /// The last byte was a CR: a LF that follows belongs to it.
+    /// True if the last byte was a CR, to which a following LF belongs.
     after_cr: bool,
     data: Vec<String>,
     /// All of `data` together.
@@ -35,7 +35,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The events that end in these bytes.
+    /// Returns the events that end in these bytes.
     ///
     /// # Errors
     /// [`TooLong`].
@@ -53,8 +53,8 @@ impl Events {
         Ok(events)
     }
 
-    /// The events that the end of the stream ends. The standard drops an event without an empty line behind it; many servers
-    /// leave that line out.
+    /// Returns the events that the end of the stream ends. The standard drops an event without an empty line behind it;
+    /// many servers leave that line out.
     ///
     /// # Errors
     /// [`TooLong`].

@@ -1,4 +1,5 @@
-//! What a model's server does not take, learnt from its refusals: a parameter is then sent by its later name, or left out.
+//! Parameters that a model's server does not accept, learnt from its refusals. They are then sent by their later name,
+//! or left out.
 
 use serde_json::Value;
 
@@ -20,10 +21,10 @@ const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 const OF_VALUES: [&str; 10] =
     ["too large", "too big", "too high", "less than", "at most", "between", "maximum", "exceed", "range", "<="];
 
-/// How one model is asked.
+/// Way in which requests to one model are written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Habits {
-    /// `max_tokens` goes by its later name.
+    /// True if `max_tokens` is sent by its later name.
     renamed: bool,
     without: Vec<Without>,
 }
@@ -31,7 +32,7 @@ pub struct Habits {
 #[derive(Clone, Debug, PartialEq)]
 struct Without {
     name: &'static str,
-    /// Left out only from this value on; `None`: always.
+    /// Value from which on the parameter is left out; `None`: always.
     from: Option<f64>,
 }
 
@@ -81,7 +82,7 @@ impl Habits {
     }
 }
 
-/// The parameter that a refusal is about, of those that were sent.
+/// Returns the parameter that a refusal is about, of those that were sent.
 fn named(sent: &Value, refusal: &Refusal) -> Option<&'static str> {
     // Without a stream there is nothing that could be left out.
     let is_sent = |name: &str| sent.get(name).is_some_and(|value| *value != Value::Bool(false));
@@ -97,7 +98,7 @@ fn named(sent: &Value, refusal: &Refusal) -> Option<&'static str> {
     sent.filter_map(|(name, others)| Some((first(name, others)?, *name))).min().map(|(_, name)| name)
 }
 
-/// Where a word stands that is no part of a longer one.
+/// Returns the byte position of a word that is not part of a longer one.
 fn whole_word(text: &str, word: &str) -> Option<usize> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let stands_alone = |at: usize| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part);

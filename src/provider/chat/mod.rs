@@ -38,24 +38,24 @@ use super::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 /// Parameters that one request is made again without.
 const LEFT_OUT_MAX: usize = 6;
 
-/// Where the model is and how long it may take.
+/// Address of the model, credentials and time limits.
 #[derive(Clone)]
 pub struct ChatConfig {
     /// `https://host/v1`, with or without `/chat/completions` and a query.
     pub base_url: String,
-    /// Sent as a bearer token.
+    /// Key that is sent as a bearer token.
     pub key: Option<String>,
-    /// Model name.
+    /// Name of the model.
     pub model: String,
     /// Tokens of each answer, instead of what a request asks for: a model that reasons needs more than its words.
     pub tokens_max: Option<u32>,
-    /// For the connection, TLS included.
+    /// Time limit for the connection, TLS included.
     pub connect: Duration,
-    /// From the request to the first byte of the answer, and between two of its pieces.
+    /// Longest wait for the first byte of the answer, and between two of its pieces.
     pub first_byte: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_first_byte: Duration,
-    /// For the whole answer.
+    /// Time limit for the whole answer.
     pub total: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_total: Duration,
@@ -63,14 +63,14 @@ pub struct ChatConfig {
     pub held: Duration,
     /// The same where nobody waits on the telephone.
     pub patient_held: Duration,
-    /// How often a request is made again.
+    /// Number and waits of the attempts of a request.
     pub retry: Retry,
-    /// Who is trusted beside the well-known authorities.
+    /// Certificate authorities trusted besides the well-known ones.
     pub roots: Roots,
 }
 
 impl ChatConfig {
-    /// With limits of 3 s, 10 s and 60 s, and of 30 s and 180 s where nobody waits on the telephone.
+    /// Returns limits of 3 s, 10 s and 60 s, and of 30 s and 180 s where nobody waits on the telephone.
     pub fn new(base_url: &str, key: Option<String>, model: &str) -> ChatConfig {
         ChatConfig {
             base_url: base_url.to_owned(),
@@ -107,11 +107,11 @@ pub struct ChatModel {
     client: reqwest::Client,
     trouble: Mutex<Option<String>>,
     learnt: Mutex<Learnt>,
-    /// The last request did not reach the server.
+    /// True if the last request did not reach the server.
     gone: AtomicBool,
 }
 
-/// What earlier requests have shown of the model.
+/// Properties of the model that earlier requests have shown.
 #[derive(Clone, Default)]
 struct Learnt {
     habits: Habits,
@@ -122,7 +122,7 @@ struct Learnt {
 struct Trouble {
     failure: Failure,
     cause: Cause,
-    /// What the server said of the request.
+    /// Refusal of the request by the server, if that was the trouble.
     refusal: Option<Refusal>,
 }
 
@@ -211,7 +211,7 @@ impl ChatModel {
         if answer.manner() != manner {
             self.learn(|learnt| learnt.manner = answer.manner());
         }
-        // What has begun cannot be taken back, so it is not made again.
+        // An answer that has begun cannot be taken back, so the request is not repeated.
         let begun = answer.has_begun();
         let failed = |(failure, cause)| Trouble::of(failure, if begun { Cause::Final } else { cause });
         read.map_err(failed)?;
@@ -222,7 +222,7 @@ impl ChatModel {
         Ok(())
     }
 
-    /// The answer of a server that takes the request.
+    /// Returns the answer of a server that takes the request.
     async fn open(&self, body: &Value, live: bool) -> Result<reqwest::Response, Trouble> {
         let (first_byte, total) = self.limits(live);
         let mut post = self.client.post(&self.url).timeout(total);
@@ -252,7 +252,7 @@ impl ChatModel {
         Err(Trouble { failure, cause: Cause::of(status.as_u16(), asked), refusal })
     }
 
-    /// The body of a refusal as far as it comes.
+    /// Returns the body of a refusal as far as it comes.
     async fn refused(&self, mut response: reqwest::Response, patience: Duration) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = timeout(patience, response.chunk()).await {
@@ -347,7 +347,7 @@ fn late(patience: Duration) -> Trouble {
     Trouble::of(Failure { code: "language_model_late", message }, Cause::Late)
 }
 
-/// Why a request has no answer.
+/// Returns the trouble of a request that was not answered.
 fn unsent(cause: reqwest::Error) -> Trouble {
     let cause = cause.without_url();
     let retried = match () {

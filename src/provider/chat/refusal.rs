@@ -1,4 +1,4 @@
-//! What a server says of a request that it does not carry out: its words, without what is secret, and the parameter it means.
+//! Refusals of a server: its words without secrets, and the parameter that it means.
 
 use serde_json::Value;
 use url::Url;
@@ -37,14 +37,14 @@ const REFUSING: [&str; 17] = [
     "default",
 ];
 
-/// A server's words.
+/// Refusal of a request in the server's words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    /// What it says; empty when it says nothing.
+    /// Text of the refusal; empty when there is none.
     pub words: String,
     /// Parameter that it names in a field of its own.
     pub param: Option<String>,
-    /// It calls the parameter itself unsupported, not its value.
+    /// True if the server calls the parameter unsupported, and not its value.
     pub is_unsupported: bool,
 }
 
@@ -82,13 +82,13 @@ impl Refusal {
         self.param.is_some() || self.is_unsupported || REFUSING.iter().any(|word| words.contains(word))
     }
 
-    /// `told` with the server's words behind it.
+    /// Returns `told` with the server's words behind it.
     pub fn told(&self, told: &str) -> String {
         if self.words.is_empty() { told.to_owned() } else { format!("{told}: {}", self.words) }
     }
 }
 
-/// The words of a list of single faults; their values, which repeat what was sent, are left out.
+/// Returns the words of a list of single faults; their values, which repeat what was sent, are left out.
 fn details(list: &Value) -> Option<String> {
     let place = |fault: &Value| {
         let path: Vec<&str> = fault["loc"].as_array()?.iter().filter_map(Value::as_str).collect();
@@ -102,7 +102,7 @@ fn details(list: &Value) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// One line of limited length.
+/// Returns one line of limited length.
 fn bounded(text: &str) -> String {
     let text: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
@@ -113,12 +113,12 @@ fn bounded(text: &str) -> String {
     }
 }
 
-/// What may not show in a message about a server.
+/// Texts that may not appear in a message about a server.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// The key of a server, and what is secret in its URL.
+    /// Returns the key of a server, and what is secret in its URL.
     pub fn of(key: Option<&str>, url: &str) -> Secrets {
         let mut all: Vec<String> = key.map(str::to_owned).into_iter().collect();
         if let Ok(url) = Url::parse(url) {
@@ -130,7 +130,7 @@ impl Secrets {
         Secrets(all)
     }
 
-    /// A text without the secrets, and without what a server shows of them.
+    /// Returns a text without the secrets, and without what a server shows of them.
     pub fn hidden(&self, text: &str) -> String {
         let text = self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"));
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '*' | '.');

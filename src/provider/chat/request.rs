@@ -1,4 +1,4 @@
-//! What is sent to a chat-completions server, and where to.
+//! Address and body of a request to a chat-completions server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ const BEGIN: &str = "(Begin.)";
 /// Stands for the other side where it has said nothing after the model's last words.
 const GO_ON: &str = "(Go on.)";
 
-/// The URL of chat completions below a base, which may already end in it, and may have a query.
+/// Returns the URL of chat completions below a base, which may already end in it, and may have a query.
 pub fn endpoint(base: &str) -> String {
     let base = base.trim().split('#').next().unwrap_or_default();
     let (place, query) = base.split_once('?').map_or((base, None), |(place, query)| (place, Some(query)));
@@ -29,7 +29,7 @@ pub fn takes_api_key(url: &str) -> bool {
     url.split_once('?').is_some_and(|(_, query)| query.split('&').any(|pair| pair.starts_with("api-version=")))
 }
 
-/// The body of a request. `tokens_max`: tokens of an answer, instead of the request's own.
+/// Returns the body of a request. `tokens_max`: tokens of an answer, instead of the request's own.
 pub fn body(model: &str, tokens_max: Option<u32>, request: &ChatRequest) -> Value {
     let messages = messages(&request.messages);
     let heard = messages.iter().position(|message| message.role == ChatRole::User);
@@ -65,8 +65,8 @@ pub fn body(model: &str, tokens_max: Option<u32>, request: &ChatRequest) -> Valu
     body
 }
 
-/// Messages as every server takes them: at most one of the system, first; then user and assistant in turns, of which the user has
-/// the first and the last.
+/// Returns the messages as every server takes them: at most one of the system, first; then user and assistant in turns,
+/// of which the user has the first and the last.
 fn messages(given: &[ChatMessage]) -> Vec<ChatMessage> {
     let message = |role, content: &str| ChatMessage { role, content: content.to_owned() };
     let (system, talk): (Vec<&ChatMessage>, Vec<&ChatMessage>) = given

@@ -1,4 +1,4 @@
-//! When a request is made again that was not answered, and when not.
+//! Rules for repeating a request that was not answered.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const LIVE_WAIT: Duration = Duration::from_millis(250);
 /// Longest wait that a server may ask for while somebody waits on the telephone.
 const LIVE_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Why a request was not answered.
+/// Reason why a request was not answered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The server is busy or being restarted; with the wait that it asks for.
@@ -26,12 +26,12 @@ pub enum Cause {
     Dropped,
     /// The answer did not begin in time.
     Late,
-    /// Another attempt would come to the same.
+    /// Another attempt would end the same way.
     Final,
 }
 
 impl Cause {
-    /// That of an answer with this status, which asks for this wait.
+    /// Returns the cause behind an answer's status, with the wait that it asks for.
     pub fn of(status: u16, asked: Option<Duration>) -> Cause {
         match status {
             408 | 425 | 429 | 502 | 503 | 504 | 529 => Cause::Busy(asked),
@@ -40,7 +40,7 @@ impl Cause {
     }
 }
 
-/// How often and how long.
+/// Number of attempts, and the waits between them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// Times that a request is made, the first included.
@@ -62,14 +62,15 @@ impl Default for Retry {
 pub struct Attempts {
     retry: Retry,
     live: bool,
-    /// The server was not reached the last time either.
+    /// True if the server was not reached the last time either.
     gone: bool,
     made: u32,
     waited: Duration,
 }
 
 impl Attempts {
-    /// None yet. `live`: somebody waits on the telephone; `gone`: the server could not be reached by the request before.
+    /// Returns the count before any attempt. `live`: somebody waits on the telephone; `gone`: the server could not be
+    /// reached by the request before.
     pub fn new(retry: Retry, live: bool, gone: bool) -> Attempts {
         Attempts { retry, live, gone, made: 0, waited: Duration::ZERO }
     }

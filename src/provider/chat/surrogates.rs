@@ -9,14 +9,14 @@ use serde_json::Value;
 const MARK: char = '\u{FDD0}';
 /// The second character of a mark, less the number of the half (private use, plane 16).
 const BASE: u32 = 0x10_F000;
-/// Surrogates begin here.
+/// First code of the surrogates.
 const FIRST: u32 = 0xD800;
 /// Second halves begin here.
 const SECOND: u32 = 0xDC00;
 /// Surrogates end before this.
 const END: u32 = 0xE000;
 
-/// JSON text with each lone half replaced by a mark.
+/// Returns JSON text with each lone half replaced by a mark.
 pub fn marked(json: &str) -> Cow<'_, str> {
     replaced(json, |half, out| {
         out.push(MARK);
@@ -34,7 +34,7 @@ pub fn read(bytes: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_str(&replaced(text, |_, out| out.push(char::REPLACEMENT_CHARACTER)))
 }
 
-/// JSON text in which `instead` has written something for each lone half.
+/// Returns JSON text in which `instead` has written something for each lone half.
 fn replaced(json: &str, instead: impl Fn(u32, &mut String)) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
@@ -64,7 +64,7 @@ fn replaced(json: &str, instead: impl Fn(u32, &mut String)) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The half that is escaped here as `\uXXXX`.
+/// Returns the half that is escaped here as `\uXXXX`.
 fn half_at(json: &str, at: usize) -> Option<u32> {
     let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
     let number =
@@ -75,14 +75,14 @@ fn half_at(json: &str, at: usize) -> Option<u32> {
 /// Joins the halves that are marked in the pieces of one text.
 #[derive(Debug, Default)]
 pub struct Joiner {
-    /// A mark has begun.
+    /// True if a mark has begun.
     marks: bool,
     /// A first half waits for its second.
     first: Option<u32>,
 }
 
 impl Joiner {
-    /// The next piece without marks. A first half at its end is kept for the next.
+    /// Returns the next piece without marks. A first half at its end is kept for the next.
     pub fn take(&mut self, piece: &str) -> String {
         if !self.marks && self.first.is_none() && !piece.contains(MARK) {
             return piece.to_owned();
@@ -113,13 +113,13 @@ impl Joiner {
         out.push(pair.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER));
     }
 
-    /// What is left of a half that no second half has followed.
+    /// Returns the replacement character for a half that had no second half; else nothing.
     pub fn end(&mut self) -> String {
         self.first.take().map(|_| char::REPLACEMENT_CHARACTER.into()).unwrap_or_default()
     }
 }
 
-/// A whole text without marks.
+/// Returns a whole text without marks.
 pub fn joined(text: &str) -> String {
     let mut joiner = Joiner::default();
     let mut out = joiner.take(text);

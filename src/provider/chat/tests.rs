@@ -15,7 +15,7 @@ fn request() -> ChatRequest {
     }
 }
 
-/// A model that hurries, at a server that answers so.
+/// Returns a model that hurries, at a server that answers so.
 async fn model(replies: Vec<Reply>, change: impl FnOnce(&mut ChatConfig)) -> (ChatServer, ChatModel) {
     let server = ChatServer::start(replies).await.expect("a loopback port is free");
     let mut config = ChatConfig {
@@ -28,7 +28,7 @@ async fn model(replies: Vec<Reply>, change: impl FnOnce(&mut ChatConfig)) -> (Ch
     (server, ChatModel::new(config).expect("TLS is there"))
 }
 
-/// The bodies of the requests so far.
+/// Returns the bodies of the requests so far.
 fn bodies(server: &ChatServer) -> Vec<Value> {
     let body = |request: &String| {
         let (_, body) = request.split_once("\r\n\r\n").expect("a head and a body");
@@ -37,7 +37,7 @@ fn bodies(server: &ChatServer) -> Vec<Value> {
     server.requests().iter().map(body).collect()
 }
 
-/// All parts of one answer.
+/// Returns all parts of one answer.
 async fn parts(model: &ChatModel, asked: &ChatRequest) -> (Vec<ChatPart>, Result<(), Failure>) {
     let (out, mut parts) = mpsc::channel(64);
     let (result, parts) = tokio::join!(model.chat(asked, out), async {

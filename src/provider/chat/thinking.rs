@@ -1,7 +1,7 @@
 //! Reasoning that a model writes among its words, between tags: it is taken out, however the pieces are cut. A block of reasoning
 //! begins at the front or at the beginning of a line; a tag inside a sentence is a word like others.
 
-/// Tags around reasoning.
+/// Pairs of tags around reasoning.
 const TAGS: [[&str; 2]; 5] = [
     ["<think>", "</think>"],
     ["<thinking>", "</thinking>"],
@@ -16,13 +16,13 @@ const TAG_BYTES: usize = 12;
 /// Longest text in bytes that is held back; what is longer is passed on as it is.
 const HELD_MAX: usize = 1 << 20;
 
-/// How a model marks its reasoning.
+/// Way in which a model marks its reasoning.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Manner {
-    /// Not seen yet: a text may turn out to be reasoning at the tag that closes it.
+    /// Not known yet: a text may turn out to be reasoning at the tag that closes it.
     #[default]
     Unknown,
-    /// With both tags, apart from its words, or it does not reason.
+    /// Reasoning stands between both tags, apart from the words, or there is none.
     Plain,
     /// Only the end is marked: the opening tag is part of what the server shows to the model.
     Unopened,
@@ -30,13 +30,13 @@ pub enum Manner {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Before any word.
+    /// The first word has not come yet.
     Front,
-    /// In a text that is reasoning when a closing tag ends it.
+    /// The text so far is reasoning if a closing tag ends it.
     Unsure,
     /// Between the tags of this number; behind words when not at the front.
     Inside { tag: usize, front: bool },
-    /// In the words.
+    /// Inside the words of the answer.
     Words,
 }
 
@@ -50,16 +50,16 @@ pub struct Thinking {
     cuts: Vec<usize>,
     /// Bytes of `held` in which no tag begins.
     scanned: usize,
-    /// Reasoning was taken out at the front.
+    /// True if reasoning was taken out at the front.
     closed: bool,
-    /// Only blanks have come since the last line feed.
+    /// True if only blanks have come since the last line feed.
     at_line_start: bool,
-    /// Words were passed on before it was sure that they are no reasoning.
+    /// True if words were passed on before it was sure that they are no reasoning.
     released: bool,
 }
 
 impl Thinking {
-    /// For an answer of a model that is known to mark its reasoning so.
+    /// Returns the state for an answer of a model that marks its reasoning in this way.
     pub fn new(manner: Manner) -> Thinking {
         Thinking {
             manner,
@@ -73,7 +73,7 @@ impl Thinking {
         }
     }
 
-    /// How the model marks its reasoning, as far as this answer has shown.
+    /// Returns the way in which the model marks its reasoning, as far as this answer has shown.
     pub fn manner(&self) -> Manner {
         self.manner
     }
@@ -113,7 +113,7 @@ impl Thinking {
         words
     }
 
-    /// The words that were held back. `whole`: the answer has come to its own end, and was not cut off.
+    /// Returns the words that were held back. `whole`: the answer has come to its own end, and was not cut off.
     pub fn end(&mut self, whole: bool) -> Vec<String> {
         let mut words = Vec::new();
         if self.state == State::Words && self.released && whole {
@@ -188,7 +188,7 @@ impl Thinking {
         }
     }
 
-    /// Looks for a closing tag that no opening tag stands before.
+    /// Looks for a closing tag that no opening tag precedes; returns true if the state has changed.
     fn unsure(&mut self) -> bool {
         if self.close_unopened() {
             return true;
@@ -281,7 +281,7 @@ impl Thinking {
     }
 }
 
-/// A whole answer without its reasoning.
+/// Returns a whole answer without its reasoning.
 pub fn without(text: String) -> String {
     if !TAGS.iter().any(|tag| find(&text, tag[CLOSES], 0).is_some() || find(&text, tag[OPENS], 0).is_some()) {
         return text;
@@ -292,7 +292,7 @@ pub fn without(text: String) -> String {
     words.concat()
 }
 
-/// `text` cut at these places.
+/// Returns `text` cut at these places.
 fn pieces(text: &str, cuts: &[usize]) -> Vec<String> {
     let mut from = 0;
     let mut pieces: Vec<String> =
@@ -308,12 +308,12 @@ fn is_data(text: &str) -> bool {
 
 enum Tag {
     Whole(usize),
-    /// What there is of the text may become a tag.
+    /// The text so far may become a tag.
     Part,
     None,
 }
 
-/// The tag that a text begins with, in any case of letters.
+/// Returns the tag that a text begins with, in any case of letters.
 fn tag_at(text: &str, side: usize) -> Tag {
     let begins = |tag: &str| {
         let length = tag.len().min(text.len());
@@ -326,13 +326,14 @@ fn tag_at(text: &str, side: usize) -> Tag {
     fits.find(|(_, tag)| tag[side].len() <= text.len()).map_or(Tag::Part, |(number, _)| Tag::Whole(number))
 }
 
-/// Where `tag` begins in `text`, in any case of letters, not before `from`.
+/// Returns the position of `tag` in `text` from `from` on, in any case of letters.
 fn find(text: &str, tag: &str, from: usize) -> Option<usize> {
     let rest = text.as_bytes().get(from..)?;
     rest.windows(tag.len()).position(|window| window.eq_ignore_ascii_case(tag.as_bytes())).map(|at| from + at)
 }
 
-/// Where a closing tag begins that no opening tag stands before, not before `from`. One behind a quotation mark is only spoken of.
+/// Returns the position from `from` on of a closing tag that no opening tag precedes. A tag after a quotation mark is
+/// only mentioned.
 fn find_unopened(text: &str, tag: &[&str; 2], mut from: usize) -> Option<usize> {
     while let Some(at) = find(text, tag[CLOSES], from) {
         let is_quoted = text[..at].ends_with(['"', '\'', '`', '“', '‘', '«', '\\']);
@@ -348,7 +349,7 @@ fn find_unopened(text: &str, tag: &[&str; 2], mut from: usize) -> Option<usize> 
 mod tests {
     use super::*;
 
-    /// What is said of an answer in pieces of every size, and what is known of the model then.
+    /// Checks the words of an answer, cut into pieces of every size, and the manner that the model shows by it.
     fn check(manner: Manner, answer: &str, expect: &str, then: Manner) {
         let sizes = [1, 2, 3, 5, 8, answer.len().max(1)];
         for size in sizes {
@@ -437,7 +438,7 @@ mod tests {
         assert_eq!(thinking.take(" greet.</th"), [" greet."]);
         assert_eq!(thinking.take("ink>\nGood day."), ["Good day."]);
         assert_eq!((thinking.end(true).len(), thinking.manner()), (0, Manner::Unopened));
-        // What is known to be reasoning is never passed on.
+        // Text that is known to be reasoning is never passed on.
         let mut thinking = Thinking::new(Manner::Unopened);
         assert!(thinking.take("I should").is_empty() && thinking.release().is_empty());
     }

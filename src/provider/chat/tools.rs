@@ -67,7 +67,7 @@ impl Tools {
         known.arguments(arguments);
     }
 
-    /// Names and arguments (JSON text) of the calls, in order.
+    /// Returns names and arguments (JSON text) of the calls, in order.
     pub fn all(self) -> Vec<(String, String)> {
         let named = self.0.into_iter().filter(|call| !call.name.is_empty());
         named.map(|call| (call.name, surrogates::joined(&call.arguments))).collect()
@@ -93,7 +93,7 @@ impl Call {
         adds && serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
 
-    /// A piece of the name, or the name once more.
+    /// Takes a piece of the name, or the name once more.
     fn name(&mut self, piece: &str) {
         if piece == self.name || self.name.len() + piece.len() > NAME_BYTES_MAX {
             return;

@@ -18,13 +18,13 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// The carrier, and the two numbers of a conversation.
 #[derive(Clone)]
 pub struct Carrier {
-    /// Sends.
+    /// Client that posts to the carrier.
     pub poster: Arc<Poster>,
-    /// How.
+    /// Settings of the carrier's interface.
     pub sms: Arc<Sms>,
     /// The Digital Human's number.
     pub from: String,
-    /// The agent's number.
+    /// Phone number of the agent.
     pub to: String,
 }
 
@@ -69,7 +69,7 @@ impl Carrier {
         Ok(Reply { id, ..Reply::default() })
     }
 
-    /// One pass over the template, so that a text that holds a placeholder stays as it is.
+    /// Fills the template in one pass, so that a text that holds a placeholder stays as it is.
     fn body(&self, message: &Message, is_form: bool) -> String {
         let id = message.id.to_string();
         let value = |name: &str| match name.trim() {
@@ -104,7 +104,7 @@ impl Carrier {
     }
 }
 
-/// A text in parts that a carrier takes, cut at the ends of words where there are any.
+/// Returns a text in parts that a carrier takes, cut at the ends of words where there are any.
 pub(super) fn parts(text: &str) -> Vec<String> {
     let (mut rest, mut parts) = (text.trim(), Vec::new());
     while let Some((most, _)) = rest.char_indices().nth(LONGEST) {

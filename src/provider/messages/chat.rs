@@ -17,15 +17,15 @@ const FAILED: [&str; 2] = ["P12_SESSION_SETUP_FAILED", "P12_AGENT_ERROR"];
 /// The server, and what its model is told.
 #[derive(Clone)]
 pub struct ChatAgent {
-    /// Sends.
+    /// Client that posts to the server.
     pub poster: Arc<Poster>,
-    /// With or without the path of chat completions, and a query.
+    /// Base address, with or without the path of chat completions, and a query.
     pub base_url: String,
-    /// Bearer token.
+    /// Bearer token; `None`: none is sent.
     pub key: Option<Secret>,
     /// Name of the model.
     pub model: String,
-    /// What the agent is; may be empty.
+    /// Description of the agent for its model; may be empty.
     pub description: String,
     /// Name of the conversation.
     pub conversation: String,
@@ -91,7 +91,7 @@ fn reply(body: &[u8]) -> Result<Reply, String> {
     let part = |name: &str| message.get(name).unwrap_or(&Value::Null);
     let unknown = |form: &str| format!("the agent's server sent message content of an unknown form: {form}");
     let text = content::words(part("content")).map_err(unknown)?.filter(|text| !text.is_empty());
-    // What an agent says when it declines is its answer, too.
+    // Words with which an agent declines are its answer, too.
     let refusal = part("refusal").as_str().filter(|text| !text.is_empty());
     let calls = match part("tool_calls") {
         Value::Null => Vec::new(),

@@ -1,5 +1,5 @@
-//! How messages reach an agent that writes, one file a way. Each delivers one message once; who sends it again, and when, is
-//! not decided here.
+//! Ways of delivering messages to an agent that writes, one file each. Each delivers one message once; who sends it
+//! again, and when, is not decided here.
 
 mod carrier;
 mod chat;
@@ -29,44 +29,44 @@ const RETRY_AFTER_MS: i64 = 10_000;
 pub struct Message {
     /// The same for every attempt.
     pub id: Uuid,
-    /// May be empty.
+    /// Words of the message; may be empty.
     pub text: String,
-    /// Nothing follows.
+    /// True if no message follows.
     pub ends: bool,
-    /// What was said before it, oldest first.
+    /// Messages before this one, oldest first.
     pub history: Vec<Line>,
 }
 
 /// A tool that an agent called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it was called with.
+    /// Parameters of the call, if it gave any.
     pub parameters: Option<Map<String, Value>>,
-    /// What it gave.
+    /// Result of the call.
     pub output: Value,
 }
 
-/// What came back with the taking of a message.
+/// Response to a message that was accepted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The agent's words; `None`: it is silent for now.
     pub text: Option<String>,
-    /// It ends the conversation.
+    /// True if the agent ends the conversation.
     pub ends: bool,
     /// Tools that it called meanwhile.
     pub calls: Vec<Called>,
-    /// How the message is called where it was taken.
+    /// Id of the message at its receiver.
     pub id: Option<String>,
 }
 
-/// Why a message was not taken.
+/// Reason why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// Error code, when it is the first message and when it is a later one.
     pub codes: [&'static str; 2],
-    /// For a person; without the URL, which may hold a secret.
+    /// Explanation for display, without the URL, which may hold a secret.
     pub message: String,
     /// Another attempt may help; with the wait that was asked for.
     pub again: Option<Option<i64>>,
@@ -108,7 +108,7 @@ impl fmt::Display for Exchange {
     }
 }
 
-/// Length and hash of what is not to be shown.
+/// Returns length and hash of what is not to be shown.
 pub fn digest(bytes: &[u8]) -> String {
     format!("{} bytes sha256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)))
 }
@@ -147,7 +147,7 @@ impl Contact {
         }
     }
 
-    /// The messages that carry a message: one, unless it is too long for the way.
+    /// Returns the messages that carry a message: one, unless it is too long for the way.
     pub fn parts(&self, message: Message) -> Vec<Message> {
         let Contact::Sms(_) = self else { return vec![message] };
         let part = |(at, text)| {
@@ -166,7 +166,7 @@ impl Contact {
     }
 }
 
-/// The wait that an answer asks for.
+/// Returns the wait that an answer asks for.
 fn asked_wait(posted: &Posted) -> Option<i64> {
     posted
         .retry_after_s

@@ -15,15 +15,15 @@ const CODES: [&str; 2] = ["HTTP_WEBHOOK_FAILED"; 2];
 /// The address, and the conversation that is posted to it.
 #[derive(Clone)]
 pub struct Webhook {
-    /// Sends.
+    /// Client that posts to the address.
     pub poster: Arc<Poster>,
-    /// Where to.
+    /// Address to post to.
     pub url: String,
-    /// Signs.
+    /// Key that signs the requests.
     pub key: Secret,
     /// Name of the conversation.
     pub conversation: String,
-    /// The answer is the agent's reply.
+    /// True if the answer is the agent's reply.
     pub sync: bool,
 }
 
@@ -66,7 +66,8 @@ impl Webhook {
     }
 }
 
-/// The reply in an answer; an empty one is silence, and one of another form an error that names what is wrong with it.
+/// Returns the reply in an answer; an empty one is silence, and one of another form an error that names what is wrong
+/// with it.
 fn reply(body: &[u8]) -> Result<Reply, String> {
     if body.trim_ascii().is_empty() {
         return Ok(Reply::default());

@@ -1,4 +1,4 @@
-//! Which Piper voice a caller gets: by language, accent and gender among those that are there.
+//! Choice of a caller's Piper voice among the installed ones, by language, accent and gender.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::provider::models::voices;
 use crate::provider::voice::{is_female, rate_wpm};
 use crate::provider::{Failure, Voice, VoiceWanted};
 
-/// How far callers of one voice lie apart: factors of pitch and formants, dB of a band.
+/// Range of pitch factors among the callers of one voice; formant factors and band levels follow.
 const PITCH: (f64, f64) = (0.95, 1.06);
 const FORMANT: (f64, f64) = (0.97, 1.03);
 const BAND_DB: f64 = 2.5;
@@ -93,7 +93,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// `piper:en_US-joe-medium`, with `#` and the speaker in a voice of several.
+    /// Returns the id of the voice: `piper:en_US-joe-medium`, with `#` and the speaker in a voice of several.
     pub fn id(&self) -> String {
         match &self.speaker_name {
             Some(speaker) => format!("{PREFIX}{}#{speaker}", self.name),
@@ -102,7 +102,7 @@ impl Known {
     }
 }
 
-/// The speakers in these folders.
+/// Returns the speakers in these folders.
 ///
 /// # Errors
 /// Names the voice whose settings cannot be read.
@@ -179,7 +179,8 @@ fn countries(accent: &str) -> &'static [&'static str] {
     }
 }
 
-/// The voice for these wishes; `None`: no voice here fits language and gender, or another program's was asked for.
+/// Returns the voice for these wishes; `None`: no voice here fits language and gender, or another program's was asked
+/// for.
 ///
 /// # Errors
 /// `unknown_voice` for one of these that is not there.
@@ -198,7 +199,7 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
     }
     let accent = wanted.accent.as_deref().filter(|accent| !matches!(*accent, "multilingual" | "autodetect"));
     let of_language = || known.iter().filter(|known| known.language == wanted.language);
-    // Where no gender is wanted, the voices that are there decide which can be drawn.
+    // Without a wanted gender, the installed voices decide which can be drawn.
     let both = [true, false].map(|female| of_language().any(|known| known.female.is_none_or(|is| is == female)));
     let female = match (wanted.gender.as_deref(), both) {
         (None, [true, false]) => true,
@@ -229,7 +230,7 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
     if among.is_empty() {
         return Ok(None);
     }
-    // Those whose gender is told come before those of whom nothing is known.
+    // Voices of a stated gender come before those of an unknown one.
     let told: Vec<&Known> = among.iter().copied().filter(|known| known.female.is_some()).collect();
     let among = if told.is_empty() { among } else { told };
     let at = wanted.seed.stream("piper speaker").index(among.len());

@@ -24,7 +24,7 @@ pub struct DiskCache {
 }
 
 impl DiskCache {
-    /// In this folder, which need not be there.
+    /// Returns a cache in this folder, which need not exist.
     pub fn new(folder: PathBuf) -> DiskCache {
         DiskCache { folder, written: Arc::new(AtomicU64::new(LOOK_BYTES)) }
     }

@@ -79,7 +79,7 @@ async fn a_call_s_seed_gives_its_samples_and_the_first_clause_comes_first() {
     assert!(first.concat() == say(&other, text, &voice).await.concat(), "the same call, other samples");
     let second = one.voice(&wish("male", "normal", 6)).expect("there is one");
     assert!(first.concat() != say(&one, text, &second).await.concat(), "another call, the same samples");
-    // What was said is on disk: in one piece, as it was.
+    // The speech is on disk: in one piece, as it was.
     let again = speech(Some(folder.path().to_owned()));
     let kept = say(&again, text, &voice).await;
     assert!(kept.len() == 1 && kept[0][..] == first.concat()[..], "{} pieces", kept.len());

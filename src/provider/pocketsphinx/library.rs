@@ -132,7 +132,7 @@ impl Decoder {
         unsafe { (self.library.process)(self.raw, pcm.as_ptr(), pcm.len(), 0, 0) >= 0 }
     }
 
-    /// The words so far.
+    /// Returns the words so far.
     pub(super) fn text(&mut self) -> String {
         // SAFETY: `raw` is a live decoder; the returned string is null or a C string owned by the decoder and is copied here.
         let text = unsafe {
@@ -148,7 +148,7 @@ impl Decoder {
         unsafe { (self.library.end)(self.raw) >= 0 }
     }
 
-    /// The words with their positions; silence and noise marks are left out.
+    /// Returns the words with their positions; silence and noise marks are left out.
     pub(super) fn words(&mut self) -> Vec<RecognizedWord> {
         let mut words = Vec::new();
         // SAFETY: `raw` is a live decoder whose utterance is over.
@@ -189,7 +189,7 @@ impl Drop for Decoder {
     }
 }
 
-/// The word without its pronunciation number; `None` for silence and noise marks.
+/// Returns the word without its pronunciation number; `None` for silence and noise marks.
 fn plain(name: &str) -> Option<&str> {
     let word = name.split('(').next().unwrap_or_default();
     (!word.is_empty() && !word.starts_with(['<', '['])).then_some(word)

@@ -1,4 +1,4 @@
-//! Where streams and decoders meet: who has a decoder, and who waits for one with what was ordered until then.
+//! Assignment of decoders to streams. Streams without a decoder wait in order, with the orders given until then.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::provider::Recognized;
 
-/// One thread's door.
+/// Input of one decoder thread.
 pub struct Worker {
     /// Holds every slot's backlog, opening and end at once, and one [`Order::Load`], so that sending into it always finds room.
     pub orders: SyncSender<(usize, Order)>,
 }
 
-/// Where streams and decoders meet.
+/// Assigns decoders to streams; streams that find none wait in order.
 #[derive(Default)]
 pub struct Line(Mutex<Places>);
 
@@ -29,19 +29,19 @@ struct Places {
     decoders: usize,
 }
 
-/// Where a stream's orders go.
+/// Destination of a stream's orders, which changes when it gets a decoder.
 pub struct Seat(Mutex<At>);
 
 enum At {
-    /// To this decoder.
+    /// Slot of this thread's decoder.
     Decoder(Arc<Worker>, usize),
-    /// To one that will be free, with what was ordered until then.
+    /// The next free decoder, with the orders given until then.
     Line(Vec<Order>),
     /// Nowhere: the stream was given up while it waited.
     Gone,
 }
 
-/// What is asked of a decoder.
+/// Order to a decoder.
 pub enum Order {
     Open {
         news: mpsc::Sender<Recognized>,
@@ -67,7 +67,7 @@ impl Line {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The decoders of thread `index`, free.
+    /// Adds the decoders of thread `index`, free.
     pub fn add(&self, index: usize, slots: usize) {
         let mut places = self.places();
         places.decoders += slots;
@@ -76,7 +76,7 @@ impl Line {
         places.free.make_contiguous().sort_by_key(|&(index, slot)| (slot, index));
     }
 
-    /// A place for a new stream: a decoder, or one in the line unless that is full.
+    /// Returns a place for a new stream: a decoder, or one in the line unless that is full.
     pub fn seat(&self, workers: &[Arc<Worker>]) -> Option<Arc<Seat>> {
         let mut places = self.places();
         if let Some((index, slot)) = places.free.pop_front() {
@@ -122,7 +122,7 @@ impl Seat {
         }
     }
 
-    /// The end of waiting; false when nobody waits here any more.
+    /// Ends the waiting; returns false if nobody waits here any more.
     fn take(&self, worker: &Arc<Worker>, slot: usize) -> bool {
         let mut at = self.at();
         let At::Line(orders) = &mut *at else { return false };

@@ -22,15 +22,15 @@ use self::library::{Decoder, Library};
 use self::line::{Line, Order, Seat, Worker};
 use super::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 
-/// Where Debian's `pocketsphinx-en-us` puts the model.
+/// Folder of the model of Debian's package `pocketsphinx-en-us`.
 pub const MODEL: &str = "/usr/share/pocketsphinx/model/en-us";
 
-/// Number of calls that this machine hears at once beside the rest of the work.
+/// Returns the number of calls that this machine hears at once beside the rest of the work.
 pub fn heard_at_once() -> usize {
     live_streams(thread::available_parallelism().map_or(1, NonZero::get))
 }
 
-/// Number of live streams that so many cores carry: one is left to everything else.
+/// Returns the number of live streams that `cores` carry: one core is left to everything else.
 fn live_streams(cores: usize) -> usize {
     (cores.saturating_sub(1).max(1) * STREAMS_PER_CORE).min(DEFAULT_STREAMS_MAX)
 }
@@ -50,11 +50,12 @@ const PARTIAL_BLOCKS: usize = 3;
 /// Messages of a stream that nobody has taken yet; further running texts are skipped, the final text always has its place.
 const NEWS_DEPTH: usize = 16;
 
-/// The recognizer. One decoder loads from the start, which shows that the model is there, and all others when calls are expected:
-/// each takes half a second of a core and 100 MB, and an engine that only answers requests needs none.
+/// The embedded recognizer. One decoder loads from the start, which shows that the model is there, and all others when
+/// calls are expected. Each takes half a second of a core and 100 MB, and an engine that only answers requests needs
+/// none.
 pub struct Pocketsphinx {
     workers: Vec<Arc<Worker>>,
-    /// Calls were expected once.
+    /// True if calls were expected once.
     expects: AtomicBool,
     line: Arc<Line>,
     broken: Arc<OnceLock<String>>,
@@ -62,8 +63,8 @@ pub struct Pocketsphinx {
 }
 
 impl Pocketsphinx {
-    /// Starts the pool for `streams` streams at once (0: three for each core but one, at most 12, and 2 to spare) with the model in the
-    /// folder `model` (see [`MODEL`]). Never fails: [`Recognizer::status`] says what is missing.
+    /// Starts the pool for `streams` streams at once, with the model in the folder `model` (see [`MODEL`]). 0: three
+    /// for each core but one, at most 12, and 2 to spare. Never fails: [`Recognizer::status`] says what is missing.
     pub fn new(streams: usize, model: &Path) -> Pocketsphinx {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let streams = if streams == 0 { live_streams(threads) + SPARE } else { streams };
@@ -114,7 +115,7 @@ impl Pocketsphinx {
         pool
     }
 
-    /// 16 kHz samples that found no room since the start.
+    /// Returns the number of 16 kHz samples that found no room since the start.
     pub fn dropped_samples(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -237,7 +238,7 @@ impl Drop for Feed {
     }
 }
 
-/// What a pool thread works with.
+/// State of a decoder thread.
 struct Desk {
     library: Arc<Library>,
     model: PathBuf,
@@ -303,7 +304,7 @@ impl Desk {
         }
     }
 
-    /// What is asked next; the first `ahead` decoders load while nothing is.
+    /// Returns the next order; until one comes, the first `ahead` decoders are loaded. `None`: no more orders can come.
     fn next(
         &self,
         inbox: &Receiver<(usize, Order)>,
@@ -416,7 +417,7 @@ mod tests {
         all
     }
 
-    /// Word errors by edit distance.
+    /// Returns the number of word errors by edit distance.
     fn errors(said: &str, heard: &str) -> usize {
         let (said, heard): (Vec<&str>, Vec<&str>) = (said.split(' ').collect(), heard.split(' ').collect());
         let mut row: Vec<usize> = (0..=heard.len()).collect();
@@ -464,7 +465,7 @@ mod tests {
         assert_eq!(pool.dropped_samples(), 0);
     }
 
-    /// Words said and words wrong, of these sentences in this voice.
+    /// Returns the number of words said and of words wrong, of these sentences in this voice.
     async fn understood(speech: &EmbeddedSpeech, pool: &Pocketsphinx, voice: &Voice, texts: &[&str]) -> (usize, usize) {
         let (mut words, mut wrong) = (0, 0);
         for text in texts {
@@ -523,7 +524,7 @@ mod tests {
         let news = last_of(&mut waiting).await;
         assert!(matches!(&news, Some(Recognized::Final { text, .. }) if text.contains("doctor")), "{news:?}");
 
-        // Who is given up in the line, or on the decoder, leaves the place to others.
+        // A stream that is given up while it waits, or on the decoder, leaves the place to others.
         let (feed, _news) = pool.open(SpokenIn::Known("en"), &[]);
         drop(pool.open(SpokenIn::Known("en"), &[]));
         let (mut late, mut waiting) = pool.open(SpokenIn::Known("en"), &[]);
@@ -564,7 +565,7 @@ mod tests {
         let decoders = [const { OnceCell::new() }; 3];
         let loaded = || decoders.iter().filter(|decoder| decoder.get().is_some_and(Option::is_some)).count();
         let (orders, inbox) = sync_channel(1);
-        // What is asked comes first.
+        // Orders come first.
         orders.try_send((2, Order::Load)).expect("there is room");
         assert!(matches!(desk.next(&inbox, &decoders, 1), Some((2, Order::Load))));
         assert_eq!(loaded(), 0);

@@ -16,15 +16,15 @@ use super::SYNTHESIZER;
 const LEAD: usize = 1600;
 /// Softer than this (-50 dBFS) is silence.
 const QUIET: u16 = 100;
-/// Kept of the silence before the first sound and after the last: 10 ms.
+/// Samples kept of the silence before the first sound and after the last: 10 ms.
 const EDGE: usize = 160;
 /// Silence that is held back because it may be the end; longer pauses go out: 1 s.
 const HELD_MAX: usize = 16_000;
 /// The level is looked at after each half second of audio.
 const LOOK: usize = 8000;
-/// What is looked at: the last 10 s.
+/// Samples by which the level is measured: the last 10 s at 16 kHz.
 const LOOKED_AT: usize = 160_000;
-/// How much the gain may move: 1 dB a second.
+/// Largest change of the gain: 1 dB a second, in dB per sample.
 const DB_PER_SAMPLE: f64 = 1.0 / 16_000.0;
 /// Most gain either way.
 const GAIN_MAX_DB: f64 = 20.0;
@@ -33,7 +33,7 @@ const PEAK_DBFS: f64 = -3.0;
 /// Longest speech of one text: 3 minutes.
 const SAMPLES_MAX: usize = 180 * 16_000;
 
-/// What one text's speech turned out to be.
+/// Level and length of one text's speech, as measured.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Measured {
     /// The gain that would have been right for all of it.
@@ -49,7 +49,7 @@ pub(super) struct Flow {
     out: mpsc::Sender<Spoken>,
     /// Samples that the filter's delay puts before those of a new rate, and that are left out.
     lead: usize,
-    /// As received, at 16 kHz, from the first sound on.
+    /// Samples as received, at 16 kHz, from the first sound on.
     heard: Vec<i16>,
     /// Position in `heard` up to which has gone out.
     sent: usize,
@@ -60,7 +60,8 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// From `rate_hz`, beginning with the voice's calibrated gain. `None` for a rate that is none.
+    /// Returns a flow that takes audio at `rate_hz` and begins with the voice's calibrated gain. `None`: the rate is
+    /// not supported.
     pub(super) fn new(rate_hz: u32, gain_db: f64, out: mpsc::Sender<Spoken>) -> Option<Flow> {
         Some(Flow {
             resampler: Resampler::new(rate_hz, RATE_HZ)?,
@@ -97,7 +98,7 @@ impl Flow {
         self.hear(&vec![0; held])
     }
 
-    /// The next samples as received. Errors: `synthesizer_failed` when they do not end.
+    /// Takes the next samples as received. Errors: `synthesizer_failed` when they do not end.
     pub(super) async fn take(&mut self, pcm: &[i16]) -> Result<(), Failure> {
         self.hear(pcm)?;
         let loud = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET).map_or(0, |at| at + 1);
@@ -109,9 +110,9 @@ impl Flow {
         Ok(())
     }
 
-    /// The end: what is left goes out, silence does not.
+    /// Ends the flow: what is left goes out, silence does not.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
-        // What the filter still holds comes out before the silence behind it.
+        // Samples in the filter come out before the silence behind it.
         self.drain()?;
         let Some(last) = self.heard.iter().rposition(|sample| sample.unsigned_abs() > QUIET) else { return Ok(None) };
         let end = self.heard.len().min(last + 1 + EDGE);

@@ -15,7 +15,7 @@ use crate::tasks::Tasks;
 
 /// Longest stretch of speech that is sent: 2 minutes.
 const SAMPLES_MAX: usize = 120 * 16_000;
-/// Largest answer.
+/// Largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// A recognizer by HTTP.
@@ -29,7 +29,7 @@ pub struct HttpRecognizer {
 struct Service {
     remote: Remote,
     client: reqwest::Client,
-    /// Asks for words with their times.
+    /// True if words with their times are requested.
     word_times: bool,
     last: LastUse,
 }

@@ -1,5 +1,5 @@
-//! Bytes of a synthesizer on their way to a call. What they are is told by themselves: a server may send another kind of sound than
-//! it was asked for, or no sound at all, and nothing of that is said to an agent.
+//! Bytes of a synthesizer on their way to a call. Their format is detected from the bytes themselves: a server may send
+//! another kind of audio than requested, or none. Such bytes are never played to an agent.
 
 use ringer_media::clip::wav::Format;
 use ringer_media::clip::wav::stream::WavStream;
@@ -24,7 +24,7 @@ const WITH_HEADER: [&str; 11] = ["mpeg", "mp3", "wav", "wave", "ogg", "opus", "v
 
 /// Kind of the bytes that come.
 enum State {
-    /// Not enough yet to tell.
+    /// There is not enough yet to tell.
     Begun(Vec<u8>),
     /// Samples without a header: those that are not passed on yet.
     Plain(Vec<u8>),
@@ -46,7 +46,8 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// `rate_hz` is what was asked for, `kind` the content type, which may be empty.
+    /// Returns the state before the first byte. `rate_hz` is what was asked for, `kind` the content type, which may be
+    /// empty.
     pub(super) fn new(flow: Flow, rate_hz: u32, kind: &str) -> Incoming {
         let kind = kind.to_ascii_lowercase();
         let mut parts = kind.split(';').map(str::trim);
@@ -67,7 +68,7 @@ impl Incoming {
         }
     }
 
-    /// The next bytes. Errors: `synthesizer_failed` where they are no speech.
+    /// Takes the next bytes. Errors: `synthesizer_failed` where they are no speech.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match &mut self.state {
             State::Begun(held) => {
@@ -91,7 +92,7 @@ impl Incoming {
         }
     }
 
-    /// The end: what is left goes out.
+    /// Ends the answer: what is left goes out.
     pub(super) async fn finish(mut self) -> Result<Option<Measured>, Failure> {
         if let State::Begun(held) = &self.state {
             let look = look(held, true);
@@ -200,8 +201,8 @@ impl Pieces {
     }
 }
 
-/// True for samples that are loud and have nothing to do with each other, as the bytes of a file have that are taken for samples, or
-/// samples that are off by a byte. No speech is like that: its loud sounds are its voiced ones.
+/// True for samples that are loud and unrelated to each other. Bytes of a file that are taken for samples are such, and
+/// samples that are off by a byte. Speech never is: its loud sounds are voiced.
 fn is_noise(pcm: &[i16]) -> bool {
     if pcm.len() < NOISE_SAMPLES / 2 {
         return false;

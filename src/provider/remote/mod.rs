@@ -58,25 +58,25 @@ use super::chat::install_tls;
 use super::tls::Roots;
 use super::{Failure, RecognizedWord, Status};
 
-/// Where a provider is and how long it may take.
+/// Address of a provider, credentials and time limits.
 #[derive(Clone)]
 pub struct Remote {
-    /// `https://host/v1` or `wss://host/path`.
+    /// Base address, such as `https://host/v1` or `wss://host/path`.
     pub base_url: String,
-    /// Sent as a bearer token.
+    /// Key that is sent as a bearer token.
     pub key: Option<String>,
     /// Model name; may be empty.
     pub model: String,
-    /// For the connection, TLS included.
+    /// Time limit for the connection, TLS included.
     pub connect: Duration,
-    /// From a request to the first of its answer, and between two pieces.
+    /// Longest wait for the first piece of an answer, and between two pieces.
     pub answer: Duration,
-    /// Who is trusted beside the well-known authorities.
+    /// Certificate authorities trusted besides the well-known ones.
     pub roots: Roots,
 }
 
 impl Remote {
-    /// With limits of 3 s for a connection and 5 s for an answer.
+    /// Returns limits of 3 s for a connection and 5 s for an answer.
     pub fn new(base_url: &str, key: Option<String>, model: &str) -> Remote {
         Remote {
             base_url: base_url.trim_end_matches('/').to_owned(),
@@ -106,7 +106,7 @@ impl Remote {
     }
 }
 
-/// How a kind of provider names its troubles.
+/// Names and error codes of one kind of provider.
 struct Codes {
     what: &'static str,
     unreachable: &'static str,
@@ -115,7 +115,7 @@ struct Codes {
     failed: &'static str,
 }
 
-/// Of recognizers.
+/// Error codes of recognizers.
 static RECOGNIZER: Codes = Codes {
     what: "the recognizer",
     unreachable: "recognizer_unreachable",
@@ -124,7 +124,7 @@ static RECOGNIZER: Codes = Codes {
     failed: "recognizer_failed",
 };
 
-/// Of synthesizers.
+/// Error codes of synthesizers.
 static SYNTHESIZER: Codes = Codes {
     what: "the synthesizer",
     unreachable: "synthesizer_unreachable",
@@ -160,7 +160,7 @@ impl Codes {
     }
 }
 
-/// What the last use said, for [`Status`].
+/// Error message of the last use, for [`Status`]; `None` after a success.
 #[derive(Default)]
 struct LastUse(Mutex<Option<String>>);
 
@@ -182,7 +182,7 @@ fn bytes_of(pcm: &[i16]) -> Vec<u8> {
 /// Most words of one stretch of speech.
 const WORDS_MAX: usize = 10_000;
 
-/// Words with their times in seconds, as far as they are usable.
+/// Returns the words with their times in seconds, as far as they are usable.
 fn words_of(value: &Value) -> Vec<RecognizedWord> {
     let word = |word: &Value| {
         let at =
@@ -199,7 +199,7 @@ fn words_of(value: &Value) -> Vec<RecognizedWord> {
     value["words"].as_array().into_iter().flatten().take(WORDS_MAX).filter_map(word).collect()
 }
 
-/// The language that an answer names.
+/// Returns the language that an answer names.
 fn tongue_of(value: &Value) -> Tongue {
     const BYTES_MAX: usize = 32;
     let named = value["language"].as_str().map(str::trim).filter(|name| (2..=BYTES_MAX).contains(&name.len()));

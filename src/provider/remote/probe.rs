@@ -1,25 +1,25 @@
-//! Whether a configured server is there and takes the key, asked without making or hearing any speech.
+//! Checks that a configured server is reachable and accepts the key, without making or recognising speech.
 
 use super::synthesizer::Form;
 use super::websocket::Connection;
 use super::{Codes, RECOGNIZER, Remote, SYNTHESIZER};
 use crate::provider::Failure;
 
-/// What a server is for.
+/// Purpose of a server that is probed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It hears words.
+    /// Converts speech to text.
     Recognizer,
-    /// It speaks.
+    /// Converts text to speech.
     Synthesizer,
 }
 
-/// What a server that is there said.
+/// Answer of a server that was reached.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Probed {
-    /// It took the key, or wants none.
+    /// The server took the key, or wants none.
     Accepted,
-    /// It answered, but not in a way that tells about the key: it lists no models.
+    /// The server answered, but lists no models, so that the key was not tested.
     Reached,
 }
 

@@ -17,19 +17,19 @@ const LEARNT_MAX: usize = 256;
 /// Share of a new measurement of the speed in what is kept.
 const LEARN: f32 = 0.5;
 
-/// How the synthesizer is spoken to.
+/// Protocol of the synthesizer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `POST {base}/audio/speech`.
+    /// HTTP request, `POST {base}/audio/speech`.
     Http,
-    /// A WebSocket.
+    /// WebSocket connection to the server.
     WebSocket,
 }
 
 /// The voices of a remote synthesizer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteVoices {
-    /// Used when no other fits.
+    /// Voice for callers whom no other fits.
     pub default: String,
     /// Voice by `LANGUAGE[-ACCENT][-GENDER]` or by gender alone: `en-british-female`, `es-male`, `de`, `female`.
     pub named: BTreeMap<String, String>,
@@ -50,7 +50,7 @@ pub struct RemoteSynthesizer {
     remote: Remote,
     client: reqwest::Client,
     voices: RemoteVoices,
-    /// By language and voice id.
+    /// Learnt gain and speed by language and voice id.
     learnt: Mutex<HashMap<(String, String), Learnt>>,
     last: LastUse,
 }
@@ -62,7 +62,8 @@ impl RemoteSynthesizer {
         Ok(RemoteSynthesizer { form, remote, client, voices, learnt: Mutex::default(), last: LastUse::default() })
     }
 
-    /// Where words are not counted, speed 1 is the normal one, and nothing is learnt of it.
+    /// Returns gain and natural speed learnt for a voice. Where words are not counted, the natural speed is the normal
+    /// one.
     fn learnt(&self, voice: &Voice) -> Learnt {
         let natural_wpm = if counts_words(&voice.language) { self.voices.natural_wpm } else { NORMAL_WPM };
         let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +108,7 @@ impl RemoteSynthesizer {
         Ok(())
     }
 
-    /// The voice for these wishes and whether it is what was wanted.
+    /// Returns the voice for these wishes and whether it is what was wanted.
     fn choose(&self, wanted: &VoiceWanted, gender: &str) -> (&str, bool) {
         let (language, named) = (wanted.language.as_str(), &self.voices.named);
         let accent = wanted.accent.as_deref().filter(|accent| !matches!(*accent, "multilingual" | "autodetect"));

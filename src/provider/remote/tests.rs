@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::*;
 use crate::tasks::Tasks;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A limit that a test waits for.
 const SHORT: Duration = Duration::from_millis(200);
@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-/// A request, head and body.
+/// Returns a request, head and body.
 async fn request(socket: &mut TcpStream) -> (String, Vec<u8>) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 8192]);
     loop {

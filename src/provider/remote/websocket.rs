@@ -15,12 +15,12 @@ use crate::provider::Failure;
 /// Largest message that is taken: 4 MiB.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
-/// What the other side sends.
+/// Message of the other side.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Heard {
     /// A text message, which is a JSON object, and its `type`.
     Told(String, Value),
-    /// Audio.
+    /// Audio bytes as they came.
     Audio(Vec<u8>),
 }
 
@@ -61,7 +61,7 @@ impl Connection {
         self.send(Message::text(message.to_string())).await
     }
 
-    /// Sends PCM.
+    /// Sends one message of PCM bytes.
     pub(super) async fn send_audio(&mut self, bytes: Vec<u8>) -> Result<(), Failure> {
         self.send(Message::binary(bytes)).await
     }
@@ -71,7 +71,8 @@ impl Connection {
         sending.map_err(|_| self.codes.late())?.map_err(|_| self.codes.failed("closed the connection"))
     }
 
-    /// The next message; waits without a limit. An `error` message, a close and a cut are failures. Safe to drop and call again.
+    /// Returns the next message; waits without a limit. An `error` message, a close and a cut are failures. Safe to
+    /// drop and call again.
     pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
         loop {
             let message = self.stream.next().await.ok_or_else(|| self.codes.failed("closed the connection"))?;
@@ -92,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// The next message within the limit for an answer.
+    /// Returns the next message within the limit for an answer.
     pub(super) async fn next_in_time(&mut self) -> Result<Heard, Failure> {
         let late = self.codes.late();
         timeout(self.remote.answer, self.next()).await.map_err(|_| late)?

@@ -85,14 +85,14 @@ struct Texts {
     words: Vec<RecognizedWord>,
     /// Bytes of the texts of `words`.
     word_bytes: usize,
-    /// Sum and count.
+    /// Sum of the confidences, and their number.
     confidences: (f32, usize),
-    /// Of the last piece that has one.
+    /// Language evidence of the last piece that has any.
     tongue: Tongue,
 }
 
 impl Texts {
-    /// The pieces so far with the running text behind them.
+    /// Returns the pieces so far with the running text behind them.
     fn with(&self, running: &str) -> String {
         [self.text.as_str(), running.trim()]
             .iter()
@@ -115,7 +115,7 @@ impl Texts {
         }
     }
 
-    /// There are more words than one stretch can have: a piece may have words and no text.
+    /// True if there are more words than one stretch can have: a piece may have words and no text.
     fn has_too_many_words(&self) -> bool {
         self.words.len() > WORDS_MAX || self.word_bytes > TEXT_BYTES_MAX
     }
@@ -127,7 +127,7 @@ impl Texts {
     }
 }
 
-/// To the end of the stretch; `None` when it was given up.
+/// Recognises speech to the end of the stretch; `None`: it was given up.
 async fn listen(
     remote: &Remote,
     start: &Value,

@@ -24,7 +24,7 @@ use crate::provider::{
 };
 use crate::tasks::Tasks;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes `ca.pem`, and `server.pem` of it for 127.0.0.1.
@@ -66,7 +66,7 @@ impl Server {
             while let Some(Ok((socket, _))) = stopped.run_until_cancelled(listener.accept()).await {
                 let acceptor = acceptor.clone();
                 tasks.spawn("connection over TLS", async move {
-                    // Who does not trust the certificate is gone.
+                    // A client that does not trust the certificate is gone.
                     let Ok(stream) = acceptor.accept(socket).await else { return };
                     if is_socket { listen(stream).await } else { answer(stream).await }
                 });
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// One request by HTTP: what it asks for is told by its path.
+/// Answers one request by HTTP: what it asks for is told by its path.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 8192]);
     let head = loop {
@@ -109,7 +109,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = stream.shutdown().await;
 }
 
-/// A recognizer by WebSocket.
+/// Serves one connection as a recognizer by WebSocket.
 async fn listen(stream: impl AsyncRead + AsyncWrite + Unpin) {
     let Ok(mut stream) = accept_async(stream).await else { return };
     while let Some(Ok(message)) = stream.next().await {
@@ -121,7 +121,7 @@ async fn listen(stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
 }
 
-/// The last that is said of a second of sound.
+/// Returns the last that is said of a second of sound.
 async fn heard(recognizer: &dyn Recognizer) -> Result<String, Failure> {
     let (mut feed, mut news) = recognizer.open(SpokenIn::Known("en"), &[]);
     feed.push(&[1000; 16_000]);

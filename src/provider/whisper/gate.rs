@@ -39,7 +39,7 @@ impl Gate {
         self.spoken
     }
 
-    /// The stretch may be over.
+    /// True if the stretch may be over.
     pub fn is_silent(&self) -> bool {
         self.silent >= SILENT_BLOCKS && self.spoken > 0
     }

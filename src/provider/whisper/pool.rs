@@ -118,7 +118,7 @@ impl Pool {
         idle
     }
 
-    /// The next job; `None` when there is none and never will be.
+    /// Returns the next job; `None` when there is none and never will be.
     fn next(&self) -> Option<Box<dyn Job>> {
         let mut queue = self.lock();
         loop {

@@ -23,10 +23,10 @@ const GAP: usize = 3200;
 const PIECES_MAX: usize = 150;
 /// New audio after which running text is asked for: 1 s.
 const RUNNING: usize = 16_000;
-/// Less audio than this has no words: 60 ms.
+/// Samples below which audio has no words: 60 ms.
 const SHORT: usize = 960;
 
-/// Which part of a stretch a job hears.
+/// Part of a stretch that a job recognises.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Part {
     /// A closed piece, by its number.
@@ -88,12 +88,12 @@ impl Job for Asked {
 /// One stretch of speech.
 pub struct Stretch {
     pool: Arc<Pool>,
-    /// Its code, and whether it is known and not only likely.
+    /// Language code, and true if it is certain and not only likely.
     language: (String, bool),
     /// Language that is told where the model tells none.
     tongue: Tongue,
     running: bool,
-    /// Whoever opened it has gone.
+    /// True if the stretch was given up by its opener.
     gone: AtomicBool,
     inner: Mutex<Inner>,
 }
@@ -239,7 +239,7 @@ impl Stretch {
     }
 }
 
-/// The middle of the quietest gap in the later part.
+/// Returns the middle of the quietest gap in the later part.
 fn quietest(pcm: &[i16]) -> usize {
     let energy = |from: &usize| pcm[*from..from + GAP].iter().map(|&x| i64::from(x).pow(2)).sum::<i64>();
     let from = (pcm.len() - LATE..pcm.len() - GAP).step_by(GAP / 4).min_by_key(energy);
@@ -302,7 +302,7 @@ fn join_texts<'h>(parts: impl Iterator<Item = &'h Heard>) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// All parts, with the positions of their first samples, as one text. What the model doubts is left out.
+/// Returns all parts, with the positions of their first samples, as one text. What the model doubts is left out.
 fn whole(parts: &[(usize, &Heard)], tongue: &Tongue) -> Recognized {
     let clear = || parts.iter().filter(|(_, heard)| !heard.is_unclear() && !heard.text.is_empty());
     let words = clear().flat_map(|&(from, heard)| {

@@ -17,7 +17,7 @@ fn a_model_that_is_not_there_is_named() {
     assert!(failure.message.contains("/nowhere/tiny has neither model.bin nor"), "{}", failure.message);
 }
 
-/// Speech as a telephone gives it.
+/// Returns speech as a telephone gives it.
 async fn telephone(text: &str) -> Vec<i16> {
     let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
     let wanted = VoiceWanted { gender: Some("female".into()), ..VoiceWanted::of("en") };
@@ -30,7 +30,7 @@ async fn telephone(text: &str) -> Vec<i16> {
     resample_whole(&heard, 8000, 16_000)
 }
 
-/// All messages of a stretch that is fed in frames of 20 ms.
+/// Returns all messages of a stretch that is fed in frames of 20 ms.
 async fn hear(recognizer: &WhisperRecognizer, running: bool, language: SpokenIn<'_>, pcm: &[i16]) -> Vec<Recognized> {
     let (mut feed, mut news) = match running {
         true => recognizer.open_running(language, &[]),

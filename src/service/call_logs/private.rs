@@ -20,9 +20,9 @@ use crate::queue::CallLogJob;
 use crate::service::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
 use crate::store::Session;
 
-/// Why a recording is not kept: there are no words, or no sound that can be read.
+/// Reason why a recording is not kept: there are no words, or no sound that can be read.
 const UNWRITTEN: &str = "the recording was not kept: words that nobody wrote down may be private";
-/// Why a recording is not kept: when its private words were said is not known.
+/// Reason why a recording is not kept: the times of its private words are not known.
 const ELSEWHERE: &str = "the recording was not kept: private words have times at which there is nothing in it";
 
 impl Service {
@@ -105,14 +105,14 @@ async fn silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Resul
     Ok(Ok(()))
 }
 
-/// `None` where one of the stretches has nothing in it.
+/// Silences the spans; `None` if one of them has nothing in it.
 fn silence(pcm: &mut [i16], spans: &[Range<i64>]) -> Option<()> {
     let at = |ms: i64| (ms.clamp(0, i64::MAX / PER_MS) * PER_MS).min(pcm.len() as i64) as usize;
     let spans: Vec<Range<usize>> = spans.iter().map(|span| at(span.start)..at(span.end)).collect();
     spans.into_iter().try_for_each(|span| pcm.get_mut(span).filter(|pcm| !pcm.is_empty()).map(|pcm| pcm.fill(0)))
 }
 
-/// The channels in one file.
+/// Returns the channels in one file.
 fn wav(sides: &[Vec<i16>]) -> Vec<u8> {
     let samples = sides.iter().map(Vec::len).max().unwrap_or(0);
     let frame = |at: usize| sides.iter().map(move |side| side.get(at).copied().unwrap_or(0));

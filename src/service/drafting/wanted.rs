@@ -1,4 +1,4 @@
-//! Which scenarios a request wants: its list, and what it allocates beside that.
+//! Scenarios that a request wants: its list, and the numbers that it allocates besides.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -31,7 +31,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// What the model is told of it.
+    /// Returns the scenario as JSON for the language model's prompt.
     pub fn material(&self) -> Value {
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
         json!({
@@ -42,7 +42,7 @@ impl Item {
     }
 }
 
-/// The items, at most 100 scenarios in all, and the warning when there would have been more.
+/// Returns the items, at most 100 scenarios in all, and the warning when there would have been more.
 pub fn wanted(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)> {
     let mut items: Vec<Item> = Vec::new();
     for request in &asked.scenarios {

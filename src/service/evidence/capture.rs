@@ -9,7 +9,7 @@ use crate::transport::capture::{Datagram, head, time_of};
 
 /// Longest message that fits a datagram.
 const MOST_BYTES: usize = 65_000;
-/// By so much the captured media may be out of order: what came is read, and written, behind what was sent since.
+/// Largest disorder of captured media in microseconds: received packets are written behind those sent since.
 const UNORDERED_US: u64 = 1_000_000;
 /// Bytes of a block before what depends on its kind; no block of ours is longer than the second.
 const BLOCK_HEAD: usize = 8;
@@ -95,8 +95,8 @@ fn next_block(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// A message's lines, a blank before each, follow the one that says when and between whom it went. In logs of earlier versions
-/// there is no blank.
+/// Returns a message's lines, a blank before each, follow the one that says when and between whom it went. In logs of
+/// earlier versions there is no blank.
 pub fn messages(log: &str) -> Vec<Message> {
     let is_apart = log.lines().nth(1).is_some_and(|line| line.starts_with(' '));
     let mut messages: Vec<Message> = Vec::new();
@@ -112,7 +112,7 @@ pub fn messages(log: &str) -> Vec<Message> {
     messages
 }
 
-/// `MILLISECONDS sent to PEER at LOCAL`, or `received from`; over streams the transport stands before the peer.
+/// Reads `MILLISECONDS sent to PEER at LOCAL`, or `received from`; over streams the transport stands before the peer.
 fn first_line(line: &str) -> Option<Message> {
     let (at_ms, rest) = line.split_once(' ')?;
     let (sent, rest) = match rest.strip_prefix("sent to ") {

@@ -1,4 +1,4 @@
-//! What the language model is asked about Digital Humans that are being generated.
+//! Questions to the language model about Digital Humans that are being generated.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ struct Formatted {
     lines: Vec<TranscriptLine>,
 }
 
-/// What the model decides.
+/// Fields that the model decides.
 enum Kind {
     /// Intent and criteria; the role as well, when it is free.
     Callers { free_role: bool },
@@ -42,7 +42,7 @@ enum Kind {
     Replay { unread: Option<String>, mode: ReplayMode, free_criteria: bool },
     /// Everything, along some of these rules.
     Rules(Vec<String>),
-    /// The intent alone.
+    /// The intent alone, of an attacker.
     Attack,
 }
 
@@ -77,7 +77,7 @@ impl Wish {
         Wish { kind: Kind::Callers { free_role }, material }
     }
 
-    /// What a transcript does not tell by itself.
+    /// Asks for the fields that a transcript does not contain.
     pub fn replay(text: &str, unread: Option<String>, mode: ReplayMode, free_criteria: bool) -> Wish {
         Wish { kind: Kind::Replay { unread, mode, free_criteria }, material: json!({ "transcript": text }) }
     }
@@ -89,7 +89,7 @@ impl Wish {
         Wish { kind: Kind::Rules(rules), material: json!({ "rules": numbered }) }
     }
 
-    /// Lines of attackers.
+    /// Asks for the lines of attackers that use the technique `vector`.
     pub fn attack(vector: &str, intent: &str) -> Wish {
         Wish { kind: Kind::Attack, material: json!({ "technique": vector, "aim": intent }) }
     }

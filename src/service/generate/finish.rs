@@ -14,9 +14,9 @@ use crate::model::generate::GenerateSpec;
 use crate::model::simulation::DigitalHumansSettings;
 use crate::model::test_scenario::TestScenario;
 
-/// What stands for a draw in the settings of a simulation.
+/// Value of a simulation's setting that asks for a random draw.
 const RANDOM: &str = "random";
-/// What stands for first words that are made up.
+/// Value that asks for opening words made up by the model.
 const AI_GENERATED: &str = "ai_generated";
 /// Areas of drawn numbers. Their numbers from 555-0100 to 555-0199 are nobody's.
 const AREAS: [&str; 16] =
@@ -37,7 +37,7 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
     for (index, draft) in drafts.iter_mut().enumerate() {
         let own = Seed::of(&format!("{} {index}", seed.0));
         let human = &mut draft.human;
-        // What an attacker brings with it stays.
+        // Settings that an attacker needs stay.
         let with_noise = draft.category != "load_testing" && human.background_noise == BackgroundNoise::None;
         settle(human, &settings, with_noise);
         if frame.simulation.is_some() {
@@ -93,7 +93,7 @@ pub fn mend(settings: &mut DigitalHumansSettings) -> Vec<String> {
     wrong
 }
 
-/// A setting that is `random` or one of these words.
+/// Corrects a setting that must be `random` or one of these words; returns the warning if it was not.
 fn mend_word(
     field: &str,
     word: &mut String,
@@ -131,7 +131,7 @@ fn settle(human: &mut DigitalHumanSpec, settings: &DigitalHumansSettings, with_n
     }
 }
 
-/// What a simulation leaves to chance. Words that are given stay in their language.
+/// Draws the settings that a simulation leaves to chance. Words that are given keep their language.
 fn draw(
     human: &mut DigitalHumanSpec,
     settings: &DigitalHumansSettings,
@@ -161,7 +161,7 @@ fn draw(
     }
 }
 
-/// A name that is given, from its second time on with how often it was.
+/// Returns a name that is given, from its second time on with how often it was.
 fn counted(name: &str, taken: &mut HashSet<String>) -> String {
     let mut nth = 1;
     let mut free = name.to_owned();
@@ -172,7 +172,7 @@ fn counted(name: &str, taken: &mut HashSet<String>) -> String {
     free
 }
 
-/// A name that nobody else in this request has.
+/// Returns a name that nobody else in this request has.
 fn name(human: &DigitalHumanSpec, settings: &DigitalHumansSettings, seed: Seed, taken: &mut HashSet<String>) -> String {
     let mut tries = 0..;
     let mut next = || {
@@ -201,7 +201,7 @@ fn name(human: &DigitalHumanSpec, settings: &DigitalHumansSettings, seed: Seed, 
     }
 }
 
-/// What a draft is about.
+/// Returns the test scenario that a draft describes.
 pub fn scenario(draft: &Draft) -> TestScenario {
     let human = &draft.human;
     TestScenario {

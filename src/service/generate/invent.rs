@@ -10,17 +10,18 @@ const CITIES: [&str; 8] =
 const STREETS: [&str; 6] = ["Oak Street", "Maple Avenue", "Hill Road", "Park Lane", "Mill Street", "Lake Drive"];
 const WORDS: [&str; 8] = ["blue", "silver", "maple", "river", "summer", "copper", "harbor", "meadow"];
 
-/// What stands for a value that is invented.
+/// Value that asks for an invented one.
 const WHOLE: &str = "__random__";
-/// What stands for a part of one.
+/// Value that asks for a part of an invented one.
 const PART: &str = "__partial_random__";
 
-/// Whether a value is to be invented.
+/// True if a value is a placeholder for an invented one.
 pub fn is_invented(given: &Value) -> bool {
     matches!(given.as_str(), Some(WHOLE | PART))
 }
 
-/// The value that `given` stands for, and how much of a whole one it is: `completeness`, unless a part was invented.
+/// Returns the value that `given` stands for, and how much of a whole one it is: `completeness`, unless a part was
+/// invented.
 pub fn resolved(
     name: &str,
     kind: TraitType,
@@ -38,7 +39,7 @@ pub fn resolved(
     }
 }
 
-/// The facts of a caller whom `identity` draws. The same caller has the same facts.
+/// Returns the facts of a caller whom `identity` draws. The same caller has the same facts.
 pub fn bound(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
     let bind = |fact: Trait| {
         let mut draw = identity.stream(&format!("trait {}", fact.trait_name));
@@ -48,7 +49,7 @@ pub fn bound(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
     traits.into_iter().map(bind).collect()
 }
 
-/// A whole value of a trait with this name.
+/// Returns a whole value of a trait with this name.
 pub fn value(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
     match kind {
         TraitType::Boolean => json!(draw.unit() < 0.5),
@@ -58,7 +59,8 @@ pub fn value(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
     }
 }
 
-/// Part of a value, and how much of it: as `completeness` says, else what callers of such a trait tend to know.
+/// Returns the part of a value, and how much of it: as `completeness` says, else what callers of such a trait tend to
+/// know.
 pub fn part(name: &str, kind: TraitType, completeness: Option<&str>, draw: &mut Stream) -> (Value, String) {
     let whole = match kind {
         TraitType::Date => date(draw),
@@ -82,7 +84,7 @@ fn digits(count: usize, draw: &mut Stream) -> String {
     (0..count).map(|_| char::from(b'0' + draw.index(10) as u8)).collect()
 }
 
-/// Of an adult.
+/// Returns a date of birth, `YYYY-MM-DD`, in the years 1950 to 2004.
 fn date(draw: &mut Stream) -> String {
     format!("{:04}-{:02}-{:02}", 1950 + draw.index(55), 1 + draw.index(12), 1 + draw.index(28))
 }

@@ -7,8 +7,8 @@ use crate::model::digital_human::{DigitalHumanSpec, Role, TranscriptLine};
 use crate::model::generate::ReplayMode;
 use crate::model::transcript::NOT_UNDERSTOOD;
 
-/// The lines of a text in which every line is `ROLE: text`; `None` for other forms. A line without a role goes on with the one
-/// before it. Speech that a transcript shows as not understood is nothing that can be said.
+/// Returns the lines of a text in which every line is `ROLE: text`; `None` for other forms. A line without a role goes
+/// on with the one before it. Speech that a transcript shows as not understood is nothing that can be said.
 pub fn lines(text: &str) -> Option<Vec<TranscriptLine>> {
     let mut lines: Vec<TranscriptLine> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -35,7 +35,7 @@ fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// What the caller said, in order.
+/// Returns the caller's utterances, in order.
 pub fn own(lines: &[TranscriptLine]) -> Vec<&str> {
     lines.iter().filter(|line| line.role == Role::User).map(|line| line.utterance.as_str()).collect()
 }
@@ -68,7 +68,7 @@ pub fn lay(human: &mut DigitalHumanSpec, text: &str, lines: Vec<TranscriptLine>,
     human.formatted_transcript = Some(lines);
 }
 
-/// One turn each: the agent's turns make room for the caller's.
+/// Returns the playback step of one line: the agent's turns make room for the caller's.
 fn step(line: &TranscriptLine) -> Object {
     let (speaker, key) = if line.role == Role::User { ("user", "exact_message") } else { ("agent", "criteria") };
     let members: [(&str, Value); 3] =

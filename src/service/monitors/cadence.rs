@@ -1,4 +1,4 @@
-//! When a monitor checks: how often, and in which hours. Pure; times are milliseconds since 1970.
+//! Schedule of a monitor's checks: interval, days and hours. Pure; times are milliseconds since 1970.
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -11,17 +11,17 @@ use crate::model::monitor::{ActiveWindow, Day};
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// How often.
+/// Times at which a monitor checks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cadence {
-    /// Each so many milliseconds.
+    /// Checks at this interval in milliseconds.
     Every(i64),
-    /// At the minutes of a cron expression, UTC.
+    /// Checks at the minutes of a cron expression, UTC.
     Cron(Cron),
 }
 
 impl Cadence {
-    /// `<n>m` (1 to 59), `<n>h` (1 to 23), `<n>d` (1 to 31), or five cron fields.
+    /// Parses `<n>m` (1 to 59), `<n>h` (1 to 23), `<n>d` (1 to 31), or five cron fields.
     ///
     /// # Errors
     /// Anything else.
@@ -43,7 +43,8 @@ impl Cadence {
         count.map(|count| Cadence::Every(count * unit_ms)).ok_or_else(refused)
     }
 
-    /// The next time after `now_ms`, counted from the check that was due at `due_ms`. What was missed is not caught up.
+    /// Returns the next time after `now_ms`, counted from the check that was due at `due_ms`. What was missed is not
+    /// caught up.
     pub fn after(&self, due_ms: i64, now_ms: i64) -> i64 {
         match self {
             Cadence::Every(each) => due_ms + each * ((now_ms - due_ms).div_euclid(*each) + 1),
@@ -52,7 +53,7 @@ impl Cadence {
     }
 }
 
-/// In which hours.
+/// Days and hours in which a monitor checks.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     days: Vec<Weekday>,
@@ -81,7 +82,7 @@ impl Window {
         })
     }
 
-    /// The first moment from `at_ms` on that lies in the window.
+    /// Returns the first moment from `at_ms` on that lies in the window.
     pub fn from(&self, at_ms: i64) -> i64 {
         let Ok(at) = Timestamp::from_millisecond(at_ms) else { return at_ms };
         let today = at.to_zoned(self.zone.clone()).date();
@@ -91,7 +92,7 @@ impl Window {
         open.map_or(at_ms, Timestamp::as_millisecond)
     }
 
-    /// The window that begins on a date.
+    /// Returns the window that begins on a date.
     fn span(&self, date: Date) -> Option<(Timestamp, Timestamp)> {
         if !self.days.contains(&date.weekday()) {
             return None;

@@ -91,7 +91,8 @@ impl Service {
         }
     }
 
-    /// Where the backing simulation would let it ring for longer, an agent that does not answer would not be found out.
+    /// Queues the call of a check. The backing simulation's ringing timeout is cut to the limit, so that an agent that
+    /// does not answer is found out.
     async fn queue_check(&self, db: &mut Session, caller: &Caller, doc: &MonitorDoc) -> Result<QueueAnswer> {
         let mut simulation = db.get::<SimulationSpec>(doc.simulation_id).await?;
         if simulation.doc.ringing_timeout > LONGEST_RING_S {
@@ -122,8 +123,8 @@ impl Service {
         }
     }
 
-    /// What the agent said in a finished call, and which turns were not heard, where a check of its monitor asks whether it told
-    /// of an error.
+    /// Returns the transcript of a finished call and its unheard turns, if a check of its monitor asks for errors that
+    /// the agent told.
     pub async fn asked_for_errors(&self, job: &FinishedJob) -> Result<Option<(Transcript, Vec<Unheard>)>> {
         let (SourceKind::Simulation, Ok(result_id)) = (job.source, job.source_id.parse::<i64>()) else {
             return Ok(None);
@@ -223,7 +224,7 @@ impl Service {
         }
     }
 
-    /// What the engine notes is no change of the monitor.
+    /// Stores a monitor without changing the time and author of its last update.
     async fn keep_monitor(&self, db: &mut Session, row: &Row<MonitorDoc>) -> Result<()> {
         db.update(row.id, &row.doc, row.updated_ms, row.updated_by).await.map(drop)
     }
@@ -277,7 +278,7 @@ impl Service {
     }
 }
 
-/// The custom metrics that a monitor looks at in a result that is its check; none in other results.
+/// Returns the custom metrics that a monitor looks at in a result that is its check; none in other results.
 pub(in crate::service) async fn looked_at(db: &mut Session, result_id: i64) -> Result<Vec<Uuid>> {
     let Some(check) = db.by::<CheckDoc>("result_id", result_id).await?.into_iter().next() else {
         return Ok(Vec::new());
@@ -297,13 +298,13 @@ async fn of_production(db: &mut Session, doc: &MonitorDoc) -> Result<Vec<Uuid>> 
     Ok(found)
 }
 
-/// Every check of a monitor without a verdict.
+/// Returns every check of a monitor without a verdict.
 fn unknown(doc: &MonitorDoc, why: &str) -> Vec<CheckItem> {
     let graded = doc.spec.checks.iter().filter(|check| check.enabled && check.is_gradable());
     graded.map(|check| CheckItem::new(check, Verdict::Unknown, Value::Null, why)).collect()
 }
 
-/// DOWN when any check fails, UP when all that could be measured pass.
+/// Returns DOWN when any check fails, UP when all that could be measured pass.
 fn whole(items: &[CheckItem]) -> Verdict {
     let any = |verdict| items.iter().any(|item| item.verdict == verdict);
     if any(Verdict::Down) {

@@ -1,4 +1,4 @@
-//! What a finished call shows about its agent: the verdict of each check. Pure.
+//! Verdict of each check of a monitor on a finished call. Pure.
 
 use ringer_media::call::EndReason;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::model::status::ResultStatus;
 use crate::model::text_of;
 use crate::model::transcript::Transcript;
 
-/// What a broken agent says.
+/// Phrases that show that an agent is broken.
 pub(super) const MALFUNCTIONS: [&str; 9] = [
     "technical difficulties",
     "something went wrong",
@@ -32,7 +32,7 @@ pub(super) const MALFUNCTIONS: [&str; 9] = [
 const VOICE_LATENCY_MS: i64 = 3000;
 const TEXT_LATENCY_MS: i64 = 60_000;
 
-/// A finished call.
+/// Finished call that the checks of a monitor judge.
 #[derive(Copy, Clone)]
 pub(super) struct Seen<'a> {
     pub body: &'a ResultBody,
@@ -40,9 +40,9 @@ pub(super) struct Seen<'a> {
     /// Turns that were not heard.
     pub unheard: &'a [Unheard],
     pub is_voice: bool,
-    /// What a broken agent says.
+    /// Phrases that show that an agent is broken.
     pub phrases: &'a [String],
-    /// Whether the agent told of an error, as a language model judges it; `None`: nobody was asked, or nobody answered.
+    /// Decision of a language model whether the agent told of an error; `None`: none was asked, or none answered.
     pub told_error: Option<&'a Decision>,
     /// Metrics that are judged in production calls alone.
     pub elsewhere: &'a [Uuid],
@@ -55,13 +55,13 @@ impl Seen<'_> {
         said.map(|entry| entry.utterance.as_str())
     }
 
-    /// `None` when it cannot be told.
+    /// Returns true if the agent spoke; `None` when it cannot be told.
     fn agent_spoke(&self) -> Option<bool> {
         let turns = self.body.metric("num_turns").and_then(Value::as_i64).map(|turns| turns > 0);
         turns.or_else(|| self.transcript.map(|_| self.agent_lines().next().is_some() || self.lost().next().is_some()))
     }
 
-    /// Turns of the agent of which words are not known.
+    /// Returns the turns of the agent of which words are not known.
     fn lost(&self) -> impl Iterator<Item = &Unheard> {
         self.unheard.iter().filter(|turn| turn.speaker == Role::Agent && turn.lacks_words())
     }
@@ -73,14 +73,14 @@ impl Seen<'_> {
     }
 }
 
-/// What one check shows.
+/// Returns the outcome of one check of a finished call.
 pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
     use ResultStatus as S;
     let unknown = |why: &str| CheckItem::new(check, Verdict::Unknown, Value::Null, why);
     match seen.body.status {
         S::SystemError | S::OutOfFunds | S::Cancelled => unknown(&seen.error()),
         S::Unknown(_) => unknown("the status of the result is not known to this version"),
-        // What went wrong on this side shows nothing about the agent, whatever was measured before.
+        // A fault of this side shows nothing about the agent, whatever was measured before.
         _ if seen.body.error_owner.is_some_and(Owner::is_own) => unknown(&seen.error()),
         S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => unreached(check, seen),
         S::NoConnection | S::NoAnswer => unknown("there was no conversation"),
@@ -95,7 +95,7 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
     }
 }
 
-/// A call that failed counts against the agent when it was not this side's fault.
+/// Returns the outcome of a check for a failed call, which counts against the agent when it was not this side's fault.
 fn unreached(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let verdict = match seen.body.error_owner {
         Some(owner) if !owner.is_own() => Verdict::Down,

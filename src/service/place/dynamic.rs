@@ -1,4 +1,4 @@
-//! Where an agent is that tells its address call by call (`dynamic_sip_webhook_url`): its owner is asked when it is to be dialled.
+//! Address of an agent that gives it call by call (`dynamic_sip_webhook_url`): its owner is asked before dialling.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::model::time::Timestamp;
 use crate::provider::post::{Poster, Posting, SIGNATURE, signature};
 use crate::service::{Service, Settings, check};
 
-/// For a connection and its answer together.
+/// Time limit for a connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest answer.
+/// Longest answer that is read, in bytes.
 const ANSWER_BYTES: usize = 64 * 1024;
 /// Waits after the first request and the second; the third is the last.
 const WAITS_MS: [Option<i64>; 3] = [Some(1000), Some(2000), None];
 /// Longest wait that an answer may ask for.
 const WAIT_MOST_S: u64 = 10;
 
-/// What an owner answers.
+/// Address that an agent's owner returned for one call.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 struct Told {
     #[serde(default)]
@@ -44,7 +44,8 @@ struct Told {
 }
 
 impl Service {
-    /// Asks for the agent's address when it has to be asked for, and puts it into `cast`; answers what is kept with the result.
+    /// Asks for the agent's address when it has to be asked for, and puts it into `cast`. Returns the part of the
+    /// answer that is kept with the result.
     pub(super) async fn find_address(
         &self,
         organization: &str,
@@ -80,7 +81,7 @@ impl Cast {
         spec.connection_type = Some(if told.sip_uri.is_some() { ConnectionType::Sip } else { ConnectionType::Phone });
         match told.sip_uri {
             Some(uri) => spec.sip_uri = Some(uri),
-            // Where both are told the address counts.
+            // The address counts where both are given.
             None => spec.phone_number = told.phone_number,
         }
         spec.sip_username = told.sip_username.or(spec.sip_username.take());

@@ -1,4 +1,4 @@
-//! What a Digital Human remembers of the earlier steps of its journey.
+//! Memory of a Digital Human about the earlier steps of its journey.
 
 use crate::error::Result;
 use crate::model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Modality, Role};
@@ -10,7 +10,7 @@ use crate::store::{Row, Session};
 /// Words that are remembered of one step; of a longer one the end counts most.
 const MOST_WORDS: usize = 150;
 
-/// One text for each step before that of `result`, oldest first.
+/// Returns one text for each step before that of `result`, oldest first.
 pub(super) async fn earlier(
     db: &mut Session,
     result: &Row<ResultDoc>,
@@ -49,7 +49,7 @@ fn memory(step: &JourneyStep, status: ResultStatus, words: Option<&str>) -> Stri
     }
 }
 
-/// The last words of a conversation, with who said them.
+/// Returns the last words of a conversation, with who said them.
 fn said(transcript: &Transcript) -> String {
     let mut lines = Vec::new();
     let mut left = MOST_WORDS;

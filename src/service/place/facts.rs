@@ -18,14 +18,14 @@ pub(super) fn identity(result: &ResultDoc, key: &str, run_seed: i64) -> Seed {
     }
 }
 
-/// The facts of the Digital Human of a result, as its conversation has them; none when it was deleted.
+/// Returns the facts of the Digital Human of a result, as its conversation has them; none when it was deleted.
 pub(in crate::service) async fn facts(db: &mut Session, result: &ResultDoc) -> Result<Vec<Trait>> {
     let Some(id) = result.body.digital_human_id else { return Ok(Vec::new()) };
     let Some(human) = db.find::<DigitalHumanSpec>(id).await? else { return Ok(Vec::new()) };
     as_held(db, result, human.doc.traits).await
 }
 
-/// Facts with what was invented of them for this conversation.
+/// Returns the facts with what was invented of them for this conversation.
 pub(in crate::service) async fn as_held(
     db: &mut Session,
     result: &ResultDoc,

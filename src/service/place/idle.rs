@@ -66,7 +66,7 @@ impl Cast {
         writes || self.is_called()
     }
 
-    /// What is set for text messages that follow a call, where none is taken.
+    /// Returns warnings about settings of follow-up messages that have no effect.
     fn idle_follow_up(&self, sms: &Sms) -> Vec<String> {
         let (agent, criteria) = (&self.agent.spec, self.human.follow_up_sms_success_criteria.as_deref());
         let senders = !agent.follow_up_sms_sender_numbers.is_empty();
@@ -83,8 +83,8 @@ impl Cast {
         set.into_iter().filter(|(_, set)| *set).map(|(name, _)| format!("{name}: {why}")).collect()
     }
 
-    /// Returns the overrides of the run that are not needed to reach the agent: a call that is placed reads the SIP address or the
-    /// number, text messages read the number.
+    /// Returns the overrides of the run that are not needed to reach the agent. A call that is placed reads the SIP
+    /// address or the number; text messages read the number.
     fn idle_overrides(&self) -> impl Iterator<Item = &'static str> {
         let (run, agent) = (&self.overrides, &self.agent.spec);
         let dials = !is_written(agent) && !self.is_called();
@@ -109,7 +109,7 @@ impl Cast {
     }
 }
 
-/// Fields that only a language model can follow.
+/// Returns the fields that only a language model can follow.
 fn needing_model(human: &DigitalHumanSpec) -> impl Iterator<Item = &'static str> {
     let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
     // The attack's own technique is part of the role; it is told with its plan.
@@ -149,8 +149,8 @@ fn words_itself(human: &DigitalHumanSpec) -> bool {
     steps.is_empty() || steps.iter().any(is_meant)
 }
 
-/// True when a transcript of these lines (`None`: they cannot be told from each other) is replayed: by its steps, or by an intent
-/// that has its words in their order.
+/// True if a transcript of these lines is replayed, by its steps or by an intent that has its words in their order.
+/// `None`: the lines cannot be told from each other.
 fn replays(human: &DigitalHumanSpec, lines: Option<&[TranscriptLine]>) -> bool {
     if human.enriched_playback.as_ref().is_some_and(|steps| !steps.is_empty()) {
         return true;

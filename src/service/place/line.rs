@@ -1,4 +1,4 @@
-//! What stands between the Digital Human and the agent: the microphone and the connection, by their named levels.
+//! Microphone and connection between the Digital Human and the agent, by their named levels.
 
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::impair::{AudioQuality, Clip};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::config::{Audio, Connection};
 use crate::model::digital_human::Quality;
 
-/// The band and the faults of the microphone.
+/// Returns the band and the faults of the microphone.
 pub(super) fn audio_quality(quality: Quality, levels: &Audio) -> AudioQuality {
     let (level, clip): (_, fn(f64) -> Clip) = match quality {
         Quality::High => return AudioQuality::HIGH,
@@ -23,7 +23,7 @@ pub(super) fn audio_quality(quality: Quality, levels: &Audio) -> AudioQuality {
     }
 }
 
-/// The numbers of a bad microphone, for the result; null for a good one.
+/// Returns the numbers of a bad microphone, for the result; null for a good one.
 pub(super) fn audio_in_force(quality: &AudioQuality) -> Value {
     let AudioQuality { band_hz, clip, noise_snr_db, dropouts } = quality;
     let clip = match clip {
@@ -48,7 +48,7 @@ pub(super) fn connection(quality: Quality, levels: &Connection) -> ConnectionSpe
     ConnectionSpec { loss, mean_burst: level.mean_burst, jitter_ms }
 }
 
-/// The numbers of a bad connection, for the result; null for a good one.
+/// Returns the numbers of a bad connection, for the result; null for a good one.
 pub(super) fn connection_in_force(spec: &ConnectionSpec) -> Value {
     let ConnectionSpec { loss, mean_burst, jitter_ms } = spec;
     let numbers = || json!({ "loss_pct": 100.0 * loss, "mean_burst": mean_burst, "jitter_ms": jitter_ms });

@@ -1,4 +1,5 @@
-//! How a caller behaves: opening, interruptions, scripted answers, noise. From a Digital Human's words to a call's numbers.
+//! Behaviour of a caller: opening, interruptions, scripted responses, noise. Turns the fields of a Digital Human into
+//! numbers of a call.
 
 use ringer_media::call::{
     Interruption, KeywordResponse, Matching, NoiseSpec, Opening, ProbeRates, Response, ScriptRule,
@@ -16,7 +17,7 @@ use crate::model::digital_human::{BackgroundNoise, DigitalHumanSpec, SpeaksFirst
 use crate::model::error_code::ErrorCode;
 use crate::model::playback::{Interruptions, MatchType, OccurrenceMode, ResponseType, ScriptedResponse};
 
-/// Who speaks first, and what. `opens`: the Digital Human does, when nothing is said of it.
+/// Returns who speaks first, and the words. `opens`: the Digital Human speaks first unless configured otherwise.
 pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Facts<'_>, behaviour: &Behaviour) -> Opening {
     let greeting = || Opening::Say(phrases::phrases(human.language.as_str()).greeting.to_owned());
     let Some(config) = &human.speaks_first_config else {
@@ -30,7 +31,7 @@ pub(super) fn opening(human: &DigitalHumanSpec, opens: bool, traits: &Facts<'_>,
     }
 }
 
-/// When the caller cuts in.
+/// Returns the rule by which the caller interrupts the agent.
 pub(super) fn interruption(
     human: &DigitalHumanSpec,
     traits: &Facts<'_>,
@@ -64,7 +65,7 @@ pub(super) fn interruption(
     }
 }
 
-/// The numbers of an interruption, for the result.
+/// Returns the numbers of an interruption, for the result.
 pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     match interruption {
         Interruption::None => json!({ "type": "none" }),
@@ -76,7 +77,7 @@ pub(super) fn interruption_in_force(interruption: &Interruption) -> Value {
     }
 }
 
-/// How often the Digital Human probes while the agent speaks.
+/// Returns the rates at which the Digital Human probes while the agent speaks.
 pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
     let Some(duplex) = &human.duplex else { return ProbeRates::default() };
     ProbeRates {
@@ -86,7 +87,7 @@ pub(super) fn probes(human: &DigitalHumanSpec) -> ProbeRates {
     }
 }
 
-/// The scripted answers; recordings are fetched first.
+/// Returns the scripted answers; recordings are fetched first.
 pub(super) async fn script(
     cast: &Cast,
     traits: &Facts<'_>,
@@ -109,7 +110,7 @@ pub(super) async fn script(
     Ok(rules)
 }
 
-/// One scripted answer.
+/// Returns the rule of one scripted response, with the traits filled in.
 pub(super) fn rule_of(index: usize, rule: &ScriptedResponse, response: Response, traits: &Facts<'_>) -> ScriptRule {
     let always = rule.occurrence_mode == OccurrenceMode::Always;
     let count = rule.occurrence_n.filter(|_| !always).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -118,7 +119,7 @@ pub(super) fn rule_of(index: usize, rule: &ScriptedResponse, response: Response,
     ScriptRule { index, matching, phrase, response, first_n: count }
 }
 
-/// What is answered; `None` for a recording.
+/// Returns the response of a scripted rule; `None` for one that plays a recording.
 pub(super) fn response(rule: &ScriptedResponse, traits: &Facts<'_>) -> Option<Response> {
     let words = || rule.response_value.as_ref().map(|value| traits.fill(value));
     Some(match rule.response_type {
@@ -132,7 +133,7 @@ pub(super) fn response(rule: &ScriptedResponse, traits: &Facts<'_>) -> Option<Re
     })
 }
 
-/// The background noise, when there is any; its loop may have to be made, or fetched, first.
+/// Returns the background noise, when there is any; its loop may have to be made, or fetched, first.
 pub(super) async fn noise(
     cast: &Cast,
     placer: &Placer,
@@ -161,7 +162,7 @@ pub(super) async fn noise(
     bed.map(Some).map_err(|error| Obstacle::new(ErrorCode::InternalError, error.to_string()))
 }
 
-/// The recording of a scripted answer, brought to the level of speech; `place`: the field that names it.
+/// Returns the recording of a scripted answer, brought to the level of speech; `place`: the field that names it.
 async fn recording(
     url: &str,
     place: &str,
@@ -318,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Two seconds of a tone at 8 kHz.
+    /// Returns two seconds of a tone at 8 kHz.
     fn tone() -> Vec<u8> {
         let wave = |n: i32| (3000.0 * (f64::from(n) * 0.3).sin()) as i16;
         write_wav(8000, 1, &(0..16_000).map(wave).collect::<Vec<_>>())

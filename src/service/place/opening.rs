@@ -42,7 +42,7 @@ impl Service {
             cast.first_line = kept;
             return Ok(());
         }
-        // Of the Digital Human, and not of the conversation that happens to be its first.
+        // The seed is the Digital Human's, and not that of the conversation that happens to be its first.
         let seed = Seed::of(&format!("opening:{organization}:{human_id}"));
         let Some(line) = human::opening_line(profile, model.clone(), seed).await else { return Ok(()) };
         let mut db = self.store.org(organization).write().await?;

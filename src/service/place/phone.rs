@@ -45,8 +45,8 @@ pub(super) async fn dial(cast: &Cast, settings: &Settings) -> std::result::Resul
     Ok((dial, cast.with_times(Outgoing { trunk: name.to_owned(), number, caller, ..Outgoing::default() })))
 }
 
-/// Returns what has to be admitted before a SIP address is dialled that leads to a trunk: a number that is written as an address
-/// leaves by the trunk as any other.
+/// Returns the number to admit before a SIP address is dialled that leads to a trunk. A number that is written as an
+/// address leaves by the trunk as any other.
 pub(super) async fn behind(cast: &Cast, target: &str, hops: &[Hop], settings: &Settings) -> Option<Outgoing> {
     if settings.trunks.is_empty() {
         return None;

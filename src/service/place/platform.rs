@@ -16,8 +16,8 @@ use crate::store::Session;
 /// Code of an agent or a step that this build has no way to reach.
 pub(super) const NOT_SUPPORTED: ErrorCode = ErrorCode::ConnectionNotSupported;
 
-/// A platform: its code where all is set and nothing here reaches it, and before that, for each thing it needs, the code where
-/// that is missing and the settings of which one is enough.
+/// Needs of a platform: its code where all is set and nothing here reaches it. Before that stands, for each need, the
+/// code where it is missing and the settings of which one is enough.
 type Needs = (ConnectionType, ErrorCode, &'static [(ErrorCode, &'static [&'static str])]);
 
 static PLATFORMS: [Needs; 11] = {
@@ -102,7 +102,7 @@ const fn no_adapter(platform: Platform) -> ErrorCode {
     ErrorCode::Platform(platform, PlatformFault::AdapterNotConfigured)
 }
 
-/// The credentials of the platforms, for an agent that is on one.
+/// Returns the credentials of the platforms, for an agent that is on one.
 pub(super) async fn credentials(db: &mut Session, agent: &AgentSpec) -> Result<IntegrationSpec> {
     let kind = agent.connection();
     match PLATFORMS.iter().any(|(platform, ..)| Some(*platform) == kind) {
@@ -112,7 +112,11 @@ pub(super) async fn credentials(db: &mut Session, agent: &AgentSpec) -> Result<I
 }
 
 impl Cast {
-    /// Why a journey's step cannot be held on its channel. One of voice is held in writing by an agent that writes.
+    /// Checks that a journey's step can be held on its channel. A step of voice is held in writing by an agent that
+    /// writes.
+    ///
+    /// # Errors
+    /// The reason why it cannot.
     pub(super) fn own_channel(&self, sms: &Sms) -> std::result::Result<(), Obstacle> {
         let agent = &self.agent.spec;
         match self.other_channel() {
@@ -132,7 +136,8 @@ impl Cast {
         }
     }
 
-    /// Why an agent of this kind cannot be met: the first setting that is missing, else what is not set up for it.
+    /// Returns the reason why an agent of this kind cannot be reached: the first missing setting, else the missing
+    /// adapter.
     pub(super) fn unmet(&self, kind: ConnectionType) -> Obstacle {
         let name = kind.as_str();
         let Some((_, lacking, _)) = PLATFORMS.iter().find(|(platform, ..)| *platform == kind) else {
@@ -161,7 +166,7 @@ fn not_spoken(name: &str) -> Obstacle {
     Obstacle::new(NOT_SUPPORTED, format!("connection_type {name} is not spoken in this version"))
 }
 
-/// No text message can be sent.
+/// Returns the obstacle that no text message can be sent.
 pub(super) fn no_carrier() -> Obstacle {
     Obstacle::new(ErrorCode::SmsNotConfigured, "No carrier for text messages is set up")
 }
@@ -176,7 +181,7 @@ mod tests {
     use crate::model::error_code::Owner;
     use crate::service::place::tests::cast;
 
-    /// Settings of all platforms, the agent's and the organization's.
+    /// Returns the settings of all platforms, the agent's and the organization's.
     fn all_set() -> (Value, Value) {
         let names = PLATFORMS.iter().flat_map(|(.., needed)| needed.iter().flat_map(|(_, settings)| *settings));
         let names: Vec<&str> = names.copied().collect();

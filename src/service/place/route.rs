@@ -1,4 +1,4 @@
-//! Where a call goes, and what its INVITE carries.
+//! Destination of a call, and the headers of its INVITE.
 
 use ringer_media::codec::Codec;
 use ringer_sip::Hop;
@@ -31,7 +31,7 @@ pub(super) async fn destination(
 ) -> Result<(Destination, Option<Outgoing>), Obstacle> {
     let kind = reachable(cast, settings)?;
     let agent = &cast.agent.spec;
-    // Where media goes is told by the other side, whichever calls.
+    // The other side states where media goes, whichever calls.
     let guard = Guard::new(settings.allow_private_agents);
     if cast.is_called() {
         let (codecs, headers) = (codecs.to_vec(), headers(cast));
@@ -99,8 +99,8 @@ async fn find_hops(target: &str, names: &Resolver, guard: &Guard) -> Result<Vec<
     })
 }
 
-/// The extra header fields of the INVITE, in order: the engine's, the agent's, the caller's traits. A later one of the same
-/// name takes the place of an earlier one, except of the engine's.
+/// Returns the extra header fields of the INVITE, in order: the engine's, the agent's, the caller's traits. A later one
+/// of the same name takes the place of an earlier one, except of the engine's.
 fn headers(cast: &Cast) -> Vec<(String, String)> {
     let own = [cast.result_id.to_string(), "SIP".to_owned()];
     let mut headers: Vec<(String, String)> = OWN_HEADERS.map(str::to_owned).into_iter().zip(own).collect();
@@ -118,14 +118,14 @@ fn headers(cast: &Cast) -> Vec<(String, String)> {
     headers
 }
 
-/// `X-NAME`, of letters, digits and hyphens.
+/// Returns `X-NAME`, of letters, digits and hyphens.
 fn header_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let has_prefix = plain.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("x-"));
     if has_prefix { plain } else { format!("X-{plain}") }
 }
 
-/// One line of at most [`VALUE_BYTES`] bytes.
+/// Returns one line of at most [`VALUE_BYTES`] bytes.
 fn header_value(value: &str) -> String {
     let mut line: String = value.chars().filter(|c| !c.is_control() || *c == '\t').collect();
     line.truncate(line.floor_char_boundary(VALUE_BYTES));
@@ -137,7 +137,7 @@ pub(in crate::service) fn named(traits: &[Trait]) -> Vec<(String, String)> {
     traits.iter().map(|fact| (fact.trait_name.clone(), text(&fact.value))).collect()
 }
 
-/// A trait's value as it is said and sent.
+/// Returns a trait's value as it is said and sent.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

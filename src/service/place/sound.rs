@@ -15,13 +15,13 @@ use crate::provider::guard::ip_allowed;
 /// Sounds that are kept; the oldest is given up first. A sound of ten minutes is 19 MB.
 const KEPT: usize = 16;
 
-/// Run and URL.
+/// Run and URL of a sound.
 type Key = (i64, String);
 
 /// A sound that is there or on its way, at 16 kHz.
 type Kept = Arc<OnceCell<Arc<Sound>>>;
 
-/// The file of an uploaded noise.
+/// Returns the file of an uploaded noise.
 async fn uploaded(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
     let missing = || Failure { code: "fetch_failed", message: format!("There is no uploaded sound '{id}'") };
     let noise = Uuid::parse_str(id).map_err(|_| missing())?;
@@ -33,7 +33,7 @@ async fn uploaded(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
 pub struct Sounds(Mutex<VecDeque<(Key, Kept)>>);
 
 impl Sounds {
-    /// The sound at `url` for the calls of a run. What failed is tried again by the next call.
+    /// Returns the sound at `url` for the calls of a run. What failed is tried again by the next call.
     ///
     /// # Errors
     /// As [`fetch`] and [`audio::decode`]; a text that is no URL is the id of an uploaded noise, whose file may be gone.

@@ -15,7 +15,7 @@ pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step
     human.enriched_playback.iter().flatten().filter_map(|given| step(given, traits)).collect()
 }
 
-/// Words with which the call begins to cut in: those of a first step that does.
+/// Returns the words with which the call begins to interrupt: those of a first step that does.
 pub(super) fn first_cut(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Option<CutIn> {
     match playback(human, traits).into_iter().next() {
         Some(Step::CutIn(cut)) => Some(cut),
@@ -69,7 +69,7 @@ pub(super) fn step(given: &Object, traits: &Facts<'_>) -> Option<Step> {
     }
 }
 
-/// The digits of a text that can be sent.
+/// Returns the digits of a text that can be sent.
 pub(super) fn keys(text: &str) -> String {
     text.to_ascii_uppercase().chars().filter(is_key).collect()
 }

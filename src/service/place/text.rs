@@ -1,4 +1,4 @@
-//! From a result to a text conversation: how the agent is reached, who begins, and how it goes.
+//! Turns a result into a text conversation: channel to the agent, first side, and settings of the dialogue.
 
 use std::sync::Arc;
 
@@ -37,31 +37,31 @@ const FOR_EVER_MS: i64 = i64::MAX / 4;
 
 /// A text conversation that can be held.
 pub struct TextPlaced {
-    /// How it goes.
+    /// Settings of the dialogue that is to be held.
     pub spec: DialogueSpec,
-    /// How messages reach the agent.
+    /// Way of delivering messages to the agent.
     pub contact: Contact,
     /// Words what the Digital Human writes.
     pub mind: Box<dyn Mind>,
-    /// How long the agent's first message is waited for.
+    /// Time to wait for the agent's first message, in milliseconds.
     pub ringing_ms: i64,
     /// Metadata of the result: what is in force.
     pub notes: Object,
-    /// What was asked for and does not act, or acts otherwise.
+    /// Settings that have no effect in this conversation, or a different one than asked.
     pub warnings: Vec<String>,
 }
 
-/// Whether conversations with an agent are written, and held here.
+/// True if conversations with an agent are written, and held by this engine.
 pub(in crate::service) fn is_written(agent: &AgentSpec) -> bool {
     agent.mode == AgentMode::Text && agent.connection().is_some()
 }
 
-/// Whether conversations with an agent go by text messages.
+/// True if conversations with an agent use text messages (SMS).
 pub(in crate::service) fn is_sms(agent: &AgentSpec) -> bool {
     agent.mode == AgentMode::Text && agent.connection() == Some(ConnectionType::Sms)
 }
 
-/// Whether an agent is asked over HTTP and answers in text.
+/// True if an agent is asked over HTTP and answers in text.
 pub(in crate::service) fn is_http_text(agent: &AgentSpec) -> bool {
     use ConnectionType as C;
     let over_http = matches!(agent.connection(), Some(C::HttpWebhook | C::P8 | C::P11 | C::P12));
@@ -69,7 +69,7 @@ pub(in crate::service) fn is_http_text(agent: &AgentSpec) -> bool {
 }
 
 impl Service {
-    /// The text conversation of a result, as its Digital Human, agent, simulation and run say.
+    /// Returns the text conversation of a result, as its Digital Human, agent, simulation and run say.
     ///
     /// # Errors
     /// The outer error is a fault of the store; the inner one says why there can be no conversation.
@@ -110,7 +110,7 @@ impl Cast {
         let plain = self.dialogue(channel, &mut warnings);
         let by_sms = matches!(contact, Contact::Sms(_));
         let unhurried = by_sms && self.simulation.inactivity_timeout_seconds.is_none();
-        // Who is unresponsive reads what the agent writes.
+        // An unresponsive Digital Human reads the agent's messages.
         let silent = self.is_met() && self.step.as_ref().is_some_and(|step| step.unresponsive);
         let spec = DialogueSpec {
             first: first(&self, &contact, &placer.behaviour),
@@ -144,7 +144,7 @@ impl Cast {
         TextPlaced { spec, contact, mind, ringing_ms, notes, warnings }
     }
 
-    /// A conversation of this Digital Human that the other side begins.
+    /// Returns a conversation of this Digital Human that the other side begins.
     fn dialogue(&self, channel: &'static str, warnings: &mut Vec<String>) -> DialogueSpec {
         let (human, simulation, traits) = (&self.human, &self.simulation, self.traits());
         let facts = Facts::of(&traits);
@@ -167,13 +167,13 @@ impl Cast {
         }
     }
 
-    /// The mind of this Digital Human when it writes.
+    /// Returns the mind of this Digital Human when it writes.
     fn writer(&self, behaviour: &Behaviour, model: Option<Arc<dyn LanguageModel>>) -> Box<dyn Mind> {
         let profile = Profile { written: true, allow_dtmf: false, ..self.profile(behaviour, self.traits()) };
         human::mind(profile, model, self.seed)
     }
 
-    /// The words that this Digital Human begins with.
+    /// Returns the words that this Digital Human begins with.
     fn opening_words(&self, behaviour: &Behaviour) -> First {
         match self.opening(behaviour) {
             Opening::Say(words) => First::Say(words),
@@ -182,7 +182,8 @@ impl Cast {
     }
 }
 
-/// A Digital Human outside of any simulation: a conversation that it begins, or answers, and the mind that words it.
+/// Returns a Digital Human outside of any simulation: a conversation that it begins, or answers, and the mind that
+/// words it.
 pub(in crate::service) fn alone(
     mut human: DigitalHumanSpec,
     seed: Seed,
@@ -198,7 +199,10 @@ pub(in crate::service) fn alone(
     (spec, cast.writer(behaviour, model))
 }
 
-/// How the agent is reached.
+/// Returns the way of delivering messages to the agent.
+///
+/// # Errors
+/// A setting that is missing, or a channel that is not supported.
 fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>) -> Result<Contact, Obstacle> {
     cast.own_channel(&sms)?;
     let agent = &cast.agent.spec;
@@ -232,7 +236,7 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
     }
 }
 
-/// The numbers of a conversation by text messages: the Digital Human's and the agent's.
+/// Returns the numbers of a conversation by text messages: the Digital Human's and the agent's.
 pub(in crate::service) fn numbers(
     agent: &AgentSpec,
     human: &DigitalHumanSpec,
@@ -242,7 +246,7 @@ pub(in crate::service) fn numbers(
     (text_number(human).map(str::to_owned), agents.map(str::to_owned))
 }
 
-/// The number that a Digital Human has for text messages.
+/// Returns the number that a Digital Human has for text messages.
 pub(in crate::service) fn text_number(human: &DigitalHumanSpec) -> Option<&str> {
     given(&human.outbound_text_number).or_else(|| given(&human.phone_number))
 }
@@ -251,8 +255,8 @@ fn given(number: &Option<String>) -> Option<&str> {
     number.as_deref().filter(|number| !number.is_empty())
 }
 
-/// Who begins: as a journey's step says; else an agent that posts its messages does, unless the Digital Human is told to,
-/// and one that only answers is written to.
+/// Returns who begins. A journey's step decides; else an agent that posts its messages begins, unless the Digital Human
+/// is told to. An agent that only answers is written to.
 fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     let asked = cast.human.speaks_first_config.as_ref().map(|config| config.speaks_first);
     let is_agent = match (contact, &cast.step) {
@@ -267,12 +271,12 @@ fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     }
 }
 
-/// Longest conversation: one that is written has no limit but a given one.
+/// Returns the length of the longest conversation: one that is written has no limit but a given one.
 fn longest_ms(simulation: &SimulationSpec) -> Option<i64> {
     simulation.max_call_duration.map(|_| simulation.max_duration_ms())
 }
 
-/// The scripted answers that can be written.
+/// Returns the scripted answers that can be written.
 fn script(cast: &Cast, traits: &Facts<'_>, warnings: &mut Vec<String>) -> Vec<ScriptRule> {
     let mut rules = Vec::new();
     for (index, rule) in cast.human.scripted_responses.iter().enumerate() {

@@ -27,7 +27,7 @@ impl Cast {
     }
 }
 
-/// What of a step is not played as it is written.
+/// Lists the parts of a playback step that are ignored or played differently.
 fn misread(given: &Object, traits: &Facts<'_>) -> impl Iterator<Item = String> {
     let unknown = |key: &str, is_known: fn(&str) -> bool, meant: &str| {
         let value = given.get(key).filter(|value| !value.is_null())?;
@@ -47,7 +47,7 @@ fn misread(given: &Object, traits: &Facts<'_>) -> impl Iterator<Item = String> {
     told.into_iter().flatten()
 }
 
-/// What of these digits is not pressed.
+/// Returns a warning if some of these digits are not keys of a telephone.
 fn unpressed(digits: &str) -> Option<String> {
     let rest = no_keys(digits);
     match keys(digits).is_empty() {

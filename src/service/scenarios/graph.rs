@@ -23,38 +23,38 @@ const MAX_BRANCHES: usize = 200;
 /// Longest silence: one day.
 const MAX_SILENCE_MS: f64 = 86_400_000.0;
 
-/// What one side does at a node.
+/// Action of one side at a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// Says exactly this.
+    /// Says exactly these words.
     Exact(String),
     /// Says something of this meaning.
     Contextual(String),
     /// Says nothing for so long.
     SilenceMs(i64),
-    /// Presses these keys.
+    /// Presses these keys (DTMF).
     Dtmf(String),
 }
 
-/// What somebody does.
+/// Action at a node, with the side that takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// Who.
+    /// Side that takes the action.
     pub speaker: Role,
-    /// What.
+    /// Action that it takes.
     pub act: Act,
 }
 
 /// One node on a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
-    /// Its id; `node:branch` at a node with options.
+    /// Id of the node; `node:branch` at a node with options.
     pub id: String,
-    /// What is done there.
+    /// Action that is taken at the node.
     pub content: Content,
 }
 
-/// What is done on the way from the start to a leaf.
+/// Nodes on the way from the start to a leaf, in order.
 pub type Path = Vec<Stop>;
 
 struct Node {
@@ -63,7 +63,7 @@ struct Node {
     contents: Vec<Content>,
     /// Ids of the branches; empty unless the node has options.
     branches: Vec<String>,
-    /// Where it goes on.
+    /// Ways from the node to the next ones.
     ways: Vec<Way>,
 }
 
@@ -128,7 +128,7 @@ impl Graph {
         (paths, false)
     }
 
-    /// Everything that is done anywhere, with the id of its node, in order of the nodes.
+    /// Returns everything that is done anywhere, with the id of its node, in order of the nodes.
     pub fn contents(&self) -> impl Iterator<Item = (&str, &Content)> {
         self.nodes.iter().flat_map(|node| node.contents.iter().map(|content| (node.id.as_str(), content)))
     }
@@ -243,7 +243,7 @@ fn at_most(count: usize, most: usize, what: &str) -> Result<()> {
     if count > most { refuse(format!("definition has {count} {what}, the limit is {most}")) } else { Ok(()) }
 }
 
-/// The type of a node; the JSON text of what is no string.
+/// Returns the type of a node; the JSON text of what is no string.
 fn kind(node: &Object) -> String {
     match node.get("type") {
         Some(Value::String(kind)) => kind.clone(),
@@ -293,7 +293,7 @@ fn read_nodes(nodes: &[Object], ids: &[String]) -> Result<Vec<Node>> {
     Ok(read)
 }
 
-/// What is done by `data`; `speaker` when it names nobody. `whose` begins the refusal.
+/// Reads the action in `data`; `speaker` takes it if it names nobody. `whose` begins the text of a refusal.
 fn content(whose: &str, data: &Object, speaker: Role) -> Result<Content> {
     let wrong = |text: &str| refuse(format!("{whose}: {text}"));
     let kind = data.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -365,7 +365,7 @@ fn options(whose: &str, data: &Object) -> Result<(Vec<String>, Vec<Content>)> {
     Ok((ids, contents))
 }
 
-/// Source and target of each edge.
+/// Returns the source and target of each edge.
 fn ends(edges: &[Object], edge_ids: &[String], ids: &[String]) -> Result<Vec<(usize, usize)>> {
     let places: HashMap<&str, usize> = ids.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
     let end = |edge: &Object, id: &str, key: &str| {

@@ -1,4 +1,4 @@
-//! From a path of a scenario to the Digital Human that plays it, and what may be a mistake in a scenario.
+//! Digital Humans that play the paths of a scenario, and likely mistakes in a scenario.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ pub const WORKFLOW: &str = "workflow";
 /// Tag of one whose path is gone.
 pub const STALE: &str = "workflow stale";
 
-/// Name of the Digital Human of a path, counted from 0.
+/// Returns the name of the Digital Human of a path, counted from 0.
 pub fn name(scenario: &str, index: usize) -> String {
     format!("{scenario} - path {}", index + 1)
 }
@@ -27,7 +27,7 @@ pub fn rename(human: &mut DigitalHumanSpec, (old, new): (&str, &str), index: Opt
     }
 }
 
-/// Node ids after the start, to the leaf.
+/// Returns the node ids after the start, to the leaf.
 pub fn tested(path: &Path) -> Vec<String> {
     path.iter().map(|stop| stop.id.clone()).collect()
 }
@@ -58,7 +58,7 @@ pub fn word(human: &mut DigitalHumanSpec, scenario: &str, index: usize, path: &P
     };
 }
 
-/// One step of the playback (`enriched_playback`).
+/// Returns one step of the playback (`enriched_playback`).
 fn step(stop: &Stop) -> Object {
     let agent = stop.content.speaker == Role::Agent;
     let (kind, key, value) = match &stop.content.act {
@@ -82,12 +82,12 @@ fn told(act: &Act) -> String {
     }
 }
 
-/// The warning of a graph whose paths were cut off.
+/// Returns the warning of a graph whose paths were cut off.
 pub fn cut_warning(cut: bool) -> Vec<String> {
     if cut { vec![format!("Only the first {MAX_PATHS} paths are used")] } else { Vec::new() }
 }
 
-/// What may be a mistake for the linked agents: `known` are the names of the traits that each has.
+/// Returns likely mistakes for the linked agents. `known`: names of the traits that each agent has.
 pub fn warnings(graph: &Graph, known: &[(i64, Vec<String>)]) -> Vec<String> {
     let mut warnings = Vec::new();
     for (node, content) in graph.contents() {
@@ -114,7 +114,7 @@ pub fn warnings(graph: &Graph, known: &[(i64, Vec<String>)]) -> Vec<String> {
     warnings
 }
 
-/// Names in `{{name}}`, each once, in order.
+/// Returns the names in `{{name}}`, each once, in order.
 fn placeholders(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for part in text.split("{{").skip(1) {

@@ -1,4 +1,4 @@
-//! How events get to webhooks: signed, retried, logged, given up.
+//! Delivery of events to webhooks: signed, retried, logged, given up.
 
 use ringer_media::seed::Seed;
 use schemars::JsonSchema;
@@ -31,14 +31,14 @@ const MOST_FAILURES: i64 = 50;
 /// The receiver is gone for good (RFC 9110 15.5.11).
 const GONE: i64 = 410;
 
-/// What a test of a webhook answers.
+/// Response to a test of a webhook.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookTested {
     /// True for a status of success.
     pub delivered: bool,
     /// Status of the answer; null when there was none.
     pub status: Option<i64>,
-    /// For a person.
+    /// Explanation in words, for display.
     pub message: String,
 }
 
@@ -172,7 +172,7 @@ impl Service {
 }
 
 impl Service {
-    /// The address may hold a password: it is not repeated.
+    /// Returns the notice of a disabled webhook. Its address may hold a password: it is not repeated.
     fn disabled(&self, webhook: &Row<WebhookDoc>, why: &str) -> Notice {
         let id = webhook.id;
         Notice {
@@ -187,7 +187,8 @@ impl Service {
     }
 }
 
-/// How long the event waits for its next attempt, milliseconds; `None`: this was the last. Drawn by the event and the attempt.
+/// Returns the time until the next attempt in milliseconds, drawn by event and attempt. `None`: this attempt was the
+/// last.
 fn wait_ms(outgoing: &Outgoing) -> Option<i64> {
     let wait = *WAITS_S.get(usize::try_from(outgoing.attempts - 1).ok()?)?;
     let draw = Seed::of(&format!("{}:{}", outgoing.event_id, outgoing.attempts)).0 as f64 / (1_u64 << 53) as f64;

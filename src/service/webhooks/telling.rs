@@ -1,4 +1,4 @@
-//! What webhooks are told: each event is written in the transaction of the change that it tells of.
+//! Events for webhooks: each is written in the transaction of the change that it reports.
 
 use std::net::SocketAddr;
 
@@ -27,14 +27,14 @@ struct Audience {
 }
 
 impl Service {
-    /// A result has entered CONVERSATION_ENDED.
+    /// Tells webhooks that a result has entered CONVERSATION_ENDED.
     pub(in crate::service) async fn tell_ended(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let audience = audience(db, EventType::SimulationEnded, row.doc.body.agent_id, None).await?;
         let event = SimulationEnded::of(row.id, &row.doc, row.created_ms);
         self.tell(db, &audience, EventType::SimulationEnded, Some(row.id), &event).await
     }
 
-    /// A result has become terminal, or was evaluated again.
+    /// Tells webhooks that a result has become terminal, or was evaluated again.
     pub(in crate::service) async fn tell_evaluated(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let kind = EventType::SimulationResultEvaluated;
         let audience = audience(db, kind, row.doc.body.agent_id, None).await?;
@@ -42,7 +42,8 @@ impl Service {
         self.tell(db, &audience, kind, Some(row.id), &event).await
     }
 
-    /// A result has become READY: the first of its run tells it, when the agent is the one that calls.
+    /// Tells webhooks that a result has become READY: the first of its run tells it, when the agent is the one that
+    /// calls.
     pub(in crate::service) async fn tell_awaited(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
         let body = &row.doc.body;
         let mut run = db.get::<RunDoc>(body.simulation_run_id).await?;
@@ -59,7 +60,8 @@ impl Service {
         self.tell(db, &audience, kind, None, &event).await
     }
 
-    /// A call log has been evaluated, for the first time or again. `tag` is its `webhook_tag`, `call_log` what is read of it.
+    /// Tells webhooks that a call log has been evaluated, for the first time or again. `tag` is its `webhook_tag`,
+    /// `call_log` what is read of it.
     pub async fn tell_call(&self, db: &mut Session, agent_id: i64, tag: Option<&str>, call_log: Object) -> Result<()> {
         let kind = EventType::ObservabilityCallEvaluated;
         let audience = audience(db, kind, agent_id, Some(tag)).await?;
@@ -86,7 +88,7 @@ impl Service {
     }
 }
 
-/// The webhooks that want an event of an agent; `tag` is given for call logs alone.
+/// Returns the webhooks that want an event of an agent; `tag` is given for call logs alone.
 async fn audience(db: &mut Session, kind: EventType, agent_id: i64, tag: Option<Option<&str>>) -> Result<Audience> {
     let rows = db.by::<WebhookDoc>("enabled", true).await?;
     if rows.is_empty() {
@@ -102,7 +104,7 @@ async fn audience(db: &mut Session, kind: EventType, agent_id: i64, tag: Option<
     Ok(Audience { webhooks: rows.iter().rev().filter(|row| wants(row)).map(|row| row.id).collect(), folder_id })
 }
 
-/// The Digital Humans of a run with their results, in order of their first. `at`: where calls come in.
+/// Returns the Digital Humans of a run with their results, in order of their first. `at`: where calls come in.
 async fn awaited(
     db: &mut Session,
     run_id: i64,

@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 64 * 1024;
 const PROFILES: [SrtpProtectionProfile; 2] =
     [SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80, SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm];
 
-/// Why a handshake brought no keys.
+/// Reason why a handshake gave no keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The certificate has none of the fingerprints.
@@ -88,7 +88,7 @@ impl Association {
             catch_faults(|| endpoint.read(now, nowhere(), None, datagram.into()).map_err(|error| error.to_string()));
         let events = match read {
             Ok(events) => events,
-            // What holds already is not undone by a datagram that anybody may have made.
+            // An existing state is not undone by a datagram that anybody may have made.
             Err(_) if self.is_done => return Ok(None),
             Err(_) if self.is_wrong.load(Ordering::Relaxed) => return Err(Fault::Certificate),
             Err(fault) => return Err(fault),
@@ -173,12 +173,12 @@ fn config(identity: &Identity, expected: Expected, is_wrong: Arc<AtomicBool>) ->
     builder.build(expected.active, None).map_err(|error| Fault::Broken(error.to_string()))
 }
 
-/// The library tells associations apart by address, and here each has an endpoint of its own.
+/// Returns an address for the library, which tells associations apart by address: here each has an endpoint of its own.
 fn nowhere() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 1))
 }
 
-/// Runs `work` of the library on what a stranger has sent: a fault in it is the end of the handshake, and not of the call's task.
+/// Runs `work` of the library on data of a stranger. A panic in it ends the handshake, and not the call's task.
 fn catch_faults<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, Fault> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err("the handshake could not be carried on".to_owned())).map_err(Fault::Broken)

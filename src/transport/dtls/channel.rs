@@ -43,7 +43,7 @@ pub enum News {
 struct Candidate {
     /// Random number of the ClientHello that began it; `None`: this side did.
     random: Option<[u8; 32]>,
-    /// Its ClientHello came with a cookie, which only who reads what is sent to the agreed address can know (RFC 6347 4.2.1).
+    /// True if its ClientHello had a cookie. Only a reader of the agreed address can know it (RFC 6347 4.2.1).
     has_cookie: bool,
     association: Association,
 }
@@ -56,7 +56,7 @@ pub struct Channel {
     candidates: Vec<Candidate>,
     /// Associations of the second that began then.
     begun: (u32, Instant),
-    /// This side begins again.
+    /// Time at which this side begins again.
     again_at: Option<Instant>,
     is_done: bool,
     fault: Option<Fault>,
@@ -105,7 +105,7 @@ impl Channel {
         }
         let is_for = |candidate: &Candidate| match hello {
             Some((random, _)) => candidate.random.is_none_or(|known| known == random),
-            // What follows does not tell whose it is; who never read an answer has nothing to follow with.
+            // Later datagrams do not show their sender; one that never read an answer has none to send.
             None => candidate.random.is_none() || candidate.has_cookie,
         };
         let for_whom: Vec<bool> = self.candidates.iter().map(is_for).collect();

@@ -30,7 +30,7 @@ impl Repeats {
         while let Some((head, behind)) = rest.split_first_chunk::<RECORD_HEAD>() {
             let length = usize::from(u16::from_be_bytes([head[11], head[12]]));
             let Some((body, next)) = behind.split_at_checked(length) else { return false };
-            // Of what is encrypted nobody can tell.
+            // Encrypted records cannot be judged.
             let is_open = head[0] == HANDSHAKE && head[3..5] == [0, 0];
             is_old &= is_open && self.knows(body);
             rest = next;
@@ -59,7 +59,7 @@ impl Repeats {
 mod tests {
     use super::*;
 
-    /// A record of this type and epoch with these messages: type, number, bytes.
+    /// Returns a record of this type and epoch with these messages: type, number, bytes.
     fn record(kind: u8, epoch: u8, messages: &[(u8, u8, u8)]) -> Vec<u8> {
         let body: Vec<u8> = messages
             .iter()

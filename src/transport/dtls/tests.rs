@@ -22,14 +22,14 @@ fn identity() -> Identity {
     Identity::new().expect("the system gives randomness")
 }
 
-/// Any moment: times of tests count from here.
+/// Returns any moment: times of tests count from here.
 #[expect(clippy::disallowed_methods, reason = "an instant has no other beginning")]
 fn beginning() -> Instant {
     Instant::now()
 }
 
 impl Pair {
-    /// `sides` in the order of [`Pair`]; each expects the certificate of the one that is named.
+    /// Returns a pair with `sides` in its order; each expects the certificate of the one that is named.
     fn new(sides: [(&Identity, &Identity); 2]) -> Pair {
         let now = beginning();
         let [client, server] = sides;
@@ -72,7 +72,7 @@ impl Pair {
         }
     }
 
-    /// Both have keys, and each the other's.
+    /// True if both have keys, and each the other's.
     fn is_keyed(&self) -> bool {
         let [Some(client), Some(server)] = self.keys else { return false };
         assert_eq!((client.suite, client.send, client.receive), (server.suite, server.receive, server.send));
@@ -139,7 +139,7 @@ fn any_of_several_fingerprints_is_enough() {
     }
 }
 
-/// Somebody else's first datagrams from the agreed address, and then the real ones.
+/// Forged first datagrams from the agreed address do not keep the real ones out.
 #[test]
 fn a_forged_handshake_does_not_stand_in_the_way() {
     let (one, two, forger) = (identity(), identity(), identity());
@@ -199,7 +199,7 @@ fn garbage_changes_nothing() {
     pair.channels[1].receive(&hello, pair.now);
     pair.run(9000, |_| true);
     assert!(pair.is_keyed());
-    // Who has keys keeps them, whatever comes.
+    // A side that has keys keeps them, whatever comes.
     let keys = pair.keys;
     for first in [20, 21, 22, 23] {
         let alert = [&[first, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2][..], &[2, 40]].concat();

@@ -202,11 +202,11 @@ async fn say(peer: &Peer, channel: Option<ChannelId>, text: &str) {
 /// A message of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Told {
-    /// It is ready; the id of its message.
+    /// The other side is ready; the id of its message.
     Ready(Value),
-    /// It presses these keys.
+    /// The other side presses these keys.
     Keys(Vec<char>),
-    /// It leaves the call.
+    /// The other side leaves the call.
     Leaves,
 }
 

@@ -49,9 +49,9 @@ enum State {
 /// The side of the connection that this one plays.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It makes the offer: the client of the pipeline.
+    /// Client of the pipeline, which makes the offer.
     Caller,
-    /// It answers the offer: the pipeline.
+    /// Pipeline, which answers the offer.
     Agent,
 }
 

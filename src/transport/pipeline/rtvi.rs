@@ -33,9 +33,9 @@ const MAX_EVENTS: usize = 256;
 pub enum ToolPhase {
     /// The model began to ask for it.
     Started,
-    /// It runs; its arguments are known.
+    /// The tool runs; its arguments are known.
     InProgress,
-    /// It is done, or was cancelled.
+    /// The tool is done, or was cancelled.
     Stopped,
 }
 
@@ -69,7 +69,7 @@ pub enum RtviEvent {
     CallerText {
         /// Words of the caller.
         text: String,
-        /// They change no more.
+        /// True if the words change no more.
         is_final: bool,
     },
     /// The agent began or stopped to speak.
@@ -86,7 +86,7 @@ pub enum RtviEvent {
     Error {
         /// Words of the pipeline.
         message: String,
-        /// The pipeline has stopped.
+        /// True if the pipeline has stopped.
         is_fatal: bool,
     },
     /// The other side leaves.
@@ -97,12 +97,12 @@ pub enum RtviEvent {
     Other {
         /// Type of the message.
         kind: String,
-        /// Its data, as text.
+        /// Data of the message, as text.
         data: String,
     },
 }
 
-/// Something to be carried out.
+/// Output that the caller of the protocol carries out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RtviOutput {
     /// Text for the data channel.

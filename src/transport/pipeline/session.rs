@@ -31,22 +31,22 @@ const RESTART_WITHIN: Duration = Duration::from_secs(8);
 /// Candidates that go out in one request after the offer.
 const PATCHED_AT_ONCE: usize = 20;
 
-/// Something that a call to a pipeline tells.
+/// News of a call to a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PipelineNews {
     /// An event of the pipeline, and when its message came.
     Event(Time, RtviEvent),
     /// The connection was lost and is made anew.
     Restarts,
-    /// It is back, with these media.
+    /// The connection is back, with these media.
     Restarted(MediaParams),
     /// A key of the caller, where this side is the pipeline.
     Digit(char),
-    /// For the user of the result.
+    /// Warning for the user of the result.
     Warning(String),
 }
 
-/// Something that a call to a pipeline is told.
+/// Order to a call to a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The call is over.
@@ -62,7 +62,7 @@ pub enum PipelineEnd {
     HungUp,
     /// The agent ended it.
     AgentLeft,
-    /// It broke off, for this reason.
+    /// The connection broke off, for this reason.
     Failed(PipelineFault),
 }
 
@@ -86,7 +86,7 @@ struct Line {
     pc_id: Option<String>,
     media: MediaParams,
     rtvi: Rtvi,
-    /// The server takes candidates after the offer, as far as is known.
+    /// True if the server takes candidates after the offer, as far as is known.
     takes_patches: bool,
 }
 
@@ -276,7 +276,7 @@ impl Asked<'_> {
         let (peer, mut streams) = Peer::new(self.settings.clone()).await.map_err(local)?;
         let channel = peer.open_channel(CHANNEL, Delivery::Reliable).await.map_err(local)?;
         let sdp = peer.offer(false).await.map_err(local)?;
-        // What is in the offer needs no request of its own.
+        // Candidates in the offer need no request of their own.
         while streams.candidates.try_recv().is_ok() {}
         let restart_pc = restarts.is_some();
         let offer = OfferRequest {

@@ -23,13 +23,13 @@ pub struct Address {
 /// Reason why an address cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressFault {
-    /// It is no `sip:`, `sips:` or `tel:` address, or has no user.
+    /// The text is no `sip:`, `sips:` or `tel:` address, or has no user.
     Malformed(String),
-    /// Its transport or scheme is not spoken.
+    /// The transport or scheme is not supported.
     NotSpoken(String),
     /// The guard does not let it be called.
     NotAllowed(String),
-    /// Its host has no address.
+    /// The host has no address.
     NotFound(String),
     /// The name servers did not tell where its host is.
     NotAnswered(String),

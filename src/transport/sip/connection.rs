@@ -24,7 +24,8 @@ const USER_TIMEOUT: Duration = Duration::from_secs(20);
 const READ_BYTES: usize = 16 * 1024;
 /// Keep-alives that may wait to be written; more are left out.
 const KEEP_ALIVES: usize = 4;
-/// The distance of pings is longer by up to so many of [`PING_SHARES`] shares, which differ from connection to connection.
+/// Largest number of [`PING_SHARES`] shares that are added to the distance of pings. It differs from connection to
+/// connection.
 const PING_SPREAD: u32 = 6;
 /// A share is 1 s of 25.
 const PING_SHARES: u32 = 25;
@@ -32,7 +33,7 @@ const PING_SHARES: u32 = 25;
 /// Times after which a connection is given up.
 #[derive(Copy, Clone, Debug)]
 pub struct Patience {
-    /// From the beginning to a connection that can be used, TLS included; below Timer B (RFC 3261 17.1.1.2).
+    /// Time limit for a usable connection, TLS included; below Timer B (RFC 3261 17.1.1.2).
     pub connect: Duration,
     /// TLS handshake of the other side.
     pub handshake: Duration,
@@ -40,7 +41,7 @@ pub struct Patience {
     pub message: Duration,
     /// The other side takes a message that is written.
     pub write: Duration,
-    /// Nothing goes over the connection, and no call needs it.
+    /// Time after which an unused connection that no call needs is closed.
     pub idle: Duration,
     /// First message of a connection that the other side has opened.
     pub first: Duration,
@@ -77,7 +78,7 @@ pub(super) struct Task {
     pub held: Arc<()>,
     pub events: mpsc::Sender<Event>,
     pub patience: Patience,
-    /// Of a connection from which no message came yet.
+    /// Count of its host's connections without a message; released by the first message.
     pub newcomer: Option<HostCount>,
 }
 
@@ -137,9 +138,9 @@ struct Shared {
     used_ns: AtomicU64,
     /// Pings that were answered.
     pongs: AtomicU64,
-    /// The other side has answered a ping.
+    /// True if the other side has answered a ping.
     is_answering: AtomicBool,
-    /// A message has come.
+    /// True if a message has come.
     has_message: AtomicBool,
 }
 

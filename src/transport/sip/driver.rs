@@ -32,15 +32,15 @@ const ORDERS: usize = 4096;
 pub const NEWS: usize = 256;
 /// Incoming calls that may wait to be answered.
 const INCOMING: usize = 256;
-/// Longest SIP datagram.
+/// Longest SIP datagram in bytes.
 const DATAGRAM_BYTES: usize = 65_535;
 
-/// What a call hears from its dialog.
+/// News of a call's dialog.
 #[derive(Debug)]
 pub enum SipNews {
-    /// Something happened.
+    /// Event of the dialog.
     Event(Box<CallEvent>),
-    /// A message as it went over the wire, secrets masked, for the call's SIP log.
+    /// Message as sent or received, secrets masked, for the call's SIP log.
     Trace(String),
 }
 
@@ -53,7 +53,7 @@ pub struct IncomingDialog {
     pub transport: Transport,
     /// The offer of the INVITE.
     pub offer: Option<String>,
-    /// Events that follow.
+    /// Events and messages that follow the INVITE.
     pub news: mpsc::Receiver<SipNews>,
 }
 
@@ -176,7 +176,8 @@ impl SipSocket {
         let _ = self.orders.send(Order::About(key, order)).await;
     }
 
-    /// Demands credentials of an incoming call. True when it has them; otherwise it was refused or challenged, and is over.
+    /// Demands credentials of an incoming call. Returns true if it has them; otherwise it was refused or challenged,
+    /// and is over.
     pub async fn authorize(&self, key: CallKey, demand: Demand) -> bool {
         let (reply, authorized) = oneshot::channel();
         let sent = self.orders.send(Order::Authorize(key, Box::new(demand), reply)).await;
@@ -187,12 +188,12 @@ impl SipSocket {
 /// A call that this side has ended.
 struct Leaving {
     news: mpsc::Sender<SipNews>,
-    /// The far side has answered that.
+    /// True if the other side has answered that.
     answered: bool,
 }
 
 impl Leaving {
-    /// `None`: nothing more belongs to the call.
+    /// Returns what is still awaited for a call after its end; `None`: nothing more belongs to the call.
     fn after(end: &CallEnd, news: mpsc::Sender<SipNews>) -> Option<Leaving> {
         // A call that came in and was refused has its answer.
         let asked = matches!(end.kind, EndKind::LocalHangup | EndKind::Cancelled) && end.sip_code.is_none();
@@ -205,7 +206,7 @@ struct SipDriver {
     lines: Lines,
     strangers: Strangers,
     board: LineBoard,
-    /// As the endpoint names them.
+    /// Local addresses as the endpoint names them.
     local: SipListen,
     udp: Option<Arc<UdpSocket>>,
     streams: Streams,
@@ -226,7 +227,7 @@ impl SipDriver {
         let udp = self.udp.clone();
         loop {
             let wait = self.endpoint.next_timer().into_iter().chain(self.lines.next_timer()).min().map(until);
-            // What begins a call comes before the call that it is a part of.
+            // The message that begins a call comes before the call that it is a part of.
             let mut beginning = None;
             tokio::select! {
                 received = datagram(udp.as_deref(), &mut buffer) => {
@@ -257,7 +258,7 @@ impl SipDriver {
                 () = sleep(wait) => {}
                 () = tasks.stopping() => break,
             }
-            // What the transport has brought about is told before that which is merely due.
+            // Events of the transport are handled before timers that are merely due.
             self.send_all().await;
             self.cause = None;
             self.endpoint.tick(now());
@@ -353,7 +354,7 @@ impl SipDriver {
         call_id(message).and_then(|id| self.by_id.get(id)).copied()
     }
 
-    /// The engine stops: what was ordered before is still sent.
+    /// Sends what was ordered before the engine stops.
     async fn drain(&mut self, mut orders: mpsc::Receiver<Order>) {
         while let Ok(order) = orders.try_recv() {
             self.carry_out(order);
@@ -417,7 +418,7 @@ impl SipDriver {
         self.send(to, bytes, None).await;
     }
 
-    /// An error of an earlier datagram ends a later send in its place; that one is then sent again.
+    /// Sends a datagram. An error of an earlier datagram ends a later send in its place; that one is then sent again.
     async fn send(&mut self, to: Hop, bytes: Vec<u8>, request: Option<Arc<str>>) {
         if to.transport != Transport::Udp {
             let key = self.key_of(&bytes);
@@ -545,8 +546,8 @@ fn header<'m>(message: &'m [u8], names: &[&str]) -> Option<&'m str> {
     })
 }
 
-/// The message as text, credentials and media keys (`a=crypto`, RFC 4568) left out. A blank stands before each of its lines:
-/// whatever the other side writes, no line of it can be taken for one of the log's own.
+/// Returns the message as text, credentials and media keys (`a=crypto`, RFC 4568) left out. A blank stands before each
+/// line, so that no line of the other side can be taken for one of the log's own.
 pub fn masked(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
     for line in String::from_utf8_lossy(message).lines() {

@@ -1,4 +1,4 @@
-//! What a connection and the table of connections tell each other.
+//! Messages between a connection and the table of connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Connections of one host from which no message came yet.
 pub const MAX_NEWCOMERS: usize = 20;
-/// Something that happened on a connection.
+/// Event on a connection.
 #[derive(Debug)]
 pub enum StreamNews {
     /// A whole message has come.
     Message {
-        /// Its connection and the other side.
+        /// Connection, with the other side.
         from: Hop,
         /// The message in clear, also of TLS.
         bytes: Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) type HostCounts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 pub(super) struct HostCount(HostCounts, IpAddr);
 
 impl HostCount {
-    /// `None`: the host has `most` already.
+    /// Counts a connection of a host; `None`: the host has `most` already.
     pub fn new(all: &HostCounts, host: IpAddr, most: usize) -> Option<HostCount> {
         let host = match host {
             IpAddr::V4(_) => host,

@@ -30,9 +30,9 @@ pub const SPOKEN: &[Transport] = &Transport::ALL;
 /// Limits of time of one search.
 #[derive(Copy, Clone, Debug)]
 struct Patience {
-    /// For each of the rounds before addresses are asked for, so that time for those is left.
+    /// Time limit of each round before addresses are asked for, so that time for those is left.
     services: Duration,
-    /// For all rounds together.
+    /// Time limit of all rounds together.
     total: Duration,
 }
 

@@ -42,13 +42,13 @@ const INCOMPATIBLE: (u16, &str) = (88, "Incompatible destination");
 pub enum SipOrder {
     /// CANCEL, BYE or a rejection, with this Q.850 cause and its text.
     Hangup(u16, &'static str),
-    /// 180 or 183.
+    /// Provisional response with this status, 180 or 183.
     Ring(u16, Option<String>),
     /// 200 with this SDP.
     Answer(String),
     /// A refusal with this status and Q.850 cause.
     Reject(u16, Option<u16>),
-    /// INFO with a digit of so many milliseconds.
+    /// INFO with a digit and its length in milliseconds.
     Digit(char, u32),
     /// Address of the target of a redirect; `None` ends the call.
     Resolved(Vec<Hop>),
@@ -75,8 +75,8 @@ pub enum SipOrder {
 impl SipOrder {
     /// Carries the order out.
     ///
-    /// Returns false for a change of the session or a transfer that cannot be asked for now: the call is not up, or another change is
-    /// open.
+    /// Returns false for a change of the session or a transfer that cannot be asked for now. The call is not up, or
+    /// another change is open.
     pub fn apply(self, endpoint: &mut Endpoint, now: Time, key: CallKey) -> bool {
         match self {
             SipOrder::Hangup(q850_cause, text) => endpoint.hangup(now, key, q850_cause, text),
@@ -123,9 +123,10 @@ pub struct SipPort {
     peer: PeerInfo,
     /// An incoming call's answer and the media that it means, until it is given.
     answer: Option<(String, Negotiated)>,
-    /// The answer goes out as soon as the name of its media is looked up.
+    /// True if the answer goes out as soon as the name of its media is looked up.
     is_answering: bool,
-    /// The offer of this side to a caller that made none: it goes into the 200, and the answer comes in the ACK (RFC 3261 13.2.1).
+    /// Offer of this side to a caller that made none. It goes into the 200, and the answer comes in the ACK (RFC 3261
+    /// 13.2.1).
     own_offer: Option<String>,
     /// The answer to it, where that came with a PRACK.
     own_answer: Option<String>,
@@ -374,7 +375,7 @@ impl SipPort {
         &self.peer
     }
 
-    /// The ACK has the answer to this side's own offer, where it made one.
+    /// Takes the answer in the ACK to this side's own offer, where it made one.
     fn confirmed_offer(&mut self, answer: Option<&str>) {
         let Some(offer) = self.own_offer.take() else { return };
         let negotiated = match answer {
@@ -415,7 +416,7 @@ impl SipPort {
         }
     }
 
-    /// Media go as `plan` says from now on.
+    /// Sends media as `plan` says from now on.
     fn go_there(&mut self, plan: &MediaPlan) {
         self.note_agreement(plan);
         self.peer.codec = Some(plan.media.codec.name());

@@ -110,7 +110,7 @@ pub(super) struct Lines {
     found: mpsc::Receiver<Found>,
     board: LineBoard,
     hosts: HashSet<IpAddr>,
-    /// Something has changed since the last look.
+    /// True if something has changed since the last look.
     is_new: bool,
 }
 

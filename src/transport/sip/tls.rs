@@ -244,7 +244,7 @@ fn sip_domain(uri: &str) -> Option<&str> {
 #[derive(Debug)]
 enum Fault {
     SelfSigned,
-    /// It is of these SIP domains.
+    /// The certificate is for these SIP domains.
     OtherDomain(String),
 }
 

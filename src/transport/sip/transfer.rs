@@ -69,7 +69,7 @@ pub(super) struct Open {
     pub step: Step,
 }
 
-/// How far a transfer is that has no outcome.
+/// Progress of a transfer without an outcome.
 #[derive(Debug)]
 pub(super) enum Step {
     /// The host of the target is being looked up.

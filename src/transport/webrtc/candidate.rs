@@ -12,26 +12,26 @@ const MAX_LINE: usize = 512;
 /// Result of judging a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is used: the line without what stands behind its type.
+    /// The candidate is used: the line without what stands behind its type.
     Used(String),
-    /// It is not used.
+    /// The candidate is not used.
     Ignored(Ignored),
-    /// There are no more candidates: an empty line (RFC 8840 8.2).
+    /// No more candidates follow: an empty line (RFC 8840 8.2).
     End,
 }
 
 /// Reason for which a candidate is not used.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// It cannot be read.
+    /// The candidate cannot be read.
     Malformed,
-    /// It is not of UDP, or of a component other than RTP, with which RTCP shares its port.
+    /// The candidate is not of UDP, or of a component other than RTP. RTCP shares the port of RTP.
     Transport,
-    /// Its address is a name, of multicast DNS or another: none is looked up.
+    /// The address is a name, of multicast DNS or another: none is looked up.
     Name,
-    /// Its address may not be sent to.
+    /// The address may not be sent to.
     NotAllowed,
-    /// It is one too many.
+    /// The candidate is one too many.
     TooMany,
 }
 

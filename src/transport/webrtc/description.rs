@@ -13,9 +13,9 @@ const MAX_LINES: usize = 4096;
 /// Kind of a description.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It may have other sections beside the audio; they are refused.
+    /// Offer; other sections beside the audio are refused.
     Offer,
-    /// It says what was accepted.
+    /// Answer, which states the accepted media.
     Answer,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Section<'a> {
         self.head.split_ascii_whitespace()
     }
 
-    /// Values of the attributes of this name.
+    /// Returns the values of the attributes of this name.
     fn values(&self, name: &str) -> impl Iterator<Item = &'a str> {
         self.attributes.iter().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
@@ -57,7 +57,7 @@ impl<'a> Section<'a> {
         self.attributes.contains(&name)
     }
 
-    /// The first payload type of the section's head that is Opus, and its format parameters.
+    /// Returns the first payload type of the section's head that is Opus, and its format parameters.
     fn opus(&self) -> Option<(u8, &'a str)> {
         let types = self.fields().skip(3).filter_map(|field| field.parse::<u8>().ok()).filter(|number| *number < 128);
         let of = |name: &str, number: u8| {

@@ -163,7 +163,7 @@ impl Peer {
     /// Has the local description in force, after as many candidates as [`GATHERING`] brings.
     async fn local(&self) -> Result<String, PeerFault> {
         let mut gathered = self.gathered.clone();
-        // What is found later goes out by itself.
+        // Candidates found later go out by themselves.
         let _ = timeout(GATHERING, gathered.wait_for(|done| *done)).await;
         let description = self.connection.local_description().await.ok_or_else(|| refusal("no description"))?;
         if self.settings.relay_only && !description.sdp.contains("a=candidate:") {

@@ -173,7 +173,7 @@ fn for_each_report(mut rtcp: &mut [u8], mut each: impl FnMut(&mut [u8])) {
 mod tests {
     use super::*;
 
-    /// A sender report with one block, and a source description behind it.
+    /// Returns a sender report with one block, and a source description behind it.
     fn compound(sender: u8, reported: u8) -> Vec<u8> {
         let mut bytes = vec![0x81, 200, 0, 12];
         bytes.extend([sender; 4]);

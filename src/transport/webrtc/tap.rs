@@ -33,9 +33,9 @@ pub(super) struct Counts {
 /// Moment at which both clocks were read: the library counts in [`Instant`], which is the same clock.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Epoch {
-    /// As the library reads it.
+    /// Time as the library reads it.
     pub(super) instant: Instant,
-    /// As media threads read it.
+    /// Time as media threads read it.
     pub(super) time: Time,
 }
 

@@ -463,14 +463,14 @@ impl Carrier {
         self.write(core, now, what, &[("name", value)]);
     }
 
-    /// Agents: everything that was asked for has been reached.
+    /// Notes, for an agent, that everything that was asked for has been reached.
     fn reach_all(&mut self, core: &mut Core) {
         for name in std::mem::take(&mut self.asked) {
             core.push(SessionOutput::MarkReached(name));
         }
     }
 
-    /// Agents: asks to be told when everything up to here was played.
+    /// Asks, for an agent, to be told when everything up to here was played.
     fn ask(&mut self, core: &mut Core, now: Time, name: String) {
         if self.asked.len() >= MAX_OPEN_MARKS {
             self.asked.pop_front();

@@ -1,4 +1,5 @@
-//! Common state of the sessions of all kinds: outputs, this side's voice, the queue to the ears, violations, ids and the end.
+//! Common state of the sessions of all kinds: outputs, this side's voice, the queue of received audio, violations, ids
+//! and the end.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -26,17 +27,17 @@ const EXCERPT_CHARS: usize = 200;
 
 /// A protocol of one kind, in the role of [`Core::role`].
 pub(super) trait Protocol: Debug + Send {
-    /// The socket is open.
+    /// Begins the protocol on the open socket.
     fn on_open(&mut self, core: &mut Core, now: Time);
-    /// A chunk of this side's voice is full.
+    /// Takes a full chunk of this side's voice.
     fn voice(&mut self, core: &mut Core, now: Time, chunk: Vec<u8>);
-    /// The driver orders something.
+    /// Carries out an order of the driver.
     fn control(&mut self, core: &mut Core, now: Time, control: SessionControl);
-    /// A message came; its length was checked.
+    /// Takes a message; its length was checked.
     fn receive(&mut self, core: &mut Core, now: Time, message: Message);
-    /// The audio before a point was played.
+    /// Takes the news that the audio before a point was played.
     fn on_mark_played(&mut self, core: &mut Core, now: Time, point: Point);
-    /// The position in the ears moved; points that it passed were told before.
+    /// Takes the new position in the received audio; points that it passed were told before.
     fn on_played(&mut self, _core: &mut Core, _now: Time) {}
     /// Takes the passing of time.
     fn tick(&mut self, _core: &mut Core, _now: Time) {}

@@ -378,9 +378,8 @@ impl Dialect {
 /// Reads `websocket_parameters` of an agent: null or an object of strings.
 ///
 /// # Errors
-///
-/// Something else than an object of strings, more than 20 of them, keys other than 1 to 64 of `[A-Za-z0-9_]`, and values of more than
-/// 256 characters or with control characters.
+/// Anything else than an object of strings, more than 20 of them, or keys other than 1 to 64 of `[A-Za-z0-9_]`. Values
+/// of more than 256 characters or with control characters.
 pub fn read_parameters(value: &Value) -> Result<Vec<(String, String)>, DialectError> {
     let refused = |why: String| DialectError(format!("websocket_parameters: {why}"));
     let object = match value {
@@ -487,7 +486,7 @@ fn read_audio(table: &Map<String, Value>, preset: &Preset, dialect: &mut Dialect
         Ok(Wire { encoding, rate_hz })
     };
     dialect.wire = of("encoding", "rate", dialect.wire)?;
-    // Where the agent's audio has no settings of its own it is as the caller's.
+    // Without settings of its own the agent's audio is as the caller's.
     let own = |field: &str| preset.own_fields.contains(&field);
     dialect.agent_wire = match (own("agent_encoding"), own("agent_rate")) {
         (true, _) => of("agent_encoding", "agent_rate", dialect.agent_wire)?,

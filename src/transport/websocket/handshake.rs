@@ -134,7 +134,7 @@ pub(super) fn upgrade(dialect: &Dialect, facts: &SessionFacts, ids: &Ids, create
         }
         own.into_iter().for_each(|(name, value)| add(name, value));
     }
-    // What settings name replaces what the protocol would send.
+    // Values of the settings replace those of the protocol.
     for (name, value) in &dialect.headers {
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         headers.push((name.clone(), value.clone()));

@@ -17,7 +17,7 @@ use super::{Dialect, Role};
 /// A connection that came in.
 #[derive(Debug)]
 pub struct IncomingSocket {
-    /// Never locked: a call that came in is shared by reference, which a connection by itself cannot be.
+    /// Connection of a call that came in. The lock is never contended: it lets the connection be shared by reference.
     link: Mutex<Link>,
     /// Address of the other side.
     pub address: SocketAddr,

@@ -403,7 +403,7 @@ impl WebSocketPort {
         self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
     }
 
-    /// The other side, or the way to it, ends a call that is up.
+    /// Ends a call that is up, since the other side or the way to it has ended.
     fn end(&mut self, kind: RemoteKind, close_code: Option<u16>, text: String) {
         if self.state == State::Open {
             self.state = State::Over;
@@ -412,7 +412,7 @@ impl WebSocketPort {
         }
     }
 
-    /// The session is over by its own messages; its protocol may go on up to the close.
+    /// Ends the session by its own messages; its protocol may go on up to the close.
     fn finish(&mut self, kind: RemoteKind, text: String) {
         let was_open = self.state == State::Open;
         self.end(kind, None, text);
@@ -503,7 +503,7 @@ impl WebSocketPort {
         }
     }
 
-    /// The protocol has ended the session.
+    /// Takes the end of the session by its protocol.
     fn take_end(&mut self, end: SessionEnd) {
         let opening = self.state == State::Opening;
         match end {

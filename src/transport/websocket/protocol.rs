@@ -185,7 +185,7 @@ pub enum SessionControl {
     UtteranceStarted,
     /// The utterance of this side ended with the last frame, or was interrupted.
     UtteranceCompleted,
-    /// This side presses a key for so many milliseconds.
+    /// This side presses a key, with its length in milliseconds.
     Digit {
         /// One of `0` to `9`, `*`, `#`, `A` to `D`.
         digit: char,
@@ -219,14 +219,14 @@ pub enum SessionOutput {
     Called(CallerFacts),
     /// The other side says that it begins to speak.
     SpeechStarted {
-        /// Its id of the utterance.
+        /// Id of the utterance, given by the agent.
         utterance_id: String,
         /// True when this side's own utterance began less than 300 ms before, so that the message may come of its echo.
         follows_own: bool,
     },
     /// The other side says that it has ended an utterance which it had begun.
     SpeechCompleted {
-        /// Its id of the utterance.
+        /// Id of the utterance, given by the agent.
         utterance_id: String,
     },
     /// Agents only: the caller has played everything up to this mark, or dropped it.
@@ -259,7 +259,7 @@ pub enum SessionOutput {
         /// Samples of 16 kHz that were dropped.
         dropped: u64,
     },
-    /// Something that the timeline or a log may keep.
+    /// Event for the timeline or a log.
     Event {
         /// Name in small letters and underscores.
         name: &'static str,

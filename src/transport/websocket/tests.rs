@@ -45,7 +45,7 @@ impl Side {
         }
     }
 
-    /// A caller whose socket is open.
+    /// Returns a caller whose socket is open.
     fn caller(dialect: Dialect) -> Side {
         let mut side = Side::new(Session::caller(dialect, facts()));
         side.open();
@@ -72,7 +72,7 @@ impl Side {
         }
     }
 
-    /// Milliseconds since the socket was opened.
+    /// Returns the milliseconds since the socket was opened.
     fn ms(&self) -> u64 {
         self.now.0 / 1_000_000 - 1000
     }
@@ -89,7 +89,7 @@ impl Side {
         self.drain();
     }
 
-    /// Lets so many milliseconds pass in silence.
+    /// Lets `ms` milliseconds pass in silence.
     fn wait(&mut self, ms: u64) {
         (0..ms / 20).for_each(|_| self.say(&[0; FRAME]));
     }
@@ -112,7 +112,7 @@ impl Side {
         self.drain();
     }
 
-    /// The text messages that were sent since the last call, as JSON.
+    /// Returns the text messages that were sent since the last call, as JSON.
     fn texts(&mut self) -> Vec<Value> {
         let sent = std::mem::take(&mut self.sent);
         let texts = sent.into_iter().filter_map(|message| match message {
@@ -122,7 +122,7 @@ impl Side {
         texts.collect()
     }
 
-    /// The text messages but those of audio.
+    /// Returns the text messages but those of audio.
     fn control_texts(&mut self) -> Vec<Value> {
         self.texts().into_iter().filter(|text| text["event"] != "media").collect()
     }
@@ -147,7 +147,7 @@ impl Side {
         events.collect()
     }
 
-    /// The close that was ordered, if any.
+    /// Returns the close that was ordered, if any.
     fn close(&self) -> Option<(u16, &str)> {
         self.seen.iter().find_map(|(_, output)| match output {
             SessionOutput::Close { code, reason } => Some((*code, *reason)),
@@ -165,13 +165,13 @@ fn facts() -> SessionFacts {
     }
 }
 
-/// `ms` milliseconds of a tone at 16 kHz.
+/// Returns `ms` milliseconds of a tone at 16 kHz.
 fn tone(hz: f64, ms: usize, from: usize) -> Vec<i16> {
     let at = |sample: usize| (from + sample) as f64 / 16_000.0;
     (0..16 * ms).map(|sample| (8000.0 * (std::f64::consts::TAU * hz * at(sample)).sin()).round() as i16).collect()
 }
 
-/// Level of a frequency in a piece of audio, 1 for the tone of [`tone`].
+/// Returns the level of a frequency in a piece of audio, 1 for the tone of [`tone`].
 fn level(pcm: &[i16], hz: f64) -> f64 {
     let (mut re, mut im) = (0.0, 0.0);
     for (at, sample) in pcm.iter().enumerate() {
@@ -182,7 +182,7 @@ fn level(pcm: &[i16], hz: f64) -> f64 {
     2.0 * (re * re + im * im).sqrt() / pcm.len() as f64 / 8000.0
 }
 
-/// A text message of mu-law audio in the words of `kind`.
+/// Returns a text message of mu-law audio in the words of `kind`.
 fn media(side: &Side, bytes: &[u8]) -> String {
     let payload = STANDARD.encode(bytes);
     let stream = stream(side);
@@ -198,7 +198,7 @@ fn media(side: &Side, bytes: &[u8]) -> String {
     }
 }
 
-/// The stream's name in what was sent and not taken yet.
+/// Returns the stream's name in what was sent and not taken yet.
 fn stream(side: &Side) -> String {
     let named = side.sent.iter().find_map(|message| match message {
         Message::Text(text) => {

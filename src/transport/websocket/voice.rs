@@ -1,4 +1,5 @@
-//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the queue up to the ears with its marks.
+//! Audio of a session: frames of 16 kHz to chunks of bytes, bytes to samples of 16 kHz, and the queue of received audio
+//! with its marks.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,7 @@ use ringer_media::resample::Resampler;
 
 use super::protocol::{MAX_OPEN_MARKS, MAX_QUEUE};
 
-/// Forms of samples on the wire.
+/// Encodings of samples in messages.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// ITU-T G.711 mu-law, a byte a sample.
@@ -40,7 +41,7 @@ impl Encoding {
     }
 }
 
-/// Form and rate of audio on the wire.
+/// Encoding and rate of audio in messages.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     /// Form of the samples.
@@ -110,15 +111,15 @@ fn convert(resampler: &mut Option<Resampler>, pcm: &[i16], from_hz: u32, to_hz: 
     out
 }
 
-/// This side's voice: frames in, chunks of bytes out.
+/// Outgoing audio of a session: frames in, chunks of bytes out.
 #[derive(Debug)]
 pub(super) struct Mouth {
     wire: Wire,
     resampler: Option<Resampler>,
     waiting: Vec<i16>,
-    /// Samples of a chunk, at the rate of the wire.
+    /// Samples of a chunk, at the rate of the messages.
     chunk: usize,
-    /// Samples in the chunks that were taken, at the rate of the wire.
+    /// Samples in the chunks that were taken, at the rate of the messages.
     sent: u64,
 }
 
@@ -169,7 +170,7 @@ impl Mouth {
         })
     }
 
-    /// Returns the number of samples in the chunks that were taken, at the rate of the wire.
+    /// Returns the number of samples in the chunks that were taken, at the rate of the messages.
     pub(super) fn sent_samples(&self) -> u64 {
         self.sent
     }
@@ -209,7 +210,7 @@ pub(super) struct Ears {
 }
 
 impl Ears {
-    /// Returns ears that have heard nothing.
+    /// Returns an empty queue of received audio.
     pub(super) fn new(wire: Wire) -> Ears {
         Ears {
             wire,

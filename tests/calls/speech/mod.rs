@@ -21,17 +21,17 @@ use ringer_media::seed::Seed;
 use self::pair::{Far, Outcome, call};
 use self::servers::{Fault, Seen, Server, dead};
 
-/// What the servers hear in everything.
+/// Words that the servers recognise in any speech.
 const HEARD: &str = "I can help you";
-/// What the recognizers behind them hear.
+/// Words that the fallback recognizer recognises.
 const SECOND: &str = "the second hears";
-/// What the other side says, without pauses that part it.
+/// Words of the other side, without pauses that split them.
 const DESK: &[&str] = &[
     "Thank you for calling the clinic and how can I help you today?",
     "Yes I can help you with that if you tell me the day that would be good for you and the time of the day.",
     "Your appointment is booked and we will see you on Friday morning.",
 ];
-/// What the caller says.
+/// Words of the caller.
 const CALLER: &[&str] = &["I would like to see a doctor this week.", "I can come on Friday in the morning."];
 
 fn embedded() -> Arc<EmbeddedSpeech> {
@@ -43,7 +43,7 @@ fn spec() -> CallSpec {
     CallSpec { seed: Seed(7), turn, ..CallSpec::default() }
 }
 
-/// The desk, which understands nothing.
+/// Returns a sample agent that understands nothing.
 fn desk() -> Far {
     Far { lines: DESK, interruption: Interruption::None, recognizer: Arc::new(FakeRecognizer::new(&[], 0)) }
 }
@@ -60,7 +60,7 @@ fn recognizer(form: Form, remote: Remote) -> Arc<dyn Recognizer> {
     }
 }
 
-/// Share of `said`'s words that `heard` has.
+/// Returns the share of `said`'s words that `heard` has.
 fn share(said: &[&str], heard: &str) -> f64 {
     let plain = |text: &str| text.to_lowercase().replace([',', '.', '?'], "");
     let heard = plain(heard);
@@ -70,7 +70,7 @@ fn share(said: &[&str], heard: &str) -> f64 {
     found as f64 / words.len() as f64
 }
 
-/// The other side's three turns have this text, once for each stretch of speech.
+/// Checks that the other side's three turns have this text, once for each stretch of speech.
 fn each_turn_is(outcome: &Outcome, text: &str, which: &str) {
     let turns =
         outcome.events("turn.ended", "agent").filter_map(|entry| entry.data()["text"].as_str().map(str::to_owned));
@@ -95,7 +95,7 @@ async fn words_go_both_ways(form: Form) {
     let share = share(CALLER, &heard.join(" "));
     println!("{form:?}: the other side understands {:.0} % of the words: {heard:?}", 100.0 * share);
     assert!(share >= 0.7, "{form:?}: {heard:?}");
-    // What went to the recognizer are the turns as they were said; a long pause parts one.
+    // The recognizer got the turns as they were said; a long pause parts one.
     let stretches = server.seen().into_iter().filter_map(|(_, seen)| match seen {
         Seen::Stretch(samples) => Some(samples as f64 / 16_000.0),
         _ => None,
@@ -161,7 +161,7 @@ async fn a_keyword_cuts_in_on_running_text_by_websocket() {
     a_keyword_cuts_in(Form::WebSocket).await;
 }
 
-/// The server sees how long after the moment at which the caller fell silent that its connection is gone, in milliseconds.
+/// Returns how many milliseconds after the caller fell silent the server sees that its connection is gone.
 async fn a_cut_in_drops_the_connection(form: Form) -> f64 {
     let speech = embedded();
     let server = Server::start(form, Fault::None, &speech, HEARD, true).await;
@@ -189,7 +189,7 @@ async fn a_cut_in_gives_the_synthesis_up_at_once() {
     }
 }
 
-/// A call whose servers fail so, with others behind them.
+/// Returns a call whose servers fail so, with others behind them.
 async fn with_fallback(form: Form, fault: Option<Fault>, speech: &Arc<EmbeddedSpeech>) -> Outcome {
     let server = match fault {
         Some(fault) => Some(Server::start(form, fault, speech, HEARD, false).await),
@@ -237,7 +237,7 @@ async fn a_call_goes_on(form: Form, fault: Option<Fault>, code: &str, speech: &A
     late
 }
 
-/// In one go, so that all have the same machine: calls whose servers fail, and one whose servers work.
+/// Runs all calls at the same time on the same machine: some whose servers fail, and one whose servers work.
 async fn calls_go_on(form: Form) {
     let speech = embedded();
     let (well, dead, slow, refuses, nonsense, cuts) = tokio::join!(

@@ -18,7 +18,7 @@ use crate::program::{KEY, PATIENCE, Program, client, ringer, up};
 /// Words that each caller says after the greeting.
 const INTENT: &str = "I would like to see a doctor. The third of March. Yes, that is good.";
 
-/// Folder of the models that tests use.
+/// Returns the folder of the models that tests use.
 #[expect(clippy::disallowed_methods, reason = "the place of the models is no setting of the program")]
 fn model_cache() -> PathBuf {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -114,7 +114,7 @@ impl Asked {
     }
 }
 
-/// A recording of a call at 8 kHz, as telephone systems keep it.
+/// Returns a recording of a call at 8 kHz, as telephone systems keep it.
 fn narrowband(path: &Path) -> Vec<u8> {
     let [caller, agent] = channels(path).map(|pcm| resample_whole(&pcm, 16_000, 8000));
     let pairs: Vec<i16> = caller.iter().zip(&agent).flat_map(|(left, right)| [*left, *right]).collect();

@@ -17,9 +17,9 @@ use tokio::time::timeout;
 
 use crate::calls::local;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Ports of media.
+/// Ports for media of both engines.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 34_000..=35_999;
 
 /// Says its lines one after the other; the other side hangs up after its last.
@@ -53,19 +53,19 @@ impl Lines {
     }
 }
 
-/// The voice that callers and servers speak with.
+/// Returns the voice that callers and servers speak with.
 pub fn a_woman() -> VoiceWanted {
     VoiceWanted { gender: Some("female".into()), seed: Seed(3), ..VoiceWanted::of("en") }
 }
 
-/// The other side.
+/// Settings of the other side.
 pub struct Far {
     pub lines: &'static [&'static str],
     pub interruption: Interruption,
     pub recognizer: Arc<dyn Recognizer>,
 }
 
-/// What both sides know of a call.
+/// Outcome of a call on both sides.
 pub struct Outcome {
     pub report: CallReport,
     /// The caller's events as they were shown live.
@@ -76,12 +76,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The caller's events of one name and side.
+    /// Returns the caller's events of one name and side.
     pub fn events<'a>(&'a self, event: &'a str, side: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.report.timeline.iter().filter(move |entry| entry.name() == event && entry.side_name() == side)
     }
 
-    /// The wall clock at a position of the caller's timeline, in milliseconds since the epoch.
+    /// Returns the wall clock at a position of the caller's timeline, in milliseconds since the epoch.
     pub fn wall_ms(&self, sample: i64) -> f64 {
         self.report.connected_at_ms.expect("it was connected") as f64 + sample as f64 / 16.0
     }
@@ -137,7 +137,7 @@ fn placement(
     }
 }
 
-/// To the call's end.
+/// Follows a call to its end.
 async fn follow(mut handle: CallHandle) -> (CallReport, Vec<TimelineEntry>) {
     let mut live = Vec::new();
     let ended = async {

@@ -35,17 +35,17 @@ const KNOWN_AFTER: usize = 9600;
 const PIECE: usize = 4800;
 /// One piece goes out in this time: twice as fast as it is said.
 const EVERY: Duration = Duration::from_millis(50);
-/// How long a slow server takes.
+/// Time that a slow server takes.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// What goes wrong.
+/// Fault of a server.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault at all.
     None,
     /// Each answer takes 10 s.
     Slow,
-    /// Status 500.
+    /// Every request gets status 500.
     Refuses,
     /// Answers that have no meaning.
     Nonsense,
@@ -53,12 +53,12 @@ pub enum Fault {
     Cuts,
 }
 
-/// What a server saw, and when (milliseconds since the epoch).
+/// Event that a server saw, with its time in milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
     /// A text to say.
     Text(String),
-    /// The end of a stretch of speech of so many samples.
+    /// End of a stretch of speech, with its number of samples.
     Stretch(usize),
     /// A text with the words goes out.
     Known,
@@ -76,9 +76,9 @@ pub struct Server {
 
 struct Inner {
     fault: Fault,
-    /// What is heard in every stretch of speech.
+    /// Words recognised in every stretch of speech.
     words: &'static str,
-    /// Says its texts again and again.
+    /// True if it says its texts again and again.
     endless: bool,
     speech: Arc<EmbeddedSpeech>,
     seen: Mutex<Vec<(i64, Seen)>>,
@@ -112,18 +112,18 @@ impl Server {
         Server { address, form, inner, _stop: stop.drop_guard() }
     }
 
-    /// How it is reached.
+    /// Returns the settings for reaching the server.
     pub fn remote(&self) -> Remote {
         reached(self.form, self.address)
     }
 
-    /// What it saw so far.
+    /// Returns the events so far.
     pub fn seen(&self) -> Vec<(i64, Seen)> {
         self.inner.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// A server that is not there: nobody listens on a port that was just closed.
+/// Returns a server that is not there: nobody listens on a port that was just closed.
 pub async fn dead(form: Form) -> Remote {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port is free");
     reached(form, listener.local_addr().expect("it is bound"))
@@ -138,7 +138,7 @@ fn reached(form: Form, address: SocketAddr) -> Remote {
 }
 
 impl Inner {
-    /// A slow server takes its time: the product's limits, not the tests, say for how long anybody waits.
+    /// Waits as long as a slow server: the product's limits, not the tests, say for how long anybody waits.
     async fn dawdle(&self) {
         if self.fault == Fault::Slow {
             tokio::time::sleep(SLOW).await;
@@ -149,7 +149,7 @@ impl Inner {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((Clock::Real.now_ms(), what));
     }
 
-    /// The words of a stretch of speech of so many samples.
+    /// Returns the words of a stretch of speech of `samples` samples.
     fn text_of(&self, samples: usize) -> &'static str {
         if samples < KNOWN_AFTER {
             return "";
@@ -158,7 +158,7 @@ impl Inner {
         self.words
     }
 
-    /// The speech of a text, in pieces of bytes; an error is a cut.
+    /// Returns the speech of a text, in pieces of bytes; an error is a cut.
     fn say(self: &Arc<Self>, text: String) -> mpsc::Receiver<io::Result<Vec<u8>>> {
         let (out, pieces) = mpsc::channel(1);
         let inner = self.clone();

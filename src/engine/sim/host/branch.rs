@@ -22,7 +22,7 @@ pub(super) struct Branch {
     /// Address that its media go to.
     to: Option<SocketAddr>,
     tone: Option<Tone>,
-    /// Another side has the call: a proxy would keep back what this one still sends.
+    /// True if another side has the call: a proxy would keep back what this one still sends.
     is_lost: bool,
 }
 
@@ -166,7 +166,7 @@ impl Host {
         self.outbox.extend(sent);
     }
 
-    /// The winner has the call, a branch or (`None`) the agent itself: all others give it up.
+    /// Gives the call up everywhere but at the winner, a branch or (`None`) the agent itself.
     pub(super) fn give_up_call(&mut self, now: Time, winner: Option<u16>) {
         let Some(scene) = &mut self.scene else { return };
         scene.branches.iter_mut().filter(|branch| Some(branch.number) != winner).for_each(|branch| branch.lose(now));

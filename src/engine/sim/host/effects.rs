@@ -1,11 +1,11 @@
-//! What a Call asks for, carried out in virtual time: after a drawn while, or not at all.
+//! Effects of a Call in virtual time: performed after a drawn time, or not at all.
 
 use super::*;
 use crate::engine::effects::{failed, no_voice};
 use crate::human::voiced;
 use crate::provider::Failure;
 
-/// A failure that was drawn.
+/// Returns a failure that was drawn.
 fn drawn(code: &'static str) -> Effected {
     Effected::Failed { code, why: String::new() }
 }
@@ -157,7 +157,7 @@ impl Host {
         self.tell(now, Input::Done(id, done));
     }
 
-    /// Words of the other side from position `from` until `to`, on this side's clock.
+    /// Returns the words of the other side from position `from` until `to`, on this side's clock.
     fn heard(&self, said: &[Said], from: Sample, to: Time) -> Vec<Word> {
         // Over a stream of bytes each word has a delay of its own.
         let (said, delay) = match &self.socket {

@@ -20,7 +20,7 @@ pub(super) const TONE_HZ: f64 = 440.0;
 /// Everything of a side that only a script asks for.
 pub(super) struct Scene {
     actions: VecDeque<(Time, Action)>,
-    /// A line answers the INVITE, or refuses it.
+    /// True if a line answers the INVITE, or refuses it.
     answers: bool,
     /// Offer of the INVITE that is being answered.
     offer: Option<String>,
@@ -32,11 +32,11 @@ pub(super) struct Scene {
     ports: Vec<u16>,
     /// True if the last change of the session was this side's.
     is_own_change: bool,
-    /// One packet leaves each tick.
+    /// True if one packet leaves in each tick.
     pub is_steady: bool,
     /// Branches of a forked call.
     pub branches: Vec<Branch>,
-    /// A branch has the call: a proxy would keep back what this side still sends.
+    /// True if a branch has the call: a proxy would keep back what this side still sends.
     pub is_lost: bool,
     pub sent_rtp: Vec<SentRtp>,
 }
@@ -263,7 +263,7 @@ impl Host {
         self.order(now, order);
     }
 
-    /// The terms that were offered are taken, or not: then all stays as it was.
+    /// Ends a change of the session: the offered terms are taken, or all stays as it was.
     pub(super) fn end_change(&mut self, now: Time, is_taken: bool) {
         let Some(scene) = &mut self.scene else { return };
         let Some(terms) = scene.offered.take().filter(|_| is_taken) else { return };
@@ -277,8 +277,8 @@ impl Host {
         scene.terms = terms;
     }
 
-    /// Returns the signal as the Call of a scripted side takes it: it talks on while the script holds the call, and its packets are
-    /// withheld. `None`: its Call is not told.
+    /// Returns the signal as the Call of a scripted side takes it. The Call talks on while the script holds the call,
+    /// and its packets are withheld. `None`: its Call is not told.
     pub(super) fn without_own_hold(&self, signal: Signal) -> Option<Signal> {
         Some(match signal {
             Signal::Hold(true) if self.scene.as_ref().is_some_and(|scene| scene.is_own_change) => return None,

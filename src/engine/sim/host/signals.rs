@@ -51,7 +51,7 @@ impl Host {
             self.port.iter_mut().for_each(|port| port.receive_target(event.clone()));
             return self.drain_port(now);
         }
-        // What becomes of a call that was not taken is no news to the one that was.
+        // The end of a branch that was not taken is no news to the one that was.
         if self.key != Some(key) {
             return;
         }

@@ -25,9 +25,9 @@ const EPOCH_MS: i64 = 1_767_225_600_000;
 /// State of the connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Link {
-    /// There is no connection.
+    /// No connection exists yet.
     Absent,
-    /// It is asked for.
+    /// A connection was asked for.
     Dialling,
     /// Messages go over it.
     Open,
@@ -56,7 +56,7 @@ pub(super) struct SocketEnd {
     last_ping: Time,
     /// Time of sending of the message that is being taken.
     taking: Option<Time>,
-    /// How much later the other side's voice is heard than it was said, from which time of saying on.
+    /// Delays of the other side's voice, each valid from a time of speaking on.
     lags: Vec<(Time, Duration)>,
     /// Behaviour that the script gives this side.
     stage: Stage,
@@ -66,9 +66,9 @@ pub(super) struct SocketEnd {
 /// Effects of a script on what a side sends.
 #[derive(Default)]
 struct Stage {
-    /// Messages of this side's own are kept back.
+    /// True if this side's own messages are kept back.
     is_silent: bool,
-    /// A line of the script is carried out.
+    /// True if a line of the script is carried out.
     is_scripted: bool,
     /// Messages leave all the same until then: they hold words of the script.
     loud_until: Option<Time>,
@@ -448,7 +448,7 @@ impl Host {
         }
     }
 
-    /// The Call is over: what is left of the connection has its time.
+    /// Gives the rest of the connection its time to close, once the Call is over.
     fn close_down(&mut self, now: Time) {
         let Some(socket) = &mut self.socket else { return };
         let is_over = socket.port.as_ref().is_none_or(WebSocketPort::is_over);

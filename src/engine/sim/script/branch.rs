@@ -8,7 +8,7 @@ use super::{codec, even_port};
 /// Most branches of a call.
 pub const MOST_BRANCHES: u16 = 8;
 
-/// Something that a branch does.
+/// Action of a branch of the call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BranchAction {
     /// A provisional response without media.

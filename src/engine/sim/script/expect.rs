@@ -73,11 +73,11 @@ enum Expected {
 struct Datum {
     key: String,
     value: String,
-    /// The value is a part of what the event has.
+    /// True if the value is a part of what the event has.
     is_part: bool,
 }
 
-/// From the first to the second, both included.
+/// Range from the first to the second number, both included.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Range(f64, f64);
 
@@ -292,7 +292,7 @@ fn event(side: &Side, name: &str, data: &[Datum], range: Option<Range>, count: O
     check_times(&times, range, count)
 }
 
-/// Checks that something happened at one of `times` within `range`, or so many times.
+/// Checks that something happened at one of `times` within `range`: `count` times, or at all.
 fn check_times(times: &[f64], range: Option<Range>, count: Option<usize>) -> Result<(), String> {
     let found = times.iter().filter(|at| range.is_none_or(|range| range.contains(**at))).count();
     match count {

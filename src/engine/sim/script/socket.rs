@@ -10,14 +10,14 @@ const MOST_MESSAGES: u16 = 5000;
 /// Longest burst of audio, in milliseconds.
 const MOST_MS: f64 = 120_000.0;
 
-/// Something that the agent does with the connection.
+/// Action of the agent on the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SocketAction {
-    /// A text message is sent so many times.
+    /// A text message is sent, this number of times.
     Send(String, u16),
-    /// A binary message of so many zero bytes is sent so many times.
+    /// A binary message of zero bytes is sent: its length, and the number of times.
     SendBytes(usize, u16),
-    /// A tone of so many milliseconds is sent at once.
+    /// A tone of this many milliseconds is sent at once.
     Play(u32),
     /// Words are said at real time.
     Say(String),
@@ -29,7 +29,7 @@ pub enum SocketAction {
     Close(u16, String),
     /// The connection is lost.
     Drop,
-    /// Nothing of this side's own is sent any more.
+    /// This side sends no more audio of its own.
     GoSilent,
 }
 

@@ -14,7 +14,7 @@ use crate::provider::fallback::SynthesizerPair;
 use crate::provider::speech::EmbeddedSpeech;
 use crate::provider::{Spoken, Synthesizer, VoiceWanted, whole_speech};
 
-/// A server that says these pieces for every text.
+/// Returns a server that says these pieces for every text.
 async fn says(form: Form, kind: &'static str, pieces: Vec<Vec<u8>>) -> Server {
     let pieces: Arc<[Vec<u8>]> = pieces.into();
     Server::start(move |mut socket| {
@@ -47,7 +47,7 @@ fn synthesizer(form: Form, server: &Server) -> RemoteSynthesizer {
     RemoteSynthesizer::new(form, Remote { answer: PATIENCE, ..remote }, voices).expect("TLS is there")
 }
 
-/// The speech made of bytes that come in pieces of these lengths, the last of them again and again.
+/// Returns the speech made of bytes that come in pieces of these lengths, the last of them again and again.
 async fn said(form: Form, kind: &'static str, bytes: &[u8], lengths: &[usize]) -> Result<Arc<[i16]>, Failure> {
     let (mut pieces, mut rest, mut lengths) = (Vec::new(), bytes, lengths.iter().peekable());
     while !rest.is_empty() {
@@ -62,7 +62,7 @@ async fn said(form: Form, kind: &'static str, bytes: &[u8], lengths: &[usize]) -
     whole_speech(&speech, "Hello there.", &voice).await
 }
 
-/// A second of 1000 Hz, as ffmpeg writes it.
+/// Returns a second of 1000 Hz, as ffmpeg writes it.
 fn file(name: &str, arguments: &[&str]) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -72,7 +72,7 @@ fn file(name: &str, arguments: &[&str]) -> Vec<u8> {
     std::fs::read(&path).expect("ffmpeg wrote a file")
 }
 
-/// Share of the power that a tone of 1000 Hz has, but for the ends.
+/// Returns the share of the power that a tone of 1000 Hz has, but for the ends.
 fn purity(pcm: &[i16]) -> f64 {
     let part = &pcm[800..pcm.len() - 800];
     let turn = |n: usize| std::f64::consts::TAU * n as f64 / 16.0;
@@ -81,7 +81,7 @@ fn purity(pcm: &[i16]) -> f64 {
     2.0 * sum(f64::sin).hypot(sum(f64::cos)).powi(2) / part.len() as f64 / power
 }
 
-/// A WAV file whose sizes were never filled in.
+/// Returns a WAV file whose sizes were never filled in.
 fn endless(mut wav: Vec<u8>) -> Vec<u8> {
     wav[4..8].fill(0xff);
     wav[40..44].fill(0xff);
@@ -117,7 +117,7 @@ async fn files_are_said_as_what_they_are() {
                 let pcm = pcm.unwrap_or_else(|failure| panic!("{name}, {form:?}: {failure:?}"));
                 assert!(pcm.len().abs_diff(16_000) < 1500, "{name}, {form:?}, {lengths:?}: {} samples", pcm.len());
                 let purity = purity(&pcm);
-                // Where two rates meet, the tone may be off by a part of a sample.
+                // The tone may be off by a part of a sample where two rates meet.
                 let least = if name.starts_with("two") { 0.94 } else { 0.97 };
                 assert!(purity > least, "{name}, {form:?}, {lengths:?}: {purity:.3} of it is the tone");
             }
@@ -185,7 +185,7 @@ async fn nothing_is_said_of_what_is_no_speech() {
     }
 }
 
-/// Speech-like samples whose low bytes are anything: off by a byte they are noise.
+/// Returns speech-like samples whose low bytes are anything: off by a byte they are noise.
 fn loud() -> Vec<i16> {
     let mut random = Seed(4).stream("low bytes");
     tone(300.0, 24_000.0, 24_000).into_iter().map(|sample| sample ^ (random.bits() & 0xff) as i16).collect()

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What comes of asking a server that answers a request for its models with `status`.
+/// Probes a server that answers the request for its models with `status`; returns the outcome and the request's head.
 async fn by_http(status: u16) -> (Result<Probed, Failure>, String) {
     let (asked, mut heads) = tokio::sync::mpsc::channel(1);
     let server = Server::start(move |mut socket| {

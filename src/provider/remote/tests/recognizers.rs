@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::provider::{Recognized, Recognizer, SpokenIn};
 
-/// One second of sound into `recognizer`; what it says, to its last message.
+/// Sends one second of sound into `recognizer`; returns what it says, to its last message.
 async fn hear(recognizer: &dyn Recognizer) -> Vec<Recognized> {
     let (mut feed, mut news) = recognizer.open(SpokenIn::Known("en"), &["Alvarez".into()]);
     tone(300.0, 16_000.0, 16_000).chunks(320).for_each(|frame| feed.push(frame));

@@ -64,7 +64,7 @@ fn is_woman() -> bool {
     crate::provider::voice::is_female(&wanted("es", None, None))
 }
 
-/// The first piece of speech is taken before the server sends the second; says how it went on.
+/// Checks that the first piece of speech is taken before the server sends the second; says how it went on.
 async fn first_before_last(form: Form, header: &'static [u8]) {
     let heard = Arc::new(Notify::new());
     let waits = heard.clone();
@@ -137,7 +137,7 @@ async fn the_first_words_come_before_the_last_are_made() {
     }
 }
 
-/// Whether the server sees the connection end within `limit` after the future is dropped.
+/// True if the server sees the connection end within `limit` after the future is dropped.
 async fn is_cut_within(form: Form, limit: Duration) -> bool {
     let (ended, mut over) = mpsc::channel(1);
     let server = Server::start(move |mut socket| {
@@ -188,7 +188,7 @@ async fn a_cut_in_ends_the_connection_within_a_tick() {
     }
 }
 
-/// A server that says `pcm` (24 kHz) for every text.
+/// Returns a server that says `pcm` (24 kHz) for every text.
 async fn says(pcm: Vec<i16>) -> Server {
     let bytes: Arc<[u8]> = bytes_of(&pcm).into();
     Server::start(move |mut socket| {
@@ -244,7 +244,7 @@ async fn the_level_moves_a_decibel_a_second_and_the_next_text_has_it() {
     assert!(second.iter().all(|x| x.unsigned_abs() < 23_300), "a peak above -3 dBFS");
 }
 
-/// A server that says `natural_wpm` at speed 1, and the speeds that it is asked for.
+/// Returns a server that says `natural_wpm` at speed 1, and the speeds that it is asked for.
 async fn paced(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
     let (told, asked) = mpsc::channel(1);
     let server = Server::start(move |mut socket| {
@@ -284,7 +284,7 @@ async fn the_asked_speed_is_learnt_where_words_are_counted_and_else_a_factor() {
     for (language, speed, wpm) in [("en", "normal", 170.0), ("de", "fastest", 250.0), ("tr", "slowest", 110.0)] {
         let found = speeds(language, speed).await;
         println!("{language} {speed}: {found:.3?}");
-        // What was learnt of another language says nothing of this one.
+        // Speeds learnt of another language do not hold for this one.
         assert!(near(found[0], wpm / 170.0, 0.001), "{language}: {found:?}");
         assert!(near(found[4], wpm / 230.0, 0.08), "{language}: {found:?}");
     }

@@ -7,10 +7,10 @@ use crate::provider::voice::rate_wpm;
 
 const SPEEDS: [&str; 5] = ["slowest", "slow", "normal", "fast", "fastest"];
 
-/// How far the speed of a call may be off.
+/// Largest error of a call's speed, as a share of it.
 const TOLERANCE: f32 = 0.08;
 
-/// What a caller says in a call: 9 turns, 57 words.
+/// Turns of a caller in one call: 9 turns, 57 words.
 const TURNS: [&str; 9] = [
     "Hello, I would like an appointment.",
     "My name is Maria Alvarez.",
@@ -115,7 +115,7 @@ const UNCOUNTED: [(&str, &str); 5] = [
     ),
 ];
 
-/// A caller of this language, the same at every speed.
+/// Returns a caller of this language, the same at every speed.
 fn caller(language: &str, speed: &str) -> Voice {
     choose(&VoiceWanted { speed: speed.into(), seed: Seed(5), ..VoiceWanted::of(language) }).expect("it has a voice")
 }
@@ -128,7 +128,7 @@ async fn seconds(speech: &EmbeddedSpeech, texts: &[&str], voice: &Voice) -> f32 
     seconds
 }
 
-/// Each voice says its texts at the speed that it was asked for.
+/// Checks that each voice says its texts at the speed that it was asked for.
 async fn check_calls(calls: Vec<(Voice, &[&str])>) {
     let speech = EmbeddedSpeech::new().expect("there is a temporary folder");
     let mut wrong = Vec::new();

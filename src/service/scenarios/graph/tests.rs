@@ -20,7 +20,7 @@ fn edge(source: &str, target: &str) -> Value {
     json!({"id": format!("{source}-{target}"), "source": source, "target": target})
 }
 
-/// A start, `nodes`, and an edge for each pair.
+/// Returns a start, `nodes`, and an edge for each pair.
 fn graph(nodes: &[Value], edges: &[(&str, &str)]) -> Definition {
     let nodes: Vec<Value> = [json!({"id": "s", "type": "start"})].iter().chain(nodes).cloned().collect();
     let edges: Vec<Value> = edges.iter().map(|(from, to)| edge(from, to)).collect();
@@ -154,7 +154,7 @@ fn paths_are_depth_first_by_edges_and_branches() {
     assert_eq!(acts, [(Role::Agent, &hello), (Role::User, &Act::SilenceMs(900)), (Role::Agent, &end)]);
 }
 
-/// `depth` nodes in a row, each of which two nodes follow that meet again: 2^depth paths.
+/// Returns `depth` nodes in a row, each of which two nodes follow that meet again: 2^depth paths.
 fn ladder(depth: usize) -> Definition {
     let mut nodes = vec![json!({"id": "s", "type": "start"}), says("n0", "agent")];
     let mut edges = vec![edge("s", "n0")];

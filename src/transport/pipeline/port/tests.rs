@@ -1,4 +1,4 @@
-//! What news and controls come to.
+//! Outputs of the port after news and controls.
 
 use ringer_media::call::HangupCause;
 use ringer_media::codec::Codec;

@@ -23,7 +23,7 @@ const REPEATS: usize = 3;
 #[derive(Clone)]
 pub struct NameServers {
     resolver: TokioResolver,
-    /// They are those of the system, which may know names by other means too.
+    /// True if the servers are those of the system, which may know names by other means too.
     pub are_of_system: bool,
 }
 
@@ -146,8 +146,8 @@ async fn first_with_records(
     }
 }
 
-/// Returns the addresses of a name that is known without name servers: of the hosts file, which is read anew so that changes
-/// count, and of `localhost` (RFC 6761 6.3); `None` for others.
+/// Returns the addresses of a name that is known without name servers: in the hosts file, or `localhost` (RFC 6761
+/// 6.3). `None` for others. The hosts file is read each time, so that changes count.
 pub fn known_here(name: &str) -> Option<Vec<IpAddr>> {
     let mut name = Name::from_utf8(name).ok()?;
     name.set_fqdn(true);

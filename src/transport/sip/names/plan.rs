@@ -60,7 +60,7 @@ pub struct Ways {
     pub spoken: Vec<Transport>,
     /// Families of addresses that it can send to.
     pub families: Families,
-    /// NAPTR and SRV records can be asked for; without, only addresses.
+    /// True if NAPTR and SRV records can be asked for; otherwise only addresses.
     pub has_services: bool,
 }
 
@@ -139,13 +139,13 @@ pub enum Answer {
 /// Reason why a URI has no hops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Its transport or scheme is not spoken.
+    /// The transport or scheme is not supported.
     NotSpoken(String),
-    /// Its host has no address.
+    /// The host has no address.
     NoAddress,
-    /// Its host has addresses of the other family alone.
+    /// The host has only addresses of the other family.
     NoFamily(Families),
-    /// Its domain says that it takes no calls (RFC 2782: the target `.`).
+    /// The domain states that it takes no calls (RFC 2782: the target `.`).
     Closed,
     /// The guard allows none of its addresses.
     NotAllowed,

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use super::plan::{Answer, Pointer, Question, Service, Trouble};
 use crate::tasks::Tasks;
 
-/// How long an answer may be kept, in seconds.
+/// Lifetime of an answer, in seconds.
 const TTL: u32 = 60;
 
 /// Records and misbehaviour of one name and type.
@@ -138,7 +138,7 @@ impl NameServer {
     }
 }
 
-/// A port that is free for both.
+/// Returns a port that is free for both.
 async fn sockets() -> (UdpSocket, TcpListener) {
     for _ in 0..100 {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("loopback has a free port");

@@ -99,7 +99,7 @@ async fn a_search_ends_in_time() {
     let expect = "could not be looked up: the name servers did not answer";
     assert_eq!(look(&resolver, "sip:a@h.example", &open()).await, expect);
     assert_eq!(look(&resolver, "sip:a@h.example:7", &open()).await, expect);
-    // What does not answer for services leaves time for addresses.
+    // Servers that do not answer for services leave time for addresses.
     let old =
         NameServer::start("h.example. NAPTR SILENT\n _sip._udp.h.example. SRV SILENT\n h.example. A 127.0.0.2").await;
     let patience = Patience { total: Duration::from_secs(10), ..SHORT };

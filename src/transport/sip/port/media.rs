@@ -8,7 +8,8 @@ use super::{INCOMPATIBLE, SipOrder, SipPort};
 use crate::transport::port::{MediaPlan, PortOutput};
 
 impl SipPort {
-    /// A provisional response: its branch is heard from now on, where it has media, in this response or in an earlier one.
+    /// Takes a provisional response: its branch is heard from now on, where it has media, in this response or in an
+    /// earlier one.
     pub(super) fn progress(&mut self, code: u16, tag: &str, media: Option<&Negotiated>) {
         match media.map(|media| self.media_plan(media)) {
             Some(Ok(plan)) => self.hear_early(code, tag, plan),
@@ -29,7 +30,7 @@ impl SipPort {
         self.signal(Signal::EarlyMedia { code, leg: plan.media.into() });
     }
 
-    /// The media of a call that came in changed before the answer, which then means the new ones.
+    /// Takes a change of the media of a call that came in before the answer, which then means the new ones.
     pub(super) fn change_early(&mut self, media: Negotiated) {
         let Some((_, before)) = &mut self.answer else { return };
         let names_no_address = media.remote_host.is_none() && media.remote_rtp.ip().is_unspecified();
@@ -43,8 +44,8 @@ impl SipPort {
         }
     }
 
-    /// The other side makes the offer. The answer to that of a 2xx connects the call ([`CallEvent::Answered`]); media of a provisional
-    /// response are heard at once.
+    /// Answers the offer of the other side. The answer to that of a 2xx connects the call ([`CallEvent::Answered`]);
+    /// media of a provisional response are heard at once.
     pub(super) fn answer_offer(&mut self, code: u16, offer: &str, tag: &str) {
         let Some(supported) = &self.supported else { return };
         let settled = negotiate(offer, supported).and_then(|(answer, media)| Ok((answer, self.media_plan(&media)?)));
@@ -115,7 +116,7 @@ mod tests {
         sdp::offer(&CODECS, IpAddr::from([192, 0, 2, 1]), port, 1)
     }
 
-    /// Description of the other side, with media at `host`.
+    /// Returns the description of the other side, with media at `host`.
     fn theirs(host: &str, port: u16) -> String {
         offer_at(port).session().to_string().replace("c=IN IP4 192.0.2.1", &format!("c=IN IP4 {host}"))
     }

@@ -23,7 +23,7 @@ impl SipPort {
         self.transfers.open.as_ref().is_some_and(|open| matches!(open.step, Step::Calling { .. }))
     }
 
-    /// A redirect: looked up where it may be followed.
+    /// Follows a redirect: looked up where it may be followed.
     pub(super) fn follow_redirect(&mut self, target: Uri, lookup: Lookup) {
         if may_go(&self.transfers.forwarding.redirects, &target) {
             return self.out.push_back(PortOutput::Locate(target.into(), lookup));
@@ -37,7 +37,8 @@ impl SipPort {
         }));
     }
 
-    /// The other side asks for a transfer. The Call is asked once it is known whether the target may be called.
+    /// Takes the other side's request for a transfer. The Call is asked once it is known whether the target may be
+    /// called.
     pub(super) fn asked_to_transfer(&mut self, refer_to: &str, referred_by: Option<String>) {
         let read = read_target(refer_to);
         let to = read.as_ref().map_or_else(|_| refer_to.to_owned(), |(uri, _)| for_people(uri));
@@ -120,7 +121,7 @@ impl SipPort {
         }
     }
 
-    /// The first dialog is over. With a target that is being called the call waits for that (RFC 5589 6.1).
+    /// Takes the end of the first dialog. With a target that is being called the call waits for that (RFC 5589 6.1).
     pub(super) fn take_end(&mut self, end: RemoteEnd) {
         if let Some(Open { step: Step::Calling { left }, .. }) = &mut self.transfers.open {
             *left = Some(end);
@@ -170,7 +171,7 @@ impl SipPort {
         }
     }
 
-    /// The target did not take the call: it goes on as it was, or is over where nobody is left in it.
+    /// Ends a transfer whose target did not take the call: it goes on as it was, or is over where nobody is left in it.
     fn fail(&mut self, outcome: &'static str, code: u16) {
         let Some(open) = self.transfers.open.take() else { return };
         self.send(SipOrder::Notify(code, true));

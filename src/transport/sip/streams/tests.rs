@@ -11,7 +11,7 @@ use super::*;
 use crate::provider::tls::Roots;
 use crate::transport::sip::tls::Identity;
 
-/// How long a step may take on a busy machine.
+/// Time limit of one step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 /// A limit that is waited for.
 const SHORT: Duration = Duration::from_millis(150);
@@ -28,7 +28,7 @@ fn message(number: usize) -> Vec<u8> {
     format!("OPTIONS sip:a@b SIP/2.0\r\nCall-ID: {number}\r\nContent-Length: 4\r\n\r\nbody").into_bytes()
 }
 
-/// A side that listens over TCP, and over TLS where it has a certificate.
+/// Returns a side that listens over TCP, and over TLS where it has a certificate.
 async fn side(host: &str, tls: &TlsSettings, patience: Patience, tasks: &Tasks) -> Streams {
     let tls_address = tls.identity.as_ref().map(|_| loopback(host));
     let listen = SipListen { udp: None, tcp: Some(loopback(host)), tls: tls_address };
@@ -85,13 +85,13 @@ impl Authority {
         Authority { issuer, folder }
     }
 
-    /// Settings of a side that trusts it.
+    /// Returns the settings of a side that trusts it.
     fn trusting(&self) -> TlsSettings {
         let roots = Roots::read(&self.folder.path().join("ca.pem")).expect("it is a certificate");
         TlsSettings { roots, ..TlsSettings::default() }
     }
 
-    /// Settings of a side whose certificate it has issued.
+    /// Returns the settings of a side whose certificate it has issued.
     fn with_certificate(&self, params: CertificateParams) -> TlsSettings {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("it is signed");

@@ -43,7 +43,7 @@ impl Faults {
         self.on.contains(&fault)
     }
 
-    /// The socket is open.
+    /// Begins the protocol on the open socket.
     pub(super) fn on_open(&mut self, now: Time) {
         if self.has(Fault::DropSocket) {
             let ms = self.draws.range(LOST_AFTER_MS.0, LOST_AFTER_MS.1);

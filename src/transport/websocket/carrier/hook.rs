@@ -33,7 +33,7 @@ enum Stage {
 #[derive(Debug)]
 pub(super) struct Hook {
     stage: Stage,
-    /// When the stage is over without an answer; never while open.
+    /// Time limit of the present stage; `None` while open.
     until: Option<Time>,
     ping_at: Option<Time>,
     /// Number and time of the ping that has no answer.

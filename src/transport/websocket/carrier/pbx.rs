@@ -23,7 +23,7 @@ const MAX_BINARY: usize = 65_500;
 /// Longest text message in bytes; a longer one is passed over.
 const MAX_TEXT: usize = 128;
 
-/// Samples that are given out ahead of the ears: a pause or flush is heard 100 ms later at the latest.
+/// Samples that are given out ahead of playout: a pause or flush is heard 100 ms later at the latest.
 const AHEAD: u64 = 1600;
 
 /// State of a channel.

@@ -217,7 +217,7 @@ fn utterances_are_announced_around_their_frames() {
     frame(&mut rig, 1280);
     rig.drain();
     assert_eq!(rig.order_of_messages(), ["speech.started", "-", "speech.completed"]);
-    // What does not come any more ends at once.
+    // A message that does not come any more ends at once.
     rig.sent.clear();
     rig.port.utterance(rig.now, 1600, true);
     frame(&mut rig, 1600);

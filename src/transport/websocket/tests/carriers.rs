@@ -7,7 +7,7 @@ use crate::transport::websocket::dialect::Fault;
 use crate::transport::websocket::protocol::SessionEnd;
 use crate::transport::websocket::voice::{Encoding, Wire};
 
-/// A second of mu-law that is not silent.
+/// Returns a second of mu-law that is not silent.
 fn second() -> Vec<u8> {
     (0..8000).map(|at| if at % 20 < 10 { 0x90 } else { 0x10 }).collect()
 }

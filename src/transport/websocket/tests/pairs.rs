@@ -32,7 +32,7 @@ impl Pair {
         }
     }
 
-    /// 20 ms in which both sides speak.
+    /// Runs 20 ms in which both sides speak.
     fn say(&mut self, caller: &[i16], agent: &[i16]) {
         self.caller.say(caller);
         self.agent.say(agent);
@@ -63,7 +63,7 @@ fn every_dialect() -> Vec<Dialect> {
     all
 }
 
-/// Position of the first sample that is not silent.
+/// Returns the position of the first sample that is not silent.
 fn onset(pcm: &[i16]) -> usize {
     pcm.iter().position(|sample| sample.abs() > 2000).unwrap_or(usize::MAX)
 }

@@ -49,7 +49,8 @@ impl Case<'_> {
         (asked, search.hops(&|address| address.to_string() != self.refused))
     }
 
-    /// `expect`: the hops with spaces between them, `TCP/192.0.2.1:5060` or `TLS/192.0.2.1:5061/name`, or the text of the fault.
+    /// Checks a plan. `expect`: the hops with spaces between them, `TCP/192.0.2.1:5060` or `TLS/192.0.2.1:5061/name`,
+    /// or the text of the fault.
     fn check(&self, uri: &str, zone: &str, expect: &str) {
         let written = match self.search(uri, zone).1 {
             Ok(hops) => {
@@ -159,7 +160,7 @@ fn naptr_records_choose_the_transport() {
     check(lower, "TCP/192.0.2.1:5062");
     // Nothing behind any: the domain's own address, by the transport that was chosen.
     check("h.example. NAPTR 1 1 s SIP+D2T _b.h.example.\n h.example. A 192.0.2.1", "TCP/192.0.2.1:5060");
-    // What is behind it is not known, so no other server is called.
+    // The state behind it is not known, so no other server is called.
     let broken = "h.example. NAPTR 1 1 s SIP+D2T _b.h.example.\n _b.h.example. SRV SILENT\n h.example. A 192.0.2.1";
     check(broken, "could not be looked up: the name servers did not answer");
     // A SIPS URI does as if the other records were not there.

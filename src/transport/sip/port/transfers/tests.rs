@@ -11,7 +11,7 @@ fn list(entries: &[&str]) -> Targets {
     Targets::parse(&entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>()).expect("they are targets")
 }
 
-/// Both sides of a session whose media on the other side are at `address`.
+/// Returns both sides of a session whose media on the other side are at `address`.
 fn agreement(address: &str) -> ringer_sip::sdp::Negotiated {
     let offer = |host: &str, id| sdp::offer(&CODECS, host.parse().expect("an address"), 4000, id).session().to_string();
     ringer_sip::sdp::read_answer(&offer("192.0.2.1", 1), &offer(address, 2)).expect("they agree")
@@ -30,7 +30,7 @@ fn end(kind: EndKind, sip_code: Option<u16>) -> CallEnd {
     CallEnd { kind, sip_code, q850_cause: None, text: String::new(), by_remote: true, retry_after: false }
 }
 
-/// A port of a call that is up, and may be sent on to `c.example` by `refer`.
+/// Returns a port of a call that is up, and may be sent on to `c.example` by `refer`.
 fn up(refer: Refer) -> SipPort {
     let guard = Guard::by(|address| address.to_string() != "192.0.2.99");
     let mut port = SipPort::caller("sip:a@b".to_owned(), guard);
@@ -40,7 +40,7 @@ fn up(refer: Refer) -> SipPort {
     port
 }
 
-/// A port whose call to the target is under way.
+/// Returns a port whose call to the target is under way.
 fn calling() -> SipPort {
     let mut port = up(Refer::Follow);
     port.receive(asks(TO));
