@@ -12,14 +12,14 @@ use crate::ids::hex;
 use crate::message::Headers;
 use crate::uri::Params;
 
-/// A hash, weakest first.
+/// Hash of a digest, ordered from the weakest.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Algorithm {
     /// RFC 1321; the default where none is named.
     Md5,
-    /// FIPS 180-4.
+    /// SHA-256 (FIPS 180-4), 64 hexadecimal digits.
     Sha256,
-    /// FIPS 180-4, truncated.
+    /// SHA-512 truncated to 256 bits (FIPS 180-4), 64 hexadecimal digits.
     Sha512_256,
 }
 
@@ -50,23 +50,23 @@ impl Algorithm {
     }
 }
 
-/// What is protected besides the credentials.
+/// Quality of protection: the parts of a message that a digest covers beside the credentials (RFC 7616 3.4).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Qop {
     /// Nothing: no nonce count either (RFC 2069).
     None,
-    /// Method and address.
+    /// Method and address (`auth`).
     Auth,
-    /// Method, address and body.
+    /// Method, address and body (`auth-int`).
     AuthInt,
 }
 
 /// A username and its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// Name.
+    /// Name of the user, as the server knows it.
     pub username: String,
-    /// Secret.
+    /// Password in clear; `Debug` leaves it out.
     pub password: String,
 }
 
@@ -79,21 +79,21 @@ impl fmt::Debug for Credentials {
 /// One challenge that this library can answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Challenge {
-    /// From a proxy (407) rather than from the far side (401).
+    /// True for a challenge of a proxy (407), false for one of the other side (401).
     pub proxy: bool,
-    /// Whose password is asked for.
+    /// Protection domain whose password is asked for; shown to users.
     pub realm: String,
-    /// The server's word.
+    /// Value that the server chose for this challenge; it enters the hash.
     pub nonce: String,
-    /// Returned as it is.
+    /// Value of the server that goes back to it unchanged; `None` when it sent none.
     pub opaque: Option<String>,
-    /// Which hash.
+    /// Hash that the answer uses.
     pub algorithm: Algorithm,
-    /// The `-sess` form: the first hash covers the nonces.
+    /// True for the `-sess` form: the first hash covers the nonces.
     pub session: bool,
-    /// The credentials were right and only the nonce was old.
+    /// True when the credentials were right and only the nonce was old.
     pub stale: bool,
-    /// What to protect; `auth` where there is a choice.
+    /// Protection to use; `auth` where the server leaves a choice.
     pub qop: Qop,
 }
 
@@ -225,7 +225,7 @@ pub fn redacted(datagram: &[u8]) -> String {
     out
 }
 
-/// What a server demands of a caller.
+/// Credentials that a server asks of callers, and the form of its challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Realm, shown to the caller.
@@ -234,9 +234,9 @@ pub struct Demand {
     pub credentials: Credentials,
     /// Offered in this order, one challenge each (RFC 8760 2.4: the preferred one first).
     pub algorithms: Vec<Algorithm>,
-    /// What to protect.
+    /// Protection that the challenge asks for.
     pub qop: Qop,
-    /// Ask as a proxy (407) instead of as a far side (401).
+    /// True to ask as a proxy (407), false to ask as the other side (401).
     pub proxy: bool,
 }
 
@@ -267,7 +267,7 @@ impl Demand {
         self.algorithms.iter().map(|a| (name, value(a))).collect()
     }
 
-    /// Whether a request's credentials hold. `fresh` says whether a nonce is ours and not too old.
+    /// Checks the credentials of a request. `fresh` returns true for a nonce of this server that is not too old.
     pub fn verify(&self, headers: &Headers, method: &str, body: &[u8], fresh: impl Fn(&str) -> bool) -> Verdict {
         let name = if self.proxy { "Proxy-Authorization" } else { "Authorization" };
         let mut verdict = Verdict::Missing;
@@ -315,7 +315,7 @@ impl Demand {
     }
 }
 
-/// What a server finds in a request.
+/// Result of the check of a request's credentials.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The right credentials with a nonce of ours.
@@ -324,7 +324,7 @@ pub enum Verdict {
     Missing,
     /// Right credentials with an old nonce: challenge again with `stale`.
     Stale,
-    /// Wrong credentials.
+    /// Credentials of this realm with a wrong name, password or digest.
     Wrong,
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Dialog {
     pub(crate) remote_seq: Option<u32>,
     /// Route values, first hop first.
     routes: Vec<String>,
-    /// The peer's Contact.
+    /// Remote target: the address in the other side's Contact, for requests in the dialog.
     target: String,
     /// Place where the dialog was made: used while its connection is open, and when the next hop is a name or may not be reached.
     peer: Hop,

@@ -41,11 +41,11 @@ pub struct EndpointConfig {
     pub seed: u64,
 }
 
-/// What is to be done or known.
+/// One thing that an endpoint hands out: bytes to send, or news of a call.
 #[expect(clippy::large_enum_variant, reason = "one short queue holds them, and each is taken out at once")]
 #[derive(Clone, PartialEq)]
 pub enum Output {
-    /// Send this.
+    /// Message for the caller of this library to send.
     Send {
         /// Place that it goes to: by its connection while that is open, else by another one to its address.
         to: Hop,
@@ -54,7 +54,7 @@ pub enum Output {
         /// Name of its transaction where it is a request, for [`Endpoint::sent_over`].
         request: Option<Arc<str>>,
     },
-    /// This happened.
+    /// Event of a call, with the call's key.
     Event(CallKey, CallEvent),
 }
 
@@ -158,7 +158,7 @@ impl Endpoint {
         self.calls.get(&call).map(|c| c.call_id.as_str())
     }
 
-    /// Whether nothing is left to finish: no call, no transaction.
+    /// True when nothing is left to finish: no call, no transaction.
     pub fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.clients.is_empty() && self.servers.is_empty()
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What is wrong with a message, an address, a header or a session description. The caller drops the input, or answers 400.
+/// Reason why a message, an address, a header or a session description is unreadable. The caller drops the input, or
+/// answers 400.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ParseError {
     /// Larger than [`crate::parse::MAX_MESSAGE_BYTES`], or more than [`crate::parse::MAX_HEADERS`] header fields.

@@ -8,9 +8,9 @@ use crate::uri::{Params, Uri, split_host_port};
 /// `"Name" <uri>;params` of From, To, Contact, Route and the like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAddr {
-    /// Without quotation marks.
+    /// Display name, without quotation marks; `None` when there is none.
     pub display: Option<String>,
-    /// As written.
+    /// Address as it was written.
     pub uri: String,
     /// After the address, `tag` for one.
     pub params: Params,
@@ -70,11 +70,11 @@ impl fmt::Display for NameAddr {
 pub struct Via {
     /// `2.0` in SIP of today; another one is refused, and copied into the refusal.
     pub version: String,
-    /// `UDP`, `TCP`, ...
+    /// Transport as it was written: `UDP`, `TCP`, `TLS` or another one.
     pub transport: String,
-    /// sent-by host.
+    /// Host of the sent-by part: a name or an address.
     pub host: String,
-    /// sent-by port.
+    /// Port of the sent-by part; `None` when it is left out.
     pub port: Option<u16>,
     /// `branch`, `received`, `rport`, ...
     pub params: Params,
@@ -108,17 +108,17 @@ impl fmt::Display for Via {
     }
 }
 
-/// A CSeq value.
+/// Number and method of a request, as CSeq carries them (RFC 3261 20.16).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CSeq {
-    /// Below 2^31 (RFC 3261 8.1.1.5).
+    /// Sequence number, below 2^31 (RFC 3261 8.1.1.5).
     pub seq: u32,
-    /// The request's method.
+    /// Method of the request that has this number.
     pub method: Method,
 }
 
 impl CSeq {
-    /// Reads `0009 INVITE`.
+    /// Reads a value like `0009 INVITE`; `None` when the number is missing or too large.
     pub fn parse(text: &str) -> Option<CSeq> {
         let (seq, method) = text.trim().split_once(char::is_whitespace)?;
         let seq = seq.parse().ok().filter(|seq| *seq < 1 << 31)?;

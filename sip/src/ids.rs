@@ -43,7 +43,7 @@ impl Ids {
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// Returns the bytes as hexadecimal digits in lower case, two a byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)] as char, DIGITS[usize::from(b & 15)] as char]).collect()

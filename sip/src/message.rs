@@ -19,38 +19,38 @@ pub enum Message {
     Response(Response),
 }
 
-/// A request.
+/// A SIP request (RFC 3261 7.1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Case-sensitive.
+    /// Method; its name is case-sensitive.
     pub method: Method,
-    /// The Request-URI as written.
+    /// Request-URI as it was written.
     pub uri: String,
-    /// In order.
+    /// Header fields in the order of the message.
     pub headers: Headers,
-    /// As many bytes as Content-Length says, or the rest of the datagram.
+    /// Body: as many bytes as Content-Length says, or the rest of the datagram.
     pub body: Vec<u8>,
-    /// What the reader saw to be wrong.
+    /// Fault that the reader found; `None` for a request without one.
     pub(crate) defect: Option<Defect>,
 }
 
-/// A response.
+/// A SIP response (RFC 3261 7.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// 100 to 699.
+    /// Status code, 100 to 699.
     pub code: u16,
     /// Reason phrase, may be empty.
     pub reason: String,
-    /// In order.
+    /// Header fields in the order of the message.
     pub headers: Headers,
-    /// As many bytes as Content-Length says, or the rest of the datagram.
+    /// Body: as many bytes as Content-Length says, or the rest of the datagram.
     pub body: Vec<u8>,
 }
 
-/// Why a request is refused before anybody looks at it.
+/// Reason to refuse a request before it is handled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// Not SIP/2.0: 505.
+    /// Version other than SIP/2.0: answered with 505.
     Version,
     /// A Request-URI of an unknown scheme: 416.
     Scheme,
@@ -110,7 +110,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// One header field.
+/// One header field: its name and its value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Header {
     /// As written; a compact form is written out.
@@ -128,7 +128,7 @@ impl fmt::Debug for Header {
 }
 
 impl Header {
-    /// Whether the value holds credentials.
+    /// True when the value holds credentials, which are not to be logged.
     pub fn is_secret(&self) -> bool {
         ["Authorization", "Proxy-Authorization"].iter().any(|n| self.name.eq_ignore_ascii_case(n))
     }
@@ -139,7 +139,7 @@ impl Header {
 pub struct Headers(pub(crate) Vec<Header>);
 
 impl Headers {
-    /// The first value of `name`.
+    /// Returns the first value of `name`; `None` without one.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.as_str())
     }
@@ -197,17 +197,17 @@ impl Headers {
         self.get("Call-ID").filter(|v| !v.is_empty()).ok_or(ParseError::Header("Call-ID"))
     }
 
-    /// From, read.
+    /// Reads From; an error when it is missing or unreadable.
     pub fn from(&self) -> Result<NameAddr, ParseError> {
         self.get("From").and_then(NameAddr::parse).ok_or(ParseError::Header("From"))
     }
 
-    /// To, read.
+    /// Reads To; an error when it is missing or unreadable.
     pub fn to(&self) -> Result<NameAddr, ParseError> {
         self.get("To").and_then(NameAddr::parse).ok_or(ParseError::Header("To"))
     }
 
-    /// CSeq, read.
+    /// Reads CSeq; an error when it is missing or unreadable.
     pub fn cseq(&self) -> Result<CSeq, ParseError> {
         self.get("CSeq").and_then(CSeq::parse).ok_or(ParseError::Header("CSeq"))
     }
@@ -268,7 +268,7 @@ impl Request {
         self.body = sdp.as_bytes().to_vec();
     }
 
-    /// Whether the request may be looked at (RFC 3261 8.1.1, 8.2.2, 16.3; RFC 4475 3.1.2 and 3.3).
+    /// Checks a request before it is handled (RFC 3261 8.1.1, 8.2.2, 16.3; RFC 4475 3.1.2 and 3.3).
     pub fn check(&self) -> Result<(), Defect> {
         if let Some(defect) = self.defect {
             return Err(defect);
@@ -343,7 +343,7 @@ impl Response {
         self.body = sdp.as_bytes().to_vec();
     }
 
-    /// Whether the response may be looked at: every header that is needed to find its request is there.
+    /// Checks that every header is there and readable that finds the request of this response.
     pub fn check(&self) -> Result<(), ParseError> {
         self.headers.top_via()?;
         self.headers.from()?;

@@ -38,15 +38,15 @@ enum Flight {
 
 /// Two endpoints, a clock and a seeded network.
 pub struct Pair {
-    /// Usually the caller.
+    /// Endpoint at 10.0.0.1, usually the caller.
     pub alice: Endpoint,
-    /// Usually the answerer.
+    /// Endpoint at 10.0.0.2, usually the answerer.
     pub bob: Endpoint,
-    /// The clock.
+    /// Virtual time of both endpoints.
     pub now: Time,
     /// Share of datagrams that vanish, 0 to 1.
     pub loss: f64,
-    /// One way, milliseconds.
+    /// Delay of the network in one direction, milliseconds.
     pub delay_ms: u64,
     /// Each datagram takes up to this much more, so that some overtake others, milliseconds.
     pub jitter_ms: u64,
@@ -108,7 +108,7 @@ impl Pair {
         }
     }
 
-    /// Alice calls Bob.
+    /// Places a call of Alice to Bob, without credentials.
     pub fn call(&mut self) -> CallKey {
         self.call_as(None)
     }
@@ -298,7 +298,7 @@ pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
     }
 }
 
-/// What the party at 10.0.0.`host` can do, at port 4000.
+/// Returns an offer of the party at 10.0.0.`host`: PCMU, PCMA and G.722 at port 4000.
 pub fn offer(host: u8) -> Offer {
     Offer::new(SocketAddr::from(([10, 0, 0, host], 4000)), vec![Codec::pcmu(), Codec::pcma(), Codec::g722()])
 }

@@ -34,7 +34,7 @@ enum State {
     Accepted,
 }
 
-/// What a due timer asks for.
+/// Action that a due timer asks for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fired {
     Nothing,
@@ -42,11 +42,11 @@ pub(crate) enum Fired {
     Repeat,
     /// No answer came in time; the transaction is over.
     TimedOut,
-    /// Over.
+    /// The transaction is over and can be forgotten.
     Gone,
 }
 
-/// What a response to a client transaction means.
+/// Action that a response to a client transaction asks for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Heard {
     /// Hand it to the user agent.
@@ -55,7 +55,7 @@ pub(crate) enum Heard {
     PassAndAck,
     /// A repetition of a final response: send the ACK again.
     AckAgain,
-    /// A repetition.
+    /// A repetition that needs nothing: drop it.
     Absorb,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Client {
     pub(crate) call: CallKey,
     pub(crate) request: Request,
     pub(crate) to: Hop,
-    /// The request's bytes.
+    /// Bytes of the request, kept for repetitions.
     pub(crate) bytes: Vec<u8>,
     /// Realms whose challenges it answers.
     pub(crate) challenged: Challenged,
@@ -129,29 +129,29 @@ impl Client {
         self.request.method == Method::Invite
     }
 
-    /// When to be woken.
+    /// Time of the next timer; `None` when none runs.
     pub(crate) fn due(&self) -> Option<Time> {
         self.repeat.into_iter().chain(self.deadline).min()
     }
 
-    /// Whether a final response is still expected.
+    /// True while a final response is expected.
     pub(crate) fn open(&self) -> bool {
         matches!(self.state, State::Trying | State::Proceeding)
     }
 
-    /// Whether nothing at all was heard.
+    /// True when no response has come at all.
     pub(crate) fn unanswered(&self) -> bool {
         self.state == State::Trying
     }
 
-    /// After a CANCEL a final response must come within 64 T1 (RFC 3261 9.1).
+    /// Sets the time for a final response after a CANCEL to 64 T1 (RFC 3261 9.1).
     pub(crate) fn cancelled(&mut self, now: Time) {
         if self.open() {
             self.deadline = Some(now + T1_64);
         }
     }
 
-    /// A response came.
+    /// Handles a response with this code and returns the action it asks for.
     pub(crate) fn response(&mut self, now: Time, code: u16) -> Heard {
         match (self.state, code) {
             (State::Trying, 100..200) if self.invite() => {
@@ -201,7 +201,7 @@ impl Client {
 pub(crate) struct Server {
     pub(crate) call: Option<CallKey>,
     pub(crate) request: Request,
-    /// Where responses go (RFC 3261 18.2.2, RFC 3581).
+    /// Place that responses go to (RFC 3261 18.2.2, RFC 3581).
     pub(crate) to: Hop,
     /// The last response; empty before the first.
     pub(crate) bytes: Vec<u8>,
@@ -214,7 +214,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Begins.
+    /// Starts the transaction of a received request (RFC 3261 17.2).
     pub(crate) fn new(request: Request, to: Hop) -> Server {
         Server {
             call: None,
@@ -229,17 +229,18 @@ impl Server {
         }
     }
 
-    /// When to be woken.
+    /// Time of the next timer; `None` when none runs.
     pub(crate) fn due(&self) -> Option<Time> {
         self.repeat.into_iter().chain(self.deadline).min()
     }
 
-    /// Whether no final response was sent yet.
+    /// True until a final response is sent.
     pub(crate) fn open(&self) -> bool {
         self.state == State::Proceeding
     }
 
-    /// A response goes out. A 2xx to INVITE is repeated by the user agent, every other final response to INVITE by this.
+    /// Records a response that goes out. A 2xx to INVITE is repeated by the user agent, every other final response to
+    /// INVITE by this.
     pub(crate) fn send(&mut self, now: Time, code: u16, bytes: Vec<u8>) {
         self.bytes = bytes;
         if code < 200 || !self.open() {

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::error::ParseError;
 use crate::hop::Transport;
 
-/// How an address is reached.
+/// Scheme of an address.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Scheme {
-    /// `sip:`
+    /// Plain SIP, `sip:` (RFC 3261 19.1).
     Sip,
     /// `sips:`: TLS on every hop.
     Sips,
@@ -210,12 +210,12 @@ impl Params {
         Params(pairs.collect())
     }
 
-    /// The value of `name`: `None` when absent, `Some("")` for a flag.
+    /// Returns the value of `name`: `None` when absent, `Some("")` for a flag.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_deref().unwrap_or(""))
     }
 
-    /// Whether `name` is there.
+    /// True when the parameter `name` is there, with a value or without.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

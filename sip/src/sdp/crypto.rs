@@ -28,7 +28,7 @@ pub enum CryptoSuite {
     AesCm128HmacSha1_80,
     /// AES in counter mode, tags of 32 bits.
     AesCm128HmacSha1_32,
-    /// AES-GCM.
+    /// AES in Galois/counter mode, keys of 128 bits (RFC 7714).
     AeadAes128Gcm,
 }
 
@@ -37,7 +37,7 @@ impl CryptoSuite {
     pub const ALL: [CryptoSuite; 3] =
         [CryptoSuite::AesCm128HmacSha1_80, CryptoSuite::AesCm128HmacSha1_32, CryptoSuite::AeadAes128Gcm];
 
-    /// As in SDP.
+    /// Returns the name of the suite in SDP (RFC 4568 6.2).
     pub fn name(self) -> &'static str {
         match self {
             CryptoSuite::AesCm128HmacSha1_80 => "AES_CM_128_HMAC_SHA1_80",
@@ -82,9 +82,9 @@ impl fmt::Debug for KeySalt {
 pub struct Crypto {
     /// Names it in offer and answer, 0 to 999999999.
     pub tag: u32,
-    /// How.
+    /// Suite that protects the stream.
     pub suite: CryptoSuite,
-    /// The writer's key.
+    /// Master key and salt of the side that writes the line.
     pub key: KeySalt,
 }
 

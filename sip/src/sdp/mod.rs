@@ -17,14 +17,14 @@ pub use dtls::{Dtls, Fingerprint, Handshake, HashFunction, Setup};
 pub use negotiate::{negotiate, read_answer};
 pub use protect::KeyOrigin;
 
-/// A session description.
+/// A session description (RFC 8866).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Of the `o=` line: a number that stays for the session.
+    /// Session id of the `o=` line; stays the same for the session.
     pub id: String,
-    /// Of the `o=` line: counts the changes.
+    /// Session version of the `o=` line; counts the changes.
     pub version: u64,
-    /// Of the `o=` line.
+    /// Address in the `o=` line, as text.
     pub origin: String,
     /// Session-level `c=`, when it has an IP address.
     pub address: Option<IpAddr>,
@@ -39,9 +39,9 @@ pub struct Session {
 /// An `a=` line. `Debug` leaves the keys of `a=crypto` out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// Before the colon.
+    /// Name: the text before the colon.
     pub name: String,
-    /// After the colon.
+    /// Value: the text after the colon; `None` for an attribute without one.
     pub value: Option<String>,
 }
 
@@ -60,10 +60,10 @@ impl fmt::Debug for Attribute {
     }
 }
 
-/// An `m=` section.
+/// A media description: an `m=` line and the lines that belong to it (RFC 8866 5.14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
-    /// `audio`, `video`, ...
+    /// Kind of media: `audio`, `video` or another name.
     pub kind: String,
     /// RTP port; 0 means refused.
     pub port: u16,
@@ -89,22 +89,22 @@ impl Media {
     }
 }
 
-/// Who sends, from the writer's point of view (RFC 3264 5.1).
+/// Direction of a stream, from the point of view of the side that writes it (RFC 3264 5.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// Both ways.
+    /// Both sides send (`sendrecv`); the default.
     #[default]
     SendRecv,
     /// The writer sends only: the other side is on hold.
     SendOnly,
     /// The writer receives only.
     RecvOnly,
-    /// Neither.
+    /// Neither side sends (`inactive`).
     Inactive,
 }
 
 impl Direction {
-    /// As in SDP.
+    /// Returns the name of the attribute in SDP.
     pub fn as_str(self) -> &'static str {
         match self {
             Direction::SendRecv => "sendrecv",
@@ -128,17 +128,17 @@ impl Direction {
         }
     }
 
-    /// Whether the writer sends.
+    /// True when the side that writes it sends.
     pub fn sends(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::SendOnly)
     }
 
-    /// Whether the writer receives.
+    /// True when the side that writes it receives.
     pub fn receives(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::RecvOnly)
     }
 
-    /// The same stream seen from the other side.
+    /// Returns the direction of the same stream from the point of view of the other side.
     pub fn reversed(self) -> Direction {
         Direction::new(self.receives(), self.sends())
     }
@@ -153,7 +153,7 @@ pub struct Codec {
     pub payload_type: u8,
     /// RTP clock, hertz (8000 for G722 too, RFC 3551 4.5.2).
     pub clock_rate_hz: u32,
-    /// 1 or 2.
+    /// Number of audio channels, 1 or 2.
     pub channels: u8,
     /// Parameters of `a=fmtp`; empty for none.
     pub fmtp: String,
@@ -185,7 +185,7 @@ impl Codec {
         Codec { fmtp: "0-15".into(), ..Codec::new("telephone-event", payload_type, clock_rate_hz) }
     }
 
-    /// Whether both mean the same encoding, whatever their payload types.
+    /// True when both mean the same encoding, clock rate and channels; payload types may differ.
     pub fn same(&self, other: &Codec) -> bool {
         self.name.eq_ignore_ascii_case(&other.name)
             && self.clock_rate_hz == other.clock_rate_hz
@@ -193,20 +193,20 @@ impl Codec {
     }
 }
 
-/// What this side can do: what it offers, or what it chooses an answer from.
+/// Abilities of this side: its offer, or the choices for its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Where RTP is expected; RTCP one above, or on the same port with `rtcp_mux`.
+    /// Address at which RTP is expected. RTCP is expected one port above, or on the same port with `rtcp_mux`.
     pub rtp: SocketAddr,
-    /// Best first.
+    /// Codecs, the preferred one first.
     pub codecs: Vec<Codec>,
     /// Telephone events (see [`Codec::events`]), one for each RTP clock among the codecs; none to leave them out.
     pub events: Vec<Codec>,
     /// Packet length asked for, milliseconds.
     pub ptime_ms: u32,
-    /// Who sends.
+    /// Direction that this side wants.
     pub direction: Direction,
-    /// RTCP on the RTP port (RFC 5761), if the other side agrees.
+    /// True to ask for RTCP on the RTP port (RFC 5761); used when the other side agrees.
     pub rtcp_mux: bool,
     /// Number of the `o=` line.
     pub session_id: u64,
@@ -240,12 +240,12 @@ impl Offer {
     }
 }
 
-/// What two sides agreed on, seen from this one.
+/// Result of an offer and its answer, from this side's point of view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// Encoding name as this side writes it (`PCMU`).
     pub codec: String,
-    /// RTP clock, hertz.
+    /// RTP clock rate in hertz.
     pub clock_rate_hz: u32,
     /// RTP payload type to send.
     pub payload_type: u8,
@@ -268,9 +268,9 @@ pub struct Negotiated {
     pub remote_rtcp: SocketAddr,
     /// Host name that the other side gave in place of an address: nothing can be sent before it is resolved.
     pub remote_host: Option<String>,
-    /// RTP and RTCP share a port.
+    /// True when RTP and RTCP share a port.
     pub rtcp_mux: bool,
-    /// Who sends, from this side's point of view.
+    /// Direction from this side's point of view.
     pub direction: Direction,
     /// The other side does not want to hear: it sends only, is inactive, or gave the address 0.0.0.0.
     pub on_hold: bool,
@@ -283,7 +283,7 @@ pub struct Negotiated {
 /// One suite for both directions, with the key of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protection {
-    /// How.
+    /// Suite that both sides use.
     pub suite: CryptoSuite,
     /// Key of what this side sends.
     pub send: KeySalt,

@@ -71,7 +71,7 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
     Ok((answering.session_of(media), agreed))
 }
 
-/// What the other side's `answer` to this side's `offer` means.
+/// Reads the other side's `answer` to the `offer` of this side. An error when no codec or key remains in common.
 pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
     let (offer, answer) = (Session::parse(offer)?, Session::parse(answer)?);
     let ours = offer.media.iter().position(is_audio).ok_or(Refusal::NoAudio)?;
@@ -161,7 +161,7 @@ fn place(session: &Session, remote: &Media) -> Option<(IpAddr, Option<String>)> 
     of_media.or_else(|| session.address.map(|address| (address, None))).or_else(|| named(&session.host))
 }
 
-/// Whether this is an audio stream that is not refused, over RTP.
+/// True for a stream of audio over RTP or secure RTP that is not refused.
 fn is_audio(media: &Media) -> bool {
     let known = matches!(media.protocol.as_str(), "RTP/AVP" | "RTP/AVPF") || is_secure(media);
     media.kind == "audio" && media.port != 0 && known
@@ -171,8 +171,8 @@ fn is_event(codec: &Codec) -> bool {
     codec.name.eq_ignore_ascii_case("telephone-event")
 }
 
-/// What this side may do, given what the other wrote (RFC 3264 6.1) and what this side wants. An address of 0.0.0.0 (the old
-/// way of hold, RFC 3264 8.4) takes away the right to send.
+/// Returns the direction that both sides allow this side (RFC 3264 6.1). An address of 0.0.0.0 (the old way of hold,
+/// RFC 3264 8.4) takes away the right to send.
 fn answer_direction(session: &Session, remote: &Media, local: Direction) -> Direction {
     let theirs = direction(session, remote).reversed();
     let reachable = place(session, remote).is_some_and(|(address, host)| host.is_some() || !address.is_unspecified());

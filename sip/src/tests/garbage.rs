@@ -7,7 +7,7 @@ use crate::sdp::{Session, negotiate};
 use crate::testing::offer;
 use crate::{CallEvent, ConnectionId, Hop, ParseError, Time, Transport};
 
-/// SplitMix64.
+/// Returns the next pseudo-random number (SplitMix64).
 fn draw(state: &mut u64) -> usize {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;

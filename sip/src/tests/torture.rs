@@ -169,8 +169,8 @@ fn sdp_is_found_in_a_multipart_body() {
     assert_eq!(sdp_of(&invite.headers, &invite.body).as_deref(), Some("v=0\r\ns=-\r\n"));
 }
 
-/// What an endpoint answers first to a good message with this first line, after `changed`: another value, none for "", or a
-/// further field for a name with a plus.
+/// Checks the code of the first answer to a good message with this first line and changed fields. A change is another
+/// value; "" removes the field; a name with a plus adds one.
 fn check(name: &str, line: &str, changed: &[(&str, &str)], expect: u16) {
     let cseq = format!("8 {}", line.split(' ').next().unwrap());
     let fields = [
@@ -306,7 +306,7 @@ fn dispositions() {
     );
 }
 
-/// RFC 5118 4.
+/// Addresses of IPv6 in requests (RFC 5118 4).
 #[test]
 fn ipv6_references() {
     let to = |line: &str, via: &str, expect: u16| check(line, line, &[("Via", via)], expect);

@@ -27,14 +27,15 @@ const MAX_ALTERNATIVES: usize = 7;
 /// How long a place may stay silent while there is another one to try: 16 times T1.
 const TRY_LIMIT: Duration = Duration::from_secs(8);
 
-/// How long after the first place another one may still be tried; the last one has 32 s, so that all is over in 64 s.
+/// Time after the first attempt in which another place may be tried. The last one has 32 s, so that all is over in 64
+/// s.
 const FAILOVER_LIMIT: Duration = T1_64;
 
 /// Words for a `sips:` address without a way by TLS.
 const NEEDS_TLS: &str = "A sips: address is called over TLS only, and no TLS address is known for it";
 
 impl Endpoint {
-    /// Places a call.
+    /// Places a call and returns its key; events under this key tell how it goes on.
     pub fn invite(&mut self, now: Time, invite: Invite) -> CallKey {
         let local = self.config.local;
         let host = if local.is_ipv6() { format!("[{}]", local.ip()) } else { local.ip().to_string() };

@@ -342,7 +342,7 @@ impl super::Call {
         self.dialogs.get(at).map(|fork| fork.dialog.remote_tag.clone()).unwrap_or_default()
     }
 
-    /// What this side first described, as a new offer.
+    /// Returns the first description of this side as a new offer with a higher version; `None` when it is no SDP.
     fn own_offer(&mut self) -> Option<String> {
         let mut own = Session::parse(&self.local_sdp).ok()?;
         self.version += 1;

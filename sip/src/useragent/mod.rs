@@ -56,10 +56,10 @@ pub(crate) fn unknown_extensions(request: &Request) -> Option<String> {
     (!unknown.is_empty()).then(|| unknown.join(", "))
 }
 
-/// A call to place.
+/// Order to place a call.
 #[derive(Clone, Debug)]
 pub struct Invite {
-    /// Request-URI and To.
+    /// Address to call: Request-URI and To.
     pub target: Uri,
     /// Place that the INVITE goes to: the target's, or an outbound proxy's.
     pub destination: Hop,
@@ -75,7 +75,7 @@ pub struct Invite {
     pub headers: Vec<(String, String)>,
     /// The SDP offer. Empty: the other side is to make the offer ([`CallEvent::Offered`]).
     pub sdp: String,
-    /// For digest authentication.
+    /// Username for digest authentication; `None` to answer no challenge.
     pub username: Option<String>,
     /// For digest authentication; shown nowhere.
     pub password: Option<Secret>,
@@ -100,14 +100,14 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// What happened in a call.
+/// Event of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallEvent {
     /// A call comes in; 100 was sent. Continue with `ring`, `answer`, `reject` or `authorize`.
     Incoming {
-        /// Who calls.
+        /// Address of the caller (From).
         from: NameAddr,
-        /// Who is called.
+        /// Address that is called (To).
         to: NameAddr,
         /// The Request-URI as written.
         request_uri: String,
@@ -115,33 +115,33 @@ pub enum CallEvent {
         headers: Vec<(String, String)>,
         /// The offer; `None` when the caller leaves the offer to the answerer.
         sdp: Option<String>,
-        /// Call-ID.
+        /// Call-ID of the INVITE.
         call_id: String,
         /// Place that the INVITE came from.
         source: Hop,
     },
-    /// 100 came.
+    /// 100 came: the next hop has the INVITE.
     Trying,
     /// 101 to 199 came.
     Provisional {
-        /// 180, 183, ...
+        /// Status code, 101 to 199.
         code: u16,
         /// To-tag: names the early dialog, one for each branch of a forking proxy. Empty when there is none.
         tag: String,
-        /// Early media's description.
+        /// Description of early media; `None` without one.
         sdp: Option<String>,
-        /// What it means beside the offer, when it is usable.
+        /// Agreement of offer and description; `None` without a usable description.
         media: Option<Negotiated>,
     },
     /// 2xx came and the ACK was sent.
     Answered {
-        /// 200.
+        /// Status code, 200 to 299.
         code: u16,
-        /// The answer.
+        /// Session description of the other side: its answer, or its offer when the INVITE had none.
         sdp: String,
-        /// What it means beside the offer.
+        /// Agreement of offer and answer.
         media: Negotiated,
-        /// Call-ID.
+        /// Call-ID of the INVITE.
         call_id: String,
         /// To-tag: the branch that answered.
         tag: String,
@@ -163,12 +163,12 @@ pub enum CallEvent {
     },
     /// The ACK of this side's answer came; `sdp` is the answer to an offer that was made in the 200.
     Confirmed {
-        /// The ACK's body.
+        /// Description in the ACK's body; `None` without one.
         sdp: Option<String>,
     },
     /// A redirect: see whether its target may be called, find its address, and call `resolved`.
     Redirected {
-        /// The new Request-URI.
+        /// Request-URI of the next attempt.
         target: Uri,
     },
     /// The other side put this one on hold, or took it back.
@@ -198,7 +198,7 @@ pub enum CallEvent {
     Reinvited {
         /// 200, or the refusal; 408 without a response, 503 when it could not be sent.
         code: u16,
-        /// The answer.
+        /// Session description of the answer; `None` without one.
         sdp: Option<String>,
         /// The session that holds now.
         media: Option<Negotiated>,
@@ -236,7 +236,7 @@ pub enum CallEvent {
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallEnd {
-    /// Whose doing, and how.
+    /// Cause of the end, with the side that ended the call.
     pub kind: EndKind,
     /// The final status, when there was one.
     pub sip_code: Option<u16>,

@@ -24,9 +24,9 @@ const MAX_ACKS: usize = 4;
 pub(crate) enum Stage {
     /// No final response yet.
     Pending,
-    /// Answered.
+    /// The call is answered and not over.
     Up,
-    /// `Ended` was reported.
+    /// The call is over: `Ended` was reported.
     Over,
 }
 
