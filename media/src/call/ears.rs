@@ -12,11 +12,11 @@ use crate::line_tones::{LineTone, LineTones};
 use crate::time::Time;
 use crate::vad::Edge;
 
-/// Frames kept for a recognizer: 400 ms, of which the part from 200 ms before the onset is used.
+/// Frames kept for a recognizer: 400 ms; the part from 200 ms before the onset is used.
 const PAST: usize = 20;
-/// Audio before the onset that a recognizer is given.
+/// Audio before the onset that a recognizer is given, in samples.
 const LEAD: Sample = 200 * PER_MS;
-/// Made-up audio that is no event.
+/// Longest stretch of concealed audio that is not reported, in samples.
 const SHORT_UNDERRUN: Sample = 40 * PER_MS;
 
 /// Tones of the network are looked for until here (60 s after the answer): a greeting and its beep are over by then.
@@ -27,9 +27,9 @@ const NS_PER_SAMPLE: u64 = 62_500;
 /// A digit that comes back within this time of its being sent (700 ms) is an echo.
 const DIGIT_BACK: Sample = 700 * PER_MS;
 
-/// Voice activity, digits, and the recent past.
+/// Analysis of received audio: voice activity, digits, tones, and the frames heard last.
 pub(super) struct EarSet {
-    /// What runs.
+    /// Analysis that runs in this call.
     pub which: Ears,
     /// Finds speech that is not this side's own.
     pub voice: EchoGuard,
@@ -110,12 +110,12 @@ impl EarSet {
         }
     }
 
-    /// What hears the other side as it was received.
+    /// Returns the detector that hears the other side as it was received, without the effects of a bad connection.
     pub fn measured(&mut self) -> &mut EchoGuard {
         self.witness.as_deref_mut().unwrap_or(&mut self.voice)
     }
 
-    /// All that was heard lies `by` samples earlier than was said.
+    /// Moves all positions `by` samples back.
     fn move_back(&mut self, by: Sample) {
         self.voice.move_back(by);
         self.concealed.move_back(by);
@@ -204,7 +204,7 @@ impl Call {
         self.mouth.tone(digit, at);
     }
 
-    /// A frame reaches the ears.
+    /// Analyses a received frame, and reports what is found in it.
     fn hear(&mut self, arrival: Arrival, now: Time) {
         let Arrival { position: from, mut pcm, mut narrow, is_real } = arrival;
         if self.waits.on_hold {
@@ -237,7 +237,7 @@ impl Call {
         }
     }
 
-    /// The other side began or ceased to speak.
+    /// Reports that the other side began or ceased to speak.
     pub(super) fn tell_edge(&mut self, edge: Edge, now: Time) {
         let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
         let before = |at: Sample| self.spec.extension.is_some() && self.waits.start.is_none_or(|start| at < start);
@@ -275,7 +275,7 @@ impl Call {
         line_tone_events(tone).for_each(|what| self.event(at, Side::Agent, what));
     }
 
-    /// Digits that came as events.
+    /// Takes the digits that came as telephone events.
     fn hear_keys(&mut self) {
         while let Some(digit) = self.leg.as_mut().and_then(|leg| leg.digit()) {
             self.digit_beside_audio(digit.digit, digit.from, digit.duration_ms, "rtp_event");
@@ -292,7 +292,7 @@ impl Call {
         }
     }
 
-    /// A digit that did not come in the band; what is heard of it there is its echo.
+    /// Takes a digit that came beside the audio. The same digit heard in the audio is taken for its echo.
     pub(super) fn digit_beside_audio(&mut self, digit: char, from: Sample, duration_ms: u32, method: &'static str) {
         self.ears.event_digit_at = from;
         self.digit_heard(digit, from, duration_ms, method);

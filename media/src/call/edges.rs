@@ -22,7 +22,7 @@ const MEMORY: usize = 300;
 const LOWEST_DBOV: f32 = -96.0;
 /// Share of the blocks that the floor stays above. Words have gaps between their sounds, noise under them has none.
 const FLOOR_SHARE: f32 = 0.02;
-/// The floor is never above this, dBov: what is as loud is words without a gap.
+/// Highest noise floor, dBov: sound that is this loud throughout is words without a gap.
 const MOST_FLOOR_DBOV: f32 = -40.0;
 
 /// Follows what sounds, one utterance at a time. Allocates nothing while it does.
@@ -52,22 +52,23 @@ struct Block {
 }
 
 impl Block {
-    /// Where it ends: at the next line of the grid that is at least 5 ms away. A few samples have no level.
+    /// Returns the end of the block: the next border of the grid that is at least 5 ms away. A few samples have no
+    /// level.
     fn border(&self) -> Sample {
         ((self.from + BLOCK / 2).div_euclid(BLOCK) + 1) * BLOCK
     }
 }
 
-/// How an utterance was heard.
+/// Audible extent of an utterance.
 #[derive(Debug)]
 pub struct Sounded {
-    /// Its onset; where nothing of it could be heard, its first sample.
+    /// Onset; its first sample when nothing of it can be heard.
     pub from: Sample,
-    /// Its end, from the onset on.
+    /// End, at the onset or after it.
     pub to: Sample,
-    /// Something of it could be heard.
+    /// True when some of it can be heard.
     pub is_heard: bool,
-    /// Where it was silent for 300 ms or more.
+    /// Pauses of 300 ms or more: first sample of each and one past its last.
     pub pauses: Box<[[Sample; 2]]>,
 }
 
@@ -89,7 +90,7 @@ impl Edges {
         }
     }
 
-    /// What sounds next begins at `at`.
+    /// Begins to follow an utterance or a probe whose first sample is at `at`.
     pub fn begin(&mut self, at: Sample) {
         let silent = ((at - self.next) / BLOCK).clamp(0, MEMORY as Sample);
         (0..silent).for_each(|_| self.levels.push(LOWEST_DBOV));
@@ -99,7 +100,7 @@ impl Edges {
         self.pauses.begin();
     }
 
-    /// A frame in which nothing sounds.
+    /// Takes in a frame in which nothing sounds.
     pub fn rest(&mut self) {
         self.lever.skip();
     }
@@ -126,7 +127,7 @@ impl Edges {
         self.onset
     }
 
-    /// What sounds is over: its last sample was sent before `end`.
+    /// Ends what sounds; its last sample was sent before `end`.
     pub fn end(&mut self, end: Sample) -> Sounded {
         if self.down.is_some() && self.next < end + DELAY {
             // What the filter still holds.
@@ -198,7 +199,7 @@ mod tests {
     /// A part of what is said: milliseconds, frequency, peak.
     type Part = (usize, f64, f64);
 
-    /// What is told of an utterance that begins in the first frame at the sample `from` (16 kHz), in milliseconds from there.
+    /// Returns onset, end and pauses of an utterance whose first sample is `from` (16 kHz), in milliseconds from there.
     fn measure(quality: AudioQuality, rate_hz: u32, from: usize, parts: &[Part]) -> (f64, f64, Vec<[f64; 2]>) {
         let sound = parts.iter().flat_map(|&(ms, hz, peak)| {
             let at = move |n: usize| if hz == 0.0 { 1.0 } else { (TAU * hz * n as f64 / 16_000.0).sin() };

@@ -19,7 +19,7 @@ enum Text {
         confidence: Option<f32>,
         tongue: Tongue,
     },
-    /// With the reason.
+    /// No text will come, for this reason.
     Missing(&'static str),
 }
 
@@ -44,7 +44,7 @@ pub struct OtherTurn {
     pub from: Sample,
     /// True end of its last segment (or last digit), as far as known.
     pub end: Sample,
-    /// What had been made up of the other side's audio at its onset and at its end, in milliseconds since the call began.
+    /// Concealed audio of the other side at its onset and at its end, in milliseconds since the call began.
     pub concealed: [u64; 2],
     /// Digits that came in it.
     pub digits: String,
@@ -57,7 +57,7 @@ pub struct OtherTurn {
     /// Its line in the history, once it is over.
     pub line: Option<usize>,
     segments: Vec<Segment>,
-    /// Of all segments.
+    /// Text of all segments, joined.
     text: Arc<str>,
     /// Text that the other side told of it by messages.
     reported: String,
@@ -223,8 +223,8 @@ impl OtherTurn {
         (count > 0).then(|| sum / count as f32)
     }
 
-    /// What the recognizer says of its language: that of the longest text which it has a word for, nothing when a part was heard
-    /// by one that knows but its own.
+    /// Returns the language that the recognizer tells for its longest text. Returns none when a part was heard by a
+    /// recognizer that knows one language only.
     pub fn tongue(&self) -> Tongue {
         let finals = self.segments.iter().filter_map(|segment| match &segment.text {
             Text::Final { text, tongue, .. } if !text.is_empty() => Some((text.len(), tongue)),

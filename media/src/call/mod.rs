@@ -68,7 +68,7 @@ use crate::time::Time;
 /// Length of a tick.
 pub const TICK: Duration = Duration::from_millis(20);
 
-/// One live conversation.
+/// One live conversation, driven by [`Call::handle`] and [`Call::poll`].
 pub struct Call {
     spec: CallSpec,
     phase: Phase,
@@ -108,7 +108,7 @@ pub struct Call {
     last_utterance: u32,
 }
 
-/// What is known of the other side.
+/// State of the other side's speech and turns.
 #[derive(Debug, Default)]
 struct Other {
     /// Onset of the speech that runs.
@@ -390,7 +390,7 @@ fn ntp(now: Time) -> u64 {
     (seconds << 32) | ((nanos << 32) / 1_000_000_000)
 }
 
-/// Milliseconds as samples.
+/// Converts milliseconds to samples.
 fn ms(ms: u32) -> Sample {
     Sample::from(ms) * PER_MS
 }

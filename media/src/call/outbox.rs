@@ -71,20 +71,20 @@ impl Outbox {
         }
     }
 
-    /// A frame to be sent.
+    /// Adds a frame to be sent.
     pub fn frame(&mut self, from: Sample, pcm: &[i16]) {
         self.frame.clear();
         self.frame.extend_from_slice(pcm);
         self.queue.push_back(Waiting::Frame { from });
     }
 
-    /// One frame that was heard before the answer.
+    /// Adds one frame that was heard before the answer.
     pub fn early(&mut self, pcm: &[i16; FRAME]) {
         self.early.copy_from_slice(pcm);
         self.queue.push_back(Waiting::Early);
     }
 
-    /// Anything else.
+    /// Adds any other output.
     pub fn push(&mut self, output: Output<'static>) {
         self.queue.push_back(Waiting::Owned(output));
     }

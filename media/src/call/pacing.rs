@@ -24,7 +24,7 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// A frame left `late` after its scheduled time.
+    /// Records a frame that was sent `late` after its scheduled time.
     pub fn sent(&mut self, late: Duration) {
         let bucket = (late.as_micros() as u64 / BUCKET_US).min(BUCKETS as u64 - 1);
         self.buckets[bucket as usize] += 1;
@@ -32,18 +32,18 @@ impl Pacing {
         self.max = self.max.max(late);
     }
 
-    /// Frames in a row that were not sent.
+    /// Records this many frames in a row that were not sent.
     pub fn skipped(&mut self, count: u64) {
         self.skipped += count;
         self.longest_gap = self.longest_gap.max(count);
     }
 
-    /// Frames sent.
+    /// Number of frames that were sent.
     pub fn frames(&self) -> u64 {
         self.sent
     }
 
-    /// Frames not sent.
+    /// Number of frames that were not sent, because they were late.
     pub fn late_frames(&self) -> u64 {
         self.skipped
     }

@@ -20,7 +20,7 @@ impl Pauses {
         Pauses { quiet_since: None, found: Vec::with_capacity(MOST) }
     }
 
-    /// Another utterance begins.
+    /// Forgets the pauses of the utterance before, as another one begins.
     pub fn begin(&mut self) {
         self.quiet_since = None;
         self.found.clear();

@@ -25,23 +25,23 @@ const LATE_TEXT_MS: u32 = 10_000;
 const REPROMPT_AHEAD_MS: u32 = 1000;
 /// From connect to the first digit of an extension.
 const EXTENSION_AFTER_MS: u32 = 500;
-/// From the last tone of an extension to the conversation.
+/// Time from the last tone of an extension to the start of the conversation, in milliseconds.
 const CONVERSATION_AFTER_MS: u32 = 300;
 /// Most signals that may come between an answer and the tick that makes it the connection.
 const MOST_BEHIND: usize = 32;
 
-/// Where the call is.
+/// Phase of the call, from dialling to the end.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Nothing happened yet.
+    /// Nothing has happened yet.
     Idle,
-    /// The INVITE is out; media may come early.
+    /// The call is being placed; media may come early.
     Dialing { since: Time },
-    /// Sample 0 has passed.
+    /// The call is up: sample 0 has passed.
     Connected,
-    /// Over, but last words are still awaited.
+    /// The call is over, but last words are still awaited.
     Closing { until: Time, ending: Box<Ending> },
-    /// The end was reported.
+    /// The end of the call was reported.
     Over,
 }
 
@@ -55,34 +55,34 @@ impl Phase {
     }
 }
 
-/// What is waited for, and since when.
+/// State that waits for something, and the moments since which it does.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// An answer that the next tick turns into the connection.
     pub answered: Option<(u16, LegParams)>,
     /// Signals that came behind that answer: they are of a call that is up.
     pub behind: Vec<Signal>,
-    /// What was dialled.
+    /// Address that was called.
     pub address: Option<String>,
-    /// Happened before sample 0 was known.
+    /// Events from before sample 0 was known.
     pub before: Vec<(Time, Side, What)>,
     /// Start of the conversation, once the extension is dialled.
     pub start: Option<Sample>,
-    /// Neither side has spoken since.
+    /// First sample of the mutual silence.
     pub quiet_since: Sample,
-    /// Last speech, digit of either side.
+    /// Position of the last speech or digit of either side.
     pub active_at: Sample,
     /// Re-prompts since the other side last spoke.
     pub reprompts: u32,
-    /// Hang up here.
+    /// Position and reason of a hang-up that is due.
     pub hangup: Option<(Sample, EndReason)>,
-    /// The other side put this one on hold.
+    /// True while the other side has put the call on hold.
     pub on_hold: bool,
-    /// The target of a transfer is being called.
+    /// Target of a transfer that is being called.
     pub target: Option<Target>,
-    /// When packets last came.
+    /// Time at which packets last came.
     pub media_at: Option<Time>,
-    /// Next report of the network's figures.
+    /// Position of the next report of network figures.
     pub network_at: Sample,
     /// Keys that handshakes have brought, of RTP and of reports: for the leg that begins.
     pub keys: [Option<SrtpParams>; 2],

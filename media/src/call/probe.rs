@@ -25,7 +25,7 @@ const APART_MS: u32 = 2000;
 const PAUSE_MS: u32 = 20;
 /// A backchannel comes this far into the other side's turn.
 const INTO_TURN_MS: u32 = 1000;
-/// How long each kind lasts on average, in seconds: backchannel, vocal tic, non-directed.
+/// Mean length of each kind in seconds: backchannel, vocal tic, non-directed.
 const MEAN_S: [f64; 3] = [0.35, 0.5, 1.5];
 /// Shortest and longest words of a backchannel and of an aside.
 const BACKCHANNEL_MS: [u32; 2] = [200, 500];
@@ -37,12 +37,12 @@ const ASIDE_GAIN: f64 = 0.501_187;
 /// The process is made at most this much denser for the time that stands still.
 const MOST_DENSE: f64 = 10.0;
 
-/// What a call that makes probes keeps of them.
+/// State of the probes of a call that makes some.
 #[derive(Debug)]
 pub(super) struct Probes {
-    /// Of each kind, in a minute.
+    /// Rate of each kind, in probes a minute.
     rates: [f64; 3],
-    /// Of each kind: samples of the time in which it may sound until it does.
+    /// Time until the next probe of each kind, in samples of the time in which one may sound.
     waits: [Sample; 3],
     /// Samples for which that time still stands still.
     rest: Sample,
@@ -56,7 +56,7 @@ pub(super) struct Probes {
 /// Words of one kind that are kept ready.
 #[derive(Debug)]
 struct Words {
-    /// Those that the voice was not yet found to say much too fast or too slowly.
+    /// Phrases that are not known to be too long or too short in this voice.
     phrases: Vec<String>,
     length_ms: [u32; 2],
     gain: f64,

@@ -106,7 +106,7 @@ pub struct Script {
     fired: Vec<u32>,
 }
 
-/// What a script says of a turn; rules are named by their positions.
+/// Answer of a script to a turn; rules are named by their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByScript {
     /// This rule answers; without one the conversation is free.
@@ -116,13 +116,13 @@ pub enum ByScript {
 }
 
 impl Script {
-    /// Nothing fired yet.
+    /// Returns the state of this many rules, none of which has fired.
     pub fn new(rules: usize) -> Script {
         Script { fired: vec![0; rules] }
     }
 
-    /// How `text` is answered: all exact rules in order come before all context rules; with `ordered`, only the first rule that
-    /// is not used up is looked at. `asks`: there is somebody who can tell meanings.
+    /// Returns the rule that answers `text`: exact rules come in order before context rules. With `ordered`, only the
+    /// first rule that is not used up is tested. `asks`: a mind can compare meanings.
     pub fn answer(&self, rules: &[ScriptRule], ordered: bool, text: &str, asks: bool) -> ByScript {
         let of = |matching| self.usable(rules, ordered).filter(move |at| rules[*at].matching == matching);
         if let Some(rule) = of(Matching::Exact).find(|at| contains_phrase(text, &rules[*at].phrase)) {
@@ -141,7 +141,7 @@ impl Script {
         (0..rules.len()).filter(left).take(if ordered { 1 } else { rules.len() })
     }
 
-    /// The rule at `at` really acted.
+    /// Counts that the rule at `at` acted.
     pub fn fire(&mut self, at: usize) {
         self.fired[at] += 1;
     }

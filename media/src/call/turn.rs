@@ -22,7 +22,7 @@ pub(super) const JOINED_MS: u32 = 300;
 /// endpointing delay leaves [`ANSWER_MS`] for its final text and the answer.
 const LINGER_MS: u32 = 400;
 const ANSWER_MS: u32 = 700;
-/// From a hang-up phrase of the other side to the hang-up.
+/// Milliseconds from the end of a hang-up phrase of the other side to the hang-up.
 pub(super) const PHRASE_HANGUP_MS: u32 = 300;
 
 impl Call {
@@ -33,7 +33,7 @@ impl Call {
         }
     }
 
-    /// A segment begins: a new turn, or more of the one that was not answered yet.
+    /// Begins a segment: a new turn, or more of the one that was not answered yet.
     pub(super) fn other_turn_begins(&mut self, onset: Sample) {
         self.drop_answer();
         // The last turn that was wanted is not over yet.
@@ -96,7 +96,8 @@ impl Call {
         }
     }
 
-    /// The turn will not be answered: it is over when it does not go on within the time in which it would have been.
+    /// Leaves a turn without an answer: it is over when it does not go on within the time in which one would have
+    /// begun.
     pub(super) fn leave_unanswered(&mut self, end: Sample) {
         let counts = self.other.turn.as_ref().is_some_and(|turn| turn.counts);
         let within_ms = match counts && self.spec.hangup_phrases.is_empty() {
@@ -109,7 +110,8 @@ impl Call {
         }
     }
 
-    /// So many turns are over, or will be when the last one, which ended at `end`, does not go on: no more may be wanted.
+    /// Plans the hang-up when the limit of turns is reached: `turns` are over, or will be unless the last one goes on
+    /// after `end`.
     fn hang_up_after(&mut self, turns: u32, end: Sample) {
         let enough = self.spec.limits.max_turns.is_some_and(|limit| turns >= limit);
         if enough && self.waits.hangup.is_none() {
@@ -203,7 +205,7 @@ impl Call {
         self.tell_closed_turns();
     }
 
-    /// Reports turns whose text is final.
+    /// Reports the turns whose text is final.
     fn tell_closed_turns(&mut self) {
         while let Some(at) = self.other.closing.iter().position(OtherTurn::is_final) {
             let mut turn = self.other.closing.remove(at);
