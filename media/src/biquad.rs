@@ -45,12 +45,12 @@ impl Biquad {
         Biquad::of([alpha, 0.0, -alpha], 1.0 + alpha, -2.0 * cos, 1.0 - alpha)
     }
 
-    /// Forgets what was filtered.
+    /// Clears the filter's memory, as at its start.
     pub fn clear(&mut self) {
         self.state = [0.0; 2];
     }
 
-    /// Filters one sample.
+    /// Filters one sample and returns the result.
     #[inline]
     pub fn run(&mut self, x: f64) -> f64 {
         let y = self.b[0] * x + self.state[0];
@@ -94,7 +94,7 @@ pub fn high_pass(audio: &mut [f32], cutoff_hz: f64) {
 pub struct Pink([f64; 7]);
 
 impl Pink {
-    /// One pink sample from one white one.
+    /// Returns one pink sample for one white one.
     pub fn run(&mut self, white: f64) -> f64 {
         const POLE: [f64; 6] = [0.99886, 0.99332, 0.96900, 0.86650, 0.55000, -0.7616];
         const GAIN: [f64; 6] = [0.0555179, 0.0750759, 0.1538520, 0.3104856, 0.5329522, -0.0168980];
@@ -108,7 +108,8 @@ impl Pink {
     }
 }
 
-/// A draw that is near enough to normal for noise: the sum of four uniform ones, mean 0, variance 1, two generator words.
+/// Draws a number near enough to normal for noise: the sum of four uniform ones, mean 0, variance 1, two generator
+/// words.
 #[inline]
 pub fn white(stream: &mut Stream) -> f64 {
     const SCALE: f64 = 1.732_050_8 / 65_536.0;
