@@ -6,23 +6,24 @@
 use crate::frame::{FRAME, Frame};
 use crate::level::Limiter;
 
-/// Where the sum is limited: just below the largest value of G.711 (32124), so that digits at their levels lose 0.3 dB at most.
+/// Level at which the sum is limited: just below the largest value of G.711 (32124), so that digits at their levels
+/// lose 0.3 dB at most.
 const PEAK_DBFS: f64 = -0.2;
 
-/// What the sources of one frame add up to.
+/// Sum of the sources of one frame, in 32 bits.
 pub type Sum = [i32; FRAME];
 
-/// No source yet.
+/// Sum of no source.
 pub const NOTHING: Sum = [0; FRAME];
 
-/// Adds a source to a frame, its first sample at the frame's sample `offset`. What goes beyond the frame is left out.
+/// Adds a source to a frame, its first sample at the frame's sample `offset`. Samples beyond the frame are left out.
 pub fn add(sum: &mut Sum, offset: usize, pcm: &[i16]) {
     for (sum, &sample) in sum.iter_mut().skip(offset).zip(pcm) {
         *sum += i32::from(sample);
     }
 }
 
-/// Makes frames of sums, one tick after the other.
+/// Mixer that makes frames of sums, one tick after the other.
 #[derive(Clone, Debug)]
 pub struct Mixer {
     limiter: Limiter,
@@ -35,12 +36,12 @@ impl Default for Mixer {
 }
 
 impl Mixer {
-    /// A mixer that limits nothing yet.
+    /// Returns a mixer that does not limit yet.
     pub fn new() -> Mixer {
         Mixer { limiter: Limiter::new(PEAK_DBFS) }
     }
 
-    /// The frame of a sum, limited smoothly at -0.2 dBFS; bit-exactly the sum while that stays below.
+    /// Writes the frame of a sum, limited smoothly at -0.2 dBFS; it equals the sum while that stays below.
     pub fn finish(&mut self, sum: &Sum, frame: &mut Frame) {
         self.limiter.process(sum, frame);
     }

@@ -10,10 +10,10 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::call::Path;
 use crate::time::Time;
 
-/// Packets that a ring holds.
+/// Number of packets that a ring holds.
 const PACKETS: usize = 16;
 
-/// Bytes of the longest packet: what fits into a datagram on every network.
+/// Length of the longest packet in bytes: it fits into a datagram on every network.
 pub const MAX_BYTES: usize = 1500;
 
 /// An RTP packet or a report.

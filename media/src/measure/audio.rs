@@ -5,20 +5,22 @@ use super::turn::{joined, near};
 use crate::frame::{FRAME, Frame, Sample};
 use crate::vad::{Edge, VoiceActivity};
 
-/// Samples around speech that are no noise: what comes before an onset and after an end is still a little speech (100 ms).
+/// Number of samples around speech that are no noise (100 ms): before an onset and after an end there is still a little
+/// speech.
 const GUARD: Sample = 1600;
 
-/// Noise that is needed for a measure (1 s).
+/// Length of noise that a measure needs (1 s).
 const LEAST_NOISE: Sample = 16_000;
 
-/// Speech that is needed for a measure (500 ms).
+/// Length of speech that a measure needs (500 ms).
 const LEAST_SPEECH: Sample = 8000;
 
-/// Where the noise is digital silence.
+/// Ratio that stands for noise of digital silence.
 const SILENCE_SNR_DB: f64 = 60.0;
 
-/// The speech on one channel (16 kHz): edges on a 10 ms grid, pauses under 300 ms joined, sounds under 100 ms dropped. Whose it
-/// is cannot be told from one channel: an echo is speech here. A [`crate::call::Call`] tells the other side's alone.
+/// Finds the speech on one channel (16 kHz): edges on a 10 ms grid, pauses under 300 ms joined, sounds under 100 ms
+/// dropped. One channel does not tell whose speech it is: an echo is speech here. A [`crate::call::Call`] tells the
+/// other side's alone.
 pub fn segments(pcm: &[i16]) -> Vec<Span> {
     let mut activity = VoiceActivity::new();
     let mut spans: Vec<Span> = Vec::new();
@@ -60,7 +62,8 @@ pub(super) struct Powers {
 }
 
 impl Powers {
-    /// What lies in `apart` is neither speech nor noise, and noise of no more than `idle` is digital silence. `None` with under 0.5 s of speech or 1 s of noise.
+    /// Measures the powers. Spans of `apart` are neither speech nor noise, and noise of an RMS of at most `idle` is
+    /// digital silence. `None` with under 0.5 s of speech or 1 s of noise.
     pub fn of(pcm: &[i16], speech: &[Span], apart: &[Span], idle: u16) -> Option<Powers> {
         let total = |spans: &[Span]| {
             let samples = || spans.iter().flat_map(|span| samples(pcm, *span));
@@ -77,7 +80,7 @@ impl Powers {
         (speech_count >= LEAST_SPEECH && noise_count >= LEAST_NOISE).then_some(Powers { speech, noise })
     }
 
-    /// See [`snr_db`].
+    /// Signal-to-noise ratio in dB, as of [`snr_db`]; `None` when the speech is no louder than the noise.
     pub fn snr_db(&self) -> Option<f64> {
         match self.noise {
             noise if self.speech <= noise => None,
@@ -86,13 +89,13 @@ impl Powers {
         }
     }
 
-    /// See [`noise_dbfs`].
+    /// Level of the noise in dB of full scale, as of [`noise_dbfs`].
     pub fn noise_dbfs(&self) -> f64 {
         (10.0 * (self.noise / 32_768f64.powi(2)).log10()).max(-96.0)
     }
 }
 
-/// What is left of `spans` where none of `apart` is.
+/// Returns `spans` without the parts that lie in `apart`.
 pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
     let holes = united(apart);
     let mut left = Vec::new();
@@ -108,7 +111,7 @@ pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
     left
 }
 
-/// The same samples in spans that lie apart and in order.
+/// Returns the same samples in spans that lie apart and in order.
 fn united(spans: &[Span]) -> Vec<Span> {
     let mut sorted: Vec<Span> = spans.iter().copied().filter(|span| span.length() > 0).collect();
     sorted.sort_unstable();
@@ -122,7 +125,7 @@ fn united(spans: &[Span]) -> Vec<Span> {
     united
 }
 
-/// What `pcm` holds of a span.
+/// Returns the samples of `pcm` in a span; none where it lies outside.
 pub(super) fn samples(pcm: &[i16], span: Span) -> &[i16] {
     let place = |at: Sample| at.clamp(0, pcm.len() as Sample) as usize;
     pcm.get(place(span.from)..place(span.to)).unwrap_or_default()

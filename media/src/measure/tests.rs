@@ -36,7 +36,7 @@ fn text(from_ms: Sample, to_ms: Sample, words: Option<usize>) -> Text {
     Text { span: span(from_ms, to_ms), words }
 }
 
-/// The named metrics as they would be published; a name that has no value is null.
+/// Checks the named metrics as they would be published; a name that has no value is null.
 #[track_caller]
 fn check(conversation: &Conversation, expected: &[(&str, Option<f64>)]) {
     let found = serde_json::to_value(metrics(conversation)).expect("metrics are plain numbers");

@@ -32,7 +32,7 @@ pub(super) struct Lead {
     quiet: u64,
 }
 
-/// True where all samples are silence.
+/// True when all samples are silence.
 pub(super) fn is_quiet<'a>(pcm: impl IntoIterator<Item = &'a i16>) -> bool {
     pcm.into_iter().all(|sample| sample.unsigned_abs() <= QUIET)
 }
@@ -69,7 +69,7 @@ impl Lead {
         self.surplus >= FRAME as Sample && self.quiet >= PAUSE
     }
 
-    /// Takes the news that 20 ms were left out.
+    /// Records that 20 ms were left out.
     pub fn left_out(&mut self) {
         let by = FRAME as Sample;
         self.surplus -= by;

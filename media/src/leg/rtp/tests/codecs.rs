@@ -4,7 +4,7 @@ use super::*;
 
 const SPEECH: &[u8] = include_bytes!("../../../../../fixtures/audio/speech.ul");
 
-/// A near leg that sends packets of `ptime_ms` says `pcm` to a far one: the packets, and what was recorded of them.
+/// Sends `pcm` in packets of `ptime_ms` from a near leg to a far one. Returns the packets and the recording of them.
 fn said(codec: Codec, ptime_ms: u8, pcm: &[i16]) -> (Vec<(u64, Vec<u8>)>, Take) {
     let mut near = RtpLeg::new(MediaParams { ptime_ms, ..params(codec) }, Seed(1), Time::default());
     let mut sent = Vec::new();

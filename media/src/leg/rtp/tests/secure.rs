@@ -8,7 +8,8 @@ fn secured(suite: Suite, send: u8, receive: u8) -> MediaParams {
     MediaParams { srtp: Some(SrtpParams { suite, send: key(send), receive: key(receive) }), ..params(Codec::Pcmu) }
 }
 
-/// What `far` heard of `near`, with reports both ways; `way` is what the network makes of a packet.
+/// Runs two legs with reports both ways, and returns the audio that `far` received; `way` replaces each packet on its
+/// way.
 fn talk(
     near: MediaParams,
     far: MediaParams,
