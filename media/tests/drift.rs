@@ -9,9 +9,9 @@ use ringer_media::leg::{MediaParams, RtpLeg};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 
-/// Ticks of an hour.
+/// Number of ticks in an hour.
 const TICKS: u64 = 180_000;
-/// A click every so many frames of the far side (30 s).
+/// Number of frames of the other side from click to click (30 s).
 const CLICK_EVERY: u64 = 1500;
 /// Greatest distance of the channels, in samples (20 ms).
 const MOST_APART: i64 = 320;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const RATE: f64 = 16_000.0;
 
-/// Speech of flite, 16 kHz, whose pauses are cut to 100 ms: between loud places it is one stretch.
+/// Returns speech of flite, 16 kHz, whose pauses are cut to 100 ms: between loud places it is one stretch.
 fn say(voice: &str) -> Vec<i16> {
     let text = "I would really like to know when my order will arrive because nobody could tell me anything about it, and \
         then I was told to call again in the morning, so here I am and I am waiting for your answer";
@@ -33,7 +33,7 @@ fn is_loud(block: &[i16]) -> bool {
     block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() > block.len() as f64 * 1000f64.powi(2)
 }
 
-/// `count` samples of speech whose first and last 60 ms are loud.
+/// Returns `count` samples of speech whose first and last 60 ms are loud.
 fn cut(clip: &[i16], count: usize) -> &[i16] {
     let loud = |from: usize| clip[from..from + 960].chunks(160).all(is_loud);
     let from = (0..clip.len() - count).step_by(80).find(|from| loud(*from) && loud(*from + count - 960));
@@ -49,7 +49,7 @@ fn list<'a>(case: &'a Value, name: &str) -> impl Iterator<Item = &'a [Value]> {
     case[name].as_array().into_iter().flatten().map(|entry| entry.as_array().expect("a list").as_slice())
 }
 
-/// A channel with these sounds.
+/// Returns a channel with these sounds.
 fn channel(length: usize, sounds: impl Iterator<Item = (Span, Vec<i16>)>) -> Vec<i16> {
     let mut pcm = vec![0i16; length];
     for (span, sound) in sounds {

@@ -6,7 +6,7 @@ use ringer_media::frame::FRAME;
 use ringer_media::leg::{LegParams, PcmParams};
 use ringer_media::testing::{Rig, RigSpec, SentUtterance, Spoken};
 
-/// An answered call over PCM.
+/// Returns an answered call over PCM.
 fn rig(source: &str, change: impl FnOnce(&mut RigSpec)) -> Rig {
     let voice = super::voice();
     let scenario = super::grammar::parse("channel", source, &voice).expect("it is right");

@@ -9,7 +9,7 @@ use ringer_media::testing::Log;
 
 const MINUTES: u32 = 10;
 
-/// Ten minutes in which the agent speaks for 4 s of every 10 and is answered.
+/// Plays ten minutes in which the agent speaks for 4 s of every 10 and is answered.
 fn play(connection: ConnectionSpec) -> Log {
     let mut source = String::from("seed 3\ncaller endpointing 1.0\n");
     for n in 0..MINUTES * 6 {
@@ -25,7 +25,7 @@ fn play(connection: ConnectionSpec) -> Log {
     rig.log
 }
 
-/// What the other side said and when it was heard, and its channel of the recording.
+/// Returns the edges of the other side's speech, and its channel of the recording.
 fn other_side(log: &Log) -> (Vec<(i64, bool)>, Vec<i16>) {
     let edges = log.events.iter().filter_map(|event| match event.what {
         What::AgentSpeechStarted { .. } => Some((event.sample, true)),

@@ -20,7 +20,7 @@ fn play(source: &str, with: impl FnOnce(&mut Scenario)) -> Log {
     rig.log
 }
 
-/// `turns` of the agent, each `seconds` long and answered.
+/// Returns the lines of `turns` of the agent, each `seconds` long and answered.
 fn dialogue(turns: usize, seconds: f64) -> String {
     let mut source = "caller endpointing 0.5\ncaller max_duration 9999\n\
         caller script exact \"right\" phrase \"Yes.\"\n"
@@ -38,7 +38,7 @@ fn probes(log: &Log, wanted: ProbeKind) -> usize {
     log.events.iter().filter(|event| matches!(event.what, What::Probe { kind } if kind == wanted)).count()
 }
 
-/// Minutes in which the agent was heard to speak, and those of them from 1 s into each turn on.
+/// Returns the minutes in which the agent was heard to speak, and those of them from 1 s into each turn on.
 fn minutes(log: &Log, turn_s: f64) -> [f64; 2] {
     let (mut all, mut late, mut onset, mut turn) = (0, 0, 0, -1_000_000_000);
     for event in &log.events {
@@ -109,7 +109,7 @@ fn nothing_else_hears_of_probes() {
     assert!(heard(&plain) == heard(&probed) && plain.recorded != probed.recorded);
 }
 
-/// Stretches in which a probe sounds.
+/// Returns the stretches in which a probe sounds.
 fn stretches(log: &Log) -> Vec<(usize, usize)> {
     let at = |event: &Event| match &event.what {
         What::SpeechStarted { kind: Kind::Probe, .. } | What::SpeechEnded { kind: Kind::Probe, .. } => {
@@ -121,8 +121,8 @@ fn stretches(log: &Log) -> Vec<(usize, usize)> {
     edges.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// What lies between these samples, with all that goes on before and after it without 10 ms of silence: not all of it is heard
-/// through the lever.
+/// Returns these samples with all sound before and after them without 10 ms of silence: not all of it is audible at
+/// this audio quality.
 fn whole(pcm: &[i16], from: usize, to: usize) -> [usize; 2] {
     let silent = |part: &[i16]| part.iter().all(|&x| x == 0);
     let first = (160..=from).rev().find(|&at| silent(&pcm[at - 160..at])).unwrap_or(0);

@@ -6,7 +6,7 @@ use ringer_media::call::{Event, Kind, What};
 use ringer_media::seed::Seed;
 use ringer_media::testing::Log;
 
-/// Speech, text and thought are ready as soon as they are asked for.
+/// Delays of 0: speech, text and thought are ready as soon as they are asked for.
 const AT_ONCE: &str = "delay think 0\ndelay recognize 0\ndelay synthesize 0\n";
 
 /// Plays these lines with a seed.
@@ -21,7 +21,7 @@ fn seconds(event: &Event) -> f64 {
     event.sample as f64 / 16_000.0
 }
 
-/// Starts of the caller's words of a kind.
+/// Returns the onsets of the caller's words of a kind.
 fn starts(log: &Log, wanted: Kind) -> Vec<f64> {
     let is = |event: &&Event| matches!(&event.what, What::SpeechStarted { kind, .. } if *kind == wanted);
     log.events.iter().filter(is).map(seconds).collect()
