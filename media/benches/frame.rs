@@ -1,7 +1,8 @@
-//! What one 20 ms tick of a call costs: thread CPU time of whole calls and of their stages, as a table. It fails when a
-//! tick without an event allocates, and when a whole call costs more than it may (a machine that is far slower fails too).
+//! Cost of one 20 ms tick of a call: thread CPU time of whole calls and of their stages, as a table. It fails when a
+//! tick without an event allocates, and when a whole call costs more than its bound (a machine that is far slower fails
+//! too).
 //!
-//! Each figure is the median over runs of many ticks. The far side speaks half of the time.
+//! Each figure is the median over runs of many ticks. The other side speaks half of the time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -298,7 +299,7 @@ impl Conversation {
             clock.0,
             Input::Signal(Signal::Answered { code: 200, leg: MediaParams::new(codec).into(), text: false }),
         );
-        // Backwards: words of the far side would be an echo.
+        // Backwards: words of the other side would be an echo.
         let clip = far.wide[..50 * FRAME].iter().rev().copied().collect();
         let packets = far.packets(codec);
         let mut made =

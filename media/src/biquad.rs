@@ -22,7 +22,7 @@ impl Biquad {
         Biquad { b: b.map(|b| b / a0), a: [a1 / a0, a2 / a0], state: [0.0; 2] }
     }
 
-    /// 2nd-order low-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
+    /// Returns a 2nd-order low-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
     pub fn low_pass(cutoff_hz: f64, q: f64) -> Biquad {
         let (sin, cos) = (TAU * cutoff_hz / f64::from(RATE_HZ)).sin_cos();
         let alpha = sin / (2.0 * q);
@@ -30,7 +30,7 @@ impl Biquad {
         Biquad::of([b, 2.0 * b, b], 1.0 + alpha, -2.0 * cos, 1.0 - alpha)
     }
 
-    /// 2nd-order high-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
+    /// Returns a 2nd-order high-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
     pub fn high_pass(cutoff_hz: f64, q: f64) -> Biquad {
         let (sin, cos) = (TAU * cutoff_hz / f64::from(RATE_HZ)).sin_cos();
         let alpha = sin / (2.0 * q);
@@ -60,12 +60,12 @@ impl Biquad {
     }
 }
 
-/// 4th-order Butterworth low-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
+/// Returns a 4th-order Butterworth low-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
 pub fn low_pass_4(cutoff_hz: f64) -> [Biquad; 2] {
     BUTTERWORTH_4.map(|q| Biquad::low_pass(cutoff_hz, q))
 }
 
-/// 4th-order Butterworth high-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
+/// Returns a 4th-order Butterworth high-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
 pub fn high_pass_4(cutoff_hz: f64) -> [Biquad; 2] {
     BUTTERWORTH_4.map(|q| Biquad::high_pass(cutoff_hz, q))
 }
@@ -79,12 +79,12 @@ pub fn filter(audio: &mut [f32], mut sections: impl AsMut<[Biquad]>) {
     }
 }
 
-/// 2nd-order Butterworth low-pass over a whole buffer.
+/// Filters a whole buffer through a 2nd-order Butterworth low-pass.
 pub fn low_pass(audio: &mut [f32], cutoff_hz: f64) {
     filter(audio, [Biquad::low_pass(cutoff_hz, FRAC_1_SQRT_2)]);
 }
 
-/// 2nd-order Butterworth high-pass over a whole buffer.
+/// Filters a whole buffer through a 2nd-order Butterworth high-pass.
 pub fn high_pass(audio: &mut [f32], cutoff_hz: f64) {
     filter(audio, [Biquad::high_pass(cutoff_hz, FRAC_1_SQRT_2)]);
 }

@@ -1,5 +1,5 @@
 //! Finished pieces of audio in memory: reads WAV files of any common kind (also hostile ones), writes plain ones, and finds
-//! where the words in a clip begin and end. The growing file of a call is not made here but in `recording`.
+//! the beginning and end of the words in a clip. The growing file of a call is made in `recording`.
 
 pub mod wav;
 

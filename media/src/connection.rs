@@ -1,6 +1,7 @@
-//! A bad connection put between a call and its network: packets on their way out are dropped and delayed, heard frames are
-//! lost and delayed on their way to the ears. Loss is independent or Gilbert-Elliott, the extra delay uniform, the order kept.
-//! Not a network (that is [`crate::netem`]): everything here is asked for, allocates in `new` only, and is measured.
+//! A bad connection put between a call and its network: sent packets are dropped and delayed, received frames are lost
+//! and delayed before they are analysed. Loss is independent or Gilbert-Elliott, the extra delay uniform, the order
+//! kept. It is not a network (that is [`crate::netem`]): everything here is asked for, allocates in `new` only, and is
+//! measured.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -295,7 +296,7 @@ impl Arrivals {
             line: Line::new(spec, seed.stream("connection.received")),
             wide: Concealer::new(RATE_HZ),
             narrow: Concealer::new(RATE_HZ / 2),
-            // One more than can wait when the ears take what is due at every tick.
+            // One more than can wait when the analysis takes the frames that are due at every tick.
             queue: VecDeque::with_capacity(spec.depth() + 1),
         }
     }

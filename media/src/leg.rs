@@ -1,4 +1,4 @@
-//! One side's media in both directions, whatever carries them: 16 kHz frames in and out, with positions.
+//! Media of one side in both directions, over any carrier: 16 kHz frames in and out, with positions.
 //!
 //! Two kinds: [`RtpLeg`] makes and reads RTP packets, [`PcmLeg`] takes and gives frames of linear PCM, which a message channel
 //! or a media room carries. A leg knows no sockets and no clock.

@@ -1,4 +1,4 @@
-//! The last stage before impairment and encoding: sums what one side sounds like (utterance, noise bed, tones) into frames.
+//! The mixer before impairment and encoding: sums the sources of one side (utterance, background noise, tones) into frames.
 //!
 //! Sums are kept in 32 bits and limited once, at the end, so that the order of the sources does not matter and no source
 //! clips another. It allocates nothing.

@@ -1,5 +1,5 @@
-//! A network as a seeded value: delays, drops, reorders and repeats datagrams in the caller's time. For simulation and tests;
-//! it carries bytes and knows nothing of what they mean.
+//! A simulated network with a seed: delays, drops, reorders and repeats datagrams in the caller's time. For simulation
+//! and tests; it carries bytes of any meaning.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -249,7 +249,7 @@ mod tests {
         for (rate_bps, queue_ms) in [(60_160, 100.0), (37_600, 100.0), (60_160, 0.0), (37_600, 200.0)] {
             let narrow = linked(rate_bps, queue_ms);
             let each_ms = 188.0 * 8000.0 / rate_bps as f64;
-            // What the link can carry in 20 s, what waits at their end, and one that it begins with.
+            // The datagrams that the link carries in 20 s, those that wait at their end, and the first one.
             let most = ((20_000.0 + queue_ms) / each_ms).floor() + 1.0;
             let least = if queue_ms == 0.0 { 500.0 } else { (20_000.0 / each_ms).floor() };
             assert!((least..=most).contains(&(narrow.len() as f64)), "{rate_bps} {queue_ms}: {}", narrow.len());

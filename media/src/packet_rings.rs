@@ -1,4 +1,4 @@
-//! The way of RTP packets between a call and the task of its channel, where the media thread has no socket of its own: a bounded
+//! RTP packets between a call and the task of its channel, where the media thread has no socket of its own: a bounded
 //! ring in each direction, without locks.
 //!
 //! Each ring holds 320 ms of packets of 20 ms. A packet that finds no room is dropped and counted, as a network would.

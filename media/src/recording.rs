@@ -1,7 +1,8 @@
-//! What a recording is made of: the WAV header, and what was heard in its order. Writing them somewhere is the caller's part.
+//! Parts of a recording: the WAV header, and the received audio in its order. Writing them somewhere is the caller's
+//! part.
 //!
-//! [`Window`] places what was heard on the call's sample clock. A position may be written until it is 500 ms old; then it is
-//! handed out, once, in order, without gaps. What nobody wrote is silence.
+//! [`Window`] places received audio on the call's sample clock. A position may be written until it is 500 ms old; then
+//! it is handed out, once, in order, without gaps. Positions that were never written are silence.
 
 use crate::frame::{FRAME, PER_MS, RATE_HZ, Sample};
 
@@ -39,9 +40,9 @@ impl Layout {
     }
 }
 
-/// Header of a 16 kHz 16-bit PCM WAV file with `samples` samples in each channel, with a LIST INFO ICMT comment that names
-/// the channels. Sizes that do not fit 32 bits say the largest that does. Rewritten while the file grows, it leaves a file
-/// that is readable whenever the writer stops.
+/// Returns the header of a 16 kHz 16-bit PCM WAV file with `samples` samples in each channel. A LIST INFO ICMT comment
+/// names the channels. Sizes that do not fit 32 bits are written as the largest that does. Rewritten while the file
+/// grows, it leaves a file that is readable whenever the writer stops.
 pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
     const COMMENT: usize = 40;
     let align = layout.channels() * 2;
@@ -117,7 +118,7 @@ impl Window {
         let end = position + pcm.len() as Sample;
         let from = position.max(self.base);
         let to = end.min(self.base + HELD as Sample).max(from);
-        // Of what does not fit, the part before position 0 is not missed.
+        // Samples before position 0 are not counted as missed.
         let recorded = (end - position.max(0)).max(0);
         self.missed += (recorded - (to - from)) as u64;
         if from == to {
@@ -307,7 +308,7 @@ mod tests {
         check(32_000, &[(16_000, 3_000, 9)], &[], 320);
         check(48_000, &[(16_000, 30_000, 9)], &[], 320);
         check(1_000, &[(0, -200, 9)], &[(0, 120, 9)], 0);
-        // What lies beyond the end is cut off at the exact sample.
+        // Audio beyond the end is cut off at the exact sample.
         check(16_100, &[(16_000, 16_000, 1)], &[(16_000, 16_100, 1)], 0);
     }
 }

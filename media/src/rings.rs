@@ -1,4 +1,4 @@
-//! The way of frames between a call and the task of its channel: a bounded ring in each direction, without locks.
+//! Frames between a call and the task of its channel: a bounded ring in each direction, without locks.
 //!
 //! The rings hold 400 ms in each direction. A longer backlog of the other side's audio stays with [`FramePeer`], which hands on as
 //! much as the call has heard; so a media thread never waits and never allocates.

@@ -1,5 +1,5 @@
-//! Speech said faster: shorter at the same pitch. Waveform similarity overlap-add (WSOLA, W. Verhelst and M. Roelands, ICASSP
-//! 1993): stretches are left out where what follows continues what went before.
+//! Faster speech: shorter at the same pitch, by waveform similarity overlap-add (WSOLA, W. Verhelst and M. Roelands,
+//! ICASSP 1993). Stretches are left out where the audio after them continues the audio before.
 
 /// Samples over which two stretches are faded into each other (10 ms), and of a stretch (20 ms).
 const FADE: usize = 160;
@@ -24,7 +24,7 @@ pub fn shorten(pcm: &[i16], length: usize) -> Vec<i16> {
     // The last stretch may begin here.
     let last = pcm.len() - STEP - FADE;
     let (spare, way) = (pcm.len() - length, length.saturating_sub(STEP).max(1));
-    // What would follow the last stretch if nothing were left out.
+    // The audio that would follow the last stretch if nothing were left out.
     let mut at = FADE;
     while out.len() < length {
         let asked = out.len() + spare * out.len() / way;

@@ -1,4 +1,4 @@
-//! Which language was heard, as far as whoever heard it knows.
+//! Language of the other side, as far as a recognizer knows it.
 
 /// Language that a recognizer reports for the words that it recognized.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -8,7 +8,7 @@ pub enum Tongue {
     Untold,
     /// The recognizer reports this language, as a code such as `en` or `es`.
     Told(String),
-    /// It is perhaps this one: two turns in a row with the same hint count as one report.
+    /// The recognizer perhaps heard this language: two turns in a row with the same hint count as one report.
     Hinted(String),
     /// The recognizer knows one language and writes all words in it: its words show nothing.
     Assumed,

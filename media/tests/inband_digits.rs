@@ -1,5 +1,5 @@
-//! Digits in the band, as a call hears them: through a codec, packets and the jitter buffer. Digits at the bounds of ITU-T Q.24
-//! are heard, tones beyond them are not, and speech is taken for digits at most once an hour.
+//! Digits as tones in the audio, as a call receives them: through a codec, packets and the jitter buffer. Digits at the
+//! bounds of ITU-T Q.24 are found, tones beyond them are not, and speech is taken for digits at most once an hour.
 
 use std::f64::consts::TAU;
 use std::path::Path;

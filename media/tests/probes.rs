@@ -1,5 +1,5 @@
-//! The measures of probes against signals that are laid out here as `fixtures/audio/probes.json` says, where the values stand
-//! that they have to measure. What is measured is only found in the signals, and nothing of the measures makes them.
+//! Measures of probes against signals that are laid out here as `fixtures/audio/probes.json` says, with the values that
+//! they have to measure. The signals are made without any code of the measures.
 
 use std::process::Command;
 
@@ -97,7 +97,7 @@ fn probes_measure_as_they_were_laid_out() {
         let found = serde_json::to_value(metrics(&conversation)).expect("metrics are plain numbers");
         for (metric, expect) in case["expect"].as_object().expect("metrics") {
             let (found, expect) = (found[metric].as_f64(), expect.as_f64());
-            // What is found in a signal lies on a grid of 10 ms; a share of the call is in percent.
+            // Edges found in a signal lie on a grid of 10 ms; a share of the call is in percent.
             let tolerance = if metric.ends_with("percentage") { 0.6 } else { 0.03 };
             let fits = match (found, expect) {
                 (Some(found), Some(expect)) => (found - expect).abs() <= tolerance,

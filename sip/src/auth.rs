@@ -15,7 +15,7 @@ use crate::uri::Params;
 /// Hash of a digest, ordered from the weakest.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Algorithm {
-    /// RFC 1321; the default where none is named.
+    /// MD5 (RFC 1321); the default where a challenge names none.
     Md5,
     /// SHA-256 (FIPS 180-4), 64 hexadecimal digits.
     Sha256,
@@ -24,7 +24,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// As on the wire.
+    /// Returns the name of the algorithm in challenges and credentials.
     pub fn as_str(self) -> &'static str {
         match self {
             Algorithm::Md5 => "MD5",
@@ -33,7 +33,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that name, and whether it is the `-sess` form.
+    /// Returns the algorithm of this name, and true for its `-sess` form.
     fn parse(text: &str) -> Option<(Algorithm, bool)> {
         let upper = text.to_ascii_uppercase();
         let (name, session) = upper.strip_suffix("-SESS").map_or((upper.as_str(), false), |name| (name, true));
@@ -53,7 +53,7 @@ impl Algorithm {
 /// Quality of protection: the parts of a message that a digest covers beside the credentials (RFC 7616 3.4).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Qop {
-    /// Nothing: no nonce count either (RFC 2069).
+    /// No protection: no nonce count either (RFC 2069).
     None,
     /// Method and address (`auth`).
     Auth,
@@ -98,7 +98,7 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// The challenges of a 401 or 407, the strongest supported one of each realm. Others are left out.
+    /// Reads the challenges of a 401 or 407: the strongest supported one of each realm. Others are left out.
     pub fn read(headers: &Headers) -> Vec<Challenge> {
         let mut best: Vec<Challenge> = Vec::new();
         for (name, proxy) in [("WWW-Authenticate", false), ("Proxy-Authenticate", true)] {
@@ -135,7 +135,8 @@ impl Challenge {
         })
     }
 
-    /// The value of the Authorization (or, for `proxy`, Proxy-Authorization) header. `count` is this nonce's use, from 1.
+    /// Returns the value of the Authorization (or, for `proxy`, Proxy-Authorization) header field. `count` is the
+    /// number of this nonce's uses, from 1.
     pub fn answer(&self, who: &Credentials, method: &str, uri: &str, body: &[u8], count: u32, cnonce: &str) -> String {
         let nc = format!("{count:08x}");
         let response = self.response(who, method, uri, body, &nc, cnonce);
@@ -160,7 +161,7 @@ impl Challenge {
         out
     }
 
-    /// RFC 7616 3.4.1 to 3.4.3.
+    /// Computes the response of RFC 7616 3.4.1 to 3.4.3.
     fn response(&self, who: &Credentials, method: &str, uri: &str, body: &[u8], nc: &str, cnonce: &str) -> String {
         let hash = |text: String| self.algorithm.hash(text.as_bytes());
         let mut a1 = hash(format!("{}:{}:{}", who.username, self.realm, who.password));
@@ -179,14 +180,14 @@ impl Challenge {
     }
 }
 
-/// `Digest a=b, c="d"` as parameters; `None` for another scheme.
+/// Reads `Digest a=b, c="d"` as parameters; `None` for another scheme.
 fn digest_params(text: &str) -> Option<Params> {
     let (scheme, rest) = text.trim().split_once(char::is_whitespace)?;
     let parts = split_quoted(rest, ',').into_iter().map(|part| Params::parse(part).0);
     scheme.eq_ignore_ascii_case("Digest").then(|| Params(parts.flatten().collect()))
 }
 
-/// Several challenges in one field: a part that begins with a scheme begins a new one.
+/// Splits several challenges in one field: a part that begins with a scheme begins a new one.
 fn split_challenges(value: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for part in split_quoted(value, ',') {
@@ -199,8 +200,8 @@ fn split_challenges(value: &str) -> Vec<String> {
     all
 }
 
-/// A message as text for a log: the values of Authorization and Proxy-Authorization are left out, other bytes are kept as far
-/// as they are UTF-8.
+/// Returns a message as text for a log. The values of Authorization and Proxy-Authorization are left out; other bytes
+/// are kept as far as they are UTF-8.
 pub fn redacted(datagram: &[u8]) -> String {
     let text = String::from_utf8_lossy(datagram);
     let (head, body) = text.find("\r\n\r\n").map_or((text.as_ref(), ""), |end| text.split_at(end));
@@ -228,11 +229,11 @@ pub fn redacted(datagram: &[u8]) -> String {
 /// Credentials that a server asks of callers, and the form of its challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Realm, shown to the caller.
+    /// Realm of the challenge, shown to the caller.
     pub realm: String,
     /// The only credentials that are accepted.
     pub credentials: Credentials,
-    /// Offered in this order, one challenge each (RFC 8760 2.4: the preferred one first).
+    /// Hashes in the order in which they are offered, one challenge each (RFC 8760 2.4: the preferred one first).
     pub algorithms: Vec<Algorithm>,
     /// Protection that the challenge asks for.
     pub qop: Qop,
@@ -241,7 +242,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// MD5 and SHA-256, qop `auth`, asked by 401.
+    /// Returns a demand with MD5 and SHA-256, qop `auth`, asked by 401.
     pub fn new(realm: &str, username: &str, password: &str) -> Demand {
         Demand {
             realm: realm.into(),
@@ -252,7 +253,7 @@ impl Demand {
         }
     }
 
-    /// The challenge header fields, name and value.
+    /// Returns the header fields of the challenge, name and value.
     pub fn challenges(&self, nonce: &str, stale: bool) -> Vec<(&'static str, String)> {
         let name = if self.proxy { "Proxy-Authenticate" } else { "WWW-Authenticate" };
         let qop = match self.qop {
@@ -318,7 +319,7 @@ impl Demand {
 /// Result of the check of a request's credentials.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The right credentials with a nonce of ours.
+    /// Right credentials, with a nonce of this server.
     Accepted,
     /// No credentials for this realm.
     Missing,

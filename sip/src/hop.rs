@@ -55,7 +55,7 @@ impl fmt::Display for Transport {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// The next place that a message goes to, or the last one that it came from.
+/// Next place that a message goes to, or the last one that it came from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hop {
     /// Transport protocol of the next message.

@@ -1,17 +1,18 @@
 //! Sans-IO SIP: messages, transactions, dialogs, user agent and SDP, for caller and answerer.
 //!
-//! What it is: an [`Endpoint`] is told the time and what arrived, and says what to send and what happened:
+//! An [`Endpoint`] is told the time and what arrived, and returns messages to send and events of its calls:
 //!
 //! ```text
 //! receive(now, from, message) | tick(now) | invite(..) | answer(..) | hangup(..)       then poll() until None
 //! ```
 //!
-//! What it is not: it opens no socket, reads no clock, resolves no name, spawns nothing and draws no ambient randomness: the
-//! same seed and the same inputs give the same bytes. It knows nothing of media beyond SDP.
+//! It opens no socket, reads no clock, resolves no name, spawns nothing and draws no ambient randomness: the same seed and
+//! the same inputs give the same bytes. It knows nothing of media beyond SDP.
 //!
-//! From the bottom up: [`parse`], [`header`] and [`message`] (RFC 3261 7 and 25), [`uri`] (19), `transaction` (17, RFC 6026), `dialog`
-//! (12), [`hop`] (transports and connections), [`registration`] (lines to providers), [`endpoint`] (which request goes where), [`useragent`] (a call: 8, 9, 13, 15), beside them [`auth`] (RFC 7616, 8760)
-//! and [`sdp`] (RFC 8866, 3264). Bytes from the network never panic and never grow anything without a limit.
+//! From the bottom up: [`parse`], [`header`] and [`message`] (RFC 3261 7 and 25), [`uri`] (19), `transaction` (17, RFC
+//! 6026), `dialog` (12), [`hop`] (transports and connections), [`registration`] (lines to providers), [`endpoint`] (which
+//! request goes where), [`useragent`] (a call: 8, 9, 13, 15). Beside them: [`auth`] (RFC 7616, 8760) and [`sdp`] (RFC 8866,
+//! 3264). Bytes from the network never panic and never grow anything without a limit.
 
 #![deny(missing_docs)]
 

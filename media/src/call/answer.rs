@@ -1,4 +1,4 @@
-//! Planning: what this side will do next, from the end of the other side's speech to the moment it is ready.
+//! Planning: the next move of this side, from the end of the other side's speech to the moment it is ready.
 
 use std::sync::Arc;
 

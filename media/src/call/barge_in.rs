@@ -1,4 +1,4 @@
-//! Cutting in, being cut in on, and what each overlap came to.
+//! Barge-in of either side, and the report of each overlap.
 
 use std::sync::Arc;
 
@@ -336,8 +336,8 @@ impl Call {
         }
     }
 
-    /// The other side has spoken for `length_ms` since `onset`: heard to have, or, where the jitter buffer is too deep to hear
-    /// it in time, not heard to have paused.
+    /// True when the other side has spoken for `length_ms` since `onset`. Where the jitter buffer is too deep to
+    /// receive that in time, it is true unless a pause was received.
     fn has_spoken(&self, onset: Sample, length_ms: u32) -> bool {
         let Some(spoken_to) = self.ears.voice.vad().spoken_to() else { return false };
         let heard = spoken_to - onset > ms(length_ms);
@@ -366,7 +366,8 @@ impl Call {
         }
     }
 
-    /// This side's words were over at `end`: whether the other side had stopped before is known some 120 ms later.
+    /// Notes that this side's words were over at `end`. Whether the other side had stopped before is known some 120 ms
+    /// later.
     pub(super) fn own_speech_ended(&mut self, end: Sample, sent: Sample) {
         if let Some(overlap) = &mut self.overlap {
             overlap.own_end.get_or_insert([end, sent]);
@@ -386,8 +387,8 @@ impl Call {
         else {
             return;
         };
-        // Of a sound of the other side that stops nobody, only more than a backchannel counts. Own words overlap nothing when the
-        // other side had stopped before it could be known.
+        // A sound of the other side that stops nobody counts only when it is longer than a backchannel. Own words overlap
+        // nothing when the other side had stopped before it could be known.
         let least_ms = match by {
             Side::Dh => 1,
             _ if other_stopped => BACKCHANNEL_MS,

@@ -1,4 +1,4 @@
-//! How much of the other side's audio was made up, by position: a turn is told how much of it that was.
+//! Count of the other side's concealed audio by position, so that each turn can report its share.
 
 use crate::frame::{FRAME, Sample};
 

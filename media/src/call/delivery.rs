@@ -1,4 +1,4 @@
-//! Carrying a plan out: taking the turn, words, digits, and what follows them.
+//! Carrying a plan out: taking the turn, words, digits, and the step after them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Sending digits: which digit is due when.
+//! Sending digits: the due time of each.
 
 use std::collections::VecDeque;
 

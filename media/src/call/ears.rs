@@ -1,4 +1,4 @@
-//! What the received audio is examined with, and the audio that was heard just before a segment is confirmed.
+//! Analysis of the received audio, and the audio received just before a segment is confirmed.
 
 use super::concealed::Concealed;
 use super::spec::Ears;
@@ -33,8 +33,8 @@ pub(super) struct EarSet {
     pub which: Ears,
     /// Finds speech that is not this side's own.
     pub voice: EchoGuard,
-    /// Tells when the other side spoke, where the ears hear it through a bad connection: what is measured of that side is
-    /// measured as it was received.
+    /// Detector of the other side's speech as it was received, when the analysis hears it through a simulated bad
+    /// connection. Measures of that side use it.
     pub witness: Option<Box<EchoGuard>>,
     digits: Detector,
     /// Tones of the network, while they are looked for.
@@ -54,7 +54,7 @@ pub(super) struct EarSet {
     made_up: MadeUp,
     /// Packets that were dropped for lack of room, as far as they were told of.
     overflowed: u64,
-    /// How much was made up, for the turns.
+    /// Concealed audio, counted for the turns.
     pub concealed: Concealed,
 }
 
@@ -66,7 +66,7 @@ struct MadeUp {
 }
 
 impl MadeUp {
-    /// 20 ms at `position`; a stretch that is over by it.
+    /// Takes 20 ms at `position`; returns a concealed stretch that is over by it.
     fn push(&mut self, position: Sample, is_made_up: bool) -> Option<MadeUp> {
         let goes_on = is_made_up && position == self.to;
         let over = (!goes_on).then_some(*self).filter(|run| run.to - run.from > SHORT_UNDERRUN);
@@ -81,7 +81,7 @@ impl MadeUp {
 }
 
 impl EarSet {
-    /// Nothing was heard yet. `apart`: what they hear is not what was received.
+    /// Returns the state before the first frame. `apart`: the analysed audio is not what was received.
     pub fn new(which: Ears, apart: bool) -> EarSet {
         EarSet {
             which,
@@ -102,7 +102,7 @@ impl EarSet {
         }
     }
 
-    /// This side sends the 20 ms that begin at `at`.
+    /// Takes the 20 ms from `at` on that this side sends.
     pub fn sent(&mut self, at: Sample, pcm: &Frame) {
         if self.which.voice_activity {
             self.voice.sent(at, pcm);
@@ -127,7 +127,7 @@ impl EarSet {
         self.next = (self.next + 1) % PAST;
     }
 
-    /// The frames heard since a little before `onset`, in order, as one run.
+    /// Returns the frames received since a little before `onset`, in order, as one run.
     pub fn past_since(&self, onset: Sample) -> Option<(Sample, Vec<i16>)> {
         let frames = (0..PAST).map(|at| &self.past[(self.next + at) % PAST]);
         let mut wanted =
@@ -198,7 +198,7 @@ impl Call {
         self.listened_to = self.frame_at;
     }
 
-    /// This side sounds a digit in the band.
+    /// Notes a digit that this side sends as a tone.
     pub(super) fn sound_digit(&mut self, digit: char, at: Sample) {
         self.ears.own_digit = (digit, at);
         self.mouth.tone(digit, at);
@@ -282,7 +282,7 @@ impl Call {
         }
     }
 
-    /// A digit in the band, unless it is the echo of one that came as an event or of an own one.
+    /// Takes a digit found in the audio, unless it is the echo of one that came as an event, or of one of this side.
     fn hear_tone(&mut self, Detected::Digit { digit, from, duration_ms }: Detected) {
         let (own, at) = self.ears.own_digit;
         let comes_back = own == digit && (-(FRAME as Sample)..DIGIT_BACK).contains(&(from - at));
@@ -317,7 +317,7 @@ impl Call {
         }
     }
 
-    /// Audio for the recognizer begins with what was heard just before the onset was confirmed.
+    /// Hands the recognizer the audio received just before the onset was confirmed.
     pub(super) fn feed_from(&mut self, onset: Sample) {
         self.ears.feeding = true;
         if let Some((from, pcm)) = self.ears.past_since(onset) {
@@ -339,7 +339,7 @@ fn line_tone_events(tone: LineTone) -> impl Iterator<Item = What> {
     std::iter::once(What::LineTone { kind, frequency_hz, cadence_ms: cadence_ms.into() }).chain(machine)
 }
 
-/// Time that was only stretched was not sent; silence is what a recording holds anyway.
+/// True for audio that belongs in a recording. Filler was not sent, and a recording is silent without it.
 fn is_recorded(kind: HeardKind) -> bool {
     matches!(kind, HeardKind::Real | HeardKind::Lost)
 }

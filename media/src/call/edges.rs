@@ -1,5 +1,5 @@
-//! Where what this side says begins and ends for whoever hears it: in the band of the codec and through the audio quality lever,
-//! before noise is added. What lies above the band of a telephone codec is no speech on the wire.
+//! Audible beginning and end of this side's speech: in the band of the codec and at its audio quality, before noise is
+//! added. Sound above the band of a telephone codec is no speech to the other side.
 //!
 //! The ruler is that of all true onsets and ends: the first and the last 10 ms that are louder than -50 dBov and than the floor
 //! of the last 3 s + 5 dB.
@@ -28,9 +28,9 @@ const MOST_FLOOR_DBOV: f32 = -40.0;
 /// Follows what sounds, one utterance at a time. Allocates nothing while it does.
 #[derive(Debug)]
 pub struct Edges {
-    /// As it acts on what is sent, but for the noise that it adds.
+    /// Audio quality as it acts on the sent audio, without the noise that it adds.
     lever: Impair,
-    /// Present where the codec carries 4 kHz.
+    /// Conversion to 8 kHz, when the codec carries 4 kHz.
     down: Option<Down2>,
     levels: Percentiles<MEMORY, 193>,
     block: Block,
@@ -73,7 +73,8 @@ pub struct Sounded {
 }
 
 impl Edges {
-    /// Nothing sounds yet. `rate_hz` is the codec's; `stream` is the one that draws the places of the lever's dropouts.
+    /// Returns the state before the first utterance. `rate_hz` is the codec's; `stream` draws the places of the audio
+    /// quality's dropouts.
     pub fn new(quality: AudioQuality, rate_hz: u32, stream: Stream) -> Edges {
         let mut levels = Percentiles::new(LOWEST_DBOV, 0.5);
         (0..MEMORY).for_each(|_| levels.push(LOWEST_DBOV));
@@ -122,7 +123,7 @@ impl Edges {
         self.take_in(at, &voice);
     }
 
-    /// The onset, once it was heard.
+    /// Returns the onset, once it was audible.
     pub fn onset(&self) -> Option<Sample> {
         self.onset
     }
@@ -130,7 +131,7 @@ impl Edges {
     /// Ends what sounds; its last sample was sent before `end`.
     pub fn end(&mut self, end: Sample) -> Sounded {
         if self.down.is_some() && self.next < end + DELAY {
-            // What the filter still holds.
+            // The samples that the filter still holds.
             self.take_in(self.next, &SILENCE);
         }
         self.close(end);
@@ -146,7 +147,7 @@ impl Edges {
         self.measure(at - DELAY, 2, &narrow);
     }
 
-    /// Samples that are `step` apart, the first at `at`.
+    /// Measures samples that are `step` apart, the first at `at`.
     fn measure(&mut self, mut at: Sample, step: Sample, mut pcm: &[i16]) {
         // A filter tells of what is to come: nothing is said before it begins.
         let before = ((self.from - at).max(0) + step - 1) / step;
@@ -166,7 +167,7 @@ impl Edges {
         }
     }
 
-    /// The block ends at `to`.
+    /// Closes the block at `to`.
     fn close(&mut self, to: Sample) {
         let Block { from, energy, samples } =
             std::mem::replace(&mut self.block, Block { from: to, energy: 0, samples: 0 });
@@ -297,7 +298,7 @@ mod tests {
     fn a_dropout_at_the_end_is_heard_as_its_end() {
         let stream = || Seed(1).stream("audio_quality");
         let quality = AudioQuality { dropouts: 8, ..AudioQuality::MEDIUM };
-        // Where the lever itself drops what it is given.
+        // The places at which the audio quality itself drops sound.
         let (mut lever, mut sent) = (Impair::new(quality, RATE_HZ, stream()), Vec::new());
         for n in 0..500 {
             let mut frame: Frame =

@@ -4,7 +4,7 @@ use crate::connection::Impairment;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
 
-/// How the far side (or the way to it) ended the call.
+/// End of a call by the other side, or by the way to it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct RemoteEnd {
     /// The kind of end.
@@ -47,10 +47,10 @@ impl RemoteEnd {
     }
 }
 
-/// How a channel tells an end.
+/// Detail of an end, as its channel tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum EndDetail {
-    /// Nothing beside the kind of the end.
+    /// No detail beside the kind of the end.
     #[default]
     None,
     /// End of a SIP call.
@@ -89,7 +89,7 @@ pub enum RemoteKind {
     Bye,
     /// A final response refused the call.
     Refused,
-    /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
+    /// No answer at all: time-out, DNS, unreachable, refused socket.
     Unreachable,
     /// This machine had no socket for the connection.
     NoSocket,
@@ -130,9 +130,9 @@ pub enum EndReason {
     ApiHangup,
     /// The last playback step was done.
     PlaybackEnd,
-    /// The far side refused or was busy.
+    /// The other side refused or was busy.
     Rejected,
-    /// Nobody answered within `ringing_ms`.
+    /// No answer within `ringing_ms`.
     NoAnswer,
     /// The call could not be set up.
     DialFailed,
@@ -151,7 +151,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// The stable wire name.
+    /// Returns the stable name of the reason in results.
     pub fn as_str(self) -> &'static str {
         match self {
             EndReason::DhEndCall => "dh_end_call",

@@ -1,4 +1,4 @@
-//! The one vocabulary of what happened in a call. Recording, metrics, API, tests and logs all read these.
+//! Events of a call, read by recording, metrics, API, tests and logs alike.
 
 use std::borrow::Cow;
 
@@ -46,9 +46,9 @@ impl Side {
 /// A short text that is nearly always one of the engine's own; one that was read back is owned.
 pub type Code = Cow<'static, str>;
 
-/// An event on the call's sample clock. Its wire form has the members `sample`, `offset_ms`, `event`, `side` and `data`.
+/// An event on the call's sample clock. In JSON it has the members `sample`, `offset_ms`, `event`, `side` and `data`.
 ///
-/// Reading one never fails for its name or its data: what is not known, or has another form, is [`What::Unknown`].
+/// Reading one never fails for its name or its data: an unknown name, or another form, is [`What::Unknown`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Position on the sample clock, 16,000 a second; negative before connect.
@@ -59,7 +59,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// An event with its number in the timeline: one line of it. The wire form has the member `seq` before those of the event.
+/// An event with its number in the timeline: one line of it. In JSON the member `seq` stands before those of the event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineEntry {
     /// Number of the entry from 0, in the order in which the events became known.
@@ -122,7 +122,7 @@ pub enum What {
         end_sample: Sample,
         confidence: Option<f32>,
         words: Box<[Word]>,
-        /// Milliseconds of it, pauses included, that were lost or late and made up.
+        /// Milliseconds of it, pauses included, that were lost or late and concealed.
         concealed_ms: u64,
         /// Reason why words of it are missing: `no_recognizer`, `recognizer_late`, `not_understood` or the recognizer's
         /// own code.
@@ -132,7 +132,7 @@ pub enum What {
         /// True when its text was told by messages of the other side, since no words were recognized.
         reported: bool,
     },
-    /// From here on this side speaks the other side's language, which the turn that began at `from_sample` has shown.
+    /// This side speaks the other side's language from now on, which the turn that began at `from_sample` has shown.
     LanguageTaken { language: String, by: Code, from_sample: Sample },
     /// Text of the running turn, as far as it is recognized.
     TranscriptPartial { text: String },

@@ -1,4 +1,4 @@
-//! What goes into a [`super::Call`] and what comes out of it.
+//! Inputs and outputs of a [`super::Call`].
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -54,7 +54,7 @@ pub struct Rendered {
 }
 
 impl Mouth {
-    /// Nothing to say yet. `rate_hz` is the codec's.
+    /// Returns the state without sound. `rate_hz` is the codec's.
     pub fn new(spec: &CallSpec, rate_hz: u32) -> Mouth {
         let draws = || spec.seed.stream("audio_quality");
         Mouth {
@@ -107,12 +107,12 @@ impl Mouth {
         self.utterance.as_ref().or(probe).map(|said| said.id)
     }
 
-    /// Since when this side speaks: the true onset, as soon as it is known.
+    /// Returns the true onset of this side's running words, as soon as it is known; its first sample before.
     pub fn speaking_since(&self) -> Option<Sample> {
         self.utterance.as_ref().and_then(|said| said.onset.or(said.started))
     }
 
-    /// It does not yield before the end of what it says.
+    /// True when this side does not yield before the end of its words.
     pub fn holds_floor(&self) -> bool {
         self.utterance.as_ref().is_some_and(|said| said.holds_floor)
     }
@@ -232,8 +232,8 @@ fn mix_loop(mix: &mut Sum, noise: &mut NoiseSpec, gain: f32) {
     noise.start = at;
 }
 
-/// The nearest whole number, limited to 2^21. Adding 1.5 * 2^23 leaves it in the low bits, which vectorises where rounding does
-/// not.
+/// Returns the nearest whole number, limited to 2^21. Adding 1.5 * 2^23 leaves it in the low bits, which vectorises
+/// where rounding does not.
 #[inline(always)]
 fn rounded(value: f32) -> i32 {
     const MOST: f32 = 2_097_152.0;

@@ -48,7 +48,7 @@ impl Pacing {
         self.skipped
     }
 
-    /// Most frames in a row that were not sent.
+    /// Largest number of frames in a row that were not sent.
     pub fn longest_gap_frames(&self) -> u64 {
         self.longest_gap
     }
@@ -58,7 +58,8 @@ impl Pacing {
         self.max.as_secs_f64() * 1000.0
     }
 
-    /// The upper bound of the bucket in which the `share` quantile (0..1) lies, in milliseconds; 0 when nothing was sent.
+    /// Returns the upper bound of the bucket in which the `share` quantile (0 to 1) lies, in milliseconds; 0 when no
+    /// frame was sent.
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let rank = (self.sent as f64 * share).ceil() as u64;
         let mut seen = 0;

@@ -74,16 +74,16 @@ pub struct Plan {
     pub rule: Option<usize>,
     /// The thought whose move (or further parts of it) is awaited, or the comparison.
     pub thinking: Option<EffectId>,
-    /// Present while the stage is [`Stage::Comparing`].
+    /// State of the comparison while the stage is [`Stage::Comparing`].
     pub comparing: Option<Comparing>,
-    /// It is the re-prompt after mutual silence.
+    /// True for the re-prompt after mutual silence.
     pub reprompt: bool,
-    /// It answers a turn of the other side and is dropped when that side goes on.
+    /// True when it answers a turn of the other side, and is dropped when that side goes on.
     pub answers: bool,
 }
 
 impl Plan {
-    /// A plan that waits for the other side's text.
+    /// Returns a plan that waits for the other side's text.
     pub fn new(due: Sample, kind: Kind) -> Plan {
         Plan {
             due,
@@ -103,7 +103,7 @@ impl Plan {
         }
     }
 
-    /// It can be taken now: it is settled, and its first words have audio.
+    /// True when it can be taken now: it is settled, and its first words have audio.
     pub fn is_ready(&self) -> bool {
         let words_ready = self.utterance.as_ref().is_none_or(Utterance::is_ready);
         match self.stage {
@@ -113,7 +113,7 @@ impl Plan {
         }
     }
 
-    /// Effects that are not wanted any more when it is dropped.
+    /// Returns the effects that are not wanted any more when it is dropped.
     pub fn effects(&self) -> Vec<EffectId> {
         let mut left: Vec<EffectId> = self.utterance.iter().flat_map(Utterance::waiting).collect();
         left.extend(self.thinking);

@@ -1,10 +1,10 @@
-//! Comparing what was heard with what was written: normal forms, hang-up phrases, scripted responses.
+//! Comparison of recognized with written text: normal forms, hang-up phrases, scripted responses.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::spec::{Matching, ScriptRule};
 
-/// Unicode NFKC, case folded, punctuation removed, blanks joined. A dash or a slash parts words.
+/// Returns the text in Unicode NFKC, case folded, punctuation removed, blanks joined. A dash or a slash parts words.
 pub fn normal_form(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     for c in text.nfkc().flat_map(folded) {
@@ -19,7 +19,7 @@ pub fn normal_form(text: &str) -> String {
     words
 }
 
-/// Case folding by way of the capital letter, which brings ß to ss and the two small sigmas together.
+/// Folds case by way of the capital letter, which brings ß to ss and the two small sigmas together.
 fn folded(c: char) -> impl Iterator<Item = char> {
     c.to_uppercase().flat_map(char::to_lowercase)
 }
@@ -29,7 +29,7 @@ pub fn unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
 }
 
-/// The words of the normal form, a blank between any two; an unspaced letter is one.
+/// Returns the words of the normal form, a blank between any two; an unspaced letter is one.
 fn words(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut last = ' ';
@@ -147,7 +147,7 @@ impl Script {
     }
 }
 
-/// The first of these rules whose phrase has the words of `text`.
+/// Returns the first of these rules whose phrase has the words of `text`.
 pub fn same_words(rules: &[ScriptRule], among: &[usize], text: &str) -> Option<usize> {
     among.iter().copied().find(|at| same_meaning(text, &rules[*at].phrase))
 }

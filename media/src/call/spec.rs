@@ -1,4 +1,4 @@
-//! Everything that a Call needs to know, as plain values. Whoever places a call translates its own resources into this.
+//! Settings of a call as plain values. The caller of this library translates its own resources into them.
 
 use std::sync::Arc;
 
@@ -132,9 +132,9 @@ pub enum Interruption {
         /// Largest number in one call; `None` for no limit.
         at_most: Option<u32>,
     },
-    /// When one of these keywords is recognized in the running turn.
+    /// This side interrupts when one of these keywords is recognized in the running turn.
     Keywords(Vec<KeywordResponse>),
-    /// When the mind says yes to the running text.
+    /// This side interrupts when the mind says yes to the running text.
     Contextual {
         /// Question to the mind, about the running text.
         prompt: String,
@@ -184,7 +184,7 @@ pub struct ScriptRule {
 pub enum Matching {
     /// Its normal form occurs in the turn's normal form as a run of whole words.
     Exact,
-    /// It has the same meaning: F1 of the word sets without stop words is at least 0.6.
+    /// The turn has the same meaning: F1 of the word sets without stop words is at least 0.6.
     Context,
 }
 
@@ -283,11 +283,11 @@ pub struct Phrases {
     pub interruption: Vec<String>,
     /// Sentence after a held silence of 60 s.
     pub still_there: String,
-    /// Said while the other side speaks, to show that this side listens. Those that the voice says in 0.2 to 0.8 s are
+    /// Words while the other side speaks, to show that this side listens. Those that the voice says in 0.2 to 0.8 s are
     /// used, and take 0.5 s at most.
     pub backchannel: Vec<String>,
-    /// Said to somebody else while the other side speaks. Those that the voice says in 1 to 3.2 s are used, and take 2 s
-    /// at most.
+    /// Words to somebody else while the other side speaks. Those that the voice says in 1 to 3.2 s are used, and take 2
+    /// s at most.
     pub aside: Vec<String>,
 }
 

@@ -149,7 +149,8 @@ impl Utterance {
         self.parts.push(Part { text: text.into(), voiced: None, effect, audio: vec![pcm], complete: true });
     }
 
-    /// The words that `effect` brings are said as `voiced`, with fillers between them; hands it back when they are not of this.
+    /// Sets the words that `effect` brings to `voiced`, with fillers between them; returns it when the effect is not of
+    /// this utterance.
     pub fn voice(&mut self, effect: EffectId, voiced: String) -> Option<String> {
         match self.parts.iter_mut().find(|part| part.effect == effect) {
             Some(part) => part.voiced = Some(voiced),

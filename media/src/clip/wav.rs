@@ -39,7 +39,7 @@ pub enum ClipError {
     NoFormat,
     /// The file has no `data` chunk.
     NoData,
-    /// Neither PCM nor float nor G.711: the format tag.
+    /// An encoding that is neither PCM nor float nor G.711; its format tag.
     Encoding(u16),
     /// Bits per sample that the encoding does not have.
     Bits(u16),
@@ -196,7 +196,7 @@ impl Format {
     }
 }
 
-/// Four bytes as a number.
+/// Reads four bytes as a number.
 fn long(four: &[u8], is_big_endian: bool) -> u32 {
     let fold = |value: u32, byte: &u8| value << 8 | u32::from(*byte);
     if is_big_endian { four.iter().fold(0, fold) } else { four.iter().rev().fold(0, fold) }
@@ -219,10 +219,11 @@ pub fn is_wav(bytes: &[u8]) -> bool {
     matches!(kind, b"RIFF" | b"RIFX" | b"RF64" | b"BW64") && bytes.get(8..12) == Some(b"WAVE")
 }
 
-/// The header of a file whose first bytes are here: all of it when `is_whole`. `None`: more of it is needed. Where the sizes of
-/// the chunks lead nowhere, the format and the samples are looked for by name.
+/// Reads the header of a file whose first bytes are here: all of it when `is_whole`. `None`: more of it is needed.
+/// Where the sizes of the chunks lead nowhere, the format and the samples are looked for by name.
 ///
 /// # Errors
+///
 /// The bytes are no WAV file, or one that is not read.
 pub fn head(bytes: &[u8], is_whole: bool) -> Result<Option<Head>, ClipError> {
     if !is_wav(bytes) {
@@ -286,8 +287,8 @@ fn is_name(bytes: &[u8]) -> bool {
     bytes.get(..4).is_some_and(|name| name.iter().all(printable) && name[0].is_ascii_alphanumeric())
 }
 
-/// Position of the chunk after one of `size` bytes at `body_at`: behind its pad byte, which some writers leave out. `None`:
-/// there is none, or it is not known yet.
+/// Returns the position of the chunk after one of `size` bytes at `body_at`: behind its pad byte, which some writers
+/// leave out. `None`: there is none, or it is not known yet.
 fn next_chunk(bytes: &[u8], body_at: usize, size: u32, is_whole: bool) -> Option<usize> {
     let end = body_at.checked_add(size as usize)?;
     let padded = end.checked_add(size as usize % 2)?;
@@ -333,7 +334,7 @@ enum After {
     File(usize),
     /// More samples of the same format.
     Data(usize, Option<u64>),
-    /// Nothing more that is sound.
+    /// The rest of the file has nothing more that is sound.
     End,
     /// Bytes from here on that are no chunk.
     Unknown(usize),

@@ -167,7 +167,7 @@ impl Band {
         Band::with_step(8)
     }
 
-    /// The reconstructed low-band sample of a 6-bit code; adapts.
+    /// Returns the reconstructed low-band sample of a 6-bit code; adapts.
     #[inline(always)]
     fn decode_low(&mut self, code: usize) -> i32 {
         let sample = clip15(self.predicted + ((self.step * LEVELS_6[code]) >> 15));
@@ -175,7 +175,7 @@ impl Band {
         sample
     }
 
-    /// The reconstructed high-band sample of a 2-bit code; adapts.
+    /// Returns the reconstructed high-band sample of a 2-bit code; adapts.
     #[inline(always)]
     fn decode_high(&mut self, code: usize) -> i32 {
         let sample = clip15(self.predicted + ((self.step * LEVELS_2[code]) >> 15));
@@ -199,7 +199,7 @@ impl Band {
         self.step = antilog(self.log_step, 10);
     }
 
-    /// Block 4: takes a quantised difference, moves poles and zeros, predicts the next sample.
+    /// Runs block 4: takes a quantised difference, moves poles and zeros, predicts the next sample.
     #[inline(always)]
     fn predict(&mut self, difference: i32) {
         // PARREC, UPPOL2, UPPOL1
@@ -231,7 +231,7 @@ impl Band {
     }
 }
 
-/// The step of a log step (blocks SCALEL, SCALEH).
+/// Returns the step of a log step (blocks SCALEL, SCALEH).
 #[inline(always)]
 fn antilog(log_step: i32, base: i32) -> i32 {
     let mantissa = ANTILOG[((log_step >> 6) & 31) as usize];
@@ -239,8 +239,9 @@ fn antilog(log_step: i32, base: i32) -> i32 {
     (if shift < 0 { mantissa >> -shift } else { mantissa << shift }) << 2
 }
 
-/// Block QUANTL: the 6-bit code of a low-band difference. The codes number the decision intervals from the outside in,
-/// negative ones from 4 (30 is the 27th), positive ones from 32; 62 and 63 are the two innermost negative ones.
+/// Returns the 6-bit code of a low-band difference (block QUANTL). The codes number the decision intervals from the
+/// outside in. Negative ones begin at 4 (30 is the 27th), positive ones at 32; 62 and 63 are the two innermost negative
+/// ones.
 #[inline(always)]
 fn quantise_low(difference: i32, step: i32) -> usize {
     let size = difference ^ (difference >> 31);
@@ -256,7 +257,7 @@ fn quantise_low(difference: i32, step: i32) -> usize {
     }
 }
 
-/// Block QUANTH: the 2-bit code of a high-band difference.
+/// Returns the 2-bit code of a high-band difference (block QUANTH).
 #[inline(always)]
 fn quantise_high(difference: i32, step: i32) -> usize {
     let outer = difference ^ (difference >> 31) >= (564 * step) >> 12;

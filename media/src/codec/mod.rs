@@ -1,7 +1,7 @@
-//! The codecs of telephony, one state machine a direction. What they are not: RTP (packet headers, timestamps and what is done
-//! about losses live in `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
+//! The codecs of telephony, one state machine a direction. Not here: RTP (packet headers, timestamps and losses are in
+//! `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
 //!
-//! Callers own the buffers, and a buffer that is too short shortens the work, never panics. Nothing here allocates but Opus.
+//! Callers own the buffers. A buffer that is too short shortens the work and never panics. Only Opus allocates.
 
 pub(crate) mod g711;
 mod g722;

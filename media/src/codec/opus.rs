@@ -71,8 +71,8 @@ impl Encoder {
         self.0.encode(pcm, pcm.len() as i32, out, room).map_or(0, |len| len as usize)
     }
 
-    /// Frames of 10 ms in one packet (RFC 6716 3.2.5): configuration, count, the lengths of all but the last, frames. `None` when
-    /// there is nothing or it does not fit.
+    /// Encodes frames of 10 ms in one packet (RFC 6716 3.2.5): configuration, count, the lengths of all but the last,
+    /// frames. `None` when there is nothing or it does not fit.
     fn frames(&mut self, pcm: &[i16], out: &mut [u8]) -> Option<usize> {
         const EACH_ITS_LENGTH: u8 = 0x80;
         let count = pcm.len() / TEN_MS;

@@ -20,8 +20,8 @@ const BLOCK_SPAN: f64 = 2.0 * BLOCK as f64;
 /// Blocks quieter than this mean square (-45 dBov) hold nothing.
 const MIN_POWER: f32 = 34_000.0;
 
-/// High group over low group, as a ratio of powers: -8 to +4 dB, with room for what the weaker tone gains or loses by the
-/// stronger one's leakage and by noise (4 and 2 dB).
+/// Level of the high group over the low group, as a ratio of powers: -8 to +4 dB. There is room for the stronger tone's
+/// leakage into the weaker one and for noise (4 and 2 dB).
 const TWIST: std::ops::RangeInclusive<f32> = 0.06..=4.0;
 
 /// A tone over the others of its group, as a ratio of powers: 8 dB, less 3 for the leakage of a stronger tone and for noise.

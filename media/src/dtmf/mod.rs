@@ -13,7 +13,8 @@ const DIGITS: [[char; 4]; 4] = [['1', '2', '3', 'A'], ['4', '5', '6', 'B'], ['7'
 /// The low group, by row, then the high group, by column, in Hz.
 const FREQUENCIES_HZ: [f64; 8] = [697.0, 770.0, 852.0, 941.0, 1209.0, 1336.0, 1477.0, 1633.0];
 
-/// The low and the high frequency of a digit (0-9 * # A-D, in either case) in Hz; `None` for any other character.
+/// Returns the low and the high frequency of a digit (0-9 * # A-D, in either case) in Hz; `None` for any other
+/// character.
 fn frequencies_hz(digit: char) -> Option<(f64, f64)> {
     let digit = digit.to_ascii_uppercase();
     let place =

@@ -147,7 +147,7 @@ mod tests {
         sums
     }
 
-    /// Level of one frequency in a stretch of 16 kHz audio, in dBov.
+    /// Returns the level of one frequency in a stretch of 16 kHz audio, in dBov.
     fn level_dbov(sums: &[i32], hz: f64) -> f64 {
         let step = TAU * hz / 16_000.0;
         let (mut sine, mut cosine) = (0.0, 0.0);

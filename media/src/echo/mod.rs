@@ -1,9 +1,9 @@
-//! Echo: what this side sent and hears again. An [`EchoGuard`] finds speech in a received channel as
+//! Echo: audio that this side sent and receives again. An [`EchoGuard`] finds speech in a received channel as
 //! [`crate::vad::VoiceActivity`] does, but not in this side's own words.
 //!
-//! Nothing is looked for until something that was heard may be an echo: speech is found within the reach of own sound. Then
-//! the sent audio is correlated with the received at 4 kHz, and the likeliest lags are tried at full rate: a filter is
-//! fitted to one part of the stretch and has to foretell the other. From then on that filter takes the echo out before
+//! Nothing is searched until received sound may be an echo: speech is found within the reach of own sound. Then the
+//! sent audio is correlated with the received at 4 kHz, and the likeliest lags are tried at full rate. A filter is
+//! fitted to one part of the stretch and has to predict the other. From then on that filter removes the echo before
 //! speech is looked for, and follows the path.
 
 mod path;
@@ -272,7 +272,7 @@ impl EchoGuard {
         let heard: [f32; FRAME] = std::array::from_fn(|n| f32::from(pcm[n]));
         let left: [f32; FRAME] = std::array::from_fn(|n| heard[n] - echo[n]);
         if is_real && mean_power(&left) > mean_power(&heard) {
-            // What would be taken out is not there: the other side is mute, or the path has changed.
+            // The predicted echo is not there: the other side is mute, or the path has changed.
             return [false; 2];
         }
         let mut masked = [false; 2];

@@ -1,4 +1,4 @@
-//! The way from what is sent to what comes back: a short filter, by exponentially weighted least squares.
+//! The path from sent audio to its echo: a short filter, by exponentially weighted least squares.
 
 use crate::dot::dot;
 use crate::frame::FRAME;

@@ -1,4 +1,4 @@
-//! At which lags the received audio may be the sent one: correlation at 4 kHz, by way of the spectrum.
+//! Search for lags at which the received audio may be the sent one: correlation at 4 kHz, by way of the spectrum.
 
 use std::sync::LazyLock;
 
@@ -44,7 +44,7 @@ static FFT: LazyLock<Fft<LENGTH>> = LazyLock::new(Fft::new);
 /// same end.
 pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
     let power = energy(heard) as f32;
-    // What is sent 90 dB below the rest is lost in the rounding of the transforms.
+    // Sound 90 dB below the rest is lost in the rounding of the transforms.
     let least = energy(sent) as f32 * 1e-9;
     let mut squares = products(sent, heard);
     for (square, own) in squares.iter_mut().zip(energies(sent)) {

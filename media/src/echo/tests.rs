@@ -119,7 +119,7 @@ fn the_other_side_is_heard_over_own_words() {
             let own = unbroken(own, other.len());
             let plain = hear(&mut EchoGuard::new(), &vec![0; own.len()], &through(&other, codec));
             let mut guard = EchoGuard::new();
-            // Who merely speaks at the same time is no echo.
+            // A voice that merely speaks at the same time is no echo.
             assert_eq!(hear(&mut guard, &own, &through(&other, codec)), plain);
             assert_eq!(guard.figures(), None);
             (own, other, spans(&plain))

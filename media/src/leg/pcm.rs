@@ -1,12 +1,13 @@
 //! Media as frames of linear PCM, for channels that carry messages or tracks instead of RTP: WebSockets, media rooms.
 //!
-//! At every 20 ms tick the owner calls [`PcmLeg::send`], then [`PcmLeg::listen`]; audio goes in with [`PcmLeg::receive`] whenever
-//! it arrives, in pieces of any length. It is heard at real time: what comes faster waits in a queue of one second, and
-//! [`PcmLeg::heard_samples`] tells a feeder how far it got. After `new` nothing allocates.
+//! At every 20 ms tick the owner calls [`PcmLeg::send`], then [`PcmLeg::listen`]; audio goes in with
+//! [`PcmLeg::receive`] whenever it arrives, in pieces of any length. It is played in real time: audio that comes faster
+//! waits in a queue of one second, and [`PcmLeg::heard_samples`] tells a feeder how far it got. After `new` nothing
+//! allocates.
 //!
-//! A piece begins where the one before it ends, or at the moment of its arrival when the queue has run dry for longer than
-//! [`BRIDGED`]. The ears follow [`BEHIND`] after the positions, so that uneven sending makes no gaps. A steady lead of a stream that
-//! includes its silence is given back in its pauses ([`lead`]).
+//! A piece begins where the one before it ends, or at the moment of its arrival when the queue has run dry for longer
+//! than [`BRIDGED`]. Playout follows [`BEHIND`] after the positions, so that uneven sending makes no gaps. A steady
+//! lead of a stream that includes its silence is given back in its pauses ([`lead`]).
 
 mod lead;
 

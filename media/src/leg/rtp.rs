@@ -313,9 +313,10 @@ impl RtpLeg {
         self.sender.skip();
     }
 
-    /// Sends `digit` as a telephone event from the next tick on (up to two ticks later when the end of the one before is still
-    /// being repeated), for at most 8 s (1.3 s with events on the clock of Opus). False when events were not negotiated, `digit` is
-    /// none, another event still runs, or the other side does not want to hear: nothing is sent then.
+    /// Sends `digit` as a telephone event from the next tick on, or up to two ticks later while the end of the one
+    /// before is repeated. It lasts at most 8 s (1.3 s with events on the clock of Opus). False when events were not
+    /// negotiated, `digit` is none, another event still runs, or the other side does not want to receive. Nothing is
+    /// sent then.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         let has_events = self.params.event_payload_type.is_some() && self.params.may_send && !self.waits_for_keys();
         has_events && self.sender.start_event(digit, duration_ms)
@@ -552,7 +553,7 @@ impl Ears {
         let pcm: &mut [i16] = if self.is_wide { &mut room.wide } else { &mut room.narrow };
         let mut played = fill(pcm);
         if played.kind == HeardKind::Stretched {
-            // What only fills time leaves no trace in the filters: it must not be heard in the frame after it.
+            // Filler leaves no trace in the filters: it must not sound in the frame after it.
             let before = (self.up.clone(), self.down.clone());
             self.convert(room);
             (self.up, self.down) = before;

@@ -1,4 +1,4 @@
-//! What a recorded channel itself tells: where there is speech on it, and how far the speech stands above the noise.
+//! Measures of a recorded channel alone: its speech, and the level of the speech over the noise.
 
 use super::Span;
 use super::turn::{joined, near};
@@ -39,18 +39,18 @@ pub fn segments(pcm: &[i16]) -> Vec<Span> {
     joined(spans.into_iter().map(|span| Span { from: span.from, to: span.to.min(end) }).collect())
 }
 
-/// Signal-to-noise ratio of a channel in dB, given where speech is: the mean power of the speech, pauses under 300 ms
-/// included and the noise taken out, over the long-term mean power of the noise beside it.
+/// Returns the signal-to-noise ratio of a channel in dB, for given spans of speech. It is the mean power of the speech,
+/// without the noise and with pauses under 300 ms, over the long-term mean power of the noise beside it.
 ///
-/// Pauses of that length are active speech in the sense of ITU-T P.56 (its hangover is 200 ms), so for speech set to an
-/// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise; 60 when
-/// the noise is digital silence.
+/// Pauses of that length are active speech in the sense of ITU-T P.56 (its hangover is 200 ms). So for speech set to an
+/// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise;
+/// 60 when the noise is digital silence.
 pub fn snr_db(pcm: &[i16], speech: &[Span]) -> Option<f64> {
     Powers::of(pcm, speech, &[], 0)?.snr_db()
 }
 
-/// Level of the noise beside the speech in dB of full scale (32768): its long-term mean power. `None` with under 0.5 s of
-/// speech or 1 s of noise; -96 for digital silence.
+/// Returns the level of the noise beside the speech in dB of full scale (32768): its long-term mean power. `None` with
+/// under 0.5 s of speech or 1 s of noise; -96 for digital silence.
 pub fn noise_dbfs(pcm: &[i16], speech: &[Span]) -> Option<f64> {
     Some(Powers::of(pcm, speech, &[], 0)?.noise_dbfs())
 }

@@ -1,5 +1,5 @@
-//! How the agent bears sounds of the Digital Human that ask for no reaction: whether it goes on speaking. Not whether it comes
-//! back to them in words.
+//! Reaction of the agent to sounds of the Digital Human that ask for none: whether it goes on speaking. Whether it
+//! comes back to them in words is not measured here.
 
 use serde::Serialize;
 

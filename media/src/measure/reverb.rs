@@ -1,9 +1,9 @@
-//! How long a room rings behind a voice: reverberation time from the decays of speech alone, without a known source.
+//! Reverberation time of a room from the decays of speech alone, without a known source.
 //!
-//! Where speech falls off, the level cannot fall faster than the room lets it. The level's decays are searched, the slope of each
-//! is fitted, and of the slopes the steeper ones are the room's, as the others are speech that fades by itself (after Ratnam et al.,
-//! "Blind estimation of reverberation time", JASA 114, 2003, and Löllmann et al., IWAENC 2010, which take the maximum of a
-//! histogram of such estimates).
+//! Where speech falls off, the level cannot fall faster than the room lets it. The level's decays are searched, and the
+//! slope of each is fitted. The steeper slopes are the room's, as the others are speech that fades by itself. (After
+//! Ratnam et al., "Blind estimation of reverberation time", JASA 114, 2003, and Löllmann et al., IWAENC 2010, which
+//! take the maximum of a histogram of such estimates.)
 
 use super::Span;
 use crate::frame::{PER_MS, Sample};
@@ -38,11 +38,12 @@ const RANK: f64 = 0.4;
 /// Time for which a decay that begins in speech is followed after the speech.
 const BEHIND: Sample = 2000 * PER_MS;
 
-/// Reverberation time (RT60) in seconds: the time in which the sound of a room falls by 60 dB. Within a quarter from 0.3 to 1 s; of
-/// dry speech about 0.1 to 0.2, which is how fast speech fades by itself. `None` with fewer than four usable decays: too little
-/// speech, no pauses long enough for the room, or noise less than some 30 dB below the speech.
+/// Returns the reverberation time (RT60) in seconds: the time in which the sound of a room falls by 60 dB. It is exact
+/// within a quarter from 0.3 to 1 s. Dry speech gives about 0.1 to 0.2, which is how fast speech fades by itself.
+/// `None` with fewer than four usable decays. Then there is too little speech, no pause is long enough for the room, or
+/// noise is less than some 30 dB below the speech.
 ///
-/// `pcm` is one channel at 16 kHz, `speech` where the voice is, `apart` what is not to be looked at.
+/// `pcm` is one channel at 16 kHz, `speech` the spans of the voice, `apart` spans to be left out.
 pub fn reverb_s(pcm: &[i16], speech: &[Span], apart: &[Span]) -> Option<f64> {
     let levels = levels(pcm);
     let mut sorted = levels.clone();

@@ -1,4 +1,4 @@
-//! How one side sounds: loudness, clipping, noise, dropouts, pitch and, of these, clarity.
+//! Sound of one side: loudness, clipping, noise, dropouts, pitch and, from these, clarity.
 
 use ebur128::{EbuR128, Mode};
 

@@ -133,7 +133,7 @@ impl Heard {
         let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&agent)));
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
         let dh: Vec<Span> = dh.into_iter().filter(|span| !probe(span)).collect();
-        // What stops the Digital Human is none, also where it was over first.
+        // A sound that stops the Digital Human is none, even when it was over first.
         let stops =
             |span: &Span| conversation.stopped.iter().any(|at| (span.from..=span.to + STOPS_WITHIN).contains(at));
         let within = |span: &Span| holding(&dh, span.from).is_some_and(|dh| dh.to >= span.to);
@@ -196,7 +196,7 @@ fn begins_echo(span: Span, echo: Echo, own: &[Span]) -> bool {
 /// next. Both are in order of onset.
 fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    // Where the last of those ends that begin before the next.
+    // The end of the last one that begins before the next.
     let (mut others, mut end) = (theirs.iter().peekable(), Sample::MIN);
     for &span in mine {
         while let Some(other) = others.next_if(|other| other.from < span.from) {

@@ -70,7 +70,7 @@ impl Voices {
         })
     }
 
-    /// `clip` read aloud by talker `index` in spans of some seconds; after each, `pause` samples of silence.
+    /// Returns `clip` read aloud by talker `index` in spans of some seconds; after each, `pause` samples of silence.
     fn lay_out(
         &self,
         index: usize,

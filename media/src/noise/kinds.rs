@@ -1,4 +1,4 @@
-//! Every kind is told from every other by its spectrum and its modulation, whatever the seed.
+//! Recognition of every kind of noise by its spectrum and its modulation, whatever the seed.
 
 use super::*;
 use crate::biquad;

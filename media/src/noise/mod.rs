@@ -91,7 +91,7 @@ pub fn snr_db(volume: f64) -> f64 {
     30.0 - 25.0 * volume.clamp(0.0, 1.0)
 }
 
-/// A seamless loop of `seconds` (1 to 600) at 16 kHz and -28 dBov; the same arguments give the same samples.
+/// Returns a seamless loop of `seconds` (1 to 600) at 16 kHz and -28 dBov; the same arguments give the same samples.
 ///
 /// `voices` are clips of single talkers at 16 kHz, several seconds each; without any, voices are imitated.
 pub fn generate(kind: Kind, seed: Seed, seconds: u32, voices: &[Arc<[i16]>]) -> Vec<i16> {

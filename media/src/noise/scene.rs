@@ -1,4 +1,4 @@
-//! What each place sounds like, as a sum of layers. A layer is made at RMS 1 and laid in at its level.
+//! Sound of each place, as a sum of layers. A layer is made at RMS 1 and added at its level.
 
 #[cfg(test)]
 mod figures;
@@ -201,7 +201,8 @@ fn hospital(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// The tone's level is that of the tone itself; from 0.7 s of each second, clear of the loop's cross-fade.
+/// Adds a monitor's tone from 0.7 s of each second, clear of the loop's cross-fade. Its level is that of the tone
+/// itself.
 fn monitor(audio: &mut [f32]) {
     let peak = 2f64.sqrt() * 10f64.powf(-12.0 / 20.0);
     for second in 0..audio.len() / RATE_HZ as usize {

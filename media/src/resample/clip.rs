@@ -109,7 +109,7 @@ mod tests {
         (12_345, 16_000),
     ];
 
-    /// By the transform's own way through a clip that is there as a whole.
+    /// Resamples a whole clip at once, as the transform does by itself.
     fn at_once(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
         let mut fft = ClipResampler::new(from_hz, to_hz).expect("the rates are valid").fft;
         let samples = pcm.iter().map(|&sample| f32::from(sample)).collect();

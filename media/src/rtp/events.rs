@@ -1,9 +1,9 @@
-//! Received telephone events (RFC 4733 2.5.2): one digit of the many packets of an event, whichever of them are lost, come twice
-//! or late, and however the sender runs its timestamps.
+//! Received telephone events (RFC 4733 2.5.2): one digit of the many packets of an event. It is found whichever of them
+//! are lost, come twice or late, and however the sender runs its timestamps.
 //!
-//! Most senders keep the timestamp of an event and let its duration grow, with a new timestamp only for a further segment of a long
-//! one. Others move the timestamp on with each packet. Both say the same: what begins before the last packet's end, without a
-//! marker, is the same key.
+//! Most senders keep the timestamp of an event and let its duration grow, with a new timestamp only for a further
+//! segment of a long one. Others move the timestamp on with each packet. In both cases a packet without a marker that
+//! begins before the last packet's end belongs to the same key.
 
 use std::time::Duration;
 
@@ -449,7 +449,7 @@ mod tests {
         check(&[], false, 20);
         check(&[(800, true)], false, 100);
         check(&[(480, false), (800, true), (800, true)], false, 100);
-        // What is said after the end counts no more.
+        // Packets after the end do not count any more.
         check(&[(800, true), (1600, true)], false, 100);
         check(&[(800, true)], true, 20);
     }

@@ -1,9 +1,9 @@
-//! The jitter buffer: takes packets as they come, gives them back in the order in which they were sent, and says for every
-//! stretch of time whether it is audio, a loss, or silence. It stores encoded payloads and decodes nothing.
+//! The jitter buffer: takes packets as they come, and returns them in the order of sending. For every stretch of time
+//! it tells audio, loss or silence. It stores encoded payloads and decodes nothing.
 //!
-//! Its depth (how long after its least delayed arrival a sample is played) follows the lateness of the last packets. It grows
-//! where something is missing: the caller is told to wait and fills the time. It shrinks where the caller takes more than time
-//! asks for (see [`JitterBuffer::excess_ms`]).
+//! Its depth (the time from a sample's least delayed arrival to its playout) follows the lateness of the last packets.
+//! It grows where something is missing: the caller is told to wait and fills the time. It shrinks where the caller
+//! takes more than time asks for (see [`JitterBuffer::excess_ms`]).
 //!
 //! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
 

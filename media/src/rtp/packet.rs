@@ -1,6 +1,6 @@
 //! RTP packets and telephone-event payloads as bytes: parsing and writing, no state.
 //!
-//! Whatever arrives is judged here once; past this file only well-formed packets exist. Nothing here allocates or panics.
+//! Datagrams are checked here once; other files see well-formed packets only. Nothing here allocates or panics.
 
 /// Length of a header without CSRC list and extension, in bytes (RFC 3550 5.1).
 pub const HEADER: usize = 12;
@@ -46,7 +46,7 @@ pub struct Packet<'a> {
 /// Reason why a datagram is not RTP. The caller drops and counts it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Malformed {
-    /// It is shorter than its own header says.
+    /// The datagram is shorter than its own header says.
     Short,
     /// Its version is not 2.
     Version,

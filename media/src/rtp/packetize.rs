@@ -1,6 +1,6 @@
 //! Gathers the 20 ms frames of the ticks into packets of the negotiated length.
 //!
-//! A packet holds no gap: where sending pauses, what was gathered before leaves as a shorter packet.
+//! A packet holds no gap: where sending pauses, the audio before leaves as a shorter packet.
 
 use super::jitter::MAX_PAYLOAD;
 use crate::codec::Codec;

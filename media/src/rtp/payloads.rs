@@ -1,4 +1,4 @@
-//! Room for the payloads that a jitter buffer holds.
+//! Memory for the payloads that a jitter buffer holds.
 
 use crate::codec::Codec;
 

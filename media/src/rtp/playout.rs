@@ -1,5 +1,5 @@
-//! What is heard of a received stream: 20 ms frames at the codec's own rate, decoded and concealed, each with its place on the
-//! call's sample clock.
+//! Playout of a received stream: 20 ms frames at the codec's own rate, decoded and concealed, each with its place on
+//! the call's sample clock.
 //!
 //! Positions follow from the mapping in [`super::timing`], not from the time at which a frame is handed out. They are
 //! contiguous from frame to frame. Where mapping and contiguity part, single samples are corrected in quiet frames, more than
@@ -185,7 +185,7 @@ impl Playout {
                     let count = ticks as usize * self.scale;
                     let lost = &mut rest[..count];
                     if self.decoder.conceal(self.jitter.following(), lost) {
-                        // What the codec makes of a loss goes over into what follows by itself.
+                        // The codec's own concealment joins the audio after it without a fade.
                         self.concealer.resume();
                         self.concealer.real(lost);
                     } else {

@@ -1,4 +1,4 @@
-//! Packets of a source that is not believed yet (RFC 3550 A.1): held back, so that none of them is lost once it is.
+//! Packets of a source that is not accepted yet (RFC 3550 A.1): held back, so that none of them is lost once it is.
 
 use super::packet::Header;
 use crate::time::Time;

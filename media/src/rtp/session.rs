@@ -1,7 +1,7 @@
 //! The RTP sender's state, telephone events included (RFC 3550 5.1, RFC 3551 4.1, RFC 4733 2.5).
 //!
-//! The sender decides for each 20 ms tick what is due: audio or, while an event lasts, an event packet in its place, and numbers
-//! the packets.
+//! The sender decides for each 20 ms tick which packet is due: audio or, while an event lasts, an event packet in its
+//! place. It numbers the packets.
 
 use super::packet::{EVENT, EventPayload, Header, event_of};
 use crate::seed::Stream;

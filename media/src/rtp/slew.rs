@@ -1,4 +1,4 @@
-//! A stream pulled a little longer or shorter without a break in its sound: where two crystals drift apart and nobody pauses.
+//! Stretching of a stream without a break in its sound: for two crystals that drift apart while nobody pauses.
 //!
 //! Samples are interpolated between those received (windowed sinc). The place between them moves in steps of 1/64 sample, at
 //! most [`MOST`] in 10 or 20 ms, which is 293 ppm; within that time the interpolation fades from one place to the next.

@@ -1,9 +1,9 @@
-//! Which packets belong to the stream that is heard: source changes, sequence numbers, duplicates and the counts of
-//! RFC 3550 A.1 and A.3. Knows nothing of time.
+//! Packets that belong to the stream that is played: source changes, sequence numbers, duplicates and the counts of RFC
+//! 3550 A.1 and A.3. Knows nothing of time.
 //!
-//! Sequence numbers are extended to 64 bits and stay continuous over a change of the source, so that whoever stores packets
-//! by them needs no reset. A foreign source is refused while the present one sends; after [`MIN_SEQUENTIAL`] packets in a row it
-//! is believed. The same holds for a sequence number that is out of all proportion.
+//! Sequence numbers are extended to 64 bits and stay continuous over a change of the source, so that a buffer indexed
+//! by them needs no reset. A foreign source is refused while the present one sends; after [`MIN_SEQUENTIAL`] packets in
+//! a row it is accepted. The same holds for a sequence number that is out of all proportion.
 
 use super::packet::Header;
 

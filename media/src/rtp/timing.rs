@@ -1,9 +1,9 @@
-//! When a stream's samples were spoken: RTP timestamps mapped onto the driver's clock, and how late packets come.
+//! Times of a stream's samples: RTP timestamps mapped onto the driver's clock, and the lateness of packets.
 //!
-//! The packets that were least delayed give the mapping: the audio of a packet begins at the moment at which it would have
-//! arrived had it been as little delayed as they. So neither the network's jitter nor a jitter buffer counts. A packet that
-//! comes earlier than predicted moves the mapping to itself; what the least delayed packet of two seconds came later moves it
-//! back, slowly for the drift of two crystals and at once for a path that has become longer.
+//! The least delayed packets give the mapping: the audio of a packet begins at the moment at which it would have
+//! arrived with their delay. So neither the network's jitter nor a jitter buffer counts. A packet that comes earlier
+//! than predicted moves the mapping to itself. The lateness of the least delayed packet of two seconds moves it back,
+//! slowly for the drift of two crystals and at once for a path that has become longer.
 //!
 //! Ticks are those of 8000 Hz, whatever the codec's own RTP clock: it runs at a multiple (1, 2 or 6) of it, and so do packet lengths.
 //! Timestamps are extended to 64 bits; a jump of the sender's timestamps that no network explains is taken out, so that extended
@@ -444,7 +444,7 @@ mod tests {
             assert!((late - late_ms).abs() < 0.126, "{case}: {late}");
             assert_eq!(ticks - 99 * 160, step, "{case}");
             assert_eq!(timing.target_ns(), before, "{case}");
-            // What it overtook is placed as before the jump.
+            // Packets that it overtook are placed as before the jump.
             let older = Stamp { newest: false, ..newest(98, 0xffff_f000u32.wrapping_add(98 * 160)) };
             let placed = timing.arrive(arrived, older);
             assert_eq!(placed, Some(98 * 160), "{case}");

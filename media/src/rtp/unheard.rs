@@ -1,4 +1,4 @@
-//! Packets that arrive and are not heard: a count of each kind, and one report of it.
+//! Packets that arrive and are not played: a count of each kind, and one report of it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The scripted far side: it sends what it is told at the sample at which it is told, and decodes what it receives.
+//! The scripted other side: it sends sounds and digits at given samples, and decodes the audio that it receives.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the effects of a call are answered with: a scripted mind, a voice, a recognizer that knows what was said.
+//! Answers to the effects of a call: a scripted mind, a voice, a recognizer that knows the spoken words.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Speech without pauses, so that where it begins and ends is known exactly.
+//! Speech without pauses, so that its beginning and end are known exactly.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Where speech in noise begins and ends, as far as is known by now: each frame is judged four times, at once and again when
-//! what followed it has been heard. In easy noise the first judgement is as sure as it will ever be, so nothing waits.
+//! Beginning and end of speech in noise, as far as they are known. Each frame is judged four times: at once, and again
+//! when later frames have come. In easy noise the first judgement is as sure as it will ever be, so nothing waits.
 
 use super::near::{HEADS, LAGS};
 use crate::frame::{FRAME, Sample};
@@ -131,7 +131,7 @@ impl Hindsight {
         let last = frames()
             .find(|frame| frame.last && (frame.loud_to.is_some() || !clear))
             .map(|frame| frame.loud_to.unwrap_or(frame.from + FRAME as Sample));
-        // What is no speech in hindsight is the shortest that there can be: its beginning was reported.
+        // Speech that later judgements deny is as short as it can be: its beginning was reported.
         let least = self.onset.map(|onset| onset + FRAME as Sample);
         last.max(least)
     }

@@ -1,11 +1,11 @@
-//! Voice activity of one received channel: where speech begins and ends, exact to a 10 ms grid. Not the end of a turn:
-//! how much silence ends a turn is the caller's setting.
+//! Voice activity of one received channel: the beginning and end of speech, exact to a 10 ms grid. The end of a turn is
+//! not found here: the caller sets how much silence ends it.
 //!
-//! Two judges tell of each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet channel
-//! they vote, and two votes of five are speech: 60 ms of it are reported as an onset, 120 ms without as an end, and both edges
-//! are moved back to the first and the last 10 ms whose level is that of speech. Where noise lies under the channel, a second
-//! network hears what the judges tell ([`near`]), for every frame at once and again 120, 240 and 480 ms later ([`hindsight`]);
-//! an end is 200 ms without what still counts as speech.
+//! Two judges score each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet
+//! channel they vote, and two votes of five are speech. 60 ms of speech are reported as an onset, 120 ms without as an
+//! end. Both edges are moved back to the first and the last 10 ms whose level is that of speech. In noise, a second
+//! network takes the scores of the judges ([`near`]), for every frame at once and again 120, 240 and 480 ms later
+//! ([`hindsight`]). There an end is 200 ms without anything that still counts as speech.
 
 mod detector;
 mod floor;
@@ -239,7 +239,7 @@ impl VoiceActivity {
         let (score, is_tone) = self.judge(pcm);
         self.doubt(pcm, score, from);
         if !self.known && self.floor.quiet() {
-            // What was there stood in no noise.
+            // The speech so far stood in no noise.
             self.sure = self.votes;
         }
         self.known |= self.floor.quiet() || self.heard > HISTORY;
@@ -305,7 +305,7 @@ impl VoiceActivity {
     /// Looks for the beginning of speech in a channel with noise, when none ran before this frame.
     fn begin_in_noise(&mut self, from: Sample) -> Edges {
         let found = self.hindsight.begin(self.earliest);
-        // What is far weaker than the first word is not of it.
+        // Sound far weaker than the first word does not belong to it.
         let first = if self.known { None } else { self.loud_to_now(from).map(|(onset, _)| onset) };
         self.first_word = found.is_none() && first.is_some() && self.sure.count_ones() >= FIRST_WORD_VOTES;
         let onset = if self.first_word { first? } else { found?.max(first.unwrap_or(Sample::MIN)) };
@@ -456,7 +456,7 @@ impl VoiceActivity {
         self.floor.highest_of(self.heard.min(HISTORY))
     }
 
-    /// Speech detected while in silence: reports its onset once the minimum length is reached.
+    /// Reports the onset of speech that is voted for while none ran, once its minimum length is reached.
     fn started(&mut self, from: Sample) -> Edges {
         let (onset, end) = self.loud_to_now(from)?;
         if end - onset < CONFIRM {
@@ -469,7 +469,7 @@ impl VoiceActivity {
     /// Returns the beginning and end of the loud audio up to the frame that begins at `from`.
     fn loud_to_now(&self, from: Sample) -> Option<(Sample, Sample)> {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
-        // What began with speech has shown no floor yet that the speech could stand above.
+        // A channel that began with speech has shown no floor yet that the speech could stand above.
         let first = self.heard < HISTORY;
         let top = if first { self.top_dbov() } else { f32::MAX };
         let block = |back: usize| {

@@ -1,10 +1,10 @@
-//! Is the voice that stands in front of the others speaking? A small recurrent network that hears the detector's mel bands, its
-//! score and the level above the floor, for channels with noise. Not a judge of quiet channels.
+//! Detector of a foreground voice, for channels with noise: a small recurrent network on the detector's mel bands, its
+//! score and the level above the floor. It does not judge quiet channels.
 //!
-//! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, one of [`SECOND`] that
-//! hears the first, and [`HEADS`] sums of both: the log odds of speech now, and, with what was heard since, of speech some frames
-//! ago. What each band was on average of late is taken off it, so that neither the line nor the level counts. ARCHITECTURE.md
-//! tells what it was trained on.
+//! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, one of
+//! [`SECOND`] on the first, and [`HEADS`] sums of both. They are the log odds of speech now, and, with later frames, of
+//! speech some frames ago. The recent mean of each band is subtracted from it, so that neither the connection nor the
+//! level counts. ARCHITECTURE.md tells the training data.
 
 use std::sync::LazyLock;
 

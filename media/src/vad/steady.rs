@@ -1,5 +1,6 @@
-//! Noise that has come into a quiet channel while the detector takes it for speech: its level is steady for as long as no speech
-//! is, and it does not repeat itself. A drawn-out vowel is as steady, but periodic (0.93 and more, noise and babble 0.71 at most).
+//! Noise that has come into a quiet channel while the detector takes it for speech: its level stays steady for longer
+//! than that of speech, and it does not repeat itself. A drawn-out vowel is as steady, but periodic (0.93 and more,
+//! noise and babble 0.71 at most).
 
 use super::floor::Floor;
 use crate::dot::dot;

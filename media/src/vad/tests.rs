@@ -1,4 +1,5 @@
-//! Speech of a real synthesizer (`flite`), through a codec, in silence and in noise, against where the words truly are.
+//! Speech of a real synthesizer (`flite`), through a codec, in silence and in noise, against the true places of the
+//! words.
 
 mod marks;
 mod noise_and_edges;
@@ -406,7 +407,7 @@ fn long_clean_speech_is_not_parted_where_it_sounds() {
         }
     }
     assert_eq!(parted, [""; 0]);
-    // Where nothing is quiet for 3 s, weak last sounds are taken for noise.
+    // Weak last sounds are taken for noise when nothing is quiet for 3 s.
     assert!(ends > 400 && within_sound <= 6, "{within_sound} of {ends} ends lie within sound");
 }
 

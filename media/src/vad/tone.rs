@@ -1,5 +1,5 @@
-//! Is a frame one or two steady tones? Digits and call progress tones stand above the floor and please the detector, but
-//! they are no speech.
+//! Detector of frames with one or two steady tones. Digits and call progress tones stand above the floor and score high
+//! in the detector, but they are no speech.
 
 use crate::frame::{FRAME, Frame};
 

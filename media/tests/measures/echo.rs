@@ -1,4 +1,4 @@
-//! The caller's own words that come back are no part of what is measured of the agent: the conversation of
+//! The caller's own words that come back are no part of the agent's measures: the conversation of
 //! `fixtures/audio/measures.json` with an echo measures as it does without.
 
 use ringer_media::codec::{Codec, Decoder, Encoder};

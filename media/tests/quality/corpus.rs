@@ -1,4 +1,4 @@
-//! What is spoken: sentences of a synthesizer, and recorded prompts.
+//! Speech of the tests: sentences of a synthesizer, and recorded prompts.
 
 use std::path::Path;
 use std::process::Command;

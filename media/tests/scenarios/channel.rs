@@ -1,5 +1,5 @@
-//! Messages of a channel beside its media: utterances of this side are announced around their frames, the other side tells of its
-//! own by message.
+//! Messages of a channel beside its media: utterances of this side are announced around their frames, the other side
+//! reports its own by message.
 
 use ringer_media::call::{ChannelEvent, Control, DtmfMethod, Event, Signal, What};
 use ringer_media::frame::FRAME;

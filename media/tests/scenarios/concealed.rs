@@ -1,5 +1,5 @@
-//! What was lost of the other side is told turn by turn: as much as the network lost of each, and no more in all than the call
-//! counts.
+//! Lost audio of the other side, reported turn by turn: as much as the network lost of each, and no more in all than
+//! the call counts.
 
 use std::fmt::Write;
 

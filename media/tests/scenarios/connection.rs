@@ -1,5 +1,5 @@
-//! Calls over a connection that is bad on purpose: what leaves is really lost and late, what is measured of the other side is
-//! as it was received, and none of it counts as the engine's or the network's fault.
+//! Calls over a simulated bad connection: sent packets are really lost and late, the other side is measured as it was
+//! received, and no loss counts as a fault of the engine or of the network.
 
 use std::fmt::Write;
 

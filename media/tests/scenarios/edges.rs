@@ -1,5 +1,4 @@
-//! What the timeline tells of the caller's own speech is what the far side can hear of it: in the band of the codec and of the
-//! audio quality lever.
+//! The timeline of the caller's own speech has its audible edges: in the band of the codec and at the audio quality.
 
 use std::f64::consts::TAU;
 

@@ -1,4 +1,4 @@
-//! What comes right behind the answer, before the tick that makes it the connection.
+//! Signals right behind the answer, before the tick that makes it the connection.
 
 use std::time::Duration;
 

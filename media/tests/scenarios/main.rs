@@ -1,6 +1,6 @@
-//! Whole conversations in virtual time. Each file of `fixtures/scenarios` is one; what holds for every call is checked for
-//! every one of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds `name` and shows
-//! their timelines.
+//! Whole conversations in virtual time. Each file of `fixtures/scenarios` is one; the promises of every call are
+//! checked for each of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds
+//! `name` and shows their timelines.
 
 mod channel;
 mod concealed;

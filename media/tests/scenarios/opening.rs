@@ -53,7 +53,7 @@ fn openings_are_made_while_it_rings() {
         ("caller opens made \"Good morning, this is a test.\"", 3000, 1),
         // After its extension, the last tone of which is over 0.8 s after connect.
         ("caller opens \"Good morning.\"\ncaller extension 12", 3000, 1),
-        // Of many at once, the last is ready just before it is due.
+        // The last of many at once is ready just before it is due.
         ("caller opens \"Good morning.\"", 4300, 1),
         ("caller listens open after 10 \"Hello.\"", 100, 0),
     ] {

@@ -1,4 +1,4 @@
-//! Probes over many turns: how often they sound, and that nothing else in a call hears of them.
+//! Probes over many turns: their rate, and that they change nothing else in a call.
 
 use std::fmt::Write;
 
@@ -143,7 +143,7 @@ fn probes_take_the_way_of_speech() {
     let stretches = stretches(&log);
     assert!(stretches.len() >= 5, "{stretches:?}");
     let mut quiet = 0;
-    // What the voice of the tests says has strong and weak parts: a kind has its level as a whole.
+    // The voice of the tests has strong and weak parts: a kind has its level as a whole.
     let mut said: [Vec<i16>; 2] = Default::default();
     for &(from, to) in &stretches {
         let [from, to] = whole(&log.clean, from, to);

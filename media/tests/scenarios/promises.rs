@@ -1,4 +1,4 @@
-//! What holds for every call, whatever its scenario.
+//! Promises that every call keeps, whatever its scenario.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! What holds of many turns together: how often a level cuts in, how exactly a delay is kept, how soon the caller gives way.
+//! Properties of many turns together: the rate of interruptions at a level, the exactness of a delay, the time until
+//! the caller gives way.
 
 use std::fmt::Write;
 
@@ -27,8 +28,8 @@ fn starts(log: &Log, wanted: Kind) -> Vec<f64> {
     log.events.iter().filter(is).map(seconds).collect()
 }
 
-/// A turn that outlasts the window is cut with exactly the level's probability, at a moment uniform in the window. The window is
-/// a fifth as long as a caller's, for a fifth of the speech.
+/// Checks that turns longer than the window are interrupted with exactly the level's probability, at a moment uniform
+/// in the window. The window is a fifth as long as a caller's, for a fifth of the speech.
 fn level(name: &str, probability: f64) {
     const CALLS: u64 = 5;
     const TURNS: usize = 220;

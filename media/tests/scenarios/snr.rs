@@ -1,5 +1,5 @@
-//! The signal-to-noise ratio that the far side of a call measures, for every background noise and volume: its decoded audio,
-//! the words' active speech level by ITU-T P.56 against the noise's long-term RMS.
+//! Signal-to-noise ratio that the other side of a call measures, for every background noise and volume. It compares the
+//! decoded words' active speech level by ITU-T P.56 with the noise's long-term RMS.
 
 use std::process::Command;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Session descriptions (RFC 8866) and the offer/answer model (RFC 3264), for one audio stream a call.
 //!
-//! Codecs are names with clock rates: what they sound like is not known here.
+//! Codecs are names with clock rates; their sound is not known here.
 
 mod crypto;
 mod dtls;
@@ -46,7 +46,7 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// `a=name:value`, or `a=name` for an empty value.
+    /// Returns `a=name:value`, or `a=name` for an empty value.
     pub fn new(name: &str, value: impl Into<String>) -> Attribute {
         let value = value.into();
         Attribute { name: name.into(), value: (!value.is_empty()).then_some(value) }
@@ -67,7 +67,7 @@ pub struct Media {
     pub kind: String,
     /// RTP port; 0 means refused.
     pub port: u16,
-    /// `RTP/AVP` and the like.
+    /// Protocol: `RTP/AVP` or another one.
     pub protocol: String,
     /// Payload types (or other format names), best first.
     pub formats: Vec<String>,
@@ -95,9 +95,9 @@ pub enum Direction {
     /// Both sides send (`sendrecv`); the default.
     #[default]
     SendRecv,
-    /// The writer sends only: the other side is on hold.
+    /// The side that writes it sends only: the other side is on hold.
     SendOnly,
-    /// The writer receives only.
+    /// The side that writes it receives only.
     RecvOnly,
     /// Neither side sends (`inactive`).
     Inactive,
@@ -160,27 +160,27 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A codec without parameters, one channel.
+    /// Returns a codec without parameters, with one channel.
     pub fn new(name: &str, payload_type: u8, clock_rate_hz: u32) -> Codec {
         Codec { name: name.into(), payload_type, clock_rate_hz, channels: 1, fmtp: String::new() }
     }
 
-    /// G.711 mu-law, payload type 0.
+    /// Returns G.711 mu-law, payload type 0.
     pub fn pcmu() -> Codec {
         Codec::new("PCMU", 0, 8000)
     }
 
-    /// G.711 A-law, payload type 8.
+    /// Returns G.711 A-law, payload type 8.
     pub fn pcma() -> Codec {
         Codec::new("PCMA", 8, 8000)
     }
 
-    /// G.722, payload type 9.
+    /// Returns G.722, payload type 9.
     pub fn g722() -> Codec {
         Codec::new("G722", 9, 8000)
     }
 
-    /// Telephone events 0-15 (RFC 4733), for audio with this RTP clock.
+    /// Returns telephone events 0-15 (RFC 4733), for audio with this RTP clock.
     pub fn events(payload_type: u8, clock_rate_hz: u32) -> Codec {
         Codec { fmtp: "0-15".into(), ..Codec::new("telephone-event", payload_type, clock_rate_hz) }
     }
@@ -212,7 +212,8 @@ pub struct Offer {
     pub session_id: u64,
     /// Ways to protect the stream (RFC 4568), best first, with this side's keys; empty: plain RTP alone.
     pub crypto: Vec<Crypto>,
-    /// Plain RTP is out of the question: RTP/SAVP is offered. Otherwise RTP/AVP is, and who understands `crypto` may use it.
+    /// True when plain RTP is not allowed, so that RTP/SAVP is offered. Otherwise RTP/AVP is, and a side that
+    /// understands `crypto` may use it.
     pub crypto_required: bool,
     /// This side's part in a DTLS handshake, another way to keys; `None`: there is none.
     pub dtls: Option<Dtls>,
@@ -222,7 +223,8 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// 20 ms packets both ways, telephone events of 8000 Hz at 101, RTCP on its own port, plain RTP.
+    /// Returns an offer of 20 ms packets both ways, telephone events of 8000 Hz at 101, RTCP on its own port, plain
+    /// RTP.
     pub fn new(rtp: SocketAddr, codecs: Vec<Codec>) -> Offer {
         Offer {
             rtp,
@@ -251,7 +253,7 @@ pub struct Negotiated {
     pub payload_type: u8,
     /// RTP payload type that the other side sends (RFC 3264 lets the two differ for dynamic ones).
     pub receive_payload_type: u8,
-    /// Parameters of the codec (`a=fmtp`) as the other side gives them: what it wishes to receive.
+    /// Parameters of the codec (`a=fmtp`) as the other side gives them, for what it receives.
     pub fmtp: String,
     /// Payload type of telephone events to send, when both sides have them: with the codec's RTP clock (RFC 4733 2.1), else with
     /// 8000 Hz.
@@ -264,7 +266,7 @@ pub struct Negotiated {
     pub ptime_ms: u32,
     /// Address that RTP goes to. With `remote_host` the address is 0.0.0.0, and only the port counts.
     pub remote_rtp: SocketAddr,
-    /// Address that RTCP goes to; as `remote_rtp`.
+    /// Address that RTCP goes to, with the same rule as `remote_rtp`.
     pub remote_rtcp: SocketAddr,
     /// Host name that the other side gave in place of an address: nothing can be sent before it is resolved.
     pub remote_host: Option<String>,
@@ -272,11 +274,11 @@ pub struct Negotiated {
     pub rtcp_mux: bool,
     /// Direction from this side's point of view.
     pub direction: Direction,
-    /// The other side does not want to hear: it sends only, is inactive, or gave the address 0.0.0.0.
+    /// True when the other side does not want to receive: it sends only, is inactive, or gave the address 0.0.0.0.
     pub on_hold: bool,
-    /// How both directions are protected by keys that the descriptions have; `None`: they have none.
+    /// Protection of both directions by keys in the descriptions; `None`: they have none.
     pub crypto: Option<Protection>,
-    /// The handshake that brings the keys; `None`: there is none. Without it and without `crypto`: plain RTP.
+    /// Handshake that brings the keys; `None`: there is none. Without it and without `crypto`: plain RTP.
     pub dtls: Option<Handshake>,
 }
 
@@ -285,22 +287,22 @@ pub struct Negotiated {
 pub struct Protection {
     /// Suite that both sides use.
     pub suite: CryptoSuite,
-    /// Key of what this side sends.
+    /// Key of the packets that this side sends.
     pub send: KeySalt,
-    /// Key of what the other side sends.
+    /// Key of the packets that the other side sends.
     pub receive: KeySalt,
 }
 
-/// Why no answer can be given or used. The call is refused with 488, or ended.
+/// Reason why no answer can be given or used. The call is refused with 488, or ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It cannot be read as SDP; the line at fault.
+    /// Text that cannot be read as SDP; the line at fault.
     Malformed(usize),
-    /// No audio stream over RTP as this side does it, or its port is 0.
+    /// No audio stream over RTP that this side supports, or its port is 0.
     NoAudio,
     /// Encryption that one side asks for and the other does not give: no suite in common, no key, or one that cannot be read.
     NoCrypto,
-    /// No codec in common.
+    /// No codec that both sides have.
     NoCodec,
     /// No address to send to.
     NoAddress,

@@ -1,4 +1,4 @@
-//! The time by which a stream of frames stays ahead of the ears, and how much of it may be left out.
+//! Lead of a stream of frames over its playout, and the part of it that may be left out.
 //!
 //! A sender that sends all the time, silence included, and was held up once stays so much behind for the rest of the call: its late
 //! frames wait for those before them. RTP has a jitter buffer that gives such time back in a pause; this is the same for frames.

@@ -1,4 +1,4 @@
-//! A leg behind a simulated network: what is heard, where on the clock, and what is counted.
+//! A leg behind a simulated network: its audio, the positions on the clock, and the counts.
 
 use super::*;
 use crate::codec::Decoder;
@@ -316,7 +316,7 @@ fn losses_keep_length_and_place_and_are_counted() {
             let spec = NetemSpec { loss, ..delayed(30.0) };
             let (take, dropped) = hear(Codec::Pcmu, &peer.sent, spec, 30_600);
             let figures = take.figures;
-            // What is lost after the last packet received cannot be known.
+            // A loss after the last packet received cannot be known.
             assert!(figures.lost > 3 && (0..=4).contains(&(dropped - figures.lost)), "{figures:?} {dropped}");
             assert_eq!(figures.received + dropped, 30_000 / ptime_ms as u64);
             assert_eq!(figures.concealed_ms, figures.lost * ptime_ms as u64, "{loss:?} {ptime_ms}");

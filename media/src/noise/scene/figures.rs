@@ -1,4 +1,4 @@
-//! The figures of each place, measured in its sound.
+//! Figures of each place, measured in its sound.
 
 use super::*;
 
@@ -132,7 +132,7 @@ fn tables_have_their_crockery_and_their_music() {
         };
         let less = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f32>>();
         let whole = scene(kind, Seed(3), length, &[]);
-        // What differs from the place without a layer is the layer.
+        // The difference from the place without a layer is the layer.
         let crockery = less(&whole, &without(1e-5, music_db));
         let count = (60.0 * crockery_hz) as usize;
         check(&begins(&crockery, 0.4), count - 2..=count + 1, 0.4..=2.0 / crockery_hz);

@@ -1,4 +1,4 @@
-//! Rows of packets, and what is taken of them.
+//! Rows of packets, and the stretches of time that come of them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Both directions of one side's secure media, with counts of what was refused.
+//! Both directions of one side's secure media, with counts of refused packets.
 
 use super::{MAX_OVERHEAD, Opener, Protector, Refused, SrtpParams};
 use crate::rtp::rtcp::LONGEST;

@@ -1,4 +1,4 @@
-//! The vectors of RFC 3711 and RFC 7714, and what an attacker may try.
+//! The vectors of RFC 3711 and RFC 7714, and attacks.
 
 use super::*;
 use crate::rtp::packet::{HEADER, Header};

@@ -1,4 +1,4 @@
-//! Which packets of one source came: extended numbers and the replay window.
+//! Packets of one source that came: extended numbers and the replay window.
 
 /// Replay window: the last 64 numbers of a source (RFC 3711 3.3.2).
 #[derive(Copy, Clone, Debug, Default)]

@@ -1,5 +1,6 @@
-//! The marks of hindsight are looked for: many are tried on what the network finds in channels like those of the other tests, with
-//! other voices, sentences and noises. `make train` does so; otherwise it is shown that trying is as hearing.
+//! Search for the thresholds of later judgements: many are tried on the network's results in channels like those of the
+//! other tests, with other voices, sentences and noises. `make train` does so; otherwise a test shows that trying gives
+//! the results of a running detector.
 
 use super::training::{Voice, folder, talk, voices};
 use super::*;
@@ -100,7 +101,7 @@ fn found(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
     joined(edges)
 }
 
-/// Many voices in turn, as the other tests have them.
+/// Returns many voices in turn, as the other tests have them.
 fn spoken(kinds: &[(Vec<Voice>, usize)], stream: &mut Stream) -> Channel {
     let (mut pcm, mut truth) = (vec![0; 48_000], Vec::new());
     for n in 0..UTTERANCES {
@@ -247,7 +248,7 @@ fn marks_are_tried_on_what_the_detector_tells() {
         let kinds = [("flite", 20), ("espeak", 8), ("", 6)];
         let mut trials = trials(&kinds.map(|(name, share)| (voices(&folder.join("voices/held"), name), share)), DRAWS);
         let stream = &mut Seed(FIRST_SEED).stream("tries");
-        // What costs most is tried first, so that most tries are soon given up.
+        // The costliest trials come first, so that most tries are soon given up.
         trials.sort_by(|one, other| one.snr_db.total_cmp(&other.snr_db));
         let mut best = (cost(&trials, &MARKS, f64::MAX), MARKS);
         println!("{:.2}: the present ones", best.0);

@@ -1,5 +1,5 @@
-//! Many voices, synthesized and recorded, in pink noise and in babble: what is missed, what is late, what is found where nobody
-//! speaks.
+//! Many voices, synthesized and recorded, in pink noise and in babble: missed speech, late edges, and speech found
+//! where nobody speaks.
 
 use super::*;
 use crate::clip::Clip;
@@ -107,7 +107,7 @@ impl Outcome {
         Outcome { errors, ends, false_percent: 100.0 * found as f64 / alone.len() as f64 }
     }
 
-    /// Median and 90th percentile of the distances of onsets, and of ends.
+    /// Returns median and 90th percentile of the distances of onsets, and of ends.
     fn edges_ms(&self) -> [(Sample, Sample); 2] {
         [&self.errors.onsets_ms, &self.errors.ends_ms].map(|edges| (within(edges, 0.5), within(edges, 0.9)))
     }
@@ -208,7 +208,7 @@ fn speech_that_is_there_from_the_first_packet_is_found() {
         let mut late: Vec<Sample> = Vec::new();
         for (from, to) in &clean.truth {
             for start in (0..4).map(|n| *from as usize + n * 1600).filter(|start| start + 8000 < *to as usize) {
-                // Where it is found to begin, and where there is sound, in milliseconds after the silence.
+                // The onset that is found, and the true range of sound, in milliseconds after the silence.
                 let first = |silence: usize| {
                     let mut pcm = vec![0; silence];
                     pcm.extend(&clean.pcm[start..*to as usize]);
@@ -228,7 +228,7 @@ fn speech_that_is_there_from_the_first_packet_is_found() {
         println!("{codec:?}: {} beginnings, {late:?} ms later than after silence", late.len());
         // One cut leaves 70 ms of a word before a gap, which are no speech after silence.
         assert!(late.len() > 100 && late[1] >= -20);
-        // Where a gap within the word shows that the channel is a quiet one, what lies before it may be lost.
+        // When a gap within the word shows that the channel is quiet, the sound before it may be lost.
         assert!(within(&late, 0.5) <= 10 && within(&late, 0.9) <= 50, "{codec:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! What the network for noisy channels is trained on: channels of many voices in noises that no other test hears, as the running
-//! detector hears them. `make train` writes hours of it; otherwise 80 s are made and looked at.
+//! Training data of the network for noisy channels: channels of many voices in noises that no other test has, as the
+//! running detector takes them. `make train` writes hours of it; otherwise 80 s are made and checked.
 
 use std::io::Write;
 use std::ops::Range;

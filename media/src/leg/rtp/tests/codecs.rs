@@ -1,4 +1,4 @@
-//! Every codec in packets of every length, and what Opus makes of losses.
+//! Every codec in packets of every length, and losses with Opus.
 
 use super::*;
 
@@ -90,8 +90,8 @@ fn an_event_longer_than_its_clock_can_count_is_sent_as_long_as_it_can() {
     }
 }
 
-/// How far speech with losses is from the same speech without: mean over the frames that were lost of their signal to error ratio,
-/// in dB, each between -10 and 35.
+/// Returns the distance of speech with losses from the same speech without, in dB. It is the mean signal to error ratio
+/// of the lost frames, each between -10 and 35.
 fn lost_frames_db(loss: f64, fec: bool) -> f64 {
     let speech = speech();
     let mut peer = Peer::new(Codec::Opus);

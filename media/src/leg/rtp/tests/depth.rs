@@ -1,4 +1,4 @@
-//! How deep the buffer is, and what comes too late for it. `-- --nocapture depth` prints the figures.
+//! Depth of the buffer, and packets too late for it. `-- --nocapture depth` prints the figures.
 
 use super::*;
 
