@@ -148,7 +148,7 @@ pub struct KeywordResponse {
     pub keyword: String,
     /// Words of the answer, said exactly.
     pub response: String,
-    /// Probability for each time it is heard, from 0 to 1.
+    /// Probability for each turn in which it is heard, from 0 to 1.
     pub probability: f64,
 }
 
