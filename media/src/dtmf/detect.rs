@@ -273,7 +273,7 @@ fn share_of(power: f32, energy: f32) -> f32 {
     2.0 * power / (BLOCK as f32 * energy)
 }
 
-/// Computes all eight filters side by side: the sum of x[n] e^(jw(N-1-n)) of each.
+/// Computes all eight filters side by side: the sum of `x[n] e^(jw(N-1-n))` of each.
 fn goertzel(block: &[f32; BLOCK], steps: &Steps) -> [(f32, f32); 8] {
     let Steps { cosines, sines } = steps;
     let doubled = cosines.map(|cosine| 2.0 * cosine);

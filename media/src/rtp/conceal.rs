@@ -71,13 +71,13 @@ impl Concealer {
         self.lost = 0;
     }
 
-    /// Fills `pcm` (at most [`LONGEST_GAP`] samples) in place of lost audio.
+    /// Fills `pcm` (at most `LONGEST_GAP` samples) in place of lost audio.
     pub fn conceal(&mut self, pcm: &mut [i16]) {
         self.extend(pcm);
         self.remember(pcm);
     }
 
-    /// Fills `pcm` (at most [`LONGEST_GAP`] samples) in place of lost audio, with a transition from the past to
+    /// Fills `pcm` (at most `LONGEST_GAP` samples) in place of lost audio, with a transition from the past to
     /// `after`, which follows. `after` is ignored when it is shorter than 20 ms.
     pub fn bridge(&mut self, pcm: &mut [i16], after: &[i16]) {
         let mut reversed = [0; PAST * 2];

@@ -136,8 +136,9 @@ impl Endpoint {
         }
     }
 
-    /// Takes the connection that a request went over, by the name of its transaction ([`Output::Send`]). `is_new`: it was opened for
-    /// this request, which therefore does not go once more when the connection is closed.
+    /// Takes the connection that a request went over, by the name of its transaction
+    /// ([`Output::Send`](crate::Output::Send)). `is_new`: it was opened for this request, which therefore does not go
+    /// once more when the connection is closed.
     pub fn sent_over(&mut self, request: &str, connection: ConnectionId, is_new: bool) {
         if let Some(client) = self.clients.get_mut(request)
             && client.to.transport.is_reliable()

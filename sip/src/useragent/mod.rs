@@ -146,8 +146,8 @@ pub enum CallEvent {
         /// To-tag of the branch that answered.
         tag: String,
     },
-    /// The other side makes the offer, since the INVITE had none: answer it with [`Endpoint::answer_offer`]. `Answered` follows
-    /// the answer to the offer of a 2xx.
+    /// The other side makes the offer, since the INVITE had none: answer it with
+    /// [`Endpoint::answer_offer`](crate::Endpoint::answer_offer). `Answered` follows the answer to the offer of a 2xx.
     Offered {
         /// Status code of the response that has the offer.
         code: u16,
@@ -187,15 +187,17 @@ pub enum CallEvent {
     /// The other side did not take a digit of this side: the status that refused it, 408 without an answer, 503 when it
     /// could not be sent.
     DigitRefused(u16),
-    /// The other side asks for a transfer (REFER, RFC 3515): answer it with [`Endpoint::answer_transfer`] or
-    /// [`Endpoint::accept_transfer`].
+    /// The other side asks for a transfer (REFER, RFC 3515): answer it with
+    /// [`Endpoint::answer_transfer`](crate::Endpoint::answer_transfer) or
+    /// [`Endpoint::accept_transfer`](crate::Endpoint::accept_transfer).
     Transfer {
         /// Address of Refer-To, with the header fields that it asks for (`?Replaces=...`).
         to: String,
         /// Value of the Referred-By field (RFC 3892).
         referred_by: Option<String>,
     },
-    /// A change that this side asked for ([`Endpoint::reinvite`]) has its final answer. Without `media` the session is as it was.
+    /// A change that this side asked for ([`Endpoint::reinvite`](crate::Endpoint::reinvite)) has its final answer.
+    /// Without `media` the session is as it was.
     Reinvited {
         /// Status code: 200, or the refusal; 408 without a response, 503 when it could not be sent.
         code: u16,
@@ -204,7 +206,8 @@ pub enum CallEvent {
         /// Agreement from now on; `None` when the session is as it was.
         media: Option<Negotiated>,
     },
-    /// A change that this side asked for by [`Endpoint::update`] has its final answer. Without `media` the session is as it was.
+    /// A change that this side asked for by [`Endpoint::update`](crate::Endpoint::update) has its final answer. Without
+    /// `media` the session is as it was.
     Updated {
         /// Status code: 200, or the refusal; 408 without a response, 503 when it could not be sent.
         code: u16,
