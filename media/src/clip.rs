@@ -1,5 +1,22 @@
 //! Finished pieces of audio in memory: reads WAV files of any common kind (also hostile ones), writes plain ones, and finds
 //! the beginning and end of the words in a clip. The growing file of a call is made in `recording`.
+//!
+//! A WAV file of two channels, read as one clip at 16 kHz:
+//!
+//! ```
+//! use ringer_media::clip::{Clip, trim_silence, write_wav};
+//!
+//! let tone = |n: usize| if (800..2400).contains(&n) { (6000.0 * (n as f64).sin()) as i16 } else { 0 };
+//! let stereo: Vec<i16> = (0..4000).flat_map(|n| [tone(n); 2]).collect();
+//! let clip = Clip::from_wav(&write_wav(8000, 2, &stereo)).expect("a WAV file");
+//! assert_eq!((clip.rate_hz, clip.pcm.len()), (8000, 4000));
+//!
+//! let pcm = clip.to_16k();
+//! assert_eq!(pcm.len(), 8000);
+//! let sound = trim_silence(&pcm);
+//! assert!(sound.start.abs_diff(1600) <= 160 && sound.end.abs_diff(4800) <= 160);
+//! assert!(Clip::from_wav(b"ID3 is another kind of file").is_err());
+//! ```
 
 pub mod wav;
 

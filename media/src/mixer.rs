@@ -2,6 +2,25 @@
 //!
 //! Sums are kept in 32 bits and limited once, at the end, so that the order of the sources does not matter and no source
 //! clips another. It allocates nothing.
+//!
+//! Words over background noise:
+//!
+//! ```
+//! use ringer_media::frame::{FRAME, SILENCE};
+//! use ringer_media::mixer::{Mixer, NOTHING, add};
+//!
+//! let mut sum = NOTHING;
+//! add(&mut sum, 0, &[20; FRAME]);
+//! add(&mut sum, 160, &[5000; FRAME]);
+//! let mut frame = SILENCE;
+//! Mixer::new().finish(&sum, &mut frame);
+//! assert_eq!(frame[..160], [20; 160]);
+//! assert_eq!(frame[160..], [5020; 160]);
+//!
+//! add(&mut sum, 160, &[30_000; 160]);
+//! Mixer::new().finish(&sum, &mut frame);
+//! assert!(frame.iter().all(|sample| *sample < 32_100), "limited below full scale");
+//! ```
 
 use crate::frame::{FRAME, Frame};
 use crate::level::Limiter;

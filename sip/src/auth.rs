@@ -1,6 +1,27 @@
 //! Digest authentication, as client and as server: RFC 7616 with the algorithms of RFC 8760, and RFC 2069's form without qop.
 //!
 //! No secret appears in `Debug` output or in an error.
+//!
+//! A server's challenge, the client's answer, and the check of it:
+//!
+//! ```
+//! use ringer_sip::Method;
+//! use ringer_sip::auth::{Challenge, Credentials, Demand, Verdict};
+//! use ringer_sip::message::{Headers, Request};
+//!
+//! let demand = Demand::new("agents", "alice", "wonderland");
+//! let mut refusal = Headers::default();
+//! demand.challenges("nonce-1", false).into_iter().for_each(|(name, value)| refusal.push(name, value));
+//!
+//! let challenge = &Challenge::read(&refusal)[0];
+//! let who = Credentials { username: "alice".into(), password: "wonderland".into() };
+//! let uri = "sip:agent@192.0.2.1";
+//! let mut request = Request::new(Method::Invite, uri);
+//! request.headers.push("Authorization", challenge.answer(&who, "INVITE", uri, b"", 1, "cnonce-1"));
+//! let verify = |nonce: &str| demand.verify(&request.headers, "INVITE", b"", |given| given == nonce);
+//! assert_eq!(verify("nonce-1"), Verdict::Accepted);
+//! assert_eq!(verify("nonce-2"), Verdict::Stale);
+//! ```
 
 use std::fmt;
 

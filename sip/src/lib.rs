@@ -13,6 +13,29 @@
 //! 6026), `dialog` (12), [`hop`] (transports and connections), [`registration`] (lines to providers), [`endpoint`] (which
 //! request goes where), [`useragent`] (a call: 8, 9, 13, 15). Beside them: [`auth`] (RFC 7616, 8760) and [`sdp`] (RFC 8866,
 //! 3264). Bytes from the network never panic and never grow anything without a limit.
+//!
+//! A call in virtual time, answered and ended:
+//!
+//! ```
+//! use ringer_sip::sdp::negotiate;
+//! use ringer_sip::testing::{Pair, Party, offer};
+//! use ringer_sip::{CallEvent, EndKind};
+//!
+//! let mut pair = Pair::new(1, |bob, now, call, event| {
+//!     if let CallEvent::Incoming { sdp: Some(sdp), .. } = event {
+//!         let (answer, _) = negotiate(sdp, &offer(2)).expect("both sides have PCMU");
+//!         bob.answer(now, call, answer.to_string());
+//!     }
+//! });
+//! let call = pair.call();
+//! pair.run(100);
+//! let is_answer = |event: &&CallEvent| matches!(event, CallEvent::Answered { media, .. } if media.codec == "PCMU");
+//! assert!(pair.of(Party::Alice).iter().any(is_answer));
+//!
+//! pair.alice.hangup(pair.now, call, 16, "Done");
+//! pair.run(100);
+//! assert!(matches!(pair.of(Party::Bob).last(), Some(CallEvent::Ended(end)) if end.kind == EndKind::RemoteBye));
+//! ```
 
 #![deny(missing_docs)]
 

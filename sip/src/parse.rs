@@ -22,6 +22,28 @@ pub const MAX_MESSAGE_BYTES: usize = MAX_HEAD_BYTES + MAX_BODY_BYTES;
 pub const MAX_HEADERS: usize = 256;
 
 /// Reads one datagram, or one message of a stream.
+///
+/// A request, and its response:
+///
+/// ```
+/// use ringer_sip::Message;
+/// use ringer_sip::parse::parse;
+///
+/// let text = "OPTIONS sip:agent@192.0.2.1 SIP/2.0\r\n\
+///     v: SIP/2.0/UDP 192.0.2.9:5060;branch=z9hG4bK74b43\r\n\
+///     f: <sip:probe@192.0.2.9>;tag=9fxced\r\n\
+///     t: <sip:agent@192.0.2.1>\r\n\
+///     i: 3848276298@192.0.2.9\r\n\
+///     CSeq: 7 OPTIONS\r\n\r\n";
+/// let Message::Request(request) = parse(text.as_bytes())? else { panic!("it has a method") };
+/// assert_eq!(request.headers.cseq()?.seq, 7);
+///
+/// let response = request.respond(200, "", "a6c85cf");
+/// assert_eq!(response.headers.to()?.tag(), "a6c85cf");
+/// assert!(response.to_bytes().starts_with(b"SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 192.0.2.9:5060;"));
+/// assert!(parse(b"OPTIONS").is_err());
+/// # Ok::<(), ringer_sip::ParseError>(())
+/// ```
 pub fn parse(datagram: &[u8]) -> Result<Message, ParseError> {
     if datagram.len() > MAX_MESSAGE_BYTES {
         return Err(ParseError::TooLarge);

@@ -1,5 +1,22 @@
 //! Two endpoints and a network between them, in virtual time, for protocol tests. Datagrams may be lost; connections lose
 //! nothing and keep the order until they are cut.
+//!
+//! The timers of an INVITE transaction without any answer (RFC 3261 17.1.1.2):
+//!
+//! ```
+//! use ringer_sip::testing::{Pair, Party};
+//! use ringer_sip::{CallEvent, EndKind};
+//!
+//! let mut pair = Pair::new(1, |_, _, _, _| ());
+//! pair.loss = 1.0;
+//! pair.call();
+//! pair.run(31_000);
+//! assert_eq!(pair.count(Party::Alice, "INVITE"), 6, "at 0, 0.5, 1.5, 3.5, 7.5 and 15.5 s");
+//! assert!(pair.of(Party::Alice).is_empty());
+//! pair.run(2000);
+//! let events = pair.of(Party::Alice);
+//! assert!(matches!(events[..], [CallEvent::Ended(end)] if end.kind == EndKind::Timeout));
+//! ```
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

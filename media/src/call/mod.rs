@@ -5,6 +5,39 @@
 //! receiving pass). A call asks for speech and thought by [`Output::Effect`]; the answers come back as [`Input::Done`].
 //! Sample 0 is the first tick after the answer. A tick without an event allocates nothing. A call with a simulated bad
 //! connection also tells when its next packet is due ([`Call::due`]).
+//!
+//! A call over frames of PCM that says one sentence:
+//!
+//! ```
+//! use std::time::Duration;
+//! use ringer_media::call::{Call, CallSpec, Effect, Effected, Input, Opening, Output, Sent, Signal};
+//! use ringer_media::leg::{LegParams, PcmParams};
+//! use ringer_media::time::Time;
+//!
+//! let mut call = Call::new(CallSpec { opening: Opening::Say("Hello.".into()), ..CallSpec::default() });
+//! let leg = LegParams::Pcm(PcmParams::new(16_000).expect("a rate of these legs"));
+//! call.handle(Time(0), Input::Signal(Signal::Dialing { address: "agent".into() }));
+//! call.handle(Time(0), Input::Signal(Signal::Answered { code: 200, leg, text: false }));
+//! let (mut sent, mut asked, mut spoken) = (Sent::default(), None, 0);
+//! for now in (20..3000).step_by(20).map(Time::from_millis) {
+//!     let tick = Input::Tick { late: Duration::ZERO, sent: &mut sent };
+//!     for input in [tick, Input::Frames { arrived: now, pcm: &[0; 320] }, Input::Listen] {
+//!         call.handle(now, input);
+//!         while let Some(output) = call.poll() {
+//!             match output {
+//!                 Output::Effect(id, Effect::Synthesize { text, .. }) => asked = Some((id, text)),
+//!                 Output::Frame { pcm, .. } => spoken += pcm.iter().filter(|sample| **sample != 0).count(),
+//!                 _ => {}
+//!             }
+//!         }
+//!     }
+//!     if let Some((id, text)) = asked.take() {
+//!         assert_eq!(text, "Hello.");
+//!         call.handle(now, Input::Done(id, Effected::Audio { pcm: [3000; 8000].into(), last: true }));
+//!     }
+//! }
+//! assert_eq!(spoken, 8000, "half a second of speech, sample by sample");
+//! ```
 
 mod answer;
 mod barge_in;

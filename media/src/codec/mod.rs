@@ -2,6 +2,20 @@
 //! `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
 //!
 //! Callers own the buffers. A buffer that is too short shortens the work and never panics. Only Opus allocates.
+//!
+//! A frame of 20 ms through PCMU:
+//!
+//! ```
+//! use ringer_media::codec::{Codec, Decoder, Encoder};
+//!
+//! let pcm: Vec<i16> = (0..160).map(|n| (8000.0 * (f64::from(n) * 0.3).sin()) as i16).collect();
+//! let (mut payload, mut decoded) = ([0; 160], [0; 160]);
+//! assert_eq!(Encoder::new(Codec::Pcmu).encode(&pcm, &mut payload), 160);
+//! assert_eq!(Codec::Pcmu.ticks(&payload), Some(160));
+//! assert_eq!(Decoder::new(Codec::Pcmu).decode(&payload, &mut decoded), 160);
+//! let error = pcm.iter().zip(&decoded).map(|(before, after)| (before - after).abs()).max();
+//! assert!(error <= Some(128), "half a step of mu-law at this level");
+//! ```
 
 pub(crate) mod g711;
 mod g722;

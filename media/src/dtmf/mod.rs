@@ -1,5 +1,25 @@
 //! In-band DTMF (ITU-T Q.23, Q.24): [`Tones`] makes it at 16 kHz, [`Detector`] finds it at 8 kHz. Telephone events of
 //! RFC 4733 are packets, not audio: they live in `rtp`.
+//!
+//! Digits as tones, and found again:
+//!
+//! ```
+//! use ringer_media::dtmf::{Detected, Detector, Pace, Tones};
+//! use ringer_media::resample::Down2;
+//!
+//! let mut tones = Tones::new("4#", 1600, Pace::default());
+//! let (mut down, mut detector, mut found) = (Down2::new(), Detector::new(), Vec::new());
+//! for from in (0..9600).step_by(320) {
+//!     let (mut sums, mut narrow) = ([0; 320], [0; 160]);
+//!     tones.mix(from, &mut sums);
+//!     down.process(&sums.map(|sum| sum.clamp(-32_768, 32_767) as i16), &mut narrow);
+//!     if let Some(Detected::Digit { digit, duration_ms, .. }) = detector.push(&narrow, from) {
+//!         assert!(duration_ms.abs_diff(100) <= 10);
+//!         found.push(digit);
+//!     }
+//! }
+//! assert_eq!(found, ['4', '#']);
+//! ```
 
 mod detect;
 mod tones;

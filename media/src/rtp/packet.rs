@@ -1,6 +1,24 @@
 //! RTP packets and telephone-event payloads as bytes: parsing and writing, no state.
 //!
 //! Datagrams are checked here once; other files see well-formed packets only. Nothing here allocates or panics.
+//!
+//! A packet with a telephone event, written and read:
+//!
+//! ```
+//! use ringer_media::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet, digit_of};
+//!
+//! let header = Header { marker: true, payload_type: 101, sequence: 65_535, timestamp: 160, ssrc: 7 };
+//! let mut fixed = [0; HEADER];
+//! header.write(&mut fixed);
+//! let event = EventPayload { event: 11, end: false, volume: 10, duration: 800 };
+//! let datagram = [&fixed[..], &event.bytes()].concat();
+//!
+//! let packet = Packet::parse(&datagram).expect("it is RTP");
+//! assert_eq!(packet.header, header);
+//! let read = EventPayload::parse(packet.payload).expect("four bytes");
+//! assert_eq!((read, digit_of(read.event)), (event, Some('#')));
+//! assert_eq!(Packet::parse(&datagram[..8]), Err(Malformed::Short));
+//! ```
 
 /// Length of a header without CSRC list and extension, in bytes (RFC 3550 5.1).
 pub const HEADER: usize = 12;

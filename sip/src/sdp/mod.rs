@@ -1,6 +1,25 @@
 //! Session descriptions (RFC 8866) and the offer/answer model (RFC 3264), for one audio stream a call.
 //!
 //! Codecs are names with clock rates; their sound is not known here.
+//!
+//! An offer of the other side, and the answer to it:
+//!
+//! ```
+//! use ringer_sip::sdp::{Codec, Direction, Offer, Session, negotiate};
+//!
+//! let offer = "v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n\
+//!     m=audio 4000 RTP/AVP 18 8 0\r\na=sendonly\r\n";
+//! let session = Session::parse(offer)?;
+//! assert_eq!(session.media[0].formats, ["18", "8", "0"]);
+//!
+//! let own = Offer::new("192.0.2.1:6000".parse().expect("an address"), vec![Codec::pcmu(), Codec::pcma()]);
+//! let (answer, agreed) = negotiate(offer, &own).expect("two codecs in common");
+//! assert_eq!((agreed.codec.as_str(), agreed.payload_type), ("PCMA", 8));
+//! assert_eq!(agreed.remote_rtp.to_string(), "192.0.2.9:4000");
+//! assert_eq!(agreed.direction, Direction::RecvOnly);
+//! assert!(answer.to_string().contains("m=audio 6000 RTP/AVP 8"));
+//! # Ok::<(), ringer_sip::ParseError>(())
+//! ```
 
 mod crypto;
 mod dtls;
