@@ -1,7 +1,8 @@
-//! What one 20 ms tick of a call costs: thread CPU time of whole calls and of their stages, as a table. It fails when a
-//! tick without an event allocates, and when a whole call costs more than it may (a machine that is far slower fails too).
+//! Cost of one 20 ms tick of a call: thread CPU time of whole calls and of their stages, as a table. It fails when a
+//! tick without an event allocates, and when a whole call costs more than its bound (a machine that is far slower fails
+//! too).
 //!
-//! Each figure is the median over runs of many ticks. The far side speaks half of the time.
+//! Each figure is the median over runs of many ticks. The other side speaks half of the time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -25,18 +26,18 @@ use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use ringer_media::vad::VoiceActivity;
 
-/// 20 s of speech in mu-law.
+/// Speech of 20 s in mu-law.
 const SPEECH: &[u8] = include_bytes!("../../fixtures/audio/speech.ul");
-/// Ticks of speech, then as many of silence: 2 s.
+/// Number of ticks of speech, then of silence: 2 s each.
 const STRETCH: usize = 100;
-/// Ticks of one run.
+/// Number of ticks of one run.
 const TICKS: usize = 5000;
-/// Bytes of an RTP header, and room for one with 20 ms of any codec.
+/// Length of an RTP header, and room for one with 20 ms of any codec, in bytes.
 const HEADER: usize = 12;
 const PACKET: usize = HEADER + 640;
-/// Runs; their median counts.
+/// Number of runs; their median counts.
 const RUNS: usize = 7;
-/// What a tick of a whole call may cost, microseconds.
+/// Largest cost of a tick of a whole call, microseconds.
 const MOST_US: f64 = 18.0;
 const MOST_OPUS_US: f64 = 160.0;
 
@@ -82,8 +83,8 @@ fn main() {
     assert!(dear.is_empty(), "{dear:?}");
 }
 
-/// As a media thread serves them: 200 calls in slots of 40, all of a slot send, then all of it listen. Each call comes out of the
-/// cold.
+/// Runs 200 calls in slots of 40 as a media thread serves them: all of a slot send, then all of it listen. Each call
+/// comes out of the cold.
 fn crowd(far: &FarSide, name: &str, ears: Ears) {
     let mut slots: [Vec<Conversation>; 5] =
         std::array::from_fn(|_| (0..40).map(|_| Conversation::new(far, Codec::Pcmu, ears, true)).collect());
@@ -172,7 +173,7 @@ fn stages(far: &FarSide) {
     });
 }
 
-/// Both stages of secure RTP.
+/// Measures both stages of secure RTP.
 fn secure(suite: Suite, mut packets: Packets) {
     let key = MasterKey::new(suite, &vec![7; 16 + suite.salt_bytes()]).expect("the length is that of the suite");
     let plain: Vec<Vec<u8>> = (0..TICKS).map(|_| packets.packet().to_vec()).collect();
@@ -203,7 +204,7 @@ fn secure(suite: Suite, mut packets: Packets) {
     });
 }
 
-/// The far side's audio: speech and silence in turn.
+/// Audio of the other side: speech and silence in turn.
 struct FarSide {
     wide: Vec<i16>,
     noise: Arc<[i16]>,
@@ -252,9 +253,9 @@ impl FarSide {
     }
 }
 
-/// RTP without end.
+/// Endless stream of RTP packets.
 struct Packets {
-    /// Payloads behind room for a header.
+    /// Payloads, each behind room for a header.
     packets: Vec<Vec<u8>>,
     codec: Codec,
     sent: u32,
@@ -275,7 +276,7 @@ impl Packets {
     }
 }
 
-/// A call with what its driver does.
+/// A call with the work of its driver.
 struct Conversation {
     call: Call,
     packets: Packets,
@@ -298,7 +299,7 @@ impl Conversation {
             clock.0,
             Input::Signal(Signal::Answered { code: 200, leg: MediaParams::new(codec).into(), text: false }),
         );
-        // Backwards: words of the far side would be an echo.
+        // Backwards: words of the other side would be an echo.
         let clip = far.wide[..50 * FRAME].iter().rev().copied().collect();
         let packets = far.packets(codec);
         let mut made =
@@ -318,7 +319,7 @@ impl Conversation {
         assert!(!self.call.is_over(), "the call goes on");
     }
 
-    /// One tick as a media thread does it; true when it was more than audio.
+    /// Runs one tick as a media thread does; true when it was more than audio.
     fn tick(&mut self) -> bool {
         let eventful = self.send();
         self.listen() || eventful
@@ -371,7 +372,7 @@ impl Conversation {
     }
 }
 
-/// Driver time, 20 ms a step.
+/// Virtual time of the driver, 20 ms a step.
 #[derive(Default)]
 struct Clock(Time);
 
@@ -402,7 +403,7 @@ fn row(name: &str, mut run: impl FnMut()) -> f64 {
     costs[RUNS / 2]
 }
 
-/// CPU time of this thread in microseconds.
+/// Returns the CPU time of this thread in microseconds.
 fn cpu_us() -> f64 {
     #[repr(C)]
     struct Timespec {
@@ -423,7 +424,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counted.
+/// The system's allocator, with a count of its calls.
 struct Counted;
 
 // SAFETY: every call is passed on to the system's allocator; the counter is a plain thread-local without a destructor.

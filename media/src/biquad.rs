@@ -22,7 +22,7 @@ impl Biquad {
         Biquad { b: b.map(|b| b / a0), a: [a1 / a0, a2 / a0], state: [0.0; 2] }
     }
 
-    /// 2nd-order low-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
+    /// Returns a 2nd-order low-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
     pub fn low_pass(cutoff_hz: f64, q: f64) -> Biquad {
         let (sin, cos) = (TAU * cutoff_hz / f64::from(RATE_HZ)).sin_cos();
         let alpha = sin / (2.0 * q);
@@ -30,7 +30,7 @@ impl Biquad {
         Biquad::of([b, 2.0 * b, b], 1.0 + alpha, -2.0 * cos, 1.0 - alpha)
     }
 
-    /// 2nd-order high-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
+    /// Returns a 2nd-order high-pass with its -3 dB point at `cutoff_hz` (for `q` of 0.7071).
     pub fn high_pass(cutoff_hz: f64, q: f64) -> Biquad {
         let (sin, cos) = (TAU * cutoff_hz / f64::from(RATE_HZ)).sin_cos();
         let alpha = sin / (2.0 * q);
@@ -45,12 +45,12 @@ impl Biquad {
         Biquad::of([alpha, 0.0, -alpha], 1.0 + alpha, -2.0 * cos, 1.0 - alpha)
     }
 
-    /// Forgets what was filtered.
+    /// Clears the filter's memory, as at its start.
     pub fn clear(&mut self) {
         self.state = [0.0; 2];
     }
 
-    /// Filters one sample.
+    /// Filters one sample and returns the result.
     #[inline]
     pub fn run(&mut self, x: f64) -> f64 {
         let y = self.b[0] * x + self.state[0];
@@ -60,12 +60,12 @@ impl Biquad {
     }
 }
 
-/// 4th-order Butterworth low-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
+/// Returns a 4th-order Butterworth low-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
 pub fn low_pass_4(cutoff_hz: f64) -> [Biquad; 2] {
     BUTTERWORTH_4.map(|q| Biquad::low_pass(cutoff_hz, q))
 }
 
-/// 4th-order Butterworth high-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
+/// Returns a 4th-order Butterworth high-pass: -3 dB at `cutoff_hz`, 24 dB an octave.
 pub fn high_pass_4(cutoff_hz: f64) -> [Biquad; 2] {
     BUTTERWORTH_4.map(|q| Biquad::high_pass(cutoff_hz, q))
 }
@@ -79,12 +79,12 @@ pub fn filter(audio: &mut [f32], mut sections: impl AsMut<[Biquad]>) {
     }
 }
 
-/// 2nd-order Butterworth low-pass over a whole buffer.
+/// Filters a whole buffer through a 2nd-order Butterworth low-pass.
 pub fn low_pass(audio: &mut [f32], cutoff_hz: f64) {
     filter(audio, [Biquad::low_pass(cutoff_hz, FRAC_1_SQRT_2)]);
 }
 
-/// 2nd-order Butterworth high-pass over a whole buffer.
+/// Filters a whole buffer through a 2nd-order Butterworth high-pass.
 pub fn high_pass(audio: &mut [f32], cutoff_hz: f64) {
     filter(audio, [Biquad::high_pass(cutoff_hz, FRAC_1_SQRT_2)]);
 }
@@ -94,7 +94,7 @@ pub fn high_pass(audio: &mut [f32], cutoff_hz: f64) {
 pub struct Pink([f64; 7]);
 
 impl Pink {
-    /// One pink sample from one white one.
+    /// Returns one pink sample for one white one.
     pub fn run(&mut self, white: f64) -> f64 {
         const POLE: [f64; 6] = [0.99886, 0.99332, 0.96900, 0.86650, 0.55000, -0.7616];
         const GAIN: [f64; 6] = [0.0555179, 0.0750759, 0.1538520, 0.3104856, 0.5329522, -0.0168980];
@@ -108,7 +108,8 @@ impl Pink {
     }
 }
 
-/// A draw that is near enough to normal for noise: the sum of four uniform ones, mean 0, variance 1, two generator words.
+/// Draws a number near enough to normal for noise: the sum of four uniform ones, mean 0, variance 1, two generator
+/// words.
 #[inline]
 pub fn white(stream: &mut Stream) -> f64 {
     const SCALE: f64 = 1.732_050_8 / 65_536.0;

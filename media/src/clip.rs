@@ -1,5 +1,22 @@
 //! Finished pieces of audio in memory: reads WAV files of any common kind (also hostile ones), writes plain ones, and finds
-//! where the words in a clip begin and end. The growing file of a call is not made here but in `recording`.
+//! the beginning and end of the words in a clip. The growing file of a call is made in `recording`.
+//!
+//! A WAV file of two channels, read as one clip at 16 kHz:
+//!
+//! ```
+//! use ringer_media::clip::{Clip, trim_silence, write_wav};
+//!
+//! let tone = |n: usize| if (800..2400).contains(&n) { (6000.0 * (n as f64).sin()) as i16 } else { 0 };
+//! let stereo: Vec<i16> = (0..4000).flat_map(|n| [tone(n); 2]).collect();
+//! let clip = Clip::from_wav(&write_wav(8000, 2, &stereo)).expect("a WAV file");
+//! assert_eq!((clip.rate_hz, clip.pcm.len()), (8000, 4000));
+//!
+//! let pcm = clip.to_16k();
+//! assert_eq!(pcm.len(), 8000);
+//! let sound = trim_silence(&pcm);
+//! assert!(sound.start.abs_diff(1600) <= 160 && sound.end.abs_diff(4800) <= 160);
+//! assert!(Clip::from_wav(b"ID3 is another kind of file").is_err());
+//! ```
 
 pub mod wav;
 
@@ -10,18 +27,18 @@ use crate::frame::RATE_HZ;
 use crate::level::rms_dbov;
 use crate::resample::resample_whole;
 
-/// Longest clip that is read, in samples of one channel: an hour at 16 kHz, 20 minutes at 48 kHz.
+/// Longest clip that is read, in samples a channel: an hour at 16 kHz, 20 minutes at 48 kHz.
 pub const MAX_SAMPLES: usize = 57_600_000;
 
-/// Most channels that are read.
+/// Largest number of channels that is read.
 const MAX_CHANNELS: u16 = 8;
 
 /// Mono audio at its own rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clip {
-    /// Samples per second.
+    /// Sample rate, in samples a second.
     pub rate_hz: u32,
-    /// The samples; several channels are averaged.
+    /// Samples of one channel; several channels are averaged.
     pub pcm: Vec<i16>,
 }
 
@@ -47,13 +64,14 @@ impl Clip {
         Ok(Clip { rate_hz, pcm })
     }
 
-    /// The samples at 16 kHz.
+    /// Returns the samples at 16 kHz.
     pub fn to_16k(self) -> Vec<i16> {
         if self.rate_hz == RATE_HZ { self.pcm } else { resample_whole(&self.pcm, self.rate_hz, RATE_HZ) }
     }
 }
 
-/// A WAV file of 16-bit PCM, `pcm` interleaved when there are several channels. What goes beyond the format's 4 GB is left out.
+/// Returns a WAV file of 16-bit PCM; `pcm` is interleaved when there are several channels. Samples beyond the format's
+/// 4 GB are left out.
 pub fn write_wav(rate_hz: u32, channels: u16, pcm: &[i16]) -> Vec<u8> {
     let pcm = &pcm[..pcm.len().min((u32::MAX as usize - 64) / 2)];
     let data_length = 2 * pcm.len() as u32;
@@ -75,11 +93,12 @@ pub fn write_wav(rate_hz: u32, channels: u16, pcm: &[i16]) -> Vec<u8> {
 /// Level above which a window of a clip is sound, in dBov, whatever the clip.
 pub(crate) const SILENCE_DBOV: f64 = -50.0;
 
-/// How far above the clip's own floor a window is sound, in dB.
+/// Level above the clip's own noise floor from which a window is sound, in dB.
 pub(crate) const OVER_FLOOR_DB: f64 = 5.0;
 
-/// Where the sound in 16 kHz audio begins and ends: the first and the last 10 ms that are louder than -50 dBov and than the
-/// clip's floor (the level that a tenth of its windows stay below, at most -35 dBov) + 5 dB. Empty when nothing is.
+/// Returns the range of sound in 16 kHz audio: from the first to the last loud window of 10 ms. A window is loud above
+/// -50 dBov and above the clip's floor + 5 dB. The floor is the level that a tenth of the windows stay below, at most
+/// -35 dBov. Empty without a loud window.
 pub fn trim_silence(pcm: &[i16]) -> Range<usize> {
     const WINDOW: usize = RATE_HZ as usize / 100;
     let levels: Vec<f64> = pcm.chunks(WINDOW).map(rms_dbov).collect();
@@ -100,7 +119,7 @@ mod tests {
     use super::*;
     use crate::seed::Seed;
 
-    /// A WAV file with one format chunk of the given fields and one data chunk.
+    /// Returns a WAV file with one format chunk of the given fields and one data chunk.
     fn wav(tag: u16, channels: u16, rate_hz: u32, bits: u16, data: &[u8]) -> Vec<u8> {
         let mut bytes = b"RIFF\0\0\0\0WAVELIST\x05\0\0\0abcde\0".to_vec();
         bytes.extend(b"fmt \x28\0\0\0");

@@ -1,6 +1,7 @@
-//! A bad connection put between a call and its network: packets on their way out are dropped and delayed, heard frames are
-//! lost and delayed on their way to the ears. Loss is independent or Gilbert-Elliott, the extra delay uniform, the order kept.
-//! Not a network (that is [`crate::netem`]): everything here is asked for, allocates in `new` only, and is measured.
+//! A bad connection put between a call and its network: sent packets are dropped and delayed, received frames are lost
+//! and delayed before they are analysed. Loss is independent or Gilbert-Elliott, the extra delay uniform, the order
+//! kept. It is not a network (that is [`crate::netem`]): everything here is asked for, allocates in `new` only, and is
+//! measured.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::time::Time;
 /// Length of a frame in milliseconds.
 const FRAME_MS: f64 = 20.0;
 
-/// Datagrams that one tick can make: audio or an event, and the repetitions of its end.
+/// Largest number of datagrams that one tick makes: audio or an event, and the repetitions of its end.
 const PACKETS_A_TICK: usize = 4;
 
 /// Bytes of a frame's position, before its samples.
@@ -27,19 +28,19 @@ const _: () = assert!(HEAD + 2 * FRAME_MAX <= MAX_PACKET);
 pub struct ConnectionSpec {
     /// Share of packets that are lost, 0 to 1 (1 is never reached: something always gets through).
     pub loss: f64,
-    /// Mean length of a run of lost packets; up to what independent losses have (1 / (1 - loss)): independent.
+    /// Mean length of a run of lost packets. Losses are independent up to the mean of independent ones, 1 / (1 - loss).
     pub mean_burst: f64,
-    /// The extra delay of a packet is uniform from 0 to twice this, in milliseconds.
+    /// Mean extra delay of packets in milliseconds; each is drawn from 0 to twice this.
     pub jitter_ms: f64,
 }
 
 impl ConnectionSpec {
-    /// Nothing is lost or delayed.
+    /// True when nothing is lost or delayed.
     pub fn is_clear(&self) -> bool {
         self.loss <= 0.0 && self.jitter_ms <= 0.0
     }
 
-    /// The model of the losses: in the long run `loss` of all packets in runs of `mean_burst`.
+    /// Returns the model of the losses: in the long run `loss` of all packets, in runs of `mean_burst`.
     pub fn model(&self) -> Loss {
         let loss = self.loss.clamp(0.0, 0.99);
         if loss == 0.0 {
@@ -52,13 +53,13 @@ impl ConnectionSpec {
         }
     }
 
-    /// Frames that may be on their way at once.
+    /// Number of frames that may be delayed at once.
     fn depth(&self) -> usize {
         (2.0 * self.jitter_ms.max(0.0) / FRAME_MS) as usize + 2
     }
 }
 
-/// What was done to one direction, as measured.
+/// Measured loss and delay of one direction.
 #[derive(Copy, Clone, Debug, PartialEq, Default)]
 pub struct Measured {
     /// Lost packets or frames, percent of all.
@@ -69,22 +70,22 @@ pub struct Measured {
     pub jitter_ms: f64,
 }
 
-/// What was done to both directions of a call.
+/// Measured loss and delay of both directions of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Default)]
 pub struct Impairment {
-    /// RTP packets on their way out.
+    /// Figures of RTP packets that are sent.
     pub sent: Measured,
-    /// Heard frames on their way to the ears.
+    /// Figures of received frames on their way to the analysis.
     pub received: Measured,
 }
 
-/// Decides what is lost, and when the rest goes on.
+/// Model of one direction: decides which packets are lost, and when the others go on.
 #[derive(Clone, Debug)]
 struct Line {
     losses: Losses,
     most_delay_ns: f64,
     stream: Stream,
-    /// Nothing goes on before what was handed in earlier.
+    /// Time before which nothing goes on, so that the order is kept.
     latest: Time,
     passed: u64,
     lost: u64,
@@ -108,7 +109,7 @@ impl Line {
         }
     }
 
-    /// Whether what is handed in at `now` is lost.
+    /// True when the packet of this call is lost; draws and counts.
     fn loses(&mut self) -> bool {
         let lost = self.losses.next(&mut self.stream);
         self.runs += u64::from(lost && !self.in_run);
@@ -117,7 +118,7 @@ impl Line {
         lost
     }
 
-    /// When what is handed in at `now` goes on.
+    /// Returns the time at which a packet that comes at `now` goes on.
     fn delays(&mut self, now: Time) -> Time {
         let delay = Duration::from_nanos((self.stream.unit() * self.most_delay_ns) as u64);
         self.latest = self.latest.max(now + delay);
@@ -126,7 +127,8 @@ impl Line {
         self.latest
     }
 
-    /// When what fills the place of something lost goes on: with what was handed in before it.
+    /// Returns the time at which a replacement of a lost packet goes on: `now`, or the time of the packet before it
+    /// when that is later.
     fn fills(&mut self, now: Time) -> Time {
         self.latest = self.latest.max(now);
         self.latest
@@ -154,18 +156,18 @@ struct Departure {
 #[derive(Clone, Debug)]
 pub struct Departures {
     line: Line,
-    /// A ring of `count` datagrams from `first` on.
+    /// Number of datagrams in the ring, from `first` on.
     slots: Box<[Departure]>,
     first: usize,
     count: usize,
-    /// What is due by then may be taken.
+    /// Time up to which waiting packets may be taken.
     now: Time,
-    /// The frame that was taken last, of a leg of PCM.
+    /// Frame that was taken last, on a leg of PCM.
     frame: Vec<i16>,
 }
 
 impl Departures {
-    /// Draws from the stream `connection.sent`.
+    /// Returns the sending side, which draws from the stream `connection.sent`.
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Departures {
         let empty = Departure { at: Time::default(), len: 0, bytes: [0; MAX_PACKET] };
         Departures {
@@ -178,8 +180,8 @@ impl Departures {
         }
     }
 
-    /// A frame of PCM that begins at `from` leaves at `now`: it waits for its time. A lost one is silence, since a stream without
-    /// timestamps cannot lack one.
+    /// Delays a frame of PCM that begins at `from` and leaves at `now`. A lost one is replaced by silence, since a
+    /// stream without timestamps cannot lack one.
     pub fn send_frame(&mut self, now: Time, from: Sample, pcm: &[i16]) {
         self.release(now);
         let is_lost = self.line.loses();
@@ -211,8 +213,8 @@ impl Departures {
         from.map(|from| (from, &self.frame[..]))
     }
 
-    /// A packet leaves at `now`: it is lost, or waits for its time. One that is longer than any leg makes, or for which there
-    /// is no room because nothing was released, is dropped.
+    /// Delays or loses a packet that leaves at `now`. A packet is dropped that is longer than any leg makes, or that
+    /// finds no room because nothing was released.
     pub fn send(&mut self, now: Time, bytes: &[u8]) {
         self.release(now);
         if self.line.loses() {
@@ -229,22 +231,22 @@ impl Departures {
         self.count += 1;
     }
 
-    /// When the next packet is to go; it may be past.
+    /// Time at which the next packet is to go, which may have passed; `None` without one.
     pub fn due(&self) -> Option<Time> {
         (self.count > 0).then(|| self.slots[self.first].at)
     }
 
-    /// It is `now`: what is due may be taken.
+    /// Sets the time to `now`: packets that are due may be taken.
     pub fn release(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
 
-    /// A packet may be taken.
+    /// True when a packet may be taken.
     pub fn is_ready(&self) -> bool {
         self.due().is_some_and(|due| due <= self.now)
     }
 
-    /// The next packet whose time has come, in order.
+    /// Returns the next packet whose time has come, in order.
     pub fn pop(&mut self) -> Option<&[u8]> {
         if !self.is_ready() {
             return None;
@@ -254,31 +256,31 @@ impl Departures {
         Some(&self.slots[slot].bytes[..self.slots[slot].len])
     }
 
-    /// Nothing that waits will go.
+    /// Drops all packets that wait.
     pub fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Figures up to now.
+    /// Returns the figures up to now.
     pub fn measured(&self) -> Measured {
         self.line.measured()
     }
 }
 
-/// 20 ms that reach the ears.
+/// Received audio of 20 ms on its way to the analysis.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// Position of the first sample of `pcm`.
     pub position: Sample,
-    /// At 16 kHz.
+    /// Samples of the frame at 16 kHz.
     pub pcm: Frame,
     /// The same at 8 kHz, placed as in [`Heard`].
     pub narrow: [i16; NARROW],
-    /// Neither silence nor what conceals a loss.
+    /// True for received audio, false for silence and for concealment.
     pub is_real: bool,
 }
 
-/// The receiving side: frames on their way from the recording's tap to the ears. A lost one is concealed.
+/// Receiving side: frames on their way from the recording to the analysis. A lost one is concealed.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     line: Line,
@@ -288,18 +290,18 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Draws from the stream `connection.received`.
+    /// Returns the receiving side, which draws from the stream `connection.received`.
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Arrivals {
         Arrivals {
             line: Line::new(spec, seed.stream("connection.received")),
             wide: Concealer::new(RATE_HZ),
             narrow: Concealer::new(RATE_HZ / 2),
-            // One more than can wait when the ears take what is due at every tick.
+            // One more than can wait when the analysis takes the frames that are due at every tick.
             queue: VecDeque::with_capacity(spec.depth() + 1),
         }
     }
 
-    /// A frame was heard at `now`.
+    /// Takes a frame that was received at `now`.
     pub fn hear(&mut self, now: Time, heard: &Heard<'_>) {
         let is_real = heard.kind == HeardKind::Real;
         let mut arrival = Arrival { position: heard.position, pcm: *heard.pcm, narrow: *heard.narrow, is_real };
@@ -316,22 +318,22 @@ impl Arrivals {
         self.queue.push_back((at, arrival));
     }
 
-    /// The next frame that has arrived by `now`, in order.
+    /// Returns the next frame that has arrived by `now`, in order.
     pub fn pop(&mut self, now: Time) -> Option<Arrival> {
         self.queue.pop_front_if(|(at, _)| *at <= now).map(|(_, arrival)| arrival)
     }
 
-    /// What is on its way lies `by` samples earlier than was said.
+    /// Moves the positions of the waiting frames `by` samples back.
     pub fn move_back(&mut self, by: Sample) {
         self.queue.iter_mut().for_each(|(_, arrival)| arrival.position -= by);
     }
 
-    /// Most frames that arrive in one tick.
+    /// Largest number of frames that arrive in one tick.
     pub fn at_once(spec: &ConnectionSpec) -> usize {
         spec.depth()
     }
 
-    /// Figures up to now.
+    /// Returns the figures up to now.
     pub fn measured(&self) -> Measured {
         self.line.measured()
     }
@@ -340,20 +342,20 @@ impl Arrivals {
 /// Both directions of one call.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Towards the other side.
+    /// Direction from this side to the other side.
     pub sent: Departures,
-    /// From the other side.
+    /// Direction from the other side to this side.
     pub received: Arrivals,
 }
 
 impl Connection {
-    /// `None` when `spec` leaves everything as it is.
+    /// Returns the model of both directions; `None` when `spec` loses and delays nothing.
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Option<Connection> {
         let sides = || Connection { sent: Departures::new(spec, seed), received: Arrivals::new(spec, seed) };
         (!spec.is_clear()).then(sides)
     }
 
-    /// Figures up to now.
+    /// Returns the figures up to now.
     pub fn measured(&self) -> Impairment {
         Impairment { sent: self.sent.measured(), received: self.received.measured() }
     }

@@ -1,6 +1,7 @@
 //! Sum of products: the inner loop of filters and correlations.
 
-/// The sum of `a[n] * b[n]`, in `LANES` sums side by side, which stay in registers. 8 suit some ten products, 16 some hundred.
+/// Returns the sum of `a[n] * b[n]`, in `LANES` sums side by side, which stay in registers. 8 suit some ten products,
+/// 16 some hundred.
 pub fn dot<const LANES: usize>(a: &[f32], b: &[f32]) -> f32 {
     let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();

@@ -5,20 +5,20 @@ use std::f32::consts::{FRAC_1_SQRT_2, TAU};
 
 use wide::f32x8;
 
-/// Complex values that are computed side by side.
+/// Number of complex values that are computed side by side.
 const LANES: usize = 8;
 
-/// `N` complex values, real and imaginary parts apart.
+/// Block of `N` complex values, real and imaginary parts apart.
 #[derive(Clone, Debug)]
 pub struct Block<const N: usize> {
-    /// Real parts.
+    /// Real parts of the values.
     pub re: [f32; N],
-    /// Imaginary parts.
+    /// Imaginary parts of the values.
     pub im: [f32; N],
 }
 
 impl<const N: usize> Block<N> {
-    /// All zero.
+    /// A block of zeros.
     pub const ZERO: Block<N> = Block { re: [0.0; N], im: [0.0; N] };
 
     #[inline(always)]
@@ -37,7 +37,7 @@ impl<const N: usize> Block<N> {
 /// A transform of blocks of `N` values, a power of two from 64 on. Transforming allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Fft<const N: usize> {
-    /// Of the first pass: exp(-2 pi i k p / N) for k = 1 to 7, of eight p in a row.
+    /// Factors of the first pass: exp(-2 pi i k p / N) for k = 1 to 7, of eight p in a row.
     first: Vec<[Lanes; 7]>,
     passes: Vec<Pass>,
 }
@@ -47,12 +47,12 @@ pub struct Fft<const N: usize> {
 struct Pass {
     radix: usize,
     stride: usize,
-    /// exp(-2 pi i k p stride / N) for k = 1, 2, ..., `radix` - 1 and each p.
+    /// Factors exp(-2 pi i k p stride / N) for k = 1, 2, ..., `radix` - 1 and each p.
     turns: Vec<[(f32, f32); 7]>,
 }
 
 impl<const N: usize> Fft<N> {
-    /// The transform.
+    /// Returns the transform with its tables.
     pub fn new() -> Fft<N> {
         const { assert!(N.is_power_of_two() && N >= 8 * LANES) };
         let turn = |k: usize, length: usize| {
@@ -75,8 +75,8 @@ impl<const N: usize> Fft<N> {
         Fft { first, passes }
     }
 
-    /// Transforms `block` in place, without a factor. With real and imaginary parts exchanged before and after, it is the
-    /// inverse transform (times `N`).
+    /// Transforms `block` in place, without a factor. With real and imaginary parts exchanged before and after, it is
+    /// the inverse transform, times `N`.
     pub fn transform(&self, block: &mut Block<N>) {
         let mut other = Block::ZERO;
         self.first_pass(block, &mut other);
@@ -93,7 +93,8 @@ impl<const N: usize> Fft<N> {
         }
     }
 
-    /// The pass of stride 1: what belongs together lies an eighth of the block apart, and comes to lie side by side.
+    /// Does the pass of stride 1: values that belong together lie an eighth of the block apart, and come to lie side by
+    /// side.
     fn first_pass(&self, from: &Block<N>, to: &mut Block<N>) {
         for (at, turns) in self.first.iter().enumerate() {
             let mut sums = eight(std::array::from_fn(|k| from.get(at * LANES + k * N / 8)));
@@ -152,7 +153,7 @@ impl Lanes {
         Lanes { re: self.re - other.re, im: self.im - other.im }
     }
 
-    /// Times -i.
+    /// Returns the values times -i.
     #[inline(always)]
     fn down(self) -> Lanes {
         Lanes { re: self.im, im: -self.re }
@@ -174,7 +175,7 @@ impl Lanes {
     }
 }
 
-/// Four values to the four sums of their transform.
+/// Transforms four values, without a factor.
 #[inline(always)]
 fn four(x: [Lanes; 4]) -> [Lanes; 4] {
     let (even, odd) = (x[0].plus(x[2]), x[1].plus(x[3]));
@@ -182,7 +183,7 @@ fn four(x: [Lanes; 4]) -> [Lanes; 4] {
     [even.plus(odd), apart.plus(across), even.minus(odd), apart.minus(across)]
 }
 
-/// Eight values to the eight sums of their transform: those of the even ones, and those of the odd ones, turned.
+/// Transforms eight values, by the transforms of the even and of the odd ones.
 #[inline(always)]
 fn eight(x: [Lanes; 8]) -> [Lanes; 8] {
     let even = four([x[0], x[2], x[4], x[6]]);

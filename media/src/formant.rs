@@ -6,19 +6,19 @@
 
 use crate::fft::{self, Fft};
 
-/// Block of 32 ms at 16 kHz.
+/// Length of a block: 32 ms at 16 kHz, in samples.
 const BLOCK: usize = 512;
-/// From block to block: 8 ms.
+/// Distance of blocks: 8 ms, in samples.
 const HOP: usize = BLOCK / 4;
-/// Cepstral coefficients of the envelope: shorter than the pitch period of voices up to 330 Hz.
+/// Number of cepstral coefficients of the envelope: shorter than the pitch period of voices up to 330 Hz.
 const ENVELOPE: usize = 48;
-/// Most change of a frequency, in nepers (20 dB).
+/// Largest change of a frequency, in nepers (20 dB).
 const CHANGE_MAX: f32 = 2.3;
-/// Added to magnitudes, so that digital silence has a logarithm.
+/// Term added to magnitudes, so that digital silence has a logarithm.
 const FLOOR: f32 = 1.0;
 
-/// `pcm` (16 kHz mono, in steps of 16 bit samples) with all formants `factor` times as high, 0.5 to 2 (clamped). As many
-/// samples, at the same times; a peak may be higher than before.
+/// Returns `pcm` with all formants `factor` times as high, 0.5 to 2 (clamped). `pcm` is 16 kHz mono, in steps of 16-bit
+/// samples. The result has as many samples, at the same times; a peak may be higher than before.
 pub fn move_formants(pcm: &[f32], factor: f32) -> Vec<f32> {
     let factor = factor.clamp(0.5, 2.0);
     let fft = Fft::new();
@@ -53,7 +53,7 @@ pub fn move_formants(pcm: &[f32], factor: f32) -> Vec<f32> {
     sum[BLOCK..BLOCK + pcm.len()].to_vec()
 }
 
-/// The natural logarithm of the envelope of `spectrum`, in the real parts.
+/// Computes the natural logarithm of the envelope of `spectrum`, in the real parts.
 fn log_envelope(fft: &Fft<BLOCK>, spectrum: &fft::Block<BLOCK>, envelope: &mut fft::Block<BLOCK>) {
     let magnitude = |n: usize| spectrum.re[n].hypot(spectrum.im[n]);
     *envelope =
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::frame::RATE_HZ;
 
-    /// A vowel: pulses at `pitch_hz` through two resonances.
+    /// Returns a vowel: pulses at `pitch_hz` through two resonances.
     fn vowel(pitch_hz: f32, formants_hz: [f32; 2]) -> Vec<f32> {
         let mut pcm: Vec<f32> = vec![0.0; 16_000];
         let period = (RATE_HZ as f32 / pitch_hz) as usize;
@@ -88,7 +88,7 @@ mod tests {
         pcm
     }
 
-    /// Where the power of a band is, by the multiples of `pitch_hz` in it, in Hz.
+    /// Returns the centre of the power in a band, by the multiples of `pitch_hz` in it, in Hz.
     fn centre(pcm: &[f32], pitch_hz: f32, band_hz: std::ops::Range<f32>) -> f32 {
         let power = |hz: f32| {
             let (sin, cos) = pcm.iter().enumerate().fold((0.0, 0.0), |(sin, cos), (n, &value)| {

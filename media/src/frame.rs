@@ -1,18 +1,18 @@
 //! The frame that all internal audio travels in: 20 ms of 16 kHz mono 16-bit PCM.
 
-/// Samples per second of all internal audio and of recordings.
+/// Sample rate of all internal audio and of recordings, in Hz.
 pub const RATE_HZ: u32 = 16_000;
 
-/// Samples in one 20 ms frame.
+/// Number of samples in one 20 ms frame.
 pub const FRAME: usize = 320;
 
-/// Samples in one millisecond.
+/// Number of samples in one millisecond.
 pub const PER_MS: i64 = 16;
 
-/// A position on the call's sample clock: 16000 per second, 0 at connect, negative before it.
+/// Position on the call's sample clock: 16,000 a second, 0 at connect, negative before it.
 pub type Sample = i64;
 
-/// 20 ms of 16 kHz mono PCM.
+/// Samples of 20 ms, 16 kHz mono.
 pub type Frame = [i16; FRAME];
 
 /// A frame of digital silence.

@@ -5,12 +5,12 @@ use crate::biquad::{self, Biquad};
 use crate::frame::{FRAME, Frame, RATE_HZ};
 use crate::seed::Stream;
 
-/// Audio quality of the sent audio: what is done to it.
+/// Audio quality of the sent audio: band limit, clipping, noise and dropouts.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct AudioQuality {
-    /// The -3 dB edges of its band, Hz; without one nothing at all is done.
+    /// Edges of its band at -3 dB, in Hz; `None` leaves the audio untouched.
     pub band_hz: Option<[f64; 2]>,
-    /// How it clips.
+    /// Kind and level of the clipping.
     pub clip: Clip,
     /// Signal-to-noise ratio of added white noise, dB.
     pub noise_snr_db: Option<f64>,
@@ -18,30 +18,30 @@ pub struct AudioQuality {
     pub dropouts: usize,
 }
 
-/// How a level clips.
+/// Kind of clipping, with its level.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Clip {
-    /// Not at all.
+    /// No clipping at any level.
     None,
-    /// `T tanh(x / T)`, T in dBFS.
+    /// Soft clipping, `T tanh(x / T)`, with T in dBFS.
     Soft(f64),
-    /// At so many dBFS.
+    /// Hard clipping at this level, in dBFS.
     Hard(f64),
 }
 
 impl AudioQuality {
-    /// Untouched.
+    /// Untouched audio: no band limit, clipping, noise or dropouts.
     pub const HIGH: AudioQuality = AudioQuality { band_hz: None, clip: Clip::None, noise_snr_db: None, dropouts: 0 };
-    /// 200 to 3400 Hz.
+    /// Band from 200 to 3400 Hz.
     pub const MEDIUM: AudioQuality =
         AudioQuality { band_hz: Some([200.0, 3400.0]), clip: Clip::None, noise_snr_db: None, dropouts: 0 };
-    /// 300 to 2700 Hz, soft clipping, added noise at 30 dB.
+    /// Band from 300 to 2700 Hz, soft clipping, added noise at 30 dB.
     pub const LOW: AudioQuality =
         AudioQuality { band_hz: Some([300.0, 2700.0]), clip: Clip::Soft(-6.0), noise_snr_db: Some(30.0), dropouts: 0 };
-    /// 400 to 2200 Hz, hard clipping, added noise at 15 dB, dropouts.
+    /// Band from 400 to 2200 Hz, hard clipping, added noise at 15 dB, dropouts.
     pub const HORRIBLE: AudioQuality =
         AudioQuality { band_hz: Some([400.0, 2200.0]), clip: Clip::Hard(-12.0), noise_snr_db: Some(15.0), dropouts: 2 };
-    /// More dropouts do not fit into 10 s, half a second apart.
+    /// Largest number of dropouts in 10 s: more do not fit half a second apart.
     pub const MOST_DROPOUTS: usize = 8;
 }
 
@@ -54,10 +54,10 @@ impl Default for AudioQuality {
 /// Active level of the speech that noise is measured against, dBov.
 const SPEECH_DBOV: f64 = -26.0;
 
-/// Added noise runs while samples are above this (-60 dBFS) ...
+/// Level of samples above which the added noise runs (-60 dBFS).
 const GATE: f64 = 32.767;
 
-/// ... and this many samples after (200 ms).
+/// Number of samples for which the added noise goes on after the last loud one (200 ms).
 const GATE_HOLD: u32 = RATE_HZ / 5;
 
 /// A [`Clip`] in sample values.
@@ -68,23 +68,23 @@ enum Bend {
     Hard(f64),
 }
 
-/// The lever of one call. [`Impair::process`] takes frames in sending order, gap-free; it allocates nothing.
+/// Audio quality of one call. [`Impair::process`] takes frames in sending order, gap-free; it allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Impair {
-    /// Empty band: the frame is not touched.
+    /// Filters of the band; `None` leaves the frame untouched.
     band: Option<[Biquad; 4]>,
     bend: Bend,
     /// RMS of the added noise in sample values.
     noise_rms: f64,
-    /// Samples for which the added noise still runs.
+    /// Number of samples for which the added noise still runs.
     noise_left: u32,
     noise: Stream,
     dropouts: Option<Dropouts>,
 }
 
 impl Impair {
-    /// `codec_rate_hz` is the sampling rate of the negotiated codec: the added noise has its SNR in the codec's band.
-    /// `stream` draws noise and places.
+    /// Returns the state of a call. `codec_rate_hz` is the sampling rate of the negotiated codec: the added noise has
+    /// its SNR in the codec's band. `stream` draws noise and the places of dropouts.
     pub fn new(quality: AudioQuality, codec_rate_hz: u32, stream: Stream) -> Impair {
         let dbfs = |db: f64| 32_767.0 * 10f64.powf(db / 20.0);
         let bend = match quality.clip {
@@ -108,7 +108,7 @@ impl Impair {
         }
     }
 
-    /// Passes over 20 ms of silence.
+    /// Skips 20 ms of silence.
     pub fn skip(&mut self) {
         self.band.iter_mut().flatten().for_each(Biquad::clear);
         if let Some(dropouts) = &mut self.dropouts {
@@ -142,23 +142,23 @@ impl Impair {
     }
 }
 
-/// Samples in which the dropouts are placed (10 s).
+/// Number of samples in which the dropouts are placed (10 s).
 const WINDOW: u32 = 10 * RATE_HZ;
 
-/// Samples of a dropout (100 ms), edges included.
+/// Number of samples of a dropout (100 ms), edges included.
 const DROPOUT: u32 = RATE_HZ / 10;
 
-/// Samples of a dropout's fall and of its rise (5 ms).
+/// Number of samples of a dropout's fall and of its rise (5 ms).
 const EDGE: u32 = RATE_HZ / 200;
 
-/// Least samples between two dropouts (500 ms).
+/// Least number of samples between two dropouts (500 ms).
 const APART: u32 = RATE_HZ / 2;
 
 /// Dropouts of 100 ms in each 10 s, uniformly placed, at least 500 ms apart.
 #[derive(Clone, Debug)]
 struct Dropouts {
     places: Stream,
-    /// Next sample's place in its window.
+    /// Position of the next sample in its window.
     at: u32,
     count: usize,
     /// First samples of the window's dropouts.
@@ -199,7 +199,7 @@ impl Dropouts {
         self.pass();
     }
 
-    /// A frame has passed.
+    /// Goes on by one frame.
     fn pass(&mut self) {
         self.at += FRAME as u32;
         if self.at == WINDOW {
@@ -262,7 +262,7 @@ mod tests {
         check(AudioQuality::MEDIUM, 6800.0, -80.0..-22.0);
     }
 
-    /// Peak of a tone in the last second but a little.
+    /// Returns the amplitude of a tone over the last 0.98 s.
     fn peak(pcm: &[i16], tone_hz: f64) -> f64 {
         let part = &pcm[pcm.len() - 15_680..];
         let turn = |n: usize| TAU * tone_hz * n as f64 / 16_000.0;

@@ -1,4 +1,4 @@
-//! One side's media in both directions, whatever carries them: 16 kHz frames in and out, with positions.
+//! Media of one side in both directions, over any carrier: 16 kHz frames in and out, with positions.
 //!
 //! Two kinds: [`RtpLeg`] makes and reads RTP packets, [`PcmLeg`] takes and gives frames of linear PCM, which a message channel
 //! or a media room carries. A leg knows no sockets and no clock.
@@ -17,7 +17,7 @@ use crate::rtp::srtp::SrtpParams;
 use crate::seed::Seed;
 use crate::time::Time;
 
-/// Samples of 20 ms at 8 kHz.
+/// Number of samples of 20 ms at 8 kHz.
 pub const NARROW: usize = FRAME / 2;
 
 /// Buffers for [`Leg::listen`]. They belong on the caller's stack: one set for all legs stays in the processor's cache.
@@ -34,88 +34,89 @@ impl Default for Room {
     }
 }
 
-/// 20 ms for the ears.
+/// Received audio of 20 ms for the analysis.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Heard<'a> {
     /// Position of the first sample of `pcm`.
     pub position: Sample,
-    /// What it is made of. `Real` and `Lost` belong in a recording, `Stretched` and `Silence` do not.
+    /// Origin of the audio. `Real` and `Lost` belong in a recording, `Stretched` and `Silence` do not.
     pub kind: HeardKind,
-    /// At 16 kHz.
+    /// Samples of the frame at 16 kHz.
     pub pcm: &'a Frame,
-    /// The same 20 ms at 8 kHz. For narrowband codecs as decoded, 35 samples (2.2 ms) *later* on the clock than `pcm`; for
-    /// wideband ones as much earlier.
+    /// The same 20 ms at 8 kHz. For narrowband codecs they are as decoded, 35 samples (2.2 ms) *later* on the clock
+    /// than `pcm`. For wideband ones they are as much earlier.
     pub narrow: &'a [i16; NARROW],
-    /// The frame before this one, when two were due at once because the buffer becomes shallower: belongs in the recording,
-    /// not to the ears.
+    /// Frame before this one, when two were due at once because the buffer becomes shallower. It belongs in the
+    /// recording, not in the analysis.
     pub passed: Option<Passed<'a>>,
-    /// So many samples earlier than was said lies what was heard before these frames: at the beginning of a stream the network
-    /// is only getting known. At most 17 frames after its first.
+    /// Shift in samples, to be subtracted from positions reported before this frame. It is not 0 only at the beginning
+    /// of a stream, at most 17 frames after its first.
     pub moved: Sample,
 }
 
-/// A frame that is not for the ears.
+/// A frame that is not for the analysis.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Passed<'a> {
-    /// Position of the first sample.
+    /// Position of the first sample of `pcm`.
     pub position: Sample,
-    /// `Real` or `Lost`.
+    /// Origin of the audio: `Real` or `Lost`.
     pub kind: HeardKind,
-    /// At 16 kHz.
+    /// Samples of the frame at 16 kHz.
     pub pcm: &'a Frame,
 }
 
 /// Figures of a leg since it began.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct LegFigures {
-    /// Packets sent.
+    /// Number of RTP packets sent.
     pub sent: u64,
-    /// RTP packets received, each once.
+    /// Number of RTP packets received, each counted once.
     pub received: u64,
-    /// RTP packets that never came.
+    /// Number of RTP packets that never came.
     pub lost: u64,
-    /// Audio packets that came too late to be heard.
+    /// Number of audio packets that came too late to be heard.
     pub late: u64,
-    /// RTP packets that came again.
+    /// Number of RTP packets that came again.
     pub duplicates: u64,
-    /// RTP packets of a source that was not believed.
+    /// Number of RTP packets of a source that was not accepted.
     pub foreign: u64,
-    /// How often another source was taken over.
+    /// Number of times that another source was accepted in place of the one before.
     pub source_changes: u64,
-    /// RTP packets of payload types that were not settled.
+    /// Number of RTP packets of payload types that were not negotiated.
     pub unknown_payload_type: u64,
-    /// RTP packets of a settled payload type that cannot be one of it.
+    /// Number of RTP packets of a negotiated payload type whose length cannot be one of it.
     pub wrong_length: u64,
-    /// Datagrams that were not RTP.
+    /// Number of datagrams that were not RTP.
     pub malformed: u64,
-    /// Datagrams on a leg with secure RTP that were not made with the other side's key: forged, tampered with, plain.
+    /// Number of datagrams on a leg with secure RTP that were not made with the other side's key: forged, tampered
+    /// with, plain.
     pub forged: u64,
-    /// Datagrams of secure RTP that came before.
+    /// Number of datagrams of secure RTP that came again (RFC 3711 3.3.2).
     pub replayed: u64,
-    /// Datagrams that came before a handshake had brought their keys.
+    /// Number of datagrams that came before a handshake had brought their keys.
     pub before_keys: u64,
-    /// Audio that was not heard as sent because its packets were lost or late.
+    /// Milliseconds of audio that were concealed because their packets were lost or late.
     pub concealed_ms: u64,
-    /// Interarrival jitter (RFC 3550 6.4.1).
+    /// Interarrival jitter (RFC 3550 6.4.1), in milliseconds.
     pub jitter_ms: f64,
-    /// Depth of the jitter buffer at the last `listen`.
+    /// Depth of the jitter buffer at the last `listen`, in milliseconds.
     pub depth_ms: f64,
-    /// Arrival of the last RTP packet.
+    /// Arrival of the last RTP packet; `None` before the first.
     pub last_arrival: Option<Time>,
-    /// Arrival of the last report.
+    /// Arrival of the last report; `None` before the first.
     pub last_report: Option<Time>,
-    /// Round trip by the last report.
+    /// Round trip by the last report, in milliseconds; `None` when it is not known.
     pub round_trip_ms: Option<f64>,
-    /// Share of the sent packets that the other side lost in its last interval, 0 to 1.
+    /// Share of the sent packets that the other side lost in its last interval, 0 to 1; `None` without a report.
     pub remote_fraction_lost: Option<f64>,
 }
 
-/// Parameters that offer and answer, or the opening of another channel, have settled.
+/// Parameters of the media, as offer and answer, or the opening of another channel, have settled them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum LegParams {
-    /// RTP packets.
+    /// Media as RTP packets.
     Rtp(MediaParams),
-    /// Frames of linear PCM.
+    /// Media as frames of linear PCM.
     Pcm(PcmParams),
 }
 
@@ -128,7 +129,7 @@ impl LegParams {
         }
     }
 
-    /// Returns the name of the codec, as timelines tell it.
+    /// Returns the name of the codec in timelines.
     pub fn codec_name(&self) -> &'static str {
         match self {
             LegParams::Rtp(media) => media.codec.name(),
@@ -151,9 +152,9 @@ impl From<PcmParams> for LegParams {
 
 /// Both directions of one side's media.
 pub enum Leg {
-    /// Over RTP.
+    /// Media over RTP packets.
     Rtp(Box<RtpLeg>),
-    /// As frames of PCM.
+    /// Media as frames of linear PCM.
     Pcm(Box<PcmLeg>),
 }
 
@@ -199,7 +200,7 @@ impl Leg {
         }
     }
 
-    /// Takes note of a tick in which nothing is sent.
+    /// Records a tick in which nothing is sent.
     pub fn skip(&mut self) {
         if let Leg::Rtp(leg) = self {
             leg.skip();
@@ -234,7 +235,7 @@ impl Leg {
         }
     }
 
-    /// Returns the next 20 ms for the ears, written into `room`.
+    /// Returns the next 20 ms of received audio, written into `room`.
     pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
         match self {
             Leg::Rtp(leg) => leg.listen(now, room),
@@ -250,7 +251,8 @@ impl Leg {
         }
     }
 
-    /// Returns when the other side last gave a sign of life. A channel of frames tells its own loss: it always lives here.
+    /// Returns the time of the last packet or report of the other side. A channel of frames reports its own loss, and
+    /// so counts as alive.
     pub fn last_sign(&self) -> Option<Time> {
         match self {
             Leg::Rtp(leg) => leg.last_sign(),

@@ -3,16 +3,16 @@
 //! dBov is relative to a full-scale square wave (ITU-T G.100.1): a full-scale sine is -3 dBov. dBFS, used for peaks alone,
 //! is relative to the largest sample.
 
-/// Active level that speech is brought to.
+/// Active level to which speech is brought.
 pub const SPEECH_LEVEL_DBOV: f64 = -26.0;
 
-/// The most that [`to_speech_level`] amplifies or attenuates.
+/// Largest gain or attenuation of [`to_speech_level`].
 const MOST_GAIN_DB: f64 = 20.0;
 
-/// Where [`to_speech_level`] limits peaks.
+/// Peak level at which [`to_speech_level`] limits.
 const SPEECH_PEAK_DBFS: f64 = -3.0;
 
-/// What ITU-T P.56 says of a stretch of audio.
+/// Active speech level of a stretch of audio (ITU-T P.56).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct ActiveLevel {
     /// Level while speech is active, in dBov.
@@ -21,20 +21,20 @@ pub struct ActiveLevel {
     pub activity: f64,
 }
 
-/// Mean square below which 16-bit audio holds nobody's words: -50 dBov.
+/// Mean square below which 16-bit audio counts as silence: -50 dBov.
 pub(crate) const QUIET: i64 = 10_737;
 
-/// RMS level in dBov; negative infinity for digital silence and for nothing.
+/// Returns the RMS level in dBov; negative infinity for digital silence and for no samples.
 pub fn rms_dbov(pcm: &[i16]) -> f64 {
     10.0 * (energy(pcm) / pcm.len().max(1) as f64).log10()
 }
 
-/// The level of samples of this mean square, in dBov; negative infinity for 0.
+/// Returns the level of samples of this mean square, in dBov; negative infinity for 0.
 pub(crate) fn mean_square_dbov(mean_square: f64) -> f64 {
     10.0 * (mean_square / 32_768f64.powi(2)).log10()
 }
 
-/// Sum of squares, full scale being 1.
+/// Returns the sum of squares, full scale being 1.
 fn energy(pcm: &[i16]) -> f64 {
     let sum: i64 = pcm.iter().map(|&sample| i64::from(i32::from(sample).pow(2))).sum();
     sum as f64 / 32_768f64.powi(2)
@@ -43,8 +43,8 @@ fn energy(pcm: &[i16]) -> f64 {
 /// Thresholds of P.56: powers of two from 2^-15 to 2^-1 of full scale.
 const THRESHOLDS: usize = 15;
 
-/// Active speech level by ITU-T P.56 method B: time constant 30 ms, hangover 200 ms, margin 15.9 dB. `None` when nothing is
-/// active or the rate is 0. Fit for at least some 100 ms of audio.
+/// Returns the active speech level by ITU-T P.56 method B: time constant 30 ms, hangover 200 ms, margin 15.9 dB. `None`
+/// when nothing is active or the rate is 0. Fit for at least some 100 ms of audio.
 pub fn active_level_dbov(pcm: &[i16], rate_hz: u32) -> Option<ActiveLevel> {
     const MARGIN_DB: f64 = 15.9;
     let energy = energy(pcm);
@@ -78,7 +78,7 @@ fn threshold(at: usize) -> f64 {
     0.5f64.powi((THRESHOLDS - at) as i32)
 }
 
-/// Samples at which the envelope is, or was within the hangover, at or above each threshold.
+/// Counts the samples at which the envelope is, or was within the hangover, at or above each threshold.
 fn active_counts(pcm: &[i16], rate_hz: u32) -> [u32; THRESHOLDS] {
     let keep = (-1.0 / (0.03 * rate_hz as f64)).exp() as f32;
     let hangover = (0.2 * rate_hz as f64).ceil() as i32;
@@ -131,13 +131,13 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Samples over which the gain moves.
+    /// Number of samples over which the gain moves.
     const STEP: usize = 16;
 
     /// Recovery of the gain in one step.
     const RECOVERY: f32 = 0.01;
 
-    /// A limiter at `peak_dbfs` (0 or less).
+    /// Returns a limiter at `peak_dbfs` (0 or less).
     pub fn new(peak_dbfs: f64) -> Limiter {
         Limiter { limit: (32_767.0 * factor(peak_dbfs.min(0.0))).floor() as f32, gain: 1.0 }
     }
@@ -155,7 +155,7 @@ impl Limiter {
         }
     }
 
-    /// The gain at which a block's peak meets the limit, at most 1.
+    /// Returns the gain at which a block's peak meets the limit, at most 1.
     fn allowed(&self, block: &[i32]) -> f32 {
         let peak = block.iter().fold(0, |peak, &sum| peak.max(sum.unsigned_abs()));
         if peak as f32 <= self.limit { 1.0 } else { self.limit / peak as f32 }
@@ -181,7 +181,7 @@ impl Limiter {
 mod tests {
     use super::*;
 
-    /// `seconds` of a 1 kHz sine at `level_dbov`, 16 kHz.
+    /// Returns `seconds` of a 1 kHz sine at `level_dbov`, 16 kHz.
     fn sine(level_dbov: f64, seconds: f64) -> Vec<i16> {
         let amplitude = 32_768.0 * 2f64.sqrt() * factor(level_dbov);
         (0..(seconds * 16_000.0) as usize)

@@ -9,25 +9,25 @@ use std::f64::consts::TAU;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use crate::vad::tone::is_tone;
 
-/// Sound below this mean square (-45 dBov) is silence.
+/// Mean square below which sound is silence (-45 dBov).
 const MIN_POWER: f64 = 34_000.0;
-/// Tones stand this far above all else in their frame, dB.
+/// Level of a tone above everything else in its frame, at least, in dB.
 const ABOVE_DB: f32 = 15.0;
-/// A frame of one sinusoid leaves at most this share of its power beside it.
+/// Largest share of the power of a frame beside its one sinusoid.
 const SINGLE_REST: f64 = 0.02;
-/// Frequencies within this factor of each other are one tone.
+/// Largest ratio of frequencies that count as one tone.
 const SAME_HZ: f64 = 1.06;
-/// Samples over which the mean frequency of a frame is taken: unambiguous to 4 kHz.
+/// Distance of the samples from which the mean frequency of a frame is computed: unambiguous to 4 kHz.
 const STEP: usize = 2;
-/// A tone that goes on after so many frames without it is the same burst.
+/// Largest number of frames without a tone within one burst.
 const MAX_MISSED: u32 = 1;
-/// Bursts that are kept: a double ring and the first burst of the next one.
+/// Number of bursts that are kept: a double ring and the first burst of the next one.
 const BURSTS: usize = 5;
-/// A dial tone is told after this time, and nothing shorter is one (milliseconds).
+/// Time after which a dial tone is reported; no shorter tone is one (milliseconds).
 const DIAL_MS: Sample = 2500;
 /// Longest burst and longest pause of a cadence (milliseconds); Q.35 and E.180 stay below 5 s.
 const LONGEST_MS: Sample = 6000;
-/// A pause of a ring is at least as long (milliseconds).
+/// Shortest pause of a ring (milliseconds).
 const RING_PAUSE_MS: Sample = 900;
 /// Bounds of the length of a beep (milliseconds).
 const BEEP_MS: std::ops::RangeInclusive<Sample> = 120..=2000;
@@ -62,7 +62,7 @@ pub enum LineToneKind {
 }
 
 impl LineToneKind {
-    /// Every kind.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [LineToneKind; 6] = [
         LineToneKind::Ringback,
         LineToneKind::Busy,
@@ -72,7 +72,7 @@ impl LineToneKind {
         LineToneKind::Beep,
     ];
 
-    /// Returns the wire name.
+    /// Returns the name of the kind in timelines.
     pub fn name(self) -> &'static str {
         match self {
             LineToneKind::Ringback => "ringback",
@@ -84,13 +84,13 @@ impl LineToneKind {
         }
     }
 
-    /// Returns the kind of a wire name; `None` for any other text.
+    /// Returns the kind of this name; `None` for any other text.
     pub fn from_name(name: &str) -> Option<LineToneKind> {
         LineToneKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// A tone of the network that was heard.
+/// A tone of the network, as it was received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineTone {
     /// Kind, by its cadence.
@@ -99,7 +99,7 @@ pub struct LineTone {
     pub from: Sample,
     /// Mean frequency of the first burst, Hz: of two sinusoids, the middle by their power.
     pub hz: f64,
-    /// Lengths of the tone and of its pauses in turn, milliseconds, as far as they were heard.
+    /// Lengths of the tone and of its pauses in turn, milliseconds, as far as they are known.
     pub cadence_ms: Vec<u32>,
     /// First sample of the speech before a beep, and one past its last; `None` for other kinds.
     pub greeting: Option<[Sample; 2]>,
@@ -110,7 +110,7 @@ pub struct LineTone {
 struct Greeting {
     from: Sample,
     to: Sample,
-    /// Samples of sound in it.
+    /// Number of samples of sound in it.
     heard: Sample,
 }
 
@@ -120,7 +120,7 @@ struct Burst {
     from: Sample,
     to: Sample,
     hz: f64,
-    /// Frames, and those of one sinusoid alone.
+    /// Number of frames, and of those with one sinusoid alone.
     frames: u32,
     single: u32,
 }
@@ -130,7 +130,7 @@ impl Burst {
         (self.to - self.from) / PER_MS
     }
 
-    /// True for one sinusoid: the frames at its edges may be otherwise.
+    /// True for one sinusoid; the frames at its edges may differ.
     fn is_single(&self) -> bool {
         self.single + 2 >= self.frames
     }
@@ -143,15 +143,15 @@ impl Burst {
 /// Finds tones of the network in the audio of one side, 20 ms at a time. Allocates only when it finds one.
 #[derive(Clone, Debug, Default)]
 pub struct LineTones {
-    /// The tone that sounds, and frames since it was heard.
+    /// Tone that sounds, and the number of frames since it was last found.
     open: Option<(Burst, u32)>,
     /// Bursts that are over, the latest last.
     bursts: [Option<Burst>; BURSTS],
-    /// Kind and frequency that were told last: told once while it goes on.
+    /// Kind and frequency that were reported last: one tone is reported once while it goes on.
     told: Option<(LineToneKind, f64)>,
-    /// The last burst may still turn out to be a beep.
+    /// True while the last burst may still turn out to be a beep.
     may_beep: bool,
-    /// Sound that was no tone.
+    /// Sound that was no tone, as a greeting is.
     greeting: Option<Greeting>,
 }
 
@@ -193,7 +193,7 @@ impl LineTones {
         found.or_else(|| self.beep(from))
     }
 
-    /// The tone that sounded is over.
+    /// Ends the tone that sounded.
     fn close(&mut self) -> Option<LineTone> {
         let (burst, _) = self.open.take()?;
         if burst.frames < 3 {
@@ -226,7 +226,7 @@ impl LineTones {
         (rises && joined).then(|| self.tell(LineToneKind::SpecialInformation, &last))?
     }
 
-    /// A tone that comes again: by how long it sounds and pauses.
+    /// Returns a tone that comes again, by the lengths of its bursts and pauses.
     fn cadence(&mut self) -> Option<LineTone> {
         if let Some(last) = self.last(3).filter(|last| is_one_tone(last)) {
             let (on, pause) = (last[0].ms(), (last[1].from - last[0].to) / PER_MS);
@@ -253,7 +253,7 @@ impl LineTones {
         self.tell(LineToneKind::Dial, &[burst])
     }
 
-    /// The last burst stood alone, and nothing like it has come since.
+    /// Returns the last burst as a beep, when it stood alone and nothing like it has come since.
     fn beep(&mut self, now: Sample) -> Option<LineTone> {
         let last = self.bursts[BURSTS - 1].filter(|_| self.may_beep && self.open.is_none())?;
         if now - last.to < AFTER_BEEP_MS * PER_MS {
@@ -265,7 +265,7 @@ impl LineTones {
         (!came_before).then(|| self.tell(LineToneKind::Beep, &[last]))?
     }
 
-    /// Returns the tone unless it is the one that was told last; a beep is always told.
+    /// Returns the tone unless it is the one that was reported last; a beep is always reported.
     fn tell(&mut self, kind: LineToneKind, bursts: &[Burst]) -> Option<LineTone> {
         let first = bursts.first()?;
         let known = self.told.is_some_and(|(told, hz)| told == kind && first.is_like(hz));

@@ -1,28 +1,48 @@
-//! The last stage before impairment and encoding: sums what one side sounds like (utterance, noise bed, tones) into frames.
+//! The mixer before impairment and encoding: sums the sources of one side (utterance, background noise, tones) into frames.
 //!
 //! Sums are kept in 32 bits and limited once, at the end, so that the order of the sources does not matter and no source
 //! clips another. It allocates nothing.
+//!
+//! Words over background noise:
+//!
+//! ```
+//! use ringer_media::frame::{FRAME, SILENCE};
+//! use ringer_media::mixer::{Mixer, NOTHING, add};
+//!
+//! let mut sum = NOTHING;
+//! add(&mut sum, 0, &[20; FRAME]);
+//! add(&mut sum, 160, &[5000; FRAME]);
+//! let mut frame = SILENCE;
+//! Mixer::new().finish(&sum, &mut frame);
+//! assert_eq!(frame[..160], [20; 160]);
+//! assert_eq!(frame[160..], [5020; 160]);
+//!
+//! add(&mut sum, 160, &[30_000; 160]);
+//! Mixer::new().finish(&sum, &mut frame);
+//! assert!(frame.iter().all(|sample| *sample < 32_100), "limited below full scale");
+//! ```
 
 use crate::frame::{FRAME, Frame};
 use crate::level::Limiter;
 
-/// Where the sum is limited: just below the largest value of G.711 (32124), so that digits at their levels lose 0.3 dB at most.
+/// Level at which the sum is limited: just below the largest value of G.711 (32124), so that digits at their levels
+/// lose 0.3 dB at most.
 const PEAK_DBFS: f64 = -0.2;
 
-/// What the sources of one frame add up to.
+/// Sum of the sources of one frame, in 32 bits.
 pub type Sum = [i32; FRAME];
 
-/// No source yet.
+/// Sum of no source.
 pub const NOTHING: Sum = [0; FRAME];
 
-/// Adds a source to a frame, its first sample at the frame's sample `offset`. What goes beyond the frame is left out.
+/// Adds a source to a frame, its first sample at the frame's sample `offset`. Samples beyond the frame are left out.
 pub fn add(sum: &mut Sum, offset: usize, pcm: &[i16]) {
     for (sum, &sample) in sum.iter_mut().skip(offset).zip(pcm) {
         *sum += i32::from(sample);
     }
 }
 
-/// Makes frames of sums, one tick after the other.
+/// Mixer that makes frames of sums, one tick after the other.
 #[derive(Clone, Debug)]
 pub struct Mixer {
     limiter: Limiter,
@@ -35,12 +55,12 @@ impl Default for Mixer {
 }
 
 impl Mixer {
-    /// A mixer that limits nothing yet.
+    /// Returns a mixer that does not limit yet.
     pub fn new() -> Mixer {
         Mixer { limiter: Limiter::new(PEAK_DBFS) }
     }
 
-    /// The frame of a sum, limited smoothly at -0.2 dBFS; bit-exactly the sum while that stays below.
+    /// Writes the frame of a sum, limited smoothly at -0.2 dBFS; it equals the sum while that stays below.
     pub fn finish(&mut self, sum: &Sum, frame: &mut Frame) {
         self.limiter.process(sum, frame);
     }

@@ -1,5 +1,5 @@
-//! A network as a seeded value: delays, drops, reorders and repeats datagrams in the caller's time. For simulation and tests;
-//! it carries bytes and knows nothing of what they mean.
+//! A simulated network with a seed: delays, drops, reorders and repeats datagrams in the caller's time. For simulation
+//! and tests; it carries bytes of any meaning.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::seed::Stream;
 use crate::time::Time;
 
-/// How datagrams are lost.
+/// Model of lost datagrams.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub enum Loss {
-    /// Never.
+    /// No datagram is lost.
     #[default]
     None,
-    /// Each on its own, with this probability.
+    /// Each datagram is lost on its own, with this probability.
     Independent(f64),
     /// Gilbert-Elliott: a good state that loses nothing and a bad state that loses with `loss`.
     Burst {
@@ -27,7 +27,7 @@ pub enum Loss {
     },
 }
 
-/// The losses of one direction, drawn one datagram after the other. Begins in the good state.
+/// Losses of one direction, drawn one datagram after the other. Begins in the good state.
 #[derive(Copy, Clone, Debug)]
 pub struct Losses {
     loss: Loss,
@@ -35,12 +35,12 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// No datagram yet.
+    /// Returns the losses before the first datagram.
     pub fn new(loss: Loss) -> Losses {
         Losses { loss, bad: false }
     }
 
-    /// Whether the next datagram is lost; draws from `stream`.
+    /// True when the next datagram is lost; draws from `stream`.
     pub fn next(&mut self, stream: &mut Stream) -> bool {
         match self.loss {
             Loss::None => false,
@@ -54,27 +54,27 @@ impl Losses {
     }
 }
 
-/// What a network does.
+/// Properties of a network in one direction; the default passes everything on at once.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct NetemSpec {
     /// Delay of every datagram, in milliseconds.
     pub delay_ms: f64,
     /// Further delay, uniform in 0 to this, in milliseconds.
     pub jitter_ms: f64,
-    /// Jitter may change the order (`false`: a datagram never overtakes one sent before it).
+    /// True when jitter may change the order. When false, a datagram never overtakes one sent before it.
     pub overtake: bool,
-    /// Losses.
+    /// Model of the losses.
     pub loss: Loss,
     /// Probability that a datagram is held back so that the next ones overtake it.
     pub reorder: f64,
-    /// How long a reordered datagram is held back, in milliseconds.
+    /// Time for which a reordered datagram is held back, in milliseconds.
     pub reorder_ms: f64,
     /// Probability that a datagram arrives twice.
     pub duplicate: f64,
-    /// Bits that the narrowest link carries in a second, 28 bytes of IPv4 and UDP headers a datagram among them; 0: as many as
-    /// there are.
+    /// Bit rate of the narrowest link, including 28 bytes of IPv4 and UDP headers a datagram; 0: no limit.
     pub rate_bps: u64,
-    /// What would wait for longer than this in front of that link, in milliseconds, is dropped (drop-tail): 0 lets nothing wait.
+    /// Longest wait in front of that link, in milliseconds: datagrams that would wait longer are dropped (drop-tail). 0
+    /// lets none wait.
     pub queue_ms: f64,
 }
 
@@ -86,18 +86,18 @@ const HEADERS: u64 = 28;
 pub struct Netem {
     spec: NetemSpec,
     stream: Stream,
-    /// (arrival, number, datagram), the earliest on top.
+    /// Datagrams on their way with arrival and number, the earliest on top.
     on_the_way: BinaryHeap<Reverse<(Time, u64, Vec<u8>)>>,
     number: u64,
     latest: Time,
     losses: Losses,
-    /// When the narrowest link has sent all that it took.
+    /// Time at which the narrowest link has sent all that it took.
     link_free: Time,
     dropped: u64,
 }
 
 impl Netem {
-    /// An idle network.
+    /// Returns an idle network.
     pub fn new(spec: NetemSpec, stream: Stream) -> Netem {
         let on_the_way = BinaryHeap::new();
         let losses = Losses::new(spec.loss);
@@ -113,7 +113,7 @@ impl Netem {
         }
     }
 
-    /// Becomes another network. What is on the way stays on its way; bursts of loss begin in the good state.
+    /// Takes other properties. Datagrams on their way stay so; bursts of loss begin in the good state.
     pub fn change(&mut self, spec: NetemSpec) {
         if spec.loss != self.spec.loss {
             self.losses = Losses::new(spec.loss);
@@ -142,7 +142,8 @@ impl Netem {
         }
     }
 
-    /// When the narrowest link has sent `len` bytes that came at `now`; `None` when they found its queue full.
+    /// Returns the time at which the narrowest link has sent `len` bytes that came at `now`; `None` when they found its
+    /// queue full.
     fn carry(&mut self, now: Time, len: usize) -> Option<Time> {
         if self.spec.rate_bps == 0 {
             return Some(now);
@@ -156,7 +157,7 @@ impl Netem {
         Some(self.link_free)
     }
 
-    /// The next datagram that has arrived by `now`, with its arrival time.
+    /// Returns the next datagram that has arrived by `now`, with its arrival time.
     pub fn receive(&mut self, now: Time) -> Option<(Time, Vec<u8>)> {
         if self.next()? > now {
             return None;
@@ -164,12 +165,12 @@ impl Netem {
         self.on_the_way.pop().map(|Reverse((arrival, _, bytes))| (arrival, bytes))
     }
 
-    /// When the next datagram arrives.
+    /// Returns the arrival time of the next datagram.
     pub fn next(&self) -> Option<Time> {
         self.on_the_way.peek().map(|Reverse(head)| head.0)
     }
 
-    /// Datagrams lost so far.
+    /// Number of datagrams lost so far.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -223,7 +224,7 @@ mod tests {
         check(Loss::Burst { enter: 0.02, leave: 0.25, loss: 1.0 }, 0.074, 4.0);
     }
 
-    /// 160 bytes every 20 ms through a link of `rate_bps` and a queue of `queue_ms`: what arrives.
+    /// Sends 160 bytes every 20 ms through a link of `rate_bps` and a queue of `queue_ms`, and returns the arrivals.
     fn linked(rate_bps: u64, queue_ms: f64) -> Vec<(u64, f64)> {
         let spec = NetemSpec { rate_bps, queue_ms, ..NetemSpec::default() };
         let mut netem = Netem::new(spec, Seed(1).stream("netem"));
@@ -248,7 +249,7 @@ mod tests {
         for (rate_bps, queue_ms) in [(60_160, 100.0), (37_600, 100.0), (60_160, 0.0), (37_600, 200.0)] {
             let narrow = linked(rate_bps, queue_ms);
             let each_ms = 188.0 * 8000.0 / rate_bps as f64;
-            // What the link can carry in 20 s, what waits at their end, and one that it begins with.
+            // The datagrams that the link carries in 20 s, those that wait at their end, and the first one.
             let most = ((20_000.0 + queue_ms) / each_ms).floor() + 1.0;
             let least = if queue_ms == 0.0 { 500.0 } else { (20_000.0 / each_ms).floor() };
             assert!((least..=most).contains(&(narrow.len() as f64)), "{rate_bps} {queue_ms}: {}", narrow.len());

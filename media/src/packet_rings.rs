@@ -1,4 +1,4 @@
-//! The way of RTP packets between a call and the task of its channel, where the media thread has no socket of its own: a bounded
+//! RTP packets between a call and the task of its channel, where the media thread has no socket of its own: a bounded
 //! ring in each direction, without locks.
 //!
 //! Each ring holds 320 ms of packets of 20 ms. A packet that finds no room is dropped and counted, as a network would.
@@ -10,10 +10,10 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::call::Path;
 use crate::time::Time;
 
-/// Packets that a ring holds.
+/// Number of packets that a ring holds.
 const PACKETS: usize = 16;
 
-/// Bytes of the longest packet: what fits into a datagram on every network.
+/// Length of the longest packet in bytes: it fits into a datagram on every network.
 pub const MAX_BYTES: usize = 1500;
 
 /// An RTP packet or a report.

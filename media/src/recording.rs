@@ -1,14 +1,16 @@
-//! What a recording is made of: the WAV header, and what was heard in its order. Writing them somewhere is the caller's part.
+//! Parts of a recording: the WAV header, and the received audio in its order. Writing them somewhere is the caller's
+//! part.
 //!
-//! [`Window`] places what was heard on the call's sample clock. A position may be written until it is 500 ms old; then it is
-//! handed out, once, in order, without gaps. What nobody wrote is silence.
+//! [`Window`] places received audio on the call's sample clock. A position may be written until it is 500 ms old; then
+//! it is handed out, once, in order, without gaps. Positions that were never written are silence.
 
 use crate::frame::{FRAME, PER_MS, RATE_HZ, Sample};
 
-/// Bytes of every header that [`wav_header`] makes, so that it can be rewritten in place while the file grows.
+/// Length in bytes of every header that [`wav_header`] makes, so that it can be rewritten in place while the file
+/// grows.
 pub const WAV_HEADER: usize = 104;
 
-/// What the channels of a file hold.
+/// Contents of the channels of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// Channel 0 the Digital Human, channel 1 the agent.
@@ -20,7 +22,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// How many channels.
+    /// Returns the number of channels, 1 or 2.
     pub const fn channels(self) -> u16 {
         match self {
             Layout::Stereo => 2,
@@ -28,7 +30,7 @@ impl Layout {
         }
     }
 
-    /// The comment that names the channels.
+    /// Returns the comment that names the channels.
     pub fn comment(self) -> &'static str {
         match self {
             Layout::Stereo => "channel_0=digital_human;channel_1=agent",
@@ -38,9 +40,9 @@ impl Layout {
     }
 }
 
-/// Header of a 16 kHz 16-bit PCM WAV file with `samples` samples in each channel, with a LIST INFO ICMT comment that names
-/// the channels. Sizes that do not fit 32 bits say the largest that does. Rewritten while the file grows, it leaves a file
-/// that is readable whenever the writer stops.
+/// Returns the header of a 16 kHz 16-bit PCM WAV file with `samples` samples in each channel. A LIST INFO ICMT comment
+/// names the channels. Sizes that do not fit 32 bits are written as the largest that does. Rewritten while the file
+/// grows, it leaves a file that is readable whenever the writer stops.
 pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
     const COMMENT: usize = 40;
     let align = layout.channels() * 2;
@@ -75,11 +77,11 @@ pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
     out
 }
 
-/// How old a position is when it is handed out.
+/// Age at which a position is handed out, in samples.
 pub const WINDOW: Sample = 500 * PER_MS;
 
-/// Samples that the window holds: its age limit, the frame that is due and 120 ms ahead of them. Whole frames, so that each lies
-/// in one piece.
+/// Number of samples that the window holds: its age limit, the frame that is due and 120 ms ahead of them. Whole
+/// frames, so that each lies in one piece.
 const HELD: usize = 32 * FRAME;
 
 /// The reorder window of what was heard. What this side sends needs none: it has its position when it is made.
@@ -90,9 +92,10 @@ const HELD: usize = 32 * FRAME;
 pub struct Window {
     /// Position p is at `p % HELD`.
     ring: Box<[i16]>,
-    /// The first position that was not handed out.
+    /// First position that was not handed out.
     base: Sample,
-    /// One past the last position that holds something of this recording; behind it lies what was handed out before.
+    /// One past the last position that holds something of this recording; from there on the ring has samples handed out
+    /// before.
     filled: Sample,
     missed: u64,
 }
@@ -104,17 +107,18 @@ impl Default for Window {
 }
 
 impl Window {
-    /// A window that begins at position 0.
+    /// Returns a window that begins at position 0.
     pub fn new() -> Window {
         Window { ring: vec![0; HELD].into(), base: 0, filled: 0, missed: 0 }
     }
 
-    /// `pcm` was heard at `position`. What was there before is replaced; what does not fit is missed.
+    /// Takes `pcm` received at `position`, and replaces samples that are there already. Samples outside of the window
+    /// count as missed.
     pub fn push(&mut self, position: Sample, pcm: &[i16]) {
         let end = position + pcm.len() as Sample;
         let from = position.max(self.base);
         let to = end.min(self.base + HELD as Sample).max(from);
-        // Of what does not fit, the part before position 0 is not missed.
+        // Samples before position 0 are not counted as missed.
         let recorded = (end - position.max(0)).max(0);
         self.missed += (recorded - (to - from)) as u64;
         if from == to {
@@ -129,7 +133,7 @@ impl Window {
         self.filled = self.filled.max(to);
     }
 
-    /// All that was heard and not handed out lies `by` samples (0 or more) earlier than was said.
+    /// Moves the samples that were not handed out `by` samples (0 or more) back.
     pub fn move_back(&mut self, by: Sample) {
         for to in self.base..if by > 0 { self.filled } else { self.base } {
             let from = to + by;
@@ -138,23 +142,23 @@ impl Window {
         }
     }
 
-    /// The next 20 ms when all of it is older than `to` by the window, else `None`.
+    /// Returns the next 20 ms when all of it is older than `to` by the window, else `None`.
     pub fn advance(&mut self, to: Sample) -> Option<&[i16]> {
         (self.base + FRAME as Sample + WINDOW <= to).then(|| self.hand_out(FRAME))
     }
 
-    /// The rest up to `end`, 20 ms at a time, the last piece as short as it is; `None` when all is handed out.
+    /// Returns the rest up to `end`, 20 ms at a time, the last piece as short as it is; `None` when all is handed out.
     pub fn flush(&mut self, end: Sample) -> Option<&[i16]> {
         let count = (end - self.base).min(FRAME as Sample);
         (count > 0).then(|| self.hand_out(count as usize))
     }
 
-    /// Samples that came after their position was handed out, or more than 120 ms early.
+    /// Number of samples that came after their position was handed out, or more than 120 ms early.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// The room of `count` samples from `from` on, in the one or two pieces in which it lies.
+    /// Returns the slots of `count` samples from `from` on, in the one or two pieces in which they lie.
     fn room(&mut self, from: Sample, count: usize) -> [&mut [i16]; 2] {
         let begin = from as usize % HELD;
         let head = count.min(HELD - begin);
@@ -162,7 +166,7 @@ impl Window {
         [&mut back[..head], &mut front[..count - head]]
     }
 
-    /// What nobody wrote before `to` is silence.
+    /// Fills positions before `to` that were never written with silence.
     fn silence_up_to(&mut self, to: Sample) {
         if self.filled < to {
             self.room(self.filled, (to - self.filled) as usize).into_iter().for_each(|piece| piece.fill(0));
@@ -304,7 +308,7 @@ mod tests {
         check(32_000, &[(16_000, 3_000, 9)], &[], 320);
         check(48_000, &[(16_000, 30_000, 9)], &[], 320);
         check(1_000, &[(0, -200, 9)], &[(0, 120, 9)], 0);
-        // What lies beyond the end is cut off at the exact sample.
+        // Audio beyond the end is cut off at the exact sample.
         check(16_100, &[(16_000, 16_000, 1)], &[(16_000, 16_100, 1)], 0);
     }
 }

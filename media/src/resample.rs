@@ -17,13 +17,13 @@ pub const DELAY: i64 = 35;
 /// Taps of the half-band filter on either side that are not zero.
 const SIDE: usize = 18;
 
-/// Samples that a filter of one phase looks back on.
+/// Number of earlier samples that a filter of one phase needs.
 const PAST: usize = 2 * SIDE - 1;
 
-/// Samples at 8 kHz that one pass takes; a longer block is taken in several.
+/// Number of samples at 8 kHz that one pass takes; a longer block is taken in several.
 const BLOCK: usize = 160;
 
-/// Sums computed side by side, so that they stay in registers.
+/// Number of sums computed side by side, so that they stay in registers.
 const LANES: usize = 16;
 
 /// The outer half of the half-band filter's odd phase: half the tap pairs, outermost first. They add up to 1 (both sides),
@@ -49,11 +49,11 @@ static TAPS: [f32; SIDE] = [
     0.634_673_9,
 ];
 
-/// What a filter looks back on, and the block it is given. It is put together on the stack, which stays in the processor's cache;
-/// kept are the last samples only.
+/// Past samples that a filter needs, and the block that it filters. It is put together on the stack, which stays in the
+/// processor's cache; only the last samples are kept.
 type Line = [f32; PAST + BLOCK];
 
-/// From 8 to 16 kHz.
+/// Conversion from 8 to 16 kHz.
 #[derive(Clone, Debug)]
 pub struct Up2 {
     past: [f32; PAST],
@@ -67,7 +67,7 @@ impl Default for Up2 {
 }
 
 impl Up2 {
-    /// A filter with silence behind it.
+    /// Returns a filter with silence before it.
     pub fn new() -> Up2 {
         Up2 { past: [0.0; PAST], still: true }
     }
@@ -92,7 +92,7 @@ impl Up2 {
     }
 }
 
-/// From 16 to 8 kHz.
+/// Conversion from 16 to 8 kHz.
 #[derive(Clone, Debug)]
 pub struct Down2 {
     even: [f32; PAST],
@@ -107,7 +107,7 @@ impl Default for Down2 {
 }
 
 impl Down2 {
-    /// A filter with silence behind it.
+    /// Returns a filter with silence before it.
     pub fn new() -> Down2 {
         Down2 { even: [0.0; PAST], odd: [0.0; PAST], still: true }
     }
@@ -132,7 +132,8 @@ impl Down2 {
     }
 }
 
-/// True when silence follows silence: nothing need be filtered. `still`: the filter holds nothing else, as after `all` samples.
+/// True when silence follows silence, so that nothing need be filtered. `still`: the filter holds nothing else, as
+/// after `all` samples.
 fn stays_silent(still: &mut bool, pcm: &[i16], all: usize) -> bool {
     let silent = pcm.iter().all(|&sample| sample == 0);
     let stays = *still && silent;
@@ -140,7 +141,7 @@ fn stays_silent(still: &mut bool, pcm: &[i16], all: usize) -> bool {
     stays
 }
 
-/// `past` and the `count` samples of `pcm` behind it; `past` is then the end of both.
+/// Joins `past` and the `count` samples of `pcm` behind it; `past` is then the end of both.
 #[inline(always)]
 fn line(past: &mut [f32; PAST], count: usize, pcm: impl Iterator<Item = i16>) -> Line {
     let mut line = [0.0; PAST + BLOCK];
@@ -152,7 +153,8 @@ fn line(past: &mut [f32; PAST], count: usize, pcm: impl Iterator<Item = i16>) ->
     line
 }
 
-/// The odd phase of the half-band filter at every position of a line. The taps are symmetric: samples are added in pairs.
+/// Computes the odd phase of the half-band filter at every position of a line. The taps are symmetric: samples are
+/// added in pairs.
 fn filter(line: &Line) -> [f32; BLOCK] {
     let mut out = [0.0; BLOCK];
     for (group, out) in out.chunks_exact_mut(LANES).enumerate() {
@@ -182,12 +184,12 @@ pub(crate) fn sinc(x: f64) -> f64 {
     if x.abs() < 1e-9 { 1.0 } else { x.sin() / x }
 }
 
-/// The Kaiser window at `x` in -1..=1, 1 in its middle, 0 outside.
+/// Returns the Kaiser window at `x` in -1..=1, 1 in its middle, 0 outside.
 pub(crate) fn kaiser(x: f64, beta: f64) -> f64 {
     if x.abs() > 1.0 { 0.0 } else { bessel(beta * (1.0 - x * x).sqrt()) / bessel(beta) }
 }
 
-/// The modified Bessel function of order 0, by its power series.
+/// Returns the modified Bessel function of order 0, by its power series.
 fn bessel(x: f64) -> f64 {
     let (mut sum, mut term, mut k) = (1.0, 1.0, 1.0);
     while term > sum * 1e-12 {
@@ -206,20 +208,21 @@ fn greatest_divisor(a: u32, b: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// One second of a tone of amplitude 16000.
+    /// Returns one second of a tone of amplitude 16000.
     pub(super) fn tone(hz: f64, rate_hz: u32) -> Vec<i16> {
         let step = std::f64::consts::TAU * hz / rate_hz as f64;
         (0..rate_hz).map(|at| ((at as f64 * step).sin() * 16_000.0).round() as i16).collect()
     }
 
-    /// RMS of `pcm` without its first and last 50 ms, in dB relative to the tone of amplitude 16000.
+    /// Returns the RMS of `pcm` without its first and last 50 ms, in dB relative to the tone of amplitude 16000.
     pub(super) fn level_db(pcm: &[i16]) -> f64 {
         let inner = &pcm[pcm.len() / 20..pcm.len() * 19 / 20];
         let power = inner.iter().map(|&sample| (sample as f64).powi(2)).sum::<f64>() / inner.len() as f64;
         10.0 * (power / (16_000f64.powi(2) / 2.0)).max(1e-12).log10()
     }
 
-    /// Level of what remains of `pcm` once the best fitting tone of `hz` (a multiple of 10) is taken away, in dB as above.
+    /// Returns the level of the remainder of `pcm` without the best fitting tone of `hz` (a multiple of 10), in dB as
+    /// above.
     pub(super) fn residue_db(pcm: &[i16], hz: f64, rate_hz: u32) -> f64 {
         let inner = &pcm[pcm.len() / 20..pcm.len() * 19 / 20];
         let step = std::f64::consts::TAU * hz / rate_hz as f64;

@@ -1,4 +1,4 @@
-//! The way of frames between a call and the task of its channel: a bounded ring in each direction, without locks.
+//! Frames between a call and the task of its channel: a bounded ring in each direction, without locks.
 //!
 //! The rings hold 400 ms in each direction. A longer backlog of the other side's audio stays with [`FramePeer`], which hands on as
 //! much as the call has heard; so a media thread never waits and never allocates.
@@ -14,22 +14,22 @@ use crate::frame::{PER_MS, RATE_HZ, Sample};
 use crate::leg::{FRAME_MAX, PcmParams};
 use crate::time::Time;
 
-/// Pieces that a ring holds: 400 ms.
+/// Number of pieces that a ring holds: 400 ms.
 const PIECES: usize = 20;
 
-/// Slots of a ring that audio leaves free, for messages that take audio back.
+/// Number of slots of a ring that audio leaves free, for messages that take audio back.
 const FOR_CLEARING: usize = 4;
 
-/// Slots of a ring that frames leave free, for messages about them.
+/// Number of slots of a ring that frames leave free, for messages about them.
 const FOR_NOTES: usize = 12;
 
-/// Samples of 16 kHz that may be on their way to the call and not heard yet: 400 ms.
+/// Number of samples of 16 kHz that may be on their way to the call and not heard yet: 400 ms.
 const AHEAD: u64 = 400 * PER_MS as u64;
 
-/// Audio that may wait for the call, in seconds; what comes beyond it is dropped.
+/// Longest backlog of audio for the call, in seconds; audio beyond it is dropped.
 pub const BACKLOG_S: usize = 60;
 
-/// Up to 20 ms of PCM.
+/// A piece of PCM of up to 20 ms.
 #[derive(Clone, Debug)]
 pub struct Piece {
     len: usize,
@@ -45,7 +45,7 @@ impl Piece {
         piece
     }
 
-    /// Returns the samples.
+    /// Returns the samples of the piece.
     pub fn pcm(&self) -> &[i16] {
         &self.pcm[..self.len]
     }
@@ -63,16 +63,16 @@ enum ToCall {
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are audio, and a media thread allocates no box")]
 pub enum FromCall {
-    /// 20 ms of sound to be sent now.
+    /// Sound of 20 ms, to be sent now.
     Frame {
         /// Position of the first sample.
         from: Sample,
         /// Time at which it was to be sent.
         due: Time,
-        /// At the leg's rate.
+        /// Samples at the leg's rate.
         piece: Piece,
     },
-    /// Frames that were handed out before and have not left yet are to be dropped.
+    /// Order to drop frames that were handed out before and have not been sent yet.
     Clear,
     /// An utterance of this side begins or is over.
     Utterance {
@@ -88,14 +88,14 @@ pub struct FrameRings {
     to_call: Consumer<ToCall>,
     from_call: Producer<FromCall>,
     heard: Arc<AtomicU64>,
-    /// Frames that found no room: the other end did not take them in time.
+    /// Number of frames that found no room, because the other end did not take them in time.
     dropped: u64,
-    /// [`FromCall::Clear`] found no room.
+    /// True while [`FromCall::Clear`] waits for room.
     clear_waits: bool,
 }
 
 impl FrameRings {
-    /// Hands everything that came to `call`, and says how far the call has heard.
+    /// Hands everything that came to `call`, and reports how far the call has heard.
     pub fn receive(&mut self, call: &mut Call, now: Time) {
         // Before its leg begins a call takes no frames: they wait, and so does whoever feeds them.
         while call.takes_frames()
@@ -108,7 +108,7 @@ impl FrameRings {
         }
     }
 
-    /// Says how far the call has heard what came.
+    /// Reports how far the call has heard the audio that came.
     pub fn tell_heard(&self, call: &Call) {
         self.heard.store(call.frames_heard(), Ordering::Release);
     }
@@ -131,7 +131,7 @@ impl FrameRings {
         let _ = self.from_call.push(FromCall::Utterance { at, begins });
     }
 
-    /// Tells the other end to drop what has not left yet; where the ring is full, as soon as it has room.
+    /// Tells the other end to drop frames that have not been sent yet; where the ring is full, as soon as it has room.
     pub fn clear(&mut self) {
         self.clear_waits = self.from_call.push(FromCall::Clear).is_err();
     }
@@ -198,7 +198,7 @@ impl FramePeer {
         kept == pcm.len()
     }
 
-    /// Hands on what the call may have by now; to be called at least every 200 ms while there is a backlog.
+    /// Hands on the audio that the call may have by now; to be called at least every 200 ms while there is a backlog.
     pub fn hand_on(&mut self) {
         while self.to_call.slots() > FOR_CLEARING
             && self.at_16_khz(self.handed_on) < self.heard.load(Ordering::Acquire) + AHEAD
@@ -243,7 +243,7 @@ impl FramePeer {
         self.end().saturating_sub(self.heard.load(Ordering::Acquire))
     }
 
-    /// Returns how often audio was dropped because the backlog was full.
+    /// Returns the number of times that audio was dropped because the backlog was full.
     pub fn overflow_count(&self) -> u64 {
         self.overflowed
     }

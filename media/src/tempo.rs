@@ -1,11 +1,11 @@
-//! Speech said faster: shorter at the same pitch. Waveform similarity overlap-add (WSOLA, W. Verhelst and M. Roelands, ICASSP
-//! 1993): stretches are left out where what follows continues what went before.
+//! Faster speech: shorter at the same pitch, by waveform similarity overlap-add (WSOLA, W. Verhelst and M. Roelands,
+//! ICASSP 1993). Stretches are left out where the audio after them continues the audio before.
 
 /// Samples over which two stretches are faded into each other (10 ms), and of a stretch (20 ms).
 const FADE: usize = 160;
 const STEP: usize = 2 * FADE;
 
-/// How far from its place a stretch is looked for (10 ms): a period of the lowest voices.
+/// Largest distance from its place at which a stretch is searched for (10 ms): a period of the lowest voices.
 const REACH: usize = 160;
 
 /// Places that are compared first, and then about the best of them; samples that are compared.
@@ -13,8 +13,8 @@ const COARSE: usize = 8;
 const FINE: usize = 2;
 const SAMPLES: usize = 4;
 
-/// `pcm` (16 kHz) in `length` samples, for a length down to half of it; audio that is not longer stays as it is. Of 3.2 s
-/// that become 2 s a core needs about 0.6 ms.
+/// Returns `pcm` (16 kHz) shortened to `length` samples, down to half of it; audio that is not longer stays as it is.
+/// For 3.2 s that become 2 s a core needs about 0.6 ms.
 pub fn shorten(pcm: &[i16], length: usize) -> Vec<i16> {
     if length >= pcm.len() || pcm.len() < 4 * STEP {
         return pcm[..pcm.len().min(length)].to_vec();
@@ -24,7 +24,7 @@ pub fn shorten(pcm: &[i16], length: usize) -> Vec<i16> {
     // The last stretch may begin here.
     let last = pcm.len() - STEP - FADE;
     let (spare, way) = (pcm.len() - length, length.saturating_sub(STEP).max(1));
-    // What would follow the last stretch if nothing were left out.
+    // The audio that would follow the last stretch if nothing were left out.
     let mut at = FADE;
     while out.len() < length {
         let asked = out.len() + spare * out.len() / way;
@@ -47,7 +47,7 @@ pub fn shorten(pcm: &[i16], length: usize) -> Vec<i16> {
     out
 }
 
-/// Correlation of two stretches, -1 to 1.
+/// Returns the correlation of two stretches, -1 to 1.
 fn likeness(one: &[i16], other: &[i16]) -> f32 {
     let (mut both, mut ones, mut others) = (0f32, 0f32, 0f32);
     for (&one, &other) in one.iter().zip(other).step_by(SAMPLES) {

@@ -1,15 +1,15 @@
-//! Which language was heard, as far as whoever heard it knows.
+//! Language of the other side, as far as a recognizer knows it.
 
-/// What a recognizer says of the language that it heard.
+/// Language that a recognizer reports for the words that it recognized.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Tongue {
-    /// Nothing; its words may tell.
+    /// The recognizer reports none; the words may show it.
     #[default]
     Untold,
-    /// This one: `en`, `es`, ...
+    /// The recognizer reports this language, as a code such as `en` or `es`.
     Told(String),
-    /// Perhaps this one: two turns in a row that are taken for it count as one that tells it.
+    /// The recognizer perhaps heard this language: two turns in a row with the same hint count as one report.
     Hinted(String),
-    /// It writes everything as if it were the one language that it knows: its words tell nothing.
+    /// The recognizer knows one language and writes all words in it: its words show nothing.
     Assumed,
 }

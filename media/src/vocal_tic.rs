@@ -10,22 +10,22 @@ use crate::biquad::{self, Biquad};
 use crate::frame::RATE_HZ;
 use crate::seed::Stream;
 
-/// What it is.
+/// Kind of a vocal tic.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Tic {
-    /// One or two bursts.
+    /// One or two bursts of air.
     Cough,
     /// Air drawn in through the nose.
     Sniff,
-    /// "Ahem".
+    /// A low voice that clears the throat: "Ahem".
     ThroatClearing,
 }
 
 impl Tic {
-    /// Every kind.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Tic; 3] = [Tic::Cough, Tic::Sniff, Tic::ThroatClearing];
 
-    /// Its RMS over its whole length, dBov, beside speech at an active level of -26 dBov.
+    /// Returns the RMS over its whole length, dBov, beside speech at an active level of -26 dBov.
     pub fn level_dbov(self) -> f64 {
         match self {
             Tic::Cough => -25.0,
@@ -34,7 +34,7 @@ impl Tic {
         }
     }
 
-    /// Shortest and longest, in seconds.
+    /// Returns the shortest and longest length, in seconds.
     fn length_s(self) -> [f64; 2] {
         match self {
             Tic::Cough => [0.25, 0.7],
@@ -46,13 +46,13 @@ impl Tic {
 
 const RATE: f64 = RATE_HZ as f64;
 
-/// Highest sample: -3 dBFS.
+/// Highest sample of a tic: -3 dBFS.
 const PEAK: f64 = 23_197.0;
 
-/// Fade at both ends (3 ms).
+/// Length of the fade at both ends (3 ms), in samples.
 const EDGE: usize = 48;
 
-/// A sound of 0.25 to 0.8 s at 16 kHz, at its [`Tic::level_dbov`]; the same draws give the same samples.
+/// Returns a sound of 0.25 to 0.8 s at 16 kHz, at its [`Tic::level_dbov`]; the same draws give the same samples.
 pub fn generate(tic: Tic, stream: &mut Stream) -> Vec<i16> {
     let [shortest, longest] = tic.length_s();
     let length = (stream.range(shortest, longest) * RATE) as usize;
@@ -71,7 +71,7 @@ pub fn generate(tic: Tic, stream: &mut Stream) -> Vec<i16> {
     audio.iter().map(|&x| (f64::from(x) * gain).round().clamp(-PEAK, PEAK) as i16).collect()
 }
 
-/// Bursts of air through an open throat. What is longer than one burst has two.
+/// Returns bursts of air through an open throat: two when it is longer than one burst.
 fn cough(length: usize, stream: &mut Stream) -> Vec<f32> {
     const ONE_BURST_S: f64 = 0.45;
     let count = if length as f64 > ONE_BURST_S * RATE { 2 } else { 1 };
@@ -92,7 +92,7 @@ fn cough(length: usize, stream: &mut Stream) -> Vec<f32> {
     envelope.iter().map(air).collect()
 }
 
-/// Turbulent air in the nose: no voice, little below 1 kHz, loudest after its middle.
+/// Returns turbulent air in the nose: no voice, little below 1 kHz, loudest after its middle.
 fn sniff(length: usize, stream: &mut Stream) -> Vec<f32> {
     let peak = stream.range(0.5, 0.7);
     let mut nose = [(Biquad::band_pass(stream.range(2400.0, 3000.0), 1800.0), 1.0)];
@@ -109,9 +109,9 @@ fn sniff(length: usize, stream: &mut Stream) -> Vec<f32> {
     (0..length).map(&mut air).collect()
 }
 
-/// A creaking voice: uneven pulses through a nearly closed throat, in two humps.
+/// Returns a creaking voice: uneven pulses through a nearly closed throat, in two humps.
 fn throat(length: usize, stream: &mut Stream) -> Vec<f32> {
-    /// Noise beside the pulses.
+    /// Level of the noise beside the pulses.
     const BREATH: f64 = 0.04;
     let (pitch_hz, flutter_hz) = (stream.range(75.0, 105.0), stream.range(16.0, 26.0));
     let second = stream.range(0.38, 0.48);
@@ -136,7 +136,7 @@ fn throat(length: usize, stream: &mut Stream) -> Vec<f32> {
     (0..length).map(&mut voice).collect()
 }
 
-/// Parallel resonators, each with its gain.
+/// Runs parallel resonators, each with its gain, and returns their sum.
 fn resonate(formants: &mut [(Biquad, f64)], x: f64) -> f64 {
     formants.iter_mut().map(|(formant, gain)| *gain * formant.run(x)).sum()
 }
@@ -147,20 +147,20 @@ mod tests {
     use crate::level::rms_dbov;
     use crate::seed::Seed;
 
-    /// What a sound is told by.
+    /// Features by which a sound is recognized.
     #[derive(Debug)]
     struct Look {
         seconds: f64,
         level_dbov: f64,
-        /// Half of the power lies below it.
+        /// Frequency below which half of the power lies.
         median_hz: f64,
-        /// From the first sample to the loudest 10 ms, as a share of the length.
+        /// Position of the loudest 10 ms, as a share of the length.
         peak_at: f64,
-        /// Likeness to itself one period later, the best of 60 to 130 Hz.
+        /// Correlation with itself one period later, the best of 60 to 130 Hz.
         voiced: f64,
     }
 
-    /// Power in bands of 100 Hz up to 8 kHz, over windows of 10 ms.
+    /// Returns the power in bands of 100 Hz up to 8 kHz, over windows of 10 ms.
     fn spectrum(pcm: &[i16]) -> Vec<f64> {
         let band = |hz: usize| {
             let power = |block: &[i16]| {

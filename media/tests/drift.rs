@@ -1,4 +1,5 @@
-//! An hour with a far side whose clock runs 200 ppm off: what it said stands in the recording where it was said.
+//! An hour with another side whose clock runs 200 ppm off: its words are in the recording at the time at which they
+//! were said.
 
 use std::time::Duration;
 
@@ -9,15 +10,15 @@ use ringer_media::leg::{MediaParams, RtpLeg};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 
-/// Ticks of an hour.
+/// Number of ticks in an hour.
 const TICKS: u64 = 180_000;
-/// A click every so many frames of the far side (30 s).
+/// Number of frames of the other side from click to click (30 s).
 const CLICK_EVERY: u64 = 1500;
 /// Greatest distance of the channels, in samples (20 ms).
 const MOST_APART: i64 = 320;
 
-/// Greatest distance of a click's place in the recording from when it was sent, in samples, over the last minutes of the hour
-/// and over all of it.
+/// Returns the largest error of a click's place in the recording, in samples, over the last minutes of the hour and
+/// over all of it.
 fn apart(ppm: i64) -> (i64, i64) {
     let codec = Codec::Pcmu;
     let media = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };

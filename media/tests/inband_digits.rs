@@ -1,5 +1,5 @@
-//! Digits in the band, as a call hears them: through a codec, packets and the jitter buffer. Digits at the bounds of ITU-T Q.24
-//! are heard, tones beyond them are not, and speech is taken for digits at most once an hour.
+//! Digits as tones in the audio, as a call receives them: through a codec, packets and the jitter buffer. Digits at the
+//! bounds of ITU-T Q.24 are found, tones beyond them are not, and speech is taken for digits at most once an hour.
 
 use std::f64::consts::TAU;
 use std::path::Path;
@@ -58,11 +58,11 @@ impl Line {
 /// Digits of 40 ms with 40 ms between them, as a bad line brings them.
 #[derive(Copy, Clone, Debug)]
 struct Tones {
-    /// High over low group, in dB.
+    /// Level of the high group over that of the low group, in dB.
     twist_db: f64,
-    /// Shares by which the low and the high frequency are off.
+    /// Relative errors of the low and the high frequency.
     off: [f64; 2],
-    /// The tones over white noise, within the 4 kHz of a telephone.
+    /// Level of the tones over white noise, within the 4 kHz of a telephone, in dB.
     snr_db: f64,
 }
 
@@ -87,7 +87,7 @@ impl Tones {
         (pcm.into_iter().map(|sample| (sample + noise * stream.normal()).round() as i16).collect(), digits)
     }
 
-    /// Digits heard in their order of `count`, and what else was heard.
+    /// Returns the number of digits found in their order of `count`, and of other digits.
     fn score(self, codec: Codec, count: usize) -> (usize, usize) {
         let (pcm, sent) = self.audio(count, &mut Seed(7).stream("tones"));
         let heard = Line::new(codec).pass_all(&pcm);
@@ -130,7 +130,7 @@ fn frequencies_that_are_off_are_refused() {
 
 // --- speech ---
 
-/// Program, voice.
+/// Voices of synthesizers: program and name of the voice.
 const VOICES: [(&str, &str); 9] = [
     ("flite", "slt"),
     ("flite", "rms"),
@@ -207,7 +207,7 @@ fn sentence(stream: &mut Stream) -> String {
     format!("{} {} {}, {}. ", of(&WHO), of(&DOES), of(&WHAT), of(&WHY))
 }
 
-/// Some forty seconds of one voice, at 16 kHz and -26 dBov.
+/// Returns some forty seconds of one voice, at 16 kHz and -26 dBov.
 fn speech((program, voice): (&str, &str), stream: &mut Stream) -> Vec<i16> {
     let text: String = (0..10).map(|_| sentence(stream)).collect();
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("talk_off_{}_{}.wav", voice, stream.bits()));
@@ -225,7 +225,7 @@ fn speech((program, voice): (&str, &str), stream: &mut Stream) -> Vec<i16> {
     pcm
 }
 
-/// Digits that `minutes` of speech are taken for, by codec.
+/// Counts the digits that `minutes` of speech are taken for, by codec.
 fn talk_off(minutes: usize) {
     let mut stream = Seed(21).stream("talk off");
     let mut lines = CODECS.map(Line::new);

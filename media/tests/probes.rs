@@ -1,5 +1,5 @@
-//! The measures of probes against signals that are laid out here as `fixtures/audio/probes.json` says, where the values stand
-//! that they have to measure. What is measured is only found in the signals, and nothing of the measures makes them.
+//! Measures of probes against signals that are laid out here as `fixtures/audio/probes.json` says, with the values that
+//! they have to measure. The signals are made without any code of the measures.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const RATE: f64 = 16_000.0;
 
-/// Speech of flite, 16 kHz, whose pauses are cut to 100 ms: between loud places it is one stretch.
+/// Returns speech of flite, 16 kHz, whose pauses are cut to 100 ms: between loud places it is one stretch.
 fn say(voice: &str) -> Vec<i16> {
     let text = "I would really like to know when my order will arrive because nobody could tell me anything about it, and \
         then I was told to call again in the morning, so here I am and I am waiting for your answer";
@@ -33,7 +33,7 @@ fn is_loud(block: &[i16]) -> bool {
     block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() > block.len() as f64 * 1000f64.powi(2)
 }
 
-/// `count` samples of speech whose first and last 60 ms are loud.
+/// Returns `count` samples of speech whose first and last 60 ms are loud.
 fn cut(clip: &[i16], count: usize) -> &[i16] {
     let loud = |from: usize| clip[from..from + 960].chunks(160).all(is_loud);
     let from = (0..clip.len() - count).step_by(80).find(|from| loud(*from) && loud(*from + count - 960));
@@ -49,7 +49,7 @@ fn list<'a>(case: &'a Value, name: &str) -> impl Iterator<Item = &'a [Value]> {
     case[name].as_array().into_iter().flatten().map(|entry| entry.as_array().expect("a list").as_slice())
 }
 
-/// A channel with these sounds.
+/// Returns a channel with these sounds.
 fn channel(length: usize, sounds: impl Iterator<Item = (Span, Vec<i16>)>) -> Vec<i16> {
     let mut pcm = vec![0i16; length];
     for (span, sound) in sounds {
@@ -97,7 +97,7 @@ fn probes_measure_as_they_were_laid_out() {
         let found = serde_json::to_value(metrics(&conversation)).expect("metrics are plain numbers");
         for (metric, expect) in case["expect"].as_object().expect("metrics") {
             let (found, expect) = (found[metric].as_f64(), expect.as_f64());
-            // What is found in a signal lies on a grid of 10 ms; a share of the call is in percent.
+            // Edges found in a signal lie on a grid of 10 ms; a share of the call is in percent.
             let tolerance = if metric.ends_with("percentage") { 0.6 } else { 0.03 };
             let fits = match (found, expect) {
                 (Some(found), Some(expect)) => (found - expect).abs() <= tolerance,

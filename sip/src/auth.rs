@@ -1,6 +1,27 @@
 //! Digest authentication, as client and as server: RFC 7616 with the algorithms of RFC 8760, and RFC 2069's form without qop.
 //!
 //! No secret appears in `Debug` output or in an error.
+//!
+//! A server's challenge, the client's answer, and the check of it:
+//!
+//! ```
+//! use ringer_sip::Method;
+//! use ringer_sip::auth::{Challenge, Credentials, Demand, Verdict};
+//! use ringer_sip::message::{Headers, Request};
+//!
+//! let demand = Demand::new("agents", "alice", "wonderland");
+//! let mut refusal = Headers::default();
+//! demand.challenges("nonce-1", false).into_iter().for_each(|(name, value)| refusal.push(name, value));
+//!
+//! let challenge = &Challenge::read(&refusal)[0];
+//! let who = Credentials { username: "alice".into(), password: "wonderland".into() };
+//! let uri = "sip:agent@192.0.2.1";
+//! let mut request = Request::new(Method::Invite, uri);
+//! request.headers.push("Authorization", challenge.answer(&who, "INVITE", uri, b"", 1, "cnonce-1"));
+//! let verify = |nonce: &str| demand.verify(&request.headers, "INVITE", b"", |given| given == nonce);
+//! assert_eq!(verify("nonce-1"), Verdict::Accepted);
+//! assert_eq!(verify("nonce-2"), Verdict::Stale);
+//! ```
 
 use std::fmt;
 
@@ -12,19 +33,19 @@ use crate::ids::hex;
 use crate::message::Headers;
 use crate::uri::Params;
 
-/// A hash, weakest first.
+/// Hash of a digest, ordered from the weakest.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Algorithm {
-    /// RFC 1321; the default where none is named.
+    /// MD5 (RFC 1321); the default where a challenge names none.
     Md5,
-    /// FIPS 180-4.
+    /// SHA-256 (FIPS 180-4), 64 hexadecimal digits.
     Sha256,
-    /// FIPS 180-4, truncated.
+    /// SHA-512 truncated to 256 bits (FIPS 180-4), 64 hexadecimal digits.
     Sha512_256,
 }
 
 impl Algorithm {
-    /// As on the wire.
+    /// Returns the name of the algorithm in challenges and credentials.
     pub fn as_str(self) -> &'static str {
         match self {
             Algorithm::Md5 => "MD5",
@@ -33,7 +54,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that name, and whether it is the `-sess` form.
+    /// Returns the algorithm of this name, and true for its `-sess` form.
     fn parse(text: &str) -> Option<(Algorithm, bool)> {
         let upper = text.to_ascii_uppercase();
         let (name, session) = upper.strip_suffix("-SESS").map_or((upper.as_str(), false), |name| (name, true));
@@ -50,23 +71,23 @@ impl Algorithm {
     }
 }
 
-/// What is protected besides the credentials.
+/// Quality of protection: the parts of a message that a digest covers beside the credentials (RFC 7616 3.4).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Qop {
-    /// Nothing: no nonce count either (RFC 2069).
+    /// No protection: no nonce count either (RFC 2069).
     None,
-    /// Method and address.
+    /// Method and address (`auth`).
     Auth,
-    /// Method, address and body.
+    /// Method, address and body (`auth-int`).
     AuthInt,
 }
 
 /// A username and its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// Name.
+    /// Name of the user, as the server knows it.
     pub username: String,
-    /// Secret.
+    /// Password in clear; `Debug` leaves it out.
     pub password: String,
 }
 
@@ -79,26 +100,26 @@ impl fmt::Debug for Credentials {
 /// One challenge that this library can answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Challenge {
-    /// From a proxy (407) rather than from the far side (401).
+    /// True for a challenge of a proxy (407), false for one of the other side (401).
     pub proxy: bool,
-    /// Whose password is asked for.
+    /// Protection domain whose password is asked for; shown to users.
     pub realm: String,
-    /// The server's word.
+    /// Value that the server chose for this challenge; it enters the hash.
     pub nonce: String,
-    /// Returned as it is.
+    /// Value of the server that goes back to it unchanged; `None` when it sent none.
     pub opaque: Option<String>,
-    /// Which hash.
+    /// Hash that the answer uses.
     pub algorithm: Algorithm,
-    /// The `-sess` form: the first hash covers the nonces.
+    /// True for the `-sess` form: the first hash covers the nonces.
     pub session: bool,
-    /// The credentials were right and only the nonce was old.
+    /// True when the credentials were right and only the nonce was old.
     pub stale: bool,
-    /// What to protect; `auth` where there is a choice.
+    /// Protection to use; `auth` where the server leaves a choice.
     pub qop: Qop,
 }
 
 impl Challenge {
-    /// The challenges of a 401 or 407, the strongest supported one of each realm. Others are left out.
+    /// Reads the challenges of a 401 or 407: the strongest supported one of each realm. Others are left out.
     pub fn read(headers: &Headers) -> Vec<Challenge> {
         let mut best: Vec<Challenge> = Vec::new();
         for (name, proxy) in [("WWW-Authenticate", false), ("Proxy-Authenticate", true)] {
@@ -135,7 +156,8 @@ impl Challenge {
         })
     }
 
-    /// The value of the Authorization (or, for `proxy`, Proxy-Authorization) header. `count` is this nonce's use, from 1.
+    /// Returns the value of the Authorization (or, for `proxy`, Proxy-Authorization) header field. `count` is the
+    /// number of this nonce's uses, from 1.
     pub fn answer(&self, who: &Credentials, method: &str, uri: &str, body: &[u8], count: u32, cnonce: &str) -> String {
         let nc = format!("{count:08x}");
         let response = self.response(who, method, uri, body, &nc, cnonce);
@@ -160,7 +182,7 @@ impl Challenge {
         out
     }
 
-    /// RFC 7616 3.4.1 to 3.4.3.
+    /// Computes the response of RFC 7616 3.4.1 to 3.4.3.
     fn response(&self, who: &Credentials, method: &str, uri: &str, body: &[u8], nc: &str, cnonce: &str) -> String {
         let hash = |text: String| self.algorithm.hash(text.as_bytes());
         let mut a1 = hash(format!("{}:{}:{}", who.username, self.realm, who.password));
@@ -179,14 +201,14 @@ impl Challenge {
     }
 }
 
-/// `Digest a=b, c="d"` as parameters; `None` for another scheme.
+/// Reads `Digest a=b, c="d"` as parameters; `None` for another scheme.
 fn digest_params(text: &str) -> Option<Params> {
     let (scheme, rest) = text.trim().split_once(char::is_whitespace)?;
     let parts = split_quoted(rest, ',').into_iter().map(|part| Params::parse(part).0);
     scheme.eq_ignore_ascii_case("Digest").then(|| Params(parts.flatten().collect()))
 }
 
-/// Several challenges in one field: a part that begins with a scheme begins a new one.
+/// Splits several challenges in one field: a part that begins with a scheme begins a new one.
 fn split_challenges(value: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for part in split_quoted(value, ',') {
@@ -199,8 +221,8 @@ fn split_challenges(value: &str) -> Vec<String> {
     all
 }
 
-/// A message as text for a log: the values of Authorization and Proxy-Authorization are left out, other bytes are kept as far
-/// as they are UTF-8.
+/// Returns a message as text for a log. The values of Authorization and Proxy-Authorization are left out; other bytes
+/// are kept as far as they are UTF-8.
 pub fn redacted(datagram: &[u8]) -> String {
     let text = String::from_utf8_lossy(datagram);
     let (head, body) = text.find("\r\n\r\n").map_or((text.as_ref(), ""), |end| text.split_at(end));
@@ -225,23 +247,23 @@ pub fn redacted(datagram: &[u8]) -> String {
     out
 }
 
-/// What a server demands of a caller.
+/// Credentials that a server asks of callers, and the form of its challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Realm, shown to the caller.
+    /// Realm of the challenge, shown to the caller.
     pub realm: String,
     /// The only credentials that are accepted.
     pub credentials: Credentials,
-    /// Offered in this order, one challenge each (RFC 8760 2.4: the preferred one first).
+    /// Hashes in the order in which they are offered, one challenge each (RFC 8760 2.4: the preferred one first).
     pub algorithms: Vec<Algorithm>,
-    /// What to protect.
+    /// Protection that the challenge asks for.
     pub qop: Qop,
-    /// Ask as a proxy (407) instead of as a far side (401).
+    /// True to ask as a proxy (407), false to ask as the other side (401).
     pub proxy: bool,
 }
 
 impl Demand {
-    /// MD5 and SHA-256, qop `auth`, asked by 401.
+    /// Returns a demand with MD5 and SHA-256, qop `auth`, asked by 401.
     pub fn new(realm: &str, username: &str, password: &str) -> Demand {
         Demand {
             realm: realm.into(),
@@ -252,7 +274,7 @@ impl Demand {
         }
     }
 
-    /// The challenge header fields, name and value.
+    /// Returns the header fields of the challenge, name and value.
     pub fn challenges(&self, nonce: &str, stale: bool) -> Vec<(&'static str, String)> {
         let name = if self.proxy { "Proxy-Authenticate" } else { "WWW-Authenticate" };
         let qop = match self.qop {
@@ -267,7 +289,7 @@ impl Demand {
         self.algorithms.iter().map(|a| (name, value(a))).collect()
     }
 
-    /// Whether a request's credentials hold. `fresh` says whether a nonce is ours and not too old.
+    /// Checks the credentials of a request. `fresh` returns true for a nonce of this server that is not too old.
     pub fn verify(&self, headers: &Headers, method: &str, body: &[u8], fresh: impl Fn(&str) -> bool) -> Verdict {
         let name = if self.proxy { "Proxy-Authorization" } else { "Authorization" };
         let mut verdict = Verdict::Missing;
@@ -315,16 +337,16 @@ impl Demand {
     }
 }
 
-/// What a server finds in a request.
+/// Result of the check of a request's credentials.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The right credentials with a nonce of ours.
+    /// Right credentials, with a nonce of this server.
     Accepted,
     /// No credentials for this realm.
     Missing,
     /// Right credentials with an old nonce: challenge again with `stale`.
     Stale,
-    /// Wrong credentials.
+    /// Credentials of this realm with a wrong name, password or digest.
     Wrong,
 }
 

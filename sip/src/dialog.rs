@@ -1,4 +1,5 @@
-//! One dialog (RFC 3261 12): whom to address, by which way, with which numbers. It sends nothing itself.
+//! State of one dialog (RFC 3261 12): the target of its requests, their route and their numbers. It sends nothing
+//! itself.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,12 +14,12 @@ use crate::uri::{Scheme, Uri};
 /// Most Route values that are kept from a peer.
 const MAX_ROUTES: usize = 32;
 
-/// Says to which addresses a peer may have the requests of a dialog sent, by its Contact and Record-Route.
+/// Rule that tells to which addresses a peer may have the requests of a dialog sent, by its Contact and Record-Route.
 #[derive(Clone)]
 pub struct Reach(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 
 impl Reach {
-    /// To those for which `allows` is true.
+    /// Returns the rule that permits addresses for which `allows` is true.
     pub fn by(allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Reach {
         Reach(Arc::new(allows))
     }
@@ -37,7 +38,7 @@ impl PartialEq for Reach {
 }
 
 impl Default for Reach {
-    /// To all of them.
+    /// Returns the rule that permits all addresses.
     fn default() -> Self {
         Reach::by(|_| true)
     }
@@ -49,14 +50,14 @@ impl fmt::Debug for Reach {
     }
 }
 
-/// The state that both sides of a dialog keep.
+/// State of one side of a dialog.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialog {
     pub(crate) call_id: String,
-    /// From of what this side sends, with its tag.
+    /// Value of From in requests that this side sends, with its tag.
     pub(crate) local: String,
     pub(crate) local_tag: String,
-    /// To of what this side sends, with its tag.
+    /// Value of To in requests that this side sends, with its tag.
     pub(crate) remote: String,
     pub(crate) remote_tag: String,
     /// CSeq of the last request sent.
@@ -65,17 +66,18 @@ pub(crate) struct Dialog {
     pub(crate) remote_seq: Option<u32>,
     /// Route values, first hop first.
     routes: Vec<String>,
-    /// The peer's Contact.
+    /// Remote target: the address in the other side's Contact, for requests in the dialog.
     target: String,
-    /// Place where the dialog was made: used while its connection is open, and when the next hop is a name or may not be reached.
+    /// Place where the dialog was made. It is used while its connection is open, and when the next hop is a name or may
+    /// not be reached.
     peer: Hop,
     reach: Reach,
-    /// The dialog is of a `sips:` address: nothing goes by other transports than TLS (RFC 3261 12.1.1).
+    /// True for the dialog of a `sips:` address: nothing goes by other transports than TLS (RFC 3261 12.1.1).
     secure: bool,
 }
 
 impl Dialog {
-    /// The caller's side, from a response to its INVITE (RFC 3261 12.1.2).
+    /// Returns the dialog of the caller, from a response to its INVITE (RFC 3261 12.1.2).
     pub(crate) fn of_caller(invite: &Request, response: &Response, peer: Hop, reach: Reach) -> Option<Dialog> {
         let mut routes = owned(response.headers.list("Record-Route"));
         routes.reverse();
@@ -97,7 +99,7 @@ impl Dialog {
         })
     }
 
-    /// The answerer's side, from an INVITE (RFC 3261 12.1.1).
+    /// Returns the dialog of the answerer, from an INVITE (RFC 3261 12.1.1).
     pub(crate) fn of_answerer(invite: &Request, local_tag: &str, peer: Hop) -> Option<Dialog> {
         let from = invite.headers.from().ok()?;
         Some(Dialog {
@@ -121,7 +123,7 @@ impl Dialog {
         self.reach = reach;
     }
 
-    /// The peer's Contact in a target refresh (INVITE, UPDATE and their 2xx, RFC 3261 12.2).
+    /// Takes the peer's Contact in a target refresh (INVITE, UPDATE and their 2xx, RFC 3261 12.2).
     pub(crate) fn refresh(&mut self, headers: &Headers) {
         if let Some(target) = contact(headers) {
             self.target = target;
@@ -142,18 +144,18 @@ impl Dialog {
         &self.peer
     }
 
-    /// A message of the dialog came by a connection: it is used from now on.
+    /// Uses the connection by which a message of the dialog came from now on.
     pub(crate) fn heard_from(&mut self, from: &Hop) {
         self.peer.follow(from);
     }
 
-    /// The connection is closed. True when the dialog used it.
+    /// Forgets a connection that is closed. True when the dialog used it.
     pub(crate) fn forget(&mut self, connection: ConnectionId) -> bool {
         self.peer.forget(connection)
     }
 
-    /// A request in this dialog with `seq`, without Via, and where it goes: by a loose route, a strict one, or straight
-    /// (RFC 3261 12.2.1.1).
+    /// Returns a request in this dialog with `seq`, without Via, and its next hop: by a loose route, a strict one, or
+    /// straight (RFC 3261 12.2.1.1).
     pub(crate) fn request(&self, method: Method, seq: u32, config: &EndpointConfig) -> (Request, Hop) {
         let first = self.routes.first().and_then(|route| NameAddr::parse(route));
         let strict = first.as_ref().filter(|f| !Uri::parse(&f.uri).is_ok_and(|u| u.params.has("lr")));
@@ -179,8 +181,9 @@ impl Dialog {
         (request, to)
     }
 
-    /// Returns the place of `next`, a route or the target. The dialog's connection is used while it is open. Else it is where `next` says,
-    /// when that is an address that may be reached, by a transport that is spoken; else where the dialog was made.
+    /// Returns the place of `next`, a route or the target. The dialog's connection is used while it is open. Else it is
+    /// the address in `next`, when that may be reached and its transport is spoken; else the place where the dialog was
+    /// made.
     fn hop(&self, next: &str, config: &EndpointConfig) -> Hop {
         let Ok(uri) = Uri::parse(next) else { return self.peer.clone() };
         let named = uri.transport().filter(|named| config.speaks(*named));
@@ -204,7 +207,7 @@ impl Dialog {
     }
 }
 
-/// The address of the first Contact.
+/// Returns the address of the first Contact; `None` without one.
 pub(crate) fn contact(headers: &Headers) -> Option<String> {
     let uri = NameAddr::parse(headers.list("Contact").first()?)?.uri;
     Uri::parse(&uri).is_ok().then_some(uri)

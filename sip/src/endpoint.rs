@@ -1,7 +1,8 @@
-//! One SIP address: its transactions, its calls, its timers, and which message belongs to what (RFC 3261 17.1.3, 17.2.3, 18).
+//! Transactions, calls and timers of one SIP address, and the assignment of messages to them (RFC 3261 17.1.3, 17.2.3,
+//! 18).
 //!
-//! Feed it with [`Endpoint::receive`], [`Endpoint::tick`] and the calls' methods, then [`Endpoint::poll`] until `None`, then
-//! wait until [`Endpoint::next_timer`]. `useragent` has what a call does.
+//! Use: [`Endpoint::receive`], [`Endpoint::tick`] and the methods of calls, then [`Endpoint::poll`] until `None`, then
+//! a wait until [`Endpoint::next_timer`]. The rules of a call are in `useragent`.
 
 mod delivery;
 
@@ -26,26 +27,26 @@ pub const MAX_CALLS: usize = 20_000;
 /// Most transactions of received requests at a time; requests beyond are dropped, as if lost.
 pub const MAX_SERVER_TRANSACTIONS: usize = 60_000;
 
-/// How an endpoint presents itself.
+/// Addresses and names by which an endpoint presents itself.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// The advertised address, for Via and Contact: datagrams come in here.
+    /// Advertised address, for Via and Contact: datagrams are received here.
     pub local: SocketAddr,
-    /// As `local`, for TCP; `None`: TCP is not spoken.
+    /// Advertised address of TCP; `None`: TCP is not spoken.
     pub tcp: Option<SocketAddr>,
-    /// As `local`, for TLS; `None`: TLS is not spoken.
+    /// Advertised address of TLS; `None`: TLS is not spoken.
     pub tls: Option<SocketAddr>,
-    /// User-Agent and Server header.
+    /// Value of the User-Agent and Server header fields.
     pub user_agent: String,
-    /// Tags, branches, Call-IDs, cnonces and nonces derive from it: unguessable in production, fixed in a test.
+    /// Seed of tags, branches, Call-IDs, cnonces and nonces: unguessable in production, fixed in a test.
     pub seed: u64,
 }
 
-/// What is to be done or known.
+/// One thing that an endpoint hands out: bytes to send, or news of a call.
 #[expect(clippy::large_enum_variant, reason = "one short queue holds them, and each is taken out at once")]
 #[derive(Clone, PartialEq)]
 pub enum Output {
-    /// Send this.
+    /// Message for the caller of this library to send.
     Send {
         /// Place that it goes to: by its connection while that is open, else by another one to its address.
         to: Hop,
@@ -54,12 +55,12 @@ pub enum Output {
         /// Name of its transaction where it is a request, for [`Endpoint::sent_over`].
         request: Option<Arc<str>>,
     },
-    /// This happened.
+    /// Event of a call, with the call's key.
     Event(CallKey, CallEvent),
 }
 
 impl fmt::Debug for Output {
-    /// A message shows its first line only: the rest may hold credentials.
+    /// Shows only the first line of a message: the rest may hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Output::Send { to, bytes, .. } => {
@@ -71,7 +72,7 @@ impl fmt::Debug for Output {
     }
 }
 
-/// Names a transaction: branch and method, for a server's also the sender (RFC 3261 17.2.3).
+/// Name of a transaction: branch and method, for a server's also the sender (RFC 3261 17.2.3).
 pub(crate) type TransactionKey = Arc<str>;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,7 +101,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without calls.
+    /// Returns an endpoint without calls.
     pub fn new(config: EndpointConfig) -> Endpoint {
         Endpoint {
             ids: Ids::new(config.seed),
@@ -118,7 +119,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes one whole message that came from `from`. What is not SIP is ignored.
+    /// Takes one whole message that came from `from`. Bytes that are not SIP are ignored.
     pub fn receive(&mut self, now: Time, from: Hop, message: &[u8]) {
         match parse(message) {
             Ok(Message::Request(request)) => self.request(now, from, request),
@@ -143,22 +144,22 @@ impl Endpoint {
         }
     }
 
-    /// When `tick` is wanted next.
+    /// Returns the time at which `tick` is wanted next; `None` when nothing waits.
     pub fn next_timer(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// The next thing to do, in order; `None` when there is nothing more.
+    /// Returns the next output, in order; `None` when there is none.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()
     }
 
-    /// The Call-ID of a call that is not forgotten yet.
+    /// Returns the Call-ID of a call that is not forgotten yet.
     pub fn call_id(&self, call: CallKey) -> Option<&str> {
         self.calls.get(&call).map(|c| c.call_id.as_str())
     }
 
-    /// Whether nothing is left to finish: no call, no transaction.
+    /// True when nothing is left to finish: no call, no transaction.
     pub fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.clients.is_empty() && self.servers.is_empty()
     }
@@ -198,7 +199,7 @@ impl Endpoint {
         }
     }
 
-    /// The calls with this Call-ID (two, when an endpoint calls itself).
+    /// Returns the calls with this Call-ID (two, when an endpoint calls itself).
     pub(crate) fn calls_of(&self, call_id: &str) -> Vec<CallKey> {
         self.by_call_id.get(call_id).cloned().unwrap_or_default()
     }
@@ -207,7 +208,7 @@ impl Endpoint {
         self.reschedule(Owner::Call(key));
     }
 
-    /// A CANCEL was sent for this INVITE.
+    /// Records that a CANCEL was sent for this INVITE.
     pub(crate) fn client_cancelled(&mut self, now: Time, key: &TransactionKey) {
         if let Some(client) = self.clients.get_mut(key) {
             client.cancelled(now);
@@ -394,7 +395,8 @@ impl Endpoint {
     }
 }
 
-/// RFC 3261 17.2.3; without the magic cookie the older rule, whose fields do not differ between an INVITE and its ACK.
+/// Returns the name of a server transaction (RFC 3261 17.2.3). Without the magic cookie the older rule holds, whose
+/// fields do not differ between an INVITE and its ACK.
 fn server_key(request: &Request, via: &Via, method: &Method) -> TransactionKey {
     let method = if *method == Method::Ack { &Method::Invite } else { method };
     let sent_by = (&via.host, via.port.unwrap_or(5060));
@@ -408,7 +410,8 @@ fn server_key(request: &Request, via: &Via, method: &Method) -> TransactionKey {
     format!("{call_id} {from} {seq} {}:{} {} {method}", sent_by.0, sent_by.1, via.branch()).into()
 }
 
-/// Writes `received` and `rport` into the topmost Via and says where responses go (RFC 3261 18.2, RFC 3581 4).
+/// Writes `received` and `rport` into the topmost Via, and returns the place that responses go to (RFC 3261 18.2, RFC
+/// 3581 4).
 fn stamp(request: &mut Request, mut via: Via, from: &Hop) -> Hop {
     let asked = via.params.has("rport");
     let source = from.address;
@@ -430,7 +433,7 @@ fn stamp(request: &mut Request, mut via: Via, from: &Hop) -> Hop {
     to
 }
 
-/// The ACK of a final response other than 2xx (RFC 3261 17.1.1.3).
+/// Returns the ACK of a final response other than 2xx (RFC 3261 17.1.1.3).
 fn failure_ack(invite: &Request, response: &Response) -> Request {
     let mut ack = hop_by_hop(invite, Method::Ack);
     ack.headers.remove("To");
@@ -438,7 +441,8 @@ fn failure_ack(invite: &Request, response: &Response) -> Request {
     ack
 }
 
-/// A CANCEL or ACK that goes exactly where `invite` went: same address, Via, From, To, Call-ID, CSeq number and Route.
+/// Returns a CANCEL or ACK that goes exactly where `invite` went: same address, Via, From, To, Call-ID, CSeq number and
+/// Route.
 pub(crate) fn hop_by_hop(invite: &Request, method: Method) -> Request {
     let mut request = Request::new(method.clone(), invite.uri.clone());
     for name in ["Via", "Route", "Max-Forwards", "From", "To", "Call-ID"] {

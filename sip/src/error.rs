@@ -1,21 +1,23 @@
-//! Why bytes or text could not be read. No variant carries the text itself: it may hold credentials.
+//! Errors of reading bytes or text. No variant carries the text itself: it may hold credentials.
 
 use std::fmt;
 
-/// What is wrong with a message, an address, a header or a session description. The caller drops the input, or answers 400.
+/// Reason why a message, an address, a header or a session description is unreadable. The caller drops the input, or
+/// answers 400.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ParseError {
-    /// Larger than [`crate::parse::MAX_MESSAGE_BYTES`], or more than [`crate::parse::MAX_HEADERS`] header fields.
+    /// Message larger than [`crate::parse::MAX_MESSAGE_BYTES`], or with more than [`crate::parse::MAX_HEADERS`] header
+    /// fields.
     TooLarge,
-    /// Not SIP at all: no start line, or no end of the header.
+    /// Bytes that are not SIP at all: no start line, or no end of the header.
     NotSip,
-    /// A required header field is missing or unreadable; its name.
+    /// Required header field that is missing or unreadable; its name.
     Header(&'static str),
-    /// Not an address of a known scheme (`sip:`, `sips:`, `tel:`).
+    /// Address whose scheme is unknown (not `sip:`, `sips:` or `tel:`).
     Scheme,
-    /// An address without a user or a host, or with bad characters.
+    /// Address without a user or a host, or with bad characters.
     Address,
-    /// A session description that is not one; the line at fault, from 1.
+    /// Text that is no session description; the line at fault, from 1.
     Sdp(usize),
 }
 

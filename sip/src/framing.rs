@@ -15,7 +15,7 @@ pub enum Opened {
     There,
 }
 
-/// A whole thing that arrived.
+/// Unit of a stream that has arrived whole.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Frame {
     /// One message, with its body.
@@ -77,14 +77,14 @@ impl fmt::Display for FramingError {
 
 impl std::error::Error for FramingError {}
 
-/// Reader of one stream: it is given bytes as they come, and gives whole messages.
+/// Reader of one stream: it takes bytes as they come, and returns whole messages.
 #[derive(Debug)]
 pub struct Framer {
     opened: Opened,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` in which the end of the header section was looked for.
+    /// Number of bytes of `buffer` in which the end of the header section was looked for.
     searched: usize,
-    /// The start line at the front is complete and one of SIP.
+    /// True when the start line at the front is complete and one of SIP.
     is_begun: bool,
     /// Length of the message at the front, once its header section is complete.
     length: Option<usize>,
@@ -96,7 +96,7 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// Returns the reader of a stream that nothing came from.
+    /// Returns the reader of a stream that has brought nothing yet.
     pub fn new(opened: Opened) -> Framer {
         Framer {
             opened,
@@ -122,10 +122,11 @@ impl Framer {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole thing; `None` until more bytes come.
+    /// Returns the next whole unit; `None` until more bytes come.
     ///
     /// # Errors
-    /// See [`FramingError`]. It is told again from then on: nobody knows where the next message begins.
+    ///
+    /// See [`FramingError`]. It is returned again from then on, as the beginning of the next message is unknown.
     pub fn poll(&mut self) -> Result<Option<Frame>, FramingError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -136,7 +137,7 @@ impl Framer {
         })
     }
 
-    /// Returns the time since when an unfinished message waits for its rest; `None`: nothing of one came.
+    /// Returns the time since which an unfinished message waits for its rest; `None` when none has begun.
     pub fn waiting_since(&self) -> Option<Time> {
         let begun = self.buffer.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         begun.then_some(self.since)
@@ -210,7 +211,7 @@ enum Blank {
     Frame(Frame),
     /// More is to come before it is known.
     Incomplete,
-    /// There are none: a message begins.
+    /// No more line ends: a message begins.
     Over,
 }
 
@@ -289,7 +290,7 @@ mod tests {
         format!("OPTIONS sip:a@b SIP/2.0\r\nCall-ID: 1\r\n{length}\r\n\r\n{body}")
     }
 
-    /// Everything of `bytes`, given in pieces of this size, in a word each; an error ends it.
+    /// Returns all units of `bytes`, given in pieces of this size, in a word each; an error ends it.
     fn frames(opened: Opened, bytes: &[u8], size: usize) -> Vec<String> {
         let (mut framer, mut told) = (Framer::new(opened), Vec::new());
         for (at, piece) in bytes.chunks(size.max(1)).enumerate() {

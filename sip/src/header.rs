@@ -5,19 +5,19 @@ use std::fmt;
 use crate::message::Method;
 use crate::uri::{Params, Uri, split_host_port};
 
-/// `"Name" <uri>;params` of From, To, Contact, Route and the like.
+/// Value of From, To, Contact, Route and the like: `"Name" <uri>;params`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAddr {
-    /// Without quotation marks.
+    /// Display name, without quotation marks; `None` when there is none.
     pub display: Option<String>,
-    /// As written.
+    /// Address as it was written.
     pub uri: String,
-    /// After the address, `tag` for one.
+    /// Parameters after the address, such as `tag`.
     pub params: Params,
 }
 
 impl NameAddr {
-    /// Reads one value (RFC 3261 20.10): without `<`, what follows a `;` belongs to the header.
+    /// Reads one value (RFC 3261 20.10). Without `<`, parameters after a `;` belong to the header.
     pub fn parse(text: &str) -> Option<NameAddr> {
         let text = text.trim();
         let open = match text.strip_prefix('"') {
@@ -45,12 +45,12 @@ impl NameAddr {
         })
     }
 
-    /// The `tag` parameter, empty when there is none.
+    /// Returns the `tag` parameter, empty when there is none.
     pub fn tag(&self) -> &str {
         self.params.get("tag").unwrap_or("")
     }
 
-    /// The user part of the address, escapes as written; empty when there is none.
+    /// Returns the user part of the address, escapes as written; empty when there is none.
     pub fn user(&self) -> String {
         Uri::parse(&self.uri).ok().and_then(|uri| uri.user).unwrap_or_default()
     }
@@ -68,15 +68,15 @@ impl fmt::Display for NameAddr {
 /// One Via value (RFC 3261 20.42).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Via {
-    /// `2.0` in SIP of today; another one is refused, and copied into the refusal.
+    /// Version, `2.0` in SIP of today; another one is refused, and copied into the refusal.
     pub version: String,
-    /// `UDP`, `TCP`, ...
+    /// Transport as it was written: `UDP`, `TCP`, `TLS` or another one.
     pub transport: String,
-    /// sent-by host.
+    /// Host of the sent-by part: a name or an address.
     pub host: String,
-    /// sent-by port.
+    /// Port of the sent-by part; `None` when it is left out.
     pub port: Option<u16>,
-    /// `branch`, `received`, `rport`, ...
+    /// Parameters: `branch`, `received`, `rport` and others.
     pub params: Params,
 }
 
@@ -92,7 +92,7 @@ impl Via {
         Some(Via { version, transport: transport.into(), host: host.into(), port, params: Params::parse(params) })
     }
 
-    /// The transaction's name; empty when there is none.
+    /// Returns the `branch` parameter, which names the transaction; empty when there is none.
     pub fn branch(&self) -> &str {
         self.params.get("branch").unwrap_or("")
     }
@@ -108,17 +108,17 @@ impl fmt::Display for Via {
     }
 }
 
-/// A CSeq value.
+/// Number and method of a request, as CSeq carries them (RFC 3261 20.16).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CSeq {
-    /// Below 2^31 (RFC 3261 8.1.1.5).
+    /// Sequence number, below 2^31 (RFC 3261 8.1.1.5).
     pub seq: u32,
-    /// The request's method.
+    /// Method of the request that has this number.
     pub method: Method,
 }
 
 impl CSeq {
-    /// Reads `0009 INVITE`.
+    /// Reads a value like `0009 INVITE`; `None` when the number is missing or too large.
     pub fn parse(text: &str) -> Option<CSeq> {
         let (seq, method) = text.trim().split_once(char::is_whitespace)?;
         let seq = seq.parse().ok().filter(|seq| *seq < 1 << 31)?;
@@ -154,7 +154,7 @@ pub(crate) fn split_quoted(text: &str, mark: char) -> Vec<&str> {
     parts
 }
 
-/// Index of the closing quotation mark in the text after the opening one.
+/// Returns the index of the closing quotation mark in the text after the opening one.
 fn end_of_quoted(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {
@@ -164,7 +164,7 @@ fn end_of_quoted(text: &str) -> Option<usize> {
     })
 }
 
-/// A quoted string's content; other text as it is.
+/// Returns the content of a quoted string; other text unchanged.
 pub(crate) fn unquote(text: &str) -> String {
     let Some(inner) = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) else { return text.to_owned() };
     let mut escaped = false;
@@ -177,7 +177,7 @@ pub(crate) fn unquote(text: &str) -> String {
         .collect()
 }
 
-/// `text` as a quoted string.
+/// Returns `text` as a quoted string.
 pub(crate) fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

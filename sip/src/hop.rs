@@ -17,7 +17,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Every transport.
+    /// All transports, UDP first.
     pub const ALL: [Transport; 3] = [Transport::Udp, Transport::Tcp, Transport::Tls];
 
     /// Returns the name in a Via header field: `UDP`, `TCP` or `TLS`.
@@ -55,10 +55,10 @@ impl fmt::Display for Transport {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// The next place that a message goes to, or the last one that it came from.
+/// Next place that a message goes to, or the last one that it came from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hop {
-    /// Transport protocol.
+    /// Transport protocol of the next message.
     pub transport: Transport,
     /// Address and port of the other side.
     pub address: SocketAddr,
@@ -86,14 +86,14 @@ impl Hop {
         }
     }
 
-    /// Names no connection any more, when it named this one, which is closed. True when it did.
+    /// Removes the connection when it is this closed one, and returns true when it was.
     pub(crate) fn forget(&mut self, connection: ConnectionId) -> bool {
         self.connection.take_if(|named| *named == connection).is_some()
     }
 }
 
 impl fmt::Display for Hop {
-    /// Writes `TLS 192.0.2.1:5061`.
+    /// Writes transport and address, as in `TLS 192.0.2.1:5061`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.transport, self.address)
     }

@@ -9,18 +9,18 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// The stream of `seed`.
+    /// Returns the stream of `seed`.
     pub(crate) fn new(seed: u64) -> Ids {
         Ids { seed, count: 0 }
     }
 
-    /// The next identifier, 20 hexadecimal digits (80 bits).
+    /// Returns the next identifier, 20 hexadecimal digits (80 bits).
     pub(crate) fn next(&mut self) -> String {
         self.count += 1;
         hex(&self.keyed(&self.count.to_be_bytes())[..10])
     }
 
-    /// A number from 0 to `below` - 1, evenly drawn.
+    /// Draws a number from 0 to `below` - 1, evenly.
     pub(crate) fn draw(&mut self, below: u64) -> u64 {
         self.count += 1;
         let bytes = self.keyed(&self.count.to_be_bytes());
@@ -28,7 +28,7 @@ impl Ids {
         number % below.max(1)
     }
 
-    /// A keyed hash of `text` that outsiders cannot make, for nonces.
+    /// Returns a keyed hash of `text` that outsiders cannot make, for nonces.
     pub(crate) fn seal(&self, text: &str) -> String {
         hex(&self.keyed(format!("seal{text}").as_bytes())[..16])
     }
@@ -43,7 +43,7 @@ impl Ids {
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// Returns the bytes as hexadecimal digits in lower case, two a byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)] as char, DIGITS[usize::from(b & 15)] as char]).collect()

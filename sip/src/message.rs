@@ -1,7 +1,7 @@
 //! A SIP message in memory, and its bytes (RFC 3261 7, 20, 25).
 //!
-//! Header fields keep their order, their text and their number, known or not; what the stack needs is read from the text when
-//! it is needed. Whether a message is *correct* is a question of its own: [`Request::check`].
+//! Header fields keep their order, their text and their number, known or not; values are parsed from the text when they
+//! are needed. Correctness is checked apart from reading: [`Request::check`].
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -13,53 +13,53 @@ use crate::uri::{Params, Uri};
 /// A request or a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// With a method and an address.
+    /// Request, with a method and an address.
     Request(Request),
-    /// With a status code.
+    /// Response, with a status code.
     Response(Response),
 }
 
-/// A request.
+/// A SIP request (RFC 3261 7.1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Case-sensitive.
+    /// Method; its name is case-sensitive.
     pub method: Method,
-    /// The Request-URI as written.
+    /// Request-URI as it was written.
     pub uri: String,
-    /// In order.
+    /// Header fields in the order of the message.
     pub headers: Headers,
-    /// As many bytes as Content-Length says, or the rest of the datagram.
+    /// Body: as many bytes as Content-Length says, or the rest of the datagram.
     pub body: Vec<u8>,
-    /// What the reader saw to be wrong.
+    /// Fault that the reader found; `None` for a request without one.
     pub(crate) defect: Option<Defect>,
 }
 
-/// A response.
+/// A SIP response (RFC 3261 7.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// 100 to 699.
+    /// Status code, 100 to 699.
     pub code: u16,
     /// Reason phrase, may be empty.
     pub reason: String,
-    /// In order.
+    /// Header fields in the order of the message.
     pub headers: Headers,
-    /// As many bytes as Content-Length says, or the rest of the datagram.
+    /// Body: as many bytes as Content-Length says, or the rest of the datagram.
     pub body: Vec<u8>,
 }
 
-/// Why a request is refused before anybody looks at it.
+/// Reason to refuse a request before it is handled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// Not SIP/2.0: 505.
+    /// Version other than SIP/2.0: answered with 505.
     Version,
-    /// A Request-URI of an unknown scheme: 416.
+    /// Request-URI of an unknown scheme: answered with 416.
     Scheme,
-    /// Anything else: 400 with this phrase.
+    /// Any other fault: answered with 400 and this phrase.
     Bad(&'static str),
 }
 
 impl Defect {
-    /// The status and phrase of the answer.
+    /// Returns the status and phrase of the answer.
     pub fn answer(self) -> (u16, &'static str) {
         match self {
             Defect::Version => (505, reason_phrase(505)),
@@ -75,12 +75,12 @@ macro_rules! methods {
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Method {
             $(#[doc = $text] $name,)*
-            /// One that this library has no name for.
+            /// A method that this library has no name for.
             Other(String),
         }
 
         impl Method {
-            /// As on the wire.
+            /// Returns the name of the method as it is sent.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Method::$name => $text,)*
@@ -88,7 +88,7 @@ macro_rules! methods {
                 }
             }
 
-            /// The method of that name.
+            /// Returns the method of this name; `Other` for one that is unknown.
             pub fn parse(text: &str) -> Method {
                 match text {
                     $($text => Method::$name,)*
@@ -110,14 +110,14 @@ impl fmt::Display for Method {
     }
 }
 
-/// One header field.
+/// One header field: its name and its value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Header {
-    /// As written; a compact form is written out.
+    /// Name as it was written; a compact form is written out.
     pub name: Cow<'static, str>,
-    /// Unfolded, without blanks at its ends.
+    /// Value, unfolded, without blanks at its ends.
     pub value: String,
-    /// The bytes were not UTF-8: each stands for one character and is printed as one byte again.
+    /// True when the bytes were not UTF-8: each stands for one character and is printed as one byte again.
     pub(crate) latin1: bool,
 }
 
@@ -128,28 +128,28 @@ impl fmt::Debug for Header {
 }
 
 impl Header {
-    /// Whether the value holds credentials.
+    /// True when the value holds credentials, which are not to be logged.
     pub fn is_secret(&self) -> bool {
         ["Authorization", "Proxy-Authorization"].iter().any(|n| self.name.eq_ignore_ascii_case(n))
     }
 }
 
-/// The header fields of a message, in order. Names compare without case.
+/// Header fields of a message, in order. Names compare without case.
 #[derive(Clone, PartialEq, Default)]
 pub struct Headers(pub(crate) Vec<Header>);
 
 impl Headers {
-    /// The first value of `name`.
+    /// Returns the first value of `name`; `None` without one.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.as_str())
     }
 
-    /// Every field called `name`, unsplit.
+    /// Returns every field called `name`, unsplit.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |h| h.name.eq_ignore_ascii_case(name)).map(|h| h.value.as_str())
     }
 
-    /// Every element of the comma-separated fields called `name`.
+    /// Returns every element of the comma-separated fields called `name`.
     pub fn list<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
         self.all(name).flat_map(|value| split_quoted(value, ',')).filter(|part| !part.is_empty()).collect()
     }
@@ -187,38 +187,38 @@ impl Headers {
         self.0.retain(|h| !h.name.eq_ignore_ascii_case(name));
     }
 
-    /// All fields in order.
+    /// Returns all fields in order.
     pub fn iter(&self) -> impl Iterator<Item = &Header> {
         self.0.iter()
     }
 
-    /// Call-ID, or an error.
+    /// Returns the Call-ID; an error when it is missing or empty.
     pub fn call_id(&self) -> Result<&str, ParseError> {
         self.get("Call-ID").filter(|v| !v.is_empty()).ok_or(ParseError::Header("Call-ID"))
     }
 
-    /// From, read.
+    /// Reads From; an error when it is missing or unreadable.
     pub fn from(&self) -> Result<NameAddr, ParseError> {
         self.get("From").and_then(NameAddr::parse).ok_or(ParseError::Header("From"))
     }
 
-    /// To, read.
+    /// Reads To; an error when it is missing or unreadable.
     pub fn to(&self) -> Result<NameAddr, ParseError> {
         self.get("To").and_then(NameAddr::parse).ok_or(ParseError::Header("To"))
     }
 
-    /// CSeq, read.
+    /// Reads CSeq; an error when it is missing or unreadable.
     pub fn cseq(&self) -> Result<CSeq, ParseError> {
         self.get("CSeq").and_then(CSeq::parse).ok_or(ParseError::Header("CSeq"))
     }
 
-    /// The topmost Via, read.
+    /// Reads the topmost Via; an error when it is missing or unreadable.
     pub fn top_via(&self) -> Result<Via, ParseError> {
         let value = self.get("Via").ok_or(ParseError::Header("Via"))?;
         split_quoted(value, ',').first().and_then(|v| Via::parse(v)).ok_or(ParseError::Header("Via"))
     }
 
-    /// The Q.850 cause of a Reason header (RFC 3326).
+    /// Returns the Q.850 cause of a Reason header field (RFC 3326); `None` without one.
     pub fn q850_cause(&self) -> Option<u16> {
         self.list("Reason").into_iter().find_map(|value| {
             let (protocol, params) = value.split_once(';')?;
@@ -249,12 +249,12 @@ impl fmt::Debug for Headers {
 }
 
 impl Request {
-    /// A request with no header yet.
+    /// Returns a request without header fields.
     pub fn new(method: Method, uri: impl Into<String>) -> Request {
         Request { method, uri: uri.into(), headers: Headers::default(), body: Vec::new(), defect: None }
     }
 
-    /// The bytes; Content-Length is always written and always right.
+    /// Returns the bytes; Content-Length is always written and always right.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024 + self.body.len());
         out.extend_from_slice(format!("{} {} SIP/2.0\r\n", self.method, self.uri).as_bytes());
@@ -262,13 +262,13 @@ impl Request {
         out
     }
 
-    /// Puts in an SDP body.
+    /// Sets an SDP body and its Content-Type.
     pub fn set_sdp(&mut self, sdp: &str) {
         self.headers.push("Content-Type", "application/sdp");
         self.body = sdp.as_bytes().to_vec();
     }
 
-    /// Whether the request may be looked at (RFC 3261 8.1.1, 8.2.2, 16.3; RFC 4475 3.1.2 and 3.3).
+    /// Checks a request before it is handled (RFC 3261 8.1.1, 8.2.2, 16.3; RFC 4475 3.1.2 and 3.3).
     pub fn check(&self) -> Result<(), Defect> {
         if let Some(defect) = self.defect {
             return Err(defect);
@@ -306,7 +306,8 @@ impl Request {
         }
     }
 
-    /// A response with the headers that every response copies (RFC 3261 8.2.6.2), and `to_tag` when To has none.
+    /// Returns a response with the header fields that every response copies (RFC 3261 8.2.6.2), and `to_tag` when To
+    /// has none.
     pub fn respond(&self, code: u16, reason: &str, to_tag: &str) -> Response {
         let reason = if reason.is_empty() { reason_phrase(code) } else { reason };
         let mut response = Response { code, reason: reason.to_owned(), headers: Headers::default(), body: Vec::new() };
@@ -329,7 +330,7 @@ impl Request {
 }
 
 impl Response {
-    /// The bytes; Content-Length is always written and always right.
+    /// Returns the bytes; Content-Length is always written and always right.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024 + self.body.len());
         out.extend_from_slice(format!("SIP/2.0 {} {}\r\n", self.code, self.reason).as_bytes());
@@ -337,13 +338,13 @@ impl Response {
         out
     }
 
-    /// Puts in an SDP body.
+    /// Sets an SDP body and its Content-Type.
     pub fn set_sdp(&mut self, sdp: &str) {
         self.headers.push("Content-Type", "application/sdp");
         self.body = sdp.as_bytes().to_vec();
     }
 
-    /// Whether the response may be looked at: every header that is needed to find its request is there.
+    /// Checks that every header is there and readable that finds the request of this response.
     pub fn check(&self) -> Result<(), ParseError> {
         self.headers.top_via()?;
         self.headers.from()?;
@@ -353,7 +354,7 @@ impl Response {
     }
 }
 
-/// The SDP of a body: the body itself, or the `application/sdp` part of a multipart one (RFC 5621).
+/// Returns the SDP of a body: the body itself, or the `application/sdp` part of a multipart one (RFC 5621).
 pub(crate) fn sdp_of(headers: &Headers, body: &[u8]) -> Option<String> {
     if body.is_empty() {
         return None;
@@ -375,7 +376,7 @@ pub(crate) fn sdp_of(headers: &Headers, body: &[u8]) -> Option<String> {
     })
 }
 
-/// The usual phrase of a status code (RFC 3261 21); empty for a code without one.
+/// Returns the usual phrase of a status code (RFC 3261 21); empty for a code without one.
 pub fn reason_phrase(code: u16) -> &'static str {
     match code {
         100 => "Trying",

@@ -1,7 +1,8 @@
-//! Bytes to a [`Message`]: one datagram, or what was cut out of a stream (RFC 3261 7 and 18.3).
+//! Reads bytes as a [`Message`]: one datagram, or one message of a stream (RFC 3261 7 and 18.3).
 //!
-//! Lenient where the RFC lets a reader be (folding, blanks, compact forms, a bare LF, bytes that are not UTF-8, no
-//! Content-Length). What is wrong but can still be answered is noted in the request; only what is not SIP is an error.
+//! Lenient where the RFC lets a reader be: folding, blanks, compact forms, a bare LF, bytes that are not UTF-8, no
+//! Content-Length. A fault that can still be answered is noted in the request; only bytes that are not SIP are an
+//! error.
 
 use std::borrow::Cow;
 
@@ -17,10 +18,32 @@ pub const MAX_BODY_BYTES: usize = 256 * 1024;
 /// Longest message that is read, bytes. A datagram holds 65,535 at most.
 pub const MAX_MESSAGE_BYTES: usize = MAX_HEAD_BYTES + MAX_BODY_BYTES;
 
-/// Most header fields that are read.
+/// Largest number of header fields that is read.
 pub const MAX_HEADERS: usize = 256;
 
 /// Reads one datagram, or one message of a stream.
+///
+/// A request, and its response:
+///
+/// ```
+/// use ringer_sip::Message;
+/// use ringer_sip::parse::parse;
+///
+/// let text = "OPTIONS sip:agent@192.0.2.1 SIP/2.0\r\n\
+///     v: SIP/2.0/UDP 192.0.2.9:5060;branch=z9hG4bK74b43\r\n\
+///     f: <sip:probe@192.0.2.9>;tag=9fxced\r\n\
+///     t: <sip:agent@192.0.2.1>\r\n\
+///     i: 3848276298@192.0.2.9\r\n\
+///     CSeq: 7 OPTIONS\r\n\r\n";
+/// let Message::Request(request) = parse(text.as_bytes())? else { panic!("it has a method") };
+/// assert_eq!(request.headers.cseq()?.seq, 7);
+///
+/// let response = request.respond(200, "", "a6c85cf");
+/// assert_eq!(response.headers.to()?.tag(), "a6c85cf");
+/// assert!(response.to_bytes().starts_with(b"SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 192.0.2.9:5060;"));
+/// assert!(parse(b"OPTIONS").is_err());
+/// # Ok::<(), ringer_sip::ParseError>(())
+/// ```
 pub fn parse(datagram: &[u8]) -> Result<Message, ParseError> {
     if datagram.len() > MAX_MESSAGE_BYTES {
         return Err(ParseError::TooLarge);
@@ -94,14 +117,14 @@ impl Start {
     }
 }
 
-/// The line before the next LF, without its CR, and what follows.
+/// Returns the line before the next LF, without its CR, and the bytes after it.
 fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|b| *b == b'\n')?;
     let head = &bytes[..end];
     Some((head.strip_suffix(b"\r").unwrap_or(head), &bytes[end + 1..]))
 }
 
-/// UTF-8 text, or else one character a byte (true).
+/// Returns UTF-8 text, or else one character a byte, which true marks.
 fn text(bytes: &[u8]) -> (Cow<'_, str>, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), false),
@@ -119,12 +142,12 @@ fn header(line: &[u8]) -> Option<Header> {
     Some(Header { name: written_out(name), value: value.into_owned(), latin1 })
 }
 
-/// A token character (RFC 3261 25.1).
+/// True for a token character (RFC 3261 25.1).
 pub(crate) fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-.!%*_+`'~".contains(c)
 }
 
-/// The long name of a compact form (RFC 3261 7.3.3 and the IANA registry).
+/// Returns the long name of a compact form (RFC 3261 7.3.3 and the IANA registry).
 fn written_out(name: &str) -> Cow<'static, str> {
     let [letter] = name.as_bytes() else { return Cow::Owned(name.to_owned()) };
     Cow::Borrowed(match letter.to_ascii_lowercase() {

@@ -1,8 +1,9 @@
-//! The line to a provider: its registration (RFC 3261 10, RFC 5626), and requests that show whether it answers (RFC 3261 11).
+//! A line to a provider: its registration (RFC 3261 10, RFC 5626), and requests that show whether it answers (RFC 3261
+//! 11).
 //!
-//! As an [`Endpoint`](crate::Endpoint), a [`Line`] is told the time and what arrived, and says what to send: feed it, then
-//! [`Line::poll`] until `None`, then wait until [`Line::next_timer`]. It also says when the provider's host is to be looked up.
-//! `errand` has one request until its answer, `register` what the answers of a registrar mean.
+//! A [`Line`] is driven like an [`Endpoint`](crate::Endpoint): inputs with the time, then [`Line::poll`] until `None`,
+//! then a wait until [`Line::next_timer`]. It also asks for look-ups of the provider's host. `errand` has one request
+//! until its answer, `register` the rules for a registrar's answers.
 
 mod errand;
 mod register;
@@ -24,7 +25,7 @@ use crate::parse::parse;
 use crate::time::Time;
 use crate::uri::Uri;
 
-/// Time that one place may stay silent while there is another one to try: 16 times T1.
+/// Time after which one place without a response is left for another one: 16 times T1.
 const TRY_LIMIT: Duration = Duration::from_secs(8);
 /// Time that the last registration may take at the end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
@@ -101,12 +102,12 @@ impl Places {
 /// Standing of a line in one respect.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing is known yet, or any more.
+    /// The standing is not known yet, or not any more.
     #[default]
     Unknown,
-    /// It works as of the last answer.
+    /// The line works, as of the last answer.
     Up,
-    /// It does not work.
+    /// The line does not work.
     Down,
 }
 
@@ -144,7 +145,7 @@ pub enum LineOutput {
 }
 
 impl std::fmt::Debug for LineOutput {
-    /// A message shows its first line alone: the rest may hold credentials.
+    /// Shows only the first line of a message: the rest may hold credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             LineOutput::Send { to, bytes } => {
@@ -255,7 +256,7 @@ impl Line {
         match found {
             Ok(hops) if !hops.is_empty() => self.hops = hops,
             found => {
-                // What was found before is still the best guess.
+                // The places found before are still the best guess.
                 let why = found.err().unwrap_or_else(|| "the provider's host has no address".to_owned());
                 for kind in [Kind::Register, Kind::Options] {
                     if self.hops.is_empty() && self.errand(kind).is_some_and(|errand| errand.is_waiting) {
@@ -462,7 +463,7 @@ impl Line {
         self.out.push_back(LineOutput::Send { to, bytes });
     }
 
-    /// The place did not answer, or cannot go on: another one is tried, then all of them after a wait.
+    /// Handles a place that did not answer, or cannot go on: another one is tried, then all of them after a wait.
     fn fail(&mut self, now: Time, kind: Kind, why: String, retry_after: Option<Duration>) {
         let is_leaving = self.is_leaving;
         let Some(errand) = self.errand(kind) else { return };
@@ -535,7 +536,8 @@ impl Line {
     }
 }
 
-/// Returns the wait after so many failures in a row (RFC 5626 4.5): half of its upper bound, and a part of the other half.
+/// Returns the wait after this many failures in a row (RFC 5626 4.5): half of its upper bound, and a part of the other
+/// half.
 fn back_off(ids: &mut Ids, failures: u32) -> Duration {
     let longest = FIRST_WAIT.saturating_mul(1 << failures.min(10)).min(LONGEST_WAIT);
     longest / 2 + part(ids, longest / 2)

@@ -1,5 +1,22 @@
-//! Two endpoints and a network between them, in virtual time: the stage for protocol tests. Datagrams may be lost; connections lose
+//! Two endpoints and a network between them, in virtual time, for protocol tests. Datagrams may be lost; connections lose
 //! nothing and keep the order until they are cut.
+//!
+//! The timers of an INVITE transaction without any answer (RFC 3261 17.1.1.2):
+//!
+//! ```
+//! use ringer_sip::testing::{Pair, Party};
+//! use ringer_sip::{CallEvent, EndKind};
+//!
+//! let mut pair = Pair::new(1, |_, _, _, _| ());
+//! pair.loss = 1.0;
+//! pair.call();
+//! pair.run(31_000);
+//! assert_eq!(pair.count(Party::Alice, "INVITE"), 6, "at 0, 0.5, 1.5, 3.5, 7.5 and 15.5 s");
+//! assert!(pair.of(Party::Alice).is_empty());
+//! pair.run(2000);
+//! let events = pair.of(Party::Alice);
+//! assert!(matches!(events[..], [CallEvent::Ended(end)] if end.kind == EndKind::Timeout));
+//! ```
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,23 +30,23 @@ use crate::time::Time;
 use crate::uri::Uri;
 use crate::useragent::{CallEvent, CallKey, Invite};
 
-/// Which of the two.
+/// One of the two parties.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Party {
-    /// 10.0.0.1, port 5060, for TLS 5061.
+    /// Party at 10.0.0.1, port 5060, for TLS 5061.
     Alice,
-    /// 10.0.0.2, port 5060, for TLS 5061.
+    /// Party at 10.0.0.2, port 5060, for TLS 5061.
     Bob,
 }
 
 impl Party {
-    /// The one who is called, or calls.
+    /// Returns the other party.
     fn other(self) -> Party {
         if self == Party::Alice { Party::Bob } else { Party::Alice }
     }
 }
 
-/// Message or news of a connection on its way to a party.
+/// Message, or event of a connection, on its way to a party.
 enum Flight {
     Message(Hop, Vec<u8>),
     Refusal(Hop),
@@ -38,44 +55,44 @@ enum Flight {
 
 /// Two endpoints, a clock and a seeded network.
 pub struct Pair {
-    /// Usually the caller.
+    /// Endpoint at 10.0.0.1, usually the caller.
     pub alice: Endpoint,
-    /// Usually the answerer.
+    /// Endpoint at 10.0.0.2, usually the answerer.
     pub bob: Endpoint,
-    /// The clock.
+    /// Virtual time of both endpoints.
     pub now: Time,
-    /// Share of datagrams that vanish, 0 to 1.
+    /// Share of datagrams that are lost, 0 to 1.
     pub loss: f64,
-    /// One way, milliseconds.
+    /// Delay of the network in one direction, milliseconds.
     pub delay_ms: u64,
-    /// Each datagram takes up to this much more, so that some overtake others, milliseconds.
+    /// Largest additional delay of a datagram, drawn for each, so that some overtake others, milliseconds.
     pub jitter_ms: u64,
-    /// Every event, in order.
+    /// Events of both parties, in order.
     pub events: Vec<(Party, CallKey, CallEvent)>,
-    /// Every datagram sent: when, by whom, its first line.
+    /// Every datagram sent: its time, its sender, its first line.
     pub sent: Vec<(Time, Party, String)>,
-    /// Every message sent: by whom, where to, its bytes.
+    /// Every message sent: its sender, its place, its bytes.
     pub messages: Vec<(Party, Hop, Vec<u8>)>,
     /// Transport of Alice's calls.
     pub link: Transport,
     /// Transports whose connections Bob refuses.
     pub refused: Vec<Transport>,
-    /// Every event of Bob is shown to this, which may act on Bob at once.
+    /// Function that is called with every event of Bob, and may act on Bob at once.
     pub script: fn(&mut Endpoint, Time, CallKey, &CallEvent),
     flying: BTreeMap<(Time, u64), (Party, Flight)>,
-    /// Open connections: who opened them, and their transport.
+    /// Open connections, each with the party that opened it and its transport.
     open: BTreeMap<ConnectionId, (Party, Transport)>,
     connections: u64,
     draws: u64,
 }
 
 impl Pair {
-    /// A lossless network of 10 ms without connections; Bob does as `script` says.
+    /// Returns a lossless network of 10 ms without connections; Bob does as `script` says.
     pub fn new(seed: u64, script: fn(&mut Endpoint, Time, CallKey, &CallEvent)) -> Pair {
         Pair::speaking(seed, false, script)
     }
 
-    /// As [`Pair::new`], with endpoints that speak TCP and TLS as well; Alice calls by `link`.
+    /// Returns a pair whose endpoints speak TCP and TLS as well; Alice calls by `link`.
     pub fn over(seed: u64, link: Transport, script: fn(&mut Endpoint, Time, CallKey, &CallEvent)) -> Pair {
         Pair { link, ..Pair::speaking(seed, true, script) }
     }
@@ -108,38 +125,38 @@ impl Pair {
         }
     }
 
-    /// Alice calls Bob.
+    /// Places a call of Alice to Bob, without credentials.
     pub fn call(&mut self) -> CallKey {
         self.call_as(None)
     }
 
-    /// Alice calls Bob with this username and password.
+    /// Places a call of Alice to Bob, with this username and password.
     pub fn call_as(&mut self, who: Option<(&str, &str)>) -> CallKey {
         let mut invite = self.invite();
         (invite.username, invite.password) = who.map(|(name, password)| (name.to_owned(), password.into())).unzip();
         self.alice.invite(self.now, invite)
     }
 
-    /// Alice calls Bob with this offer.
+    /// Places a call of Alice to Bob, with this offer.
     pub fn call_offering(&mut self, offer: &Offer) -> CallKey {
         let invite = self.invite();
         self.alice.invite(self.now, Invite { sdp: offer.session().to_string(), ..invite })
     }
 
-    /// Alice calls Bob and requires this extension (RFC 3261 20.32).
+    /// Places a call of Alice to Bob that requires this extension (RFC 3261 20.32).
     pub fn call_requiring(&mut self, extension: &str) -> CallKey {
         let mut invite = self.invite();
         invite.headers.push(("Require".into(), extension.into()));
         self.alice.invite(self.now, invite)
     }
 
-    /// The call that Alice makes.
+    /// Returns the order of a call of Alice to Bob.
     pub fn invite(&self) -> Invite {
         let destination = Hop::new(self.link, listener(Party::Bob, self.link));
         Invite { destination, ..invite_to("sip:bob@10.0.0.2", address(Party::Bob)) }
     }
 
-    /// Cuts every connection; what is on its way over one is lost, and both sides are told.
+    /// Cuts every connection; messages on their way over one are lost, and both sides are told.
     pub fn cut_connections(&mut self) {
         self.flying.retain(|_, (_, flight)| !matches!(flight, Flight::Message(from, _) if from.connection.is_some()));
         for connection in std::mem::take(&mut self.open).into_keys() {
@@ -178,12 +195,12 @@ impl Pair {
         self.now = end;
     }
 
-    /// The events of one party.
+    /// Returns the events of one party.
     pub fn of(&self, party: Party) -> Vec<&CallEvent> {
         self.events.iter().filter(|(p, _, _)| *p == party).map(|(_, _, e)| e).collect()
     }
 
-    /// How many datagrams `party` sent whose first line begins so.
+    /// Number of datagrams of `party` whose first line begins with `start`.
     pub fn count(&self, party: Party, start: &str) -> usize {
         self.sent.iter().filter(|(_, p, line)| *p == party && line.starts_with(start)).count()
     }
@@ -261,7 +278,7 @@ impl Pair {
         self.flying.insert((self.now + Duration::from_millis(delay_ms), self.draws), (to, flight));
     }
 
-    /// Uniform in [0, 1), by SplitMix64.
+    /// Draws a uniform number in [0, 1), by SplitMix64.
     fn draw(&mut self) -> f64 {
         self.draws = self.draws.wrapping_add(1);
         let mut z = self.draws.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -271,17 +288,17 @@ impl Pair {
     }
 }
 
-/// The address of a party.
+/// Returns the address of a party.
 pub fn address(party: Party) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, party as u8 + 1], 5060))
 }
 
-/// The address at which a party takes messages of this transport.
+/// Returns the address at which a party takes messages of this transport.
 pub fn listener(party: Party, transport: Transport) -> SocketAddr {
     SocketAddr::new(address(party).ip(), transport.default_port())
 }
 
-/// A call from `alice` with PCMU, PCMA and G722 at 10.0.0.1:4000.
+/// Returns the order of a call from `alice` with PCMU, PCMA and G722 at 10.0.0.1:4000.
 pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
     Invite {
         target: Uri::parse(target).expect("a test names a good address"),
@@ -298,7 +315,7 @@ pub fn invite_to(target: &str, destination: SocketAddr) -> Invite {
     }
 }
 
-/// What the party at 10.0.0.`host` can do, at port 4000.
+/// Returns an offer of the party at 10.0.0.`host`: PCMU, PCMA and G.722 at port 4000.
 pub fn offer(host: u8) -> Offer {
     Offer::new(SocketAddr::from(([10, 0, 0, host], 4000)), vec![Codec::pcmu(), Codec::pcma(), Codec::g722()])
 }

@@ -1,4 +1,4 @@
-//! Behaviour of the whole library, one file a subject, and the scripted far side that they share.
+//! Behaviour of the whole library, one file a subject, and the scripted other side that they share.
 
 mod branches;
 mod caller;
@@ -30,22 +30,22 @@ use crate::parse::parse;
 use crate::testing::{invite_to, offer};
 use crate::{CallEvent, CallKey, Endpoint, EndpointConfig, Hop, Output, Time, sdp};
 
-/// A body with this description, and the header line before it.
+/// Returns a body with this description, and the header line before it.
 fn sdp_body(sdp: &str) -> String {
     format!("Content-Type: application/sdp\n\n{}", sdp.replace("\r\n", "\n"))
 }
 
-/// The answer of the far side to the description in this request.
+/// Returns the answer of the other side to the description in this request.
 fn answer_to(request: &Request) -> String {
     sdp::negotiate(std::str::from_utf8(&request.body).unwrap(), &offer(2)).unwrap().0.to_string()
 }
 
-/// One endpoint, and a far side whose every message the test writes.
+/// One endpoint, and another side whose every message the test writes.
 struct Scripted {
     endpoint: Endpoint,
     now: Time,
     far: SocketAddr,
-    /// Way by which the far side's messages come; by datagram from `far` when `None`.
+    /// Way by which the other side's messages come; by datagram from `far` when `None`.
     way: Option<Hop>,
     events: Vec<CallEvent>,
     sent: Vec<Message>,
@@ -61,7 +61,7 @@ impl Scripted {
         Scripted::with(EndpointConfig { local, tcp: None, tls: None, user_agent: "t".into(), seed: 5 }, far)
     }
 
-    /// An endpoint that speaks TCP and TLS as well.
+    /// Returns an endpoint that speaks TCP and TLS as well.
     fn speaking_all() -> Scripted {
         let local = "10.0.0.1:5060".parse().unwrap();
         let (tcp, tls) = ("10.0.0.1:5070".parse().ok(), "10.0.0.1:5061".parse().ok());
@@ -87,7 +87,7 @@ impl Scripted {
         self.way.clone().unwrap_or_else(|| Hop::udp(self.far))
     }
 
-    /// An INVITE of `alice` to `sip:bob@b.example`, sent to the far side.
+    /// Places a call of `alice` to `sip:bob@b.example`, and returns its INVITE.
     fn calling(who: Option<(&str, &str)>) -> (Scripted, CallKey, Request) {
         let mut stage = Scripted::new();
         let mut invite = invite_to("sip:bob@b.example", stage.far);
@@ -97,7 +97,7 @@ impl Scripted {
         (stage, key, request)
     }
 
-    /// A call that the far side (tag `b`) answered; its INVITE.
+    /// Places a call that the other side (tag `b`) answers, and returns its INVITE.
     fn talking() -> (Scripted, CallKey, Request) {
         let (mut stage, key, invite) = Scripted::calling(None);
         stage.answer(&invite, "b");
@@ -106,7 +106,8 @@ impl Scripted {
         (stage, key, invite)
     }
 
-    /// A call of the far side (tag `b`, CSeq 1), with these header lines and with an offer or without. 100 was sent.
+    /// Receives a call of the other side (tag `b`, CSeq 1), with these header lines and with an offer or without. 100
+    /// was sent.
     fn taking(headers: &str, offers: bool) -> (Scripted, CallKey) {
         let mut stage = Scripted::new();
         let body = if offers { sdp_body(&offer(2).session().to_string()) } else { "\n".into() };
@@ -117,7 +118,7 @@ impl Scripted {
         (stage, key)
     }
 
-    /// A request of the far side that made the call (see `taking`), to this tag of ours.
+    /// Receives a request of the other side that made the call (see `taking`), to this tag of this side.
     fn caller_sends(&mut self, method: &str, seq: u32, tag: &str, rest: &str) {
         let tag = if tag.is_empty() { String::new() } else { format!(";tag={tag}") };
         self.hears(&format!(
@@ -149,7 +150,7 @@ impl Scripted {
         self.sent.remove(0)
     }
 
-    /// The next message sent, which is this request.
+    /// Returns the next message sent, which is this request.
     fn request(&mut self, method: Method) -> Request {
         match self.next() {
             Message::Request(request) if request.method == method => request,
@@ -157,7 +158,7 @@ impl Scripted {
         }
     }
 
-    /// The next message sent, which is this response.
+    /// Returns the next message sent, which is this response.
     fn response(&mut self, code: u16) -> Response {
         match self.next() {
             Message::Response(response) if response.code == code => response,
@@ -165,7 +166,7 @@ impl Scripted {
         }
     }
 
-    /// Nothing more was sent.
+    /// Checks that nothing more was sent.
     fn quiet(&mut self) {
         self.pump();
         assert!(self.sent.is_empty(), "{:?}", self.sent);
@@ -196,7 +197,7 @@ impl Scripted {
         self.reply(invite, 200, tag, &[("Contact", "<sip:bob@10.0.0.2>")], Some(&answer));
     }
 
-    /// A request of the far side in the dialog that `invite` made.
+    /// Receives a request of the other side in the dialog that `invite` made.
     fn in_dialog(&mut self, invite: &Request, method: &str, seq: u32, rest: &str) {
         let (from, call_id) = (invite.headers.get("From").unwrap(), invite.headers.get("Call-ID").unwrap());
         let text = format!(
@@ -207,7 +208,7 @@ impl Scripted {
         self.hears(&text);
     }
 
-    /// The ACK of a refusal: it has the branch of the far side's INVITE (see `in_dialog`).
+    /// Receives the ACK of a refusal: it has the branch of the other side's INVITE (see `in_dialog`).
     fn acknowledges_failure(&mut self, invite: &Request, seq: u32) {
         let (from, call_id) = (invite.headers.get("From").unwrap(), invite.headers.get("Call-ID").unwrap());
         self.hears(&format!(

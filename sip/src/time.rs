@@ -8,12 +8,12 @@ use std::time::Duration;
 pub struct Time(pub u64);
 
 impl Time {
-    /// The point `ms` milliseconds after the clock's origin.
+    /// Returns the point `ms` milliseconds after the clock's origin.
     pub const fn from_millis(ms: u64) -> Time {
         Time(ms.saturating_mul(1_000_000))
     }
 
-    /// Time since `earlier`; zero when `earlier` is later.
+    /// Returns the time since `earlier`; zero when `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

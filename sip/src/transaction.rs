@@ -1,7 +1,7 @@
-//! Client and server transactions: RFC 3261 17 with the Accepted states of RFC 6026. Over a reliable transport nothing is repeated, and
-//! timers D, I, J and K are zero.
+//! Client and server transactions: RFC 3261 17 with the Accepted states of RFC 6026. Over a reliable transport nothing
+//! is repeated, and timers D, I, J and K are zero.
 //!
-//! A transaction holds the bytes it repeats and says when it next wants to be woken; sending is the endpoint's part.
+//! A transaction keeps the bytes that it repeats and the time of its next timer; the endpoint sends.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use crate::message::{Method, Request};
 use crate::time::Time;
 use crate::useragent::{CallKey, Challenged};
 
-/// Round-trip estimate (RFC 3261 17.1.1.1).
+/// Round-trip estimate T1 (RFC 3261 17.1.1.1).
 pub(crate) const T1: Duration = Duration::from_millis(500);
 /// Longest interval between repeated non-INVITE requests and INVITE responses.
 pub(crate) const T2: Duration = Duration::from_secs(4);
-/// How long a message may stay in the network.
+/// Longest time that a message stays in the network, T4.
 pub(crate) const T4: Duration = Duration::from_secs(5);
-/// Timers B, F, H, J, L, M; also how long a 2xx is repeated (RFC 3261 13.3.1.4).
+/// Length of timers B, F, H, J, L, M; a 2xx is repeated for as long (RFC 3261 13.3.1.4).
 pub(crate) const T1_64: Duration = Duration::from_secs(32);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum State {
-    /// Sent; nothing heard. Requests are repeated (timer A or E).
+    /// The request was sent, and no response came. It is repeated (timer A or E).
     Trying,
-    /// A provisional response came or went.
+    /// A provisional response was received or sent.
     Proceeding,
-    /// A final response came or went; for INVITE other than 2xx.
+    /// A final response was received or sent; for INVITE other than 2xx.
     Completed,
-    /// Server INVITE: the ACK came, further ones are swallowed (timer I).
+    /// The ACK was received (server INVITE); further ones are ignored (timer I).
     Confirmed,
-    /// INVITE: a 2xx came or went (RFC 6026).
+    /// A 2xx to INVITE was received or sent (RFC 6026).
     Accepted,
 }
 
-/// What a due timer asks for.
+/// Action that a due timer asks for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fired {
     Nothing,
@@ -42,20 +42,20 @@ pub(crate) enum Fired {
     Repeat,
     /// No answer came in time; the transaction is over.
     TimedOut,
-    /// Over.
+    /// The transaction is over and can be forgotten.
     Gone,
 }
 
-/// What a response to a client transaction means.
+/// Action that a response to a client transaction asks for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Heard {
-    /// Hand it to the user agent.
+    /// Give the response to the user agent.
     Pass,
-    /// As `Pass`, and an ACK has to be made first (RFC 3261 17.1.1.3).
+    /// Give the response to the user agent, after an ACK was made (RFC 3261 17.1.1.3).
     PassAndAck,
     /// A repetition of a final response: send the ACK again.
     AckAgain,
-    /// A repetition.
+    /// A repetition that needs nothing: drop it.
     Absorb,
 }
 
@@ -64,15 +64,15 @@ pub(crate) struct Client {
     pub(crate) call: CallKey,
     pub(crate) request: Request,
     pub(crate) to: Hop,
-    /// The request's bytes.
+    /// Bytes of the request, kept for repetitions.
     pub(crate) bytes: Vec<u8>,
     /// Realms whose challenges it answers.
     pub(crate) challenged: Challenged,
-    /// It is too large for a datagram: `to` is TCP for that reason alone.
+    /// True when the request goes by TCP only because it is too large for a datagram.
     pub(crate) by_size: bool,
-    /// It was sent again, by another connection.
+    /// True when it was sent again, by another connection.
     pub(crate) sent_again: bool,
-    /// The ACK to a failure, once made.
+    /// ACK to a failure; empty before it is made.
     pub(crate) ack: Vec<u8>,
     state: State,
     interval: Duration,
@@ -81,7 +81,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Begins; the bytes are to be sent now.
+    /// Starts a client transaction; the bytes are to be sent now.
     pub(crate) fn new(now: Time, call: CallKey, request: Request, to: Hop) -> Client {
         let bytes = request.to_bytes();
         let repeat = (!to.transport.is_reliable()).then_some(now + T1);
@@ -101,12 +101,13 @@ impl Client {
         }
     }
 
-    /// Returns the place that its dialog has to do with.
+    /// Returns the place of its dialog.
     pub(crate) fn hop(&self) -> Hop {
         if self.by_size { Hop::udp(self.to.address) } else { self.to.clone() }
     }
 
-    /// Goes to another place, as the same transaction: the Via tells the transport and this side's address there (RFC 3261 18.1.1).
+    /// Moves the transaction to another place: the Via tells the transport and this side's address there (RFC 3261
+    /// 18.1.1).
     pub(crate) fn move_to(&mut self, now: Time, to: Hop, local: SocketAddr) {
         if let Ok(via) = self.request.headers.top_via() {
             let value = format!("SIP/2.0/{} {local}{}", to.transport, via.params);
@@ -118,7 +119,7 @@ impl Client {
         self.to = to;
     }
 
-    /// Waits no longer than until `at` for the first response.
+    /// Limits the wait for the first response to `at`.
     pub(crate) fn give_up_by(&mut self, at: Time) {
         if self.state == State::Trying {
             self.deadline = self.deadline.map(|deadline| deadline.min(at));
@@ -129,29 +130,29 @@ impl Client {
         self.request.method == Method::Invite
     }
 
-    /// When to be woken.
+    /// Time of the next timer; `None` when none runs.
     pub(crate) fn due(&self) -> Option<Time> {
         self.repeat.into_iter().chain(self.deadline).min()
     }
 
-    /// Whether a final response is still expected.
+    /// True while a final response is expected.
     pub(crate) fn open(&self) -> bool {
         matches!(self.state, State::Trying | State::Proceeding)
     }
 
-    /// Whether nothing at all was heard.
+    /// True when no response has come at all.
     pub(crate) fn unanswered(&self) -> bool {
         self.state == State::Trying
     }
 
-    /// After a CANCEL a final response must come within 64 T1 (RFC 3261 9.1).
+    /// Sets the time for a final response after a CANCEL to 64 T1 (RFC 3261 9.1).
     pub(crate) fn cancelled(&mut self, now: Time) {
         if self.open() {
             self.deadline = Some(now + T1_64);
         }
     }
 
-    /// A response came.
+    /// Handles a response with this code and returns the action it asks for.
     pub(crate) fn response(&mut self, now: Time, code: u16) -> Heard {
         match (self.state, code) {
             (State::Trying, 100..200) if self.invite() => {
@@ -183,7 +184,7 @@ impl Client {
         }
     }
 
-    /// The time has come.
+    /// Runs a timer that is due, and returns its action.
     pub(crate) fn timer(&mut self, now: Time) -> Fired {
         if self.deadline.is_some_and(|at| at <= now) {
             return if self.open() { Fired::TimedOut } else { Fired::Gone };
@@ -201,11 +202,11 @@ impl Client {
 pub(crate) struct Server {
     pub(crate) call: Option<CallKey>,
     pub(crate) request: Request,
-    /// Where responses go (RFC 3261 18.2.2, RFC 3581).
+    /// Place that responses go to (RFC 3261 18.2.2, RFC 3581).
     pub(crate) to: Hop,
-    /// The last response; empty before the first.
+    /// Bytes of the last response; empty before the first.
     pub(crate) bytes: Vec<u8>,
-    /// A refusal is not repeated by itself.
+    /// True for a refusal that is not repeated by itself.
     pub(crate) is_sparing: bool,
     state: State,
     interval: Duration,
@@ -214,7 +215,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Begins.
+    /// Starts the transaction of a received request (RFC 3261 17.2).
     pub(crate) fn new(request: Request, to: Hop) -> Server {
         Server {
             call: None,
@@ -229,17 +230,18 @@ impl Server {
         }
     }
 
-    /// When to be woken.
+    /// Time of the next timer; `None` when none runs.
     pub(crate) fn due(&self) -> Option<Time> {
         self.repeat.into_iter().chain(self.deadline).min()
     }
 
-    /// Whether no final response was sent yet.
+    /// True until a final response is sent.
     pub(crate) fn open(&self) -> bool {
         self.state == State::Proceeding
     }
 
-    /// A response goes out. A 2xx to INVITE is repeated by the user agent, every other final response to INVITE by this.
+    /// Records a response that goes out. A 2xx to INVITE is repeated by the user agent, every other final response to
+    /// INVITE by this.
     pub(crate) fn send(&mut self, now: Time, code: u16, bytes: Vec<u8>) {
         self.bytes = bytes;
         if code < 200 || !self.open() {
@@ -255,12 +257,12 @@ impl Server {
         }
     }
 
-    /// The request came again: whether the last response is to be repeated.
+    /// True when the request, which came again, is to be answered with the last response again.
     pub(crate) fn repeats(&self) -> bool {
         matches!(self.state, State::Proceeding | State::Completed) && !self.bytes.is_empty()
     }
 
-    /// An ACK with this transaction's branch came: whether it is for a failure, and so ends here.
+    /// Takes an ACK with this transaction's branch. True when it is for a failure, and so ends here.
     pub(crate) fn ack(&mut self, now: Time) -> bool {
         if self.state == State::Completed {
             self.state = State::Confirmed;
@@ -270,7 +272,7 @@ impl Server {
         self.state == State::Confirmed
     }
 
-    /// The time has come.
+    /// Runs a timer that is due, and returns its action.
     pub(crate) fn timer(&mut self, now: Time) -> Fired {
         if self.deadline.is_some_and(|at| at <= now) {
             return Fired::Gone;
@@ -291,7 +293,7 @@ mod tests {
     use super::*;
     use crate::hop::Transport;
 
-    /// The milliseconds at which the bytes are repeated, and how and when the transaction ends.
+    /// Returns the milliseconds at which the bytes are repeated, and the end of the transaction with its time.
     fn run(
         due: &dyn Fn(&mut (Client, Server)) -> Option<Time>,
         both: &mut (Client, Server),

@@ -6,14 +6,14 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::error::ParseError;
 use crate::hop::Transport;
 
-/// How an address is reached.
+/// Scheme of an address.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Scheme {
-    /// `sip:`
+    /// Plain SIP, `sip:` (RFC 3261 19.1).
     Sip,
-    /// `sips:`: TLS on every hop.
+    /// SIP over TLS on every hop, `sips:`.
     Sips,
-    /// `tel:`: a telephone number.
+    /// Telephone number, `tel:` (RFC 3966).
     Tel,
 }
 
@@ -30,19 +30,19 @@ impl Scheme {
 /// A `sip:`, `sips:` or `tel:` address. Parts are kept as written (escapes are not undone).
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Uri {
-    /// `sip`, `sips` or `tel`.
+    /// Scheme of the address: `sip`, `sips` or `tel`.
     pub scheme: Scheme,
-    /// Before the `@`; for `tel:` the number.
+    /// User part, before the `@`; for `tel:` the number.
     pub user: Option<String>,
-    /// After a `:` in the user part (deprecated by RFC 3261 19.1.1).
+    /// Password after a `:` in the user part (deprecated by RFC 3261 19.1.1).
     pub password: Option<String>,
-    /// Name, IPv4 address or `[IPv6]` reference; empty for `tel:`.
+    /// Host: a name, an IPv4 address or an `[IPv6]` reference; empty for `tel:`.
     pub host: String,
-    /// As written; `None` means the transport's default.
+    /// Port as it was written; `None` means the transport's default.
     pub port: Option<u16>,
-    /// `;transport=tcp;lr` and the like.
+    /// Parameters such as `;transport=tcp;lr`.
     pub params: Params,
-    /// After the `?`, without it; empty for none.
+    /// Headers after the `?`, without it; empty for none.
     pub headers: String,
 }
 
@@ -74,7 +74,8 @@ impl Uri {
         }
     }
 
-    /// The transport that the address asks for: TLS for `sips:`, else `;transport=`. `None` when it names none, or an unknown one.
+    /// Returns the transport that the address asks for: TLS for `sips:`, else `;transport=`. `None` when it names none,
+    /// or an unknown one.
     pub fn transport(&self) -> Option<Transport> {
         match self.scheme {
             Scheme::Sips => Some(Transport::Tls),
@@ -83,12 +84,12 @@ impl Uri {
         }
     }
 
-    /// The socket address that host and port name, when the host is an IP address; by default port 5060, for TLS 5061.
+    /// Returns the socket address, when the host is an IP address; by default port 5060, for TLS 5061.
     pub fn socket(&self) -> Option<SocketAddr> {
         self.socket_by(self.transport().unwrap_or_default())
     }
 
-    /// As [`Uri::socket`], with the port of this transport by default.
+    /// Returns the socket address as [`Uri::socket`] does, with the port of this transport by default.
     pub(crate) fn socket_by(&self, transport: Transport) -> Option<SocketAddr> {
         Some(SocketAddr::new(parse_ip(&self.host)?, self.port.unwrap_or(transport.default_port())))
     }
@@ -155,7 +156,7 @@ impl fmt::Display for Uri {
     }
 }
 
-/// The user part for `text`: everything that RFC 3261 25.1 does not allow unescaped becomes `%HH`.
+/// Returns the user part for `text`: everything that RFC 3261 25.1 does not allow unescaped becomes `%HH`.
 pub fn escape_user(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -187,7 +188,7 @@ pub(crate) fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// An IP address, with or without brackets.
+/// Reads an IP address, with or without brackets.
 pub(crate) fn parse_ip(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
@@ -210,12 +211,12 @@ impl Params {
         Params(pairs.collect())
     }
 
-    /// The value of `name`: `None` when absent, `Some("")` for a flag.
+    /// Returns the value of `name`: `None` when absent, `Some("")` for a flag.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_deref().unwrap_or(""))
     }
 
-    /// Whether `name` is there.
+    /// True when the parameter `name` is there, with a value or without.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

@@ -1,5 +1,5 @@
-//! Speech by neural networks, in this process: words from audio ([`whisper`]) and audio from words ([`piper`]). Models are
-//! folders of files that others made. Opens no socket, reads no clock, starts no thread of its own accord.
+//! Speech by neural networks, in this process: words from audio ([`whisper`]) and audio from words ([`piper`]). Models
+//! are folders of files of other projects. Opens no socket, reads no clock, starts no thread of its own accord.
 
 pub mod piper;
 mod weights;
@@ -7,7 +7,7 @@ pub mod whisper;
 
 use std::fmt;
 
-/// Why a model cannot be used or gave nothing, in words for a person. Holds no speech.
+/// Reason why a model cannot be used or has no result, for a person. Holds no speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable(pub String);
 
@@ -19,7 +19,7 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// Fails with this text.
+/// Returns an error with this text.
 pub(crate) fn unusable<T>(why: impl Into<String>) -> Result<T, Unusable> {
     Err(Unusable(why.into()))
 }

@@ -1,5 +1,5 @@
-//! Audio from words: Piper voices. A voice is `X.onnx` with `X.onnx.json`; phonemes come from libespeak-ng, which is opened at run
-//! time. What is random in a voice comes from the caller's seed: the same seed gives the same samples.
+//! Audio from words: Piper voices. A voice is `X.onnx` with `X.onnx.json`; phonemes come from libespeak-ng, which is
+//! opened at run time. Random values of a voice come from the caller's seed: the same seed gives the same samples.
 
 mod clauses;
 mod graph;
@@ -19,16 +19,16 @@ pub use self::clauses::{Clause, clauses};
 pub use self::phonemes::is_installed as phonemes_are_installed;
 use crate::{Unusable, unusable};
 
-/// Largest voice: 512 MiB.
+/// Largest file of a voice: 512 MiB.
 const VOICE_BYTES_MAX: u64 = 512 << 20;
-/// Largest settings of a voice.
+/// Largest settings of a voice: 4 MiB.
 const SETTINGS_BYTES_MAX: u64 = 4 << 20;
-/// Most numbers of a clause.
+/// Largest number of phoneme ids of a clause.
 const IDS_MAX: usize = 4000;
-/// Steps of sound (256 samples each) for one number, at the most expected; and how much more is tried after that.
+/// Largest number of steps of sound (256 samples each) expected for one id, and the factor that is tried after that.
 const STEPS_EACH: f32 = 6.0;
 const MORE: usize = 4;
-/// Random numbers of a step of sound.
+/// Number of random values of a step of sound.
 const DRAWS_EACH: usize = 192;
 
 /// A loaded voice. Shared by threads.
@@ -40,14 +40,14 @@ pub struct PiperVoice {
     output: NodeId,
     rate_hz: u32,
     language: String,
-    /// Name of the voice that makes phonemes.
+    /// Name of the espeak voice that makes phonemes.
     phonemes: String,
     ids: HashMap<char, Vec<i32>>,
-    /// Noise of the sound, length, noise of the lengths.
+    /// Scales of the noise of the sound, of the length, and of the noise of the lengths.
     scales: [f32; 3],
     /// Names with their numbers; empty for a voice of one speaker.
     speakers: Vec<(String, i32)>,
-    /// Pools of one thread each that nobody uses.
+    /// Thread pools of one thread each that are not in use.
     idle: Mutex<Vec<Arc<ThreadPool>>>,
 }
 
@@ -59,14 +59,14 @@ struct Inputs {
     noise: Option<NodeId>,
 }
 
-/// How a clause is said.
+/// Settings of the speech of a clause.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Manner {
     /// Number of the speaker, 0 in a voice of one.
     pub speaker: i32,
-    /// Length as a factor of the voice's own.
+    /// Length as a factor of the voice's own; 1 leaves it unchanged.
     pub length: f32,
-    /// Seed of all that is random.
+    /// Seed of all random values: the same seed gives the same samples.
     pub seed: u64,
 }
 
@@ -75,9 +75,9 @@ pub struct Manner {
 pub struct Settings {
     /// Name of the voice: `X` of `X.onnx`.
     pub name: String,
-    /// Samples of the voice a second.
+    /// Sample rate of the voice, in samples a second.
     pub rate_hz: u32,
-    /// Language with its country: `en_US`, `de_DE`, ...; `en` where nothing more is told.
+    /// Language with its country, such as `en_US` or `de_DE`; `en` when the settings tell none.
     pub language: String,
     /// Names of the speakers; empty for a voice of one.
     pub speakers: Vec<(String, i32)>,
@@ -131,29 +131,30 @@ impl PiperVoice {
         })
     }
 
-    /// Name of the voice: `X` of `X.onnx`.
+    /// Returns the name of the voice: `X` of `X.onnx`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Language with its country: `en_US`, `de_DE`, ...
+    /// Returns the language with its country, such as `en_US` or `de_DE`.
     pub fn language(&self) -> &str {
         &self.language
     }
 
-    /// Samples a second of what is said.
+    /// Returns the sample rate of the speech, in samples a second.
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
     }
 
-    /// Names of the speakers with their numbers; empty for a voice of one.
+    /// Returns the names of the speakers with their numbers; empty for a voice of one.
     pub fn speakers(&self) -> &[(String, i32)] {
         &self.speakers
     }
 
-    /// The speech of a clause. Works on one thread that is not the caller's.
+    /// Returns the speech of a clause. Works on one thread that is not the caller's.
     ///
     /// # Errors
+    ///
     /// Says what is missing or did not work.
     pub fn say(&self, clause: &Clause, manner: Manner) -> Result<Vec<i16>, Unusable> {
         let ids = self.numbers(clause)?;
@@ -191,13 +192,13 @@ impl PiperVoice {
         Ok(said.to_vec())
     }
 
-    /// A mark at both ends, one between all.
+    /// Returns the phoneme ids of a clause, with a mark at both ends and one between all.
     fn numbers(&self, clause: &Clause) -> Result<Vec<i32>, Unusable> {
         let phonemes = phonemes::of(&self.phonemes, clause)?;
         let of = |letter: char| self.ids.get(&letter).map_or(&[][..], Vec::as_slice);
         let mut ids = [of('^'), of('_')].concat();
         for letter in phonemes.chars() {
-            // What a voice does not know is not said.
+            // Phonemes that a voice does not know are left out.
             if !of(letter).is_empty() {
                 ids.extend([of(letter), of('_')].concat());
             }
@@ -209,7 +210,7 @@ impl PiperVoice {
         Ok(ids)
     }
 
-    /// Path of the voice's file.
+    /// Returns the path of the voice's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -257,7 +258,7 @@ fn read_settings(path: &Path) -> Result<(Settings, Value), Unusable> {
     Ok((Settings { name, rate_hz, language, speakers }, json))
 }
 
-/// Letters of phonemes with their numbers.
+/// Reads the letters of phonemes with their ids.
 fn ids(json: &Value) -> Result<HashMap<char, Vec<i32>>, Unusable> {
     let map = json["phoneme_id_map"].as_object().ok_or_else(|| Unusable("it has no phoneme_id_map".to_owned()))?;
     let mut ids = HashMap::new();
@@ -274,7 +275,7 @@ fn ids(json: &Value) -> Result<HashMap<char, Vec<i32>>, Unusable> {
     }
 }
 
-/// Returns so many draws of the normal distribution (Box and Muller) from a seed (splitmix64).
+/// Returns this many draws of the normal distribution (Box and Muller) from a seed (splitmix64).
 fn normal(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed;
     let mut unit = || {

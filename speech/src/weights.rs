@@ -15,14 +15,14 @@ use crate::{Unusable, unusable};
 
 /// Largest file of weights: 4 GiB.
 pub const FILE_BYTES_MAX: u64 = 4 << 30;
-/// Most tensors of a file.
+/// Largest number of tensors of a file.
 const TENSORS_MAX: usize = 10_000;
 /// Longest name of a tensor in bytes.
 const NAME_BYTES_MAX: usize = 300;
-/// Most dimensions of a tensor.
+/// Largest number of dimensions of a tensor.
 const RANK_MAX: usize = 8;
 
-/// One tensor's place in the file.
+/// Place of one tensor in the file.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     kind: Kind,
@@ -62,7 +62,7 @@ impl Weights {
         self.entry(name).is_some()
     }
 
-    /// The shape of a tensor; `None` without one of this name.
+    /// Returns the shape of a tensor; `None` without one of this name.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.entry(name).map(|entry| entry.shape.as_slice())
     }
@@ -71,9 +71,11 @@ impl Weights {
         self.entries.get(name).or_else(|| self.entries.get(self.aliases.get(name)?))
     }
 
-    /// The numbers of a tensor, which must have this shape. Whole numbers of 8 bits are divided by their row's scale.
+    /// Reads the numbers of a tensor, which must have this shape. Whole numbers of 8 bits are divided by their row's
+    /// scale.
     ///
     /// # Errors
+    ///
     /// Names the tensor that is not there, has another shape or kind, or cannot be read.
     pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, Unusable> {
         let name = self.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned());
@@ -119,7 +121,7 @@ fn open(path: &Path) -> Result<(File, u64), Unusable> {
     }
 }
 
-/// True if so many bytes at `at` are within the file and are those of the shape.
+/// True if this many bytes at `at` are within the file and are those of the shape.
 fn fits(entry: &Entry, file_bytes: u64) -> bool {
     let count = entry.shape.iter().try_fold(1u64, |count, &size| count.checked_mul(size as u64));
     let bytes = count.and_then(|count| count.checked_mul(entry.kind.bytes()));

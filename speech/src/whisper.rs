@@ -1,7 +1,8 @@
 //! Words from audio: a Whisper model on one thread. Encoder products in 32-bit numbers, decoder weights in 8-bit ones.
 //!
-//! A stretch of speech is padded with 4 s of silence to at least 10 s, not to 30: shorter and the model repeats itself, longer and
-//! it computes what nobody said. A text that comes to its cap of tokens, or repeats itself, is made once more with all 30 s.
+//! A stretch of speech is padded with 4 s of silence to at least 10 s, not to 30. With less the model repeats itself,
+//! with more it computes silence. A text that comes to its cap of tokens, or repeats itself, is made once more with all
+//! 30 s.
 
 mod decoder;
 mod encoder;
@@ -26,23 +27,24 @@ use self::tokens::Tokens;
 pub use self::words::Word;
 use crate::{Unusable, unusable};
 
-/// Number of the mark that ends a text, of models for many languages and for English.
+/// Number of the token that ends a text, of models for many languages and for English.
 const END: u32 = 50_257;
 const END_OF_ENGLISH: u32 = 50_256;
-/// Longest stretch that is heard in one piece, in samples: the model knows 30 s.
+/// Longest stretch that is recognized in one piece, in samples: the model knows 30 s.
 pub const SAMPLES_MAX: usize = 28 * 16_000;
-/// Frames of bands a second.
+/// Number of frames of bands in a second.
 const FRAMES_S: usize = 16_000 / HOP;
 /// Silence after the speech, in frames.
 const PADDING: usize = 4 * FRAMES_S;
-/// Fewest and most frames.
+/// Fewest and most frames of a stretch, padding included.
 const FRAMES: (usize, usize) = (10 * FRAMES_S, 30 * FRAMES_S);
-/// Tokens of a text: so many, and so many a second.
+/// Largest number of tokens of a text: this many, and this many a second.
 const TOKENS: (usize, f64) = (8, 6.0);
-/// A text that repeats itself also with 30 s around it stands where it came to its end and its tokens are so sure (mean logarithm):
-/// people do say things twice.
+/// Mean logarithm of the tokens' probabilities from which a text that repeats itself is kept: people do say things
+/// twice. It must also have come to its end, and repeat itself with 30 s around it.
 const SURE_REPEATS: f32 = -0.35;
-/// A text that is so much longer than its compressed form repeats itself; shorter ones than this say nothing of it.
+/// Ratio of a text's length to its compressed form above which it repeats itself. Texts shorter than `REPEATS_BYTES`
+/// show nothing.
 const REPEATS: f64 = 2.0;
 const REPEATS_BYTES: usize = 60;
 
@@ -52,66 +54,69 @@ pub struct Whisper {
     encoder: Encoder,
     decoder: Decoder,
     tokens: Tokens,
-    /// Tokens that are no speech, and those that no text begins with.
+    /// Tokens that are no speech, and those with which no text begins.
     never: Vec<u32>,
     never_first: Vec<u32>,
     multilingual: bool,
     width: usize,
 }
 
-/// A language is taken for another one where the model is so sure of it.
+/// Probability of another language from which a stretch is taken to be in it.
 pub const SURE: f32 = 0.5;
 
-/// The language of a stretch: `en`, `es`, ...
+/// Language of a stretch, as a code such as `en` or `es`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Spoken<'a> {
-    /// It is this one.
+    /// The stretch is in this language.
     Known(&'a str),
-    /// This one, unless the model is sure of another.
+    /// The stretch is in this language, unless the model is sure of another.
     Likely(&'a str),
 }
 
-/// Languages that models up to this width are not trusted with. Not measured: a guess at where more than 30 % of the words are wrong.
-/// Measured on the telephone are English, Spanish and French (`make speech`); every other language is taken on trust.
+/// Languages that models up to this width are not trusted with. It is an estimate of where more than 30 % of the words
+/// are wrong. English, Spanish and French were measured on the telephone (`make speech`); every other language is taken
+/// on trust.
 const HARD: [&str; 5] = ["ar", "hi", "ml", "vi", "yue"];
 /// Width of the layers of a small model (base).
 const SMALL: usize = 512;
 
-/// The text of a stretch of speech.
+/// Recognized text of a stretch of speech.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
-    /// As the model writes it.
+    /// Text as the model writes it.
     pub text: String,
     /// Words with their places in the stretch.
     pub words: Vec<Word>,
     /// Mean logarithm of the probability of a token.
     pub log_probability: f32,
-    /// Probability that nobody spoke.
+    /// Probability that the stretch holds no speech.
     pub no_speech: f32,
-    /// True if the text came to its cap, or repeats itself without being sure, also with more silence around it.
+    /// True if the text came to its cap, or repeats itself without being sure, even with more silence around it.
     pub repeats: bool,
-    /// The language that the model takes it for, and how sure it is; only when it was asked to find one.
+    /// Language that the model finds, with its probability; `None` when it was not asked to find one.
     pub language: Option<(String, f32)>,
 }
 
 impl Heard {
-    /// How far the text may be believed, 0..1: the geometric mean of its tokens' probabilities, 0 for what repeats itself.
+    /// Returns the confidence of the text, 0 to 1: the geometric mean of its tokens' probabilities, 0 for a text that
+    /// repeats itself.
     pub fn confidence(&self) -> f32 {
         if self.repeats { 0.0 } else { self.log_probability.exp().clamp(0.0, 1.0) }
     }
 
-    /// True if the model itself doubts that this was speech: nothing of it should stand as words. Noise, babble of many voices,
-    /// tones and silence are at -1.2 and below, or at least 0.8 of no speech; of 600 recorded prompts through a telephone two.
+    /// True if the model itself doubts that this was speech, so that nothing of it should be shown as words. Noise,
+    /// babble of many voices, tones and silence are at -1.2 and below, or at least 0.8 of no speech. Of 600 recorded
+    /// prompts through a telephone, two were.
     pub fn is_unclear(&self) -> bool {
         let (sure, nobody) = (self.log_probability, self.no_speech);
         self.repeats || sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4)
     }
 }
 
-/// The tokens of a text with their probabilities, the sum of the logarithms of these, and if it came to its end.
+/// Tokens of a text with their probabilities, the sum of the logarithms of these, and true if it came to its end.
 type Followed = (Vec<(u32, f32)>, f32, bool);
 
-/// A text as it was made.
+/// A text as the decoder made it.
 struct Made {
     tokens: Vec<(u32, f32)>,
     log_probability: f32,
@@ -162,14 +167,14 @@ impl Whisper {
         self.multilingual
     }
 
-    /// True if the model has a mark for this language, and is not so small that the language is one it is not trusted with.
+    /// True if the model has a token for this language, and is not too small to be trusted with it.
     pub fn knows(&self, language: &str) -> bool {
         let easy = self.width > SMALL || !HARD.contains(&language);
         if self.multilingual { easy && self.tokens.language(language).is_some() } else { language == "en" }
     }
 
-    /// The text of `pcm` (16 kHz, at most [`SAMPLES_MAX`]; what is more is not heard) in this language. `None`: `cancelled` became
-    /// true. Works on the calling thread alone.
+    /// Recognizes `pcm` (16 kHz) in this language; samples after [`SAMPLES_MAX`] are ignored. `None` when `cancelled`
+    /// became true. Works on the calling thread alone.
     pub fn hear(&self, pcm: &[i16], language: Spoken<'_>, cancelled: &dyn Fn() -> bool) -> Option<Heard> {
         math::settle();
         let products = &Products::default();
@@ -232,8 +237,8 @@ impl Whisper {
         Some(Made { tokens, log_probability, no_speech, ended, repeats, language: found, words })
     }
 
-    /// The likeliest tokens one after the other, the sum of the logarithms of their probabilities, and whether the text came to its
-    /// end within the cap.
+    /// Returns the likeliest tokens one after the other and the sum of the logarithms of their probabilities. The last
+    /// value is true if the text came to its end within the cap.
     fn follow(
         &self,
         state: &mut State,
@@ -268,7 +273,7 @@ impl Whisper {
         }
     }
 
-    /// The likeliest language and its share of all.
+    /// Returns the likeliest language and its share of all.
     fn likeliest(&self, odds: &[f32]) -> Option<(String, f32)> {
         let mut shares: Vec<f32> = self.tokens.languages.iter().map(|&(_, mark)| odds[mark as usize]).collect();
         softmax(&mut shares);

@@ -1,4 +1,4 @@
-//! How well neural ears do, at length: `make speech` alone runs it. Figures are printed, bounds hold.
+//! Word errors of the neural recognizer, at length: only `make speech` runs it. Figures are printed, bounds hold.
 
 use std::time::Instant;
 
@@ -52,7 +52,7 @@ fn sentences_are_understood_clean_in_babble_and_with_loss() {
     }
 }
 
-/// Silence in place of so many of a hundred packets, which ones from a fixed draw.
+/// Replaces this many of a hundred packets by silence, chosen by a fixed draw.
 fn lossy(pcm: &[i16], loss: u32) -> Vec<i16> {
     let mut state = 7u32;
     let mut out = pcm.to_vec();
@@ -65,7 +65,7 @@ fn lossy(pcm: &[i16], loss: u32) -> Vec<i16> {
     out
 }
 
-/// Six voices behind the speech, 10 dB below it.
+/// Mixes six voices behind the speech, 10 dB below it.
 fn babble(pcm: &[i16]) -> Vec<i16> {
     let all = sentences();
     let others: Vec<Vec<i16>> = (20..26).map(|at| flite(all[at], if at % 2 == 0 { "slt" } else { "rms" })).collect();

@@ -1,4 +1,4 @@
-//! Neural ears and voices with real models, which `make speech-models` brings.
+//! Neural recognizer and voices with real models, which `make speech-models` brings.
 
 use std::f32::consts::TAU;
 

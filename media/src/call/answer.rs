@@ -1,4 +1,4 @@
-//! Planning: what this side will do next, from the end of the other side's speech to the moment it is ready.
+//! Planning: the next move of this side, from the end of the other side's speech to the moment it is ready.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use super::utterance::Utterance;
 use super::{Call, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
 
-/// From the last own words to the hang-up.
+/// Milliseconds from the last own words to the hang-up.
 pub(super) const OWN_HANGUP_MS: u32 = 500;
-/// When an opening is due before it is known when the conversation starts.
+/// Due time of an opening before the start of the conversation is known.
 pub(super) const NOT_YET: Sample = Sample::MAX / 2;
-/// An opening begins this long after the conversation's start.
+/// Milliseconds from the start of the conversation to an opening; drawn from this range.
 const OPENING_MS: (f64, f64) = (400.0, 900.0);
 
 impl Call {
@@ -40,8 +40,8 @@ impl Call {
         self.decide_when_final();
     }
 
-    /// A scripted silence without a length, or one that ran out during this turn, is over at its end. True when the turn is
-    /// then answered as usual, because the silence has no words of its own.
+    /// Ends a scripted silence that has no length or ran out during this turn. True when the turn is then answered as
+    /// usual, because the silence has no words of its own.
     fn hold_ends_with_turn(&mut self, end: Sample, due: Sample) -> bool {
         let ends = self.hold.as_ref().is_some_and(|hold| hold.until.is_none_or(|until| until <= end));
         if ends {
@@ -50,7 +50,7 @@ impl Call {
         ends && self.plan.is_none()
     }
 
-    /// The other side goes on before the turn was taken: the planned answer is dropped.
+    /// Drops the planned answer, because the other side goes on before the turn is taken.
     pub(super) fn drop_answer(&mut self) {
         let Some(plan) = self.plan.take_if(|plan| plan.stage != Stage::Taken) else { return };
         if plan.kind == Kind::Scripted && !plan.answers {
@@ -61,19 +61,19 @@ impl Call {
         self.cancel(plan.effects());
     }
 
-    /// The opening, if this side opens, is made while the other side is awaited: it is ready when it is due.
+    /// Prepares the opening while the other side is awaited, if this side opens: it is ready when it is due.
     pub(super) fn prepare_opening(&mut self) {
         if self.plan.is_none() {
             self.order_opening(NOT_YET);
         }
     }
 
-    /// The opening that was prepared.
+    /// Takes the opening that was prepared; `None` without one.
     pub(super) fn take_prepared(&mut self) -> Option<Plan> {
         self.plan.take_if(|plan| plan.due == NOT_YET)
     }
 
-    /// The opening, if this side opens, follows `start` by 0.4 to 0.9 s. It may have been prepared.
+    /// Plans the opening 0.4 to 0.9 s after `start`, if this side opens. It may have been prepared.
     pub(super) fn plan_opening(&mut self, start: Sample, prepared: Option<Plan>) {
         let wait_ms = self.draws.opening.range(OPENING_MS.0, OPENING_MS.1);
         let due = start + (wait_ms * PER_MS as f64) as Sample;
@@ -91,7 +91,7 @@ impl Call {
         }
     }
 
-    /// Nobody has said anything for `quiet` samples since the start, and this side opens in that case.
+    /// True when this side opens after so long a silence: nobody has spoken for `quiet` samples since the start.
     pub(super) fn opens_itself(&mut self, quiet: Sample) -> bool {
         let Opening::Listen { open_after_ms: Some(after_ms) } = self.opening else { return false };
         let untouched = self.history.is_empty() && self.plan.is_none() && self.other.turn.is_none();
@@ -110,13 +110,13 @@ impl Call {
         self.plan = Some(plan);
     }
 
-    /// Plans words that are said exactly.
+    /// Plans words that are said exactly, to begin at `due`.
     pub(super) fn plan_words(&mut self, text: &str, kind: Kind, due: Sample) {
         let utterance = self.words(text, kind, true);
         self.plan_ready(utterance, due);
     }
 
-    /// Plans an utterance.
+    /// Plans an utterance whose words are known, to begin at `due`.
     pub(super) fn plan_ready(&mut self, utterance: Utterance, due: Sample) {
         let mut plan = Plan::new(due, utterance.kind);
         plan.stage = Stage::Settled;
@@ -125,7 +125,7 @@ impl Call {
         self.plan = Some(plan);
     }
 
-    /// An utterance of `text` whose audio is on its way.
+    /// Returns an utterance of `text` and asks for its audio.
     pub(super) fn words(&mut self, text: &str, kind: Kind, exact: bool) -> Utterance {
         let mut utterance = self.no_words(kind, exact);
         let effect = self.effect(Effect::Synthesize { text: text.into(), fluency: !exact });
@@ -138,7 +138,7 @@ impl Call {
         Utterance::new(self.last_utterance, kind, exact)
     }
 
-    /// The conversation, with the turn that is being heard.
+    /// Returns the conversation, with the turn that is being heard.
     fn heard_so_far(&self) -> Vec<Line> {
         let mut history = Vec::with_capacity(self.history.len() + 1);
         history.extend_from_slice(&self.history);
@@ -160,7 +160,7 @@ impl Call {
         }
     }
 
-    /// The other side's text is final (or will not come): what is the answer?
+    /// Decides the answer, once the other side's text is final or will not come.
     pub(super) fn decide(&mut self) {
         self.drop_question();
         if let Some(mut turn) = self.other.turn.take() {
@@ -198,21 +198,21 @@ impl Call {
         }
     }
 
-    /// The mind has told the meaning.
+    /// Takes the mind's answer about the meaning of the turn.
     pub(super) fn meant(&mut self, id: EffectId, which: Option<usize>) {
         if let Some(comparing) = self.take_comparing(id) {
             self.follow_script(which.and_then(|which| comparing.rules.get(which).copied()));
         }
     }
 
-    /// The mind cannot tell the meaning; false when nobody asked it to.
+    /// Falls back to comparing words when the mind cannot tell the meaning; false when nobody asked it to.
     pub(super) fn not_meant(&mut self, id: EffectId) -> bool {
         let Some(Comparing { rules, text, .. }) = self.take_comparing(id) else { return false };
         self.follow_script(same_words(&self.spec.script, &rules, &text));
         true
     }
 
-    /// A mind that takes too long to tell the meaning is not waited for.
+    /// Gives up waiting for a mind that takes too long to tell the meaning.
     pub(super) fn run_comparing(&mut self) {
         let Some(plan) = &self.plan else { return };
         let late = plan.comparing.as_ref().is_some_and(|comparing| self.frame_at >= comparing.until);
@@ -230,7 +230,7 @@ impl Call {
         Some(comparing)
     }
 
-    /// The rule that answers; without one the conversation is free.
+    /// Plans the response of the rule that answers; without a rule the mind answers.
     fn follow_script(&mut self, rule: Option<usize>) {
         if let Some(rule) = rule {
             return self.plan_rule(rule);
@@ -287,7 +287,7 @@ impl Call {
         }
     }
 
-    /// A mind's move, or a part of it.
+    /// Takes a mind's move, or a part of it.
     pub(super) fn moved(&mut self, id: EffectId, next: Move) {
         if self.cut_moved(id, &next) {
             return;
@@ -323,7 +323,7 @@ impl Call {
         self.plan = Some(plan);
     }
 
-    /// What the mind notes is told once, when the turn is taken: a move that is dropped before was never made.
+    /// Reports each note of the mind once, when the turn is taken. A move that is dropped before that reports nothing.
     fn keep_notes(&mut self, plan: &mut Plan, notes: &[&'static str]) {
         for code in notes {
             if plan.notes.contains(code) {

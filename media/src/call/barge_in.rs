@@ -1,4 +1,4 @@
-//! Cutting in, being cut in on, and what each overlap came to.
+//! Barge-in of either side, and the report of each overlap.
 
 use std::sync::Arc;
 
@@ -12,29 +12,30 @@ use super::utterance::Utterance;
 use super::{Call, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
 
-/// A running text is looked at by the mind at most this often, and from this far into the turn.
+/// Shortest time between two questions to the mind about a running text, and from the turn's onset to the first, in
+/// milliseconds.
 const CONTEXT_EVERY_MS: u32 = 500;
 const CONTEXT_FROM_MS: u32 = 1000;
-/// A short overlapping sound that does not stop the speaker is a backchannel.
+/// Longest overlapping sound, in milliseconds, that counts as a backchannel when it does not stop the speaker.
 const BACKCHANNEL_MS: u32 = 600;
-/// The last moment to stop, after that at which it was due.
+/// Latest moment to stop, in milliseconds after the moment at which it was due.
 const LATEST_MS: u32 = 35;
-/// Longer quiet at the end of what was heard may be the end of the speech.
+/// Longest quiet at the end of the audio, in milliseconds, that cannot be the end of the speech.
 const PAUSE_MS: u32 = 10;
 
-/// Stands for the effect of audio that is there already.
+/// Effect id of audio that is there already.
 const READY: EffectId = EffectId(u32::MAX);
 
 /// A planned cut into the other side's turn.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// Not before this.
+    /// Earliest sample at which the words begin.
     at: Sample,
     thinking: Option<EffectId>,
     utterance: Option<Utterance>,
-    /// What the mind noted of its words; told when they begin.
+    /// Notes of the mind about the words, reported when they begin.
     notes: Vec<&'static str>,
-    /// Holds the floor to the end of its words (keyword responses).
+    /// True to hold the floor to the end of its words (keyword responses).
     to_the_end: bool,
     /// Words that a move wanted in the turn, from which this was made.
     wanted: Option<CutIn>,
@@ -45,13 +46,13 @@ impl Cut {
         Cut { at, thinking: None, utterance: None, notes: Vec::new(), to_the_end: false, wanted: None }
     }
 
-    /// Its words, once they are known.
+    /// Returns its words, once they are known.
     pub(super) fn utterance(&mut self) -> Option<&mut Utterance> {
         self.utterance.as_mut()
     }
 }
 
-/// Both sides speak.
+/// A stretch in which both sides speak.
 #[derive(Debug)]
 pub(super) struct Overlap {
     by: Side,
@@ -69,20 +70,20 @@ impl Overlap {
     }
 }
 
-/// The ready-made audio of a keyword's response.
+/// Audio of a keyword's response, made in advance.
 #[derive(Debug)]
 pub(super) struct KeywordClip {
     effect: EffectId,
     audio: Vec<Arc<[i16]>>,
     complete: bool,
-    /// The turn (by onset) in which it was last used.
+    /// Onset of the turn in which it was last used.
     used_in: Option<Sample>,
 }
 
 impl Call {
     // --- cutting in ---
 
-    /// What was planned for this turn of the other side is not wanted any more.
+    /// Drops the interruption that was planned for this turn of the other side, and cancels its effects.
     pub(super) fn drop_cut(&mut self) {
         let Some(cut) = self.cut.take() else { return };
         let mut left: Vec<EffectId> = cut.utterance.iter().flat_map(Utterance::waiting).collect();
@@ -97,7 +98,7 @@ impl Call {
         }
     }
 
-    /// A mind that is still asked whether to cut in is to answer the turn instead.
+    /// Drops a question to the mind whether to interrupt: the mind is to answer the turn instead.
     pub(super) fn drop_question(&mut self) {
         let contextual = matches!(self.spec.interruption, Interruption::Contextual { .. });
         if contextual && self.cut.as_ref().is_some_and(|cut| cut.thinking.is_some() && cut.utterance.is_none()) {
@@ -109,13 +110,14 @@ impl Call {
         self.cut.as_ref().is_some_and(|cut| cut.thinking == Some(id))
     }
 
-    /// Not in the greeting of a side that is listened to first, nor in a silence kept on purpose.
+    /// True when this side may interrupt: not in the greeting of a side that is listened to first, nor in a silence
+    /// kept on purpose.
     fn may_cut_in(&self) -> bool {
         let greeting = self.history.is_empty() && matches!(self.opening, Opening::Listen { .. });
         !greeting && self.hold.is_none() && self.waits.hangup.is_none()
     }
 
-    /// At the onset of a turn of the other side.
+    /// Draws whether and when this side interrupts, at the onset of a turn of the other side.
     pub(super) fn draw_interruption(&mut self, onset: Sample) {
         if self.take_wanted_cut(onset) {
             return;
@@ -153,19 +155,19 @@ impl Call {
         }
     }
 
-    /// The answers to keywords are made in the voice of another language.
+    /// Orders the keyword responses again, in the voice of another language.
     pub(super) fn renew_keywords(&mut self) {
         let left = self.take_keywords();
         self.cancel(left);
         self.prepare_keywords();
     }
 
-    /// Gives up the answers to keywords: what still makes them.
+    /// Cancels the pending keyword responses; returns the effects that still synthesize them.
     pub(super) fn take_keywords(&mut self) -> Vec<EffectId> {
         self.keywords.drain(..).filter(|clip| !clip.complete).map(|clip| clip.effect).collect()
     }
 
-    /// The running text of the other side's turn changed.
+    /// Looks for keywords, or asks the mind, when the running text of the other side's turn has changed.
     pub(super) fn match_running_text(&mut self) {
         let Some((onset, text)) = self.other.turn.as_ref().map(|turn| (turn.from, turn.text().clone())) else { return };
         if !self.may_cut_in() {
@@ -221,7 +223,7 @@ impl Call {
         self.cut = Some(Cut { thinking, ..Cut::at(self.frame_at) });
     }
 
-    /// A move that the cut waited for; false when it is for something else.
+    /// Takes a move that the interruption waited for; false when it belongs to something else.
     pub(super) fn cut_moved(&mut self, id: EffectId, next: &Move) -> bool {
         let Some(mut cut) = self.cut.take_if(|cut| cut.thinking == Some(id)) else { return false };
         let contextual = matches!(self.spec.interruption, Interruption::Contextual { .. });
@@ -301,7 +303,7 @@ impl Call {
 
     // --- overlaps ---
 
-    /// The other side's speech is confirmed while this side speaks.
+    /// Begins an overlap: the other side's speech is confirmed while this side speaks.
     pub(super) fn overlap_begins(&mut self, started: Sample, onset: Sample) {
         if self.overlap.is_none() {
             let (by, at) = if onset >= started { (Side::Agent, onset) } else { (Side::Dh, started) };
@@ -309,7 +311,7 @@ impl Call {
         }
     }
 
-    /// The other side speaks again from `onset` on: after a short pause it had not stopped.
+    /// Takes up an overlap again when the other side speaks from `onset` on; after a short pause it had not stopped.
     pub(super) fn overlap_goes_on(&mut self, onset: Sample) {
         self.settle_pause(onset - ms(JOINED_MS));
         if let Some(overlap) = &mut self.overlap {
@@ -334,8 +336,8 @@ impl Call {
         }
     }
 
-    /// The other side has spoken for `length_ms` since `onset`: heard to have, or, where the jitter buffer is too deep to hear
-    /// it in time, not heard to have paused.
+    /// True when the other side has spoken for `length_ms` since `onset`. Where the jitter buffer is too deep to
+    /// receive that in time, it is true unless a pause was received.
     fn has_spoken(&self, onset: Sample, length_ms: u32) -> bool {
         let Some(spoken_to) = self.ears.voice.vad().spoken_to() else { return false };
         let heard = spoken_to - onset > ms(length_ms);
@@ -343,7 +345,7 @@ impl Call {
         heard || (goes_on && self.frame_at >= onset + ms(length_ms + LATEST_MS))
     }
 
-    /// The other side fell silent at `end`.
+    /// Notes that the other side fell silent at `end`.
     pub(super) fn overlap_ends(&mut self, end: Sample) {
         if let Some(overlap) = &mut self.overlap {
             overlap.other_end = Some(end);
@@ -357,14 +359,15 @@ impl Call {
         }
     }
 
-    /// The true onset of this side's words became known: both sides cannot have spoken before it.
+    /// Corrects an overlap by the true onset of this side's words: both sides cannot have spoken before it.
     pub(super) fn own_speech_began(&mut self, onset: Sample) {
         if let Some(overlap) = self.overlap.as_mut().filter(|overlap| overlap.at < onset) {
             (overlap.by, overlap.at) = (Side::Dh, onset);
         }
     }
 
-    /// This side's words were over at `end`: whether the other side had stopped before is known some 120 ms later.
+    /// Notes that this side's words were over at `end`. Whether the other side had stopped before is known some 120 ms
+    /// later.
     pub(super) fn own_speech_ended(&mut self, end: Sample, sent: Sample) {
         if let Some(overlap) = &mut self.overlap {
             overlap.own_end.get_or_insert([end, sent]);
@@ -374,7 +377,7 @@ impl Call {
         }
     }
 
-    /// Reports an overlap.
+    /// Reports the overlap that is over, when its length is known.
     fn settle_overlap(&mut self) {
         let Some(Overlap { by, at, own_end, other_end }) = self.overlap.take() else { return };
         let other_stopped = other_end.is_some_and(|end| own_end.is_none_or(|[own, _]| end <= own));
@@ -384,8 +387,8 @@ impl Call {
         else {
             return;
         };
-        // Of a sound of the other side that stops nobody, only more than a backchannel counts. Own words overlap nothing when the
-        // other side had stopped before it could be known.
+        // A sound of the other side that stops nobody counts only when it is longer than a backchannel. Own words overlap
+        // nothing when the other side had stopped before it could be known.
         let least_ms = match by {
             Side::Dh => 1,
             _ if other_stopped => BACKCHANNEL_MS,

@@ -1,4 +1,5 @@
-//! Messages of a channel beside its media: utterances of this side are announced, and the other side tells of its own by message.
+//! Messages of a channel beside its media: utterances of this side are announced, and the other side reports its own by
+//! message.
 
 use super::barge_in::is_floor_held;
 use super::channel_event::ChannelEvent;
@@ -86,7 +87,7 @@ impl Call {
         self.event(self.frame_at, Side::Agent, What::Channel(Box::new(told)));
     }
 
-    /// The other side says that it begins to speak: while this side speaks, that is an interruption.
+    /// Takes a message that the other side begins to speak: while this side speaks, that is an interruption.
     fn take_claim(&mut self, utterance_id: String, follows_own: bool) -> ChannelEvent {
         if self.mouth.speaking_since().is_none() {
             return ChannelEvent::SpeechClaimed { utterance_id, effect: "none".into() };
@@ -137,7 +138,7 @@ impl Call {
         }
     }
 
-    /// A digit of the other side came as a message.
+    /// Takes a digit of the other side that came as a message.
     pub(super) fn digit_by_message(&mut self, digit: char, duration_ms: u32) {
         let from = self.frame_at - Sample::from(duration_ms) * PER_MS;
         self.digit_beside_audio(digit, from.max(0), duration_ms, BY_MESSAGE);

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 /// An event that the other side told by a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChannelEvent {
-    /// It says that it begins to speak.
+    /// The other side reports that it begins to speak.
     SpeechClaimed {
         /// Its own id of the utterance.
         utterance_id: String,
         /// Effect on this side: `interrupt`, `none`, `ignored` or `floor_held`.
         effect: Cow<'static, str>,
     },
-    /// It says so just after this side has begun, and nothing is heard of it: the message may come of its echo.
+    /// The other side reports so just after this side has begun, and nothing of it is received: the message may come of
+    /// its echo.
     SuspectedEcho {
         /// Its own id of the utterance.
         utterance_id: String,
@@ -24,26 +25,26 @@ pub enum ChannelEvent {
         /// The words, as it tells them.
         text: String,
     },
-    /// It took audio back that was not heard yet, while this side spoke.
+    /// The other side took back audio that was not played yet, while this side spoke.
     Cleared {
         /// Duration of that audio in milliseconds.
         dropped_ms: u64,
     },
-    /// It tells of an error.
+    /// The other side reports an error.
     Error {
         /// Its code, as it tells it.
         code: String,
         /// Its message, as it tells it.
         message: String,
     },
-    /// It broke the rules of the channel.
+    /// The other side broke the rules of the channel.
     Violation {
         /// Stable code of the rule.
         code: Cow<'static, str>,
         /// Beginning of its message.
         excerpt: String,
     },
-    /// It called one of its tools. In a timeline this is `tool_call`.
+    /// The other side called one of its tools. In a timeline this is `tool_call`.
     ToolCalled {
         /// Name of the tool.
         name: Cow<'static, str>,
@@ -64,7 +65,7 @@ pub enum ChannelEvent {
 }
 
 impl ChannelEvent {
-    /// Returns the wire name.
+    /// Returns the name of the event in timelines.
     pub fn name(&self) -> &'static str {
         match self {
             ChannelEvent::SpeechClaimed { .. } => "agent_speech_event",
@@ -78,7 +79,7 @@ impl ChannelEvent {
         }
     }
 
-    /// Returns the wire data.
+    /// Returns the data of the event in timelines.
     pub fn data(&self) -> Value {
         match self {
             ChannelEvent::SpeechClaimed { utterance_id, effect } => {
@@ -96,7 +97,7 @@ impl ChannelEvent {
         }
     }
 
-    /// Returns the event of a wire name and its data; `None` for another name, or data that lack a member.
+    /// Returns the event of this name and data; `None` for another name, or data that lack a member.
     pub(super) fn from_wire(name: &str, data: &Value) -> Option<ChannelEvent> {
         let text = |key: &str| data[key].as_str().map(str::to_owned);
         Some(match name {

@@ -1,28 +1,28 @@
-//! How much of the other side's audio was made up, by position: a turn is told how much of it that was.
+//! Count of the other side's concealed audio by position, so that each turn can report its share.
 
 use crate::frame::{FRAME, Sample};
 
 /// Frames with made-up audio that are kept: 640 ms in a row, longer than an edge of speech takes to be confirmed.
 const KEPT: usize = 32;
 
-/// Counts from the beginning of the call, in milliseconds.
+/// Milliseconds of concealed audio, counted from the beginning of the call.
 #[derive(Clone, Debug)]
 pub(super) struct Concealed {
-    /// The middle of each frame that had more, and the count with it; the oldest is overwritten.
+    /// Middle of each frame that added to the count, and the count with it; the oldest mark is overwritten.
     marks: [(Sample, u64); KEPT],
     next: usize,
-    /// The count before the oldest mark.
+    /// Count before the oldest mark.
     forgotten: u64,
     total: u64,
 }
 
 impl Concealed {
-    /// Nothing was made up.
+    /// Returns a count of zero.
     pub fn new() -> Concealed {
         Concealed { marks: [(Sample::MAX, 0); KEPT], next: 0, forgotten: 0, total: 0 }
     }
 
-    /// With the frame at `position` the count has come to `total`.
+    /// Records that the count has come to `total` with the frame at `position`.
     pub fn push(&mut self, position: Sample, total: u64) {
         if total == self.total {
             return;
@@ -33,12 +33,12 @@ impl Concealed {
         self.total = total;
     }
 
-    /// All that was heard lies `by` samples earlier than was said.
+    /// Moves all positions `by` samples back.
     pub fn move_back(&mut self, by: Sample) {
         self.marks.iter_mut().for_each(|(middle, _)| *middle -= by);
     }
 
-    /// What was made up before `at`.
+    /// Milliseconds of concealed audio before `at`; only the last 32 frames with concealed audio are told apart.
     pub fn before(&self, at: Sample) -> u64 {
         let earlier = self.marks.iter().filter(|(middle, _)| *middle < at).map(|(_, total)| *total);
         earlier.max().unwrap_or(0).max(self.forgotten)

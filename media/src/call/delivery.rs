@@ -1,4 +1,4 @@
-//! Carrying a plan out: taking the turn, words, digits, and what follows them.
+//! Carrying a plan out: taking the turn, words, digits, and the step after them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{Call, Dial, Hold, Output, ms};
 use crate::frame::{FRAME, PER_MS, Sample};
 use crate::leg::Leg;
 
-/// What began before the turn was due is confirmed as speech by then.
+/// Time after which speech that began before the turn was due is surely confirmed, in milliseconds.
 pub(super) const CONFIRM_MS: u32 = 100;
 
 impl Call {
@@ -42,7 +42,7 @@ impl Call {
         }
     }
 
-    /// What was understood so far is all that is answered; the turn is told when its text comes.
+    /// Answers the text that is known so far. The turn is reported when the rest of its text comes.
     fn go_without_text(&mut self) {
         self.note(self.frame_at, "recognizer_late");
         self.decide();
@@ -88,14 +88,14 @@ impl Call {
         self.event(at, Side::Dh, what);
     }
 
-    /// The first sample of `utterance` is at `at`.
+    /// Begins `utterance`, with its first sample at `at`.
     pub(super) fn begin(&mut self, utterance: Utterance, at: Sample) {
         self.cut_probe(at);
         self.unsaid = None;
         self.mouth.say(utterance, at);
     }
 
-    /// The true onset of what is said is known.
+    /// Reports the beginning of words, once their true onset is known.
     pub(super) fn speech_begins(&mut self, begun: Begun) {
         let Begun { utterance_id, text, kind, onset } = begun;
         if kind != Kind::Probe {
@@ -104,7 +104,7 @@ impl Call {
         self.event(onset, Side::Dh, What::SpeechStarted { utterance_id, text, kind });
     }
 
-    /// Words are over: digits, then what follows.
+    /// Sends the digits of the plan after its words, then does what follows.
     fn follow_plan(&mut self) {
         if self.mouth.speaking_since().is_some() || self.dial.is_some() {
             return;
@@ -150,7 +150,7 @@ impl Call {
         }
     }
 
-    /// An utterance is over.
+    /// Reports the end of an utterance.
     pub(super) fn said(&mut self, Said { utterance, begun, end, sent, pauses }: Said) {
         if let Some(begun) = begun {
             self.speech_begins(begun);
@@ -184,7 +184,7 @@ impl Call {
         }
     }
 
-    /// The call ends at `end` in the middle of words.
+    /// Cuts this side's words at `end`, where the call ends.
     pub(super) fn stop_speech(&mut self, end: Sample) {
         self.cut_probe(end);
         if let Some(said) = self.mouth.cut(end.max(0)) {

@@ -1,4 +1,4 @@
-//! Sending digits: which digit is due when.
+//! Sending digits: the due time of each.
 
 use std::collections::VecDeque;
 
@@ -26,12 +26,12 @@ impl Dial {
         Dial { left, next: start, end: start }
     }
 
-    /// The next digit is due so much later.
+    /// Delays the next digit by this many samples.
     pub fn wait(&mut self, by: Sample) {
         self.next += by;
     }
 
-    /// The digit whose tone begins in the frame at `frame`, if any.
+    /// Returns the digit whose tone begins in the frame at `frame`; `None` without one.
     pub fn due(&mut self, frame: Sample) -> Option<char> {
         while frame >= self.next {
             let digit = self.left.pop_front()?;
@@ -50,13 +50,13 @@ impl Dial {
         None
     }
 
-    /// End of the last tone, once all digits were sent and the tone is over at `frame`.
+    /// Returns the end of the last tone, once all digits were sent and the tone is over at `frame`.
     pub fn done(&self, frame: Sample) -> Option<Sample> {
         (self.left.is_empty() && frame >= self.end).then_some(self.end)
     }
 }
 
-/// 0-9 * # A-D.
+/// True for 0-9, * and #, and A-D.
 pub fn is_digit(c: char) -> bool {
     matches!(c, '0'..='9' | '*' | '#' | 'A'..='D')
 }

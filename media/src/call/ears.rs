@@ -1,4 +1,4 @@
-//! What the received audio is examined with, and the audio that was heard just before a segment is confirmed.
+//! Analysis of the received audio, and the audio received just before a segment is confirmed.
 
 use super::concealed::Concealed;
 use super::spec::Ears;
@@ -12,11 +12,11 @@ use crate::line_tones::{LineTone, LineTones};
 use crate::time::Time;
 use crate::vad::Edge;
 
-/// Frames kept for a recognizer: 400 ms, of which the part from 200 ms before the onset is used.
+/// Frames kept for a recognizer: 400 ms; the part from 200 ms before the onset is used.
 const PAST: usize = 20;
-/// Audio before the onset that a recognizer is given.
+/// Audio before the onset that a recognizer is given, in samples.
 const LEAD: Sample = 200 * PER_MS;
-/// Made-up audio that is no event.
+/// Longest stretch of concealed audio that is not reported, in samples.
 const SHORT_UNDERRUN: Sample = 40 * PER_MS;
 
 /// Tones of the network are looked for until here (60 s after the answer): a greeting and its beep are over by then.
@@ -27,14 +27,14 @@ const NS_PER_SAMPLE: u64 = 62_500;
 /// A digit that comes back within this time of its being sent (700 ms) is an echo.
 const DIGIT_BACK: Sample = 700 * PER_MS;
 
-/// Voice activity, digits, and the recent past.
+/// Analysis of received audio: voice activity, digits, tones, and the frames heard last.
 pub(super) struct EarSet {
-    /// What runs.
+    /// Analysis that runs in this call.
     pub which: Ears,
     /// Finds speech that is not this side's own.
     pub voice: EchoGuard,
-    /// Tells when the other side spoke, where the ears hear it through a bad connection: what is measured of that side is
-    /// measured as it was received.
+    /// Detector of the other side's speech as it was received, when the analysis hears it through a simulated bad
+    /// connection. Measures of that side use it.
     pub witness: Option<Box<EchoGuard>>,
     digits: Detector,
     /// Tones of the network, while they are looked for.
@@ -54,7 +54,7 @@ pub(super) struct EarSet {
     made_up: MadeUp,
     /// Packets that were dropped for lack of room, as far as they were told of.
     overflowed: u64,
-    /// How much was made up, for the turns.
+    /// Concealed audio, counted for the turns.
     pub concealed: Concealed,
 }
 
@@ -66,7 +66,7 @@ struct MadeUp {
 }
 
 impl MadeUp {
-    /// 20 ms at `position`; a stretch that is over by it.
+    /// Takes 20 ms at `position`; returns a concealed stretch that is over by it.
     fn push(&mut self, position: Sample, is_made_up: bool) -> Option<MadeUp> {
         let goes_on = is_made_up && position == self.to;
         let over = (!goes_on).then_some(*self).filter(|run| run.to - run.from > SHORT_UNDERRUN);
@@ -81,7 +81,7 @@ impl MadeUp {
 }
 
 impl EarSet {
-    /// Nothing was heard yet. `apart`: what they hear is not what was received.
+    /// Returns the state before the first frame. `apart`: the analysed audio is not what was received.
     pub fn new(which: Ears, apart: bool) -> EarSet {
         EarSet {
             which,
@@ -102,7 +102,7 @@ impl EarSet {
         }
     }
 
-    /// This side sends the 20 ms that begin at `at`.
+    /// Takes the 20 ms from `at` on that this side sends.
     pub fn sent(&mut self, at: Sample, pcm: &Frame) {
         if self.which.voice_activity {
             self.voice.sent(at, pcm);
@@ -110,12 +110,12 @@ impl EarSet {
         }
     }
 
-    /// What hears the other side as it was received.
+    /// Returns the detector that hears the other side as it was received, without the effects of a bad connection.
     pub fn measured(&mut self) -> &mut EchoGuard {
         self.witness.as_deref_mut().unwrap_or(&mut self.voice)
     }
 
-    /// All that was heard lies `by` samples earlier than was said.
+    /// Moves all positions `by` samples back.
     fn move_back(&mut self, by: Sample) {
         self.voice.move_back(by);
         self.concealed.move_back(by);
@@ -127,7 +127,7 @@ impl EarSet {
         self.next = (self.next + 1) % PAST;
     }
 
-    /// The frames heard since a little before `onset`, in order, as one run.
+    /// Returns the frames received since a little before `onset`, in order, as one run.
     pub fn past_since(&self, onset: Sample) -> Option<(Sample, Vec<i16>)> {
         let frames = (0..PAST).map(|at| &self.past[(self.next + at) % PAST]);
         let mut wanted =
@@ -198,13 +198,13 @@ impl Call {
         self.listened_to = self.frame_at;
     }
 
-    /// This side sounds a digit in the band.
+    /// Notes a digit that this side sends as a tone.
     pub(super) fn sound_digit(&mut self, digit: char, at: Sample) {
         self.ears.own_digit = (digit, at);
         self.mouth.tone(digit, at);
     }
 
-    /// A frame reaches the ears.
+    /// Analyses a received frame, and reports what is found in it.
     fn hear(&mut self, arrival: Arrival, now: Time) {
         let Arrival { position: from, mut pcm, mut narrow, is_real } = arrival;
         if self.waits.on_hold {
@@ -237,7 +237,7 @@ impl Call {
         }
     }
 
-    /// The other side began or ceased to speak.
+    /// Reports that the other side began or ceased to speak.
     pub(super) fn tell_edge(&mut self, edge: Edge, now: Time) {
         let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
         let before = |at: Sample| self.spec.extension.is_some() && self.waits.start.is_none_or(|start| at < start);
@@ -275,14 +275,14 @@ impl Call {
         line_tone_events(tone).for_each(|what| self.event(at, Side::Agent, what));
     }
 
-    /// Digits that came as events.
+    /// Takes the digits that came as telephone events.
     fn hear_keys(&mut self) {
         while let Some(digit) = self.leg.as_mut().and_then(|leg| leg.digit()) {
             self.digit_beside_audio(digit.digit, digit.from, digit.duration_ms, "rtp_event");
         }
     }
 
-    /// A digit in the band, unless it is the echo of one that came as an event or of an own one.
+    /// Takes a digit found in the audio, unless it is the echo of one that came as an event, or of one of this side.
     fn hear_tone(&mut self, Detected::Digit { digit, from, duration_ms }: Detected) {
         let (own, at) = self.ears.own_digit;
         let comes_back = own == digit && (-(FRAME as Sample)..DIGIT_BACK).contains(&(from - at));
@@ -292,7 +292,7 @@ impl Call {
         }
     }
 
-    /// A digit that did not come in the band; what is heard of it there is its echo.
+    /// Takes a digit that came beside the audio. The same digit heard in the audio is taken for its echo.
     pub(super) fn digit_beside_audio(&mut self, digit: char, from: Sample, duration_ms: u32, method: &'static str) {
         self.ears.event_digit_at = from;
         self.digit_heard(digit, from, duration_ms, method);
@@ -317,7 +317,7 @@ impl Call {
         }
     }
 
-    /// Audio for the recognizer begins with what was heard just before the onset was confirmed.
+    /// Hands the recognizer the audio received just before the onset was confirmed.
     pub(super) fn feed_from(&mut self, onset: Sample) {
         self.ears.feeding = true;
         if let Some((from, pcm)) = self.ears.past_since(onset) {
@@ -339,7 +339,7 @@ fn line_tone_events(tone: LineTone) -> impl Iterator<Item = What> {
     std::iter::once(What::LineTone { kind, frequency_hz, cadence_ms: cadence_ms.into() }).chain(machine)
 }
 
-/// Time that was only stretched was not sent; silence is what a recording holds anyway.
+/// True for audio that belongs in a recording. Filler was not sent, and a recording is silent without it.
 fn is_recorded(kind: HeardKind) -> bool {
     matches!(kind, HeardKind::Real | HeardKind::Lost)
 }

@@ -1,5 +1,5 @@
-//! Where what this side says begins and ends for whoever hears it: in the band of the codec and through the audio quality lever,
-//! before noise is added. What lies above the band of a telephone codec is no speech on the wire.
+//! Audible beginning and end of this side's speech: in the band of the codec and at its audio quality, before noise is
+//! added. Sound above the band of a telephone codec is no speech to the other side.
 //!
 //! The ruler is that of all true onsets and ends: the first and the last 10 ms that are louder than -50 dBov and than the floor
 //! of the last 3 s + 5 dB.
@@ -22,15 +22,15 @@ const MEMORY: usize = 300;
 const LOWEST_DBOV: f32 = -96.0;
 /// Share of the blocks that the floor stays above. Words have gaps between their sounds, noise under them has none.
 const FLOOR_SHARE: f32 = 0.02;
-/// The floor is never above this, dBov: what is as loud is words without a gap.
+/// Highest noise floor, dBov: sound that is this loud throughout is words without a gap.
 const MOST_FLOOR_DBOV: f32 = -40.0;
 
 /// Follows what sounds, one utterance at a time. Allocates nothing while it does.
 #[derive(Debug)]
 pub struct Edges {
-    /// As it acts on what is sent, but for the noise that it adds.
+    /// Audio quality as it acts on the sent audio, without the noise that it adds.
     lever: Impair,
-    /// Present where the codec carries 4 kHz.
+    /// Conversion to 8 kHz, when the codec carries 4 kHz.
     down: Option<Down2>,
     levels: Percentiles<MEMORY, 193>,
     block: Block,
@@ -52,27 +52,29 @@ struct Block {
 }
 
 impl Block {
-    /// Where it ends: at the next line of the grid that is at least 5 ms away. A few samples have no level.
+    /// Returns the end of the block: the next border of the grid that is at least 5 ms away. A few samples have no
+    /// level.
     fn border(&self) -> Sample {
         ((self.from + BLOCK / 2).div_euclid(BLOCK) + 1) * BLOCK
     }
 }
 
-/// How an utterance was heard.
+/// Audible extent of an utterance.
 #[derive(Debug)]
 pub struct Sounded {
-    /// Its onset; where nothing of it could be heard, its first sample.
+    /// Onset; its first sample when nothing of it can be heard.
     pub from: Sample,
-    /// Its end, from the onset on.
+    /// End, at the onset or after it.
     pub to: Sample,
-    /// Something of it could be heard.
+    /// True when some of it can be heard.
     pub is_heard: bool,
-    /// Where it was silent for 300 ms or more.
+    /// Pauses of 300 ms or more: first sample of each and one past its last.
     pub pauses: Box<[[Sample; 2]]>,
 }
 
 impl Edges {
-    /// Nothing sounds yet. `rate_hz` is the codec's; `stream` is the one that draws the places of the lever's dropouts.
+    /// Returns the state before the first utterance. `rate_hz` is the codec's; `stream` draws the places of the audio
+    /// quality's dropouts.
     pub fn new(quality: AudioQuality, rate_hz: u32, stream: Stream) -> Edges {
         let mut levels = Percentiles::new(LOWEST_DBOV, 0.5);
         (0..MEMORY).for_each(|_| levels.push(LOWEST_DBOV));
@@ -89,7 +91,7 @@ impl Edges {
         }
     }
 
-    /// What sounds next begins at `at`.
+    /// Begins to follow an utterance or a probe whose first sample is at `at`.
     pub fn begin(&mut self, at: Sample) {
         let silent = ((at - self.next) / BLOCK).clamp(0, MEMORY as Sample);
         (0..silent).for_each(|_| self.levels.push(LOWEST_DBOV));
@@ -99,7 +101,7 @@ impl Edges {
         self.pauses.begin();
     }
 
-    /// A frame in which nothing sounds.
+    /// Takes in a frame in which nothing sounds.
     pub fn rest(&mut self) {
         self.lever.skip();
     }
@@ -121,15 +123,15 @@ impl Edges {
         self.take_in(at, &voice);
     }
 
-    /// The onset, once it was heard.
+    /// Returns the onset, once it was audible.
     pub fn onset(&self) -> Option<Sample> {
         self.onset
     }
 
-    /// What sounds is over: its last sample was sent before `end`.
+    /// Ends what sounds; its last sample was sent before `end`.
     pub fn end(&mut self, end: Sample) -> Sounded {
         if self.down.is_some() && self.next < end + DELAY {
-            // What the filter still holds.
+            // The samples that the filter still holds.
             self.take_in(self.next, &SILENCE);
         }
         self.close(end);
@@ -145,7 +147,7 @@ impl Edges {
         self.measure(at - DELAY, 2, &narrow);
     }
 
-    /// Samples that are `step` apart, the first at `at`.
+    /// Measures samples that are `step` apart, the first at `at`.
     fn measure(&mut self, mut at: Sample, step: Sample, mut pcm: &[i16]) {
         // A filter tells of what is to come: nothing is said before it begins.
         let before = ((self.from - at).max(0) + step - 1) / step;
@@ -165,7 +167,7 @@ impl Edges {
         }
     }
 
-    /// The block ends at `to`.
+    /// Closes the block at `to`.
     fn close(&mut self, to: Sample) {
         let Block { from, energy, samples } =
             std::mem::replace(&mut self.block, Block { from: to, energy: 0, samples: 0 });
@@ -198,7 +200,7 @@ mod tests {
     /// A part of what is said: milliseconds, frequency, peak.
     type Part = (usize, f64, f64);
 
-    /// What is told of an utterance that begins in the first frame at the sample `from` (16 kHz), in milliseconds from there.
+    /// Returns onset, end and pauses of an utterance whose first sample is `from` (16 kHz), in milliseconds from there.
     fn measure(quality: AudioQuality, rate_hz: u32, from: usize, parts: &[Part]) -> (f64, f64, Vec<[f64; 2]>) {
         let sound = parts.iter().flat_map(|&(ms, hz, peak)| {
             let at = move |n: usize| if hz == 0.0 { 1.0 } else { (TAU * hz * n as f64 / 16_000.0).sin() };
@@ -296,7 +298,7 @@ mod tests {
     fn a_dropout_at_the_end_is_heard_as_its_end() {
         let stream = || Seed(1).stream("audio_quality");
         let quality = AudioQuality { dropouts: 8, ..AudioQuality::MEDIUM };
-        // Where the lever itself drops what it is given.
+        // The places at which the audio quality itself drops sound.
         let (mut lever, mut sent) = (Impair::new(quality, RATE_HZ, stream()), Vec::new());
         for n in 0..500 {
             let mut frame: Frame =

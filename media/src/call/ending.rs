@@ -4,7 +4,7 @@ use crate::connection::Impairment;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
 
-/// How the far side (or the way to it) ended the call.
+/// End of a call by the other side, or by the way to it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct RemoteEnd {
     /// The kind of end.
@@ -47,13 +47,13 @@ impl RemoteEnd {
     }
 }
 
-/// How a channel tells an end.
+/// Detail of an end, as its channel tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum EndDetail {
-    /// Nothing beside the kind.
+    /// No detail beside the kind of the end.
     #[default]
     None,
-    /// By SIP.
+    /// End of a SIP call.
     Sip {
         /// The final status, when there was one; `None` for a BYE.
         code: Option<u16>,
@@ -62,21 +62,21 @@ pub enum EndDetail {
         /// Retry-After stood in the response.
         retry_after: bool,
     },
-    /// By a WebSocket.
+    /// End of a WebSocket connection.
     WebSocket {
         /// HTTP status of the upgrade that failed; `None` when there was none.
         status: Option<u16>,
         /// Close code; `None` when the connection broke without one.
         close_code: Option<u16>,
     },
-    /// By the connection to a voice pipeline.
+    /// Failure of the connection to a voice pipeline.
     Pipeline {
         /// Error code of the result that its failure leads to.
         code: String,
     },
-    /// By a media room.
+    /// End in a media room.
     Room {
-        /// The server's own word for it.
+        /// Reason in the words of the room's server.
         reason: String,
     },
 }
@@ -84,12 +84,12 @@ pub enum EndDetail {
 /// The kinds of end that are not this side's doing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum RemoteKind {
-    /// The far side hung up a call that was up.
+    /// The other side hung up a call that was up.
     #[default]
     Bye,
     /// A final response refused the call.
     Refused,
-    /// Nothing answered at all: time-out, DNS, unreachable, refused socket.
+    /// No answer at all: time-out, DNS, unreachable, refused socket.
     Unreachable,
     /// This machine had no socket for the connection.
     NoSocket,
@@ -107,32 +107,32 @@ pub enum RemoteKind {
     KeysLost,
 }
 
-/// Why a call ended. `as_str` gives the wire names.
+/// Reason for which a call ended. `as_str` gives its name in results.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// The mind decided to hang up.
     DhEndCall,
     /// A hang-up phrase was heard or said.
     HangupPhrase,
-    /// Second silence time-out.
+    /// Silence of both sides reached its limit a second time.
     SilenceTimeout,
-    /// Nobody did anything for the inactivity limit.
+    /// Neither side spoke or sent a digit for the inactivity limit.
     InactivityTimeout,
-    /// Maximum duration.
+    /// The call reached its maximum duration.
     MaxDuration,
-    /// Maximum number of turns of the other side.
+    /// The other side has taken the maximum number of turns.
     MaxTurns,
-    /// The far side hung up.
+    /// The other side hung up.
     AgentHangup,
-    /// The far side handed the call on, and [`super::CallSpec::hangup_on_transfer`] ends it.
+    /// The other side transferred the call, and [`super::CallSpec::hangup_on_transfer`] ends it.
     Transfer,
     /// The control API ended it.
     ApiHangup,
     /// The last playback step was done.
     PlaybackEnd,
-    /// The far side refused or was busy.
+    /// The other side refused or was busy.
     Rejected,
-    /// Nobody answered within `ringing_ms`.
+    /// No answer within `ringing_ms`.
     NoAnswer,
     /// The call could not be set up.
     DialFailed,
@@ -151,7 +151,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// The stable wire name.
+    /// Returns the stable name of the reason in results.
     pub fn as_str(self) -> &'static str {
         match self {
             EndReason::DhEndCall => "dh_end_call",
@@ -177,32 +177,32 @@ impl EndReason {
     }
 }
 
-/// How and by whom a call ended.
+/// Result of a call's end: its reason, its length, and the figures of its media.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Why.
+    /// Reason for which the call ended.
     pub reason: EndReason,
-    /// The call was up.
+    /// True when the call was answered.
     pub connected: bool,
     /// Samples from connect to the end; 0 when never connected. After [`EndReason::MediaTimeout`] the end of the recording is
     /// the last packet, and frames beyond it were handed out already: cut the recording here.
     pub samples: Sample,
-    /// The far side's part, when it had one.
+    /// End as the other side told it; `None` when it told none.
     pub remote: Option<RemoteEnd>,
-    /// For [`EndReason::Fault`]: what it was.
+    /// Fault that ended the call, for [`EndReason::Fault`].
     pub fault: Option<Fault>,
-    /// The other side spoke for 200 ms or more.
+    /// True when the other side spoke for 200 ms or more.
     pub other_spoke: bool,
-    /// Figures of the leg and of pacing.
+    /// Figures of the media and of the pacing.
     pub quality: Quality,
 }
 
 /// A fault of this side that ended the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Stable, for example `SYNTHESIZER_FAILED`.
+    /// Stable code, for example `SYNTHESIZER_FAILED`.
     pub code: &'static str,
-    /// For a person, without secrets and speech; may be empty.
+    /// Explanation for a person, without secrets and speech; may be empty.
     pub why: String,
 }
 
@@ -217,21 +217,21 @@ pub struct Quality {
     pub sent_frames: u64,
     /// Ticks more than one frame late: not sent.
     pub late_frames: u64,
-    /// Longest run of late frames.
+    /// Longest run of late frames, in frames.
     pub longest_gap_frames: u64,
     /// Milliseconds by which the machine's clocks came apart during the call: its time was set, or it slept. Set by the driver.
     pub clock_slip_ms: f64,
-    /// RTP packets received.
+    /// Number of RTP packets received.
     pub received_packets: u64,
-    /// RTP packets that never came.
+    /// Number of RTP packets that never came.
     pub lost_packets: u64,
-    /// RTP packets that came too late to be heard.
+    /// Number of RTP packets that came too late to be heard.
     pub late_packets: u64,
     /// Milliseconds of audio that were lost and concealed.
     pub concealed_ms: u64,
     /// Interarrival jitter, RFC 3550 6.4.1, in milliseconds.
     pub jitter_ms: f64,
-    /// Recorded frames that found no room.
+    /// Frames that were not recorded, because the recorder's buffer was full.
     pub recording_dropped: u64,
     /// RTP packets of payload types that were not settled: not heard.
     pub unknown_payload_type: u64,

@@ -1,4 +1,4 @@
-//! The one vocabulary of what happened in a call. Recording, metrics, API, tests and logs all read these.
+//! Events of a call, read by recording, metrics, API, tests and logs alike.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,23 @@ use crate::echo::EchoFigures;
 use crate::frame::Sample;
 use crate::line_tones::LineToneKind;
 
-/// Whose doing an event was.
+/// The side that an event belongs to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// This side: the Digital Human (in the sample agent: the agent itself).
     Dh,
-    /// The far side.
+    /// The other side: the agent (in the sample agent: the caller).
     Agent,
-    /// The engine.
+    /// This program, apart from either side of the conversation.
     Engine,
 }
 
 impl Side {
-    /// Every side.
+    /// All sides, in the order of their declaration.
     pub const ALL: [Side; 3] = [Side::Dh, Side::Agent, Side::Engine];
 
-    /// The wire name.
+    /// Returns the name of the side in timelines.
     pub fn name(self) -> &'static str {
         match self {
             Side::Dh => "dh",
@@ -37,7 +37,7 @@ impl Side {
         }
     }
 
-    /// The side of a wire name; `None` for any other text.
+    /// Returns the side of this name; `None` for any other text.
     pub fn from_name(name: &str) -> Option<Side> {
         Side::ALL.into_iter().find(|side| side.name() == name)
     }
@@ -46,23 +46,23 @@ impl Side {
 /// A short text that is nearly always one of the engine's own; one that was read back is owned.
 pub type Code = Cow<'static, str>;
 
-/// An event on the call's sample clock. Its wire form has the members `sample`, `offset_ms`, `event`, `side` and `data`.
+/// An event on the call's sample clock. In JSON it has the members `sample`, `offset_ms`, `event`, `side` and `data`.
 ///
-/// Reading one never fails for its name or its data: what is not known, or has another form, is [`What::Unknown`].
+/// Reading one never fails for its name or its data: an unknown name, or another form, is [`What::Unknown`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Position; negative before connect.
+    /// Position on the sample clock, 16,000 a second; negative before connect.
     pub sample: Sample,
-    /// Whose doing.
+    /// Side that the event belongs to.
     pub side: Side,
-    /// What.
+    /// Kind of the event, with its data.
     pub what: What,
 }
 
-/// An event with its number in the timeline: one line of it. The wire form has the member `seq` before those of the event.
+/// An event with its number in the timeline: one line of it. In JSON the member `seq` stands before those of the event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineEntry {
-    /// 0-based, in the order in which the events became known.
+    /// Number of the entry from 0, in the order in which the events became known.
     pub seq: i64,
     /// The event that has this number.
     pub event: Event,
@@ -76,84 +76,85 @@ impl std::ops::Deref for TimelineEntry {
     }
 }
 
-/// What happened. `name` gives the wire name, `data` the wire data.
+/// Kind of an event, with its data. `name` and `data` give their form in timelines.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// INVITE sent.
+    /// The call is being placed: INVITE was sent.
     Dialing { address: String },
-    /// 180 or the like.
+    /// The other side rings: a provisional response without media.
     Ringing { address: Option<String>, code: u16 },
-    /// Media before the answer.
+    /// The other side sends media before the answer.
     EarlyMedia { address: Option<String>, code: u16 },
-    /// Sample 0; `address` is what was dialled.
+    /// The call is up, at sample 0; `address` is the one that was called.
     Connected { address: Option<String>, code: u16, codec: Code },
-    /// The end.
+    /// The call is over; nothing follows.
     Ended { by: Code, reason: Code, sip_code: Option<u16>, q850_cause: Option<u16>, close_code: Option<u16> },
-    /// This side's words begin.
+    /// The words of this side begin.
     SpeechStarted { utterance_id: u32, text: String, kind: Kind },
-    /// This side's words end; `text` is what was really said.
+    /// The words of this side end; `text` is what was really said.
     SpeechEnded {
         utterance_id: u32,
         text: Spoken,
         kind: Kind,
         interrupted: bool,
         exact: bool,
-        /// Where their audio was silent for 300 ms or more: first sample and one past the last, in order.
+        /// Pauses of 300 ms or more in their audio, in order: first sample of each and one past its last.
         pauses: Box<[[Sample; 2]]>,
     },
-    /// The far side's true onset.
+    /// The other side begins to speak, at its true onset.
     AgentSpeechStarted {
-        /// When it was heard, milliseconds from sample 0.
+        /// Time at which it was heard, milliseconds from sample 0.
         arrival_ms: f64,
-        /// An extension is still being dialled.
+        /// True while an extension is still being dialled.
         pre_conversation: bool,
     },
-    /// The far side's true end.
+    /// The other side ceases to speak, at its true end.
     AgentSpeechEnded {
-        /// When it was heard, milliseconds from sample 0.
+        /// Time at which it was heard, milliseconds from sample 0.
         arrival_ms: f64,
-        /// An extension is still being dialled.
+        /// True while an extension is still being dialled.
         pre_conversation: bool,
     },
-    /// The far side's turn is over and its text is final.
+    /// A turn of the other side is over, and its text is final.
     TurnEnded {
         text: String,
         from_sample: Sample,
         end_sample: Sample,
         confidence: Option<f32>,
         words: Box<[Word]>,
-        /// Milliseconds of it, pauses included, that were lost or late and made up.
+        /// Milliseconds of it, pauses included, that were lost or late and concealed.
         concealed_ms: u64,
-        /// Why words of it are missing: `no_recognizer`, `recognizer_late`, `not_understood` or the recognizer's own code.
+        /// Reason why words of it are missing: `no_recognizer`, `recognizer_late`, `not_understood` or the recognizer's
+        /// own code.
         missing: Option<Code>,
-        /// It was answered before its text was final.
+        /// True when it was answered before its text was final.
         late: bool,
-        /// Its text is that which the other side told by messages, since no words were recognised.
+        /// True when its text was told by messages of the other side, since no words were recognized.
         reported: bool,
     },
-    /// From here on this side speaks the other side's language, which the turn that began at `from_sample` has shown.
+    /// This side speaks the other side's language from now on, which the turn that began at `from_sample` has shown.
     LanguageTaken { language: String, by: Code, from_sample: Sample },
-    /// Running text.
+    /// Text of the running turn, as far as it is recognized.
     TranscriptPartial { text: String },
-    /// Overlapping speech; stamped at its onset, emitted when `stop_ms` is known or never will be.
+    /// Both sides spoke at once. Stamped at the onset, emitted when `stop_ms` is known or never will be.
     BargeIn { by: Side, overlap_ms: u32, stop_ms: Option<u32> },
-    /// Speech that was not ready at its due time.
+    /// The words of this side were not ready when they were due.
     LateTurn { late_ms: u32, utterance_id: u32 },
-    /// A scripted rule fired.
+    /// A scripted rule acts.
     ScriptedResponse { index: usize, match_type: Code, response_type: Code },
-    /// A cut-in is planned.
+    /// This side plans to interrupt; `u` is the number drawn, from 0 to 1.
     InterruptionDecided { kind: Code, u: f64, at_ms: u32, keyword: Option<String> },
-    /// The mind chose silence, for so long at the most.
+    /// The mind chose silence, of at most `seconds`.
     SilenceTool { seconds: u32 },
-    /// The one re-prompt.
+    /// This side speaks again after mutual silence; `n` counts the times since the other side last spoke.
     Reprompt { n: u32 },
-    /// One digit, at its onset.
+    /// This side sent a digit; stamped at its onset.
     DtmfSent { digit: char, method: Code, duration_ms: u32 },
-    /// One digit, at its onset.
+    /// The other side sent a digit; stamped at its onset.
     DtmfReceived { digit: char, method: Code, duration_ms: u32 },
-    /// The other side put this one on hold.
+    /// The other side put the call on hold.
     Held,
-    /// It took it back.
+    /// The other side ended its hold.
     Unheld,
     /// The other side's re-INVITE or UPDATE was answered with `code`.
     SessionAnswered { code: u16 },
@@ -162,21 +163,22 @@ pub enum What {
     /// The target of an accepted transfer was called: `answered`, it is the other side from here on; with any other outcome the call
     /// goes on as it was, or ends where the other side has left.
     Transferred { to: String, outcome: Code, code: u16 },
-    /// A sound of this side that asks for no reaction, at its first sample. What is heard of it is told as speech.
+    /// A probe begins: a sound of this side that asks for no reaction. The words that are heard of it are reported as
+    /// speech.
     Probe { kind: ProbeKind },
     /// A tone of the telephone network, at its first sample; `cadence_ms`: tone and pauses in turn.
     LineTone { kind: LineToneKind, frequency_hz: u32, cadence_ms: Box<[u32]> },
     /// A beep after speech, as answering machines have it, at its first sample.
     AnsweringMachine { greeting_from_sample: Sample, greeting_end_sample: Sample, beep_ms: u32, frequency_hz: u32 },
-    /// Once per second.
+    /// Network figures since the start of the call, once a second.
     Network { received: u64, lost: u64, late: u64, jitter_ms: f64 },
-    /// This side's own words come back; from here on they are taken out of what is heard.
+    /// This side's own words come back; from here on they are removed from the received audio.
     Echo(EchoFigures),
-    /// The far side's audio was missing and was made up, for more than 40 ms; stamped at its onset.
+    /// Audio of the other side was missing and concealed for more than 40 ms; stamped at its onset.
     RxUnderrun { duration_ms: u32 },
-    /// Packets that came, and were dropped because more came at once than the jitter buffer holds.
+    /// Packets that were dropped on arrival, because the jitter buffer was full.
     RxOverflow { packets: u64 },
-    /// Ticks that were more than 20 ms late.
+    /// Ticks that came more than 20 ms late.
     LateFrames { count: u64 },
     /// A note of the mind or of a provider: `late_first_token`, `fallback_speaker`, `answer_broke_off`, `meaning_late`,
     /// `meaning_not_told`, `recognizer_late`, `synthesizer_failed`, of the transport: `dtmf_info_refused`, `codec_change_not_followed`, of
@@ -185,15 +187,15 @@ pub enum What {
     Note { code: Code, why: String },
     /// A message of this side, in a written conversation.
     MessageSent { message_id: Option<String>, text: String, channel: Option<String>, kind: Kind },
-    /// A message of the far side.
+    /// A message of the other side, in a written conversation.
     MessageReceived { message_id: Option<String>, text: String, channel: Option<String> },
-    /// The far side's turn of a written conversation is over: all messages that belong together.
+    /// A turn of the other side in a written conversation is over: all messages that belong together.
     TurnWritten { text: String, from_sample: Sample, end_sample: Sample, channel: String },
-    /// The far side called one of its tools.
+    /// The other side called one of its tools.
     ToolCall(Box<ToolCall>),
-    /// How the far side went through a step of a playback; `None`: nobody has judged it.
+    /// Result of a step of a playback; `passed` is `None` while it is not judged.
     PlaybackStep { index: usize, passed: Option<bool> },
-    /// The other side told something by a message of the channel.
+    /// The other side reported something by a message of the channel.
     Channel(Box<ChannelEvent>),
     /// An event of another name or another form, as older and newer releases write them: it is kept as it stands.
     Unknown(Box<Unknown>),
@@ -202,11 +204,11 @@ pub enum What {
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The name of the tool.
+    /// Name of the tool.
     pub name: Code,
-    /// Its arguments, mostly an object.
+    /// Arguments of the call, mostly an object.
     pub parameters: Value,
-    /// Its answer; null when none is known.
+    /// Answer of the tool; null when none is known.
     pub output: Value,
     /// Source of the call: `conversation`, for one.
     pub source: Option<Code>,
@@ -215,55 +217,55 @@ pub struct ToolCall {
 /// An event that was read, and has not the known form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unknown {
-    /// The wire name of the event.
+    /// Name of the event as it was read.
     pub event: String,
-    /// The wire name of its side, where that is none of [`Side::ALL`].
+    /// Name of its side as it was read, when it is none of [`Side::ALL`].
     pub side: Option<String>,
-    /// The wire data, whatever it is.
+    /// Data of the event as it was read.
     pub data: Value,
-    /// The part of it that is known; see [`Event::reading`].
+    /// Part of it that is known; see [`Event::reading`].
     pub(super) reading: Option<What>,
 }
 
-/// Number of an utterance that is not told. No utterance of a call has it.
+/// Utterance number of an event that tells none. No utterance of a call has it.
 pub const NO_UTTERANCE: u32 = u32::MAX;
 
-/// What an utterance is.
+/// Purpose of an utterance.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// An answer.
+    /// An answer to the other side.
     Turn,
-    /// First words.
+    /// The first words of the call.
     Opening,
-    /// Cutting in.
+    /// Words that interrupt the other side.
     Interruption,
-    /// A scripted response.
+    /// A response of a script.
     Scripted,
-    /// After silence.
+    /// Words after mutual silence.
     Reprompt,
     /// A filler while the mind is late.
     Filler,
-    /// A sound that asks for no reaction: no turn.
+    /// A sound that asks for no reaction; it is no turn.
     Probe,
 }
 
-/// What a probe is: a sound of this side while the other side speaks, which that side should let pass.
+/// Kind of a probe: a sound of this side while the other side speaks, at which that side should go on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// "Mm-hmm".
+    /// A sign of listening, such as "Mm-hmm".
     Backchannel,
-    /// A cough, a sniff.
+    /// A cough or a sniff.
     VocalTic,
     /// A sentence to somebody else.
     NonDirected,
 }
 
 impl ProbeKind {
-    /// Every kind.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [ProbeKind; 3] = [ProbeKind::Backchannel, ProbeKind::VocalTic, ProbeKind::NonDirected];
 
-    /// The wire name.
+    /// Returns the name of the kind in timelines.
     pub fn name(self) -> &'static str {
         match self {
             ProbeKind::Backchannel => "backchannel",
@@ -272,7 +274,7 @@ impl ProbeKind {
         }
     }
 
-    /// The kind of a wire name; `None` for any other text.
+    /// Returns the kind of this name; `None` for any other text.
     pub fn from_name(name: &str) -> Option<ProbeKind> {
         ProbeKind::ALL.into_iter().find(|kind| kind.name() == name)
     }

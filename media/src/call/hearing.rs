@@ -19,7 +19,7 @@ enum Text {
         confidence: Option<f32>,
         tongue: Tongue,
     },
-    /// With the reason.
+    /// No text will come, for this reason.
     Missing(&'static str),
 }
 
@@ -44,27 +44,27 @@ pub struct OtherTurn {
     pub from: Sample,
     /// True end of its last segment (or last digit), as far as known.
     pub end: Sample,
-    /// What had been made up of the other side's audio at its onset and at its end, in milliseconds since the call began.
+    /// Concealed audio of the other side at its onset and at its end, in milliseconds since the call began.
     pub concealed: [u64; 2],
     /// Digits that came in it.
     pub digits: String,
     /// This side cut into it.
     pub cut: bool,
-    /// It has a segment of at least 200 ms.
+    /// True when it has a segment of at least 200 ms.
     pub counts: bool,
-    /// It was answered before its text was final.
+    /// True when it was answered before its text was final.
     pub late: bool,
     /// Its line in the history, once it is over.
     pub line: Option<usize>,
     segments: Vec<Segment>,
-    /// Of all segments.
+    /// Text of all segments, joined.
     text: Arc<str>,
     /// Text that the other side told of it by messages.
     reported: String,
 }
 
 impl OtherTurn {
-    /// A turn that begins at `from`, when `concealed` milliseconds of audio had been made up.
+    /// Returns a turn that begins at `from`, when `concealed` milliseconds of audio had been concealed.
     pub fn new(from: Sample, concealed: u64) -> OtherTurn {
         OtherTurn {
             from,
@@ -105,30 +105,30 @@ impl OtherTurn {
         })
     }
 
-    /// A segment begins; `hear` brings its text.
+    /// Begins a segment; `hear` brings its text.
     pub fn open(&mut self, hear: EffectId) {
         self.segments.push(Segment { hear, recognize: None, text: Text::Running(String::new()) });
     }
 
-    /// It has a segment of speech.
+    /// True when it has a segment of speech.
     pub fn has_speech(&self) -> bool {
         !self.segments.is_empty()
     }
 
-    /// A segment begins that nobody recognises.
+    /// Begins a segment for which there is no recognizer.
     pub fn open_deaf(&mut self) {
         self.segments.push(Segment { hear: EffectId(0), recognize: None, text: Text::Missing("no_recognizer") });
         self.renew_text();
     }
 
-    /// The segment that is open ends; gives its `hear` effect when a final text is to be asked for as `recognize`.
+    /// Ends the open segment; returns its `hear` effect when a final text is to be asked for as `recognize`.
     pub fn close_segment(&mut self, recognize: EffectId) -> Option<EffectId> {
         let segment = self.segments.last_mut().filter(|segment| matches!(segment.text, Text::Running(_)))?;
         segment.recognize = Some(recognize);
         Some(segment.hear)
     }
 
-    /// Every segment has its final text (or never will have one).
+    /// True when every segment has its final text, or never will have one.
     pub fn is_final(&self) -> bool {
         self.segments.iter().all(|segment| !matches!(segment.text, Text::Running(_)))
     }
@@ -146,7 +146,7 @@ impl OtherTurn {
         left
     }
 
-    /// It waits for what this effect brings.
+    /// True when it waits for a result of this effect.
     pub fn awaits(&self, id: EffectId) -> bool {
         self.segments.iter().any(|segment| segment.awaits(id))
     }
@@ -183,12 +183,12 @@ impl OtherTurn {
         };
     }
 
-    /// All that is known of the words, running text included.
+    /// Returns all words known so far, running text included.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// Why words of it are missing, if they are.
+    /// Returns the reason why words of it are missing; `None` when none are.
     pub fn missing(&self) -> Option<&'static str> {
         if self.is_reported() {
             return None;
@@ -200,7 +200,7 @@ impl OtherTurn {
         lost.or((self.has_speech() && self.text.is_empty()).then_some("not_understood"))
     }
 
-    /// Words with times, which are then no longer kept.
+    /// Takes the words with their times, which are then no longer kept.
     pub fn take_words(&mut self) -> Vec<Word> {
         let mut finals = self.segments.iter_mut().filter_map(|segment| match &mut segment.text {
             Text::Final { words, .. } => Some(std::mem::take(words)),
@@ -213,7 +213,7 @@ impl OtherTurn {
         })
     }
 
-    /// Mean confidence of the segments that have one.
+    /// Returns the mean confidence of the segments that have one.
     pub fn confidence(&self) -> Option<f32> {
         let known = self.segments.iter().filter_map(|segment| match segment.text {
             Text::Final { confidence, .. } => confidence,
@@ -223,8 +223,8 @@ impl OtherTurn {
         (count > 0).then(|| sum / count as f32)
     }
 
-    /// What the recognizer says of its language: that of the longest text which it has a word for, nothing when a part was heard
-    /// by one that knows but its own.
+    /// Returns the language that the recognizer tells for its longest text. Returns none when a part was heard by a
+    /// recognizer that knows one language only.
     pub fn tongue(&self) -> Tongue {
         let finals = self.segments.iter().filter_map(|segment| match &segment.text {
             Text::Final { text, tongue, .. } if !text.is_empty() => Some((text.len(), tongue)),
@@ -238,7 +238,7 @@ impl OtherTurn {
         finals.max_by_key(weight).map(|(_, tongue)| tongue.clone()).unwrap_or_default()
     }
 
-    /// As a line of the conversation.
+    /// Returns the turn as a line of the conversation.
     pub fn as_line(&self) -> Line {
         let digits = if self.digits.is_empty() { Arc::default() } else { self.digits.as_str().into() };
         Line { other: true, text: self.text.clone(), digits, interrupted: self.cut }

@@ -39,7 +39,7 @@ impl Call {
         }
     }
 
-    /// The held silence is over at `due`: its words, if any, are planned.
+    /// Ends the held silence at `due`: its words, if any, are planned.
     pub(super) fn end_hold(&mut self, due: Sample) {
         let Some(hold) = self.hold.take() else { return };
         self.waits.quiet_since = self.waits.quiet_since.max(self.frame_at);
@@ -60,14 +60,14 @@ impl Call {
         self.leg.as_ref().is_some_and(|leg| !leg.may_send())
     }
 
-    /// From now on nobody hears this side: what it is saying ends, and it cuts in no more.
+    /// Stops this side's words and interruptions, as nobody receives them from now on.
     pub(super) fn fall_silent(&mut self) {
         self.drop_cut();
         self.stop_speech(self.frame_at);
     }
 
-    /// A tick on hold. What was due is due so much later: planned words, the next digit, the end of a silence on purpose. What was
-    /// heard before is still taken in.
+    /// Runs a tick on hold. Everything that was due is delayed by it: planned words, the next digit, the end of a
+    /// silence on purpose. Results of earlier speech are still taken in.
     pub(super) fn stand_still(&mut self) {
         const FRAME_LENGTH: Sample = FRAME as Sample;
         self.run_linger();
@@ -84,7 +84,7 @@ impl Call {
         self.dial.iter_mut().for_each(|dial| dial.wait(FRAME_LENGTH));
     }
 
-    /// A silence that the mind chose.
+    /// Begins a silence that the mind chose.
     pub(super) fn stay_silent(&mut self) {
         self.event(self.frame_at, Side::Dh, What::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
         let text = self.spec.phrases.still_there.clone();

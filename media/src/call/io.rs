@@ -1,4 +1,4 @@
-//! What goes into a [`super::Call`] and what comes out of it.
+//! Inputs and outputs of a [`super::Call`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,69 +13,69 @@ use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
 use crate::tongue::Tongue;
 
-/// Names one asked effect until it is done or cancelled. Unique in a call, never 0.
+/// Name of an effect until it is done or cancelled. Unique in a call, never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EffectId(pub u32);
 
-/// Which of a leg's two sockets a packet belongs to.
+/// One of the two sockets of a leg.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Path {
-    /// Media and telephone events.
+    /// Socket of media and telephone events.
     Rtp,
-    /// Reports.
+    /// Socket of reports (RTCP).
     Rtcp,
 }
 
-/// What a driver feeds in. `handle(now, input)`, then `poll` until `None`.
+/// Input of a call from its driver. After each `handle(now, input)`, `poll` is called until `None`.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// Call control from the other side.
     Signal(Signal),
     /// A datagram, with the time at which the kernel received it.
     Packet {
-        /// Where it came in.
+        /// Socket that the datagram came in by.
         path: Path,
         /// Kernel receive time on the driver's clock.
         arrived: Time,
-        /// As received.
+        /// Bytes of the datagram, unchanged.
         bytes: &'a [u8],
     },
     /// Audio of the other side, on a leg of PCM, in order and in pieces of any length.
     Frames {
         /// Receive time on the driver's clock.
         arrived: Time,
-        /// At the leg's rate.
+        /// Samples at the leg's rate.
         pcm: &'a [i16],
     },
     /// The other side takes back its audio that was not heard yet, on a leg of PCM.
     ClearFrames,
-    /// The send pass of a 20 ms tick; `now` is the tick's *scheduled* time. A scheduled time that jumps by more than 20 ms
-    /// says that the ticks between were skipped.
+    /// The sending pass of a 20 ms tick; `now` is its *scheduled* time. A scheduled time that jumps by more than 20 ms
+    /// tells that the ticks between were skipped.
     Tick {
-        /// How much later than scheduled the pass really runs.
+        /// Time from the scheduled moment to the real one.
         late: Duration,
-        /// Lent for what is sent.
+        /// Buffer of the driver that receives what is sent.
         sent: &'a mut Sent,
     },
-    /// The time that [`super::Call::due`] told has come: packets that a bad connection holds back leave now.
+    /// The time told by [`super::Call::due`] has come: packets that a bad connection holds back leave now.
     Release,
-    /// The receive pass of the same tick: decode, analyse, decide, record.
+    /// The receiving pass of the same tick: decode, analyse, decide, record.
     Listen,
-    /// Synthesized speech will have these words: those that were asked for, with fillers between them. Comes before its audio.
+    /// Words of synthesized speech: those that were asked for, with fillers between them. Comes before its audio.
     Voiced(EffectId, String),
-    /// A (part of a) result of an effect.
+    /// Result of an effect, or a part of it.
     Done(EffectId, Effected),
-    /// From the control API.
+    /// Order of the control API, or of the engine.
     Command(Command),
 }
 
-/// What a tick has sent: this side of the recording. Ticks that were skipped are silence, and what lies behind
-/// [`Ending::samples`] is no longer part of it.
+/// Audio of this side that a tick has sent, for the recording. Ticks that were skipped are silence, and samples after
+/// [`Ending::samples`] are no part of the recording.
 #[derive(Debug)]
 pub struct Sent {
     /// Position of the first sample; `None` when nothing was sent.
     pub position: Option<Sample>,
-    /// As sent, before the codec.
+    /// Samples as they were sent, before the codec.
     pub pcm: Frame,
     /// Words and tones before noise, audio quality and loss.
     pub clean: Frame,
@@ -87,20 +87,20 @@ impl Default for Sent {
     }
 }
 
-/// Call control as the far side did it.
+/// Call control of the other side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Signal {
     /// The INVITE is on its way.
     Dialing {
-        /// Where to.
+        /// Address that is called.
         address: String,
     },
-    /// A provisional response without media.
+    /// Provisional response without media.
     Ringing {
-        /// SIP status code.
+        /// Status code of SIP.
         code: u16,
     },
-    /// Media before the answer.
+    /// Media before the answer of the call.
     EarlyMedia {
         /// Status code of the channel: of SIP, or of HTTP where a WebSocket was opened (101).
         code: u16,
@@ -113,19 +113,19 @@ pub enum Signal {
         code: u16,
         /// Parameters of the media.
         leg: LegParams,
-        /// A recognizer can follow this codec (and language): without, turns are taken without text.
+        /// True when a recognizer can follow this codec and language. When false, turns are taken without text.
         text: bool,
     },
     /// A digit came beside the media (SIP INFO). Before the answer it is passed over.
     Digit {
-        /// 0-9 * # A-D.
+        /// One of 0-9, * and #, A-D.
         digit: char,
-        /// As the sender says.
+        /// Duration of the key as the sender tells it, in milliseconds.
         duration_ms: u32,
     },
     /// A digit came as a message of the channel. Before the answer it is passed over.
     DigitMessage {
-        /// 0-9 * # A-D.
+        /// One of 0-9, * and #, A-D.
         digit: char,
         /// Duration of the key, in milliseconds; 0 when it is not told.
         duration_ms: u32,
@@ -142,11 +142,11 @@ pub enum Signal {
         /// Frames of 20 ms that were dropped.
         frames: u64,
     },
-    /// A digit of this side ([`Control::Digit`]) was not taken.
+    /// The other side did not take a digit of this side ([`Control::Digit`]).
     DigitRefused,
-    /// The other side changed the session, and it was answered. Before the answer it changes what is heard early.
+    /// The other side changed the session, and was answered. Before the answer of the call this changes early media.
     Renegotiated {
-        /// What holds now.
+        /// Parameters of the media from now on.
         leg: LegParams,
     },
     /// The other side asked for another session or refreshed this one (re-INVITE, UPDATE), and was answered. Only a call that is
@@ -155,13 +155,14 @@ pub enum Signal {
         /// SIP status code of the answer.
         code: u16,
     },
-    /// The other side put this one on hold, or took it back: until then its audio is silence to the ears, and may be missing.
+    /// The other side put the call on hold, or ended its hold. During a hold its audio counts as silence, and may be
+    /// missing.
     Hold(bool),
     /// The other side asks to be transferred (SIP REFER). It is answered by [`Control::Transfer`].
     Transfer {
-        /// Whom this side is to call instead.
+        /// Address that this side is to call instead.
         to: String,
-        /// The channel is able and allowed to call there: the call may go on with whoever answers.
+        /// True when the channel can and may call there: the call may go on with whoever answers.
         can_follow: bool,
     },
     /// The other side has left while the target of a transfer is being called: until the outcome nobody hears this side.
@@ -185,32 +186,32 @@ pub enum Signal {
         /// Keys of reports on a port of their own.
         reports: Option<SrtpParams>,
     },
-    /// The far side ended, refused, or could not be reached.
+    /// The other side ended or refused the call, or could not be reached.
     Ended(RemoteEnd),
 }
 
-/// From the control API or the engine itself.
+/// Order from the control API or the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// End now; the ending's reason is this.
+    /// Ends the call now, for this reason.
     Hangup(EndReason),
 }
 
-/// What a driver is asked to carry out, in order.
+/// Output of a call for its driver, to be carried out in order.
 #[derive(Debug)]
 pub enum Output<'a> {
-    /// Send this datagram.
+    /// Send this datagram by the socket of `path`.
     Packet {
-        /// Which socket.
+        /// Socket to send it by.
         path: Path,
-        /// Borrowed from the leg.
+        /// Bytes of the datagram, borrowed from the leg.
         bytes: &'a [u8],
     },
     /// Send 20 ms of sound, on a leg of PCM.
     Frame {
         /// Sample position of the first sample.
         from: Sample,
-        /// At the leg's rate.
+        /// Samples at the leg's rate.
         pcm: &'a [i16],
     },
     /// An utterance of this side begins or is over, on a leg of PCM. Background noise and tones are none.
@@ -220,51 +221,52 @@ pub enum Output<'a> {
         /// True at its beginning.
         begins: bool,
     },
-    /// Drop frames that were handed out and have not left yet, on a leg of PCM: this side has fallen silent.
+    /// Drop frames that were handed out and have not been sent, on a leg of PCM: this side has fallen silent.
     ClearBuffered,
     /// Audio for the recognizer: 16 kHz, in order while a segment is open; a jitter buffer that becomes shallower, or stalls,
     /// makes `from` jump.
     Ears {
         /// Sample position of the first sample.
         from: Sample,
-        /// The samples.
+        /// Samples of 16 bits at 16 kHz.
         pcm: &'a [i16],
     },
     /// Audio for the recognizer that was heard just before the segment was confirmed (its onset lies in it).
     EarsPast {
         /// Sample position of the first sample.
         from: Sample,
-        /// The samples.
+        /// Samples of 16 bits at 16 kHz.
         pcm: Vec<i16>,
     },
     /// The next 20 ms of early media, before connect.
     Early(&'a [i16]),
-    /// What was heard, from position 0 on, in order, without gaps: the agent's side of the recording. At most 20 ms.
+    /// Audio of the other side's part of the recording, at most 20 ms. It begins at position 0 and comes in order,
+    /// without gaps.
     Heard(&'a [i16]),
-    /// Call control to the far side.
+    /// Call control for the other side.
     Control(Control),
-    /// Please perform this; the result comes back as [`Input::Done`] with the same id.
+    /// Work to perform; its result comes back as [`Input::Done`] with the same id.
     Effect(EffectId, Effect),
-    /// Something happened; belongs in the timeline.
+    /// Event for the timeline.
     Event(Event),
-    /// The call is over; nothing follows.
+    /// The call is over, and no more output follows.
     Ended(Box<Ending>),
 }
 
-/// Call control to the far side.
+/// Call control for the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Give up an unanswered INVITE.
+    /// Give up an INVITE that is not answered.
     Cancel,
     /// Give up the call to the target of a transfer; [`Signal::Transferred`] tells that it was not answered.
     CancelTarget,
-    /// End the call.
+    /// End the call, and tell this cause.
     Hangup(HangupCause),
     /// Send this digit beside the media (SIP INFO).
     Digit {
-        /// 0-9 * # A-D.
+        /// One of 0-9, * and #, A-D.
         digit: char,
-        /// Its length in milliseconds.
+        /// Length of the digit in milliseconds.
         duration_ms: u32,
     },
     /// Answer [`Signal::Transfer`] in this way.
@@ -306,9 +308,9 @@ pub enum Effect {
     },
     /// The segment that `hear` opened is over at `to`: answer with one `Final`.
     Recognize {
-        /// The `Hear` effect that this ends.
+        /// The `Hear` effect whose segment is over.
         hear: EffectId,
-        /// True end.
+        /// True end of the segment.
         to: Sample,
     },
     /// Decide what to do next. Answer with `Move` in one or more parts.
@@ -327,21 +329,21 @@ pub enum Effect {
     /// before the turn is answered, unless it comes too late for that, and again when the turn went on. Answer with
     /// [`Effected::Language`] when another language is to be spoken from now on, else not at all.
     Identify {
-        /// True onset: names the turn.
+        /// True onset of the turn, which names it.
         turn: Sample,
-        /// Its words.
+        /// Text of the turn.
         text: String,
-        /// What the recognizer says of their language.
+        /// Language of the text, as far as the recognizer tells it.
         told: Tongue,
     },
     /// The effect is no longer wanted; nothing is answered for it.
     Cancel(EffectId),
 }
 
-/// What a mind is asked.
+/// Question to a mind about what this side does next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thought {
-    /// Why.
+    /// Reason why the mind is asked.
     pub purpose: Purpose,
     /// The conversation so far, oldest first, the turn just heard last.
     pub history: Vec<Line>,
@@ -349,7 +351,7 @@ pub struct Thought {
     pub unsaid: Option<String>,
 }
 
-/// What a turn is compared with.
+/// Phrases whose meaning the turn just heard may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Meanings that it may have, at least one.
@@ -358,7 +360,7 @@ pub struct Comparison {
     pub history: Vec<Line>,
 }
 
-/// Why a mind is asked.
+/// Reason why a mind is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Purpose {
     /// First words of the call.
@@ -369,7 +371,7 @@ pub enum Purpose {
     CutIn,
     /// Yes or no: cut in now? Answer with `Move` whose `say` is empty for no.
     Contextual {
-        /// The question.
+        /// Question to be answered, in words.
         prompt: String,
     },
     /// The other side has been silent for long while this side held its silence.
@@ -381,48 +383,48 @@ pub enum Purpose {
 /// One line of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// True for the far side's words.
+    /// True for the other side's words.
     pub other: bool,
     /// Words as said or recognised; empty when a turn was heard without text.
     pub text: Arc<str>,
     /// Digits that came with or instead of words.
     pub digits: Arc<str>,
-    /// This side was cut off in it.
+    /// True when this side was interrupted in it.
     pub interrupted: bool,
 }
 
-/// A (part of a) result of an effect.
+/// Result of an effect, or a part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effected {
     /// Running text of an open segment.
     Partial(String),
     /// Final text of a segment.
     Final {
-        /// Empty when nothing was understood.
+        /// Text of the segment; empty when nothing was understood.
         text: String,
         /// Words with times, when the recognizer gives them.
         words: Vec<Word>,
-        /// 0..1 when known.
+        /// Confidence from 0 to 1; `None` when the recognizer gives none.
         confidence: Option<f32>,
-        /// Of the words.
+        /// Language of the words, as far as it is known.
         tongue: Tongue,
     },
     /// The other side speaks this language: so does this side from now on.
     Language {
-        /// `en`, `es`, ...
+        /// Language code, such as `en` or `es`.
         language: String,
-        /// Who found it: `recognizer`, `text`.
+        /// Source of the finding: `recognizer` or `text`.
         by: &'static str,
         /// True onset of the turn that decided it.
         turn: Sample,
         /// Fixed sentences in it; `None`: it was spoken before, and what is ready stays.
         phrases: Option<Box<Phrases>>,
     },
-    /// Synthesized speech.
+    /// Synthesized speech, or a part of it.
     Audio {
-        /// 16 kHz.
+        /// Samples at 16 kHz.
         pcm: Arc<[i16]>,
-        /// No more parts follow.
+        /// True when no more parts follow.
         last: bool,
     },
     /// A mind's next move, or a part of it.
@@ -431,53 +433,54 @@ pub enum Effected {
     Meant(Option<usize>),
     /// Something went wrong and was mended; the result still comes. `code` is stable, for the timeline.
     Note {
-        /// For example `synthesizer_unreachable`, when another synthesizer speaks.
+        /// Stable code, for example `synthesizer_unreachable` when another synthesizer speaks.
         code: &'static str,
-        /// For a person, without secrets and speech; may be empty.
+        /// Explanation for a person, without secrets and speech; may be empty.
         why: String,
     },
-    /// It could not be done. `code` is stable, for the timeline.
+    /// The effect could not be done. `code` is stable, for the timeline.
     Failed {
-        /// For example `synthesizer_failed`.
+        /// Stable code, for example `synthesizer_failed`.
         code: &'static str,
-        /// For a person, without secrets and speech; may be empty.
+        /// Explanation for a person, without secrets and speech; may be empty.
         why: String,
     },
 }
 
-/// A recognised word.
+/// A recognized word with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// The word.
+    /// Word as the recognizer writes it.
     pub text: String,
-    /// First sample.
+    /// First sample of the word.
     pub from: Sample,
-    /// One past the last sample.
+    /// One past the last sample of the word.
     pub to: Sample,
-    /// 0..1 when known.
+    /// Confidence from 0 to 1; `None` when the recognizer gives none.
     pub confidence: Option<f32>,
 }
 
-/// What a mind decides.
+/// Decision of a mind about what this side does next.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Move {
     /// Words to say now; empty for none.
     pub say: String,
-    /// Said exactly: no fillers or pauses are added, marked as scripted or fixed.
+    /// True to say the words exactly: no fillers or pauses are added, and they are marked as scripted or fixed.
     pub exact: bool,
     /// DTMF to send after the words.
     pub dtmf: String,
-    /// What comes after.
+    /// Behaviour after the words and digits.
     pub then: Then,
-    /// More parts of the same move follow.
+    /// True when more parts of the same move follow.
     pub more: bool,
-    /// Words with which this side cuts into the other side's next turn.
+    /// Words that interrupt the other side's next turn; `None` for none.
     pub cut: Option<CutIn>,
-    /// Notes for the timeline (`late_first_token`, `fallback_speaker`, `answer_broke_off`): each is told once, when the move is made.
+    /// Notes for the timeline (`late_first_token`, `fallback_speaker`, `answer_broke_off`). Each is reported once, when
+    /// the move is made.
     pub notes: Vec<&'static str>,
 }
 
-/// After a move.
+/// Behaviour of this side after a move.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Then {
     /// Listen for the other side.
@@ -487,7 +490,7 @@ pub enum Then {
     StaySilent,
     /// Stay silent for this long, whatever the other side says, then be asked to go on ([`Purpose::GoOn`]).
     Pause {
-        /// Milliseconds; 0 goes on at once.
+        /// Length in milliseconds; 0 goes on at once.
         ms: u32,
     },
     /// Hang up 0.5 s after the words.

@@ -1,10 +1,43 @@
-//! The Call: where transport, media and mind meet.
+//! The Call: the state machine between transport, media and mind.
 //!
-//! Contract: one [`Call::handle`], then [`Call::poll`] until `None`. Every 20 ms the driver hands in [`Input::Tick`] (the send
-//! pass, `now` = the tick's scheduled time), then the packets that arrived, then [`Input::Listen`] (the receive pass). A call
-//! asks for speech and thought by [`Output::Effect`]; the answers come back as [`Input::Done`]. Sample 0 is the first tick
-//! after the answer. A tick without an event allocates nothing. A call whose connection is bad on purpose also says when its next
-//! packet is due ([`Call::due`]).
+//! Contract: one [`Call::handle`], then [`Call::poll`] until `None`. Every 20 ms the driver hands in [`Input::Tick`]
+//! (the sending pass, `now` = the tick's scheduled time), then the packets that arrived, then [`Input::Listen`] (the
+//! receiving pass). A call asks for speech and thought by [`Output::Effect`]; the answers come back as [`Input::Done`].
+//! Sample 0 is the first tick after the answer. A tick without an event allocates nothing. A call with a simulated bad
+//! connection also tells when its next packet is due ([`Call::due`]).
+//!
+//! A call over frames of PCM that says one sentence:
+//!
+//! ```
+//! use std::time::Duration;
+//! use ringer_media::call::{Call, CallSpec, Effect, Effected, Input, Opening, Output, Sent, Signal};
+//! use ringer_media::leg::{LegParams, PcmParams};
+//! use ringer_media::time::Time;
+//!
+//! let mut call = Call::new(CallSpec { opening: Opening::Say("Hello.".into()), ..CallSpec::default() });
+//! let leg = LegParams::Pcm(PcmParams::new(16_000).expect("a rate of these legs"));
+//! call.handle(Time(0), Input::Signal(Signal::Dialing { address: "agent".into() }));
+//! call.handle(Time(0), Input::Signal(Signal::Answered { code: 200, leg, text: false }));
+//! let (mut sent, mut asked, mut spoken) = (Sent::default(), None, 0);
+//! for now in (20..3000).step_by(20).map(Time::from_millis) {
+//!     let tick = Input::Tick { late: Duration::ZERO, sent: &mut sent };
+//!     for input in [tick, Input::Frames { arrived: now, pcm: &[0; 320] }, Input::Listen] {
+//!         call.handle(now, input);
+//!         while let Some(output) = call.poll() {
+//!             match output {
+//!                 Output::Effect(id, Effect::Synthesize { text, .. }) => asked = Some((id, text)),
+//!                 Output::Frame { pcm, .. } => spoken += pcm.iter().filter(|sample| **sample != 0).count(),
+//!                 _ => {}
+//!             }
+//!         }
+//!     }
+//!     if let Some((id, text)) = asked.take() {
+//!         assert_eq!(text, "Hello.");
+//!         call.handle(now, Input::Done(id, Effected::Audio { pcm: [3000; 8000].into(), last: true }));
+//!     }
+//! }
+//! assert_eq!(spoken, 8000, "half a second of speech, sample by sample");
+//! ```
 
 mod answer;
 mod barge_in;
@@ -68,7 +101,7 @@ use crate::time::Time;
 /// Length of a tick.
 pub const TICK: Duration = Duration::from_millis(20);
 
-/// One live conversation.
+/// One live conversation, driven by [`Call::handle`] and [`Call::poll`].
 pub struct Call {
     spec: CallSpec,
     phase: Phase,
@@ -81,7 +114,7 @@ pub struct Call {
     listened_to: Sample,
     out: Outbox,
     leg: Option<Leg>,
-    /// Present while the connection is bad on purpose.
+    /// Simulated bad connection; `None` without one.
     connection: Option<Box<Connection>>,
     window: Window,
     mouth: Mouth,
@@ -95,7 +128,7 @@ pub struct Call {
     overlap: Option<Overlap>,
     keywords: Vec<barge_in::KeywordClip>,
     cuts: u32,
-    /// Present when any kind of probe is asked for.
+    /// State of the probes; `None` when no kind is asked for.
     probes: Option<Box<Probes>>,
     dial: Option<Dial>,
     hold: Option<Hold>,
@@ -108,7 +141,7 @@ pub struct Call {
     last_utterance: u32,
 }
 
-/// What is known of the other side.
+/// State of the other side's speech and turns.
 #[derive(Debug, Default)]
 struct Other {
     /// Onset of the speech that runs.
@@ -121,11 +154,11 @@ struct Other {
     over_at: Option<Sample>,
     /// Turns that are over but whose text is still to come.
     closing: Vec<OtherTurn>,
-    /// It has spoken for 200 ms or more.
+    /// True once it has spoken for 200 ms or more.
     spoke: bool,
     /// Turns that are over.
     turns: u32,
-    /// When the mind was last asked about cutting in.
+    /// Position at which the mind was last asked about an interruption.
     asked_at: Sample,
 }
 
@@ -138,7 +171,7 @@ struct Draws {
 }
 
 impl Call {
-    /// A call that has not begun to dial.
+    /// Returns a call that has not begun to dial.
     pub fn new(mut spec: CallSpec) -> Call {
         let probes = Probes::new(&mut spec).map(Box::new);
         let draws = Draws {
@@ -197,7 +230,7 @@ impl Call {
         }
     }
 
-    /// The words that `id` brings are said as `voiced`.
+    /// Sets the words of the audio that `id` brings to `voiced`.
     fn voice(&mut self, id: EffectId, voiced: String) {
         let planned = self.plan.as_mut().and_then(|plan| plan.utterance.as_mut());
         let cutting = self.cut.as_mut().and_then(Cut::utterance);
@@ -207,7 +240,7 @@ impl Call {
         }
     }
 
-    /// The next output, `None` when all were taken.
+    /// Returns the next output, `None` when all were taken.
     pub fn poll(&mut self) -> Option<Output<'_>> {
         if let Some(connection) = self.connection.as_mut().filter(|connection| connection.sent.is_ready()) {
             if let Some(Leg::Pcm(_)) = self.leg {
@@ -229,8 +262,8 @@ impl Call {
         }
     }
 
-    /// When the next packet that a bad connection holds back is to leave: hand in [`Input::Release`] then, at any time between
-    /// ticks. Every tick releases what is due by then.
+    /// Returns the time at which the next packet held back by a bad connection is to leave. The driver hands in
+    /// [`Input::Release`] then, at any time between ticks. Every tick releases packets that are due by then.
     pub fn due(&self) -> Option<Time> {
         self.connection.as_ref().and_then(|connection| connection.sent.due())
     }
@@ -354,7 +387,7 @@ impl Call {
         self.frame_at = at;
     }
 
-    /// The position of `at` on the sample clock.
+    /// Returns the position of `at` on the sample clock.
     fn sample(&self, at: Time) -> Sample {
         let ahead = at.since(self.origin).as_nanos() as i64;
         let behind = self.origin.since(at).as_nanos() as i64;
@@ -383,14 +416,14 @@ impl Call {
     }
 }
 
-/// The NTP form (RFC 5905 6: seconds and 2^-32 fractions) of the driver's clock. Reports need a clock that runs evenly, not one
-/// that shows the time of day (RFC 3550 6.4.1).
+/// Returns the driver's clock in NTP form (RFC 5905 6: seconds and 2^-32 fractions). Reports need a clock that runs
+/// evenly, not one that shows the time of day (RFC 3550 6.4.1).
 fn ntp(now: Time) -> u64 {
     let (seconds, nanos) = (now.0 / 1_000_000_000, now.0 % 1_000_000_000);
     (seconds << 32) | ((nanos << 32) / 1_000_000_000)
 }
 
-/// Milliseconds as samples.
+/// Converts milliseconds to samples.
 fn ms(ms: u32) -> Sample {
     Sample::from(ms) * PER_MS
 }

@@ -19,42 +19,42 @@ pub struct Mouth {
     tones: Option<Tones>,
     impair: Impair,
     mixer: Mixer,
-    /// Of what is said before noise is added.
+    /// Mixer of the audio before noise is added.
     clean: Mixer,
     /// One past the last sample of the utterance that has words.
     said_to: Sample,
-    /// Of the utterance, or of the probe.
+    /// Audible extent of the utterance, or of the probe.
     edges: Edges,
 }
 
 /// An utterance that is over.
 #[derive(Debug)]
 pub struct Said {
-    /// It.
+    /// Utterance that is over.
     pub utterance: Utterance,
-    /// Present where its beginning was not told.
+    /// Beginning of the utterance, when it was not reported before.
     pub begun: Option<Begun>,
-    /// Its true end.
+    /// True end of the utterance.
     pub end: Sample,
     /// One past the last sample of it that was sent.
     pub sent: Sample,
-    /// Where it was silent for 300 ms or more.
+    /// Pauses of 300 ms or more: first sample of each and one past its last.
     pub pauses: Box<[[Sample; 2]]>,
 }
 
-/// What began and ended in a frame.
+/// Beginnings and ends of utterances in one frame.
 #[derive(Debug, Default)]
 pub struct Rendered {
-    /// What goes on, and whose true onset was not known before.
+    /// Beginning of the utterance that goes on, when its true onset was not known before.
     pub begun: Option<Begun>,
-    /// Words that are over.
+    /// Utterance with words that is over.
     pub words: Option<Said>,
-    /// A probe that is over, was heard and not cut short.
+    /// Probe that is over, was heard and was not cut short.
     pub probe: Option<Said>,
 }
 
 impl Mouth {
-    /// Nothing to say yet. `rate_hz` is the codec's.
+    /// Returns the state without sound. `rate_hz` is the codec's.
     pub fn new(spec: &CallSpec, rate_hz: u32) -> Mouth {
         let draws = || spec.seed.stream("audio_quality");
         Mouth {
@@ -82,7 +82,7 @@ impl Mouth {
         self.utterance = Some(utterance);
     }
 
-    /// What is being said.
+    /// Returns the utterance that is being said; `None` in silence.
     pub fn saying(&mut self) -> Option<&mut Utterance> {
         self.utterance.as_mut()
     }
@@ -107,12 +107,12 @@ impl Mouth {
         self.utterance.as_ref().or(probe).map(|said| said.id)
     }
 
-    /// Since when this side speaks: the true onset, as soon as it is known.
+    /// Returns the true onset of this side's running words, as soon as it is known; its first sample before.
     pub fn speaking_since(&self) -> Option<Sample> {
         self.utterance.as_ref().and_then(|said| said.onset.or(said.started))
     }
 
-    /// It does not yield before the end of what it says.
+    /// True when this side does not yield before the end of its words.
     pub fn holds_floor(&self) -> bool {
         self.utterance.as_ref().is_some_and(|said| said.holds_floor)
     }
@@ -212,7 +212,7 @@ impl Mouth {
     }
 }
 
-/// Where in the frame at `at` an utterance goes on.
+/// Returns the index in the frame at `at` from which an utterance is mixed.
 fn first(utterance: &Utterance, at: Sample) -> usize {
     utterance.started.map_or(0, |start| (start - at).clamp(0, FRAME as Sample)) as usize
 }
@@ -232,8 +232,8 @@ fn mix_loop(mix: &mut Sum, noise: &mut NoiseSpec, gain: f32) {
     noise.start = at;
 }
 
-/// The nearest whole number, limited to 2^21. Adding 1.5 * 2^23 leaves it in the low bits, which vectorises where rounding does
-/// not.
+/// Returns the nearest whole number, limited to 2^21. Adding 1.5 * 2^23 leaves it in the low bits, which vectorises
+/// where rounding does not.
 #[inline(always)]
 fn rounded(value: f32) -> i32 {
     const MOST: f32 = 2_097_152.0;

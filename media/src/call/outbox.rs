@@ -32,7 +32,7 @@ enum Waiting {
 }
 
 impl Outbox {
-    /// Room for one pass, in which up to `heard` frames (at least 1) go to the ears.
+    /// Returns a queue for one pass, in which up to `heard` frames (at least 1) go to the recognizer.
     pub fn new(heard: usize) -> Outbox {
         Outbox {
             queue: VecDeque::with_capacity(16),
@@ -51,7 +51,7 @@ impl Outbox {
         (self.packets, self.packed) = (vec![0; PACKETS * longest].into(), 0);
     }
 
-    /// A datagram; dropped when the pass has no room left.
+    /// Adds a datagram; it is dropped when the pass has no room left.
     pub fn packet(&mut self, path: Path, bytes: &[u8]) {
         let at = self.packed;
         if let Some(room) = self.packets.get_mut(at..at + bytes.len()) {
@@ -61,7 +61,7 @@ impl Outbox {
         }
     }
 
-    /// A frame that was just heard; dropped when the pass has no slot left.
+    /// Adds a received frame; it is dropped when the pass has no slot left.
     pub fn ears(&mut self, from: Sample, pcm: &[i16; FRAME]) {
         let slot = self.free_ears;
         if let Some(ears) = self.ears.get_mut(slot) {
@@ -71,25 +71,25 @@ impl Outbox {
         }
     }
 
-    /// A frame to be sent.
+    /// Adds a frame to be sent.
     pub fn frame(&mut self, from: Sample, pcm: &[i16]) {
         self.frame.clear();
         self.frame.extend_from_slice(pcm);
         self.queue.push_back(Waiting::Frame { from });
     }
 
-    /// One frame that was heard before the answer.
+    /// Adds one frame that was heard before the answer.
     pub fn early(&mut self, pcm: &[i16; FRAME]) {
         self.early.copy_from_slice(pcm);
         self.queue.push_back(Waiting::Early);
     }
 
-    /// Anything else.
+    /// Adds any other output.
     pub fn push(&mut self, output: Output<'static>) {
         self.queue.push_back(Waiting::Owned(output));
     }
 
-    /// The next output, in order.
+    /// Returns the next output, in order.
     pub fn pop(&mut self) -> Option<Output<'_>> {
         let Some(waiting) = self.queue.pop_front() else {
             (self.packed, self.free_ears) = (0, 0);

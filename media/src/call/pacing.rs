@@ -24,7 +24,7 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// A frame left `late` after its scheduled time.
+    /// Records a frame that was sent `late` after its scheduled time.
     pub fn sent(&mut self, late: Duration) {
         let bucket = (late.as_micros() as u64 / BUCKET_US).min(BUCKETS as u64 - 1);
         self.buckets[bucket as usize] += 1;
@@ -32,23 +32,23 @@ impl Pacing {
         self.max = self.max.max(late);
     }
 
-    /// Frames in a row that were not sent.
+    /// Records this many frames in a row that were not sent.
     pub fn skipped(&mut self, count: u64) {
         self.skipped += count;
         self.longest_gap = self.longest_gap.max(count);
     }
 
-    /// Frames sent.
+    /// Number of frames that were sent.
     pub fn frames(&self) -> u64 {
         self.sent
     }
 
-    /// Frames not sent.
+    /// Number of frames that were not sent, because they were late.
     pub fn late_frames(&self) -> u64 {
         self.skipped
     }
 
-    /// Most frames in a row that were not sent.
+    /// Largest number of frames in a row that were not sent.
     pub fn longest_gap_frames(&self) -> u64 {
         self.longest_gap
     }
@@ -58,7 +58,8 @@ impl Pacing {
         self.max.as_secs_f64() * 1000.0
     }
 
-    /// The upper bound of the bucket in which the `share` quantile (0..1) lies, in milliseconds; 0 when nothing was sent.
+    /// Returns the upper bound of the bucket in which the `share` quantile (0 to 1) lies, in milliseconds; 0 when no
+    /// frame was sent.
     pub fn quantile_ms(&self, share: f64) -> f64 {
         let rank = (self.sent as f64 * share).ceil() as u64;
         let mut seen = 0;

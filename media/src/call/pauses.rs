@@ -1,4 +1,4 @@
-//! Pauses inside what is said: stretches that are silent to whoever hears it, on the 10 ms grid of the sample clock.
+//! Pauses inside an utterance: stretches that are inaudible to the other side, on the 10 ms grid of the sample clock.
 
 use crate::frame::{PER_MS, Sample};
 
@@ -15,12 +15,12 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Nothing is said yet.
+    /// Returns the state without an utterance.
     pub fn new() -> Pauses {
         Pauses { quiet_since: None, found: Vec::with_capacity(MOST) }
     }
 
-    /// Another utterance begins.
+    /// Forgets the pauses of the utterance before, as another one begins.
     pub fn begin(&mut self) {
         self.quiet_since = None;
         self.found.clear();
@@ -38,7 +38,8 @@ impl Pauses {
         }
     }
 
-    /// The utterance's pauses in order, each from its first sample to one past its last. Silence at its end is none.
+    /// Returns the utterance's pauses in order, each from its first sample to one past its last. Silence at its end is
+    /// none.
     pub fn found(&self) -> Box<[[Sample; 2]]> {
         self.found.as_slice().into()
     }

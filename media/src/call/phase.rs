@@ -17,31 +17,31 @@ use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
 use std::time::Duration;
 
-/// How long after the end a recognizer may still bring the last words.
+/// Time after the end in which a recognizer may still bring the last words.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
-/// How long after a turn its text may still come while the call goes on.
+/// Time after a turn in which its text may still come while the call goes on, in milliseconds.
 const LATE_TEXT_MS: u32 = 10_000;
 /// A re-prompt's speech is ordered this much ahead.
 const REPROMPT_AHEAD_MS: u32 = 1000;
-/// From connect to the first digit of an extension.
+/// Time from connect to the first digit of an extension, in milliseconds.
 const EXTENSION_AFTER_MS: u32 = 500;
-/// From the last tone of an extension to the conversation.
+/// Time from the last tone of an extension to the start of the conversation, in milliseconds.
 const CONVERSATION_AFTER_MS: u32 = 300;
 /// Most signals that may come between an answer and the tick that makes it the connection.
 const MOST_BEHIND: usize = 32;
 
-/// Where the call is.
+/// Phase of the call, from dialling to the end.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Nothing happened yet.
+    /// The call has not begun to dial.
     Idle,
-    /// The INVITE is out; media may come early.
+    /// The call is being placed; media may come early.
     Dialing { since: Time },
-    /// Sample 0 has passed.
+    /// The call is up: sample 0 has passed.
     Connected,
-    /// Over, but last words are still awaited.
+    /// The call is over, but last words are still awaited.
     Closing { until: Time, ending: Box<Ending> },
-    /// The end was reported.
+    /// The end of the call was reported.
     Over,
 }
 
@@ -55,34 +55,34 @@ impl Phase {
     }
 }
 
-/// What is waited for, and since when.
+/// State that waits for something, and the moments since which it does.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// An answer that the next tick turns into the connection.
     pub answered: Option<(u16, LegParams)>,
     /// Signals that came behind that answer: they are of a call that is up.
     pub behind: Vec<Signal>,
-    /// What was dialled.
+    /// Address that was called.
     pub address: Option<String>,
-    /// Happened before sample 0 was known.
+    /// Events from before sample 0 was known.
     pub before: Vec<(Time, Side, What)>,
     /// Start of the conversation, once the extension is dialled.
     pub start: Option<Sample>,
-    /// Neither side has spoken since.
+    /// First sample of the mutual silence.
     pub quiet_since: Sample,
-    /// Last speech, digit of either side.
+    /// Position of the last speech or digit of either side.
     pub active_at: Sample,
     /// Re-prompts since the other side last spoke.
     pub reprompts: u32,
-    /// Hang up here.
+    /// Position and reason of a hang-up that is due.
     pub hangup: Option<(Sample, EndReason)>,
-    /// The other side put this one on hold.
+    /// True while the other side has put the call on hold.
     pub on_hold: bool,
-    /// The target of a transfer is being called.
+    /// Target of a transfer that is being called.
     pub target: Option<Target>,
-    /// When packets last came.
+    /// Time at which packets last came.
     pub media_at: Option<Time>,
-    /// Next report of the network's figures.
+    /// Position of the next report of network figures.
     pub network_at: Sample,
     /// Keys that handshakes have brought, of RTP and of reports: for the leg that begins.
     pub keys: [Option<SrtpParams>; 2],
@@ -171,7 +171,7 @@ impl Call {
         }
     }
 
-    /// Media come before the answer; those of another branch, or of new terms, take the place of what came until now.
+    /// Begins media before the answer. Media of another branch, or of new terms, take the place of those before.
     fn hear_early(&mut self, now: Time, params: LegParams) {
         if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(params)) {
             self.begin_leg(params, now);
@@ -250,7 +250,7 @@ impl Call {
         self.plan_opening(at, prepared);
     }
 
-    /// Digits that are due, silences that are over, timers, plans: everything that happens at a frame's start.
+    /// Runs everything that happens at a frame's start: due digits, silences that are over, timers, plans.
     pub(super) fn act(&mut self, now: Time) {
         let is_held = self.is_held();
         if !is_held {
@@ -291,7 +291,7 @@ impl Call {
         }
     }
 
-    /// Sends one digit that begins at `at`; the method's wire name.
+    /// Sends one digit that begins at `at`; returns the method's name in timelines.
     fn key(&mut self, digit: char, at: Sample) -> &'static str {
         let events = self.leg.as_mut().filter(|leg| leg.has_events());
         match (self.spec.dtmf, events) {
@@ -336,12 +336,13 @@ impl Call {
         }
     }
 
-    /// Nobody speaks and no digits are sent.
+    /// True when nobody speaks and no digits are sent.
     pub(super) fn is_quiet(&self) -> bool {
         self.other.since.is_none() && self.mouth.speaking_since().is_none() && self.dial.is_none()
     }
 
-    /// Speech and digits of either side set `quiet_since` to their end.
+    /// Acts on mutual silence since `quiet_since`: this side opens, plans the re-prompt, or hangs up at the second
+    /// time-out.
     fn run_silence(&mut self) {
         if !self.is_quiet() || self.hold.is_some() || self.waits.start.is_none() || self.waits.hangup.is_some() {
             return;
@@ -360,7 +361,7 @@ impl Call {
         }
     }
 
-    /// From the control API.
+    /// Hangs up by order of the control API.
     pub(super) fn hang_up(&mut self, now: Time, reason: EndReason) {
         match self.phase {
             Phase::Connected => self.end_now(now, reason),
@@ -372,7 +373,7 @@ impl Call {
         }
     }
 
-    /// This side ends a connected call.
+    /// Ends a connected call from this side.
     pub(super) fn end_now(&mut self, now: Time, reason: EndReason) {
         let cause = match reason {
             EndReason::MaxDuration => HangupCause::Timer,
@@ -385,7 +386,7 @@ impl Call {
         self.finish(now, reason, None, None);
     }
 
-    /// The engine cannot go on.
+    /// Ends the call for a fault of this side.
     pub(super) fn fail(&mut self, fault: Fault) {
         if self.phase.is_connected() {
             self.end_announcement(self.frame_at);
@@ -457,7 +458,7 @@ impl Call {
         self.phase = Phase::Closing { until: now + LAST_WORDS, ending: Box::new(ending) };
     }
 
-    /// This side leaves the RTP session (RFC 3550 6.6).
+    /// Leaves the RTP session with a BYE (RFC 3550 6.6).
     fn say_goodbye(&mut self, now: Time) {
         let Some(Leg::Rtp(leg)) = &mut self.leg else { return };
         if let Some(bytes) = leg.goodbye(now, ntp(now)) {
@@ -465,7 +466,7 @@ impl Call {
         }
     }
 
-    /// Nothing that was planned will happen.
+    /// Drops everything that was planned.
     fn drop_plans(&mut self) {
         let mut left: Vec<EffectId> = self.plan.take().map(|plan| plan.effects()).unwrap_or_default();
         left.extend(self.hold.take().map(|hold| hold.effects()).unwrap_or_default());
@@ -477,7 +478,7 @@ impl Call {
         self.waits.hangup = None;
     }
 
-    /// The recording ends where the call ended: at the last packet, when the far side died.
+    /// Returns the end of the recording: that of the call, or the last packet when the media of the other side stopped.
     fn recorded_end(&self, now: Time, reason: EndReason) -> Sample {
         let last_packet = self.leg.as_ref().and_then(|leg| leg.figures().last_arrival);
         match (reason, last_packet) {

@@ -8,10 +8,10 @@ use super::io::EffectId;
 use super::utterance::Utterance;
 use crate::frame::Sample;
 
-/// What follows the words and digits of a plan.
+/// Step that follows the words and digits of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// Listen.
+    /// Listen to the other side.
     Listen,
     /// Hang up this many milliseconds after the words.
     Hangup { reason: EndReason, after_ms: u32 },
@@ -23,67 +23,67 @@ pub enum Next {
     Silence { duration_ms: Option<u32>, then: Option<String> },
 }
 
-/// How far the planning is.
+/// Progress of a plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The other side's final text is awaited.
     Hearing,
     /// The mind is asked what the other side means.
     Comparing,
-    /// The mind is asked.
+    /// The mind is asked for a move.
     Thinking,
     /// Everything is known (audio may still come).
     Settled,
-    /// Being carried out.
+    /// The plan is being carried out.
     Taken,
 }
 
-/// What is known without the mind that is asked what the other side means.
+/// State of a question to the mind about the other side's meaning, for the case that no answer comes.
 #[derive(Clone, Debug)]
 pub struct Comparing {
-    /// The rules in question, by their places in the script.
+    /// Rules in question, by their positions in the script.
     pub rules: Vec<usize>,
-    /// What was heard.
+    /// Text of the turn in question.
     pub text: Arc<str>,
-    /// It is not waited for any longer.
+    /// Sample from which the answer is no longer waited for.
     pub until: Sample,
 }
 
-/// A planned move.
+/// Move of this side that is planned or being carried out.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Its first sample is due here.
+    /// Sample at which its first sample is due.
     pub due: Sample,
-    /// It may not be called late before this (the ears' own delay).
+    /// Earliest sample from which it counts as late (the delay of the analysis).
     pub floor: Sample,
-    /// How far it is.
+    /// Progress of the plan.
     pub stage: Stage,
-    /// What its words are.
+    /// Purpose of its words.
     pub kind: Kind,
-    /// What the mind noted of it.
+    /// Notes of the mind about it.
     pub notes: Vec<&'static str>,
-    /// The words; moved to the mouth when it is taken.
+    /// Words; moved to the sent audio when the turn is taken.
     pub utterance: Option<Utterance>,
     /// Id of the words, also after they moved.
     pub utterance_id: u32,
     /// Digits after the words.
     pub digits: String,
-    /// Then.
+    /// Step after its words and digits.
     pub next: Next,
     /// Scripted rule that made it (position in the script).
     pub rule: Option<usize>,
     /// The thought whose move (or further parts of it) is awaited, or the comparison.
     pub thinking: Option<EffectId>,
-    /// Present while the stage is [`Stage::Comparing`].
+    /// State of the comparison while the stage is [`Stage::Comparing`].
     pub comparing: Option<Comparing>,
-    /// It is the re-prompt after mutual silence.
+    /// True for the re-prompt after mutual silence.
     pub reprompt: bool,
-    /// It answers a turn of the other side and is dropped when that side goes on.
+    /// True when it answers a turn of the other side, and is dropped when that side goes on.
     pub answers: bool,
 }
 
 impl Plan {
-    /// A plan that waits for the other side's text.
+    /// Returns a plan that waits for the other side's text.
     pub fn new(due: Sample, kind: Kind) -> Plan {
         Plan {
             due,
@@ -103,7 +103,7 @@ impl Plan {
         }
     }
 
-    /// It can be taken now: it is settled, and its first words have audio.
+    /// True when it can be taken now: it is settled, and its first words have audio.
     pub fn is_ready(&self) -> bool {
         let words_ready = self.utterance.as_ref().is_none_or(Utterance::is_ready);
         match self.stage {
@@ -113,7 +113,7 @@ impl Plan {
         }
     }
 
-    /// Effects that are not wanted any more when it is dropped.
+    /// Returns the effects that are not wanted any more when it is dropped.
     pub fn effects(&self) -> Vec<EffectId> {
         let mut left: Vec<EffectId> = self.utterance.iter().flat_map(Utterance::waiting).collect();
         left.extend(self.thinking);

@@ -19,13 +19,13 @@ use crate::seed::Stream;
 use crate::tempo::shorten;
 use crate::vocal_tic::{self, Tic};
 
-/// From the end of a probe to the next one.
+/// Shortest time from the end of a probe to the next one, in milliseconds.
 const APART_MS: u32 = 2000;
 /// Longer quiet at the end of what was heard may be the end of the speech: no probe begins then.
 const PAUSE_MS: u32 = 20;
 /// A backchannel comes this far into the other side's turn.
 const INTO_TURN_MS: u32 = 1000;
-/// How long each kind lasts on average, in seconds: backchannel, vocal tic, non-directed.
+/// Mean length of each kind in seconds: backchannel, vocal tic, non-directed.
 const MEAN_S: [f64; 3] = [0.35, 0.5, 1.5];
 /// Shortest and longest words of a backchannel and of an aside.
 const BACKCHANNEL_MS: [u32; 2] = [200, 500];
@@ -37,12 +37,12 @@ const ASIDE_GAIN: f64 = 0.501_187;
 /// The process is made at most this much denser for the time that stands still.
 const MOST_DENSE: f64 = 10.0;
 
-/// What a call that makes probes keeps of them.
+/// State of the probes of a call that makes some.
 #[derive(Debug)]
 pub(super) struct Probes {
-    /// Of each kind, in a minute.
+    /// Rate of each kind, in probes a minute.
     rates: [f64; 3],
-    /// Of each kind: samples of the time in which it may sound until it does.
+    /// Time until the next probe of each kind, in samples of the time in which one may sound.
     waits: [Sample; 3],
     /// Samples for which that time still stands still.
     rest: Sample,
@@ -56,7 +56,7 @@ pub(super) struct Probes {
 /// Words of one kind that are kept ready.
 #[derive(Debug)]
 struct Words {
-    /// Those that the voice was not yet found to say much too fast or too slowly.
+    /// Phrases that are not known to be too long or too short in this voice.
     phrases: Vec<String>,
     length_ms: [u32; 2],
     gain: f64,
@@ -82,7 +82,7 @@ impl Words {
         self.next.as_ref().filter(|clip| clip.ready.is_none()).map(|clip| clip.effect)
     }
 
-    /// All audio of the next phrase is here. False when it is not of the right length: it is crossed off.
+    /// Completes the next phrase, as all its audio is here. False when its length does not fit: it is crossed off.
     fn complete(&mut self) -> bool {
         let Some(clip) = &mut self.next else { return true };
         let whole: Vec<i16> = clip.audio.drain(..).flat_map(|part| part.to_vec()).collect();
@@ -146,7 +146,7 @@ impl Probes {
         };
     }
 
-    /// How much denser the process is than the rates, to make up for the time that stands still.
+    /// Returns the density of the process in units of the rates, which makes up for the time that stands still.
     fn density(&self) -> f64 {
         let still_s = |mean_s: f64| mean_s + f64::from(APART_MS) / 1000.0;
         let still: f64 = self.rates.iter().zip(MEAN_S).map(|(rate, mean_s)| rate / 60.0 * still_s(mean_s)).sum();
@@ -160,8 +160,8 @@ impl Probes {
         }
     }
 
-    /// A frame at `at` in which a probe may sound passes; the other side's turn began at `onset`. What sounds in it, and where:
-    /// nothing where that side `pauses`, what is due then waits.
+    /// Passes a frame at `at` in which a probe may sound; the other side's turn began at `onset`. Returns the probe
+    /// that sounds in it with its place. None sounds where that side `pauses`: a due probe then waits.
     fn pass(&mut self, at: Sample, onset: Sample, pauses: bool) -> Option<(ProbeKind, Sample)> {
         let end = at + FRAME as Sample;
         let still = self.rest.min(FRAME as Sample);
@@ -181,7 +181,7 @@ impl Probes {
         first.map(|kind| (kind, passed_to))
     }
 
-    /// The other side's speech was over before what was due could sound.
+    /// Draws the due probes anew, when the other side's speech was over before they could sound.
     fn draw_anew(&mut self) {
         for kind in ProbeKind::ALL {
             if self.waits[kind as usize] == 0 {
@@ -190,12 +190,12 @@ impl Probes {
         }
     }
 
-    /// A probe of `length` began in the frame that passes, `passed` before its end.
+    /// Begins a probe of `length` in the frame that passes, `passed` before its end.
     fn begun(&mut self, length: Sample, passed: Sample) {
         self.rest = length + ms(APART_MS) - passed;
     }
 
-    /// The audio of a probe, and its words if it has any. `None` when it is not ready.
+    /// Takes the audio of a probe, and its words if it has any. `None` when it is not ready.
     fn take(&mut self, kind: ProbeKind) -> Option<(String, Arc<[i16]>)> {
         match self.words(kind) {
             Some(words) => words.take(),
@@ -205,13 +205,13 @@ impl Probes {
 }
 
 impl Call {
-    /// The first words are ordered.
+    /// Orders the first words of each kind.
     pub(super) fn prepare_probes(&mut self) {
         self.order_probe(ProbeKind::Backchannel);
         self.order_probe(ProbeKind::NonDirected);
     }
 
-    /// The words of `spec.phrases`, in another language, take the place of those that were kept ready.
+    /// Replaces the words kept ready by those of `spec.phrases`, in another language.
     pub(super) fn renew_probes(&mut self) {
         let [backchannels, asides] =
             [&mut self.spec.phrases.backchannel, &mut self.spec.phrases.aside].map(std::mem::take);
@@ -249,7 +249,7 @@ impl Call {
         Some((kind, probes.words(kind)?))
     }
 
-    /// Audio that nothing else waits for.
+    /// Takes audio that nothing else waits for.
     pub(super) fn give_to_probe(&mut self, id: EffectId, pcm: &Arc<[i16]>, last: bool) {
         let Some((kind, words)) = self.probe_waits_for(id) else { return };
         words.next.iter_mut().for_each(|clip| clip.audio.push(pcm.clone()));
@@ -276,7 +276,7 @@ impl Call {
         let taken = probes.take(kind);
         let mean = (MEAN_S[kind as usize] * f64::from(RATE_HZ)) as Sample;
         let length = taken.as_ref().map_or(mean, |(_, pcm)| pcm.len() as Sample);
-        // What is left out takes its time, too, so that it is counted as often as it would have sounded.
+        // A probe that is left out takes its time, too, so that it is counted as often as it would have sounded.
         probes.begun(length, self.frame_at + FRAME as Sample - at);
         match taken {
             Some((text, pcm)) => {
@@ -290,7 +290,7 @@ impl Call {
         self.order_probe(kind);
     }
 
-    /// The onset of the other side's turn, when a probe may sound in it now.
+    /// Returns the onset of the other side's turn, when a probe may sound in it now.
     fn probed_turn(&self) -> Option<Sample> {
         let silent = self.mouth.speaking_since().is_none() && self.dial.is_none();
         let free = self.cut.is_none() && self.hold.is_none() && self.waits.hangup.is_none() && !self.waits.on_hold;
@@ -306,7 +306,7 @@ impl Call {
         self.mouth.sound(probe, at);
     }
 
-    /// Something else is to be heard from `at` on: a probe that sounds fades.
+    /// Fades a probe that sounds, as something else is to be heard from `at` on.
     pub(super) fn cut_probe(&mut self, at: Sample) {
         if let Some(said) = self.mouth.cut_probe(at) {
             self.probe_ended(said, true);
@@ -322,7 +322,7 @@ impl Call {
         self.event(end, Side::Dh, What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses });
     }
 
-    /// No probe sounds any more.
+    /// Ends all probes, for good.
     pub(super) fn drop_probes(&mut self) {
         let Some(probes) = self.probes.take() else { return };
         self.cancel([&probes.backchannels, &probes.asides].into_iter().filter_map(|words| words.waiting()).collect());
@@ -337,8 +337,8 @@ mod tests {
 
     const HOURS: Sample = 20;
 
-    /// Probes of each kind in a minute of a turn that does not end, and the shortest and the longest time from the end of one
-    /// to the next, in seconds.
+    /// Returns the number of probes of each kind in a minute of a turn that does not end. The second value has the
+    /// shortest and the longest time from the end of one to the next, in seconds.
     fn sounded(rates: [f64; 3]) -> ([f64; 3], [f64; 2]) {
         let [backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute] = rates;
         let probes = ProbeRates { backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute };

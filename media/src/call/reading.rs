@@ -1,4 +1,4 @@
-//! Events read back from their wire form: typed where they have the known form, kept as they stand where they have not.
+//! Events read back from JSON: typed where they have the known form, kept unchanged where they have not.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,8 @@ use crate::frame::{PER_MS, Sample};
 use crate::line_tones::LineToneKind;
 
 impl Event {
-    /// The event of these wire parts. It is written back as it was read: what has not the known form is [`What::Unknown`].
+    /// Returns the event with these members. It is written back as it was read: one without the known form is
+    /// [`What::Unknown`].
     pub fn from_wire(sample: Sample, name: &str, side: &str, data: Value) -> Event {
         let unknown = |side: Option<&str>, data: Value, reading: Option<What>| {
             What::Unknown(Box::new(Unknown { event: name.to_owned(), side: side.map(str::to_owned), data, reading }))
@@ -100,7 +101,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The event of this name as far as its members tell; `None`: nothing that is known.
+/// Returns the event of this name as far as its members tell; `None` when nothing of it is known.
 fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<What> {
     Some(match name {
         "call.dialing" => What::Dialing { address: data.text("address") },
@@ -172,7 +173,7 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
     })
 }
 
-/// The speech of a side that speaks.
+/// Reads the speech of a side that speaks.
 fn speech(starts: bool, side: Side, data: &Members<'_>) -> Option<What> {
     let (utterance_id, text, kind) = (data.utterance_id(), data.text("text"), data.kind());
     let arrival_ms = data.real("arrival_ms").unwrap_or_default();
@@ -193,7 +194,7 @@ fn speech(starts: bool, side: Side, data: &Members<'_>) -> Option<What> {
     })
 }
 
-/// A turn that does not tell its place ends where it was told, and begins where it ends.
+/// Reads a turn. Without its own place it ends at `sample`, and without an onset it begins where it ends.
 fn turn(sample: Sample, data: &Members<'_>) -> What {
     let text = data.text("text");
     let end_sample = data.number("end_sample").unwrap_or(sample);
@@ -266,12 +267,12 @@ fn outcome_of_transfer(data: &Members<'_>) -> What {
     What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
 }
 
-/// An event that the other side told by a message.
+/// Reads an event that the other side reported by a message.
 fn channel(name: &str, data: &Members<'_>) -> Option<What> {
     ChannelEvent::from_wire(name, data.0).map(|told| What::Channel(Box::new(told)))
 }
 
-/// An event of another name that has nothing but a message, or not even that, is a note of that code.
+/// Reads an event of another name as a note of that code, when it has nothing but a message, or not even that.
 fn note(name: &str, data: &Members<'_>) -> Option<What> {
     let is_empty = data.0.as_object().is_some_and(serde_json::Map::is_empty);
     let why = data.some_text("message").or_else(|| is_empty.then(String::new))?;
@@ -335,7 +336,7 @@ impl<'d> Members<'d> {
         self.number("utterance_id").unwrap_or(NO_UTTERANCE)
     }
 
-    /// An utterance of no known kind is an answer.
+    /// Reads the kind of an utterance; an unknown one is an answer.
     fn kind(&self) -> Kind {
         Kind::deserialize(&self.0["kind"]).unwrap_or(Kind::Turn)
     }
@@ -353,7 +354,7 @@ mod tests {
         json!({ "seq": 7, "sample": 24_001, "offset_ms": 1500.063, "event": name, "side": side, "data": data })
     }
 
-    /// The entry of a line, which is written as it was read.
+    /// Returns the entry of a line, which is written as it was read.
     fn line_as_read(name: &str, side: &str, data: &Value) -> TimelineEntry {
         let line = line(name, side, data.clone());
         let entry: TimelineEntry = serde_json::from_value(line.clone()).expect("every line is read");
@@ -396,7 +397,7 @@ mod tests {
         What::ToolCall(Box::new(ToolCall { name: "book".into(), parameters, output, source: Some("posted".into()) }))
     }
 
-    /// One event of each form, with the side whose doing it is.
+    /// Returns one event of each form, with its side.
     fn every() -> Vec<(Side, What)> {
         use Side::{Agent, Dh, Engine};
         let (text, codec) = (|| "Hello.".to_owned(), "PCMU".into());

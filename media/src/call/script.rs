@@ -1,10 +1,10 @@
-//! Comparing what was heard with what was written: normal forms, hang-up phrases, scripted responses.
+//! Comparison of recognized with written text: normal forms, hang-up phrases, scripted responses.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::spec::{Matching, ScriptRule};
 
-/// Unicode NFKC, case folded, punctuation removed, blanks joined. A dash or a slash parts words.
+/// Returns the text in Unicode NFKC, case folded, punctuation removed, blanks joined. A dash or a slash parts words.
 pub fn normal_form(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     for c in text.nfkc().flat_map(folded) {
@@ -19,7 +19,7 @@ pub fn normal_form(text: &str) -> String {
     words
 }
 
-/// Case folding by way of the capital letter, which brings ß to ss and the two small sigmas together.
+/// Folds case by way of the capital letter, which brings ß to ss and the two small sigmas together.
 fn folded(c: char) -> impl Iterator<Item = char> {
     c.to_uppercase().flat_map(char::to_lowercase)
 }
@@ -29,7 +29,7 @@ pub fn unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
 }
 
-/// The words of the normal form, a blank between any two; an unspaced letter is one.
+/// Returns the words of the normal form, a blank between any two; an unspaced letter is one.
 fn words(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut last = ' ';
@@ -106,7 +106,7 @@ pub struct Script {
     fired: Vec<u32>,
 }
 
-/// What a script says of a turn; rules are named by their positions.
+/// Answer of a script to a turn; rules are named by their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByScript {
     /// This rule answers; without one the conversation is free.
@@ -116,13 +116,13 @@ pub enum ByScript {
 }
 
 impl Script {
-    /// Nothing fired yet.
+    /// Returns the state of this many rules, none of which has fired.
     pub fn new(rules: usize) -> Script {
         Script { fired: vec![0; rules] }
     }
 
-    /// How `text` is answered: all exact rules in order come before all context rules; with `ordered`, only the first rule that
-    /// is not used up is looked at. `asks`: there is somebody who can tell meanings.
+    /// Returns the rule that answers `text`: exact rules come in order before context rules. With `ordered`, only the
+    /// first rule that is not used up is tested. `asks`: a mind can compare meanings.
     pub fn answer(&self, rules: &[ScriptRule], ordered: bool, text: &str, asks: bool) -> ByScript {
         let of = |matching| self.usable(rules, ordered).filter(move |at| rules[*at].matching == matching);
         if let Some(rule) = of(Matching::Exact).find(|at| contains_phrase(text, &rules[*at].phrase)) {
@@ -141,13 +141,13 @@ impl Script {
         (0..rules.len()).filter(left).take(if ordered { 1 } else { rules.len() })
     }
 
-    /// The rule at `at` really acted.
+    /// Counts that the rule at `at` acted.
     pub fn fire(&mut self, at: usize) {
         self.fired[at] += 1;
     }
 }
 
-/// The first of these rules whose phrase has the words of `text`.
+/// Returns the first of these rules whose phrase has the words of `text`.
 pub fn same_words(rules: &[ScriptRule], among: &[usize], text: &str) -> Option<usize> {
     among.iter().copied().find(|at| same_meaning(text, &rules[*at].phrase))
 }

@@ -1,4 +1,4 @@
-//! Everything that a Call needs to know, as plain values. Whoever places a call translates its own resources into this.
+//! Settings of a call as plain values. The caller of this library translates its own resources into them.
 
 use std::sync::Arc;
 
@@ -15,38 +15,38 @@ pub struct CutIn {
     pub say: String,
 }
 
-/// One simulated conversation, described.
+/// Description of one simulated conversation.
 #[derive(Clone, Debug)]
 pub struct CallSpec {
     /// Seed of every draw that this call makes.
     pub seed: Seed,
-    /// How the call takes and yields turns.
+    /// Rules and times of turn-taking.
     pub turn: TurnSpec,
-    /// What the call does when it is connected and nobody has spoken.
+    /// Behaviour after connect, until somebody has spoken.
     pub opening: Opening,
-    /// When the call cuts into the other side's speech.
+    /// Condition under which this side interrupts the other side's speech.
     pub interruption: Interruption,
-    /// Words with which the call cuts into the other side's first turn.
+    /// Words that interrupt the other side's first turn.
     pub cut: Option<CutIn>,
-    /// Sounds while the other side speaks that ask for no reaction.
+    /// Rates of sounds that ask for no reaction, made while the other side speaks.
     pub probes: ProbeRates,
     /// Scripted answers, in the order in which they are tested.
     pub script: Vec<ScriptRule>,
-    /// Only the first unused rule of `script` is tested.
+    /// True to test the first unused rule of `script` only.
     pub script_ordered: bool,
-    /// How long a mind may take to tell whether a turn has the meaning of a rule of `script`, in milliseconds; when it is late, and
-    /// with `None`, the words alone tell.
+    /// Time that a mind has to tell whether a turn has the meaning of a rule of `script`, in milliseconds. When it is
+    /// late, and with `None`, words are compared.
     pub meaning_ms: Option<u32>,
     /// Phrases of the other side that end the call (normal form, whole words).
     pub hangup_phrases: Vec<String>,
-    /// A transfer that the other side asks for is taken and ends the call; otherwise the call goes on, with the target where the channel
-    /// may call it.
+    /// True to accept a transfer that the other side asks for and end the call. Otherwise the call goes on, with the
+    /// target where the channel may call it.
     pub hangup_on_transfer: bool,
     /// Digits dialled 500 ms after connect; a comma is 1000 ms of silence.
     pub extension: Option<String>,
-    /// How digits are sent.
+    /// Way in which digits are sent.
     pub dtmf: DtmfMethod,
-    /// Timers and caps.
+    /// Limits of time and turns.
     pub limits: Limits,
     /// Background noise, mixed under everything from connect to hang-up.
     pub noise: Option<NoiseSpec>,
@@ -56,28 +56,29 @@ pub struct CallSpec {
     pub connection: ConnectionSpec,
     /// Fixed sentences, in the call's language.
     pub phrases: Phrases,
-    /// The other side's language is asked for with each of its turns ([`super::Effect::Identify`]), and followed.
+    /// True to ask for the other side's language with each of its turns ([`super::Effect::Identify`]), and to follow
+    /// it.
     pub follows_language: bool,
-    /// What the ears can do.
+    /// Analysis that runs on the received audio.
     pub ears: Ears,
 }
 
-/// Turn taking (all times in milliseconds).
+/// Times of turn-taking, in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnSpec {
-    /// Silence of the other side before the turn is taken.
+    /// Silence of the other side before this side takes its turn.
     pub endpointing_delay_ms: u32,
     /// Mutual silence before the one re-prompt, and again before the end.
     pub silence_timeout_ms: u32,
     /// Continuous speech of the other side, from its true onset, before this side stops speaking.
     pub yield_after_ms: u32,
-    /// How long this side does not yield after it has cut in.
+    /// Time after an interruption in which this side does not yield.
     pub hold_floor_ms: u32,
-    /// Both sides starting within this time: this side gives way.
+    /// Largest difference of two onsets at which both sides are said to start at once: this side gives way.
     pub both_start_ms: u32,
-    /// A message of the other side that it begins to speak stops this side's words.
+    /// True to stop this side's words when the other side tells by message that it begins to speak.
     pub yield_to_claims: bool,
-    /// How long a due turn waits for the recognizer's final text.
+    /// Time that a due turn waits for the recognizer's final text.
     pub recognizer_grace_ms: u32,
     /// Received digits count as a turn this long after the last of them, and stop this side's speech (`None`: digits are
     /// only handed to the mind with the next turn).
@@ -99,114 +100,114 @@ impl Default for TurnSpec {
     }
 }
 
-/// What happens after connect.
+/// Behaviour after connect, until somebody has spoken.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opening {
-    /// Listen; after this much silence open anyway (`None`: only `silence_timeout` makes it speak).
+    /// Listen, and open after this much silence. With `None` only `silence_timeout` makes this side speak.
     Listen {
         /// Milliseconds of mutual silence from connect.
         open_after_ms: Option<u32>,
     },
-    /// Say exactly this, 0.4 to 0.9 s after connect.
+    /// Say these words exactly, 0.4 to 0.9 s after connect.
     Say(String),
-    /// Say what the mind makes, 0.4 to 0.9 s after connect.
+    /// Say words that the mind makes, 0.4 to 0.9 s after connect.
     Made,
 }
 
-/// Cutting into the other side's speech.
+/// Condition under which this side interrupts the other side's speech.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interruption {
-    /// Never.
+    /// This side never interrupts.
     None,
     /// With `probability`, at a moment drawn uniformly in `from_ms..to_ms` of the other side's turn.
     Level {
-        /// What the level is called in the timeline: `low`, `medium`, `high`, or `level` where it is none of these.
+        /// Name of the level in the timeline: `low`, `medium`, `high`, or `level` for any other.
         name: &'static str,
-        /// 0 to 1.
+        /// Probability for each turn, from 0 to 1.
         probability: f64,
-        /// Earliest moment after the turn's onset.
+        /// Earliest moment, in milliseconds after the turn's onset.
         from_ms: u32,
-        /// Latest moment after the turn's onset.
+        /// Latest moment, in milliseconds after the turn's onset.
         to_ms: u32,
-        /// At most this many in one call (`None`: no limit).
+        /// Largest number in one call; `None` for no limit.
         at_most: Option<u32>,
     },
-    /// When one of these words is recognised in the running turn.
+    /// This side interrupts when one of these keywords is recognized in the running turn.
     Keywords(Vec<KeywordResponse>),
-    /// When the mind says yes to the running text.
+    /// This side interrupts when the mind says yes to the running text.
     Contextual {
-        /// What the mind is asked.
+        /// Question to the mind, about the running text.
         prompt: String,
     },
 }
 
-/// One keyword and what is said when it is heard.
+/// A keyword and the words that answer it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeywordResponse {
-    /// Whole words, case-insensitive.
+    /// Keyword, compared as whole words without regard to case.
     pub keyword: String,
-    /// Said exactly.
+    /// Words of the answer, said exactly.
     pub response: String,
-    /// 0 to 1.
+    /// Probability for each turn in which it is heard, from 0 to 1.
     pub probability: f64,
 }
 
-/// How often each kind of probe sounds, in a minute in which one may: the other side speaks, and this side is silent and plans
-/// no cut-in. 0 is never; what is below 0 or no number counts as 0.
+/// Rates of each kind of probe, a minute of time in which one may sound: the other side speaks, and this side is silent
+/// and plans no interruption. 0 is never; a negative rate or no number counts as 0.
 #[derive(Copy, Clone, Debug, PartialEq, Default)]
 pub struct ProbeRates {
-    /// [`Phrases::backchannel`], from 1 s into the other side's turn.
+    /// Rate of [`Phrases::backchannel`], from 1 s into the other side's turn.
     pub backchannel_per_minute: f64,
-    /// Sounds of [`crate::vocal_tic`].
+    /// Rate of the sounds of [`crate::vocal_tic`].
     pub vocal_tic_per_minute: f64,
-    /// [`Phrases::aside`].
+    /// Rate of sentences to somebody else, [`Phrases::aside`].
     pub non_directed_per_minute: f64,
 }
 
-/// One scripted response.
+/// One scripted response, and the phrase that it answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptRule {
     /// Position in the given list, for the timeline.
     pub index: usize,
-    /// How `phrase` is compared.
+    /// Way in which `phrase` is compared.
     pub matching: Matching,
-    /// What the other side has to say.
+    /// Phrase that the other side has to say.
     pub phrase: String,
-    /// What this side then does.
+    /// Response of this side to the phrase.
     pub response: Response,
-    /// Fires at most this many times (`None`: always).
+    /// Largest number of times that it fires; `None`: always.
     pub first_n: Option<u32>,
 }
 
-/// How a scripted phrase is compared with the turn.
+/// Way in which a scripted phrase is compared with the turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Matching {
     /// Its normal form occurs in the turn's normal form as a run of whole words.
     Exact,
-    /// It has the same meaning: F1 of the word sets without stop words is at least 0.6.
+    /// The turn has the same meaning: F1 of the word sets without stop words is at least 0.6.
     Context,
 }
 
-/// What a scripted rule does.
+/// Response of a scripted rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Response {
-    /// These words, said exactly.
+    /// Words that are said exactly.
     Phrase(String),
     /// Silence for this long (`None`: until the end of the other side's next turn), then these words if any.
     Silence {
-        /// Milliseconds.
+        /// Length in milliseconds; `None`: until the end of the other side's next turn.
         duration_ms: Option<u32>,
-        /// Said after the pause.
+        /// Words after the pause; `None` for none.
         then: Option<String>,
     },
-    /// These digits as DTMF.
+    /// Digits that are sent as DTMF.
     Dtmf(String),
     /// This audio (16 kHz, at its final level), played once to its end.
     Audio(Arc<[i16]>),
 }
 
 impl Response {
-    /// `phrase`, `silence`, `dtmf` or `audio`: its name in events.
+    /// Returns its name in events: `phrase`, `silence`, `dtmf` or `audio`.
     pub fn kind(&self) -> &'static str {
         match self {
             Response::Phrase(_) => "phrase",
@@ -217,34 +218,34 @@ impl Response {
     }
 }
 
-/// How digits are sent; one way only.
+/// Way in which digits are sent; one only.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum DtmfMethod {
     /// Telephone events when negotiated (RFC 4733), else tones.
     #[default]
     Rtp,
-    /// Tones in the audio.
+    /// Tones in the audio (ITU-T Q.23).
     Inband,
-    /// [`super::Control::Digit`]: SIP INFO.
+    /// SIP INFO, by [`super::Control::Digit`].
     Info,
-    /// [`super::Control::Digit`]: a message of the channel.
+    /// Message of the channel, by [`super::Control::Digit`].
     Message,
     /// A message of the channel, and tones in the audio.
     MessageAndTone,
 }
 
-/// Timers and caps; `None` is "no limit".
+/// Limits of a call in milliseconds and turns; `None` is no limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// From dialling to the answer.
+    /// Longest time from dialling to the answer.
     pub ringing_ms: u32,
-    /// From connect.
+    /// Longest time from connect to the end.
     pub max_duration_ms: Option<u32>,
-    /// Turns of the other side.
+    /// Largest number of turns of the other side.
     pub max_turns: Option<u32>,
-    /// Since the last speech or digit of either side.
+    /// Longest time without speech or digit of either side.
     pub inactivity_ms: Option<u32>,
-    /// Without any RTP received while connected.
+    /// Longest time without received RTP while connected.
     pub media_timeout_ms: u32,
 }
 
@@ -260,33 +261,33 @@ impl Default for Limits {
     }
 }
 
-/// A background noise loop.
+/// Background noise that is played in a loop.
 #[derive(Clone, Debug)]
 pub struct NoiseSpec {
-    /// 16 kHz, seamless; shared by all calls that hear it.
+    /// Samples at 16 kHz without a seam; shared by all calls that use it.
     pub loop_pcm: Arc<[i16]>,
     /// Factor at which it is mixed under a codec of 8 kHz (see [`crate::noise::gain_for`]).
     pub gain_narrow: f32,
     /// Factor at which it is mixed under a codec of 16 kHz.
     pub gain_wide: f32,
-    /// Where in the loop the call begins, in samples.
+    /// Index in the loop at which the call begins, in samples.
     pub start: usize,
 }
 
-/// Fixed sentences.
+/// Fixed sentences of this side, in the language of the call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phrases {
-    /// Said once after `silence_timeout`.
+    /// Sentence that is said once after `silence_timeout`.
     pub reprompt: String,
-    /// Said when cutting in without a mind's words; one is drawn.
+    /// Sentences that interrupt when the mind gives no words; one is drawn.
     pub interruption: Vec<String>,
-    /// Said when a held silence lasts 60 s.
+    /// Sentence after a held silence of 60 s.
     pub still_there: String,
-    /// Said while the other side speaks, to show that this side listens. Those that the voice says in 0.2 to 0.8 s are
+    /// Words while the other side speaks, to show that this side listens. Those that the voice says in 0.2 to 0.8 s are
     /// used, and take 0.5 s at most.
     pub backchannel: Vec<String>,
-    /// Said to somebody else while the other side speaks. Those that the voice says in 1 to 3.2 s are used, and take 2 s
-    /// at most.
+    /// Words to somebody else while the other side speaks. Those that the voice says in 1 to 3.2 s are used, and take 2
+    /// s at most.
     pub aside: Vec<String>,
 }
 
@@ -329,16 +330,16 @@ impl Default for CallSpec {
     }
 }
 
-/// What analysis runs on the received audio.
+/// Analysis that runs on the received audio.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ears {
-    /// There is a recognizer: turns are given text. False: turn-taking alone.
+    /// True when there is a recognizer, so that turns are given text. False: turn-taking alone.
     pub text: bool,
-    /// Voice activity runs.
+    /// True when voice activity is detected.
     pub voice_activity: bool,
-    /// In-band DTMF detection runs.
+    /// True when DTMF in the audio is detected.
     pub dtmf: bool,
-    /// The recognizer hears a stretch as a whole, and little in parts of it: short pauses never part one.
+    /// True when the recognizer needs whole stretches of speech: short pauses never part one.
     pub whole: bool,
 }
 

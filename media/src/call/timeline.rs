@@ -1,4 +1,4 @@
-//! The wire form of events: names and data of the timeline.
+//! JSON form of events: names and data of the timeline.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::io::Word;
 use crate::frame::{PER_MS, Sample};
 
 impl Event {
-    /// Every wire name but those of notes, which are their codes.
+    /// Names of all events but notes, whose names are their codes.
     pub const NAMES: [&str; 41] = [
         "call.dialing",
         "call.ringing",
@@ -53,7 +53,7 @@ impl Event {
         "channel_event",
     ];
 
-    /// The event's wire name.
+    /// Returns the name of the event in timelines.
     pub fn name(&self) -> &str {
         match &self.what {
             What::Dialing { .. } => "call.dialing",
@@ -97,7 +97,7 @@ impl Event {
         }
     }
 
-    /// The wire name of the event's side.
+    /// Returns the name of the event's side in timelines.
     pub fn side_name(&self) -> &str {
         match &self.what {
             What::Unknown(unknown) => unknown.side.as_deref().unwrap_or(self.side.name()),
@@ -105,7 +105,7 @@ impl Event {
         }
     }
 
-    /// The event's wire data: an object, unless the event was read and had something else.
+    /// Returns the data of the event: an object, unless the event was read and had something else.
     pub fn data(&self) -> Value {
         match &self.what {
             What::Dialing { address } => json!({ "address": address }),
@@ -230,7 +230,7 @@ impl Event {
         }
     }
 
-    /// Milliseconds since connect, to three decimals.
+    /// Returns the milliseconds since connect, to three decimals.
     pub fn offset_ms(&self) -> f64 {
         round3(self.sample as f64 / PER_MS as f64)
     }

@@ -20,7 +20,8 @@ pub(super) struct Target {
 }
 
 impl Call {
-    /// Before the answer nobody is handed on, and only to one target at a time.
+    /// Answers a transfer that the other side asks for. It is declined before the call is up, and while another target
+    /// is being called.
     pub(super) fn transfer(&mut self, now: Time, to: String, can_follow: bool) {
         let up = self.phase.is_connected();
         let answer = match self.waits.target {
@@ -51,7 +52,7 @@ impl Call {
         self.fall_silent();
     }
 
-    /// A target rings no longer than an agent.
+    /// Ends the call to a target that rings for longer than an agent may.
     pub(super) fn run_target(&mut self, now: Time) {
         let patience = Duration::from_millis(self.spec.limits.ringing_ms.into());
         let Some(target) = &mut self.waits.target else { return };
@@ -63,7 +64,8 @@ impl Call {
         }
     }
 
-    /// The outcome: media of `leg` come from the target now, on the same clock; without it all is as it was.
+    /// Takes the outcome of a transfer. With `leg`, media come from the target now, on the same clock; without it
+    /// nothing changes.
     pub(super) fn take_outcome(&mut self, now: Time, to: String, outcome: Code, code: u16, leg: Option<LegParams>) {
         if self.waits.target.take().is_none() || !self.phase.is_connected() {
             return;
@@ -72,7 +74,7 @@ impl Call {
         self.event(at, Side::Engine, What::Transferred { to, outcome, code });
         self.waits.media_at = Some(now);
         let Some(params) = leg else { return };
-        // Whoever held the call is gone.
+        // The side that held the call is gone.
         if std::mem::take(&mut self.waits.on_hold) {
             self.event(at, Side::Agent, What::Unheld);
         }

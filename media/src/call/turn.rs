@@ -22,7 +22,7 @@ pub(super) const JOINED_MS: u32 = 300;
 /// endpointing delay leaves [`ANSWER_MS`] for its final text and the answer.
 const LINGER_MS: u32 = 400;
 const ANSWER_MS: u32 = 700;
-/// From a hang-up phrase of the other side to the hang-up.
+/// Milliseconds from the end of a hang-up phrase of the other side to the hang-up.
 pub(super) const PHRASE_HANGUP_MS: u32 = 300;
 
 impl Call {
@@ -33,7 +33,7 @@ impl Call {
         }
     }
 
-    /// A segment begins: a new turn, or more of the one that was not answered yet.
+    /// Begins a segment: a new turn, or more of the one that was not answered yet.
     pub(super) fn other_turn_begins(&mut self, onset: Sample) {
         self.drop_answer();
         // The last turn that was wanted is not over yet.
@@ -96,7 +96,8 @@ impl Call {
         }
     }
 
-    /// The turn will not be answered: it is over when it does not go on within the time in which it would have been.
+    /// Leaves a turn without an answer: it is over when it does not go on within the time in which one would have
+    /// begun.
     pub(super) fn leave_unanswered(&mut self, end: Sample) {
         let counts = self.other.turn.as_ref().is_some_and(|turn| turn.counts);
         let within_ms = match counts && self.spec.hangup_phrases.is_empty() {
@@ -109,7 +110,8 @@ impl Call {
         }
     }
 
-    /// So many turns are over, or will be when the last one, which ended at `end`, does not go on: no more may be wanted.
+    /// Plans the hang-up when the limit of turns is reached: `turns` are over, or will be unless the last one goes on
+    /// after `end`.
     fn hang_up_after(&mut self, turns: u32, end: Sample) {
         let enough = self.spec.limits.max_turns.is_some_and(|limit| turns >= limit);
         if enough && self.waits.hangup.is_none() {
@@ -117,7 +119,7 @@ impl Call {
         }
     }
 
-    /// This side's words are over: what the other side says next is another turn, unless it had hardly paused.
+    /// Ends the other side's turn after this side's words, unless that side had hardly paused.
     pub(super) fn answered_by_own_words(&mut self) {
         if let (Some(over_at), Some(ended)) = (&mut self.other.over_at, self.other.ended) {
             *over_at = (*over_at).min(ended + ms(JOINED_MS));
@@ -125,9 +127,9 @@ impl Call {
         self.run_pause();
     }
 
-    /// A pause was long enough: the turn that nobody answers, or what both sides said at once, is over.
+    /// Ends the turn that nobody answers, or the overlap of both sides, when a pause was long enough.
     pub(super) fn run_pause(&mut self) {
-        // What is not confirmed yet may be the other side going on.
+        // A sound that is not confirmed yet may be the other side going on.
         let sure = if self.ears.voice.vad().is_stirring() { ms(CONFIRM_MS) } else { 0 };
         if self.other.over_at.is_some_and(|at| self.frame_at >= at + sure) {
             self.close_other_turn();
@@ -135,14 +137,15 @@ impl Call {
         self.settle_pause(self.frame_at - ms(JOINED_MS) - sure);
     }
 
-    /// Hang-up phrases act so soon after a turn that their text is wanted at once, as far as the recognizer hears parts.
+    /// Returns the length of pauses through which the recognizer's segment goes on. Hang-up phrases act soon after a
+    /// turn, so that their text is wanted at once, as far as the recognizer takes parts.
     fn linger_ms(&self) -> u32 {
         let lingers = self.spec.ears.whole || self.spec.hangup_phrases.is_empty();
         let wanted = if lingers { LINGER_MS } else { 0 };
         self.spec.turn.endpointing_delay_ms.saturating_sub(ANSWER_MS).min(wanted)
     }
 
-    /// A pause was long enough: what was heard is one piece for the recognizer.
+    /// Ends a segment for the recognizer, when a pause was long enough.
     pub(super) fn run_linger(&mut self) {
         if self.ears.linger.is_some_and(|until| self.frame_at >= until) {
             self.close_segment();
@@ -161,7 +164,7 @@ impl Call {
         }
     }
 
-    /// A sound too short for words made this side give way, or dropped its opening: it goes on.
+    /// Takes up this side's words or opening again, after a sound too short for words had stopped them.
     fn resume(&mut self, end: Sample) {
         if self.plan.is_some() || self.waits.hangup.is_some() || self.waits.start.is_none() {
             return;
@@ -174,7 +177,7 @@ impl Call {
         }
     }
 
-    /// The turn is over: its line joins the conversation, its text may still come.
+    /// Ends the turn: its line joins the conversation, its text may still come.
     pub(super) fn close_other_turn(&mut self) {
         if self.ears.linger.is_some() {
             self.close_segment();
@@ -203,7 +206,7 @@ impl Call {
         self.tell_closed_turns();
     }
 
-    /// Reports turns whose text is final.
+    /// Reports the turns whose text is final.
     fn tell_closed_turns(&mut self) {
         while let Some(at) = self.other.closing.iter().position(OtherTurn::is_final) {
             let mut turn = self.other.closing.remove(at);
@@ -235,8 +238,8 @@ impl Call {
         }
     }
 
-    /// The other side's language is spoken from now on. What was made ready in another one (`phrases` are of this one) is made
-    /// anew.
+    /// Changes to the other side's language. Everything made ready in another one is made anew; `phrases` are in the
+    /// new one.
     fn speak(&mut self, language: String, by: &'static str, from_sample: Sample, phrases: Option<Box<Phrases>>) {
         if !self.phase.is_connected() {
             return;
@@ -248,7 +251,7 @@ impl Call {
         self.renew_probes();
     }
 
-    /// A phrase that ends the call, in a turn that is answered already or never will be.
+    /// Hangs up on a phrase that ends the call, in a turn that is answered already or never will be.
     fn hang_up_on_phrase(&mut self, turn: &OtherTurn) {
         if self.waits.hangup.is_none() && self.ends_call(turn.text()) {
             let due = turn.end + ms(PHRASE_HANGUP_MS);
@@ -260,7 +263,7 @@ impl Call {
         self.spec.hangup_phrases.iter().any(|phrase| contains_phrase(text, phrase))
     }
 
-    /// Turns that ended before `end` have waited long enough: what has no text now never will.
+    /// Gives up waiting for the text of turns that ended before `end`.
     pub(super) fn close_late(&mut self, end: Sample) {
         if !self.other.closing.iter().any(|turn| turn.end < end) {
             return;
@@ -271,7 +274,7 @@ impl Call {
         self.tell_closed_turns();
     }
 
-    /// The call ends at `end`: what the other side is saying ends there, too.
+    /// Ends the other side's running turn at `end`, where the call ends.
     pub(super) fn other_is_cut(&mut self, end: Sample, now: Time) {
         let ended = |voice: &mut EchoGuard| match voice.finish() {
             Some(Edge::Ended { end: heard }) => Some(heard.clamp(0, end)),
@@ -300,7 +303,7 @@ impl Call {
         self.drop_answer();
         if let Some(said) = self.mouth.saying() {
             said.stop();
-            // What was to follow these words is over with them: the digits are answered instead.
+            // The step after these words is dropped with them: the digits are answered instead.
             let taken = self.plan.take_if(|plan| plan.stage == Stage::Taken);
             self.cancel(taken.map(|plan| plan.effects()).unwrap_or_default());
         }
@@ -360,7 +363,7 @@ impl Call {
         self.other.turn.iter_mut().chain(&mut self.other.closing).find(|turn| turn.awaits(id))
     }
 
-    /// A text that came after the answer was decided on may still say that there is none.
+    /// Looks for a hang-up phrase in a text that came after the answer was decided on: there is none then.
     fn reconsider(&mut self) {
         let decided = self.plan.as_ref().is_some_and(|plan| {
             plan.answers && matches!(plan.stage, Stage::Comparing | Stage::Thinking | Stage::Settled)

@@ -35,7 +35,7 @@ impl Part {
     }
 }
 
-/// What was said. Reads as the words that were meant to be.
+/// Words of an utterance as they were meant to be, and as they were said with fillers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spoken {
     words: String,
@@ -43,12 +43,12 @@ pub struct Spoken {
 }
 
 impl Spoken {
-    /// The words that were meant to be said.
+    /// Returns the words that were meant to be said.
     pub fn as_str(&self) -> &str {
         &self.words
     }
 
-    /// All that was heard: those words, and the fillers between them.
+    /// Returns all that was heard: those words, and the fillers between them.
     pub fn voiced(&self) -> &str {
         self.voiced.as_deref().unwrap_or(&self.words)
     }
@@ -68,22 +68,22 @@ impl Deref for Spoken {
     }
 }
 
-/// What one side says in one go.
+/// Words of this side that are said without a break, with their audio.
 #[derive(Clone, Debug)]
 pub struct Utterance {
-    /// Unique in the call.
+    /// Number, unique in the call.
     pub id: u32,
-    /// What it is.
+    /// Purpose of the utterance.
     pub kind: Kind,
-    /// Said word for word as written (scripted, fixed).
+    /// True to say it word for word as written (scripted, fixed).
     pub exact: bool,
-    /// This side does not yield before its end.
+    /// True when this side does not yield before its end.
     pub holds_floor: bool,
     /// Position of the first sample, once it is being said.
     pub started: Option<Sample>,
-    /// Its true onset, once it is known; its beginning was told then.
+    /// True onset, once it is known; its beginning was reported then.
     pub onset: Option<Sample>,
-    /// More parts may be added.
+    /// True while more parts may be added.
     pub open: bool,
     parts: Vec<Part>,
     /// Part being said, chunk of it, sample in the chunk, samples said of the part.
@@ -95,20 +95,20 @@ pub struct Utterance {
     stopping: bool,
 }
 
-/// The beginning of an utterance, as it is told.
+/// Beginning of an utterance, as it is reported.
 #[derive(Clone, Debug)]
 pub struct Begun {
-    /// Its id.
+    /// Number of the utterance.
     pub utterance_id: u32,
-    /// All that is planned to be heard.
+    /// Text that is planned to be heard, fillers included.
     pub text: String,
-    /// What it is.
+    /// Purpose of the utterance.
     pub kind: Kind,
-    /// Its true onset.
+    /// True onset of the utterance.
     pub onset: Sample,
 }
 
-/// What rendering a frame did.
+/// Result of rendering a frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct Rendered {
     /// One past the last sample of this frame that has words, when any has.
@@ -118,7 +118,7 @@ pub struct Rendered {
 }
 
 impl Utterance {
-    /// An utterance without words yet.
+    /// Returns an utterance without words.
     pub fn new(id: u32, kind: Kind, exact: bool) -> Utterance {
         Utterance {
             id,
@@ -149,7 +149,8 @@ impl Utterance {
         self.parts.push(Part { text: text.into(), voiced: None, effect, audio: vec![pcm], complete: true });
     }
 
-    /// The words that `effect` brings are said as `voiced`, with fillers between them; hands it back when they are not of this.
+    /// Sets the words that `effect` brings to `voiced`, with fillers between them; returns it when the effect is not of
+    /// this utterance.
     pub fn voice(&mut self, effect: EffectId, voiced: String) -> Option<String> {
         match self.parts.iter_mut().find(|part| part.effect == effect) {
             Some(part) => part.voiced = Some(voiced),
@@ -170,12 +171,12 @@ impl Utterance {
         true
     }
 
-    /// The effects that have not brought all their audio.
+    /// Returns the effects that have not brought all their audio.
     pub fn waiting(&self) -> impl Iterator<Item = EffectId> + '_ {
         self.parts.iter().filter(|part| !part.complete).map(|part| part.effect)
     }
 
-    /// Its true onset becomes known: what is to be told of it, the first time.
+    /// Sets its true onset; returns what is to be reported of it, the first time.
     pub fn begin(&mut self, onset: Sample) -> Option<Begun> {
         if self.onset.replace(onset).is_some() {
             return None;
@@ -188,7 +189,7 @@ impl Utterance {
         self.parts.iter().any(|part| !part.text.is_empty())
     }
 
-    /// All that is planned to be heard.
+    /// Returns all that is planned to be heard.
     pub fn text(&self) -> String {
         join(self.parts.iter().map(Part::voiced))
     }
@@ -203,7 +204,7 @@ impl Utterance {
         self.stopping = true;
     }
 
-    /// It ends with the next frame.
+    /// True when it ends with the next frame.
     pub fn is_stopping(&self) -> bool {
         self.stopping
     }
@@ -263,7 +264,7 @@ impl Utterance {
         self.gap = if self.part < self.parts.len() { PART_GAP } else { 0 };
     }
 
-    /// The words really said (cut at the last whole word) and the words left.
+    /// Returns the words really said (cut at the last whole word) and the words left.
     pub fn split(&self) -> (Spoken, String) {
         let done = &self.parts[..self.part.min(self.parts.len())];
         let words = done.iter().map(|part| part.text.as_str());
@@ -305,7 +306,7 @@ fn cut_words(text: &str, share: f64) -> (&str, &str) {
     (text[..end].trim_end(), text[end..].trim_start())
 }
 
-/// What of `text` was said when it was `heard` with fillers between its words, of which others were left; and the rest.
+/// Splits `text` at the end of what was said: `heard` has fillers between its words, and `left` is the rest.
 fn meant<'t>(text: &'t str, (heard, left): (&str, &str)) -> (&'t str, &'t str) {
     if left.is_empty() {
         return (text, "");
@@ -341,7 +342,7 @@ mod tests {
         said
     }
 
-    /// The words that were said, what was heard of them, and the words left.
+    /// Returns the words that were said, the words that were heard, and the words left.
     fn split(said: &Utterance) -> [String; 3] {
         let (spoken, left) = said.split();
         [spoken.as_str().to_owned(), spoken.voiced().to_owned(), left]

@@ -11,16 +11,16 @@ use crate::codec::g711;
 /// Rates that are read, in Hz.
 pub const RATES_HZ: std::ops::RangeInclusive<u32> = 1000..=192_000;
 
-/// Most channels that are read.
+/// Largest number of channels that is read.
 pub const MAX_CHANNELS: u16 = 64;
 
-/// Sections that are read of joined files.
+/// Largest number of sections that is read of joined files.
 const MAX_SECTIONS: usize = 10_000;
 
-/// From this on a size stands for one that was not known: programs that write into a pipe give 2^31 - 1, 2^32 - 1 or a little less.
+/// Size from which it counts as unknown: programs that write into a pipe give 2^31 - 1, 2^32 - 1 or a little less.
 const UNTOLD: u32 = 0x7fff_0000;
 
-/// Bytes behind the samples that are passed over without a word: tags of other kinds of files.
+/// Bytes behind the samples that are skipped without an error: tags of other kinds of files.
 const TAIL_BYTES: usize = 4096;
 
 /// Names of chunks that stand in WAV files.
@@ -30,22 +30,22 @@ const KNOWN: [&[u8; 4]; 34] = [
     b"SAUR", b"INFO", b"minf", b"elm1", b"regn", b"umid", b"levl", b"acid", b"strc", b"plst",
 ];
 
-/// Why bytes are not a clip. Each says what a user would have to change.
+/// Reason why bytes are not a clip. Each says which part of the file a user would have to change.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ClipError {
     /// No RIFF/WAVE header: another kind of file.
     NotWav,
     /// The `fmt ` chunk is missing, comes after the data, or is too short.
     NoFormat,
-    /// No `data` chunk.
+    /// The file has no `data` chunk.
     NoData,
-    /// Neither PCM nor float nor G.711: the format tag.
+    /// An encoding that is neither PCM nor float nor G.711; its format tag.
     Encoding(u16),
     /// Bits per sample that the encoding does not have.
     Bits(u16),
     /// No channel, or more than are read.
     Channels(u16),
-    /// A rate outside 1000 to 192000 Hz.
+    /// A sample rate outside 1000 to 192,000 Hz.
     Rate(u32),
     /// More than [`super::MAX_SAMPLES`] samples a channel.
     TooLong,
@@ -73,7 +73,7 @@ impl fmt::Display for ClipError {
 
 impl std::error::Error for ClipError {}
 
-/// How a sample is written.
+/// Number format of a sample.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Encoding {
     U8,
@@ -113,19 +113,19 @@ impl Encoding {
     }
 }
 
-/// How the samples of a file are written.
+/// Format of the samples of a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     encoding: Encoding,
     is_big_endian: bool,
-    /// Samples per second.
+    /// Sample rate, in samples a second.
     pub rate_hz: u32,
-    /// From 1 to [`MAX_CHANNELS`].
+    /// Number of channels, from 1 to [`MAX_CHANNELS`].
     pub channels: u16,
 }
 
 impl Format {
-    /// Samples of 16-bit PCM, little endian.
+    /// Returns the format of 16-bit PCM, little endian.
     pub fn pcm16(rate_hz: u32, channels: u16) -> Format {
         Format { encoding: Encoding::I16, is_big_endian: false, rate_hz, channels: channels.max(1) }
     }
@@ -135,24 +135,24 @@ impl Format {
         self.encoding == Encoding::I16 && !self.is_big_endian
     }
 
-    /// Bytes of a sample of every channel.
+    /// Number of bytes of a frame: one sample of every channel.
     pub fn frame_bytes(&self) -> usize {
         self.encoding.bytes() * usize::from(self.channels)
     }
 
-    /// The mean of the channels of a frame ([`Format::frame_bytes`] long).
+    /// Returns the mean of the channels of a frame ([`Format::frame_bytes`] long).
     pub fn mean(&self, frame: &[u8]) -> i16 {
         let sum: f64 = frame.chunks_exact(self.encoding.bytes()).map(|sample| self.sample(sample)).sum();
         (sum / f64::from(self.channels)).round() as i16
     }
 
-    /// One channel of a frame; 0 for a channel that is not there.
+    /// Returns one channel of a frame; 0 for a channel that is not there.
     pub fn channel(&self, frame: &[u8], channel: usize) -> i16 {
         let sample = frame.chunks_exact(self.encoding.bytes()).nth(channel);
         sample.map_or(0, |sample| self.sample(sample).round() as i16)
     }
 
-    /// One sample in units of 16-bit PCM, limited to its range; not a number is 0.
+    /// Returns one sample in units of 16-bit PCM, limited to its range; not a number is 0.
     fn sample(&self, bytes: &[u8]) -> f64 {
         let join = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
         let integer = match self.is_big_endian {
@@ -196,33 +196,34 @@ impl Format {
     }
 }
 
-/// Four bytes as a number.
+/// Reads four bytes as a number.
 fn long(four: &[u8], is_big_endian: bool) -> u32 {
     let fold = |value: u32, byte: &u8| value << 8 | u32::from(*byte);
     if is_big_endian { four.iter().fold(0, fold) } else { four.iter().rev().fold(0, fold) }
 }
 
-/// The header of a file.
+/// Header of a WAV file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// How the samples are written.
+    /// Format of the samples.
     pub format: Format,
-    /// Byte at which they begin.
+    /// Position of the first byte of the samples.
     pub data_at: usize,
-    /// Bytes of samples; `None`: the header does not know.
+    /// Number of bytes of samples; `None` when the header does not know.
     pub data_bytes: Option<u64>,
 }
 
-/// True where bytes begin as a WAV file does.
+/// True when the bytes begin like a WAV file.
 pub fn is_wav(bytes: &[u8]) -> bool {
     let kind = bytes.get(..4).unwrap_or_default();
     matches!(kind, b"RIFF" | b"RIFX" | b"RF64" | b"BW64") && bytes.get(8..12) == Some(b"WAVE")
 }
 
-/// The header of a file whose first bytes are here: all of it when `is_whole`. `None`: more of it is needed. Where the sizes of
-/// the chunks lead nowhere, the format and the samples are looked for by name.
+/// Reads the header of a file whose first bytes are here: all of it when `is_whole`. `None`: more of it is needed.
+/// Where the sizes of the chunks lead nowhere, the format and the samples are looked for by name.
 ///
 /// # Errors
+///
 /// The bytes are no WAV file, or one that is not read.
 pub fn head(bytes: &[u8], is_whole: bool) -> Result<Option<Head>, ClipError> {
     if !is_wav(bytes) {
@@ -263,7 +264,7 @@ pub fn head(bytes: &[u8], is_whole: bool) -> Result<Option<Head>, ClipError> {
     if is_whole { by_name(bytes, format, is_big_endian).map(Some) } else { Ok(None) }
 }
 
-/// Bytes of samples by the size of their chunk and by what follows its head.
+/// Returns the number of bytes of samples, by the size of their chunk and the bytes after its head.
 fn data_bytes(size: u32, long_bytes: Option<u64>, follows: &[u8], is_big_endian: bool) -> Option<u64> {
     match (size, long_bytes) {
         (u32::MAX, Some(long_bytes)) if long_bytes > 0 => Some(long_bytes),
@@ -280,14 +281,14 @@ fn is_known(bytes: &[u8]) -> bool {
     bytes.get(..4).is_some_and(|name| KNOWN.iter().any(|known| &known[..] == name))
 }
 
-/// A name that a chunk may have.
+/// True for a name that a chunk may have.
 fn is_name(bytes: &[u8]) -> bool {
     let printable = |byte: &u8| (0x20..0x7f).contains(byte);
     bytes.get(..4).is_some_and(|name| name.iter().all(printable) && name[0].is_ascii_alphanumeric())
 }
 
-/// Position of the chunk after one of `size` bytes at `body_at`: behind its pad byte, which some writers leave out. `None`:
-/// there is none, or it is not known yet.
+/// Returns the position of the chunk after one of `size` bytes at `body_at`: behind its pad byte, which some writers
+/// leave out. `None`: there is none, or it is not known yet.
 fn next_chunk(bytes: &[u8], body_at: usize, size: u32, is_whole: bool) -> Option<usize> {
     let end = body_at.checked_add(size as usize)?;
     let padded = end.checked_add(size as usize % 2)?;
@@ -303,7 +304,7 @@ fn next_chunk(bytes: &[u8], body_at: usize, size: u32, is_whole: bool) -> Option
     fits.iter().find_map(|fits| [padded, end].into_iter().find(|&at| fits(from(at))))
 }
 
-/// The header by the names of its chunks alone.
+/// Finds the header by the names of its chunks alone.
 fn by_name(bytes: &[u8], format: Option<Format>, is_big_endian: bool) -> Result<Head, ClipError> {
     let find = |name: &[u8], from: usize| {
         let rest = bytes.get(from..)?;
@@ -329,11 +330,11 @@ fn by_name(bytes: &[u8], format: Option<Format>, is_big_endian: bool) -> Result<
 /// Part of a file behind its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum After {
-    /// Another file.
+    /// Another file begins at this byte.
     File(usize),
     /// More samples of the same format.
     Data(usize, Option<u64>),
-    /// Nothing more that is sound.
+    /// The rest of the file has nothing more that is sound.
     End,
     /// Bytes from here on that are no chunk.
     Unknown(usize),
@@ -374,20 +375,21 @@ fn after(bytes: &[u8], data_at: usize, end: usize, is_big_endian: bool) -> After
 /// Samples of one format within a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// How they are written.
+    /// Format of the samples.
     pub format: Format,
-    /// Their place in the file.
+    /// Range of the samples in the file, in bytes.
     pub bytes: Range<usize>,
 }
 
 /// The samples of a whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sections {
-    /// In their order: more than one where files were joined.
+    /// Sections in their order: more than one when files were joined.
     pub sections: Vec<Section>,
-    /// Bytes that the last header tells of and that are not there.
+    /// Number of bytes that the last header promises and that are not there.
     pub missing: u64,
-    /// Bytes at the end that are neither samples nor chunks nor zeros, more than a tag of another kind of file has.
+    /// Number of bytes at the end that are neither samples nor chunks nor zeros, and more than the tag of another kind
+    /// of file.
     pub unknown: u64,
 }
 
@@ -429,7 +431,7 @@ pub fn sections(bytes: &[u8]) -> Result<Sections, ClipError> {
     Ok(found)
 }
 
-/// Position of another file within samples that have no size.
+/// Returns the position of another file within samples that have no size.
 fn next_file(bytes: &[u8]) -> Option<usize> {
     bytes.windows(12).position(is_wav)
 }

@@ -1,7 +1,7 @@
 //! ITU-T G.711: mu-law and A-law. Encoding follows the Recommendation exactly, also at the decision values (14 significant
 //! bits for mu-law, 13 for A-law, truncated as in the reference software of ITU-T G.191), where common tools differ.
 
-/// Mu-law byte of a sample.
+/// Returns the mu-law byte of a sample.
 pub(crate) fn mu_law(sample: i16) -> u8 {
     let sign = (sample >> 15) as u16;
     let magnitude = (((sample as u16 ^ sign) >> 2) + 33).min(0x1fff);
@@ -10,7 +10,7 @@ pub(crate) fn mu_law(sample: i16) -> u8 {
     !(code as u8 | (sign as u8 & 0x80))
 }
 
-/// A-law byte of a sample.
+/// Returns the A-law byte of a sample.
 pub(crate) fn a_law(sample: i16) -> u8 {
     let sign = (sample >> 15) as u16;
     let magnitude = (sample as u16 ^ sign) >> 4;
@@ -19,7 +19,7 @@ pub(crate) fn a_law(sample: i16) -> u8 {
     (code as u8 | (!sign as u8 & 0x80)) ^ 0x55
 }
 
-/// The sample of each mu-law byte, in units of 16-bit PCM.
+/// Samples of the 256 mu-law bytes, in units of 16-bit PCM.
 pub(crate) static FROM_MU_LAW: [i16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -32,7 +32,7 @@ pub(crate) static FROM_MU_LAW: [i16; 256] = {
     table
 };
 
-/// The sample of each A-law byte, in units of 16-bit PCM.
+/// Samples of the 256 A-law bytes, in units of 16-bit PCM.
 pub(crate) static FROM_A_LAW: [i16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -3,16 +3,16 @@
 //! Names in the comments (DETL, SZ, AL1 ...) are those of the Recommendation's clauses 3 and 6, block names in capitals.
 //! The filters run over a whole block, the recursive part sample by sample.
 
-/// Sample pairs that one pass takes; a longer input is taken in several.
+/// Number of sample pairs that one pass takes; a longer input is taken in several.
 const PAIRS: usize = 160;
 
-/// Past pairs that the mirror filter looks back on.
+/// Number of past pairs that the mirror filter needs.
 const PAST: usize = 11;
 
 /// Every second tap of the mirror filter (clause 3.1, table 11); the other half is the same backwards.
 const MIRROR: [i32; 12] = [3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11];
 
-/// PCM at 16 kHz to bytes.
+/// Encoder from PCM at 16 kHz to bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Encoder {
     low: Band,
@@ -49,7 +49,7 @@ impl Encoder {
     }
 }
 
-/// Bytes to PCM at 16 kHz.
+/// Decoder from bytes to PCM at 16 kHz.
 #[derive(Clone, Debug)]
 pub(super) struct Decoder {
     low: Band,
@@ -124,23 +124,23 @@ impl Filter {
 /// One sub-band's quantiser step and predictor (clauses 3.3 to 3.6), the same in encoder and decoder.
 #[derive(Clone, Debug)]
 struct Band {
-    /// DET: the quantiser's step.
+    /// Step of the quantiser, DET.
     step: i32,
-    /// NB: its logarithm.
+    /// Logarithm of the quantiser step, NB.
     log_step: i32,
-    /// S: what the next sample is predicted to be.
+    /// Prediction of the next sample, S.
     predicted: i32,
-    /// SZ: the zeros' share of it.
+    /// Contribution of the zeros to the prediction, SZ.
     from_zeros: i32,
-    /// B: coefficients of the six zeros.
+    /// Coefficients of the six zeros, B.
     zeros: [i32; 6],
-    /// D: the last six quantised differences.
+    /// Last six quantised differences, D.
     differences: [i32; 6],
-    /// A: coefficients of the two poles.
+    /// Coefficients of the two poles, A.
     poles: [i32; 2],
-    /// R, doubled as block FILTEP wants it: the last reconstructed sample.
+    /// Last reconstructed sample, R, doubled as block FILTEP needs it.
     reconstructed: i32,
-    /// P < 0, latest first: signs of the last two partially reconstructed samples.
+    /// Signs of the last two partially reconstructed samples, P < 0, latest first.
     negative: [bool; 2],
 }
 
@@ -167,7 +167,7 @@ impl Band {
         Band::with_step(8)
     }
 
-    /// The reconstructed low-band sample of a 6-bit code; adapts.
+    /// Returns the reconstructed low-band sample of a 6-bit code; adapts.
     #[inline(always)]
     fn decode_low(&mut self, code: usize) -> i32 {
         let sample = clip15(self.predicted + ((self.step * LEVELS_6[code]) >> 15));
@@ -175,7 +175,7 @@ impl Band {
         sample
     }
 
-    /// The reconstructed high-band sample of a 2-bit code; adapts.
+    /// Returns the reconstructed high-band sample of a 2-bit code; adapts.
     #[inline(always)]
     fn decode_high(&mut self, code: usize) -> i32 {
         let sample = clip15(self.predicted + ((self.step * LEVELS_2[code]) >> 15));
@@ -199,7 +199,7 @@ impl Band {
         self.step = antilog(self.log_step, 10);
     }
 
-    /// Block 4: takes a quantised difference, moves poles and zeros, predicts the next sample.
+    /// Runs block 4: takes a quantised difference, moves poles and zeros, predicts the next sample.
     #[inline(always)]
     fn predict(&mut self, difference: i32) {
         // PARREC, UPPOL2, UPPOL1
@@ -231,7 +231,7 @@ impl Band {
     }
 }
 
-/// The step of a log step (blocks SCALEL, SCALEH).
+/// Returns the step of a log step (blocks SCALEL, SCALEH).
 #[inline(always)]
 fn antilog(log_step: i32, base: i32) -> i32 {
     let mantissa = ANTILOG[((log_step >> 6) & 31) as usize];
@@ -239,8 +239,9 @@ fn antilog(log_step: i32, base: i32) -> i32 {
     (if shift < 0 { mantissa >> -shift } else { mantissa << shift }) << 2
 }
 
-/// Block QUANTL: the 6-bit code of a low-band difference. The codes number the decision intervals from the outside in,
-/// negative ones from 4 (30 is the 27th), positive ones from 32; 62 and 63 are the two innermost negative ones.
+/// Returns the 6-bit code of a low-band difference (block QUANTL). The codes number the decision intervals from the
+/// outside in. Negative ones begin at 4 (30 is the 27th), positive ones at 32; 62 and 63 are the two innermost negative
+/// ones.
 #[inline(always)]
 fn quantise_low(difference: i32, step: i32) -> usize {
     let size = difference ^ (difference >> 31);
@@ -256,7 +257,7 @@ fn quantise_low(difference: i32, step: i32) -> usize {
     }
 }
 
-/// Block QUANTH: the 2-bit code of a high-band difference.
+/// Returns the 2-bit code of a high-band difference (block QUANTH).
 #[inline(always)]
 fn quantise_high(difference: i32, step: i32) -> usize {
     let outer = difference ^ (difference >> 31) >= (564 * step) >> 12;

@@ -1,6 +1,6 @@
 //! L16: 16-bit samples, most significant byte first (RFC 3551 4.5.11).
 
-/// Two bytes for each sample, as far as `out` reaches; returns the bytes written.
+/// Encodes two bytes for each sample, as far as `out` reaches; returns the bytes written.
 pub(super) fn encode(pcm: &[i16], out: &mut [u8]) -> usize {
     for (bytes, sample) in out.chunks_exact_mut(2).zip(pcm) {
         bytes.copy_from_slice(&sample.to_be_bytes());
@@ -8,7 +8,7 @@ pub(super) fn encode(pcm: &[i16], out: &mut [u8]) -> usize {
     2 * pcm.len().min(out.len() / 2)
 }
 
-/// A sample for each two bytes, as far as `out` reaches; returns the samples written.
+/// Decodes a sample for each two bytes, as far as `out` reaches; returns the samples written.
 pub(super) fn decode(bytes: &[u8], out: &mut [i16]) -> usize {
     for (sample, bytes) in out.iter_mut().zip(bytes.chunks_exact(2)) {
         *sample = i16::from_be_bytes([bytes[0], bytes[1]]);

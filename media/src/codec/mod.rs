@@ -1,7 +1,21 @@
-//! The codecs of telephony, one state machine a direction. What they are not: RTP (packet headers, timestamps and what is done
-//! about losses live in `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
+//! The codecs of telephony, one state machine a direction. Not here: RTP (packet headers, timestamps and losses are in
+//! `rtp`) and resampling (PCM is taken and given at [`Codec::rate_hz`]).
 //!
-//! Callers own the buffers, and a buffer that is too short shortens the work, never panics. Nothing here allocates but Opus.
+//! Callers own the buffers. A buffer that is too short shortens the work and never panics. Only Opus allocates.
+//!
+//! A frame of 20 ms through PCMU:
+//!
+//! ```
+//! use ringer_media::codec::{Codec, Decoder, Encoder};
+//!
+//! let pcm: Vec<i16> = (0..160).map(|n| (8000.0 * (f64::from(n) * 0.3).sin()) as i16).collect();
+//! let (mut payload, mut decoded) = ([0; 160], [0; 160]);
+//! assert_eq!(Encoder::new(Codec::Pcmu).encode(&pcm, &mut payload), 160);
+//! assert_eq!(Codec::Pcmu.ticks(&payload), Some(160));
+//! assert_eq!(Decoder::new(Codec::Pcmu).decode(&payload, &mut decoded), 160);
+//! let error = pcm.iter().zip(&decoded).map(|(before, after)| (before - after).abs()).max();
+//! assert!(error <= Some(128), "half a step of mu-law at this level");
+//! ```
 
 pub(crate) mod g711;
 mod g722;
@@ -10,41 +24,41 @@ mod opus;
 
 use std::fmt;
 
-/// A negotiable codec.
+/// A codec that can be negotiated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// ITU-T G.711 mu-law.
+    /// ITU-T G.711 mu-law at 64 kbit/s, 8 kHz.
     Pcmu,
-    /// ITU-T G.711 A-law.
+    /// ITU-T G.711 A-law at 64 kbit/s, 8 kHz.
     Pcma,
     /// ITU-T G.722 at 64 kbit/s; RTP clock 8000.
     G722,
     /// Plain samples at 8 kHz (RFC 3551 4.5.11).
     L16Narrow,
-    /// Plain samples at 16 kHz.
+    /// Plain samples at 16 kHz (RFC 3551 4.5.11).
     L16Wide,
     /// Opus at 16 kHz, mono (RFC 7587); RTP clock 48000.
     Opus,
 }
 
 impl Codec {
-    /// Every codec.
+    /// All codecs, in the order of their declaration.
     pub const ALL: [Codec; 6] = [Codec::Pcmu, Codec::Pcma, Codec::G722, Codec::L16Narrow, Codec::L16Wide, Codec::Opus];
 
     /// Names of all codecs, in the order of [`Codec::ALL`].
     pub const NAMES: [&str; 6] = ["PCMU", "PCMA", "G722", "L16/8000", "L16", "OPUS"];
 
-    /// What people call it; no two have the same.
+    /// Returns the name shown to users; no two codecs have the same.
     pub const fn name(self) -> &'static str {
         Codec::NAMES[self as usize]
     }
 
-    /// The codec of a [`Codec::name`], in any case; `None` when it is not one of ours.
+    /// Returns the codec of a [`Codec::name`], in any case; `None` for an unknown name.
     pub fn from_name(name: &str) -> Option<Codec> {
         Codec::ALL.into_iter().find(|codec| codec.name().eq_ignore_ascii_case(name))
     }
 
-    /// The encoding name of SDP (RFC 3551 6, RFC 7587 7.1).
+    /// Returns the encoding name of SDP (RFC 3551 6, RFC 7587 7.1).
     pub const fn encoding(self) -> &'static str {
         match self {
             Codec::L16Narrow | Codec::L16Wide => "L16",
@@ -53,13 +67,13 @@ impl Codec {
         }
     }
 
-    /// The codec of an SDP encoding name, in any case, with its RTP clock; `None` when it is not one of ours.
+    /// Returns the codec of an SDP encoding name, in any case, with its RTP clock rate; `None` for an unknown one.
     pub fn from_encoding(name: &str, clock_hz: u32) -> Option<Codec> {
         let is = |codec: &Codec| codec.encoding().eq_ignore_ascii_case(name) && codec.rtp_clock_hz() == clock_hz;
         Codec::ALL.into_iter().find(is)
     }
 
-    /// The RTP payload type: the static one (RFC 3551 6), or the dynamic one under which the codec is offered.
+    /// Returns the RTP payload type: the static one (RFC 3551 6), or the dynamic one under which the codec is offered.
     pub const fn payload_type(self) -> u8 {
         match self {
             Codec::Pcmu => 0,
@@ -71,8 +85,8 @@ impl Codec {
         }
     }
 
-    /// The RTP payload type under which telephone events with this codec's clock are offered (RFC 4733 2.1: events share the clock
-    /// of the audio beside them).
+    /// Returns the RTP payload type under which telephone events with this codec's clock are offered. Events share the
+    /// clock of the audio beside them (RFC 4733 2.1).
     pub const fn event_payload_type(self) -> u8 {
         match self.rtp_clock_hz() {
             48_000 => 110,
@@ -81,8 +95,8 @@ impl Codec {
         }
     }
 
-    /// Ticks of the RTP timestamp per second. G.722 says 8000 though it samples at 16 kHz (RFC 3551 4.5.2), Opus always 48000
-    /// (RFC 7587 4.1).
+    /// Returns the rate of the RTP timestamp, in ticks a second. G.722 has 8000 though it samples at 16 kHz (RFC 3551
+    /// 4.5.2), Opus always 48,000 (RFC 7587 4.1).
     pub const fn rtp_clock_hz(self) -> u32 {
         match self {
             Codec::Pcmu | Codec::Pcma | Codec::G722 | Codec::L16Narrow => 8000,
@@ -91,7 +105,7 @@ impl Codec {
         }
     }
 
-    /// Samples per second of the PCM that goes in and comes out.
+    /// Returns the sample rate of the PCM that goes in and comes out, in Hz.
     pub const fn rate_hz(self) -> u32 {
         match self {
             Codec::Pcmu | Codec::Pcma | Codec::L16Narrow => 8000,
@@ -99,13 +113,13 @@ impl Codec {
         }
     }
 
-    /// PCM samples in 20 ms at [`Codec::rate_hz`].
+    /// Returns the number of PCM samples in 20 ms at [`Codec::rate_hz`].
     pub const fn samples_per_frame(self) -> usize {
         self.rate_hz() as usize / 50
     }
 
-    /// By how much decoded audio lags behind the timestamp of its packet, in samples of 16 kHz: the look-ahead of Opus encoders
-    /// (6.5 ms, RFC 7845 4.2 calls it pre-skip), which no RTP timestamp accounts for.
+    /// Returns the delay of decoded audio against the timestamp of its packet, in samples of 16 kHz. It is the
+    /// look-ahead of Opus encoders (6.5 ms, pre-skip in RFC 7845 4.2), which no RTP timestamp contains.
     pub const fn lag(self) -> i64 {
         match self {
             Codec::Opus => 104,
@@ -113,7 +127,7 @@ impl Codec {
         }
     }
 
-    /// Bytes of a tick of 8000 Hz; `None` where it depends on what is said.
+    /// Returns the number of bytes in a tick of 8000 Hz; `None` when it depends on the audio.
     pub const fn bytes_per_tick(self) -> Option<usize> {
         match self {
             Codec::Pcmu | Codec::Pcma | Codec::G722 => Some(1),
@@ -123,7 +137,7 @@ impl Codec {
         }
     }
 
-    /// How long a payload is, in ticks of 8000 Hz, without decoding it; `None` for what cannot be one.
+    /// Returns the length of a payload in ticks of 8000 Hz, without decoding it; `None` for bytes that cannot be one.
     pub fn ticks(self, payload: &[u8]) -> Option<u32> {
         let Some(bytes_per_tick) = self.bytes_per_tick() else { return opus::ticks(payload) };
         (!payload.is_empty() && payload.len().is_multiple_of(bytes_per_tick))
@@ -131,7 +145,7 @@ impl Codec {
     }
 }
 
-/// PCM to bytes, for one stream.
+/// Encoder from PCM to bytes, for one stream.
 pub struct Encoder {
     codec: Codec,
     state: Encoding,
@@ -144,7 +158,7 @@ enum Encoding {
 }
 
 impl Encoder {
-    /// An encoder in its initial state.
+    /// Returns an encoder in its initial state.
     pub fn new(codec: Codec) -> Encoder {
         let state = match codec {
             Codec::G722 => Encoding::G722(Box::default()),
@@ -154,21 +168,22 @@ impl Encoder {
         Encoder { codec, state }
     }
 
-    /// The codec.
+    /// Codec that this encoder was made for.
     pub fn codec(&self) -> Codec {
         self.codec
     }
 
-    /// Opus: every packet carries a small copy of the frame before it, or does not (it does at first). Others: nothing.
+    /// Turns forward error correction of Opus on or off; it is on at first. When on, every packet carries a small copy
+    /// of the frame before it. Other codecs ignore it.
     pub fn set_fec(&mut self, fec: bool) {
         if let Encoding::Opus(opus) = &mut self.state {
             opus.set_fec(fec);
         }
     }
 
-    /// Encodes `pcm` (at [`Codec::rate_hz`]; for G.722 an even count, an odd last sample is left out) and returns the bytes
-    /// written. What does not fit `out` is left out. Opus makes one packet of a multiple of 10 ms, at most 60 ms, and nothing at
-    /// all where it does not fit.
+    /// Encodes `pcm` and returns the number of bytes written; samples that do not fit `out` are left out. `pcm` is at
+    /// [`Codec::rate_hz`]; for G.722 an odd last sample is left out. Opus makes one packet of a multiple of 10 ms, at
+    /// most 60 ms, and nothing when it does not fit.
     pub fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
         match (&mut self.state, self.codec) {
             (Encoding::G722(g722), _) => g722.encode(pcm, out),
@@ -186,7 +201,7 @@ impl fmt::Debug for Encoder {
     }
 }
 
-/// Bytes to PCM, for one stream.
+/// Decoder from bytes to PCM, for one stream.
 pub struct Decoder {
     codec: Codec,
     state: Decoding,
@@ -199,7 +214,7 @@ enum Decoding {
 }
 
 impl Decoder {
-    /// A decoder in its initial state.
+    /// Returns a decoder in its initial state.
     pub fn new(codec: Codec) -> Decoder {
         let state = match codec {
             Codec::G722 => Decoding::G722(Box::default()),
@@ -209,13 +224,13 @@ impl Decoder {
         Decoder { codec, state }
     }
 
-    /// The codec.
+    /// Codec that this decoder was made for.
     pub fn codec(&self) -> Codec {
         self.codec
     }
 
-    /// What `bytes` would decode to now, with nothing changed; returns the samples written. Nothing for Opus, which conceals by
-    /// itself.
+    /// Decodes `bytes` without a change of state; returns the number of samples written. It is 0 for Opus, which
+    /// conceals by itself.
     pub fn peek(&self, bytes: &[u8], out: &mut [i16]) -> usize {
         match &self.state {
             Decoding::Samples => Decoder { codec: self.codec, state: Decoding::Samples }.decode(bytes, out),
@@ -224,8 +239,9 @@ impl Decoder {
         }
     }
 
-    /// Decodes `bytes` and returns the samples written (at [`Codec::rate_hz`]). What does not fit `out` is left out. Any
-    /// bytes decode to something: an Opus packet that cannot be read is concealed as long as it says that it is.
+    /// Decodes `bytes` and returns the number of samples written, at [`Codec::rate_hz`]; samples that do not fit `out`
+    /// are left out. Any bytes decode to something: an unreadable Opus packet is concealed for the length that it
+    /// claims.
     pub fn decode(&mut self, bytes: &[u8], out: &mut [i16]) -> usize {
         match (&mut self.state, self.codec) {
             (Decoding::G722(g722), _) => g722.decode(bytes, out),
@@ -241,8 +257,8 @@ impl Decoder {
         }
     }
 
-    /// Fills `out` with what was lost, from `next`, the payload right behind it, or from what came before it. False for codecs that
-    /// have no means of their own: nothing is written then.
+    /// Fills `out` with a replacement of lost audio, from `next`, the payload right behind it, or from the audio
+    /// before. False for codecs that have no concealment of their own: nothing is written then.
     pub fn conceal(&mut self, next: Option<&[u8]>, out: &mut [i16]) -> bool {
         let Decoding::Opus(opus) = &mut self.state else { return false };
         match next {

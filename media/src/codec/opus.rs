@@ -7,33 +7,34 @@ use ropus::{
     OPUS_APPLICATION_VOIP, OPUS_BANDWIDTH_WIDEBAND, OPUS_SIGNAL_VOICE, OpusDecoder as Decode, OpusEncoder as Encode,
 };
 
-/// Samples per second of the PCM on either side.
+/// Sample rate of the PCM on either side, in Hz.
 const RATE_HZ: i32 = 16_000;
 
-/// Bits per second. At 24 kbit/s and this effort the encoder finds no room for the copies of FEC in wideband speech.
+/// Bit rate, in bits a second. At 24 kbit/s and this effort the encoder finds no room for the copies of FEC in wideband
+/// speech.
 const BITRATE: i32 = 32_000;
 
 /// Effort, 0 to 10: the highest with which a whole tick of a call stays below 160 us. A frame with FEC takes 78 us at 0, 84 at 1,
 /// 150 at 2 and 200 at 4; P.862.2 of speech is 4.08, 4.12, 4.16 and 4.36, at 10 % loss 3.08, 3.13, 3.24 and 3.4.
 const COMPLEXITY: i32 = 1;
 
-/// The loss that the encoder prepares for, in percent.
+/// Packet loss that the encoder prepares for, in percent.
 const EXPECTED_LOSS: i32 = 10;
 
-/// Samples of 10 ms, and of 2.5 ms, of which every length is a multiple.
+/// Number of samples in 10 ms, and in 2.5 ms, of which every length is a multiple.
 const TEN_MS: usize = 160;
 const UNIT: usize = 40;
 
 /// Lengths in units of 10 ms that one frame can have.
 const SINGLE: [usize; 4] = [1, 2, 4, 6];
 
-/// Most units of 10 ms in a packet.
+/// Largest number of units of 10 ms in a packet.
 const MOST: usize = 6;
 
 /// Largest frame of several in a packet, with its configuration byte: the length of what follows that byte then takes one byte.
 const SHARING: usize = 252;
 
-/// PCM to packets.
+/// Encoder from PCM to Opus packets.
 pub(super) struct Encoder(Encode);
 
 impl Encoder {
@@ -51,26 +52,27 @@ impl Encoder {
         encoder
     }
 
-    /// Sends copies of the frame before along, or not.
+    /// Turns copies of the frame before on or off.
     pub(super) fn set_fec(&mut self, fec: bool) {
         self.0.set_inband_fec(fec.into());
     }
 
-    /// One packet of all whole 10 ms of `pcm`, at most 60 ms; the bytes written, 0 when `out` is too short for them.
+    /// Encodes one packet of all whole 10 ms of `pcm`, at most 60 ms. Returns the bytes written, 0 when `out` is too
+    /// short for them.
     pub(super) fn encode(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
         let count = (pcm.len() / TEN_MS).min(MOST);
         let pcm = &pcm[..count * TEN_MS];
         if SINGLE.contains(&count) { self.frame(pcm, out) } else { self.frames(pcm, out).unwrap_or(0) }
     }
 
-    /// One frame, its configuration byte in front.
+    /// Encodes one frame, with its configuration byte in front.
     fn frame(&mut self, pcm: &[i16], out: &mut [u8]) -> usize {
         let room = out.len() as i32;
         self.0.encode(pcm, pcm.len() as i32, out, room).map_or(0, |len| len as usize)
     }
 
-    /// Frames of 10 ms in one packet (RFC 6716 3.2.5): configuration, count, the lengths of all but the last, frames. `None` when
-    /// there is nothing or it does not fit.
+    /// Encodes frames of 10 ms in one packet (RFC 6716 3.2.5): configuration, count, the lengths of all but the last,
+    /// frames. `None` when there is nothing or it does not fit.
     fn frames(&mut self, pcm: &[i16], out: &mut [u8]) -> Option<usize> {
         const EACH_ITS_LENGTH: u8 = 0x80;
         let count = pcm.len() / TEN_MS;
@@ -93,7 +95,7 @@ impl Encoder {
     }
 }
 
-/// Packets to PCM.
+/// Decoder from Opus packets to PCM.
 pub(super) struct Decoder(Decode);
 
 impl Decoder {
@@ -101,22 +103,22 @@ impl Decoder {
         Decoder(Decode::new(RATE_HZ, 1).expect("rate and channels are valid"))
     }
 
-    /// Fills `out` with a packet that lasts as long. A packet that cannot be read is concealed.
+    /// Fills `out` with the audio of a packet of the same length. A packet that cannot be read is concealed.
     pub(super) fn decode(&mut self, packet: &[u8], out: &mut [i16]) {
         if !self.run(Some(packet), out, false) {
             self.conceal(out);
         }
     }
 
-    /// Fills `out` with what was lost right before `next`: its last part from the copy that `next` carries, if it carries one, the
-    /// rest concealed.
+    /// Fills `out` with the audio lost right before `next`: the end from the copy that `next` carries, if any, the rest
+    /// concealed.
     pub(super) fn recover(&mut self, next: &[u8], out: &mut [i16]) {
         if !self.run(Some(next), out, true) {
             self.conceal(out);
         }
     }
 
-    /// Fills `out` with a continuation of what came before.
+    /// Fills `out` with a continuation of the audio before.
     pub(super) fn conceal(&mut self, out: &mut [i16]) {
         let whole = out.len() / UNIT * UNIT;
         let (whole, rest) = out.split_at_mut(whole);
@@ -132,7 +134,7 @@ impl Decoder {
     }
 }
 
-/// How long a packet is, in ticks of 8000 Hz; `None` for what cannot be one (RFC 6716 3.1, 3.2).
+/// Returns the length of a packet in ticks of 8000 Hz; `None` for bytes that cannot be one (RFC 6716 3.1, 3.2).
 pub(super) fn ticks(packet: &[u8]) -> Option<u32> {
     let configuration = *packet.first()?;
     let frame = match configuration >> 3 {

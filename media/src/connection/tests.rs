@@ -1,4 +1,4 @@
-//! Loss, bursts and delays as they come out, packet by packet over hours, and at the far side of whole calls.
+//! Measured loss, bursts and delays, packet by packet over hours, and at the other side of whole calls.
 
 use super::*;
 use crate::frame::SILENCE;
@@ -32,7 +32,7 @@ fn depart(spec: &ConnectionSpec, seed: u64, count: u32) -> (Vec<(u32, Time)>, Me
     (left, departures.measured())
 }
 
-/// Percent lost and mean burst, from the numbers of what came through.
+/// Returns the percentage lost and the mean burst, from the numbers of the packets that came through.
 fn losses(left: &[(u32, Time)], count: u32) -> (f64, f64) {
     let steps = left.windows(2).map(|pair| pair[1].0 - pair[0].0 - 1);
     let ends = [left[0].0, count - 1 - left[left.len() - 1].0];

@@ -20,14 +20,14 @@ const BLOCK_SPAN: f64 = 2.0 * BLOCK as f64;
 /// Blocks quieter than this mean square (-45 dBov) hold nothing.
 const MIN_POWER: f32 = 34_000.0;
 
-/// High group over low group, as a ratio of powers: -8 to +4 dB, with room for what the weaker tone gains or loses by the
-/// stronger one's leakage and by noise (4 and 2 dB).
+/// Level of the high group over the low group, as a ratio of powers: -8 to +4 dB. There is room for the stronger tone's
+/// leakage into the weaker one and for noise (4 and 2 dB).
 const TWIST: std::ops::RangeInclusive<f32> = 0.06..=4.0;
 
 /// A tone over the others of its group, as a ratio of powers: 8 dB, less 3 for the leakage of a stronger tone and for noise.
 const OVER_OTHERS: f32 = 3.0;
 
-/// Least share of a block's power that the two tones hold, before their true frequency is known.
+/// Least share of a block's power in the two tones, before their true frequency is known.
 const SHARE: f32 = 0.6;
 
 /// The same once it is known, in the better and in the worse of the two first blocks: the outer one may be filled in part,
@@ -38,27 +38,27 @@ const WORSE_SHARE: f32 = 0.7;
 /// Most that a frequency may be off: between the 1.5 % to be taken and the 3.5 % to be refused.
 const OFF_FREQUENCY: f64 = 0.025;
 
-/// Tones that are shorter are none: Q.24 asks for 40 ms to be taken and about 23 ms to be refused.
+/// Shortest tone in milliseconds. Q.24 asks for tones of 40 ms to be taken and of about 23 ms to be refused.
 const MIN_MS: f64 = 28.0;
 
 /// A jump of the sample clock by more than this starts the search anew.
 const MAX_JUMP: u64 = 640;
 
-/// What was heard.
+/// Finding of the detector, reported when it is over.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Detected {
     /// A digit that is over.
     Digit {
-        /// 0-9 * # A-D.
+        /// One of 0-9, * and #, A-D.
         digit: char,
-        /// Its onset on the 16 kHz clock, within some 3 ms.
+        /// Onset on the 16 kHz clock, within some 3 ms.
         from: Sample,
-        /// Its length in milliseconds.
+        /// Length of the digit in milliseconds.
         duration_ms: u32,
     },
 }
 
-/// Listens to one stream. Allocates nothing.
+/// Detector of one stream. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Detector {
     block: [f32; BLOCK],
@@ -77,14 +77,14 @@ struct Steps {
     sines: [f32; 8],
 }
 
-/// What the filters say of one block.
+/// Outputs of the filters for one block.
 #[derive(Copy, Clone, Debug, Default)]
 struct Heard {
     /// Real and imaginary part of each filter.
     tones: [(f32, f32); 8],
     /// Energy of the block: the sum of its squares.
     energy: f32,
-    /// The row and column that stand out.
+    /// Row and column of the tones that stand out; `None` without such a pair.
     pair: Option<(usize, usize)>,
 }
 
@@ -93,11 +93,11 @@ struct Heard {
 struct Open {
     pair: (usize, usize),
     from: f64,
-    /// Where it ends as far as is known.
+    /// End of the digit as far as it is known, in samples.
     to: f64,
     /// Amplitudes of its tones in a block that it fills.
     full: (f32, f32),
-    /// Blocks without it since.
+    /// Number of blocks since the last one that held it.
     missed: u32,
 }
 
@@ -108,7 +108,7 @@ impl Default for Detector {
 }
 
 impl Detector {
-    /// A detector that has heard nothing.
+    /// Returns a detector without a past.
     pub fn new() -> Detector {
         let steps = FREQUENCIES_HZ.map(|hz| TAU * hz / 8000.0);
         Detector {
@@ -121,8 +121,8 @@ impl Detector {
         }
     }
 
-    /// Takes the next samples at 8 kHz (at most 40 ms), whose first has position `from` on the 16 kHz clock; a jump of that
-    /// clock by more than 40 ms forgets what was heard. A digit is reported some 30 ms after its end.
+    /// Takes the next samples at 8 kHz (at most 40 ms), whose first has position `from` on the 16 kHz clock. A jump of
+    /// that clock by more than 40 ms starts the search anew. A digit is reported some 30 ms after its end.
     pub fn push(&mut self, pcm: &[i16], from: Sample) -> Option<Detected> {
         if from.abs_diff(self.next) > MAX_JUMP {
             *self = Detector::new();
@@ -158,7 +158,7 @@ impl Detector {
         found
     }
 
-    /// The digit that this block and the one before it hold.
+    /// Returns the digit that this block and the one before it hold.
     fn opens(&self, now: &Heard, start: f64) -> Option<Open> {
         let [before, earlier] = &self.past;
         let pair = now.pair?;
@@ -225,7 +225,7 @@ impl Heard {
         (TWIST.contains(&(high / low)) && share >= SHARE).then_some((row, column))
     }
 
-    /// The strongest of a group's four tones and its power, when it stands out.
+    /// Returns the strongest of a group's four tones and its power, when it stands out.
     fn strongest(&self, first: usize) -> Option<(usize, f32)> {
         let powers: [f32; 4] = std::array::from_fn(|at| self.power(first + at));
         let (mut best, mut second) = (0, 0.0f32);
@@ -240,14 +240,14 @@ impl Heard {
         (self.power(row).sqrt(), self.power(4 + column).sqrt())
     }
 
-    /// How much of this block a digit fills whose full amplitudes are known, 0 to 1.
+    /// Returns the share of this block that a digit with these full amplitudes fills, 0 to 1.
     fn filled(&self, pair: (usize, usize), full: (f32, f32)) -> f64 {
         let (low, high) = self.amplitudes(pair);
         (low / full.0).min(high / full.1).clamp(0.0, 1.0) as f64
     }
 
-    /// Whether both tones have their frequency, by their phase's advance since the block before, and hold nearly all of the
-    /// power once the loss at that frequency is made good.
+    /// True when both tones have their frequency, by the advance of their phase since the block before, and hold nearly
+    /// all of the power. The loss of the filters at the true frequency is made good first.
     fn is_true(&self, before: &Heard, (row, column): (usize, usize)) -> bool {
         let (Some(low), Some(high)) = (self.kept(before, row), self.kept(before, 4 + column)) else { return false };
         let share = |heard: &Heard| share_of(heard.power(row) / low + heard.power(4 + column) / high, heard.energy);
@@ -255,7 +255,8 @@ impl Heard {
         now.max(before) >= BETTER_SHARE && now.min(before) >= WORSE_SHARE
     }
 
-    /// The share of a tone's power that its filter keeps at the tone's true frequency; `None` when that is too far off.
+    /// Returns the share of a tone's power that its filter keeps at the tone's true frequency; `None` when that is too
+    /// far off.
     fn kept(&self, before: &Heard, tone: usize) -> Option<f32> {
         let ((a, b), (c, d)) = (self.tones[tone], before.tones[tone]);
         let advance = ((b * c - a * d) as f64).atan2((a * c + b * d) as f64);
@@ -267,12 +268,12 @@ impl Heard {
     }
 }
 
-/// The share that a filter's power has in a block's energy: 1 for a tone alone.
+/// Returns the share of a filter's power in a block's energy: 1 for a tone alone.
 fn share_of(power: f32, energy: f32) -> f32 {
     2.0 * power / (BLOCK as f32 * energy)
 }
 
-/// All eight filters side by side: the sum of x[n] e^(jw(N-1-n)) of each.
+/// Computes all eight filters side by side: the sum of `x[n] e^(jw(N-1-n))` of each.
 fn goertzel(block: &[f32; BLOCK], steps: &Steps) -> [(f32, f32); 8] {
     let Steps { cosines, sines } = steps;
     let doubled = cosines.map(|cosine| 2.0 * cosine);
@@ -294,15 +295,15 @@ mod tests {
     use crate::resample::{DELAY, Down2};
     use crate::seed::Seed;
 
-    /// A row of digits as the line may bring it.
+    /// Impairments of a row of digits.
     #[derive(Copy, Clone, Debug)]
     struct Line {
         tone_ms: usize,
         gap_ms: usize,
         low_dbov: f64,
-        /// High over low group, in dB.
+        /// Level of the high group over that of the low group, in dB.
         twist_db: f64,
-        /// Shares by which the low and the high frequency are off.
+        /// Relative errors of the low and the high frequency.
         off: (f64, f64),
         /// White noise below the two tones, in dB.
         snr_db: f64,
@@ -313,7 +314,7 @@ mod tests {
     const Q24: Line = Line { tone_ms: 40, gap_ms: 40, ..GOOD };
     const ALL: &str = "1234567890*#ABCD";
 
-    /// 8 kHz audio: 50 ms and a part of a block that differs each time, digits, 100 ms.
+    /// Returns 8 kHz audio: 50 ms and a part of a block that differs each time, digits, 100 ms.
     fn audio(digits: &str, line: Line, seed: u64) -> (Vec<i16>, Vec<usize>) {
         let mut noise = Seed(seed).stream("noise");
         let mut pcm = vec![0.0; 400 + noise.index(BLOCK)];
@@ -343,7 +344,7 @@ mod tests {
         found.map(|Detected::Digit { digit, from, duration_ms }| (digit, from, duration_ms)).collect()
     }
 
-    /// Digits heard right of 640, and digits too many.
+    /// Returns the number of digits found of 640, and of digits too many.
     fn score(line: Line) -> (usize, usize) {
         let (mut right, mut wrong) = (0, 0);
         for seed in 0..40 {

@@ -14,14 +14,14 @@ const HIGH_AMPLITUDE: f64 = 18_448.8;
 /// Length of a tone's raised-cosine edges (inside its duration), in samples.
 const EDGE: i64 = 5 * PER_MS;
 
-/// Lengths of what is dialled.
+/// Lengths of tones and pauses of a row of digits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Length of a tone in milliseconds.
     pub tone_ms: u32,
     /// Silence after each tone in milliseconds.
     pub gap_ms: u32,
-    /// Pause that a comma stands for, in milliseconds; 0 where commas only separate digits.
+    /// Pause for a comma, in milliseconds; 0 when commas only separate digits.
     pub comma_ms: u32,
 }
 
@@ -64,18 +64,18 @@ impl Tones {
         Tones { tones, length: pace.tone_ms as i64 * PER_MS, next: 0 }
     }
 
-    /// The digits with their onsets, in order.
+    /// Returns the digits with their onsets, in order.
     pub fn onsets(&self) -> impl Iterator<Item = (char, Sample)> + '_ {
         self.tones.iter().map(|tone| (tone.digit, tone.at))
     }
 
-    /// The end of the last tone; `None` when there is no digit.
+    /// Returns the end of the last tone; `None` without a digit.
     pub fn end(&self) -> Option<Sample> {
         self.tones.last().map(|tone| tone.at + self.length)
     }
 
-    /// Adds what sounds in the frame that begins at `from` to its sums (which reach a little over 16 bits: the mixer limits
-    /// them). Frames come in order. False once all tones lie before the frame's end. Allocates nothing.
+    /// Adds the tones in the frame that begins at `from` to its sums, which reach a little over 16 bits: the mixer
+    /// limits them. Frames come in order. False once all tones lie before the frame's end. Allocates nothing.
     pub fn mix(&mut self, from: Sample, sums: &mut [i32]) -> bool {
         let to = from + sums.len() as i64;
         for at in self.next..self.tones.len() {
@@ -105,7 +105,7 @@ impl Tone {
     }
 }
 
-/// The envelope at so many samples from a tone's nearer end.
+/// Returns the envelope at this many samples from a tone's nearer end.
 fn edge(distance: i64) -> f64 {
     if distance >= EDGE { 1.0 } else { 0.5 - 0.5 * (PI * (distance as f64 + 0.5) / EDGE as f64).cos() }
 }
@@ -147,7 +147,7 @@ mod tests {
         sums
     }
 
-    /// Level of one frequency in a stretch of 16 kHz audio, in dBov.
+    /// Returns the level of one frequency in a stretch of 16 kHz audio, in dBov.
     fn level_dbov(sums: &[i32], hz: f64) -> f64 {
         let step = TAU * hz / 16_000.0;
         let (mut sine, mut cosine) = (0.0, 0.0);

@@ -1,9 +1,9 @@
-//! Echo: what this side sent and hears again. An [`EchoGuard`] finds speech in a received channel as
+//! Echo: audio that this side sent and receives again. An [`EchoGuard`] finds speech in a received channel as
 //! [`crate::vad::VoiceActivity`] does, but not in this side's own words.
 //!
-//! Nothing is looked for until something that was heard may be an echo: speech is found within the reach of own sound. Then
-//! the sent audio is correlated with the received at 4 kHz, and the likeliest lags are tried at full rate: a filter is
-//! fitted to one part of the stretch and has to foretell the other. From then on that filter takes the echo out before
+//! Nothing is searched until received sound may be an echo: speech is found within the reach of own sound. Then the
+//! sent audio is correlated with the received at 4 kHz, and the likeliest lags are tried at full rate. A filter is
+//! fitted to one part of the stretch and has to predict the other. From then on that filter removes the echo before
 //! speech is looked for, and follows the path.
 
 mod path;
@@ -18,69 +18,71 @@ use path::{Path, TAPS};
 use ring::Ring;
 use search::{BEST, Candidate, LAGS, STEP};
 
-/// Longest echo that is looked for (650 ms).
+/// Longest delay of an echo that is searched for (650 ms).
 const LONGEST: Sample = (LAGS * STEP) as Sample;
 
-/// Sent audio that is held (1120 ms): the longest echo, the jitter buffer's depth (200 ms), and what is held of the received.
+/// Length of the sent audio that is kept (1120 ms): the longest echo, the depth of the jitter buffer (200 ms), and the
+/// received audio that is kept.
 const SENT: usize = 17_920;
 
-/// Received audio that is held (256 ms).
+/// Length of the received audio that is kept (256 ms).
 const HEARD: usize = 4096;
 
 /// Samples that a search examines (80 ms), and how many of them the filter is fitted to (50 ms).
 const WINDOW: usize = search::WINDOW * STEP;
 const FITTED: usize = 800;
 
-/// The filter's taps begin this far before the lag: 2 ms.
+/// Samples from the filter's first tap to the lag: 2 ms.
 const AHEAD: Sample = TAPS as Sample / 2;
 
-/// Own sound under this echoes nowhere, dBov.
+/// Level of own sound, in dBov, below which it counts as having no echo.
 const SOUND_DBOV: f64 = -55.0;
 
-/// What a filter may leave of the stretch that it foretells (-8 dB).
+/// Largest remainder of the stretch that a filter predicts, as a share of its power (-8 dB).
 const LEFT: f32 = 0.16;
 
-/// What a known path, fitted anew, may leave of what was heard and is still the path (-10 dB).
+/// Largest remainder of the received audio at which a known path, fitted anew, counts as unchanged (-10 dB).
 const STILL: f32 = 0.1;
 
-/// What is left of a block of echo is no speech below this share of the echo (-8 dB).
+/// Share of the echo's power below which the remainder of a block is no speech (-8 dB).
 const MASKED: f32 = 0.16;
 
-/// A frame of which the filter leaves no more than this is echo alone, and the filter learns from it: -5 dB while the path is
-/// new, -10 dB once it is proven.
+/// Largest remainder of a frame that is echo alone, from which the filter learns: -5 dB while the path is new, -10 dB
+/// once it is proven.
 const LEARN: f32 = 0.3;
 const LEARN_PROVEN: f32 = 0.1;
 
-/// Echo below this counts for nothing, power at 1 = full scale (-75 dBov).
+/// Power below which an echo is ignored; 1 is full scale (-75 dBov).
 const LEAST_POWER: f32 = 3.2e-8;
 
-/// Frames of foretold echo that prove a path (160 ms), and the most that are counted.
+/// Number of predicted frames that prove a path (160 ms), and the largest count.
 const PROVEN: i32 = 8;
 const MOST_PROVEN: i32 = 50;
 
-/// While speech is on in reach of own sound, it is examined again after this (100 ms), then twice as long, to at most 1.6 s.
+/// Time after which speech in reach of own sound is examined again (100 ms). It doubles each time, up to 1.6 s.
 const AGAIN: Sample = 100 * PER_MS;
 const SELDOM: Sample = 1600 * PER_MS;
 
-/// Looks without a find after which the first of these pauses is twice as long: where no echo was, it is hardly worth one.
+/// Number of searches without a result after which the first of these pauses doubles: where no echo was, it is hardly
+/// worth one.
 const FRUITLESS: u32 = 4;
 
-/// With an echo about, speech is believed after this much more of it (40 ms).
+/// Additional speech that is needed before it is believed while an echo is known (40 ms).
 const DOUBT: Sample = 40 * PER_MS;
 
-/// Without speech, an echo too weak to disturb is looked for this often in a call, this far apart (500 ms).
+/// Number of searches in a call for an echo too weak to disturb, made without speech, 500 ms apart.
 const LOOKS: u32 = 8;
 const LOOK_EVERY: Sample = 500 * PER_MS;
 
-/// Sound above this is worth a look, dBov.
+/// Level of sound that is worth a search, dBov.
 const LOOK_DBOV: f64 = -75.0;
 
-/// An echo path, measured.
+/// Measured figures of an echo path.
 #[derive(Copy, Clone, Debug, PartialEq, Default)]
 pub struct EchoFigures {
-    /// From sending to hearing, in milliseconds.
+    /// Time from sending to receiving, in milliseconds.
     pub delay_ms: f64,
-    /// Echo return loss: how far the echo lies below what was sent, in dB.
+    /// Echo return loss: level of the sent audio over that of its echo, in dB.
     pub erl_db: f64,
 }
 
@@ -89,34 +91,34 @@ pub struct EchoGuard {
     vad: VoiceActivity,
     sent: Ring<SENT>,
     heard: Ring<HEARD>,
-    /// One past the last own sound.
+    /// One past the last sample of own sound.
     sounded_to: Sample,
     path: Box<Path>,
-    /// Samples from sending to hearing, when a path is known.
+    /// Delay of the echo in samples; `None` while no path is known.
     lag: Option<Sample>,
-    /// Frames that the path foretold, less those that it did not.
+    /// Number of frames that the path predicted, less those that it did not.
     proof: i32,
     told: bool,
     news: bool,
-    /// Sums of squares of foretold echo and of the sent audio that it came from.
+    /// Sums of squares of the predicted echo and of the sent audio that it came from.
     powers: [f64; 2],
-    /// Echo in the last blocks.
+    /// Power of the echo in the last blocks, which decays.
     lingering: f32,
-    /// Speech of which is not sure until then that it is no rest of an echo, and its onset.
+    /// Position up to which speech may be the rest of an echo, and the onset of that speech.
     doubted: Option<(Sample, Sample)>,
-    /// Where the last speech began.
+    /// Onset of the last speech.
     onset: Sample,
     next_look: Sample,
     pause: Sample,
     looks: u32,
-    /// Something was received.
+    /// True once anything was received.
     has_begun: bool,
-    /// Looks since the last find.
+    /// Number of searches since the last result.
     fruitless: u32,
 }
 
 impl EchoGuard {
-    /// For a channel of which nothing was heard.
+    /// Returns a guard for a channel without a past.
     pub fn new() -> EchoGuard {
         EchoGuard {
             vad: VoiceActivity::new(),
@@ -140,25 +142,25 @@ impl EchoGuard {
         }
     }
 
-    /// The speech that is on, the floor and the level, as heard without echo.
+    /// Returns the voice activity after the removal of echo: running speech, floor and level.
     pub fn vad(&self) -> &VoiceActivity {
         &self.vad
     }
 
-    /// All that was heard lies `by` samples earlier than was said; a path that was found is looked for again.
+    /// Moves all positions `by` samples back; a path that was found is searched for again.
     pub fn move_back(&mut self, by: Sample) {
         self.vad.move_back(by);
         self.onset -= by;
         self.doubted = self.doubted.map(|(until, onset)| (until - by, onset - by));
     }
 
-    /// The channel is over: speech that is still on ends at its last block.
+    /// Ends the channel: running speech ends at its last block.
     pub fn finish(&mut self) -> Edges {
         let edge = self.vad.finish();
         if self.doubted.take().is_some() { None } else { edge }
     }
 
-    /// The path, once it is proven.
+    /// Figures of the path, once it is proven.
     pub fn figures(&self) -> Option<EchoFigures> {
         let lag = self.lag.filter(|_| self.told)?;
         let delay_ms = (lag - AHEAD + self.path.peak() as Sample) as f64 / PER_MS as f64;
@@ -166,12 +168,12 @@ impl EchoGuard {
         Some(EchoFigures { delay_ms, erl_db: 10.0 * (sent.max(1.0) / echo.max(1.0)).log10() })
     }
 
-    /// A path that was proven since this was last asked.
+    /// Takes the figures of a path that was proven since the last call.
     pub fn news(&mut self) -> Option<EchoFigures> {
         if std::mem::take(&mut self.news) { self.figures() } else { None }
     }
 
-    /// This side sends the 20 ms that begin at `at`.
+    /// Takes the 20 ms from `at` on that this side sends.
     pub fn sent(&mut self, at: Sample, pcm: &Frame) {
         if rms_dbov(pcm) > SOUND_DBOV {
             if at > self.sounded_to + LONGEST {
@@ -184,8 +186,8 @@ impl EchoGuard {
         }
     }
 
-    /// Hears the 20 ms that begin at `from`; `is_real` is false for what was not received, and before the first that was it is
-    /// not heard at all: no silence, but nothing known of the channel yet. Own echo is taken out of `pcm` where it is known.
+    /// Takes the 20 ms from `from` on, and removes known echo from `pcm`. `is_real` is false for audio that was not
+    /// received. Before the first received frame such audio is ignored: it is no silence.
     pub fn push(&mut self, pcm: &mut Frame, from: Sample, is_real: bool) -> Edges {
         self.has_begun |= is_real;
         if !self.has_begun {
@@ -208,7 +210,7 @@ impl EchoGuard {
         self.judge(edge, from + FRAME as Sample, raw_dbov)
     }
 
-    /// Whether what was heard up to `end`, and the `edge` in it, is the other side's.
+    /// Decides whether the audio up to `end`, and the `edge` in it, belongs to the other side.
     fn judge(&mut self, edge: Edges, end: Sample, raw_dbov: f64) -> Edges {
         match edge {
             Some(Edge::Started { onset }) => {
@@ -256,12 +258,12 @@ impl EchoGuard {
         edge
     }
 
-    /// From one look to the next while speech is on.
+    /// Returns the pause from one search to the next while speech runs.
     fn first_pause(&self) -> Sample {
         (AGAIN << (self.fruitless / FRUITLESS).min(4)).min(SELDOM)
     }
 
-    /// Subtracts the known echo; true for each block that was nothing else.
+    /// Subtracts the known echo; true for each block that held nothing else.
     fn take_out(&mut self, pcm: &mut Frame, from: Sample, is_real: bool) -> [bool; 2] {
         let Some(lag) = self.lag else { return [false; 2] };
         let (mut sent, mut echo) = ([0.0; FRAME + TAPS - 1], [0.0; FRAME]);
@@ -270,7 +272,7 @@ impl EchoGuard {
         let heard: [f32; FRAME] = std::array::from_fn(|n| f32::from(pcm[n]));
         let left: [f32; FRAME] = std::array::from_fn(|n| heard[n] - echo[n]);
         if is_real && mean_power(&left) > mean_power(&heard) {
-            // What would be taken out is not there: the other side is mute, or the path has changed.
+            // The predicted echo is not there: the other side is mute, or the path has changed.
             return [false; 2];
         }
         let mut masked = [false; 2];
@@ -288,7 +290,7 @@ impl EchoGuard {
         masked
     }
 
-    /// Follows the path, and keeps count of whether it is one.
+    /// Adapts the path, and counts whether it still predicts the echo.
     fn learn(&mut self, sent: &[f32; FRAME + TAPS - 1], heard: &[f32; FRAME], left: f32, echo: f32) {
         if left < (if self.told { LEARN_PROVEN } else { LEARN }) * mean_power(heard) {
             self.path.add(sent, heard);
@@ -309,8 +311,8 @@ impl EchoGuard {
         }
     }
 
-    /// Whether what was heard up to `end` is an echo; then the path is taken over. Its room (60 KB with [`Path::solve`]) is on the
-    /// stack: it is seldom called, and a call need not hold it.
+    /// Searches for an echo in the audio up to `end`; true when one is found, and its path is used from then on. Its
+    /// memory (60 KB with [`Path::solve`]) is on the stack: it is seldom called, and a call need not hold it.
     fn look(&mut self, end: Sample) -> bool {
         let found = search::best(&search::thin(&self.sent, end), &search::thin(&self.heard, end));
         let mut heard = [0.0; WINDOW];
@@ -328,7 +330,7 @@ impl EchoGuard {
         true
     }
 
-    /// The first of the candidates whose filter, fitted to one part of what was heard, foretells the other.
+    /// Returns the first candidate whose filter, fitted to one part of the received audio, predicts the other.
     fn proven(&self, end: Sample, heard: &[f32; WINDOW], found: &[Candidate; BEST]) -> Option<(Sample, Path)> {
         let mut sent = [0.0; WINDOW + TAPS - 1];
         if let Some(lag) = self.lag {
@@ -359,7 +361,7 @@ impl EchoGuard {
         None
     }
 
-    /// Since when, up to `end`, nothing but echo was heard.
+    /// Returns the sample from which up to `end` nothing but echo was heard.
     fn alone_since(&mut self, end: Sample) -> Sample {
         let Some(lag) = self.lag else { return end };
         let (mut heard, mut echo) = ([0.0; BLOCK], [0.0; BLOCK]);
@@ -387,12 +389,12 @@ impl Default for EchoGuard {
     }
 }
 
-/// The first sent sample that a filter at `lag` needs for what was heard from `from` on.
+/// Returns the first sent sample that a filter at `lag` needs for the audio received from `from` on.
 fn first_sent(from: Sample, lag: Sample) -> Sample {
     from - lag + AHEAD - (TAPS as Sample - 1)
 }
 
-/// The share of what was heard that is no echo.
+/// Returns the share of the received power that is no echo.
 fn left(heard: &[f32], echo: &[f32]) -> f32 {
     let left: f32 = heard.iter().zip(echo).map(|(heard, echo)| (heard - echo).powi(2)).sum();
     left / dot::<16>(heard, heard).max(1.0)
@@ -401,7 +403,7 @@ fn left(heard: &[f32], echo: &[f32]) -> f32 {
 /// Power of full scale.
 const FULL: f32 = 32_768.0 * 32_768.0;
 
-/// Mean power, 1 being full scale.
+/// Returns the mean power, 1 being full scale.
 fn mean_power(pcm: &[f32]) -> f32 {
     dot::<16>(pcm, pcm) / (pcm.len() as f32 * FULL)
 }

@@ -1,4 +1,4 @@
-//! The way from what is sent to what comes back: a short filter, by exponentially weighted least squares.
+//! The path from sent audio to its echo: a short filter, by exponentially weighted least squares.
 
 use crate::dot::dot;
 use crate::frame::FRAME;
@@ -6,10 +6,10 @@ use crate::frame::FRAME;
 /// Taps of the filter (4 ms): room for the band limits of two codecs, and for a lag that is off by 1 ms.
 pub const TAPS: usize = 64;
 
-/// Weight of what was known before, for each new frame: 200 ms are remembered.
+/// Weight of earlier frames for each new one: 200 ms are remembered.
 const FORGET: f32 = 0.9;
 
-/// What is added to the diagonal, as a share of its mean: bands 35 dB below the rest are left alone.
+/// Term added to the diagonal, as a share of its mean: bands 35 dB below the rest are left alone.
 const RIDGE: f64 = 3e-4;
 
 /// Least squares of a received stretch upon a sent one. `sent` always holds [`TAPS`] - 1 samples more than `heard`, in front.
@@ -17,19 +17,19 @@ const RIDGE: f64 = 3e-4;
 pub struct Path {
     /// Covariance of the sent audio, which is symmetric: its lower half, diagonal behind diagonal.
     own: [f32; TAPS * (TAPS + 1) / 2],
-    /// Correlation of the sent with the heard.
+    /// Correlation of the sent with the received audio.
     both: [f32; TAPS],
-    /// The filter, newest sample first.
+    /// Coefficients of the filter, newest sample first.
     taps: [f32; TAPS],
 }
 
 impl Path {
-    /// Nothing comes back.
+    /// Returns a path without an echo.
     pub fn new() -> Path {
         Path { own: [0.0; TAPS * (TAPS + 1) / 2], both: [0.0; TAPS], taps: [0.0; TAPS] }
     }
 
-    /// What of `sent` comes back.
+    /// Writes the echo of `sent` to `echo`.
     pub fn echo(&self, sent: &[f32], echo: &mut [f32]) {
         echo.fill(0.0);
         for (k, tap) in self.taps.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Path {
         }
     }
 
-    /// Takes in what was heard of `sent`; older stretches count less. [`Path::solve`] makes use of it.
+    /// Takes in the audio received for `sent`; older stretches count less. [`Path::solve`] makes use of it.
     pub fn add(&mut self, sent: &[f32], heard: &[f32]) {
         let count = heard.len();
         let forget = FORGET.powf(count as f32 / FRAME as f32);
@@ -61,7 +61,7 @@ impl Path {
         }
     }
 
-    /// Finds the filter again (Cholesky). It stays as it is where nothing was sent.
+    /// Solves for the filter again (Cholesky). It stays as it is when nothing was sent.
     pub fn solve(&mut self) {
         let own = |row: usize, column: usize| f64::from(self.own[diagonal(row - column) + column]);
         let trace: f64 = (0..TAPS).map(|k| own(k, k)).sum();
@@ -90,14 +90,14 @@ impl Path {
         self.taps = solved.map(|tap| tap as f32);
     }
 
-    /// The tap that carries most, newest first.
+    /// Returns the index of the largest tap, newest first.
     pub fn peak(&self) -> usize {
         let loudest = self.taps.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
         loudest.map_or(0, |(at, _)| at)
     }
 }
 
-/// Where in [`Path::own`] the diagonal begins whose rows are `lag` more than its columns.
+/// Returns the index in [`Path::own`] of the first element of the diagonal whose rows are `lag` more than its columns.
 fn diagonal(lag: usize) -> usize {
     lag * (2 * TAPS + 1 - lag) / 2
 }

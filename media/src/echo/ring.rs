@@ -2,7 +2,8 @@
 
 use crate::frame::Sample;
 
-/// The newest `N` samples of a channel, each at its position on the call's clock. What was never written is silence.
+/// The newest `N` samples of a channel, each at its position on the call's clock. Samples that were never written are
+/// silence.
 #[derive(Clone, Debug)]
 pub struct Ring<const N: usize> {
     pcm: Box<[i16]>,
@@ -11,13 +12,13 @@ pub struct Ring<const N: usize> {
 }
 
 impl<const N: usize> Ring<N> {
-    /// Nothing but silence.
+    /// Returns a ring of silence.
     pub fn new() -> Ring<N> {
         Ring { pcm: vec![0; N].into(), end: 0 }
     }
 
-    /// Writes `pcm` (at most `N`) at `from`. A gap before it becomes silence; what was there before is replaced; after a
-    /// jump back nothing later is left.
+    /// Writes `pcm` (at most `N`) at `from` and replaces samples there. A gap before it becomes silence; after a jump
+    /// back nothing later is left.
     pub fn write(&mut self, from: Sample, pcm: &[i16]) {
         let gap = (from - self.end).clamp(0, N as Sample);
         for at in from - gap..from {
@@ -29,7 +30,7 @@ impl<const N: usize> Ring<N> {
         self.end = from + pcm.len() as Sample;
     }
 
-    /// What lies from `from` on; silence where nothing is held.
+    /// Reads the samples from `from` on; silence where none are held.
     pub fn read(&self, from: Sample, out: &mut [f32]) {
         let count = out.len() as Sample;
         let first = (self.end - N as Sample).clamp(from, from + count);

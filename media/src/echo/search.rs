@@ -1,4 +1,4 @@
-//! At which lags the received audio may be the sent one: correlation at 4 kHz, by way of the spectrum.
+//! Search for lags at which the received audio may be the sent one: correlation at 4 kHz, by way of the spectrum.
 
 use std::sync::LazyLock;
 
@@ -6,19 +6,19 @@ use super::ring::Ring;
 use crate::fft::{Block, Fft};
 use crate::frame::Sample;
 
-/// Samples at 16 kHz to one here.
+/// Number of samples at 16 kHz for one at 4 kHz.
 pub const STEP: usize = 4;
 
-/// Samples of the received stretch (80 ms).
+/// Length of the received stretch in samples (80 ms).
 pub const WINDOW: usize = 320;
 
-/// Lags that are tried (650 ms).
+/// Number of lags that are tried (650 ms).
 pub const LAGS: usize = 2600;
 
-/// Correlation from which a lag is tried.
+/// Least correlation of a lag that is tried.
 const LIKELY: f32 = 0.4;
 
-/// Lags that are handed out, and how far they lie apart at least (1.5 ms).
+/// Number of lags that are returned, and their least distance (1.5 ms).
 pub const BEST: usize = 3;
 const APART: usize = 6;
 
@@ -28,7 +28,7 @@ const REACH: usize = 8;
 /// A lag, in samples at 16 kHz, with its normalized correlation, 0 to 1; 0 where no lag is as likely.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
-    /// Samples from the sent to the received.
+    /// Delay from the sent to the received audio, in samples.
     pub lag: usize,
     /// Magnitude of the correlation.
     pub likeness: f32,
@@ -40,10 +40,11 @@ const PART: usize = LENGTH - WINDOW + 1;
 
 static FFT: LazyLock<Fft<LENGTH>> = LazyLock::new(Fft::new);
 
-/// The most alike of the lags that are likely, best first; both stretches [`thin`] and of the same end.
+/// Returns the likely lags with the largest correlation, best first. Both stretches come from [`thin`] and have the
+/// same end.
 pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; BEST] {
     let power = energy(heard) as f32;
-    // What is sent 90 dB below the rest is lost in the rounding of the transforms.
+    // Sound 90 dB below the rest is lost in the rounding of the transforms.
     let least = energy(sent) as f32 * 1e-9;
     let mut squares = products(sent, heard);
     for (square, own) in squares.iter_mut().zip(energies(sent)) {
@@ -60,7 +61,7 @@ pub fn best(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [Candidate; B
     best
 }
 
-/// Sum of squares, of several parts beside each other.
+/// Returns the sum of squares, computed in several parts side by side.
 fn energy(pcm: &[f32]) -> f64 {
     let (parts, rest) = pcm.as_chunks::<8>();
     let mut sums = [0.0; 8];
@@ -70,7 +71,7 @@ fn energy(pcm: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>()
 }
 
-/// The energies of the stretches of `sent` that begin at each sample, the last one included.
+/// Returns the energies of the stretches of `sent` that begin at each sample, the last one included.
 fn energies(sent: &[f32; WINDOW + LAGS]) -> [f32; LAGS + 1] {
     let mut sum = energy(&sent[LAGS..]);
     let mut energies = [sum as f32; LAGS + 1];
@@ -82,8 +83,8 @@ fn energies(sent: &[f32; WINDOW + LAGS]) -> [f32; LAGS + 1] {
     energies
 }
 
-/// The sums of products of `heard` with the stretches of `sent` that begin at each sample, the last one included. Two parts of
-/// `sent` are one complex block: `heard` is real, so that their correlations come out apart.
+/// Returns the sums of products of `heard` with the stretches of `sent` that begin at each sample, the last one
+/// included. Two parts of `sent` are one complex block: `heard` is real, so that their correlations come out apart.
 fn products(sent: &[f32; WINDOW + LAGS], heard: &[f32; WINDOW]) -> [f32; LAGS + 1] {
     let mut products = [0.0; LAGS + 1];
     let mut pattern = Block::ZERO;
@@ -121,8 +122,8 @@ fn keep(best: &mut [Candidate; BEST], found: Candidate) {
     }
 }
 
-/// The last stretch of `ring` before `end`, at 4 kHz: a triangle of 7 taps against aliasing, and the lows, where voices are alike,
-/// taken down.
+/// Returns the last stretch of `ring` before `end`, at 4 kHz. A triangle of 7 taps prevents aliasing; low frequencies,
+/// in which voices are alike, are attenuated.
 pub fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample) -> [f32; OUT] {
     const TRIANGLE: [f32; 7] = [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0];
     const PIECE: usize = 80;

@@ -4,7 +4,7 @@ use super::*;
 use crate::codec::Codec;
 use crate::vad::tests::{Channel, channel, through};
 
-/// What comes back of `own` after `delay_ms`, `erl_db` down, through the codec on both ways.
+/// Returns the echo of `own` after `delay_ms`, `erl_db` down, through the codec on both ways.
 fn echo(own: &[i16], codec: Codec, delay_ms: usize, erl_db: f64) -> Vec<i16> {
     let gain = 10f64.powf(-erl_db / 20.0);
     let mut back = vec![0; delay_ms * 16];
@@ -17,7 +17,8 @@ fn sum(a: &[i16], b: &[i16]) -> Vec<i16> {
     a.iter().zip(b.iter().chain(std::iter::repeat(&0))).map(|(a, b)| a.saturating_add(*b)).collect()
 }
 
-/// What a guard makes of a channel in which `own` is sent; what is heard comes `LATE` frames later, as through a jitter buffer.
+/// Returns the edges that a guard finds in a channel in which `own` is sent. Received audio comes `LATE` frames later,
+/// as through a jitter buffer.
 fn hear(guard: &mut EchoGuard, own: &[i16], heard: &[i16]) -> Vec<Edge> {
     const LATE: usize = 3;
     let frame = |pcm: &[i16], n: usize| -> Frame { pcm[n * FRAME..][..FRAME].try_into().expect("a frame") };
@@ -35,7 +36,7 @@ fn hear(guard: &mut EchoGuard, own: &[i16], heard: &[i16]) -> Vec<Edge> {
     edges
 }
 
-/// Found spans, those nearer than 300 ms joined, sounds that nobody yields to (200 ms) left out.
+/// Returns the spans found: those nearer than 300 ms are joined, sounds that nobody yields to (200 ms) left out.
 fn spans(edges: &[Edge]) -> Vec<(Sample, Sample)> {
     let mut spans: Vec<(Sample, Sample)> = Vec::new();
     for pair in edges.chunks(2) {
@@ -58,7 +59,7 @@ fn voiced(voice: &str, lead_ms: usize, seconds: usize) -> Vec<i16> {
     pcm
 }
 
-/// What two ways through the resamplers add to a delay.
+/// Delay that two ways through the resamplers add, in milliseconds.
 fn detour_ms(codec: Codec) -> f64 {
     if codec.rate_hz() == 8000 { 8.75 } else { 2.75 }
 }
@@ -83,7 +84,7 @@ fn own_words_that_come_back_are_no_speech() {
     }
 }
 
-/// Own speech that hardly pauses, as long as `len`.
+/// Returns own speech that hardly pauses, as long as `len`.
 fn unbroken(voice: &str, len: usize) -> Vec<i16> {
     let Channel { pcm, truth } = channel(voice, 0);
     let mut out = Vec::new();
@@ -98,7 +99,8 @@ fn unbroken(voice: &str, len: usize) -> Vec<i16> {
     out
 }
 
-/// How much later than without own speech the other side is found, in milliseconds; and spans where it does not speak.
+/// Returns the additional delays with which the other side is found, in milliseconds, against a call without own
+/// speech. The second value counts spans in which that side does not speak.
 fn lateness(plain: &[(Sample, Sample)], found: &[(Sample, Sample)]) -> (Vec<Option<Sample>>, usize) {
     let meets = |a: &(Sample, Sample), b: &(Sample, Sample)| a.0 < b.1 && a.1 > b.0;
     let late =
@@ -117,7 +119,7 @@ fn the_other_side_is_heard_over_own_words() {
             let own = unbroken(own, other.len());
             let plain = hear(&mut EchoGuard::new(), &vec![0; own.len()], &through(&other, codec));
             let mut guard = EchoGuard::new();
-            // Who merely speaks at the same time is no echo.
+            // A voice that merely speaks at the same time is no echo.
             assert_eq!(hear(&mut guard, &own, &through(&other, codec)), plain);
             assert_eq!(guard.figures(), None);
             (own, other, spans(&plain))

@@ -1,12 +1,13 @@
 //! Media as frames of linear PCM, for channels that carry messages or tracks instead of RTP: WebSockets, media rooms.
 //!
-//! At every 20 ms tick the owner calls [`PcmLeg::send`], then [`PcmLeg::listen`]; audio goes in with [`PcmLeg::receive`] whenever
-//! it arrives, in pieces of any length. It is heard at real time: what comes faster waits in a queue of one second, and
-//! [`PcmLeg::heard_samples`] tells a feeder how far it got. After `new` nothing allocates.
+//! At every 20 ms tick the owner calls [`PcmLeg::send`], then [`PcmLeg::listen`]; audio goes in with
+//! [`PcmLeg::receive`] whenever it arrives, in pieces of any length. It is played in real time: audio that comes faster
+//! waits in a queue of one second, and [`PcmLeg::heard_samples`] tells a feeder how far it got. After `new` nothing
+//! allocates.
 //!
-//! A piece begins where the one before it ends, or at the moment of its arrival when the queue has run dry for longer than
-//! [`BRIDGED`]. The ears follow [`BEHIND`] after the positions, so that uneven sending makes no gaps. A steady lead of a stream that
-//! includes its silence is given back in its pauses ([`lead`]).
+//! A piece begins where the one before it ends, or at the moment of its arrival when the queue has run dry for longer
+//! than [`BRIDGED`]. Playout follows [`BEHIND`] after the positions, so that uneven sending makes no gaps. A steady
+//! lead of a stream that includes its silence is given back in its pauses ([`lead`]).
 
 mod lead;
 
@@ -40,7 +41,7 @@ const FAR_BEHIND: Sample = 400 * PER_MS;
 /// Samples that are converted at once.
 const BLOCK: usize = 320;
 
-/// Samples of 16 kHz that a block becomes at most: a rate of 8 kHz doubles them.
+/// Largest number of samples of 16 kHz that a block becomes: a rate of 8 kHz doubles them.
 const CONVERTED: usize = 2 * BLOCK + 4;
 
 /// Nanoseconds of a 16 kHz sample.
@@ -80,14 +81,14 @@ pub struct PcmLeg {
     to_channel: Option<Resampler>,
     from_channel: Option<Resampler>,
     out: [i16; FRAME_MAX],
-    /// Conversion of what is heard to 8 kHz.
+    /// Conversion of received audio to 8 kHz.
     down: Down2,
-    /// Audio that waits, at 16 kHz, and where it belongs.
+    /// Audio that waits, at 16 kHz; `pieces` has its positions.
     queue: VecDeque<i16>,
     pieces: VecDeque<Piece>,
-    /// Position after the last sample that came.
+    /// Position after the last sample received.
     end: Sample,
-    /// Position of the next frame for the ears.
+    /// Position of the next frame that is handed out.
     next: Option<Sample>,
     heard: u64,
     lead: Lead,
@@ -122,7 +123,7 @@ impl PcmLeg {
         }
     }
 
-    /// Returns the parameters.
+    /// Returns the parameters of the leg.
     pub fn params(&self) -> &PcmParams {
         &self.params
     }
@@ -149,7 +150,7 @@ impl PcmLeg {
         &self.out[..len]
     }
 
-    /// Takes audio of the other side at the channel's rate. What finds no room is dropped and counted.
+    /// Takes audio of the other side at the channel's rate. Samples that find no room are dropped and counted.
     pub fn receive(&mut self, arrived: Time, pcm: &[i16]) {
         self.received += 1;
         self.last_arrival = self.last_arrival.max(Some(arrived));
@@ -193,7 +194,7 @@ impl PcmLeg {
         len == pcm.len()
     }
 
-    /// Drops what came and was not heard yet.
+    /// Drops audio that came and was not handed out.
     pub fn clear(&mut self) {
         self.heard += self.queue.len() as u64;
         self.queue.clear();
@@ -207,7 +208,7 @@ impl PcmLeg {
         self.heard
     }
 
-    /// Returns the next 20 ms for the ears, written into `room`.
+    /// Returns the next 20 ms of received audio, written into `room`.
     pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
         self.listened_at = Some(now);
         let newest = position(now, self.origin) - BEHIND;
@@ -245,7 +246,7 @@ impl PcmLeg {
         }
     }
 
-    /// Writes the 20 ms at `at`, which are the next.
+    /// Writes the 20 ms at `at`, which are the next ones.
     fn frame(&mut self, at: Sample, pcm: &mut Frame) -> HeardKind {
         let end = at + FRAME as Sample;
         self.next = Some(end);

@@ -38,28 +38,28 @@ const COMFORT_NOISE: u8 = 13;
 /// Frames of silence that are passed over in one tick: a timestamp that jumps by hours must not hold up the tick.
 const MOST_SILENCE: usize = 50;
 
-/// Parameters of RTP media that offer and answer have settled (RFC 3264).
+/// Parameters of RTP media, as offer and answer have settled them (RFC 3264).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MediaParams {
-    /// The codec in both directions.
+    /// Codec in both directions.
     pub codec: Codec,
-    /// The RTP payload type to send, which the other side announced (RFC 3264 5.1).
+    /// RTP payload type to send, which the other side announced (RFC 3264 5.1).
     pub payload_type: u8,
-    /// The RTP payload type that is received, which this side announced.
+    /// RTP payload type that is received, which this side announced.
     pub receive_payload_type: u8,
     /// Payload type of telephone events to send, when negotiated.
     pub event_payload_type: Option<u8>,
     /// Payload type of telephone events that are received.
     pub receive_event_payload_type: Option<u8>,
-    /// Clock in which durations of telephone events are counted: the codec's RTP clock, or 8000 where the other side has
-    /// `telephone-event/8000` alone. Timestamps of events run on the audio's clock all the same: one source has one clock
+    /// Clock in which durations of telephone events are counted: the codec's RTP clock, or 8000 where the other side
+    /// has `telephone-event/8000` alone. Timestamps of events run on the audio's clock, as one source has one clock
     /// (RFC 4733 2.1, RFC 3550 5.1).
     pub event_clock_hz: u32,
     /// Milliseconds of audio in a sent packet: 10, 20, 30, 40, 50 or 60. Received ones may have any length up to 200 (Opus: 120).
     pub ptime_ms: u8,
-    /// The other side wants to hear. Without, no RTP is sent (RFC 3264 5.1, 6.1, 8.4); reports are.
+    /// True while the other side wants to receive. When false, no RTP is sent (RFC 3264 5.1, 6.1, 8.4); reports are.
     pub may_send: bool,
-    /// The other side makes use of forward error correction within the codec (Opus).
+    /// True when the other side uses forward error correction within the codec (Opus).
     pub fec: bool,
     /// Suite and keys when both directions are secure RTP; `None`: plain RTP, or keys that a handshake brings later.
     pub srtp: Option<SrtpParams>,
@@ -70,12 +70,13 @@ pub struct MediaParams {
 /// Source of the keys of secure RTP.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// From the session description, or there are none.
+    /// The session description brings the keys, or there are none.
     #[default]
     Description,
-    /// From a handshake on the port that RTP and reports share (RFC 5764, RFC 5761): until it is done nothing is sent or heard.
+    /// A handshake brings them, on the port that RTP and reports share (RFC 5764, RFC 5761). Until it is done nothing
+    /// is sent or received.
     Handshake,
-    /// From two handshakes, one on the port of RTP and one on that of the reports (RFC 5764 4).
+    /// Two handshakes bring them, one on the port of RTP and one on that of the reports (RFC 5764 4).
     HandshakeEach,
 }
 
@@ -111,7 +112,7 @@ impl MediaParams {
 /// Result of taking a datagram.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// Audio that will be heard.
+    /// Audio that will be played.
     Audio,
     /// The sender falls silent (RFC 3389).
     Comfort,
@@ -119,22 +120,22 @@ pub enum Received {
     Event,
     /// A report on the media port (RFC 5761).
     Report,
-    /// Nothing for this leg.
+    /// A datagram that has nothing for this leg.
     Ignored(Ignored),
 }
 
 /// Reason for which a datagram was ignored.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Ignored {
-    /// Not RTP.
+    /// The datagram is no RTP packet.
     Malformed(Malformed),
-    /// A payload type that was not settled, or a payload that cannot be one of it.
+    /// A payload type that was not negotiated, or a payload that cannot be one of it.
     Payload,
-    /// RTP that is a duplicate, too late, or of another source.
+    /// An RTP packet that is a duplicate, too late, or of another source.
     Refused(Refused),
-    /// Not secure RTP of the other side's key, or a copy of it.
+    /// A datagram that is not secure RTP of the other side's key, or is a copy of one.
     Unprotected(srtp::Refused),
-    /// It came before the handshake had brought its key.
+    /// A datagram that came before the handshake had brought its key.
     BeforeKeys,
 }
 
@@ -147,7 +148,7 @@ pub struct RtpLeg {
     event: Option<EventPacket>,
     out: [u8; MAX_PACKET],
     secure: Option<Box<Secure>>,
-    /// Datagrams that came before the keys.
+    /// Number of datagrams that came before the keys.
     before_keys: u64,
     sent_at: Time,
     reported: u32,
@@ -162,7 +163,7 @@ pub struct RtpLeg {
 }
 
 impl RtpLeg {
-    /// A leg whose source, numbers and report times are drawn from `seed`; position 0 is `origin`.
+    /// Returns a leg whose source, numbers and report times are drawn from `seed`; position 0 is `origin`.
     pub fn new(params: MediaParams, seed: Seed, origin: Time) -> RtpLeg {
         let clock_hz = params.codec.rtp_clock_hz();
         let mut encoder = Encoder::new(params.codec);
@@ -196,13 +197,13 @@ impl RtpLeg {
         }
     }
 
-    /// Position 0 is `origin` from now on: early media becomes the connected call.
+    /// Makes `origin` position 0 from now on: early media becomes the connected call.
     pub fn set_origin(&mut self, origin: Time) {
         self.playout.set_origin(origin);
     }
 
-    /// Goes on with what was settled anew (RFC 3264 8): payload types, packet length, direction, keys. False, and all is as it was, when
-    /// that is another codec, or encryption begins or ends.
+    /// Goes on with a new agreement (RFC 3264 8): payload types, packet length, direction, keys. False without any
+    /// change when that is another codec, or encryption begins or ends.
     pub fn renegotiate(&mut self, mut params: MediaParams) -> bool {
         let old = self.params;
         if params.codec != old.codec || params.is_secure() != old.is_secure() {
@@ -261,13 +262,14 @@ impl RtpLeg {
         &self.params
     }
 
-    /// Bytes of the longest datagram that this leg makes, reports included; at most [`MAX_PACKET`].
+    /// Returns the length of the longest datagram that this leg makes, reports included, in bytes; at most
+    /// [`MAX_PACKET`].
     pub fn longest_packet(&self) -> usize {
         (HEADER + self.packets.longest_payload()).max(rtcp::LONGEST) + MAX_OVERHEAD
     }
 
-    /// Takes what this tick sends: `pcm`, or the telephone event that runs in its place. [`RtpLeg::packet`] gives the packets; there
-    /// are none while the other side does not want to hear.
+    /// Sends `pcm` in this tick, or the telephone event that runs in its place. [`RtpLeg::packet`] gives the packets;
+    /// there are none while the other side does not want to receive.
     pub fn send(&mut self, now: Time, pcm: &Frame) {
         self.sent_at = now;
         if !self.params.may_send || self.waits_for_keys() {
@@ -289,8 +291,8 @@ impl RtpLeg {
         }
     }
 
-    /// The next packet to send: with packets of 20 ms one a tick, with others as it comes out, and at the end of an event its
-    /// repetitions (at most 4). Call until `None` after each [`RtpLeg::send`].
+    /// Returns the next packet to send; to be called until `None` after each [`RtpLeg::send`]. Packets of 20 ms come
+    /// one a tick, others as they are full. At the end of an event its repetitions follow (at most 4).
     pub fn packet(&mut self) -> Option<&[u8]> {
         let (head, body) = self.out.split_first_chunk_mut().expect("the buffer is longer than a header");
         if let Some(Packed { timestamp, units, pcm }) = self.packets.packet() {
@@ -305,21 +307,22 @@ impl RtpLeg {
         Some(self.outgoing(HEADER + payload.len()))
     }
 
-    /// A tick in which nothing is sent.
+    /// Records a tick in which nothing is sent.
     pub fn skip(&mut self) {
         self.packets.cut();
         self.sender.skip();
     }
 
-    /// Sends `digit` as a telephone event from the next tick on (up to two ticks later when the end of the one before is still
-    /// being repeated), for at most 8 s (1.3 s with events on the clock of Opus). False when events were not negotiated, `digit` is
-    /// none, another event still runs, or the other side does not want to hear: nothing is sent then.
+    /// Sends `digit` as a telephone event from the next tick on, or up to two ticks later while the end of the one
+    /// before is repeated. It lasts at most 8 s (1.3 s with events on the clock of Opus). False when events were not
+    /// negotiated, `digit` is none, another event still runs, or the other side does not want to receive. Nothing is
+    /// sent then.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         let has_events = self.params.event_payload_type.is_some() && self.params.may_send && !self.waits_for_keys();
         has_events && self.sender.start_event(digit, duration_ms)
     }
 
-    /// A telephone event takes the place of audio.
+    /// True while a telephone event takes the place of audio.
     pub fn sending_event(&self) -> bool {
         self.sender.sending_event()
     }
@@ -395,7 +398,7 @@ impl RtpLeg {
         self.unheard.news(now)
     }
 
-    /// The next 20 ms for the ears, written into `room`.
+    /// Returns the next 20 ms of received audio, written into `room`.
     pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
         self.events.expire(now);
         let samples = self.ears.samples();
@@ -422,18 +425,19 @@ impl RtpLeg {
         Heard { position, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved }
     }
 
-    /// The next digit that came as a telephone event and is over.
+    /// Returns the next digit that came as a telephone event and is over.
     pub fn digit(&mut self) -> Option<ReceivedDigit> {
         self.events.digit()
     }
 
-    /// The report that is due at `now`, if one is; `ntp_now` is the wallclock (NTP format, 32.32).
+    /// Returns the report that is due at `now`; `ntp_now` is the wallclock (NTP format, 32.32).
     pub fn report(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
         let is_due = !self.reports_wait_for_keys() && self.reporter.is_due(now);
         if is_due { Some(self.write_report(now, ntp_now, false)) } else { None }
     }
 
-    /// The last report, which says BYE; `None` where nothing was ever sent: who never joined cannot leave (RFC 3550 6.3.7).
+    /// Returns the last report, which says BYE. `None` where nothing was ever sent: a side that never joined cannot
+    /// leave (RFC 3550 6.3.7).
     pub fn goodbye(&mut self, now: Time, ntp_now: u64) -> Option<&[u8]> {
         (self.sender.counts().1 > 0 && !self.reports_wait_for_keys()).then(|| self.write_report(now, ntp_now, true))
     }
@@ -459,17 +463,17 @@ impl RtpLeg {
         self.last_arrival.max(self.reporter.last())
     }
 
-    /// Packets that were there and were dropped, because too many came at once.
+    /// Number of packets that came and were dropped, because too many came at once.
     pub fn overflowed(&self) -> u64 {
         self.playout.jitter().overflowed()
     }
 
-    /// Milliseconds of audio that were not heard because their packets were lost or late.
+    /// Milliseconds of audio that were concealed because their packets were lost or late.
     pub fn concealed_ms(&self) -> u64 {
         self.playout.jitter().concealed_ticks() / 8
     }
 
-    /// Figures up to now.
+    /// Returns the figures up to now.
     pub fn figures(&self) -> LegFigures {
         let jitter = self.playout.jitter();
         let source = jitter.source();
@@ -497,7 +501,7 @@ impl RtpLeg {
         }
     }
 
-    /// The packet of `len` bytes as it goes out.
+    /// Returns the packet of `len` bytes in the form in which it is sent.
     fn outgoing(&mut self, len: usize) -> &[u8] {
         let len = self.secure.as_mut().map_or(len, |secure| secure.protect(&mut self.out, len));
         &self.out[..len]
@@ -521,12 +525,12 @@ impl RtpLeg {
     }
 }
 
-/// Turns decoded frames into both rates.
+/// Conversion of decoded frames to both rates.
 #[derive(Clone, Debug)]
 struct Ears {
-    /// Decoded audio is the wide frame (else the narrow one).
+    /// True when the decoded audio is the wide frame, false when it is the narrow one.
     is_wide: bool,
-    /// Samples by which codec and filter put the wide frame behind its timestamp.
+    /// Delay of the wide frame behind its timestamp by codec and filter, in samples.
     lag: Sample,
     up: Up2,
     down: Down2,
@@ -539,17 +543,17 @@ impl Ears {
         Ears { is_wide, lag, up: Up2::new(), down: Down2::new() }
     }
 
-    /// Samples of a decoded frame.
+    /// Number of samples of a decoded frame.
     fn samples(&self) -> usize {
         if self.is_wide { FRAME } else { NARROW }
     }
 
-    /// Has `fill` write the decoded frame and makes the other rate of it.
+    /// Calls `fill` to write the decoded frame, and computes the other rate of it.
     fn decoded(&mut self, room: &mut Room, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
         let pcm: &mut [i16] = if self.is_wide { &mut room.wide } else { &mut room.narrow };
         let mut played = fill(pcm);
         if played.kind == HeardKind::Stretched {
-            // What only fills time leaves no trace in the filters: it must not be heard in the frame after it.
+            // Filler leaves no trace in the filters: it must not sound in the frame after it.
             let before = (self.up.clone(), self.down.clone());
             self.convert(room);
             (self.up, self.down) = before;

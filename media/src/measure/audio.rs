@@ -1,24 +1,26 @@
-//! What a recorded channel itself tells: where there is speech on it, and how far the speech stands above the noise.
+//! Measures of a recorded channel alone: its speech, and the level of the speech over the noise.
 
 use super::Span;
 use super::turn::{joined, near};
 use crate::frame::{FRAME, Frame, Sample};
 use crate::vad::{Edge, VoiceActivity};
 
-/// Samples around speech that are no noise: what comes before an onset and after an end is still a little speech (100 ms).
+/// Number of samples around speech that are no noise (100 ms): before an onset and after an end there is still a little
+/// speech.
 const GUARD: Sample = 1600;
 
-/// Noise that is needed for a measure (1 s).
+/// Length of noise that a measure needs (1 s).
 const LEAST_NOISE: Sample = 16_000;
 
-/// Speech that is needed for a measure (500 ms).
+/// Length of speech that a measure needs (500 ms).
 const LEAST_SPEECH: Sample = 8000;
 
-/// Where the noise is digital silence.
+/// Ratio that stands for noise of digital silence.
 const SILENCE_SNR_DB: f64 = 60.0;
 
-/// The speech on one channel (16 kHz): edges on a 10 ms grid, pauses under 300 ms joined, sounds under 100 ms dropped. Whose it
-/// is cannot be told from one channel: an echo is speech here. A [`crate::call::Call`] tells the other side's alone.
+/// Finds the speech on one channel (16 kHz): edges on a 10 ms grid, pauses under 300 ms joined, sounds under 100 ms
+/// dropped. One channel does not tell whose speech it is: an echo is speech here. A [`crate::call::Call`] tells the
+/// other side's alone.
 pub fn segments(pcm: &[i16]) -> Vec<Span> {
     let mut activity = VoiceActivity::new();
     let mut spans: Vec<Span> = Vec::new();
@@ -37,18 +39,18 @@ pub fn segments(pcm: &[i16]) -> Vec<Span> {
     joined(spans.into_iter().map(|span| Span { from: span.from, to: span.to.min(end) }).collect())
 }
 
-/// Signal-to-noise ratio of a channel in dB, given where speech is: the mean power of the speech, pauses under 300 ms
-/// included and the noise taken out, over the long-term mean power of the noise beside it.
+/// Returns the signal-to-noise ratio of a channel in dB, for given spans of speech. It is the mean power of the speech,
+/// without the noise and with pauses under 300 ms, over the long-term mean power of the noise beside it.
 ///
-/// Pauses of that length are active speech in the sense of ITU-T P.56 (its hangover is 200 ms), so for speech set to an
-/// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise; 60 when
-/// the noise is digital silence.
+/// Pauses of that length are active speech in the sense of ITU-T P.56 (its hangover is 200 ms). So for speech set to an
+/// active level this is the distance of that level from the noise. `None` with under 0.5 s of speech or 1 s of noise;
+/// 60 when the noise is digital silence.
 pub fn snr_db(pcm: &[i16], speech: &[Span]) -> Option<f64> {
     Powers::of(pcm, speech, &[], 0)?.snr_db()
 }
 
-/// Level of the noise beside the speech in dB of full scale (32768): its long-term mean power. `None` with under 0.5 s of
-/// speech or 1 s of noise; -96 for digital silence.
+/// Returns the level of the noise beside the speech in dB of full scale (32768): its long-term mean power. `None` with
+/// under 0.5 s of speech or 1 s of noise; -96 for digital silence.
 pub fn noise_dbfs(pcm: &[i16], speech: &[Span]) -> Option<f64> {
     Some(Powers::of(pcm, speech, &[], 0)?.noise_dbfs())
 }
@@ -60,7 +62,8 @@ pub(super) struct Powers {
 }
 
 impl Powers {
-    /// What lies in `apart` is neither speech nor noise, and noise of no more than `idle` is digital silence. `None` with under 0.5 s of speech or 1 s of noise.
+    /// Measures the powers. Spans of `apart` are neither speech nor noise, and noise of an RMS of at most `idle` is
+    /// digital silence. `None` with under 0.5 s of speech or 1 s of noise.
     pub fn of(pcm: &[i16], speech: &[Span], apart: &[Span], idle: u16) -> Option<Powers> {
         let total = |spans: &[Span]| {
             let samples = || spans.iter().flat_map(|span| samples(pcm, *span));
@@ -77,7 +80,7 @@ impl Powers {
         (speech_count >= LEAST_SPEECH && noise_count >= LEAST_NOISE).then_some(Powers { speech, noise })
     }
 
-    /// See [`snr_db`].
+    /// Signal-to-noise ratio in dB, as of [`snr_db`]; `None` when the speech is no louder than the noise.
     pub fn snr_db(&self) -> Option<f64> {
         match self.noise {
             noise if self.speech <= noise => None,
@@ -86,13 +89,13 @@ impl Powers {
         }
     }
 
-    /// See [`noise_dbfs`].
+    /// Level of the noise in dB of full scale, as of [`noise_dbfs`].
     pub fn noise_dbfs(&self) -> f64 {
         (10.0 * (self.noise / 32_768f64.powi(2)).log10()).max(-96.0)
     }
 }
 
-/// What is left of `spans` where none of `apart` is.
+/// Returns `spans` without the parts that lie in `apart`.
 pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
     let holes = united(apart);
     let mut left = Vec::new();
@@ -108,7 +111,7 @@ pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
     left
 }
 
-/// The same samples in spans that lie apart and in order.
+/// Returns the same samples in spans that lie apart and in order.
 fn united(spans: &[Span]) -> Vec<Span> {
     let mut sorted: Vec<Span> = spans.iter().copied().filter(|span| span.length() > 0).collect();
     sorted.sort_unstable();
@@ -122,7 +125,7 @@ fn united(spans: &[Span]) -> Vec<Span> {
     united
 }
 
-/// What `pcm` holds of a span.
+/// Returns the samples of `pcm` in a span; none where it lies outside.
 pub(super) fn samples(pcm: &[i16], span: Span) -> &[i16] {
     let place = |at: Sample| at.clamp(0, pcm.len() as Sample) as usize;
     pcm.get(place(span.from)..place(span.to)).unwrap_or_default()

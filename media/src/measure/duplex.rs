@@ -8,19 +8,19 @@ use super::{Conversation, Metrics, mean, ratio, seconds};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
 
-/// Overlap, and speech before it, that make an interruption.
+/// Least overlap, and least speech before it, of an interruption.
 const OVERLAP: Sample = 200 * PER_MS;
 
-/// Time in which a turn is answered.
+/// Time within which a turn has to be answered.
 const ANSWER: Sample = 10_000 * PER_MS;
 
-/// Time in which an interrupted agent has to fall silent.
+/// Time within which an interrupted agent has to fall silent.
 const YIELD: Sample = 2000 * PER_MS;
 
-/// A turn of at least this length counts for the rate of being interrupted.
+/// Shortest turn that counts for the rate of being interrupted.
 const LONG_TURN: Sample = 1000 * PER_MS;
 
-/// Fills in interruptions and full-duplex rates.
+/// Computes interruptions and full-duplex rates.
 pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard) {
     let by_agent = interruptions(heard, Side::Agent, OVERLAP);
     let by_dh = interruptions(heard, Side::Dh, 1);
@@ -46,8 +46,8 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.response_rate = response_rate(conversation, heard);
 }
 
-/// Turns of `side` that begin inside a turn of the other side which has lasted `spoken` samples, with an overlap of 200 ms
-/// or more; each with the turn that it interrupts.
+/// Returns the turns of `side` that interrupt a turn of the other side: with an overlap of 200 ms or more, after
+/// `spoken` samples of it. Each comes with the turn that it interrupts.
 fn interruptions(heard: &Heard, side: Side, spoken: Sample) -> Vec<(&Turn, &Turn)> {
     let into = |turn: &&Turn, other: &&Turn| {
         other.from() + spoken <= turn.from() && turn.from() < other.to() && turn.overlap(other) >= OVERLAP
@@ -66,7 +66,7 @@ fn interruptions(heard: &Heard, side: Side, spoken: Sample) -> Vec<(&Turn, &Turn
         .collect()
 }
 
-/// The latest end of each turn and those before it.
+/// Returns for each turn the latest end of it and of those before it.
 fn latest_ends(turns: &[&Turn]) -> Vec<Sample> {
     let latest = |end: &mut Sample, turn: &&Turn| {
         *end = turn.to().max(*end);
@@ -75,7 +75,8 @@ fn latest_ends(turns: &[&Turn]) -> Vec<Sample> {
     turns.iter().scan(Sample::MIN, latest).collect()
 }
 
-/// From the onset of `turn` to the agent's silence, when it comes within 2 s and while the Digital Human speaks.
+/// Returns the time from the onset of `turn` to the agent's silence, when that comes within 2 s and while the Digital
+/// Human speaks.
 fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
     // Stretches are joined over less than 300 ms: each of their ends is a silence that counts.
     let end = heard.agent.get(heard.agent.partition_point(|span| span.to <= turn.from()))?.to;
@@ -83,9 +84,9 @@ fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
     (speaking && end - turn.from() <= YIELD).then_some(end - turn.from())
 }
 
-/// Turns that were answered among those that could be. A turn in which the agent is already speaking when it ends, and
-/// one that the end of the call followed too soon, are neither. What was said again because nobody answered is a turn of its
-/// own here, and the one before it was not answered.
+/// Returns the share of turns that were answered among those that could be. Turns do not count when the agent already
+/// speaks at their end, or when the call ends too soon after them. A repetition because nobody answered is a turn of
+/// its own, and the one before it counts as not answered.
 fn response_rate(conversation: &Conversation, heard: &Heard) -> Option<f64> {
     let (mut answered, mut possible) = (0, 0);
     let agents: Vec<&Turn> = heard.turns_of(Side::Agent).collect();

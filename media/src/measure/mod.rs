@@ -1,6 +1,6 @@
-//! What a conversation measured: turn latencies, interruptions, full-duplex rates, shares of speech. Works on spans of
-//! speech that were found before (by [`segments`], or known by who spoke), and on the audio itself how it sounds
-//! ([`sound`]); judges no words.
+//! Measures of a conversation: turn latencies, interruptions, full-duplex rates, shares of speech. They use spans of
+//! speech that were found before (by [`segments`], or known by the speaker), and the audio itself for its sound
+//! ([`mod@sound`]). They judge no words.
 
 mod audio;
 mod duplex;
@@ -22,14 +22,14 @@ use serde::Serialize;
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
 
-/// What is left out around an echo: where the path is a little shorter than was measured, and where a room rings.
+/// Lengths that are excluded before and after an echo: the path may be shorter than was measured, and a room rings.
 const BEFORE_ECHO: Sample = 50 * PER_MS;
 const AFTER_ECHO: Sample = 300 * PER_MS;
 
 /// A stretch of one channel: `from` is its first sample, `to` one past its last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// First sample.
+    /// First sample of the stretch.
     pub from: Sample,
     /// One past the last sample.
     pub to: Sample,
@@ -41,7 +41,7 @@ impl Span {
         (self.to - self.from).max(0)
     }
 
-    /// Samples that both spans hold.
+    /// Number of samples that both spans hold.
     pub fn overlap(self, other: Span) -> Sample {
         (self.to.min(other.to) - self.from.max(other.from)).max(0)
     }
@@ -55,67 +55,68 @@ impl Span {
 /// A word of the agent with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// When it was said.
+    /// Time of the word.
     pub span: Span,
-    /// As the recognizer wrote it, punctuation included.
+    /// Word as the recognizer wrote it, punctuation included.
     pub text: String,
 }
 
 /// A text of one side with its time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// When it was said.
+    /// Time of the text.
     pub span: Span,
-    /// How many words it has; `None` when they are not known, or not all of them.
+    /// Number of its words; `None` when they are not known, or not all of them.
     pub words: Option<usize>,
 }
 
-/// What a call knows of the echo of its own words.
+/// Echo of the Digital Human's own words, as a call measured it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// From sending to hearing.
+    /// Samples from sending to receiving.
     pub delay: Sample,
-    /// When the call was sure of it. Until then the beginning of an echo may have been taken for speech.
+    /// Position from which the call knew the echo. Before it, the beginning of an echo may have been taken for speech.
     pub known: Sample,
 }
 
-/// All that the metrics are computed from. Positions are on the call's sample clock, 0 at connect.
+/// Data from which the metrics are computed. Positions are on the call's sample clock, 0 at connect.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    /// Samples from connect to the end.
+    /// Length from connect to the end, in samples.
     pub duration: Sample,
-    /// Where the conversation begins; speech before it is not counted.
+    /// Beginning of the conversation; speech before it is not counted.
     pub start: Sample,
     /// Speech of the Digital Human.
     pub dh: Vec<Span>,
-    /// Where the Digital Human fell silent before it had said all: the agent's speech stopped it.
+    /// Positions at which the Digital Human fell silent before the end of its words, because the agent spoke.
     pub stopped: Vec<Sample>,
     /// Speech of the agent.
     pub agent: Vec<Span>,
     /// Digits that the Digital Human sent: turns, but no speech.
     pub digits: Vec<Span>,
-    /// Onsets of what the Digital Human said because nobody answered.
+    /// Onsets of the Digital Human's words that were said because nobody answered.
     pub reprompts: Vec<Sample>,
-    /// Duplex probes of the Digital Human: no turns, and none of its speech.
+    /// Duplex probes of the Digital Human: they are no turns, and none of its speech.
     pub probes: Vec<Probe>,
-    /// Which of them count, and what shows that the agent let itself be stopped.
+    /// Times that tell which probes count, and when the agent let itself be stopped.
     pub probe_times: ProbeTimes,
-    /// The Digital Human's own words come back.
+    /// Echo of the Digital Human's own words; `None` when there is none.
     pub echo: Option<Echo>,
-    /// The agent's words; empty when they are not known.
+    /// Words of the agent; empty when they are not known.
     pub words: Vec<Word>,
     /// Phrases that are fillers ("um", "one moment"), in lower case.
     pub fillers: Vec<String>,
-    /// What the agent said, a turn or a part of one each.
+    /// Texts of the agent, a turn or a part of one each.
     pub texts: Vec<Text>,
-    /// What the Digital Human said, an utterance each.
+    /// Texts of the Digital Human, an utterance each.
     pub dh_texts: Vec<Text>,
-    /// `PHONE` or `WEB`.
+    /// Kind of the connection: `PHONE` or `WEB`.
     pub interface: &'static str,
 }
 
 impl Conversation {
-    /// What of it lies in `window`, as a conversation of its own that begins there. What is said counts where it begins.
+    /// Returns the part of it in `window`, as a conversation of its own that begins there. Texts belong to the window
+    /// in which they begin.
     pub fn part(&self, window: Span) -> Conversation {
         let at = |sample: Sample| sample - window.from;
         let span = |span: Span| Span { from: at(span.from), to: at(span.to) };
@@ -157,108 +158,109 @@ pub struct Metrics {
     #[serde(skip)]
     pub latency: Vec<f64>,
 
-    /// From the end of a turn of the Digital Human to the agent's onset: mean, seconds.
+    /// Time from the end of a turn of the Digital Human to the agent's onset: mean, seconds.
     pub avg_agent_latency: Option<f64>,
-    /// Greatest, seconds.
+    /// Greatest agent latency, seconds.
     pub max_agent_latency: Option<f64>,
-    /// 50th percentile, seconds.
+    /// 50th percentile of the agent latency, seconds.
     pub p50_agent_latency: Option<f64>,
-    /// 90th percentile, seconds.
+    /// 90th percentile of the agent latency, seconds.
     pub p90_agent_latency: Option<f64>,
-    /// 95th percentile, seconds.
+    /// 95th percentile of the agent latency, seconds.
     pub p95_agent_latency: Option<f64>,
-    /// 99th percentile, seconds.
+    /// 99th percentile of the agent latency, seconds.
     pub p99_agent_latency: Option<f64>,
 
-    /// The same to the agent's first word that is no filler: mean, seconds.
+    /// Time from the end of a turn of the Digital Human to the agent's first word that is no filler: mean, seconds.
     pub avg_filler_ignored_latency: Option<f64>,
-    /// 50th percentile, seconds.
+    /// 50th percentile of the latency without fillers, seconds.
     pub p50_filler_ignored_latency: Option<f64>,
-    /// 90th percentile, seconds.
+    /// 90th percentile of the latency without fillers, seconds.
     pub p90_filler_ignored_latency: Option<f64>,
-    /// 95th percentile, seconds.
+    /// 95th percentile of the latency without fillers, seconds.
     pub p95_filler_ignored_latency: Option<f64>,
-    /// 99th percentile, seconds.
+    /// 99th percentile of the latency without fillers, seconds.
     pub p99_filler_ignored_latency: Option<f64>,
 
-    /// From the end of an agent turn to the onset of the Digital Human: mean, seconds.
+    /// Time from the end of an agent turn to the onset of the Digital Human: mean, seconds.
     pub avg_customer_latency: Option<f64>,
-    /// 50th percentile, seconds.
+    /// 50th percentile of the Digital Human's latency, seconds.
     pub p50_customer_latency: Option<f64>,
-    /// 90th percentile, seconds.
+    /// 90th percentile of the Digital Human's latency, seconds.
     pub p90_customer_latency: Option<f64>,
 
     /// Pauses between sentences inside an agent turn: mean, seconds.
     pub avg_punctuation_latency: Option<f64>,
-    /// 50th percentile, seconds.
+    /// 50th percentile of these pauses, seconds.
     pub p50_punctuation_latency: Option<f64>,
-    /// 90th percentile, seconds.
+    /// 90th percentile of these pauses, seconds.
     pub p90_punctuation_latency: Option<f64>,
 
     /// Seconds from the start of the conversation to the agent's first turn.
     pub time_to_first_agent_utterance: Option<f64>,
 
-    /// Agent onsets inside a turn of the Digital Human with 200 ms or more of overlap.
+    /// Number of agent onsets inside a turn of the Digital Human with 200 ms or more of overlap.
     pub agent_interruption_count: Option<f64>,
-    /// Onsets of the Digital Human inside an agent turn with 200 ms or more of overlap.
+    /// Number of onsets of the Digital Human inside an agent turn with 200 ms or more of overlap.
     pub customer_interruption_count: Option<f64>,
-    /// Milliseconds from an agent's interruption to the Digital Human's silence, mean.
+    /// Mean time from an agent's interruption to the Digital Human's silence, milliseconds.
     pub dh_yield_latency_ms: Option<f64>,
 
-    /// Turns of the Digital Human answered within 10 s, of those that could be.
+    /// Share of the Digital Human's turns that were answered within 10 s, of those that could be.
     pub response_rate: Option<f64>,
-    /// Interruptions of the agent after which it fell silent within 2 s, of all.
+    /// Share of the Digital Human's interruptions after which the agent fell silent within 2 s.
     pub yield_rate: Option<f64>,
     /// Mean time to that silence, seconds.
     pub yield_latency: Option<f64>,
-    /// Turns of the Digital Human of 1 s or more that the agent interrupted, of all such.
+    /// Share of the Digital Human's turns of 1 s or more that the agent interrupted.
     pub agent_interrupts_rate: Option<f64>,
-    /// Backchannels that the agent talked on through, of those that count.
+    /// Share of backchannels at which the agent went on speaking, of those that count.
     pub backchannel_selectivity: Option<f64>,
-    /// The same of coughs and the like.
+    /// Share of vocal tics (coughs and the like) at which the agent went on speaking, of those that count.
     pub vocal_tic_selectivity: Option<f64>,
-    /// The same of words to somebody else; by silence alone, not by what the agent says then.
+    /// Share of words to somebody else at which the agent went on speaking, of those that count. It follows from
+    /// silence alone, not from the agent's words.
     pub non_directed_selectivity: Option<f64>,
 
-    /// No word tells where a sentence of the agent ends: to the selectivities it ends with its turn.
+    /// True when no word tells where a sentence of the agent ends: for the selectivities it ends with its turn.
     #[serde(skip)]
     pub no_punctuation: bool,
 
-    /// Time in which the agent speaks.
+    /// Share of time in which the agent speaks, percent.
     pub agent_speak_percentage: Option<f64>,
-    /// Time in which the Digital Human speaks.
+    /// Share of time in which the Digital Human speaks, percent.
     pub customer_speak_percentage: Option<f64>,
-    /// Time in which both speak.
+    /// Share of time in which both speak, percent.
     pub overlap_percentage: Option<f64>,
-    /// Time in which neither speaks.
+    /// Share of time in which neither speaks, percent.
     pub silence_percentage: Option<f64>,
-    /// The agent's part of all speech, 0 to 1.
+    /// Share of the agent in all speech, 0 to 1.
     pub talk_ratio: Option<f64>,
-    /// Agent turns.
+    /// Number of turns of the agent.
     pub num_turns: Option<f64>,
     /// Mean length of an agent turn, milliseconds.
     pub agent_turn_duration_avg: Option<f64>,
-    /// Words in an agent turn, mean of the turns whose words are known.
+    /// Mean number of words in an agent turn, over the turns whose words are known.
     pub agent_words_per_turn_avg: Option<f64>,
-    /// Words in a turn of the Digital Human, mean of the turns whose words are known.
+    /// Mean number of words in a turn of the Digital Human, over the turns whose words are known.
     pub customer_words_per_turn_avg: Option<f64>,
-    /// Words in a minute of the agent's speech, as far as its words are known, pauses over 300 ms left out.
+    /// Words in a minute of the agent's speech, as far as its words are known, without pauses over 300 ms.
     pub agent_wpm: Option<f64>,
     /// Milliseconds from connect to the end.
     pub duration: Option<f64>,
-    /// `PHONE` or `WEB`.
+    /// Kind of the connection: `PHONE` or `WEB`.
     pub interface: &'static str,
 }
 
-/// Speech as it counts, of the Digital Human and of the agent: cut to the conversation, pauses under 300 ms joined, sounds
-/// under 100 ms dropped.
+/// Returns the speech of the Digital Human and of the agent: cut to the conversation, pauses under 300 ms joined,
+/// sounds under 100 ms dropped.
 pub fn speech(conversation: &Conversation) -> (Vec<Span>, Vec<Span>) {
     let heard = turn::Heard::of(conversation);
     (heard.dh, heard.agent)
 }
 
-/// Where the agent's channel holds the Digital Human's own words and digits, when they come back: the echo, a little before it
-/// (50 ms) and as long as a room rings (300 ms).
+/// Returns the spans in which the agent's channel holds an echo of the Digital Human's words and digits. Each begins 50
+/// ms before the echo and ends 300 ms after it, as a room rings. Empty without an echo.
 pub fn echoes(conversation: &Conversation) -> Vec<Span> {
     let own = conversation.dh.iter().chain(&conversation.digits);
     let back = |Echo { delay, .. }| {
@@ -268,7 +270,7 @@ pub fn echoes(conversation: &Conversation) -> Vec<Span> {
     conversation.echo.map(back).unwrap_or_default()
 }
 
-/// The metrics of a spoken conversation.
+/// Computes the metrics of a spoken conversation.
 pub fn metrics(conversation: &Conversation) -> Metrics {
     let heard = turn::Heard::of(conversation);
     let mut metrics = Metrics {
@@ -335,7 +337,7 @@ fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Hear
     words(metrics, conversation, heard);
 }
 
-/// Words count where all of them are known: what was not heard is left out, and never counted as silence.
+/// Computes the figures of words where all of them are known: words that were not recognized never count as silence.
 fn words(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
     let texts = &conversation.texts;
     if texts.iter().all(|text| text.words.is_none()) {
@@ -354,7 +356,7 @@ fn unheard(texts: &[Text]) -> Vec<Span> {
     texts.iter().filter(|text| text.words.is_none()).map(|text| text.span).collect()
 }
 
-/// Turns that hold words which are not known are left out.
+/// Returns the mean number of words, without turns that hold words which are not known.
 fn words_per_turn<'t>(turns: impl Iterator<Item = &'t Turn>, texts: &[Text]) -> Option<f64> {
     let unheard = unheard(texts);
     let holds_unheard = |span: &Span| unheard.iter().any(|unheard| unheard.overlap(*span) > 0);
@@ -364,7 +366,8 @@ fn words_per_turn<'t>(turns: impl Iterator<Item = &'t Turn>, texts: &[Text]) -> 
     ratio(said as f64, turns.len() as f64)
 }
 
-/// The `p`-th percentile, linear between ranks: position (n - 1) p / 100 in the sorted values. `None` without values.
+/// Returns the `p`-th percentile, linear between ranks: position (n - 1) p / 100 in the sorted values. `None` without
+/// values.
 pub fn percentile(values: &[f64], p: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -373,12 +376,12 @@ pub fn percentile(values: &[f64], p: f64) -> Option<f64> {
     Some(rounded(low + (high - low) * place.fract()))
 }
 
-/// The mean; `None` without values.
+/// Returns the mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     ratio(values.iter().sum(), values.len() as f64)
 }
 
-/// `None` when `whole` is 0.
+/// Returns `part` of `whole`; `None` when `whole` is 0.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| rounded(part / whole))
 }

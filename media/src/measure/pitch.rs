@@ -9,27 +9,27 @@ const RATE_HZ: f64 = 8000.0;
 /// Distance of frames at that rate (10 ms).
 const HOP: usize = 80;
 
-/// Samples that are compared (25 ms).
+/// Number of samples that are compared (25 ms).
 const WINDOW: usize = 200;
 
-/// Periods of voices: 400 Hz down to 60 Hz. What repeats faster is no voice.
+/// Shortest and longest period of voices: 400 Hz down to 60 Hz.
 const SHORTEST: usize = 20;
 const LONGEST: usize = 133;
 
-/// Normalised difference below which two periods are the same: voiced.
+/// Normalised difference below which two periods count as the same, so that the frame is voiced.
 const SAME: f32 = 0.15;
 
-/// Frames below this are silence: mean square of -50 dBFS.
+/// Mean square below which frames are silence: -50 dBFS.
 const LEAST_POWER: f32 = 10_737.0;
 
-/// A neighbour within this makes a frame credible: pitch glides.
+/// Largest distance of a neighbour that makes a frame credible: pitch glides.
 const GLIDE_SEMITONES: f64 = 2.0;
 
-/// Voiced frames that a measure needs.
+/// Number of voiced frames that a measure needs.
 const LEAST_FRAMES: usize = 100;
 
-/// Fundamental frequency in Hz, 60 to 400, of the voiced 10 ms frames of one stretch (16 kHz), in order; what has no
-/// neighbour within 2 semitones is left out, as an octave that was missed would be.
+/// Returns the fundamental frequency in Hz, 60 to 400, of the voiced 10 ms frames of one stretch (16 kHz), in order.
+/// Frames without a neighbour within 2 semitones are left out, as octave errors are.
 pub fn pitch_hz(pcm: &[i16]) -> Vec<f64> {
     let half: Vec<f32> = pcm
         .windows(3)
@@ -46,7 +46,8 @@ pub fn pitch_hz(pcm: &[i16]) -> Vec<f64> {
     frames.iter().enumerate().filter_map(credible).collect()
 }
 
-/// Standard deviation of the pitch over the voiced frames of `speech`, in semitones; `None` with under 100 frames.
+/// Returns the standard deviation of the pitch over the voiced frames of `speech`, in semitones; `None` with under 100
+/// frames.
 pub fn pitch_variability(pcm: &[i16], speech: &[Span]) -> Option<f64> {
     let voiced: Vec<f64> = speech.iter().flat_map(|span| pitch_hz(samples(pcm, *span))).map(semitones).collect();
     let count = voiced.len() as f64;
@@ -59,7 +60,8 @@ fn semitones(ratio: f64) -> f64 {
     12.0 * ratio.log2()
 }
 
-/// The pitch at the beginning of `half`, which holds a window and the longest period; `None`: unvoiced.
+/// Returns the pitch at the beginning of `half`, which holds a window and the longest period; `None` when it is
+/// unvoiced.
 fn period_hz(half: &[f32]) -> Option<f64> {
     let window = &half[..WINDOW];
     let power = window.iter().map(|x| x * x).sum::<f32>() / WINDOW as f32;
@@ -80,7 +82,7 @@ fn period_hz(half: &[f32]) -> Option<f64> {
     (lag >= SHORTEST).then(|| RATE_HZ / (lag as f64 + vertex([normal[lag - 1], normal[lag], normal[lag + 1]])))
 }
 
-/// Where between -0.5 and 0.5 the parabola through three values has its least.
+/// Returns the position of the minimum of the parabola through three values, from -0.5 to 0.5.
 fn vertex(near: [f32; 3]) -> f64 {
     let [before, at, after] = near.map(f64::from);
     let bend = before - 2.0 * at + after;

@@ -1,5 +1,5 @@
-//! How the agent bears sounds of the Digital Human that ask for no reaction: whether it goes on speaking. Not whether it comes
-//! back to them in words.
+//! Reaction of the agent to sounds of the Digital Human that ask for none: whether it goes on speaking. Whether it
+//! comes back to them in words is not measured here.
 
 use serde::Serialize;
 
@@ -8,16 +8,16 @@ use super::{Conversation, Metrics, Span, ratio};
 use crate::call::{ProbeKind, Side};
 use crate::frame::{PER_MS, Sample};
 
-/// Which probes count, and what shows that the agent let itself be stopped. Milliseconds.
+/// Times that tell which probes count, and when the agent let itself be stopped. Milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbeTimes {
-    /// Speech of the agent before a probe counts.
+    /// Least speech of the agent before a probe that counts.
     pub spoken_ms: u32,
-    /// Silence of the agent that shows that it was stopped.
+    /// Length of the agent's silence that shows that it was stopped.
     pub silence_ms: u32,
-    /// After a probe's onset, that silence begins later than this ...
+    /// Time after a probe's onset after which that silence begins ...
     pub from_ms: u32,
-    /// ... and at this at the latest.
+    /// ... and at which it begins at the latest.
     pub to_ms: u32,
 }
 
@@ -27,19 +27,19 @@ impl Default for ProbeTimes {
     }
 }
 
-/// The agent's last word ends at most this long before a silence that it leads to.
+/// Longest time from the end of the agent's last word to the silence after it.
 const WORD_BEFORE: Sample = 500 * PER_MS;
 
 /// A sound of the Digital Human that asks for no reaction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// What it is.
+    /// Kind of the sound.
     pub kind: ProbeKind,
-    /// When it sounded.
+    /// Time of the sound.
     pub span: Span,
 }
 
-/// Fills in the selectivities: the probes of a kind that the agent spoke on through, of those that count.
+/// Computes the selectivities: the share of the probes of a kind at which the agent went on speaking.
 pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard) {
     let selectivity = |kind| selectivity(kind, conversation, heard);
     metrics.backchannel_selectivity = selectivity(ProbeKind::Backchannel);
@@ -48,17 +48,17 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.no_punctuation = !tells_sentences(conversation);
 }
 
-/// A probe that counts.
+/// A probe that counts, with the reaction of the agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// When it sounded.
+    /// Time of the probe.
     pub span: Span,
-    /// The agent spoke on.
+    /// True when the agent went on speaking.
     pub spoken_through: bool,
 }
 
-/// The non-directed probes that count, in the order of the conversation's. Whether the agent came back to their words is not known
-/// here.
+/// Returns the non-directed probes that count, in the order of the conversation's. Whether the agent came back to their
+/// words is not known here.
 pub fn asides(conversation: &Conversation) -> Vec<Counted> {
     counted(ProbeKind::NonDirected, conversation, &Heard::of(conversation))
 }
@@ -86,7 +86,8 @@ fn counted(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Vec<C
     counted
 }
 
-/// The first silence of the agent, long enough, that begins in the window after a probe. With the call it is over.
+/// Returns the first silence of the agent, long enough, that begins in the window after a probe. After the call's end
+/// the agent is silent.
 fn silence_after(onset: Sample, conversation: &Conversation, heard: &Heard) -> Option<Sample> {
     let ProbeTimes { silence_ms, from_ms, to_ms, .. } = conversation.probe_times;
     let (first, last) = (onset + ms(from_ms), onset + ms(to_ms));
@@ -99,7 +100,7 @@ fn ms(ms: u32) -> Sample {
     Sample::from(ms) * PER_MS
 }
 
-/// Whether the agent's words are known with their times, and written with punctuation.
+/// True when the agent's words are known with their times, and written with punctuation.
 fn tells_sentences(conversation: &Conversation) -> bool {
     conversation.words.iter().any(|word| ends_sentence(&word.text))
 }

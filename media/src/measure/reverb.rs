@@ -1,45 +1,49 @@
-//! How long a room rings behind a voice: reverberation time from the decays of speech alone, without a known source.
+//! Reverberation time of a room from the decays of speech alone, without a known source.
 //!
-//! Where speech falls off, the level cannot fall faster than the room lets it. The level's decays are searched, the slope of each
-//! is fitted, and of the slopes the steeper ones are the room's, as the others are speech that fades by itself (after Ratnam et al.,
-//! "Blind estimation of reverberation time", JASA 114, 2003, and Löllmann et al., IWAENC 2010, which take the maximum of a
-//! histogram of such estimates).
+//! Where speech falls off, the level cannot fall faster than the room lets it. The level's decays are searched, and the
+//! slope of each is fitted. The steeper slopes are the room's, as the others are speech that fades by itself. (After
+//! Ratnam et al., "Blind estimation of reverberation time", JASA 114, 2003, and Löllmann et al., IWAENC 2010, which
+//! take the maximum of a histogram of such estimates.)
 
 use super::Span;
 use crate::frame::{PER_MS, Sample};
 
 /// Samples between two values of the level (5 ms).
 const STEP: usize = 5 * PER_MS as usize;
-/// The level is a mean over so many steps on either side: over less the tail of a room fluctuates too much to be followed.
+/// Number of steps on either side over which the level is a mean. Over fewer the tail of a room fluctuates too much to
+/// be followed.
 const SIDE: usize = 6;
-/// Levels below this are silence, in dB of full scale.
+/// Level below which the channel is silent, in dB of full scale.
 const SILENCE_DB: f64 = -75.0;
-/// The noise floor is the level that a twentieth of the channel is below.
+/// Share of the channel below whose level lies the noise floor: a twentieth.
 const FLOOR_SHARE: f64 = 0.05;
-/// A decay is over where it stops to fall: it has risen by so much above its lowest level, or found no lower one for so many steps.
+/// Limits of a decay: it ends when it has risen this much above its lowest level, or found no lower one for this many
+/// steps.
 const RISE_DB: f64 = 2.0;
 const PATIENCE: usize = 12;
-/// What of a decay is fitted: from so far below its top, over at most such a range, down to so far above the noise.
+/// Part of a decay that is fitted: from this far below its top, over at most this range, down to this far above the
+/// noise.
 const HEAD_DB: f64 = 5.0;
 const RANGE_DB: f64 = 25.0;
 const ABOVE_FLOOR_DB: f64 = 6.0;
-/// A decay over less tells nothing.
+/// Least range of a decay that is used.
 const LEAST_DB: f64 = 15.0;
 const LEAST_STEPS: usize = 6;
-/// How well a line has to fit (coefficient of determination).
+/// Least coefficient of determination of the fitted line.
 const LEAST_FIT: f64 = 0.9;
-/// Decays that are needed.
+/// Number of decays that are needed.
 const LEAST_DECAYS: usize = 4;
-/// Which of them, from the steepest on, is the room's.
+/// Rank of the decay that is the room's, from the steepest on.
 const RANK: f64 = 0.4;
-/// How long a decay that begins in speech is followed behind it.
+/// Time for which a decay that begins in speech is followed after the speech.
 const BEHIND: Sample = 2000 * PER_MS;
 
-/// Reverberation time (RT60) in seconds: the time in which the sound of a room falls by 60 dB. Within a quarter from 0.3 to 1 s; of
-/// dry speech about 0.1 to 0.2, which is how fast speech fades by itself. `None` with fewer than four usable decays: too little
-/// speech, no pauses long enough for the room, or noise less than some 30 dB below the speech.
+/// Returns the reverberation time (RT60) in seconds: the time in which the sound of a room falls by 60 dB. It is exact
+/// within a quarter from 0.3 to 1 s. Dry speech gives about 0.1 to 0.2, which is how fast speech fades by itself.
+/// `None` with fewer than four usable decays. Then there is too little speech, no pause is long enough for the room, or
+/// noise is less than some 30 dB below the speech.
 ///
-/// `pcm` is one channel at 16 kHz, `speech` where the voice is, `apart` what is not to be looked at.
+/// `pcm` is one channel at 16 kHz, `speech` the spans of the voice, `apart` spans to be left out.
 pub fn reverb_s(pcm: &[i16], speech: &[Span], apart: &[Span]) -> Option<f64> {
     let levels = levels(pcm);
     let mut sorted = levels.clone();
@@ -68,7 +72,7 @@ pub fn reverb_s(pcm: &[i16], speech: &[Span], apart: &[Span]) -> Option<f64> {
     Some(times[((times.len() - 1) as f64 * RANK).round() as usize])
 }
 
-/// dB of full scale, each a mean around its step.
+/// Returns the levels in dB of full scale, each a mean around its step.
 fn levels(pcm: &[i16]) -> Vec<f64> {
     let power = |block: &[i16]| block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / block.len() as f64;
     let powers: Vec<f64> = pcm.chunks_exact(STEP).map(power).collect();
@@ -77,7 +81,7 @@ fn levels(pcm: &[i16]) -> Vec<f64> {
     (0..powers.len()).map(|at| 10.0 * (mean(at) / 32_768f64.powi(2) + 1e-12).log10()).collect()
 }
 
-/// Where the decay that begins with the first level ends; 0 when none begins there.
+/// Returns the end of the decay that begins with the first level; 0 when none begins there.
 fn lowest(levels: &[f64]) -> usize {
     let mut low = 0;
     for (at, level) in levels.iter().enumerate().skip(1) {
@@ -90,7 +94,7 @@ fn lowest(levels: &[f64]) -> usize {
     low
 }
 
-/// The time in which this decay would fall by 60 dB.
+/// Returns the time in which this decay would fall by 60 dB.
 fn decay_s(levels: &[f64], floor: f64) -> Option<f64> {
     let top = *levels.first()?;
     let from = levels.iter().position(|level| *level <= top - HEAD_DB)?;
@@ -121,7 +125,7 @@ mod tests {
     use crate::resample::resample_whole;
     use crate::seed::Seed;
 
-    /// Speech with pauses of `pause_ms` more where it is quiet for 60 ms or more.
+    /// Returns speech with pauses of `pause_ms` more where it is quiet for 60 ms or more.
     fn speech(pause_ms: usize) -> Vec<i16> {
         let bytes = include_bytes!("../../../fixtures/audio/speech.ul");
         let mut pcm = vec![0; bytes.len()];
@@ -142,7 +146,8 @@ mod tests {
         spoken
     }
 
-    /// `dry` in a room: sparse noise that falls by 60 dB in `rt60_s`, 2000 impulses a second behind the direct sound.
+    /// Returns `dry` in a room: sparse noise that falls by 60 dB in `rt60_s`, 2000 impulses a second behind the direct
+    /// sound.
     fn room(dry: &[i16], rt60_s: f64) -> Vec<i16> {
         let mut draw = Seed(7).stream("room");
         let length = (rt60_s * 16_000.0) as usize;

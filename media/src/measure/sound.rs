@@ -1,4 +1,4 @@
-//! How one side sounds: loudness, clipping, noise, dropouts, pitch and, of these, clarity.
+//! Sound of one side: loudness, clipping, noise, dropouts, pitch and, from these, clarity.
 
 use ebur128::{EbuR128, Mode};
 
@@ -9,14 +9,14 @@ use super::turn::joined;
 use super::{Span, rounded};
 use crate::frame::{PER_MS, RATE_HZ, Sample};
 
-/// Speech without which nothing is measured (1 s).
+/// Least speech with which anything is measured (1 s).
 const LEAST_SPEECH: Sample = 1000 * PER_MS;
 
-/// From this part of full scale a sample may be clipped, and so many in a row are.
+/// Share of full scale from which a sample may be clipped, and the number of such samples in a row that are.
 const CLIPPED: f64 = 0.999;
 const CLIPPED_RUN: usize = 3;
 
-/// Blocks in which dropouts are looked for (1 ms).
+/// Length of the blocks in which dropouts are searched for (1 ms).
 const BLOCK: usize = PER_MS as usize;
 
 /// Length of a dropout, in blocks.
@@ -25,58 +25,59 @@ const GAP_BLOCKS: std::ops::RangeInclusive<usize> = 40..=1000;
 /// Mean square below which a block is empty: -70 dBFS.
 const EMPTY_POWER: f64 = 107.374;
 
-/// How far the level falls into a dropout, as a ratio of powers (30 dB), and in how many blocks.
+/// Fall of the level into a dropout, as a ratio of powers (30 dB), and the number of blocks in which it falls.
 const FALL: f64 = 1000.0;
 const FALL_BLOCKS: usize = 5;
 
-/// Concealed stretches of more than this are dropouts.
+/// Length above which concealed stretches are dropouts.
 const CONCEALED: Sample = 40 * PER_MS;
 
-/// Ratio that is worth nothing, and how much more is worth all, in dB.
+/// Signal-to-noise ratio that is worth 0, and the range above it up to 100, in dB.
 const POOR_SNR_DB: f64 = 5.0;
 const SNR_RANGE_DB: f64 = 30.0;
 
-/// What clipping (a percent) and dropouts (one a minute) cost of 100.
+/// Costs, out of 100, of each percent of clipping and of each dropout a minute.
 const CLIPPING_COST: f64 = 5.0;
 const DROPOUT_COST: f64 = 2.0;
 
 /// One channel of a recording.
 #[derive(Copy, Clone, Debug)]
 pub struct Channel<'a> {
-    /// 16 kHz; spans count from its first sample.
+    /// Samples at 16 kHz; spans count from the first one.
     pub pcm: &'a [i16],
-    /// Where this side speaks.
+    /// Spans in which this side speaks.
     pub speech: &'a [Span],
-    /// Where audio was lost and made up.
+    /// Spans in which audio was lost and concealed.
     pub concealed: &'a [Span],
-    /// Where something else sounds that is not this side's, an echo: neither its speech nor its noise is measured there.
+    /// Spans of sounds that are not this side's, such as an echo: neither speech nor noise is measured there.
     pub apart: &'a [Span],
-    /// The greatest value that the side's codec can carry, 1 to 32768.
+    /// Greatest value that the side's codec can carry, 1 to 32768.
     pub full_scale: u16,
-    /// What that codec makes of digital silence, 0 or more.
+    /// Value to which that codec decodes digital silence, 0 or more.
     pub idle: u16,
 }
 
-/// How a side sounds. Rounded to three decimals.
+/// Sound figures of one side, rounded to three decimals.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Sound {
     /// Integrated loudness of the speech, gated, LUFS (ITU-R BS.1770-4); `None` when all of it is below the gate.
     pub loudness_lufs: Option<f64>,
-    /// Samples of the speech in runs of 3 or more at 99.9 % of full scale, percent.
+    /// Share of the samples of the speech in runs of 3 or more at 99.9 % of full scale, percent.
     pub clipping_percent: f64,
-    /// See [`super::snr_db`].
+    /// Signal-to-noise ratio in dB, as of [`super::snr_db`].
     pub snr_db: Option<f64>,
-    /// See [`super::noise_dbfs`].
+    /// Level of the noise in dB of full scale, as of [`super::noise_dbfs`].
     pub noise_dbfs: Option<f64>,
-    /// Gaps in the speech, and concealed stretches.
+    /// Number of gaps in the speech and of concealed stretches.
     pub dropouts: usize,
-    /// Their sum, milliseconds.
+    /// Total length of the dropouts, milliseconds.
     pub dropout_ms: f64,
-    /// See [`reverb_s`], seconds.
+    /// Reverberation time in seconds, as of [`reverb_s`].
     pub reverb_s: Option<f64>,
-    /// See [`pitch_variability`], semitones.
+    /// Variability of the pitch in semitones, as of [`pitch_variability`].
     pub pitch_semitones: Option<f64>,
-    /// 0 to 100, of signal-to-noise ratio, clipping and dropouts in a minute of speech; `None` without the first.
+    /// Clarity from 0 to 100, of signal-to-noise ratio, clipping and dropouts in a minute of speech; `None` without the
+    /// ratio.
     pub clarity: Option<f64>,
 }
 
@@ -121,7 +122,7 @@ fn loudness(pcm: &[i16], speech: &[Span]) -> Option<f64> {
     meter.loudness_global().ok().filter(|loudness| loudness.is_finite())
 }
 
-/// Samples in runs at full scale.
+/// Counts the samples in runs at full scale.
 fn clipped(pcm: &[i16], full_scale: u16) -> usize {
     let high = CLIPPED * f64::from(full_scale);
     let runs =
@@ -129,7 +130,8 @@ fn clipped(pcm: &[i16], full_scale: u16) -> usize {
     runs.filter(|run| run.len() >= CLIPPED_RUN && f64::from(run[0].unsigned_abs()) >= high).map(<[i16]>::len).sum()
 }
 
-/// Gaps in the speech and concealed stretches of it, in order. A gap of up to a second splits speech, yet lies in it.
+/// Returns the gaps in the speech and its concealed stretches, in order. A gap of up to a second splits speech, yet
+/// lies in it.
 fn dropouts(pcm: &[i16], speech: &[Span], concealed: &[Span]) -> Vec<Span> {
     let in_speech = |span: &&Span| span.length() > CONCEALED && speech.iter().any(|said| said.overlap(**span) > 0);
     let mut found: Vec<Span> = concealed.iter().filter(in_speech).copied().collect();
@@ -144,7 +146,8 @@ fn dropouts(pcm: &[i16], speech: &[Span], concealed: &[Span]) -> Vec<Span> {
     found
 }
 
-/// Stretches without sound into which the level falls steeply, between sounds; the first sample of `pcm` is at `from`.
+/// Returns stretches without sound into which the level falls steeply, between sounds; the first sample of `pcm` is at
+/// `from`.
 fn gaps(pcm: &[i16], from: Sample) -> impl Iterator<Item = Span> {
     let power = |block: &[i16]| block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / block.len() as f64;
     let powers: Vec<f64> = pcm.chunks(BLOCK).map(power).collect();

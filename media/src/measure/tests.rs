@@ -36,7 +36,7 @@ fn text(from_ms: Sample, to_ms: Sample, words: Option<usize>) -> Text {
     Text { span: span(from_ms, to_ms), words }
 }
 
-/// The named metrics as they would be published; a name that has no value is null.
+/// Checks the named metrics as they would be published; a name that has no value is null.
 #[track_caller]
 fn check(conversation: &Conversation, expected: &[(&str, Option<f64>)]) {
     let found = serde_json::to_value(metrics(conversation)).expect("metrics are plain numbers");
@@ -46,7 +46,7 @@ fn check(conversation: &Conversation, expected: &[(&str, Option<f64>)]) {
     }
 }
 
-/// A greeting, three answers, one backchannel, and a caller who cuts in at 21.5 s.
+/// Returns a conversation with a greeting, three answers, one backchannel, and a caller who interrupts at 21.5 s.
 fn ordinary() -> Conversation {
     let dh = [(3000, 5000), (9500, 11_000), (11_200, 12_000), (15_500, 18_500), (21_500, 23_000)];
     let agent = [(500, 2500), (5800, 9000), (13_000, 15_000), (16_500, 16_900), (19_700, 22_000), (24_000, 26_000)];
@@ -118,7 +118,7 @@ fn words_that_were_not_heard_are_left_out() {
     // Nothing of it at all, or nothing that anybody told.
     with(&[text(0, 2000, None), text(5000, 8000, None), text(11_000, 12_000, None)], [Some(3.0), None, None]);
     with(&[], [Some(3.0), None, None]);
-    // What was understood has no words.
+    // The text that was recognized has no words.
     with(
         &[text(0, 2000, Some(0)), text(5000, 8000, Some(0)), text(11_000, 12_000, Some(0))],
         [Some(3.0), Some(0.0), None],
@@ -398,7 +398,7 @@ fn percentiles_are_linear_between_ranks() {
     assert_eq!(percentile(&[1.0, 2.0, 3.0, 4.0, 5.0], 90.0), Some(4.6));
 }
 
-/// Six sentences at -26 dBov active level with pauses between, and where they are.
+/// Returns six sentences at -26 dBov active level with pauses between, and their spans.
 fn caller(voice: &str) -> (Vec<i16>, Vec<Span>) {
     let (mut pcm, mut truth) = (vec![0; 32_000], Vec::new());
     for text in

@@ -8,33 +8,33 @@ use super::{Conversation, Echo, Span, Word};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
 
-/// Pauses shorter than this are no pauses.
+/// Length below which a pause is ignored.
 const JOIN: Sample = 300 * PER_MS;
 
-/// Sounds shorter than this are no speech.
+/// Length below which a sound is no speech.
 const SHORTEST: Sample = 100 * PER_MS;
 
-/// An agent's sound shorter than this may be a backchannel.
+/// Length below which an agent's sound may be a backchannel.
 const BACKCHANNEL: Sample = 600 * PER_MS;
 
-/// A sound may be over before the Digital Human has fallen silent because of it.
+/// Time after a sound's end within which the Digital Human may fall silent because of it.
 const STOPS_WITHIN: Sample = 200 * PER_MS;
 
-/// How far what was found may lie from where it truly is (60 ms).
+/// Largest error of found positions (60 ms).
 const SEAM: Sample = 60 * PER_MS;
 
-/// How far a recognizer's word times may lie outside of the speech that was found.
+/// Largest distance of a recognizer's word times from the speech that was found.
 const WORD_SLACK: Sample = 250 * PER_MS;
 
-/// A longer phrase is no filler, in letters.
+/// Largest number of letters of a filler.
 const FILLER_CHARS: usize = 1000;
 
 /// One turn: at least one stretch of speech (or of digits) of one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// Whose.
+    /// Side that has the turn.
     pub side: Side,
-    /// Its stretches, in order.
+    /// Stretches of the turn, in order.
     pub spans: Vec<Span>,
     /// The latest end of each stretch and those before it: digits may be sent while somebody speaks.
     ends: Vec<Sample>,
@@ -50,27 +50,27 @@ impl Turn {
         self.spans.push(span);
     }
 
-    /// Onset.
+    /// Onset of the turn, in samples; 0 without a stretch.
     pub fn from(&self) -> Sample {
         self.spans.first().map_or(0, |span| span.from)
     }
 
-    /// End.
+    /// End of the turn, in samples.
     pub fn to(&self) -> Sample {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// From onset to end.
+    /// Span from onset to end.
     pub fn span(&self) -> Span {
         Span { from: self.from(), to: self.to() }
     }
 
-    /// Samples in which both speak.
+    /// Number of samples in which both speak.
     pub fn overlap(&self, other: &Turn) -> Sample {
         self.spans.iter().map(|mine| other.near(*mine).iter().map(|theirs| mine.overlap(*theirs)).sum::<Sample>()).sum()
     }
 
-    /// Its stretches without those that end before `stretch` begins, or begin after its end.
+    /// Returns its stretches without those that end before `stretch` begins, or begin after its end.
     fn near(&self, stretch: Span) -> &[Span] {
         let first = self.ends.partition_point(|end| *end <= stretch.from);
         let after = self.spans.partition_point(|span| span.from < stretch.to);
@@ -78,19 +78,19 @@ impl Turn {
     }
 }
 
-/// Of spans that lie apart and in order, those that share a sample with `stretch`. However many there are, few are looked at.
+/// Returns the spans that share a sample with `stretch`, by a binary search: `spans` lie apart and in order.
 pub fn near(spans: &[Span], stretch: Span) -> &[Span] {
     let first = spans.partition_point(|span| span.to <= stretch.from);
     let after = spans.partition_point(|span| span.from < stretch.to);
     spans.get(first..after).unwrap_or_default()
 }
 
-/// Of spans that lie apart and in order, the one that holds `at`.
+/// Returns the span that holds `at`, by a binary search: `spans` lie apart and in order.
 pub fn holding(spans: &[Span], at: Sample) -> Option<&Span> {
     near(spans, Span { from: at, to: at + 1 }).first()
 }
 
-/// The turns of a conversation, by onset.
+/// Returns the turns of a conversation, by onset.
 pub fn turns(conversation: &Conversation) -> Vec<Turn> {
     Heard::of(conversation).turns
 }
@@ -109,18 +109,18 @@ pub fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     joined
 }
 
-/// A conversation as it counts: speech joined and cut to its time, and the turns.
+/// Speech of a conversation, joined and cut to its time, and the turns.
 pub struct Heard {
     /// All speech of the Digital Human.
     pub dh: Vec<Span>,
     /// All speech of the agent, backchannels included.
     pub agent: Vec<Span>,
-    /// By onset.
+    /// Turns of both sides, in the order of their onsets.
     pub turns: Vec<Turn>,
 }
 
 impl Heard {
-    /// Takes in what is after the start and before the end.
+    /// Takes the speech after the start and before the end of a conversation.
     pub fn of(conversation: &Conversation) -> Heard {
         let cut = |spans: &[Span]| -> Vec<Span> {
             let inside = spans
@@ -133,7 +133,7 @@ impl Heard {
         let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&agent)));
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
         let dh: Vec<Span> = dh.into_iter().filter(|span| !probe(span)).collect();
-        // What stops the Digital Human is none, also where it was over first.
+        // A sound that stops the Digital Human is none, even when it was over first.
         let stops =
             |span: &Span| conversation.stopped.iter().any(|at| (span.from..=span.to + STOPS_WITHIN).contains(at));
         let within = |span: &Span| holding(&dh, span.from).is_some_and(|dh| dh.to >= span.to);
@@ -148,17 +148,17 @@ impl Heard {
         Heard { dh, agent, turns }
     }
 
-    /// The turns of one side.
+    /// Returns the turns of one side.
     pub fn turns_of(&self, side: Side) -> impl Iterator<Item = &Turn> {
         self.turns.iter().filter(move |turn| turn.side == side)
     }
 
-    /// The agent's turns that answer, each with the Digital Human's turn before it, which was over.
+    /// Returns the agent's turns that answer, each with the Digital Human's turn before it, which was over.
     pub fn answers(&self) -> Vec<(&Turn, &Turn)> {
         self.after(Side::Agent)
     }
 
-    /// The Digital Human's turns that follow, each with the agent's turn before it, which was over.
+    /// Returns the Digital Human's turns that follow, each with the agent's turn before it, which was over.
     pub fn replies(&self) -> Vec<(&Turn, &Turn)> {
         self.after(Side::Dh)
     }
@@ -182,8 +182,8 @@ pub fn turns_after(turns: &[Turn], side: Side) -> Vec<(&Turn, &Turn)> {
     pairs
 }
 
-/// Whether what was taken for the agent's speech, before the echo was known, is the beginning of an echo: it begins as one of
-/// the Digital Human's `own` utterances that comes back, and is over before it.
+/// True when agent speech from before the echo was known is the beginning of an echo. Such speech begins as an echo of
+/// one of the Digital Human's `own` utterances does, and is over before it.
 fn begins_echo(span: Span, echo: Echo, own: &[Span]) -> bool {
     let is_back = |own: &Span| {
         let back = Span { from: own.from + echo.delay, to: own.to + echo.delay };
@@ -192,11 +192,11 @@ fn begins_echo(span: Span, echo: Echo, own: &[Span]) -> bool {
     span.to <= echo.known && own.iter().any(is_back)
 }
 
-/// Runs of `mine` without anything of `theirs` between: something that ends after the one and begins before the next. Both are in
-/// order of onset.
+/// Returns runs of `mine` without anything of `theirs` between: something that ends after the one and begins before the
+/// next. Both are in order of onset.
 fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    // Where the last of those ends that begin before the next.
+    // The end of the last one that begins before the next.
     let (mut others, mut end) = (theirs.iter().peekable(), Sample::MIN);
     for &span in mine {
         while let Some(other) = others.next_if(|other| other.from < span.from) {
@@ -210,19 +210,19 @@ fn runs(side: Side, mine: &[Span], theirs: &[Span]) -> Vec<Turn> {
     turns
 }
 
-/// The agent's words, and the phrases that only fill time.
+/// Words of the agent, and the phrases that only fill time.
 pub struct Words<'c> {
     words: &'c [Word],
-    /// The middle of each with its place, in order of time.
+    /// Middle of each word with its index, in order of time.
     middles: Vec<(Sample, usize)>,
-    /// Without blanks and signs.
+    /// Filler phrases without blanks and punctuation.
     fillers: BTreeSet<String>,
-    /// Letters of the longest.
+    /// Number of letters of the longest filler.
     filler_chars: usize,
 }
 
 impl<'c> Words<'c> {
-    /// Those of a conversation.
+    /// Indexes the words and fillers of a conversation.
     pub fn of(conversation: &'c Conversation) -> Words<'c> {
         let words = &conversation.words[..];
         let middle = |(at, word): (usize, &Word)| ((word.span.from + word.span.to) / 2, at);
@@ -236,7 +236,7 @@ impl<'c> Words<'c> {
         Words { words, middles, fillers, filler_chars }
     }
 
-    /// The words of a turn, in their order.
+    /// Returns the words of a turn, in their order.
     fn of_turn(&self, turn: &Turn) -> Vec<&'c Word> {
         let (from, to) = (turn.from() - WORD_SLACK, turn.to() + WORD_SLACK);
         let place = |at: Sample| self.middles.partition_point(|(middle, _)| *middle < at);
@@ -246,8 +246,8 @@ impl<'c> Words<'c> {
         places.into_iter().map(|at| &self.words[at]).collect()
     }
 
-    /// Where a turn begins to say something: its onset, or the first word after leading fillers. `None` when its words are not
-    /// known, or are fillers alone.
+    /// Returns the position from which a turn has meaning: its onset, or the first word after leading fillers. `None`
+    /// when its words are not known, or are fillers alone.
     pub fn meaning_from(&self, turn: &Turn) -> Option<Sample> {
         let words = self.of_turn(turn);
         let plain: Vec<String> = words.iter().map(|word| plain(&word.text)).collect();
@@ -261,7 +261,8 @@ impl<'c> Words<'c> {
         }
     }
 
-    /// Words of the longest filler phrase that `words` begin with. Blanks do not count: recognizers part some languages anywhere.
+    /// Returns the number of words of the longest filler phrase that `words` begin with. Blanks do not count:
+    /// recognizers part some languages anywhere.
     fn filler(&self, words: &[String]) -> Option<usize> {
         let (mut said, mut longest) = (String::new(), None);
         for (at, word) in words.iter().take(self.filler_chars).enumerate() {
@@ -278,7 +279,7 @@ impl<'c> Words<'c> {
     }
 }
 
-/// Lower case, without punctuation at its ends.
+/// Returns the word in lower case, without punctuation at its ends.
 fn plain(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
@@ -292,13 +293,13 @@ pub fn ends_sentence(word: &str) -> bool {
     }
 }
 
-/// Whether a full stop after `word` belongs to it: `Dr.`, `J.`, but not `42.` or `I.`.
+/// True when a full stop after `word` belongs to it: `Dr.`, `J.`, but not `42.` or `I.`.
 pub fn abbreviated(word: &str) -> bool {
     let single = word.chars().count() == 1 && word != "I" && word.chars().all(char::is_uppercase);
     single || ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Sr", "Jr"].contains(&word)
 }
 
-/// Pauses inside agent turns between the last word of a sentence and the first of the next.
+/// Returns the pauses inside agent turns between the last word of a sentence and the first of the next.
 pub fn sentence_pauses(heard: &Heard, words: &Words<'_>) -> Vec<Sample> {
     let mut pauses = Vec::new();
     for turn in heard.turns_of(Side::Agent) {

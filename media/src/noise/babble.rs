@@ -8,12 +8,12 @@ use crate::biquad::{self, Biquad};
 use crate::frame::RATE_HZ;
 use crate::seed::Stream;
 
-/// Imitated clips that are made when no voices are given.
+/// Number of imitated clips that are made when no voices are given.
 const IMITATED: usize = 12;
 
-/// Samples in which somebody speaks or not (20 ms).
+/// Length of the blocks in which somebody speaks or not, in samples (20 ms).
 const BLOCK: usize = 320;
-/// Blocks of silence between two words of a near talker (100 ms).
+/// Largest number of silent blocks between two words of a near talker (100 ms).
 const PAUSE_BLOCKS: usize = 5;
 
 /// First and second formant in Hz of the vowels that imitated syllables take.
@@ -32,7 +32,7 @@ const VOWELS: [[f64; 2]; 8] = [
 pub struct Voices(Vec<Vec<f32>>);
 
 impl Voices {
-    /// The given clips (the longest 30 s of each), or imitations.
+    /// Returns the given clips (the longest 30 s of each), or imitations.
     pub fn new(clips: &[Arc<[i16]>], stream: &mut Stream) -> Voices {
         let longest = 30 * RATE_HZ as usize;
         let given = clips.iter().filter(|clip| clip.len() >= RATE_HZ as usize / 2);
@@ -46,8 +46,8 @@ impl Voices {
         Voices(voices)
     }
 
-    /// A near talker over `length` samples, who is heard the share `activity` of the time: what is silent between its words
-    /// counts as silence. RMS about 1 while speaking.
+    /// Returns a near talker over `length` samples, who is audible for the share `activity` of the time. Silence
+    /// between the words counts as silence. RMS about 1 while speaking.
     pub fn near(&self, index: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
         let clip = self.0.get(index % self.0.len().max(1)).map(|clip| without_pauses(clip)).unwrap_or_default();
         let quiet = quiet(&clip);
@@ -61,7 +61,8 @@ impl Voices {
         })
     }
 
-    /// One of many talkers over `length` samples, who reads the share `activity` of the time. RMS about 1 while reading.
+    /// Returns one of many talkers over `length` samples, who reads for the share `activity` of the time. RMS about 1
+    /// while reading.
     fn talker(&self, index: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
         let clip = self.0.get(index % self.0.len().max(1)).map(Vec::as_slice).unwrap_or_default();
         self.lay_out(index, clip, length, stream, |said, stream| {
@@ -69,7 +70,7 @@ impl Voices {
         })
     }
 
-    /// `clip` read aloud by talker `index` in spans of some seconds; after each, `pause` samples of silence.
+    /// Returns `clip` read aloud by talker `index` in spans of some seconds; after each, `pause` samples of silence.
     fn lay_out(
         &self,
         index: usize,
@@ -101,7 +102,7 @@ impl Voices {
         audio
     }
 
-    /// `count` talkers at once, at distances that differ by a few dB; RMS about 1.
+    /// Returns `count` talkers at once, at distances that differ by a few dB; RMS about 1.
     pub fn crowd(&self, count: usize, activity: f64, length: usize, stream: &mut Stream) -> Vec<f32> {
         let mut audio = vec![0f32; length];
         for index in 0..count {
@@ -117,12 +118,12 @@ fn power(block: &[f32]) -> f64 {
     block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / block.len() as f64
 }
 
-/// The power of a block in which nobody speaks: 30 dB below the loudest one.
+/// Returns the power of a block in which nobody speaks: 30 dB below the loudest one.
 fn quiet(audio: &[f32]) -> f64 {
     audio.chunks(BLOCK).map(power).fold(0.0, f64::max) / 1000.0
 }
 
-/// Of each silence no more than [`PAUSE_BLOCKS`].
+/// Returns the clip with at most [`PAUSE_BLOCKS`] of each silence.
 fn without_pauses(clip: &[f32]) -> Vec<f32> {
     let (quiet, mut silent) = (quiet(clip), 0);
     let kept = clip.chunks(BLOCK).filter(|block| {
@@ -141,8 +142,8 @@ fn to_active_rms(audio: &mut [f32]) {
     audio.iter_mut().for_each(|x| *x = (f64::from(*x) * gain) as f32);
 }
 
-/// Four seconds of a voice that says nothing: glottal pulses through two moving formants and a fixed third, with
-/// fricatives and closures between syllables, four to five syllables a second.
+/// Returns four seconds of a voice without words: glottal pulses through two moving formants and a fixed third.
+/// Fricatives and closures stand between its syllables, four to five a second.
 fn imitate(number: usize, stream: &mut Stream) -> Vec<f32> {
     let (base_hz, size) =
         if number.is_multiple_of(2) { (stream.range(95.0, 140.0), 1.0) } else { (stream.range(170.0, 240.0), 1.16) };

@@ -1,12 +1,12 @@
-//! Every kind is told from every other by its spectrum and its modulation, whatever the seed.
+//! Recognition of every kind of noise by its spectrum and its modulation, whatever the seed.
 
 use super::*;
 use crate::biquad;
 
 const SECONDS: u32 = 20;
-/// Samples of a block whose level is followed (50 ms).
+/// Length of the blocks whose level is followed, in samples (50 ms).
 const BLOCK: usize = 800;
-/// Bands of which levels and modulation are taken.
+/// Bands whose levels and modulation are measured.
 const BANDS_HZ: [(f64, f64); 6] =
     [(30.0, 150.0), (150.0, 500.0), (500.0, 1000.0), (1000.0, 2000.0), (2000.0, 4000.0), (4000.0, 7900.0)];
 /// A band: its share of the power, the spread of its level over time, and how far its loudest blocks stand out, all in dB.

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use crate::frame::RATE_HZ;
 use crate::seed::Seed;
 
-/// What the noise is of.
+/// Kind of place or spectrum of the noise.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Flat spectrum.
+    /// Noise of a flat spectrum.
     White,
-    /// -3 dB an octave.
+    /// Noise that falls by 3 dB an octave.
     Pink,
-    /// -6 dB an octave.
+    /// Noise that falls by 6 dB an octave.
     Brown,
     /// Ventilation, typing, four distant voices.
     Office,
-    /// Two near voices.
+    /// Two voices close by.
     Talking,
     /// Rumble, pass-bys, a horn.
     Traffic,
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, with its wire name.
+    /// All kinds with their names in the API.
     pub const ALL: [(Kind, &'static str); 11] = [
         (Kind::White, "white"),
         (Kind::Pink, "pink"),
@@ -54,17 +54,18 @@ impl Kind {
         (Kind::Hospital, "hospital"),
     ];
 
-    /// The kind of a wire name; `None` for any other text (`none` and `custom` included: they are no generated noise).
+    /// Returns the kind of this name; `None` for any other text (`none` and `custom` included: they are no generated
+    /// noise).
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
-    /// People speak in it.
+    /// True when people speak in it.
     pub fn has_voices(self) -> bool {
         !matches!(self, Kind::White | Kind::Pink | Kind::Brown | Kind::Traffic)
     }
 
-    /// The wire name.
+    /// Returns the name of the kind in the API.
     pub fn name(self) -> &'static str {
         Kind::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
@@ -73,24 +74,24 @@ impl Kind {
 /// Active level of the speech that SNR is asked against, dBov.
 const SPEECH_DBOV: f64 = -26.0;
 
-/// Long-term level of a loop as [`generate`] hands it out, dBov.
+/// Long-term level of a loop that [`generate`] returns, dBov.
 const LOOP_DBOV: f64 = -28.0;
 
-/// Highest sample of a loop as [`generate`] hands it out; rare events are rounded off below it.
+/// Highest sample of a loop that [`generate`] returns; rare events are rounded off below it.
 const PEAK: f64 = 26_000.0;
 
-/// Samples over which the loop's end is faded into its beginning (500 ms).
+/// Number of samples over which the loop's end is faded into its beginning (500 ms).
 const CROSSFADE: usize = RATE_HZ as usize / 2;
 
 /// Longest loop in seconds; a longer wish is cut.
 const LONGEST_SECONDS: u32 = 600;
 
-/// SNR in dB for a volume of 0 to 1 (values outside are clamped): 30 dB at 0, 5 dB at 1.
+/// Returns the SNR in dB for a volume of 0 to 1 (values outside are clamped): 30 dB at 0, 5 dB at 1.
 pub fn snr_db(volume: f64) -> f64 {
     30.0 - 25.0 * volume.clamp(0.0, 1.0)
 }
 
-/// A seamless loop of `seconds` (1 to 600) at 16 kHz and -28 dBov; the same arguments give the same samples.
+/// Returns a seamless loop of `seconds` (1 to 600) at 16 kHz and -28 dBov; the same arguments give the same samples.
 ///
 /// `voices` are clips of single talkers at 16 kHz, several seconds each; without any, voices are imitated.
 pub fn generate(kind: Kind, seed: Seed, seconds: u32, voices: &[Arc<[i16]>]) -> Vec<i16> {
@@ -102,8 +103,8 @@ pub fn generate(kind: Kind, seed: Seed, seconds: u32, voices: &[Arc<[i16]>]) -> 
     audio.iter().map(|&x| rounded_off(f64::from(x) * gain).round() as i16).collect()
 }
 
-/// A seamless loop of audio at 16 kHz: its last 500 ms are faded into its beginning (of audio shorter than a second, its last
-/// half).
+/// Returns a seamless loop of audio at 16 kHz: its last 500 ms are faded into its beginning (of audio shorter than a
+/// second, its last half).
 pub fn seamless(pcm: &[i16]) -> Vec<i16> {
     let mut audio: Vec<f32> = pcm.iter().map(|&x| f32::from(x)).collect();
     fold(&mut audio);
@@ -123,7 +124,7 @@ fn fold(audio: &mut Vec<f32>) {
     audio.truncate(length);
 }
 
-/// Unchanged up to half of [`PEAK`], bent above, never over it.
+/// Returns values up to half of [`PEAK`] unchanged, and higher ones bent below it.
 fn rounded_off(x: f64) -> f64 {
     const KNEE: f64 = PEAK / 2.0;
     if x.abs() <= KNEE { x } else { x.signum() * (KNEE + (PEAK - KNEE) * ((x.abs() - KNEE) / (PEAK - KNEE)).tanh()) }
@@ -139,7 +140,7 @@ pub fn level_for(noise: &mut [i16], snr_db: f64, codec_rate_hz: u32) {
     }
 }
 
-/// The factor by which [`level_for`] scales; 1 for silence.
+/// Returns the factor by which [`level_for`] scales; 1 for silence.
 pub fn gain_for(noise: &[i16], snr_db: f64, codec_rate_hz: u32) -> f64 {
     let power =
         if codec_rate_hz < RATE_HZ { half_band_power(noise) } else { mean_power(noise.iter().map(|&x| f64::from(x))) };
@@ -154,7 +155,8 @@ fn mean_power(audio: impl ExactSizeIterator<Item = f64>) -> f64 {
     audio.map(|x| x * x).sum::<f64>() / count
 }
 
-/// Mean power below 4 kHz: through a half-band low-pass (Hann-windowed sinc, 63 taps, of which every second is 0).
+/// Returns the mean power below 4 kHz: through a half-band low-pass (Hann-windowed sinc, 63 taps, of which every second
+/// is 0).
 fn half_band_power(noise: &[i16]) -> f64 {
     const SIDE: usize = 31;
     let mut taps = [0f32; SIDE + 1];
@@ -182,7 +184,7 @@ mod tests {
         10.0 * (mean_power(pcm.iter().map(|&x| f64::from(x))) / 32_768f64.powi(2)).log10()
     }
 
-    /// Level of what lies between `low_hz` and `high_hz`.
+    /// Returns the level of the audio between `low_hz` and `high_hz`.
     fn band_dbov(pcm: &[i16], low_hz: f64, high_hz: f64) -> f64 {
         let mut audio: Vec<f32> = pcm.iter().map(|&x| f32::from(x)).collect();
         biquad::filter(&mut audio, biquad::high_pass_4(low_hz));

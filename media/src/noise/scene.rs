@@ -1,4 +1,4 @@
-//! What each place sounds like, as a sum of layers. A layer is made at RMS 1 and laid in at its level.
+//! Sound of each place, as a sum of layers. A layer is made at RMS 1 and added at its level.
 
 #[cfg(test)]
 mod figures;
@@ -17,7 +17,7 @@ const RATE: f64 = RATE_HZ as f64;
 /// Level of a room in which nobody speaks, against one near talker.
 const ROOM_DB: f64 = -24.0;
 
-/// `length` samples of `kind`, at about RMS 1.
+/// Returns `length` samples of `kind`, at about RMS 1.
 pub fn scene(kind: Kind, seed: Seed, length: usize, voices: &[Arc<[i16]>]) -> Vec<f32> {
     let mut stream = seed.stream(&format!("noise {}", kind.name()));
     let spoken = |stream: &mut Stream| Voices::new(voices, stream);
@@ -59,7 +59,7 @@ fn traffic(length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// Rumble, and cars that pass by.
+/// Returns the rumble of a road, and cars that pass by.
 fn road(length: usize, stream: &mut Stream) -> Vec<f32> {
     let mut rumble = pink(length, stream);
     biquad::high_pass(&mut rumble, 35.0);
@@ -93,7 +93,7 @@ fn horns(audio: &mut [f32], stream: &mut Stream) {
     });
 }
 
-/// Voices, crockery and music: a cafe or a restaurant.
+/// Returns voices, crockery and music: a cafe or a restaurant.
 fn tables(
     voices: &Voices,
     count: usize,
@@ -134,7 +134,7 @@ fn wind(length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// Songs of one to four notes.
+/// Adds songs of one to four notes.
 fn birds(audio: &mut [f32], stream: &mut Stream) {
     each(1.0, 0.9, audio.len(), stream, |at, stream| {
         let (hz, gain) = (stream.range(2400.0, 4600.0), stream.range(0.15, 0.6));
@@ -173,8 +173,8 @@ fn tv(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// Where an announcer speaks between music: of pairs of about 19 s, each 60 % words and 40 % music, so that both last 5 to
-/// 15 s and the shares hold in a loop of any length.
+/// Returns the ranges in which an announcer speaks between music. Pairs of about 19 s have 60 % words and 40 % music
+/// each. Both last 5 to 15 s, and the shares hold in a loop of any length.
 fn announcements(length: usize, stream: &mut Stream) -> Vec<Range<usize>> {
     const WORDS: f64 = 0.6;
     let music_first = stream.unit() >= WORDS;
@@ -201,7 +201,8 @@ fn hospital(voices: &Voices, length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// The tone's level is that of the tone itself; from 0.7 s of each second, clear of the loop's cross-fade.
+/// Adds a monitor's tone from 0.7 s of each second, clear of the loop's cross-fade. Its level is that of the tone
+/// itself.
 fn monitor(audio: &mut [f32]) {
     let peak = 2f64.sqrt() * 10f64.powf(-12.0 / 20.0);
     for second in 0..audio.len() / RATE_HZ as usize {
@@ -209,7 +210,7 @@ fn monitor(audio: &mut [f32]) {
     }
 }
 
-/// Two tones, then words over a loudspeaker.
+/// Adds two tones, then words over a loudspeaker.
 fn pages(audio: &mut [f32], voices: &Voices, stream: &mut Stream) {
     each(20.0, 0.3, audio.len(), stream, |at, stream| {
         chord(audio, at, &[660.0], 2, 0.4, 0.4);
@@ -259,7 +260,7 @@ fn brown(length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// Fan noise: pink below 500 Hz, with the hum of a motor in it.
+/// Returns fan noise: pink below 500 Hz, with the hum of a motor in it.
 fn ventilation(length: usize, stream: &mut Stream) -> Vec<f32> {
     let mut audio = pink(length, stream);
     biquad::filter(&mut audio, biquad::low_pass_4(500.0));
@@ -271,7 +272,7 @@ fn ventilation(length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// What is heard of a quiet room: soft, and never nothing.
+/// Returns the sound of a quiet room: soft, and never digital silence.
 fn room(length: usize, stream: &mut Stream) -> Vec<f32> {
     let mut audio = pink(length, stream);
     biquad::low_pass(&mut audio, 2000.0);
@@ -286,7 +287,7 @@ fn hiss(length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// Typing: two keys a second on average, in bursts.
+/// Returns typing: two keys a second on average, in bursts.
 fn keys(length: usize, stream: &mut Stream) -> Vec<f32> {
     let mut audio = vec![0f32; length];
     let mut at_s = stream.range(0.0, 2.0);
@@ -303,7 +304,7 @@ fn keys(length: usize, stream: &mut Stream) -> Vec<f32> {
     audio
 }
 
-/// A key: the click of the stroke, the thump of the table, the fainter click of the release.
+/// Adds a key: the click of the stroke, the thump of the table, the fainter click of the release.
 fn key(audio: &mut [f32], at: usize, stream: &mut Stream) {
     let hard = stream.range(0.5, 1.0);
     for (delay_s, gain) in [(0.0, hard), (stream.range(0.06, 0.1), 0.4 * hard)] {
@@ -316,7 +317,7 @@ fn key(audio: &mut [f32], at: usize, stream: &mut Stream) {
     }
 }
 
-/// Slow changes of level, within 4 dB up and down.
+/// Applies slow changes of level, within 4 dB up and down.
 fn gusts(audio: &mut [f32], stream: &mut Stream) {
     let (mut from_db, mut place) = (0.0, 0);
     while place < audio.len() {
@@ -331,7 +332,7 @@ fn gusts(audio: &mut [f32], stream: &mut Stream) {
     }
 }
 
-/// A tone of `seconds` with a soft beginning and end, whose frequency moves by the share `glide`.
+/// Adds a tone of `seconds` with a soft beginning and end, whose frequency moves by the share `glide`.
 fn chirp(audio: &mut [f32], at: usize, hz: f64, glide: f64, seconds: f64, peak: f64) {
     let length = (seconds * RATE) as usize;
     let mut phase = 0.0;
@@ -342,7 +343,7 @@ fn chirp(audio: &mut [f32], at: usize, hz: f64, glide: f64, seconds: f64, peak: 
     }
 }
 
-/// Tones of `hz` with `harmonics` each, for `seconds`.
+/// Adds tones of `hz` with `harmonics` each, for `seconds`.
 fn chord(audio: &mut [f32], at: usize, hz: &[f64], harmonics: usize, gain: f64, seconds: f64) {
     for (tone, order) in hz.iter().flat_map(|&hz| (1..=harmonics).map(move |order| (hz, order))) {
         let peak = gain / (hz.len() as f64 * order as f64).sqrt();
@@ -350,7 +351,7 @@ fn chord(audio: &mut [f32], at: usize, hz: &[f64], harmonics: usize, gain: f64, 
     }
 }
 
-/// Plucked chords over a bass and a wandering melody.
+/// Returns plucked chords over a bass and a wandering melody.
 fn music(length: usize, stream: &mut Stream) -> Vec<f32> {
     const CHORDS: [[i32; 3]; 6] = [[0, 4, 7], [-3, 0, 4], [5, 9, 12], [7, 11, 14], [2, 5, 9], [4, 7, 11]];
     let note_hz = |semitones: i32| 220.0 * 2f64.powf(f64::from(semitones) / 12.0);
@@ -380,7 +381,7 @@ fn pluck(audio: &mut [f32], at: usize, hz: f64, gain: f64) {
     }
 }
 
-/// What a room does to voices that are not near: dull, and smeared by four echoes.
+/// Makes voices sound distant, as in a room: dull, and smeared by four echoes.
 fn distant(audio: &mut [f32], cutoff_hz: f64, stream: &mut Stream) {
     biquad::low_pass(audio, cutoff_hz);
     let dry = audio.to_vec();

@@ -5,11 +5,12 @@ use rubato::{Fft, FixedSync, Resampler as _, WindowFunction};
 
 use super::{greatest_divisor, to_pcm};
 
-/// Points that a block of a clip has at the lower of its rates, at least.
+/// Least number of points of a block of a clip, at the lower of its rates.
 const POINTS: usize = 1024;
 
-/// A whole clip at another rate, without delay: `n` samples become `n * to_hz / from_hz`, rounded up. Flat to 0.8 of the lower
-/// Nyquist frequency, 78 dB down above it, at any pair of rates from 1 kHz to 1 MHz; other rates give nothing.
+/// Returns a whole clip at another rate, without delay: `n` samples become `n * to_hz / from_hz`, rounded up. Flat to
+/// 0.8 of the lower Nyquist frequency, 78 dB down above it, at any pair of rates from 1 kHz to 1 MHz. Other rates give
+/// no samples.
 pub fn resample_whole(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
     if from_hz == to_hz || pcm.is_empty() {
         return pcm.to_vec();
@@ -21,23 +22,24 @@ pub fn resample_whole(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
     made
 }
 
-/// What [`resample_whole`] makes of a clip that comes in pieces of any length. Holds no more than a block of it.
+/// Resampler of a clip that comes in pieces of any length, with the result of [`resample_whole`]. Keeps one block at
+/// most.
 pub struct ClipResampler {
     from_hz: u32,
     to_hz: u32,
     fft: Fft<f32>,
-    /// Samples that wait until they are a block.
+    /// Samples that wait until they fill a block.
     block: Vec<f32>,
-    /// What was made of the last one.
+    /// Output of the last block.
     made: Vec<f32>,
-    /// Samples at the start that are the transform's delay, and are still to be left out.
+    /// Number of samples at the start that are the transform's delay, and are still to be left out.
     delay: usize,
     taken: u64,
     given: u64,
 }
 
 impl ClipResampler {
-    /// Between two rates from 1 kHz to 1 MHz; `None` for others.
+    /// Returns a resampler between two rates from 1 kHz to 1 MHz; `None` for others.
     pub fn new(from_hz: u32, to_hz: u32) -> Option<ClipResampler> {
         if ![from_hz, to_hz].iter().all(|hz| (1000..=1_000_000).contains(hz)) {
             return None;
@@ -53,7 +55,7 @@ impl ClipResampler {
         Some(ClipResampler { from_hz, to_hz, fft, block, made, delay, taken: 0, given: 0 })
     }
 
-    /// Takes a piece and adds what is known of the clip at its new rate.
+    /// Takes a piece and appends the part of the clip that is known at its new rate.
     pub fn push(&mut self, mut pcm: &[i16], out: &mut Vec<i16>) {
         self.taken += pcm.len() as u64;
         while !pcm.is_empty() {
@@ -66,7 +68,7 @@ impl ClipResampler {
         }
     }
 
-    /// Adds the rest.
+    /// Appends the rest of the clip, so that its length is that of [`resample_whole`].
     pub fn finish(mut self, out: &mut Vec<i16>) {
         let count = (self.taken * u64::from(self.to_hz)).div_ceil(u64::from(self.from_hz));
         while self.given < count {
@@ -76,7 +78,7 @@ impl ClipResampler {
         out.truncate(out.len() - (self.given - count) as usize);
     }
 
-    /// Adds what the block makes.
+    /// Appends the output of the block.
     fn turn(&mut self, out: &mut Vec<i16>) {
         let frames = self.made.len();
         let block = InterleavedSlice::new(&self.block, 1, self.block.len()).expect("it is one channel of this length");
@@ -107,7 +109,7 @@ mod tests {
         (12_345, 16_000),
     ];
 
-    /// By the transform's own way through a clip that is there as a whole.
+    /// Resamples a whole clip at once, as the transform does by itself.
     fn at_once(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
         let mut fft = ClipResampler::new(from_hz, to_hz).expect("the rates are valid").fft;
         let samples = pcm.iter().map(|&sample| f32::from(sample)).collect();

@@ -14,8 +14,8 @@ const LENGTH: f64 = (86.0 - 7.95) / 14.36;
 /// Samples that one pass takes; a longer block is taken in several.
 const BLOCK: usize = 960;
 
-/// From one rate to another, for one stream. Blocks of any length; a block of whole milliseconds at rates of whole kilohertz gives
-/// exactly as many milliseconds. Allocates in `new` only.
+/// Conversion from one rate to another, for one stream. Blocks may have any length; a block of whole milliseconds at
+/// rates of whole kilohertz gives exactly as many milliseconds. Allocates in `new` only.
 #[derive(Clone, Debug)]
 pub struct Resampler {
     /// Rates without their common divisor.
@@ -24,16 +24,17 @@ pub struct Resampler {
     /// Taps of a phase, oldest sample's first; the phases one behind the other.
     taps: Box<[f32]>,
     length: usize,
-    /// The last samples, and the block behind them.
+    /// Last samples, and the block behind them.
     line: Box<[f32]>,
-    /// Where the next output sample lies: input samples from the next block's first on, and the phase.
+    /// Position of the next output sample: input samples from the next block's first on, and the phase.
     at: usize,
     phase: usize,
     delay_s: f64,
 }
 
 impl Resampler {
-    /// Between two rates of 1 to 192 kHz; `None` for others, and where the ratio has more than 1000 phases.
+    /// Returns a resampler between two rates of 1 to 192 kHz; `None` for others, and where the ratio has more than 1000
+    /// phases.
     pub fn new(from_hz: u32, to_hz: u32) -> Option<Resampler> {
         let divisor = greatest_divisor(from_hz, to_hz).max(1);
         let (from, to) = ((from_hz / divisor) as usize, (to_hz / divisor) as usize);
@@ -60,18 +61,18 @@ impl Resampler {
         Some(Resampler { from, to, taps: taps.into(), length, line, at: 0, phase: 0, delay_s: middle / rate })
     }
 
-    /// By how much the output lags behind the input, in seconds: 2.4 ms where the lower rate is 8 kHz, half of it at 16 kHz.
+    /// Returns the delay of the output, in seconds: 2.4 ms where the lower rate is 8 kHz, half of it at 16 kHz.
     pub fn delay_s(&self) -> f64 {
         self.delay_s
     }
 
-    /// Forgets what it took so far.
+    /// Forgets all samples, as at its start.
     pub fn reset(&mut self) {
         self.line.fill(0.0);
         (self.at, self.phase) = (0, 0);
     }
 
-    /// Takes all of `pcm` and returns the samples written; what does not fit `out` is left out.
+    /// Takes all of `pcm` and returns the number of samples written; samples that do not fit `out` are left out.
     pub fn process(&mut self, pcm: &[i16], out: &mut [i16]) -> usize {
         let past = self.length - 1;
         let mut out = out.iter_mut();
@@ -108,7 +109,7 @@ mod tests {
         RATES.into_iter().flat_map(|from| RATES.into_iter().map(move |to| (from, to))).filter(|(from, to)| from != to)
     }
 
-    /// A second, 20 ms at a time.
+    /// Resamples a second, 20 ms at a time.
     fn resampled(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
         let mut resampler = Resampler::new(from_hz, to_hz).expect("the rates are valid");
         let mut made = Vec::new();

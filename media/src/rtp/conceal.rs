@@ -7,7 +7,8 @@
 
 use super::jitter::MAX_PAYLOAD;
 
-/// Samples at 8 kHz: the shortest and the longest pitch period (200 to 67 Hz), what is compared, the past that this needs.
+/// Shortest and longest pitch period (200 to 67 Hz), the length that is compared, and the past that this needs, in
+/// samples at 8 kHz.
 const SHORTEST: usize = 40;
 const LONGEST: usize = 120;
 const COMPARED: usize = 160;
@@ -17,42 +18,42 @@ const PAST: usize = LONGEST + COMPARED;
 const FULL_MS: usize = 10;
 const SILENT_MS: usize = 70;
 
-/// Samples at 16 kHz of what follows a gap that are looked at.
+/// Number of samples at 16 kHz after a gap that are used.
 pub const LOOK_AHEAD: usize = PAST * 2;
 
-/// Samples at 8 kHz over which a step at the beginning of the repetition is smoothed.
+/// Number of samples at 8 kHz over which a step at the beginning of the repetition is smoothed.
 const SMOOTH: usize = 16;
 
-/// Milliseconds of the cross-fade back into real audio.
+/// Length of the cross-fade back into real audio, in milliseconds.
 const RETURN_MS: usize = 5;
 
-/// Milliseconds over which what continues the past is faded into what leads to the future.
+/// Length of the fade from the continued past into the audio that leads to the future, in milliseconds.
 const JOIN_MS: usize = 5;
 
-/// Samples of the longest packet that is filled in one piece, at 16 kHz.
+/// Length of the longest packet that is filled in one piece, in samples at 16 kHz.
 const LONGEST_GAP: usize = MAX_PAYLOAD * 2;
 
-/// Remembers the last 35 ms of one stream. Allocates nothing.
+/// Concealment of one stream, from its last 35 ms. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Concealer {
-    /// 1 at 8 kHz, 2 at 16 kHz.
+    /// Scale of sample counts: 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
     /// A ring of `PAST * scale` samples, the oldest at `oldest`: a frame touches no more of it than it fills.
     past: [i16; PAST * 2],
     oldest: usize,
     cycle: Cycle,
-    /// Samples concealed since the last real one.
+    /// Number of samples concealed since the last real one.
     lost: usize,
 }
 
 impl Concealer {
-    /// For a stream at 8000 or 16000 Hz.
+    /// Returns a concealer for a stream at 8000 or 16,000 Hz.
     pub fn new(rate_hz: u32) -> Concealer {
         let scale = if rate_hz > 8000 { 2 } else { 1 };
         Concealer { scale, past: [0; PAST * 2], oldest: 0, cycle: Cycle::silent(scale), lost: 0 }
     }
 
-    /// Real audio follows: cross-fades its beginning when something was concealed before it that did not lead to it.
+    /// Takes real audio, and cross-fades its beginning when audio was concealed before it that did not lead to it.
     pub fn real(&mut self, pcm: &mut [i16]) {
         if self.lost > 0 {
             let fade = pcm.len().min(RETURN_MS * 8 * self.scale);
@@ -65,19 +66,19 @@ impl Concealer {
         self.remember(pcm);
     }
 
-    /// What was filled was only a wait: real audio goes on exactly where it stopped, and is not cross-faded.
+    /// Ends a wait without a loss: real audio goes on exactly where it stopped, and is not cross-faded.
     pub fn resume(&mut self) {
         self.lost = 0;
     }
 
-    /// Nothing came: fills `pcm` (at most [`LONGEST_GAP`] samples).
+    /// Fills `pcm` (at most `LONGEST_GAP` samples) in place of lost audio.
     pub fn conceal(&mut self, pcm: &mut [i16]) {
         self.extend(pcm);
         self.remember(pcm);
     }
 
-    /// Nothing came, and `after` is what follows: fills `pcm` (at most [`LONGEST_GAP`] samples) with what leads from the past to
-    /// it. Where it is shorter than 20 ms it is not looked at.
+    /// Fills `pcm` (at most `LONGEST_GAP` samples) in place of lost audio, with a transition from the past to
+    /// `after`, which follows. `after` is ignored when it is shorter than 20 ms.
     pub fn bridge(&mut self, pcm: &mut [i16], after: &[i16]) {
         let mut reversed = [0; PAST * 2];
         let known = after.len().min(PAST * self.scale);
@@ -104,7 +105,7 @@ impl Concealer {
         self.remember(pcm);
     }
 
-    /// What probably follows, without taking it for lost.
+    /// Fills `pcm` with the probable continuation, without counting it as lost.
     pub fn foresee(&self, pcm: &mut [i16]) {
         let cycle = self.last_cycle();
         pcm.iter_mut().enumerate().for_each(|(n, sample)| *sample = cycle.at(n) as i16);
@@ -121,7 +122,7 @@ impl Concealer {
         self.lost += pcm.len();
     }
 
-    /// What is repeated behind the past.
+    /// Returns the pitch period that is repeated after the past.
     fn last_cycle(&self) -> Cycle {
         let ring = &self.past[..PAST * self.scale];
         let (newer, older) = ring.split_at(self.oldest);
@@ -142,7 +143,8 @@ impl Concealer {
     }
 }
 
-/// Where in a gap what continues the past is most like what leads to the future over `fade` samples.
+/// Returns the position in a gap at which the continued past is most like the audio that leads to the future, over
+/// `fade` samples.
 fn best_join(front: &[i16], back: &[f32], fade: usize, scale: usize) -> usize {
     let last = front.len() - fade;
     let mut best = (f32::MIN, last / 2);
@@ -161,13 +163,13 @@ fn best_join(front: &[i16], back: &[f32], fade: usize, scale: usize) -> usize {
     best.1
 }
 
-/// The last pitch period of a stretch of sound, to be repeated behind it.
+/// Last pitch period of a stretch of sound, to be repeated after it.
 #[derive(Clone, Debug)]
 struct Cycle {
     scale: usize,
     samples: [i16; LONGEST * 2],
     period: usize,
-    /// What takes the first sample to where the sound stopped; fades out.
+    /// Difference between the end of the sound and the first repeated sample; it is added and fades out.
     step: f32,
 }
 
@@ -176,7 +178,8 @@ impl Cycle {
         Cycle { scale, samples: [0; LONGEST * 2], period: SHORTEST, step: 0.0 }
     }
 
-    /// The end of the period is faded into what came before its beginning, so that it loops without a step.
+    /// Takes the last period of `past`. Its end is faded into the audio before its beginning, so that it loops without
+    /// a step.
     fn of(past: &[i16], scale: usize) -> Cycle {
         let mut cycle = Cycle::silent(scale);
         cycle.period = pitch(past, scale);
@@ -196,7 +199,7 @@ impl Cycle {
         cycle
     }
 
-    /// Sample `n` behind the sound.
+    /// Returns sample `n` after the sound.
     fn at(&self, n: usize) -> f32 {
         let (full, silent) = (FULL_MS * 8 * self.scale, SILENT_MS * 8 * self.scale);
         if n >= silent {
@@ -209,7 +212,8 @@ impl Cycle {
     }
 }
 
-/// The lag at which the last 20 ms (or what is known of them) are most like themselves (normalised cross-correlation).
+/// Returns the lag at which the last 20 ms (or as much as is known) are most like themselves (normalised
+/// cross-correlation).
 fn pitch(past: &[i16], scale: usize) -> usize {
     let mut line = [0.0f32; PAST];
     let line = &mut line[..past.len() / scale];

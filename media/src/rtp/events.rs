@@ -1,9 +1,9 @@
-//! Received telephone events (RFC 4733 2.5.2): one digit of the many packets of an event, whichever of them are lost, come twice
-//! or late, and however the sender runs its timestamps.
+//! Received telephone events (RFC 4733 2.5.2): one digit of the many packets of an event. It is found whichever of them
+//! are lost, come twice or late, and however the sender runs its timestamps.
 //!
-//! Most senders keep the timestamp of an event and let its duration grow, with a new timestamp only for a further segment of a long
-//! one. Others move the timestamp on with each packet. Both say the same: what begins before the last packet's end, without a
-//! marker, is the same key.
+//! Most senders keep the timestamp of an event and let its duration grow, with a new timestamp only for a further
+//! segment of a long one. Others move the timestamp on with each packet. In both cases a packet without a marker that
+//! begins before the last packet's end belongs to the same key.
 
 use std::time::Duration;
 
@@ -13,36 +13,37 @@ use super::probation::{Held, Probation};
 use crate::frame::{PER_MS, Sample};
 use crate::time::Time;
 
-/// An event that is heard lasts no longer, whatever is said of it: what waits for its end waits for so long.
+/// Longest event that is reported, whatever duration its packets tell; also the longest wait for its end.
 const LONGEST_HEARD_MS: u32 = 10_000;
 
-/// An event without an end is over when nothing came of it for this long.
+/// Time without packets after which an event without an end is over.
 const EVENT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A 16-bit duration that is nearly used up: the next packet may continue the event with a new timestamp (RFC 4733 2.5.1.3).
+/// Durations of 16 bits that are nearly used up: the next packet may continue the event with a new timestamp (RFC 4733
+/// 2.5.1.3).
 const SEGMENT_UNITS: std::ops::RangeInclusive<i64> = 0xf000..=0x1_0100;
 
-/// A packet may be missing between two of one event: they lie so much further apart, in milliseconds. The pause between two keys
-/// is longer.
+/// Additional distance of two packets of one event between which one is missing, in milliseconds. The pause between two
+/// keys is longer.
 const MISSING_MS: i64 = 20;
 
-/// An event's timestamp further than this from its arrival is not on the audio's time base: 500 ms.
+/// Distance of an event's timestamp from its arrival above which it is not on the audio's time base: 500 ms.
 const APART: Sample = 8000;
 
-/// Events that are over and may still have packets on the way.
+/// Number of events that are over and may still have packets on the way.
 const OVER: usize = 4;
 
-/// Digits that wait to be fetched.
+/// Number of digits that may wait to be fetched.
 const WAITING: usize = 16;
 
-/// A digit that the other side keyed.
+/// A digit that the other side sent as a telephone event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedDigit {
     /// `0` to `9`, `*`, `#`, `A` to `D`.
     pub digit: char,
-    /// Its onset.
+    /// Position of its onset on the sample clock.
     pub from: Sample,
-    /// As the sender says, up to 10 s.
+    /// Duration as the sender tells it, in milliseconds, up to 10 s.
     pub duration_ms: u32,
 }
 
@@ -57,7 +58,7 @@ struct Part {
     end: bool,
 }
 
-/// One pressed key. Units are those of the RTP clock.
+/// One pressed key. Units are ticks of the RTP clock.
 #[derive(Copy, Clone, Debug)]
 struct Key {
     ssrc: u32,
@@ -68,17 +69,17 @@ struct Key {
     offset: i64,
     /// Duration in the newest part.
     duration: i64,
-    /// Each part tells the whole duration although its timestamp moves.
+    /// True when each part tells the whole duration although its timestamp moves.
     counts_whole: bool,
-    /// Length as far as it is known.
+    /// Length as far as it is known, in units.
     length: i64,
-    /// Parts without a marker that begin up to here are of this key.
+    /// Position up to which parts without a marker that begin there belong to this key.
     reach: i64,
     begun: Time,
     last: Time,
-    /// Its end was told.
+    /// True once a packet told its end.
     ended: bool,
-    /// Number of the digit that was made of it.
+    /// Number of the digit that was reported for it.
     number: usize,
 }
 
@@ -101,12 +102,12 @@ impl Key {
         }
     }
 
-    /// Units by which `part` begins behind the newest part.
+    /// Returns the number of units by which `part` begins after the newest part.
     fn units_to(&self, part: &Part) -> i64 {
         i64::from(part.timestamp.wrapping_sub(self.timestamp) as i32)
     }
 
-    /// True if `part` is of this key; a packet takes `packet` units.
+    /// True when `part` belongs to this key; a packet takes `packet` units.
     fn has(&self, part: &Part, packet: i64) -> bool {
         if (self.ssrc, self.code) != (part.ssrc, part.code) {
             return false;
@@ -138,10 +139,10 @@ impl Key {
     }
 }
 
-/// Digits out of event packets. Allocates nothing.
+/// Receiver of event packets, which turns them into digits. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct EventReceiver {
-    /// Units of the RTP clock in a millisecond, and of the clock in which durations are counted.
+    /// Number of units of the RTP clock in a millisecond, and of the clock in which durations are counted.
     per_ms: i64,
     event_per_ms: i64,
     running: Option<Key>,
@@ -150,12 +151,12 @@ pub struct EventReceiver {
     digits: [Option<ReceivedDigit>; WAITING],
     fetched: usize,
     stored: usize,
-    /// Packets of sources that are not believed yet.
+    /// Packets of sources that are not accepted yet.
     held: Probation<EventPayload>,
 }
 
 impl EventReceiver {
-    /// For events beside audio of this RTP clock.
+    /// Returns a receiver for events beside audio of this RTP clock rate.
     pub fn new(clock_hz: u32) -> EventReceiver {
         EventReceiver {
             per_ms: i64::from(clock_hz / 1000),
@@ -170,7 +171,7 @@ impl EventReceiver {
         }
     }
 
-    /// Durations are counted in units of a clock of `clock_hz`; timestamps are those of the audio (RFC 4733 2.1).
+    /// Sets the clock rate in which durations are counted; timestamps are those of the audio (RFC 4733 2.1).
     pub fn set_event_clock(&mut self, clock_hz: u32) {
         self.event_per_ms = i64::from(clock_hz / 1000).max(1);
     }
@@ -184,12 +185,12 @@ impl EventReceiver {
         self.receive(arrived, header, payload, from);
     }
 
-    /// Holds back an event packet of a source that is not believed.
+    /// Holds back an event packet of a source that is not accepted yet.
     pub fn hold(&mut self, arrived: Time, header: &Header, payload: EventPayload) {
         self.held.hold(Held { arrived, header: *header, rest: payload });
     }
 
-    /// The source of `header`, which `playout` plays from now on, is believed: what was held back of it is heard.
+    /// Takes the packets held back of the source of `header`, which is accepted and is played by `playout` from now on.
     pub fn believe(&mut self, playout: &Playout, arrived: Time, header: &Header) {
         let (held, count) = self.held.release(arrived, header);
         held[..count].iter().flatten().for_each(|event| self.hear(playout, event.arrived, &event.header, event.rest));
@@ -238,7 +239,7 @@ impl EventReceiver {
         }
     }
 
-    /// The next digit that is over.
+    /// Returns the next digit that is over.
     pub fn digit(&mut self) -> Option<ReceivedDigit> {
         let digit = self.digits[self.fetched % WAITING].take()?;
         self.fetched += 1;
@@ -267,7 +268,8 @@ impl EventReceiver {
         self.overs += 1;
     }
 
-    /// Corrects the length of a digit that waits to be fetched by what came late. One that was fetched stays as it is.
+    /// Corrects the length of a digit that waits to be fetched by later packets. A digit that was fetched stays as it
+    /// is.
     fn correct(&mut self, key: &Key) {
         let per_ms = self.per_ms;
         let waits = (self.fetched..self.stored).contains(&key.number);
@@ -281,7 +283,7 @@ fn length_ms(key: &Key, per_ms: i64) -> u32 {
     (key.length / per_ms).clamp(0, LONGEST_HEARD_MS.into()) as u32
 }
 
-/// True if `part` began before `key`, of the same source.
+/// True when `part` began before `key`, of the same source.
 fn is_before(part: &Part, key: &Key) -> bool {
     part.ssrc == key.ssrc && key.offset + key.units_to(part) < 0
 }
@@ -290,7 +292,7 @@ fn is_before(part: &Part, key: &Key) -> bool {
 mod tests {
     use super::*;
 
-    /// (milliseconds of arrival, timestamp, duration, end, marker, event)
+    /// A packet: milliseconds of arrival, timestamp, duration, end, marker, event.
     type Given = (u64, u32, u16, bool, bool, u8);
 
     fn received(given: &[Given]) -> Vec<(char, Sample, u32)> {
@@ -447,7 +449,7 @@ mod tests {
         check(&[], false, 20);
         check(&[(800, true)], false, 100);
         check(&[(480, false), (800, true), (800, true)], false, 100);
-        // What is said after the end counts no more.
+        // Packets after the end do not count any more.
         check(&[(800, true), (1600, true)], false, 100);
         check(&[(800, true)], true, 20);
     }

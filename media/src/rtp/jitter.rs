@@ -1,9 +1,9 @@
-//! The jitter buffer: takes packets as they come, gives them back in the order in which they were sent, and says for every
-//! stretch of time whether it is audio, a loss, or silence. It stores encoded payloads and decodes nothing.
+//! The jitter buffer: takes packets as they come, and returns them in the order of sending. For every stretch of time
+//! it tells audio, loss or silence. It stores encoded payloads and decodes nothing.
 //!
-//! Its depth (how long after its least delayed arrival a sample is played) follows the lateness of the last packets. It grows
-//! where something is missing: the caller is told to wait and fills the time. It shrinks where the caller takes more than time
-//! asks for (see [`JitterBuffer::excess_ms`]).
+//! Its depth (the time from a sample's least delayed arrival to its playout) follows the lateness of the last packets.
+//! It grows where something is missing: the caller is told to wait and fills the time. It shrinks where the caller
+//! takes more than time asks for (see [`JitterBuffer::excess_ms`]).
 //!
 //! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
 
@@ -20,30 +20,30 @@ pub use super::payloads::{MAX_PAYLOAD, MAX_TICKS};
 /// Longest payload of Opus, in ticks: 120 ms.
 const MAX_OPUS_TICKS: u32 = 960;
 
-/// Ticks of 20 ms.
+/// Number of ticks in 20 ms.
 const FRAME_TICKS: i64 = 160;
 
-/// What a packet brings.
+/// Kind of content of a packet.
 #[derive(Copy, Clone, Debug)]
 pub enum Content<'a> {
     /// Encoded audio, at most [`MAX_PAYLOAD`] bytes and [`MAX_TICKS`] long.
     Audio(&'a [u8]),
     /// Comfort noise (RFC 3389): the sender is silent from here.
     Comfort,
-    /// Nothing to hear (an event, an unknown payload): only its sequence number counts.
+    /// A packet without audio (an event, an unknown payload): only its sequence number counts.
     Other,
 }
 
-/// The next stretch of time.
+/// The next stretch of time of the stream.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Next<'a> {
     /// A payload to decode.
     Audio(&'a [u8]),
-    /// Lost ticks, at most those of one packet.
+    /// Lost time in ticks, at most that of one packet.
     Lost(u32),
-    /// So many ticks of silence (at most 20 ms).
+    /// Silence of this many ticks (at most 20 ms).
     Silence(u32),
-    /// Fill a frame without moving on: the buffer grows.
+    /// The caller is to fill a frame without moving on: the buffer grows.
     Wait,
     /// The stream has not begun.
     Idle,
@@ -76,7 +76,7 @@ enum Payload<'a> {
     Kept(u8, u16),
 }
 
-/// A packet of a source that is not believed: first block and bytes of its payload.
+/// A packet of a source that is not accepted: first block and number of bytes of its payload.
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
     kind: Kind,
@@ -91,13 +91,13 @@ struct Slot {
     /// First block of its payload; without meaning when that is empty.
     payload: u8,
     len: u16,
-    /// Ticks that it lasts.
+    /// Length of the payload in ticks.
     span: u16,
-    /// Extended; without meaning for `Other`.
+    /// Extended timestamp in ticks; without meaning for `Other`.
     ticks: i64,
 }
 
-/// One received stream. Allocates in `new` only.
+/// Jitter buffer of one received stream. Allocates in `new` only.
 #[derive(Clone, Debug)]
 pub struct JitterBuffer {
     codec: Codec,
@@ -106,17 +106,17 @@ pub struct JitterBuffer {
     payloads: Payloads,
     source: Source,
     probation: Probation<Waiting>,
-    /// Arrival of the present source's last packet.
+    /// Arrival of the last packet of the present source.
     heard: Time,
     timing: Timing,
     playing: bool,
     /// Sequence number of the packet that is due.
     next: i64,
-    /// Extended ticks up to which audio was given back.
+    /// Extended ticks up to which audio was handed out.
     head: i64,
-    /// Ticks of the last audio packet.
+    /// Length of the last audio packet in ticks.
     packet: i64,
-    /// The sender is silent as far as is known.
+    /// True while the sender is silent, as far as is known.
     resting: bool,
     late: u64,
     concealed_ticks: u64,
@@ -124,7 +124,7 @@ pub struct JitterBuffer {
 }
 
 impl JitterBuffer {
-    /// An empty buffer for payloads of `codec`.
+    /// Returns an empty buffer for payloads of `codec`.
     pub fn new(codec: Codec) -> JitterBuffer {
         let free = Slot { kind: Kind::Free, payload: 0, len: 0, span: 0, ticks: 0 };
         JitterBuffer {
@@ -146,8 +146,8 @@ impl JitterBuffer {
         }
     }
 
-    /// Takes a packet that arrived at `arrived`. What is refused as foreign is held back for a while: it is played when its source
-    /// turns out to be the one that is heard from then on.
+    /// Takes a packet that arrived at `arrived`. A packet refused as foreign is held back for a while. It is played
+    /// when its source is accepted as the one that sends from then on.
     pub fn insert(&mut self, arrived: Time, header: &Header, content: Content<'_>) -> Result<(), Refused> {
         let (kind, payload, span): (_, &[u8], _) = match content {
             Content::Audio(payload) => match span(self.codec, payload) {
@@ -173,7 +173,7 @@ impl JitterBuffer {
         self.place(arrival, packet)
     }
 
-    /// Holds back a packet of a source that is not believed.
+    /// Holds back a packet of a source that is not accepted yet.
     fn hold(&mut self, packet: &Arrived<'_>) {
         let Payload::Given(payload) = packet.payload else { return };
         let len = payload.len();
@@ -187,7 +187,8 @@ impl JitterBuffer {
         }
     }
 
-    /// The source of `header` is believed: what was held back of it is played as if it had been believed from its beginning.
+    /// Accepts the source of `header`: its packets that were held back are played as if it had been accepted from its
+    /// beginning.
     fn take_over(&mut self, arrived: Time, header: &Header) -> Result<Arrival, Refused> {
         let (held, count) = self.probation.release(arrived, header);
         let first = held[..count].iter().flatten().next().map_or(*header, |held| held.header);
@@ -263,7 +264,7 @@ impl JitterBuffer {
         Ok((sequence, Slot { kind, payload: 0, len: 0, span, ticks }))
     }
 
-    /// What follows. `ahead` ticks of what was given back before have not been played yet at `now`.
+    /// Returns the next stretch of time. `ahead` ticks that were handed out before have not been played yet at `now`.
     pub fn take(&mut self, now: Time, ahead: i64) -> Next<'_> {
         if !self.playing && !self.begin(now) {
             return Next::Idle;
@@ -309,24 +310,24 @@ impl JitterBuffer {
         Next::Silence(FRAME_TICKS as u32)
     }
 
-    /// How many milliseconds deeper than needed the buffer is; negative: shallower.
+    /// Returns the milliseconds by which the buffer is deeper than needed; negative when it is too shallow.
     pub fn excess_ms(&self, now: Time, ahead: i64) -> i64 {
         if self.playing { (self.depth_ns(now, ahead) - self.timing.target_ns()) / 1_000_000 } else { 0 }
     }
 
-    /// Whether the next packet in order is there.
+    /// True when the next packet in order is there.
     pub fn is_ready(&self) -> bool {
         self.playing && self.slots[index(self.next)].kind == Kind::Audio
     }
 
-    /// The payload that follows directly on what was given back, when it is there.
+    /// Returns the payload that follows directly on the audio handed out, when it is there.
     pub fn following(&mut self) -> Option<&[u8]> {
         let slot = &self.slots[index(self.next)];
         let follows = slot.kind == Kind::Audio && slot.ticks == self.head;
         follows.then(|| self.payloads.of(slot.payload, slot.len.into()))
     }
 
-    /// Extended ticks up to which audio was given back.
+    /// Extended ticks up to which audio was handed out.
     pub fn head(&self) -> i64 {
         self.head
     }
@@ -336,32 +337,32 @@ impl JitterBuffer {
         if self.playing { self.depth_ns(now, ahead) as f64 / 1e6 } else { 0.0 }
     }
 
-    /// Audio packets that came too late to be heard.
+    /// Number of audio packets that came too late to be heard.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Packets that were there and made room for more than the buffer holds; they are counted as late, too.
+    /// Number of packets that were dropped because the buffer held no more; they are counted as late, too.
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
-    /// Ticks of audio that were not heard because their packets were lost or late.
+    /// Number of ticks of audio that were concealed because their packets were lost or late.
     pub fn concealed_ticks(&self) -> u64 {
         self.concealed_ticks
     }
 
-    /// The stream's counts.
+    /// Returns the counts of the stream.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The stream's counts, to begin a new reporting interval.
+    /// Returns the counts of the stream, to begin a new reporting interval.
     pub fn source_mut(&mut self) -> &mut Source {
         &mut self.source
     }
 
-    /// The stream's mapping onto the driver's clock.
+    /// Returns the mapping of the stream onto the driver's clock.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
@@ -387,7 +388,7 @@ impl JitterBuffer {
         false
     }
 
-    /// The oldest packet that is there.
+    /// Returns the number of the oldest packet that is there.
     fn nearest(&self) -> Option<i64> {
         self.source.ssrc()?;
         (self.next..=self.source.newest()).find(|&at| self.slots[index(at)].kind != Kind::Free)
@@ -414,7 +415,8 @@ impl JitterBuffer {
         Next::Audio(self.payloads.of(slot.payload, slot.len.into()))
     }
 
-    /// Gives up the packet that is due; `missing` of them have `gap` ticks between what was played and the next that is there.
+    /// Gives up the packet that is due; `missing` packets lie in the `gap` ticks between the audio played and the next
+    /// packet.
     fn lose(&mut self, missing: i64, gap: i64) -> Option<u32> {
         self.next += 1;
         // All of it counts, also where its time passed as silence before it turned out to be lost.
@@ -425,7 +427,7 @@ impl JitterBuffer {
         (step > 0).then_some(step as u32)
     }
 
-    /// Moves on until `sequence` fits; what is dropped is late.
+    /// Moves on until `sequence` fits; dropped packets count as late.
     fn make_room(&mut self, sequence: i64) {
         let oldest = sequence - SLOTS + 1;
         if self.next >= oldest {
@@ -442,13 +444,13 @@ impl JitterBuffer {
     }
 }
 
-/// Ticks of a payload; `None` for what is not heard.
+/// Returns the length of a payload in ticks; `None` for a payload that is not played.
 pub fn span(codec: Codec, payload: &[u8]) -> Option<u16> {
     let ticks = codec.ticks(payload).filter(|_| payload.len() <= MAX_PAYLOAD)?;
     (1..=most_ticks(codec)).contains(&ticks).then_some(ticks as u16)
 }
 
-/// Ticks of the longest payload that is heard.
+/// Returns the length in ticks of the longest payload that is played.
 fn most_ticks(codec: Codec) -> u32 {
     if codec == Codec::Opus { MAX_OPUS_TICKS } else { MAX_TICKS }
 }

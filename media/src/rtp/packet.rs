@@ -1,30 +1,48 @@
 //! RTP packets and telephone-event payloads as bytes: parsing and writing, no state.
 //!
-//! Whatever arrives is judged here once; past this file only well-formed packets exist. Nothing here allocates or panics.
+//! Datagrams are checked here once; other files see well-formed packets only. Nothing here allocates or panics.
+//!
+//! A packet with a telephone event, written and read:
+//!
+//! ```
+//! use ringer_media::rtp::packet::{EventPayload, HEADER, Header, Malformed, Packet, digit_of};
+//!
+//! let header = Header { marker: true, payload_type: 101, sequence: 65_535, timestamp: 160, ssrc: 7 };
+//! let mut fixed = [0; HEADER];
+//! header.write(&mut fixed);
+//! let event = EventPayload { event: 11, end: false, volume: 10, duration: 800 };
+//! let datagram = [&fixed[..], &event.bytes()].concat();
+//!
+//! let packet = Packet::parse(&datagram).expect("it is RTP");
+//! assert_eq!(packet.header, header);
+//! let read = EventPayload::parse(packet.payload).expect("four bytes");
+//! assert_eq!((read, digit_of(read.event)), (event, Some('#')));
+//! assert_eq!(Packet::parse(&datagram[..8]), Err(Malformed::Short));
+//! ```
 
-/// Bytes of a header without CSRC list and extension (RFC 3550 5.1).
+/// Length of a header without CSRC list and extension, in bytes (RFC 3550 5.1).
 pub const HEADER: usize = 12;
 
-/// Bytes of a telephone-event payload (RFC 4733 2.3).
+/// Length of a telephone-event payload in bytes (RFC 4733 2.3).
 pub const EVENT: usize = 4;
 
 /// The fixed part of an RTP header (RFC 3550 5.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// First packet after a gap in sending (RFC 3551 4.1), or of an event (RFC 4733 2.5.1.2).
+    /// True for the first packet after a gap in sending (RFC 3551 4.1), or of an event (RFC 4733 2.5.1.2).
     pub marker: bool,
-    /// 0 to 127.
+    /// Payload type, 0 to 127.
     pub payload_type: u8,
-    /// Grows by one a packet, wraps.
+    /// Sequence number; grows by one a packet and wraps.
     pub sequence: u16,
-    /// RTP clock ticks, wraps.
+    /// Timestamp in ticks of the RTP clock; wraps.
     pub timestamp: u32,
-    /// The synchronisation source.
+    /// Synchronisation source (SSRC) of the sender.
     pub ssrc: u32,
 }
 
 impl Header {
-    /// Writes version 2, no padding, no extension, no CSRC.
+    /// Writes the header: version 2, no padding, no extension, no CSRC.
     pub fn write(&self, out: &mut [u8; HEADER]) {
         out[0] = 0x80;
         out[1] = (self.marker as u8) << 7 | self.payload_type & 0x7f;
@@ -34,23 +52,23 @@ impl Header {
     }
 }
 
-/// A well-formed RTP packet; its payload is borrowed from the datagram. CSRC list and extension are stepped over.
+/// A well-formed RTP packet; its payload is borrowed from the datagram. CSRC list and extension are skipped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Packet<'a> {
-    /// The fixed header.
+    /// Fixed part of the header.
     pub header: Header,
-    /// Without padding; may be empty.
+    /// Payload without padding; may be empty.
     pub payload: &'a [u8],
 }
 
-/// Why a datagram is not RTP. The caller drops and counts it.
+/// Reason why a datagram is not RTP. The caller drops and counts it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Malformed {
-    /// Shorter than its own header says.
+    /// The datagram is shorter than its own header says.
     Short,
-    /// Not version 2.
+    /// Its version is not 2.
     Version,
-    /// The padding count is zero or larger than what there is.
+    /// Its padding count is zero or larger than the rest of the datagram.
     Padding,
 }
 
@@ -75,7 +93,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Bytes before the payload: fixed header, CSRC list and extension (RFC 3550 5.1, 5.3.1).
+/// Returns the number of bytes before the payload: fixed header, CSRC list and extension (RFC 3550 5.1, 5.3.1).
 pub fn header_bytes(bytes: &[u8]) -> Result<usize, Malformed> {
     let fixed = bytes.first_chunk::<HEADER>().ok_or(Malformed::Short)?;
     if fixed[0] >> 6 != 2 {
@@ -89,7 +107,7 @@ pub fn header_bytes(bytes: &[u8]) -> Result<usize, Malformed> {
     if end <= bytes.len() { Ok(end) } else { Err(Malformed::Short) }
 }
 
-/// Whether a datagram of a shared port is RTCP and not RTP (RFC 5761 4).
+/// True when a datagram of a shared port is RTCP and not RTP (RFC 5761 4).
 pub fn is_rtcp(bytes: &[u8]) -> bool {
     bytes.len() >= 2 && (192..=223).contains(&bytes[1])
 }
@@ -97,37 +115,37 @@ pub fn is_rtcp(bytes: &[u8]) -> bool {
 /// A telephone-event payload (RFC 4733 2.3).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct EventPayload {
-    /// 0 to 9 the digits, 10 `*`, 11 `#`, 12 to 15 `A` to `D`; others are not DTMF.
+    /// Event code: 0 to 9 the digits, 10 `*`, 11 `#`, 12 to 15 `A` to `D`; others are not DTMF.
     pub event: u8,
-    /// The event is over.
+    /// True when the event is over.
     pub end: bool,
     /// Power of the tone as -dBm0, 0 to 63.
     pub volume: u8,
-    /// RTP clock ticks since the packet's timestamp.
+    /// Duration since the packet's timestamp, in ticks of the RTP clock.
     pub duration: u16,
 }
 
 impl EventPayload {
-    /// The first event of a payload; `None` when it is too short.
+    /// Reads the first event of a payload; `None` when it is too short.
     pub fn parse(payload: &[u8]) -> Option<EventPayload> {
         let &[event, flags, high, low] = payload.first_chunk::<EVENT>()?;
         let duration = u16::from_be_bytes([high, low]);
         Some(EventPayload { event, end: flags & 0x80 != 0, volume: flags & 0x3f, duration })
     }
 
-    /// The four bytes on the wire.
+    /// Returns the four bytes of the payload.
     pub fn bytes(&self) -> [u8; EVENT] {
         let [high, low] = self.duration.to_be_bytes();
         [self.event, (self.end as u8) << 7 | self.volume & 0x3f, high, low]
     }
 }
 
-/// Event code of a DTMF digit (RFC 4733 3.2).
+/// Returns the event code of a DTMF digit (RFC 4733 3.2); `None` for other characters.
 pub fn event_of(digit: char) -> Option<u8> {
     DIGITS.iter().position(|&known| known == digit.to_ascii_uppercase()).map(|code| code as u8)
 }
 
-/// DTMF digit of an event code.
+/// Returns the DTMF digit of an event code; `None` for other codes.
 pub fn digit_of(event: u8) -> Option<char> {
     DIGITS.get(usize::from(event)).copied()
 }

@@ -1,27 +1,27 @@
 //! Gathers the 20 ms frames of the ticks into packets of the negotiated length.
 //!
-//! A packet holds no gap: where sending pauses, what was gathered before leaves as a shorter packet.
+//! A packet holds no gap: where sending pauses, the audio before leaves as a shorter packet.
 
 use super::jitter::MAX_PAYLOAD;
 use crate::codec::Codec;
 use crate::frame::FRAME;
 
-/// Samples of 60 ms, the longest packet, at 16 kHz, and a frame on top of what is just not a packet yet.
+/// Room for 60 ms, the longest packet, at 16 kHz, and for a frame beyond a packet that is not complete.
 const ROOM: usize = 4 * FRAME;
 
-/// What waits to become packets. Allocates nothing.
+/// Audio that waits to become packets. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Packetizer {
     codec: Codec,
-    /// Samples of a packet.
+    /// Length of a packet in samples.
     length: usize,
     pcm: [i16; ROOM],
     held: usize,
-    /// Samples in front that the last packet was made of.
+    /// Number of samples at the front from which the last packet was made.
     taken: usize,
-    /// Of the first sample behind those.
+    /// RTP timestamp of the first sample that is in no packet yet.
     timestamp: u32,
-    /// So many samples in front are followed by a gap; what comes behind it has this timestamp.
+    /// Number of samples at the front after which a gap follows; 0 for none. `resumed` is the timestamp after the gap.
     cut: usize,
     resumed: u32,
 }
@@ -31,28 +31,28 @@ pub struct Packetizer {
 pub struct Packed<'a> {
     /// RTP timestamp of the first sample.
     pub timestamp: u32,
-    /// Units of the RTP clock that it lasts.
+    /// Length in units of the RTP clock.
     pub units: u32,
-    /// At the codec's rate.
+    /// Samples at the codec's rate.
     pub pcm: &'a [i16],
 }
 
 impl Packetizer {
-    /// Packets of `ptime_ms` (10, 20, 30, 40, 50 or 60; others become 20).
+    /// Returns a packetizer for packets of `ptime_ms` (10, 20, 30, 40, 50 or 60; others become 20).
     pub fn new(codec: Codec, ptime_ms: u8) -> Packetizer {
         let ptime_ms = if matches!(ptime_ms, 10 | 20 | 30 | 40 | 50 | 60) { usize::from(ptime_ms) } else { 20 };
         let length = codec.rate_hz() as usize / 1000 * ptime_ms;
         Packetizer { codec, length, pcm: [0; ROOM], held: 0, taken: 0, timestamp: 0, cut: 0, resumed: 0 }
     }
 
-    /// Bytes of the longest payload that its packets become.
+    /// Returns the length of the longest payload of its packets, in bytes.
     pub fn longest_payload(&self) -> usize {
         let ticks = self.length * 8000 / self.codec.rate_hz() as usize;
         self.codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| bytes * ticks)
     }
 
-    /// Room for 20 ms at the codec's rate, which the caller fills, of this RTP timestamp. [`Packetizer::packet`] is called until
-    /// `None` before the next.
+    /// Returns room for 20 ms at the codec's rate, with this RTP timestamp, for the caller to fill.
+    /// [`Packetizer::packet`] is called until `None` before the next frame.
     pub fn frame(&mut self, timestamp: u32) -> &mut [i16] {
         self.drop_taken();
         if self.held == 0 {
@@ -65,13 +65,13 @@ impl Packetizer {
         &mut self.pcm[from..self.held]
     }
 
-    /// A gap follows.
+    /// Marks a gap after the audio so far: no packet reaches over it.
     pub fn cut(&mut self) {
         self.drop_taken();
         self.cut = self.held;
     }
 
-    /// The next packet that is full or followed by a gap.
+    /// Returns the next packet that is full or followed by a gap.
     pub fn packet(&mut self) -> Option<Packed<'_>> {
         self.drop_taken();
         let count = if self.cut > 0 { self.cut.min(self.length) } else { self.length };
@@ -97,8 +97,8 @@ impl Packetizer {
 mod tests {
     use super::*;
 
-    /// Ticks of 20 ms, one character each (`f` a frame, `-` a tick without one), and the packets that they become: timestamp and
-    /// length, both in milliseconds, at which tick.
+    /// Checks ticks of 20 ms, one character each (`f` a frame, `-` a tick without one), against the packets that they
+    /// become. Each packet is given with its tick, timestamp and length, both in milliseconds.
     fn check(ptime_ms: u8, ticks: &str, expect: &[(usize, u32, usize)]) {
         for codec in Codec::ALL {
             let mut packetizer = Packetizer::new(codec, ptime_ms);

@@ -1,36 +1,38 @@
-//! Room for the payloads that a jitter buffer holds.
+//! Memory for the payloads that a jitter buffer holds.
 
 use crate::codec::Codec;
 
-/// Packets held, and blocks for their payloads.
+/// Number of packets that the buffer holds, and of blocks for their payloads.
 pub const SLOTS: i64 = 64;
 
-/// Largest payload that is heard: 60 ms of L16 at 16 kHz, 120 ms at 8 kHz, and more than 200 ms of G.711 and G.722.
+/// Length of the largest payload that is played, in bytes: 60 ms of L16 at 16 kHz, 120 ms at 8 kHz, and more than 200
+/// ms of G.711 and G.722.
 pub const MAX_PAYLOAD: usize = 1920;
 
-/// Longest payload that is heard, in ticks: 200 ms (RFC 3551 4.2). Opus has no longer ones than 120 ms (RFC 6716 3.2.5).
+/// Length of the longest payload that is played, in ticks: 200 ms (RFC 3551 4.2). Opus has none longer than 120 ms (RFC
+/// 6716 3.2.5).
 pub const MAX_TICKS: u32 = 1600;
 
-/// Ticks of a block.
+/// Length of a block in ticks.
 const BLOCK_TICKS: usize = 160;
 
-/// The payloads of the packets held, in blocks of 20 ms; longer ones have several. The block given back last is lent out first: of
-/// all the room only as much is touched as the buffer is deep, and stays in the processor's cache.
+/// Payloads of the packets held, in blocks of 20 ms; longer ones have several. The block freed last is used first. So
+/// only as much memory is touched as the buffer is deep, and it stays in the processor's cache.
 #[derive(Clone, Debug)]
 pub struct Payloads {
     bytes: Box<[u8]>,
-    /// Bytes of a block.
+    /// Length of a block in bytes.
     block: usize,
     free: [u8; SLOTS as usize],
     count: usize,
-    /// The block behind each, within a payload.
+    /// Next block of each block, within a payload.
     after: [u8; SLOTS as usize],
-    /// The last payload of several blocks that was asked for, in one piece.
+    /// Payload of several blocks that was asked for last, in one piece.
     whole: Box<[u8]>,
 }
 
 impl Payloads {
-    /// Room for [`SLOTS`] blocks, all free.
+    /// Returns [`SLOTS`] free blocks.
     pub fn new(codec: Codec) -> Payloads {
         let block = block_bytes(codec);
         Payloads {
@@ -43,12 +45,12 @@ impl Payloads {
         }
     }
 
-    /// True if a payload of `len` bytes can be kept.
+    /// True when a payload of `len` bytes can be kept.
     pub fn has_room(&self, len: usize) -> bool {
         len.div_ceil(self.block) <= self.count
     }
 
-    /// Keeps `payload`, for which there is room, and gives its first block.
+    /// Keeps `payload`, for which there is room, and returns its first block.
     pub fn keep(&mut self, payload: &[u8]) -> u8 {
         let mut behind = 0;
         for part in payload.chunks(self.block).rev() {
@@ -61,7 +63,7 @@ impl Payloads {
         behind
     }
 
-    /// The payload of `len` bytes that begins at `block`; it may just have been given back.
+    /// Returns the payload of `len` bytes that begins at `block`, which may just have been freed.
     pub fn of(&mut self, mut block: u8, len: usize) -> &[u8] {
         if len <= self.block {
             return &self.bytes[usize::from(block) * self.block..][..len];
@@ -83,12 +85,13 @@ impl Payloads {
     }
 }
 
-/// Bytes of 20 ms: with 64 of them the buffer holds more than a second. Opus may have up to 128 kbit/s in one block.
+/// Returns the length of a block in bytes: with 64 of them the buffer holds more than a second. Opus may have up to 128
+/// kbit/s in one block.
 fn block_bytes(codec: Codec) -> usize {
     codec.bytes_per_tick().map_or(320, |bytes| bytes * BLOCK_TICKS)
 }
 
-/// Bytes of the longest payload that is heard.
+/// Returns the length of the longest payload that is played, in bytes.
 fn longest_payload(codec: Codec) -> usize {
     codec.bytes_per_tick().map_or(MAX_PAYLOAD, |bytes| (bytes * MAX_TICKS as usize).min(MAX_PAYLOAD))
 }

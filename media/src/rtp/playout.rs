@@ -1,5 +1,5 @@
-//! What is heard of a received stream: 20 ms frames at the codec's own rate, decoded and concealed, each with its place on the
-//! call's sample clock.
+//! Playout of a received stream: 20 ms frames at the codec's own rate, decoded and concealed, each with its place on
+//! the call's sample clock.
 //!
 //! Positions follow from the mapping in [`super::timing`], not from the time at which a frame is handed out. They are
 //! contiguous from frame to frame. Where mapping and contiguity part, single samples are corrected in quiet frames, more than
@@ -14,11 +14,11 @@ use crate::frame::{FRAME, PER_MS, Sample};
 use crate::level::QUIET;
 use crate::time::Time;
 
-/// Frames (10 s) before sound is pulled: until then the mapping still follows the least delayed packet so far, and no drift has
-/// come to more than 3 ms.
+/// Number of frames (10 s) before the speed of the sound is adapted. Until then the mapping still follows the least
+/// delayed packet so far, and no drift exceeds 3 ms.
 const KNOWN: u32 = 500;
 
-/// Samples per frame at 16 kHz; positions count these.
+/// Number of samples of a frame at 16 kHz; positions count these.
 const FRAME_SAMPLES: Sample = FRAME as Sample;
 
 /// Differences between mapping and position, in samples: left alone, corrected at once in quiet, corrected at once anywhere.
@@ -26,75 +26,78 @@ const CLOSE: Sample = 8;
 const QUIET_JUMP: Sample = 5 * PER_MS;
 const JUMP: Sample = 20 * PER_MS;
 
-/// Unbroken sound is pulled by one step a block for each of these samples; less is left alone. Crystals 200 ppm apart are so
-/// followed from 3 ms behind.
+/// Difference that makes one step a block in unbroken sound, in samples; less is left alone. Crystals 200 ppm apart are
+/// followed from 3 ms on.
 const PULLED: Sample = PER_MS;
 
-/// A buffer that is deeper than needed by this is emptied faster even while the sender is not quiet.
+/// Milliseconds by which a buffer has to be too deep to be emptied faster even while the sender is not quiet.
 const FORCED_MS: i64 = 60;
 
 /// Nanoseconds of a 16 kHz sample.
 const SAMPLE_NS: i64 = 62_500;
 
-/// Samples that may be held: a frame (less than that before the longest packet), and what its interpolation looks at.
+/// Number of samples that may be held: a frame (less than that before the longest packet), and those that the
+/// interpolation needs.
 const LINE: usize = FRAME + AHEAD + MAX_TICKS as usize * 2;
 
-/// What a frame is made of.
+/// Origin of a frame's audio.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum HeardKind {
-    /// Nothing was sent (or has come yet).
+    /// Nothing was sent, or nothing has come yet.
     Silence,
-    /// As received, at least in part.
+    /// Received audio, at least in part.
     Real,
-    /// At least partly lost and concealed; belongs in the recording at its position.
+    /// Audio that is at least partly lost and concealed; it belongs in the recording at its position.
     Lost,
-    /// Made up to fill time while the next packet is awaited: the position does not move on. Not part of what was sent.
+    /// Filler while the next packet is awaited, which the other side did not send. The position does not move on.
     Stretched,
 }
 
-/// Frames from a stream's beginning on in which the mapping is still being found: what turns out to lie earlier is moved there,
-/// with all that was heard of the stream before (340 ms: with the buffer's depth as much as a recording holds back).
+/// Number of frames from a stream's beginning in which the mapping is still being found. Audio that turns out to lie
+/// earlier is moved there, with all audio of the stream before it. They are 340 ms: with the buffer's depth as much as
+/// a recording holds back.
 const SETTLING: u32 = 17;
 
-/// The place and make of a frame.
+/// Position and origin of a frame.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Played {
     /// Position of the first sample.
     pub position: Sample,
-    /// What it is made of.
+    /// Origin of its audio.
     pub kind: HeardKind,
-    /// So many samples earlier than was said lies what was handed out before. Not 0 at the beginning of a stream only.
+    /// Shift in samples, to be subtracted from the positions handed out before. It is not 0 only at the beginning of a
+    /// stream.
     pub moved: Sample,
 }
 
-/// A received stream on its way to the ears. Allocates in `new` only, but for what a decoder does.
+/// Playout of a received stream. Allocates in `new` only, but for what a decoder does.
 #[derive(Debug)]
 pub struct Playout {
     jitter: JitterBuffer,
     decoder: Decoder,
     concealer: Concealer,
-    /// Samples in a tick: 1 at 8 kHz, 2 at 16 kHz.
+    /// Number of samples in a tick: 1 at 8 kHz, 2 at 16 kHz.
     scale: usize,
-    /// Decoded and not yet handed out.
+    /// Samples that are decoded and not yet handed out.
     line: [i16; LINE],
     held: usize,
     held_kind: HeardKind,
-    /// Time was filled since the last real audio, and nothing was lost.
+    /// True when time was filled since the last real audio, and nothing was lost.
     waiting: bool,
     position: Option<Sample>,
-    /// By how much the mapping was ahead of the position at the last frame.
+    /// Samples by which the mapping was ahead of the position at the last frame.
     apart: Sample,
     slew: Slew,
-    /// Frames left of the stream's beginning.
+    /// Number of frames left of the stream's beginning.
     settling: u32,
-    /// Frames handed out.
+    /// Number of frames handed out.
     placed: u32,
     quiet: bool,
     origin: Time,
 }
 
 impl Playout {
-    /// For a stream in `codec`; position 0 is `origin`.
+    /// Returns the playout of a stream in `codec`; position 0 is `origin`.
     pub fn new(codec: Codec, origin: Time) -> Playout {
         Playout {
             jitter: JitterBuffer::new(codec),
@@ -115,19 +118,19 @@ impl Playout {
         }
     }
 
-    /// Position 0 is `origin` from now on.
+    /// Makes `origin` position 0 from now on.
     pub fn set_origin(&mut self, origin: Time) {
         let moved = self.position_of(origin.0 as i64);
         self.origin = origin;
         self.position = self.position.map(|position| position - moved);
     }
 
-    /// The buffer, for packets and figures.
+    /// Returns the buffer, for packets and figures.
     pub fn jitter(&self) -> &JitterBuffer {
         &self.jitter
     }
 
-    /// The buffer, to insert packets.
+    /// Returns the buffer, to insert packets.
     pub fn jitter_mut(&mut self) -> &mut JitterBuffer {
         &mut self.jitter
     }
@@ -137,7 +140,7 @@ impl Playout {
         self.jitter.depth_ms(now, self.ahead())
     }
 
-    /// Position of a point in time given in nanoseconds of the driver's clock.
+    /// Returns the position of a point in time, given in nanoseconds of the driver's clock.
     pub fn position_of(&self, ns: i64) -> Sample {
         (ns - self.origin.0 as i64 + SAMPLE_NS / 2).div_euclid(SAMPLE_NS)
     }
@@ -182,7 +185,7 @@ impl Playout {
                     let count = ticks as usize * self.scale;
                     let lost = &mut rest[..count];
                     if self.decoder.conceal(self.jitter.following(), lost) {
-                        // What the codec makes of a loss goes over into what follows by itself.
+                        // The codec's own concealment joins the audio after it without a fade.
                         self.concealer.resume();
                         self.concealer.real(lost);
                     } else {
@@ -240,25 +243,25 @@ impl Playout {
         played
     }
 
-    /// Whether the frame just handed out may be followed by another at once, so that the buffer becomes shallower: it was quiet
-    /// or the buffer is far too deep, and the next is there.
+    /// True when the frame just handed out may be followed by another at once, so that the buffer becomes shallower. It
+    /// was quiet or the buffer is far too deep, and the next frame is there.
     pub fn may_catch_up(&self, now: Time, frame: usize) -> bool {
         let excess = self.jitter.excess_ms(now, self.ahead());
         (excess >= FORCED_MS || self.quiet && excess >= 0) && (self.held >= frame || self.jitter.is_ready())
     }
 
-    /// Ticks decoded and not yet handed out.
+    /// Returns the number of ticks that are decoded and not yet handed out.
     fn ahead(&self) -> i64 {
         (self.held / self.scale) as i64
     }
 
-    /// Where the mapping puts the next sample to be handed out.
+    /// Returns the position of the next sample to be handed out, by the mapping.
     fn mapped(&self) -> Sample {
         self.position_of(self.jitter.timing().at(self.jitter.head() - self.ahead()))
     }
 
-    /// Has the line reach to `reach` samples, for interpolation alone: with the packet that follows where it is there, else with
-    /// what probably follows.
+    /// Extends the held samples to `reach`, for interpolation alone: by the packet that follows when it is there, else
+    /// by its probable continuation.
     fn foresee(&mut self, reach: usize) {
         let missing = reach.saturating_sub(self.held);
         if missing == 0 {
@@ -274,14 +277,14 @@ impl Playout {
         }
     }
 
-    /// By how many steps a block the next frame is pulled; `None`: it is passed on as it is.
+    /// Returns the number of steps a block by which the next frame is stretched; `None` when it is passed on unchanged.
     fn steps(&self) -> Option<i32> {
         let steps = (-self.apart / PULLED) as i32;
         let known = self.placed >= KNOWN;
         (known && !self.quiet && (steps != 0 || self.slew.is_between())).then_some(steps)
     }
 
-    /// The position of a frame that is handed out now; nothing of it is held any more.
+    /// Returns the position of a frame that is handed out now and is no longer held.
     fn place(&mut self, out: &[i16], kind: HeardKind) -> Played {
         let mapped = self.mapped() - FRAME_SAMPLES;
         let energy = out.iter().map(|&sample| i64::from(sample).pow(2)).sum::<i64>();

@@ -1,15 +1,17 @@
-//! Packets of a source that is not believed yet (RFC 3550 A.1): held back, so that none of them is lost once it is.
+//! Packets of a source that is not accepted yet (RFC 3550 A.1): held back, so that none of them is lost once it is.
 
 use super::packet::Header;
 use crate::time::Time;
 
-/// Packets that are held back at most: those of the probation, and as many that came between packets of the present source.
+/// Largest number of packets that are held back: those of the probation, and as many that came between packets of the
+/// present source.
 pub const HELD: usize = 4;
 
-/// Packets held back for longer are not played when their source is believed, in nanoseconds: two packets of 200 ms, and some jitter.
+/// Longest time in nanoseconds for which a packet is held back and still played: two packets of 200 ms, and some
+/// jitter.
 const HELD_NS: u128 = 500_000_000;
 
-/// Sequence numbers that a packet held back may lie behind the one with which its source is believed.
+/// Largest number of sequence numbers that a packet held back may lie behind the one with which its source is accepted.
 const BEHIND: u16 = 8;
 
 /// A packet that is held back.
@@ -19,11 +21,11 @@ pub struct Held<T> {
     pub arrived: Time,
     /// Its header, as received.
     pub header: Header,
-    /// The rest of it.
+    /// Rest of the packet.
     pub rest: T,
 }
 
-/// The last packets of sources that are not believed, oldest first.
+/// Last packets of sources that are not accepted, oldest first.
 #[derive(Clone, Debug)]
 pub struct Probation<T> {
     held: [Option<Held<T>>; HELD],
@@ -46,7 +48,7 @@ impl<T: Copy> Probation<T> {
         self.held[HELD - 1].replace(packet)
     }
 
-    /// The oldest packet, which is not held back any more.
+    /// Releases the oldest packet and returns it.
     pub fn drop_oldest(&mut self) -> Option<Held<T>> {
         self.held.rotate_left(1);
         let oldest = self.held[HELD - 1].take();
@@ -56,8 +58,8 @@ impl<T: Copy> Probation<T> {
         self.held.iter_mut().find_map(Option::take)
     }
 
-    /// All packets; none is held back any more. Those that the source of `header`, believed at `arrived`, sent just before come
-    /// first, in the order in which they were sent; their number stands beside them.
+    /// Releases all packets. First come those that the source of `header`, accepted at `arrived`, sent just before, in
+    /// the order of sending; their number stands beside them.
     pub fn release(&mut self, arrived: Time, header: &Header) -> ([Option<Held<T>>; HELD], usize) {
         let mut held = std::mem::take(self).held;
         let behind = |packet: &Held<T>| {
@@ -75,7 +77,8 @@ impl<T: Copy> Probation<T> {
 mod tests {
     use super::*;
 
-    /// Holds (milliseconds of arrival, source, number) back, and releases at 100 ms with number 10 of source 7.
+    /// Holds packets back (milliseconds of arrival, source, number), and releases them at 100 ms with number 10 of
+    /// source 7.
     fn check(packets: &[(u64, u32, u16)], expect: &[u16], left: usize) {
         let mut probation = Probation::default();
         let mut dropped = 0;

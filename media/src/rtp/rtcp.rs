@@ -10,10 +10,10 @@ use crate::time::Time;
 /// Mean time between reports in seconds (RFC 3550 6.2); each interval is drawn from half to one and a half of it.
 const INTERVAL_S: f64 = 5.0;
 
-/// Room for the longest compound packet made here.
+/// Length of the longest compound packet made here, in bytes.
 pub const LONGEST: usize = 128;
 
-/// Characters of a CNAME.
+/// Number of characters of a CNAME.
 const CNAME: usize = 16;
 
 /// Packet types that a datagram of RTCP may hold (RFC 5761 4).
@@ -27,42 +27,42 @@ const GOODBYE: u8 = 203;
 /// The sender's part of a sender report (RFC 3550 6.4.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SenderInfo {
-    /// Wallclock time, NTP format.
+    /// Wallclock time in NTP format.
     pub ntp: u64,
-    /// The same moment on the RTP clock.
+    /// Timestamp of the same moment on the RTP clock.
     pub timestamp: u32,
-    /// Packets sent.
+    /// Number of packets sent.
     pub packets: u32,
-    /// Payload bytes sent.
+    /// Number of payload bytes sent.
     pub octets: u32,
 }
 
 /// A report block (RFC 3550 6.4.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Whose packets were received; share and number lost; highest number.
+    /// Source of the packets received, the share and number of lost ones, and the highest number.
     pub reception: Reception,
     /// Interarrival jitter in RTP ticks.
     pub jitter: u32,
     /// Middle 32 bits of the NTP time of the last sender report; 0 for none.
     pub last_report: u32,
-    /// Since then, in 1/65536 s.
+    /// Time since then, in units of 1/65536 s.
     pub delay: u32,
 }
 
-/// One thing said in a compound packet.
+/// One statement of a compound packet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Item {
-    /// `ssrc` sends.
+    /// Sender report of a source (SSRC).
     Sender(u32, SenderInfo),
-    /// `ssrc` receives.
+    /// Report block of a source (SSRC) about packets it received.
     Block(u32, Block),
-    /// `ssrc` leaves.
+    /// Goodbye of a source (SSRC).
     Bye(u32),
 }
 
-/// Calls `each` for everything that is understood in a datagram, up to the first malformed packet (RFC 3550 6.1, A.2). Returns the
-/// number of packets before that, those that are passed over included.
+/// Calls `each` for every statement that is understood in a datagram, up to the first malformed packet (RFC 3550 6.1,
+/// A.2). Returns the number of packets before that, skipped ones included.
 pub fn parse(mut bytes: &[u8], mut each: impl FnMut(Item)) -> usize {
     let mut packets = 0;
     while let Some(&[first, kind, high, low]) = bytes.first_chunk::<4>() {
@@ -134,7 +134,7 @@ impl Writer {
     }
 }
 
-/// Sends and reads the reports of one leg.
+/// Sender and receiver of the reports of one leg.
 #[derive(Clone, Debug)]
 pub struct Reporter {
     stream: Stream,
@@ -152,7 +152,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Intervals and CNAME are drawn from `stream`.
+    /// Returns a reporter; intervals and CNAME are drawn from `stream`.
     pub fn new(mut stream: Stream) -> Reporter {
         let mut cname = [0; CNAME];
         cname.fill_with(|| b"0123456789abcdef"[stream.index(16)]);
@@ -170,7 +170,7 @@ impl Reporter {
         }
     }
 
-    /// Whether a report is to be sent at `now`; the first call only starts the interval.
+    /// True when a report is to be sent at `now`; the first call only starts the interval.
     pub fn is_due(&mut self, now: Time) -> bool {
         let first = if self.due.is_none() { 0.5 } else { 1.0 };
         if self.due.is_some_and(|due| now < due) {
@@ -228,7 +228,7 @@ impl Reporter {
         &self.out[..out.len]
     }
 
-    /// Takes a received compound packet; `ssrc` is the own source.
+    /// Takes a received compound packet; `ssrc` is the source of this side.
     pub fn receive(&mut self, arrived: Time, bytes: &[u8], ssrc: u32) {
         let packets = parse(bytes, |item| match item {
             Item::Sender(from, info) => self.heard = Some((from, (info.ntp >> 16) as u32, arrived)),
@@ -247,17 +247,17 @@ impl Reporter {
         self.last
     }
 
-    /// Round trip in milliseconds as the last report gives it (RFC 3550 6.4.1).
+    /// Returns the round trip in milliseconds by the last report (RFC 3550 6.4.1).
     pub fn round_trip_ms(&self) -> Option<f64> {
         self.round_trip_ms
     }
 
-    /// Share of the sent packets that the other side did not receive, 0 to 1, in its last interval.
+    /// Returns the share of the sent packets that the other side did not receive in its last interval, 0 to 1.
     pub fn remote_fraction_lost(&self) -> Option<f64> {
         self.remote_fraction_lost
     }
 
-    /// The other side said BYE.
+    /// True when the other side said BYE.
     pub fn is_gone(&self) -> bool {
         self.gone
     }

@@ -1,7 +1,7 @@
 //! The RTP sender's state, telephone events included (RFC 3550 5.1, RFC 3551 4.1, RFC 4733 2.5).
 //!
-//! The sender decides for each 20 ms tick what is due: audio or, while an event lasts, an event packet in its place, and numbers
-//! the packets.
+//! The sender decides for each 20 ms tick which packet is due: audio or, while an event lasts, an event packet in its
+//! place. It numbers the packets.
 
 use super::packet::{EVENT, EventPayload, Header, event_of};
 use crate::seed::Stream;
@@ -9,18 +9,19 @@ use crate::seed::Stream;
 /// Longest event sent, in milliseconds, where a 16-bit duration holds as much (RFC 4733 2.5.1.3).
 pub const LONGEST_EVENT_MS: u32 = 8000;
 
-/// Power of a sent event, -dBm0.
+/// Power of a sent event, in -dBm0.
 const VOLUME: u8 = 10;
 
-/// Copies of an event's last packet, one each tick: a short burst of losses does not take them all (RFC 4733 2.5.1.4).
+/// Number of copies of an event's last packet, one each tick. A short burst of losses does not take them all (RFC 4733
+/// 2.5.1.4).
 const END_PACKETS: u8 = 3;
 
-/// What is due in a tick.
+/// Kind of packet that is due in a tick.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Due {
-    /// Audio of this timestamp.
+    /// Audio with this timestamp.
     Audio(u32),
-    /// A telephone event.
+    /// Packet of a telephone event.
     Event(EventPacket),
 }
 
@@ -29,7 +30,7 @@ pub enum Due {
 pub struct EventPacket {
     timestamp: u32,
     marker: bool,
-    /// What it says.
+    /// Payload of the packet.
     pub payload: EventPayload,
 }
 
@@ -42,12 +43,12 @@ struct SentEvent {
     begun: bool,
 }
 
-/// One sent stream.
+/// Sender of one RTP stream: its numbers and its telephone events.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// Units of the RTP clock in a millisecond.
+    /// Number of units of the RTP clock in a millisecond.
     per_ms: u32,
-    /// The same of the clock in which durations of events are counted.
+    /// Number of units of the events' clock in a millisecond; durations are counted in it.
     event_per_ms: u32,
     ssrc: u32,
     sequence: u16,
@@ -55,14 +56,14 @@ pub struct Sender {
     /// Timestamp that follows on the last audio packet.
     follows: Option<u32>,
     event: Option<SentEvent>,
-    /// The last packet of an event and how often it is still to be repeated.
+    /// Last packet of an event, and the number of its repetitions that are left.
     repeat: Option<(u32, EventPayload, u8)>,
     packets: u32,
     octets: u32,
 }
 
 impl Sender {
-    /// SSRC and first sequence number and timestamp are drawn (RFC 3550 5.1, 8.1).
+    /// Returns a sender whose SSRC and first sequence number and timestamp are drawn (RFC 3550 5.1, 8.1).
     pub fn new(clock_hz: u32, stream: &mut Stream) -> Sender {
         Sender {
             per_ms: clock_hz / 1000,
@@ -78,24 +79,24 @@ impl Sender {
         }
     }
 
-    /// Begins below 2^15, so that whoever misses the first packets still knows how often the sequence number has wrapped
-    /// (RFC 4568 6.4).
+    /// Begins sequence numbers below 2^15, so that a receiver that misses the first packets still knows how often the
+    /// number has wrapped (RFC 4568 6.4).
     pub fn begin_low(&mut self) {
         self.sequence &= 0x7fff;
     }
 
-    /// Durations of events are counted in units of a clock of `clock_hz` from the next event on. Their timestamps are those of
-    /// the audio: one source has one clock (RFC 4733 2.1, RFC 3550 5.1), whatever rate the payload format names.
+    /// Sets the clock rate in which durations of events are counted from the next event on. Their timestamps are those
+    /// of the audio: one source has one clock (RFC 4733 2.1, RFC 3550 5.1), whatever rate the payload format names.
     pub fn set_event_clock(&mut self, clock_hz: u32) {
         self.event_per_ms = (clock_hz / 1000).max(1);
     }
 
-    /// Nothing of an event is sent any more.
+    /// Drops a running event and the repetitions of its end.
     pub fn drop_event(&mut self) {
         (self.event, self.repeat) = (None, None);
     }
 
-    /// What is due now; moves on by 20 ms.
+    /// Returns the packet that is due now; moves on by 20 ms.
     pub fn tick(&mut self) -> Due {
         let (now, frame) = (self.timestamp, self.frame());
         self.timestamp = now.wrapping_add(frame);
@@ -120,7 +121,8 @@ impl Sender {
         Due::Event(EventPacket { timestamp: event.timestamp, marker, payload })
     }
 
-    /// Numbers an audio packet of this timestamp and length in units of the RTP clock, with so many bytes of payload.
+    /// Numbers an audio packet of this timestamp, with its length in units of the RTP clock and its payload length in
+    /// bytes.
     pub fn audio(&mut self, payload_type: u8, timestamp: u32, units: u32, bytes: usize) -> Header {
         let follows = self.follows.replace(timestamp.wrapping_add(units));
         self.header(payload_type, follows != Some(timestamp), timestamp, bytes)
@@ -131,7 +133,7 @@ impl Sender {
         self.header(payload_type, packet.marker, packet.timestamp, EVENT)
     }
 
-    /// A tick in which nothing is sent: the timestamp moves on, the sequence number does not.
+    /// Skips a tick in which nothing is sent: the timestamp moves on, the sequence number does not.
     pub fn skip(&mut self) {
         let frame = self.frame();
         self.timestamp = self.timestamp.wrapping_add(frame);
@@ -140,9 +142,9 @@ impl Sender {
         }
     }
 
-    /// Begins an event at the next tick (up to two ticks later when the end of the one before is still being repeated), of at
-    /// least one tick and at most [`LONGEST_EVENT_MS`], or what 16 bits hold at the events' clock (1365 ms at 48 kHz). False when
-    /// `digit` is none or another event still runs.
+    /// Begins an event at the next tick, or up to two ticks later when the end of the one before is still being
+    /// repeated. It lasts at least one tick and at most [`LONGEST_EVENT_MS`], or as long as 16 bits hold (1365 ms at 48
+    /// kHz). False when `digit` is none or another event still runs.
     pub fn start_event(&mut self, digit: char, duration_ms: u32) -> bool {
         let Some(code) = event_of(digit).filter(|_| self.event.is_none()) else { return false };
         let most_ms = LONGEST_EVENT_MS.min(u32::from(u16::MAX) / self.event_per_ms);
@@ -151,22 +153,22 @@ impl Sender {
         true
     }
 
-    /// An event runs, or its end is being repeated.
+    /// True while an event runs, or its end is being repeated.
     pub fn sending_event(&self) -> bool {
         self.event.is_some() || self.repeat.is_some()
     }
 
-    /// The stream's own source.
+    /// Returns the SSRC of this stream.
     pub fn ssrc(&self) -> u32 {
         self.ssrc
     }
 
-    /// Timestamp of the next tick, packets and payload bytes sent (RFC 3550 6.4.1).
+    /// Returns the timestamp of the next tick, and the numbers of packets and payload bytes sent (RFC 3550 6.4.1).
     pub fn counts(&self) -> (u32, u32, u32) {
         (self.timestamp, self.packets, self.octets)
     }
 
-    /// Units of 20 ms.
+    /// Returns the number of units in 20 ms.
     fn frame(&self) -> u32 {
         20 * self.per_ms
     }
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(sender.counts().1..=sender.counts().2, 5..=800);
     }
 
-    /// All packets of `ticks` ticks with an event of `duration_ms` that starts at tick 1.
+    /// Returns all packets of `ticks` ticks with an event of `duration_ms` that starts at tick 1.
     fn packets(duration_ms: u32, ticks: usize, skipped: &[usize]) -> Vec<(Header, Option<EventPayload>)> {
         let mut sender = sender();
         let mut out = Vec::new();

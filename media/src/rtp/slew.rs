@@ -1,4 +1,4 @@
-//! A stream pulled a little longer or shorter without a break in its sound: where two crystals drift apart and nobody pauses.
+//! Stretching of a stream without a break in its sound: for two crystals that drift apart while nobody pauses.
 //!
 //! Samples are interpolated between those received (windowed sinc). The place between them moves in steps of 1/64 sample, at
 //! most [`MOST`] in 10 or 20 ms, which is 293 ppm; within that time the interpolation fades from one place to the next.
@@ -7,23 +7,24 @@ use std::sync::LazyLock;
 
 use crate::resample::{kaiser, sinc};
 
-/// Samples of one block; it begins and ends at a step.
+/// Number of samples of one block; it begins and ends at a step.
 const BLOCK: usize = 160;
 
-/// Steps in a sample.
+/// Number of steps in a sample.
 const STEPS: i32 = 64;
 
-/// Steps by which a block may be longer or shorter.
+/// Largest number of steps by which a block may be longer or shorter.
 pub const MOST: i32 = 3;
 
-/// Taps of the interpolation: half of them before the place, half behind.
+/// Number of taps of the interpolation: half of them before the place, half behind.
 const TAPS: usize = 32;
 const PAST: usize = TAPS / 2;
 
-/// Samples that one block needs behind it.
+/// Number of samples that one block needs behind it.
 const BEHIND: usize = TAPS / 2 + 1;
 
-/// Samples that a frame of 20 ms at either rate needs behind it: those of its last block, and what the first may use up.
+/// Number of samples that a frame of 20 ms at either rate needs behind it: those of its last block, and those that the
+/// first may use up.
 pub const AHEAD: usize = BEHIND + 1;
 
 /// Kaiser window: images 60 dB down from 1.15 of the band's edge on.
@@ -42,7 +43,7 @@ static WEIGHTS: LazyLock<[[f32; TAPS]; STEPS as usize]> = LazyLock::new(|| {
     })
 });
 
-/// The place between two samples of one stream. Allocates in `new` only.
+/// Place between two samples of one stream. Allocates in `new` only.
 #[derive(Clone, Debug)]
 pub struct Slew {
     /// Steps from the first sample that was not used up to the place, 0 to 63.
@@ -57,23 +58,23 @@ impl Default for Slew {
 }
 
 impl Slew {
-    /// At a sample, with silence before it.
+    /// Returns the place at a sample, with silence before it.
     pub fn new() -> Slew {
         LazyLock::force(&WEIGHTS);
         Slew { place: 0, past: [0; PAST] }
     }
 
-    /// The place lies between two samples.
+    /// True when the place lies between two samples.
     pub fn is_between(&self) -> bool {
         self.place != 0
     }
 
-    /// Whether `frame` samples (whole blocks) with so many steps a block use up a sample more.
+    /// True when `frame` samples (whole blocks) with this many steps a block use up a sample more.
     pub fn uses_more(&self, frame: usize, steps: i32) -> bool {
         self.place + steps.clamp(-MOST, MOST) * (frame / BLOCK) as i32 >= STEPS
     }
 
-    /// `pcm` (at least 16 samples) was passed on as it is. The place is a sample from here on.
+    /// Takes note that `pcm` (at least 16 samples) was passed on unchanged. The place is a sample from here on.
     pub fn pass(&mut self, pcm: &[i16]) {
         self.place = 0;
         if let Some(past) = pcm.last_chunk() {
@@ -81,8 +82,8 @@ impl Slew {
         }
     }
 
-    /// Fills `out` (one or two blocks of 160) from `line`, which is longer by at least [`AHEAD`], `steps` (at most [`MOST`] either
-    /// way) more a block. Returns how many samples of `line` are used up.
+    /// Fills `out` (one or two blocks of 160) from `line`, which is longer by at least [`AHEAD`]. Each block uses
+    /// `steps` steps more, at most [`MOST`] either way. Returns the number of samples of `line` that are used up.
     pub fn stretch(&mut self, line: &[i16], out: &mut [i16], steps: i32) -> usize {
         let steps = steps.clamp(-MOST, MOST);
         let mut used = 0;
@@ -112,7 +113,7 @@ impl Slew {
     }
 }
 
-/// A block from `place` on, counted in steps from the first sample behind the past.
+/// Returns a block from `place` on, counted in steps from the first sample behind the past.
 fn interpolated(around: &[f32; PAST + BLOCK + BEHIND], place: i32) -> [f32; BLOCK] {
     let weights = &WEIGHTS[place.rem_euclid(STEPS) as usize];
     let from = (1 + place.div_euclid(STEPS)) as usize;
@@ -129,7 +130,7 @@ fn interpolated(around: &[f32; PAST + BLOCK + BEHIND], place: i32) -> [f32; BLOC
 mod tests {
     use super::*;
 
-    /// A tone of 32000 samples, pulled by `steps` a block; returns what came of it and the samples used.
+    /// Stretches a tone of 32,000 samples by `steps` a block; returns the result and the number of samples used.
     fn pulled(hz: f64, steps: i32) -> (Vec<i16>, usize) {
         let step = std::f64::consts::TAU * hz / 8000.0;
         let tone: Vec<i16> = (0..33_000).map(|i| (12_000.0 * (f64::from(i) * step).sin()).round() as i16).collect();

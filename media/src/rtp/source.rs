@@ -1,16 +1,18 @@
-//! Which packets belong to the stream that is heard: source changes, sequence numbers, duplicates and the counts of
-//! RFC 3550 A.1 and A.3. Knows nothing of time.
+//! Packets that belong to the stream that is played: source changes, sequence numbers, duplicates and the counts of RFC
+//! 3550 A.1 and A.3. Knows nothing of time.
 //!
-//! Sequence numbers are extended to 64 bits and stay continuous over a change of the source, so that whoever stores packets
-//! by them needs no reset. A foreign source is refused while the present one sends; after [`MIN_SEQUENTIAL`] packets in a row it
-//! is believed. The same holds for a sequence number that is out of all proportion.
+//! Sequence numbers are extended to 64 bits and stay continuous over a change of the source, so that a buffer indexed
+//! by them needs no reset. A foreign source is refused while the present one sends; after [`MIN_SEQUENTIAL`] packets in
+//! a row it is accepted. The same holds for a sequence number that is out of all proportion.
 
 use super::packet::Header;
 
-/// Consecutive packets of another source (or of a far sequence number) with which it is believed (RFC 3550 A.1).
+/// Number of consecutive packets of another source (or of a far sequence number) with which it is accepted (RFC 3550
+/// A.1).
 pub const MIN_SEQUENTIAL: u8 = 2;
 
-/// The same while the present source still sends: of two that send at once the network's jitter soon puts two packets in a row.
+/// Number of them while the present source still sends: of two that send at once, the network's jitter soon puts two
+/// packets in a row.
 pub const CONTESTED: u8 = 3;
 
 /// Largest step forward that is a loss (RFC 3550 A.1 MAX_DROPOUT).
@@ -22,57 +24,58 @@ const MAX_MISORDER: i64 = 100;
 /// A packet's extended sequence number and how it stands to those before it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// The first of the call.
+    /// The first packet of the call.
     First(i64),
-    /// Newer than all before.
+    /// A packet newer than all before.
     Newest(i64),
-    /// Overtaken on the way.
+    /// A packet that was overtaken on the way.
     Older(i64),
-    /// Another source or numbering is believed with it: [`Source::restart`] begins it, then the packet is judged anew.
+    /// Another source or numbering is accepted with it: [`Source::restart`] begins it, then the packet is judged anew.
     Restarted,
 }
 
-/// Why a well-formed packet is not heard.
+/// Reason why a well-formed packet is not played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// It came already.
+    /// The same packet came already.
     Duplicate,
-    /// Another source, or a sequence number far off, not yet believed.
+    /// The packet is of another source, or has a sequence number far off, and is not accepted yet.
     Foreign,
-    /// Too late: its time has been played.
+    /// The packet is too late: its time has been played.
     Late,
 }
 
-/// What one report block says about the stream (RFC 3550 6.4.1).
+/// Figures of one report block about a stream (RFC 3550 6.4.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Reception {
-    /// Who is reported on.
+    /// Source of the stream that is reported on.
     pub ssrc: u32,
-    /// Share lost since the last report, in 1/256.
+    /// Share of packets lost since the last report, in 1/256.
     pub fraction_lost: u8,
-    /// Lost since the source's first packet; negative with duplicates elsewhere on the way.
+    /// Number of packets lost since the source's first one; negative with duplicates elsewhere on the way.
     pub cumulative_lost: i32,
     /// Extended highest sequence number received.
     pub highest: u32,
 }
 
-/// The stream that is heard.
+/// Stream that is played, with its counts.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     ssrc: Option<u32>,
-    /// Sequence number on the wire of `newest`.
+    /// Sequence number of `newest` as it was received.
     wire: u16,
     newest: i64,
     /// Bit n: `newest - n` came.
     seen: u128,
-    /// (source, next number, how many in a row) of one that is not believed yet.
+    /// Source that is not accepted yet: its SSRC, next number, and how many came in a row.
     suspect: Option<(u32, u16, u8)>,
     first: i64,
     received: u64,
     duplicates: u64,
     foreign: u64,
     changes: u64,
-    /// Of the present source alone: first extended and wire number, received; expected and received at the last report.
+    /// Figures of the present source alone: first extended and received number, packets received; packets expected and
+    /// received at the last report.
     own: Own,
 }
 
@@ -85,7 +88,7 @@ struct Own {
 }
 
 impl Source {
-    /// Judges and counts a packet. Another source is believed with its packet number `needed` in a row.
+    /// Judges and counts a packet. Another source is accepted with its packet number `needed` in a row.
     pub fn accept(&mut self, header: &Header, needed: u8) -> Result<Arrival, Refused> {
         let Some(ssrc) = self.ssrc else {
             self.begin(header, 0);
@@ -117,8 +120,8 @@ impl Source {
         Ok(if step > 0 { Arrival::Newest(sequence) } else { Arrival::Older(sequence) })
     }
 
-    /// Begins another source or numbering with `first`, which is judged next. `held` packets that were refused before are
-    /// judged anew, too: they are foreign no more.
+    /// Begins another source or numbering with `first`, which is judged next. `held` packets that were refused as
+    /// foreign before are judged anew, too.
     pub fn restart(&mut self, first: &Header, held: u64) {
         self.foreign -= held;
         self.changes += 1;
@@ -134,17 +137,17 @@ impl Source {
         self.newest
     }
 
-    /// The present source.
+    /// Returns the present source; `None` before the first packet.
     pub fn ssrc(&self) -> Option<u32> {
         self.ssrc
     }
 
-    /// Packets received, each once.
+    /// Number of packets received, each counted once.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Packets that have not come: expected less received (RFC 3550 A.3).
+    /// Number of packets that have not come: expected less received (RFC 3550 A.3).
     pub fn lost(&self) -> u64 {
         match self.ssrc {
             Some(_) => ((self.newest - self.first + 1) as u64).saturating_sub(self.received),
@@ -152,22 +155,22 @@ impl Source {
         }
     }
 
-    /// Packets that came again.
+    /// Number of packets that came again.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// Packets that were refused as foreign.
+    /// Number of packets that were refused as foreign.
     pub fn foreign(&self) -> u64 {
         self.foreign
     }
 
-    /// How often another source or numbering was taken over.
+    /// Number of times that another source or numbering was accepted.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The figures for a report block; the next call begins a new interval. `None` before the first packet.
+    /// Returns the figures for a report block; the next call begins a new interval. `None` before the first packet.
     pub fn reception(&mut self) -> Option<Reception> {
         let ssrc = self.ssrc?;
         let own = &mut self.own;
@@ -212,7 +215,7 @@ mod tests {
         Header { ssrc, sequence, ..Header::default() }
     }
 
-    /// As a jitter buffer has it judged that holds nothing back.
+    /// Judges a packet as a jitter buffer does that holds nothing back.
     fn judge(source: &mut Source, header: &Header) -> Result<Arrival, Refused> {
         let judged = source.accept(header, MIN_SEQUENTIAL);
         if judged != Ok(Arrival::Restarted) {

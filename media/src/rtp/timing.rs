@@ -1,9 +1,9 @@
-//! When a stream's samples were spoken: RTP timestamps mapped onto the driver's clock, and how late packets come.
+//! Times of a stream's samples: RTP timestamps mapped onto the driver's clock, and the lateness of packets.
 //!
-//! The packets that were least delayed give the mapping: the audio of a packet begins at the moment at which it would have
-//! arrived had it been as little delayed as they. So neither the network's jitter nor a jitter buffer counts. A packet that
-//! comes earlier than predicted moves the mapping to itself; what the least delayed packet of two seconds came later moves it
-//! back, slowly for the drift of two crystals and at once for a path that has become longer.
+//! The least delayed packets give the mapping: the audio of a packet begins at the moment at which it would have
+//! arrived with their delay. So neither the network's jitter nor a jitter buffer counts. A packet that comes earlier
+//! than predicted moves the mapping to itself. The lateness of the least delayed packet of two seconds moves it back,
+//! slowly for the drift of two crystals and at once for a path that has become longer.
 //!
 //! Ticks are those of 8000 Hz, whatever the codec's own RTP clock: it runs at a multiple (1, 2 or 6) of it, and so do packet lengths.
 //! Timestamps are extended to 64 bits; a jump of the sender's timestamps that no network explains is taken out, so that extended
@@ -14,58 +14,59 @@ use crate::time::Time;
 /// Nanoseconds in one tick of 8000 Hz.
 pub const TICK_NS: i64 = 125_000;
 
-/// Ticks of a second.
+/// Number of ticks in a second.
 pub const TICKS_HZ: u32 = 8000;
 
-/// Earlier than predicted by more than this: the sender's timestamps jumped.
+/// Largest earliness against the prediction; beyond it the sender's timestamps jumped.
 const EARLIEST_NS: i64 = 1_000_000_000;
 
-/// Later than predicted by more than this: they jumped, too. No network holds a packet for so long, and timestamps that run
-/// backwards for good would never be taken out.
+/// Largest lateness against the prediction; beyond it the sender's timestamps jumped. No network holds a packet for so
+/// long, and timestamps that run backwards for good would never be corrected.
 const LATEST_EVER_NS: i64 = 10_000_000_000;
 
-/// Earlier than predicted by more than this, and further in timestamps than the packets since the last one can last: they jumped.
+/// Earliness above which timestamps jumped, when they are further on than the packets since the last one can last.
 const SUDDEN_NS: i64 = 60_000_000;
 
-/// Ticks that a packet between may have lasted that is missing: 60 ms, or as long as the longest that came.
+/// Longest missing packet between two others, in ticks: 60 ms, or as long as the longest that came.
 const MISSING_TICKS: i64 = 480;
 
-/// Later than predicted by more than this in every packet of `STEADY_NS`: the sender's timestamps stood still.
+/// Lateness above which, in every packet of `STEADY_NS`, the sender's timestamps stood still.
 const LATEST_NS: i64 = 250_000_000;
 const STEADY_NS: u64 = 300_000_000;
 
-/// The least delayed packet of this long may move the mapping to a later time.
+/// Time after which its least delayed packet may move the mapping to a later time.
 const WINDOW_NS: u64 = 2_000_000_000;
 
-/// Up to here a later mapping is drift or chance and moves by at most `DRIFT_NS` a window; beyond, the path has changed.
+/// Lateness up to which a later mapping is drift or chance and moves by at most `DRIFT_NS` a window; beyond, the path
+/// has changed.
 const PATH_NS: i64 = 20_000_000;
 const DRIFT_NS: i64 = 2_000_000;
 
-/// Lateness is remembered of this many packets, in steps of 2 ms up to 254 ms.
+/// Number of packets whose lateness is remembered, in steps of 2 ms up to 254 ms.
 const REMEMBERED: usize = 160;
 const STEP_NS: i64 = 2_000_000;
 const STEPS: usize = 128;
 
-/// Depth of a buffer in nanoseconds: the smallest, the first one, the largest.
+/// Smallest depth of a buffer, in nanoseconds.
 pub const SHALLOWEST_NS: i64 = 20_000_000;
-/// Used until 16 packets have come, with twice the lateness seen so far: where packets come unevenly, more of them place
-/// the first words.
+/// Depth until 16 packets have come, with twice the lateness seen so far, in nanoseconds. Where packets come unevenly,
+/// more of them place the first words.
 pub const INITIAL_NS: i64 = 60_000_000;
-/// The most that a buffer waits for.
+/// Largest depth of a buffer, in nanoseconds.
 pub const DEEPEST_NS: i64 = 200_000_000;
 
-/// A packet as its place in time is found.
+/// Data of a packet by which its place in time is found.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Stamp {
     /// Sequence number, extended to 64 bits.
     pub sequence: i64,
-    /// Timestamp as it is on the wire.
+    /// Timestamp as it was received.
     pub timestamp: u32,
-    /// Ticks that it lasts; 0 for comfort noise.
+    /// Length in ticks; 0 for comfort noise.
     pub span: u16,
-    /// The sender says that it begins anew (RFC 3551 4.1).
+    /// True when the sender says that it begins anew (RFC 3551 4.1).
     pub marker: bool,
-    /// None with a higher number came before.
+    /// True when no packet with a higher number came before.
     pub newest: bool,
 }
 
@@ -73,11 +74,11 @@ pub struct Stamp {
 #[derive(Copy, Clone, Debug)]
 struct Last {
     sequence: i64,
-    /// Timestamp on the wire.
+    /// Timestamp as it was received.
     wire: u32,
-    /// The same, extended, in units of the RTP clock.
+    /// Extended timestamp, in units of the RTP clock.
     units: i64,
-    /// Ticks that it lasts.
+    /// Length of the packet in ticks.
     span: i64,
 }
 
@@ -87,30 +88,30 @@ impl Last {
     }
 }
 
-/// The mapping and the lateness of one received stream. Allocates nothing.
+/// Mapping and lateness of one received stream. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Units of the RTP clock in a tick.
+    /// Number of units of the RTP clock in a tick.
     units: i64,
-    /// The newest packet; `None` before the first.
+    /// Newest packet; `None` before the first.
     last: Option<Last>,
-    /// The newest packet before the last jump: those that it overtook are counted from it.
+    /// Newest packet before the last jump: packets that it overtook are counted from it.
     before: Option<Last>,
     /// Ticks of the last packet of audio, and of the longest.
     span: i64,
     longest: i64,
-    /// The next packet's timestamp has nothing to do with the last one's.
+    /// True when the next packet's timestamp is independent of the last one's.
     jumped: bool,
-    /// Ticks * TICK_NS + this = the time at which a least delayed packet arrives.
+    /// Offset of arrival times: a least delayed packet arrives at its ticks * TICK_NS plus this.
     offset_ns: i64,
-    /// Smallest lateness since then.
+    /// Start of the window, and the smallest lateness in it.
     window: (Time, i64),
-    /// Every packet since then was over `LATEST_NS` late, the best by this.
+    /// Time since which every packet was over `LATEST_NS` late, and the smallest lateness since.
     overdue: Option<(Time, i64)>,
     steps: [u8; REMEMBERED],
     seen: usize,
     counts: [u16; STEPS],
-    /// The highest step that is counted.
+    /// Highest step that is counted.
     latest: usize,
     target_ns: i64,
     transit_ns: Option<i64>,
@@ -118,7 +119,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Of a stream whose RTP clock is a multiple of 8000 Hz.
+    /// Returns the timing of a stream whose RTP clock is a multiple of 8000 Hz.
     pub fn new(clock_hz: u32) -> Timing {
         Timing {
             units: i64::from(clock_hz / TICKS_HZ),
@@ -140,12 +141,13 @@ impl Timing {
         }
     }
 
-    /// The next packet comes from another source: its timestamp is taken as it arrives.
+    /// Prepares for a packet of another source, whose timestamp is placed by its arrival.
     pub fn expect_jump(&mut self) {
         self.jumped = true;
     }
 
-    /// A packet arrived. Gives its extended ticks; `None` for an overtaken packet whose timestamp cannot be placed.
+    /// Takes a packet that arrived, and returns its extended ticks; `None` for an overtaken packet whose timestamp
+    /// cannot be placed.
     pub fn arrive(&mut self, arrived: Time, stamp: Stamp) -> Option<i64> {
         let Stamp { sequence, timestamp, newest, .. } = stamp;
         let Some(last) = self.last else {
@@ -193,24 +195,24 @@ impl Timing {
         Some(ticks)
     }
 
-    /// When a least delayed packet with these extended ticks arrives, in nanoseconds of the driver's clock.
+    /// Returns the arrival of a least delayed packet with these extended ticks, in nanoseconds of the driver's clock.
     pub fn at(&self, ticks: i64) -> i64 {
         ticks * TICK_NS + self.offset_ns
     }
 
-    /// Extended ticks of a timestamp without counting it as an arrival; `None` before the first packet.
+    /// Returns the extended ticks of a timestamp without counting it as an arrival; `None` before the first packet.
     pub fn ticks(&self, timestamp: u32) -> Option<i64> {
         Some(self.last?.extend(timestamp).div_euclid(self.units))
     }
 
-    /// How deep a buffer has to be, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`]: for 95 % of the last packets, and further by a
-    /// quarter of what lies between those and the median, but for no more than the latest: of evenly spread lateness nothing is
-    /// missed, and a few stragglers are not waited for.
+    /// Returns the depth that a buffer needs, within [`SHALLOWEST_NS`] and [`DEEPEST_NS`]. It covers 95 % of the last
+    /// packets. It adds a quarter of the distance from there to the median, up to the latest packet. Evenly spread
+    /// lateness so loses nothing, and a few stragglers are not waited for.
     pub fn target_ns(&self) -> i64 {
         self.target_ns
     }
 
-    /// Interarrival jitter (RFC 3550 6.4.1) in nanoseconds.
+    /// Returns the interarrival jitter (RFC 3550 6.4.1) in nanoseconds.
     pub fn jitter_ns(&self) -> f64 {
         self.jitter_ns
     }
@@ -226,8 +228,8 @@ impl Timing {
         }
     }
 
-    /// True if the sender's timestamps began anew with this newest packet: they went back, they are further on than packets and
-    /// time, or they stood still while the sender paused, as the marker says.
+    /// True when the sender's timestamps began anew with this newest packet: they went back, or are further on than
+    /// packets and time. They may also have stood still while the sender paused, as the marker says.
     fn breaks(&self, last: &Last, units: i64, lateness: i64, stamp: Stamp) -> bool {
         let step = units - last.units;
         let missing = (stamp.sequence - last.sequence - 1) * self.longest.max(MISSING_TICKS);
@@ -238,8 +240,8 @@ impl Timing {
         went_back || step > most && lateness < -SUDDEN_NS || stood_still
     }
 
-    /// Place of a packet whose timestamp says nothing. It is right behind the packets before it (`follows`) when it arrived as
-    /// such a packet may, else its arrival gives it.
+    /// Returns the place of a packet whose timestamp does not tell it. It is right behind the packets before it
+    /// (`follows`) when it arrived as such a packet may, else its arrival gives it.
     fn placed_anew(&self, arrived: Time, units: i64, follows: Option<i64>) -> i64 {
         let on_time = |follows: &i64| (-PATH_NS..=self.target_ns).contains(&self.lateness(arrived, *follows));
         follows
@@ -280,7 +282,7 @@ impl Timing {
         self.find_target();
     }
 
-    /// Brings `latest` and the target up to date.
+    /// Updates `latest` and the target depth.
     fn find_target(&mut self) {
         while self.latest > 0 && self.counts[self.latest] == 0 {
             self.latest -= 1;
@@ -298,7 +300,7 @@ impl Timing {
         ((step as i64 + 1) * STEP_NS).clamp(SHALLOWEST_NS, DEEPEST_NS)
     }
 
-    /// The highest step of lateness that more than `packets` of those remembered reach.
+    /// Returns the highest step of lateness that more than `packets` of those remembered reach.
     fn exceeded_by(&self, packets: usize) -> usize {
         let mut over = 0;
         let step = self.counts[..=self.latest].iter().rposition(|&count| {
@@ -308,7 +310,7 @@ impl Timing {
         step.unwrap_or(0)
     }
 
-    /// Moves the mapping and what was remembered against it.
+    /// Moves the mapping and the remembered lateness by this time.
     fn shift(&mut self, by_ns: i64) {
         self.offset_ns += by_ns;
         let steps = by_ns / STEP_NS;
@@ -332,12 +334,12 @@ mod tests {
 
     const START_NS: u64 = 10_000_000_000;
 
-    /// A packet of 20 ms that no other overtook.
+    /// Returns a packet of 20 ms that no other overtook.
     fn newest(sequence: i64, timestamp: u32) -> Stamp {
         Stamp { sequence, timestamp, span: 160, marker: false, newest: true }
     }
 
-    /// 20 ms packets sent at `i * 20 * (1 + drift)` ms, each delayed by `delay_ms(i)`.
+    /// Feeds 20 ms packets sent at `i * 20 * (1 + drift)` ms, each delayed by `delay_ms(i)`.
     fn run(count: u32, drift: f64, mut delay_ms: impl FnMut(u32) -> f64) -> Timing {
         let mut timing = Timing::new(8000);
         for i in 0..count {
@@ -348,7 +350,7 @@ mod tests {
         timing
     }
 
-    /// Error of the mapping in ms for packet `i`, against a true path delay.
+    /// Returns the error of the mapping in ms for packet `i`, against a true path delay.
     fn error_ms(timing: &Timing, i: u32, drift: f64, path_ms: f64) -> f64 {
         let truth = f64::from(i) * 20.0 * (1.0 + drift) + path_ms;
         (timing.at(i64::from(i) * 160) - START_NS as i64) as f64 / 1e6 - truth
@@ -442,7 +444,7 @@ mod tests {
             assert!((late - late_ms).abs() < 0.126, "{case}: {late}");
             assert_eq!(ticks - 99 * 160, step, "{case}");
             assert_eq!(timing.target_ns(), before, "{case}");
-            // What it overtook is placed as before the jump.
+            // Packets that it overtook are placed as before the jump.
             let older = Stamp { newest: false, ..newest(98, 0xffff_f000u32.wrapping_add(98 * 160)) };
             let placed = timing.arrive(arrived, older);
             assert_eq!(placed, Some(98 * 160), "{case}");

@@ -1,4 +1,4 @@
-//! Packets that arrive and are not heard: a count of each kind, and one report of it.
+//! Packets that arrive and are not played: a count of each kind, and one report of it.
 
 use std::time::Duration;
 
@@ -6,31 +6,31 @@ use super::srtp;
 use crate::codec::Codec;
 use crate::time::Time;
 
-/// A source that is believed is so within this time of its first packet: until then nothing is told of it.
+/// Longest time from a source's first packet to its acceptance: until then the source is not reported.
 const PROBATION: Duration = Duration::from_millis(500);
 
-/// Kinds of packets that are not heard.
+/// Kinds of packets that are not played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Unheard {
-    /// RTP of this payload type, which was not settled.
+    /// RTP of this payload type, which was not negotiated.
     PayloadType(u8),
-    /// RTP of a settled payload type, with so many bytes of payload that cannot be one of it.
+    /// RTP of a negotiated payload type with this payload length in bytes, which cannot be one of it.
     Length(u8, usize),
-    /// RTP of this source, while another one is heard.
+    /// RTP of this source, while another one is played.
     Source(u32),
     /// A datagram that is not RTP.
     Malformed,
-    /// Not secure RTP of the other side's key.
+    /// A datagram that is not secure RTP of the other side's key.
     Unprotected,
 }
 
 impl Unheard {
-    /// A payload of so many bytes that is not heard; `is_settled`: its type was.
+    /// Returns the kind of a payload of this many bytes that is not played; `is_settled`: its type was negotiated.
     pub fn payload(payload_type: u8, is_settled: bool, bytes: usize) -> Unheard {
         if is_settled { Unheard::Length(payload_type, bytes) } else { Unheard::PayloadType(payload_type) }
     }
 
-    /// Stable code of the timeline.
+    /// Returns the stable code for timelines.
     pub fn code(self) -> &'static str {
         match self {
             Unheard::PayloadType(_) => "rtp_unknown_payload_type",
@@ -41,7 +41,7 @@ impl Unheard {
         }
     }
 
-    /// For a person: what came, and what is heard instead.
+    /// Explains to a person which packets came, and which are played instead.
     pub fn why(self, codec: Codec, payload_type: u8) -> String {
         let name = codec.name();
         match self {
@@ -74,19 +74,19 @@ impl Unheard {
 
 const KINDS: usize = 5;
 
-/// Counts of what was not heard.
+/// Counts of packets that are not played.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     counts: [u64; KINDS],
-    /// The first of each kind, until it is told, and its arrival.
+    /// First packet of each kind with its arrival, until it is reported.
     first: [Option<(Unheard, Time)>; KINDS],
     told: [bool; KINDS],
-    /// Some kind is to be told.
+    /// True when some kind is to be reported.
     is_new: bool,
 }
 
 impl Tally {
-    /// Counts a packet that is not heard.
+    /// Counts a packet that is not played.
     pub fn count(&mut self, arrived: Time, what: Unheard) {
         let place = what.place();
         self.counts[place] += 1;
@@ -96,35 +96,36 @@ impl Tally {
         }
     }
 
-    /// Counts what was refused before it was known to be RTP; copies are not told.
+    /// Counts a packet that was refused before it was known to be RTP; copies are not reported.
     pub fn refuse(&mut self, arrived: Time, why: srtp::Refused) {
         if why == srtp::Refused::Forged {
             self.count(arrived, Unheard::Unprotected);
         }
     }
 
-    /// The source that was foreign is believed: its packets are heard after all.
+    /// Drops the report of a foreign source that is accepted: its packets are played after all.
     pub fn believe(&mut self, ssrc: u32) {
         let source = &mut self.first[Unheard::Source(ssrc).place()];
         source.take_if(|(what, _)| *what == Unheard::Source(ssrc));
     }
 
-    /// Packets of payload types that were not settled.
+    /// Number of packets of payload types that were not negotiated.
     pub fn payload_types(&self) -> u64 {
         self.counts[0]
     }
 
-    /// Packets of wrong lengths.
+    /// Number of packets of wrong lengths.
     pub fn lengths(&self) -> u64 {
         self.counts[1]
     }
 
-    /// Datagrams that are not RTP.
+    /// Number of datagrams that are not RTP.
     pub fn malformed_datagrams(&self) -> u64 {
         self.counts[3]
     }
 
-    /// A kind that came for the first time. Each is told once; a foreign source only when it had time to be believed.
+    /// Returns a kind that came for the first time. Each is reported once; a foreign source only when it had time to be
+    /// accepted.
     pub fn news(&mut self, now: Time) -> Option<Unheard> {
         if !self.is_new {
             return None;

@@ -16,48 +16,49 @@ use crate::rings::{FramePeer, FrameRings, FromCall, frame_rings};
 use crate::time::Time;
 use crate::tongue::Tongue;
 
-/// Samples of speech a character of synthesized text takes (60 ms).
+/// Number of samples of speech for a character of synthesized text (60 ms).
 const PER_CHARACTER: usize = 960;
-/// The first part of synthesized speech: 200 ms.
+/// Length of the first part of synthesized speech: 200 ms.
 const FIRST_PART: usize = 3200;
-/// Words before the segment's onset by less than this belong to it.
+/// Time before a segment's onset within which words belong to it.
 const LEAD: Sample = 200 * PER_MS;
 
-/// A conversation to be.
+/// Description of a conversation to be played.
 pub struct RigSpec {
-    /// The call.
+    /// Description of the call.
     pub call: CallSpec,
     /// Parameters of the media in both directions.
     pub leg: LegParams,
-    /// The network from the far side to the call.
+    /// Network from the other side to the call.
     pub net: NetemSpec,
-    /// How long effects take.
+    /// Delays of the effects.
     pub delays: Delays,
-    /// Whether a recognizer follows.
+    /// True when a recognizer is there.
     pub text: bool,
     /// The mind of this side.
     pub mind: Mind,
-    /// The voice of this side. What the far side says must not be the same sound, or it is taken for an echo.
+    /// Voice of this side. The other side must not make the same sound, or it is taken for an echo.
     pub voice: Voice,
 }
 
 /// A packet that the call sent, or that came to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentPacket {
-    /// When it left: the tick's time, or later over a connection that is bad on purpose; or when it arrived.
+    /// Time at which it was sent or arrived. A sent packet has the tick's time, or a later one over a connection that
+    /// is bad on purpose.
     pub at: Time,
     /// Sequence number (RFC 3550 5.1).
     pub sequence: u16,
-    /// Payload type.
+    /// Payload type, 0 to 127.
     pub payload_type: u8,
-    /// Timestamp.
+    /// Timestamp in units of the RTP clock.
     pub timestamp: u32,
 }
 
 /// A frame of PCM that the call sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentFrame {
-    /// Time at which it left.
+    /// Time at which it was sent.
     pub at: Time,
     /// Position of its first sample.
     pub from: Sample,
@@ -68,7 +69,7 @@ pub struct SentFrame {
 /// The beginning or end of an utterance among the frames of a leg of PCM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentUtterance {
-    /// Position that was told.
+    /// Position that was reported.
     pub at: Sample,
     /// True at the beginning.
     pub begins: bool,
@@ -79,28 +80,28 @@ pub struct SentUtterance {
 /// Audio that was given to the recognizer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
-    /// First sample.
+    /// Position of the first sample.
     pub from: Sample,
-    /// Samples.
+    /// Number of samples, at 16 kHz.
     pub len: usize,
-    /// It begins a stream.
+    /// True when it begins a stream.
     pub first: bool,
 }
 
 /// Everything that came out of a call.
 #[derive(Default)]
 pub struct Log {
-    /// In the order in which they were given.
+    /// Events in the order in which they were given.
     pub events: Vec<Event>,
-    /// Interleaved, as far as the other side was handed out.
+    /// Recording with interleaved channels, as far as the other side was handed out.
     pub recorded: Vec<i16>,
-    /// What this side sent, mono.
+    /// Audio that this side sent, mono.
     sent: Vec<i16>,
-    /// What this side said before noise and quality, mono.
+    /// Audio of this side before noise and quality, mono.
     pub clean: Vec<i16>,
-    /// Mono, before connect.
+    /// Audio before connect, mono.
     pub early: Vec<i16>,
-    /// RTP only.
+    /// RTP packets that the call sent.
     pub packets: Vec<SentPacket>,
     /// Frames of a leg of PCM.
     pub frames: Vec<SentFrame>,
@@ -108,17 +109,17 @@ pub struct Log {
     pub utterances: Vec<SentUtterance>,
     /// Times at which buffered frames were to be dropped.
     pub cleared: Vec<Time>,
-    /// RTCP only.
+    /// RTCP datagrams that the call sent.
     pub reports: Vec<Vec<u8>>,
-    /// What the recognizer was given.
+    /// Stretches of audio that the recognizer was given.
     pub ears: Vec<Heard>,
     /// RTP that the call received.
     pub arrived: Vec<SentPacket>,
-    /// Call control.
+    /// Call control that the call asked for.
     pub controls: Vec<Control>,
-    /// What the mind was asked, and when.
+    /// Questions to the mind, with their times.
     pub thoughts: Vec<(Time, Thought)>,
-    /// What turns were to be compared with, and when.
+    /// Phrases that turns were to be compared with, with their times.
     pub comparisons: Vec<(Time, Comparison)>,
     /// Texts whose language was asked for, and when.
     pub identified: Vec<(Time, String)>,
@@ -126,28 +127,28 @@ pub struct Log {
     pub synthesized: Vec<String>,
     /// Effects that are neither done nor cancelled.
     pub open: Vec<EffectId>,
-    /// Ends that were told.
+    /// Ends that the call reported.
     pub endings: Vec<Ending>,
-    /// Outputs after the end.
+    /// Number of outputs after the end.
     pub after_end: usize,
-    /// Answers that were on their way when their effect was cancelled.
+    /// Number of answers that were on their way when their effect was cancelled.
     pub cancelled: usize,
 }
 
-/// A recognizer stream.
+/// State of a recognizer for one segment.
 struct Stream {
     id: EffectId,
     from: Sample,
     words: usize,
 }
 
-/// One call, its far side, and what lies between them.
+/// One call, its other side, and the network between them.
 pub struct Rig {
-    /// The call.
+    /// The call that is played.
     pub call: Call,
-    /// The far side, from connect (or early media) on.
+    /// Other side, from connect (or early media) on.
     pub far: Far,
-    /// What came of it.
+    /// Everything that came out of the call.
     pub log: Log,
     /// The mind of this side.
     pub mind: Mind,
@@ -161,12 +162,12 @@ pub struct Rig {
     asked: Vec<(EffectId, Effect)>,
     connected: bool,
     early: bool,
-    /// Between call and far side, on a leg of PCM: as between a media thread and the task of a channel.
+    /// Rings between call and other side, on a leg of PCM: as between a media thread and the task of a channel.
     rings: Option<(FrameRings, FramePeer)>,
 }
 
 impl Rig {
-    /// A call that was dialled and not answered.
+    /// Returns a call that was placed and not answered.
     pub fn new(spec: RigSpec) -> Rig {
         let now = Time::from_millis(1000);
         let seed = spec.call.seed;
@@ -191,30 +192,30 @@ impl Rig {
         rig
     }
 
-    /// Seconds since connect; since dialling before it.
+    /// Returns the seconds since connect, or since dialling before it.
     pub fn seconds(&self) -> f64 {
         self.seconds_of(self.now)
     }
 
-    /// The same of a moment that has passed.
+    /// Returns the seconds from connect, or from dialling before it, to `at`.
     pub fn seconds_of(&self, at: Time) -> f64 {
         let origin = self.origin.unwrap_or(Time::from_millis(1000));
         at.since(origin).as_secs_f64()
     }
 
-    /// Call control of the far side.
+    /// Gives the call a signal of the other side.
     pub fn signal(&mut self, signal: Signal) {
         self.input(Input::Signal(signal));
     }
 
-    /// Media before the answer; the far side's clock starts, `before` ahead of connect.
+    /// Begins media before the answer; the other side's clock starts, `before` ahead of connect.
     pub fn early_media(&mut self, before: Duration) {
         self.early = true;
         self.far = self.new_far(-(before.as_millis() as Sample) * PER_MS);
         self.input(Input::Signal(Signal::EarlyMedia { code: 183, leg: self.spec.leg }));
     }
 
-    /// The answer: the next tick is sample 0.
+    /// Answers the call: the next tick is sample 0.
     pub fn answer(&mut self) {
         self.connected = true;
         self.origin = Some(self.now + TICK);
@@ -233,17 +234,17 @@ impl Rig {
         far
     }
 
-    /// From the control API.
+    /// Hangs up by the control API.
     pub fn hang_up(&mut self, reason: EndReason) {
         self.input(Input::Command(Command::Hangup(reason)));
     }
 
-    /// True once the end was told.
+    /// True once the end was reported.
     pub fn is_over(&self) -> bool {
         self.call.is_over()
     }
 
-    /// The driver misses this many ticks: time passes, the far side goes on.
+    /// Makes the driver miss this many ticks: time passes, and the other side goes on.
     pub fn miss(&mut self, ticks: usize) {
         for _ in 0..ticks {
             self.advance();
@@ -251,12 +252,12 @@ impl Rig {
         }
     }
 
-    /// The network from the far side to the call is another one from now on.
+    /// Changes the network from the other side to the call from now on.
     pub fn change_network(&mut self, net: NetemSpec) {
         self.net.change(net);
     }
 
-    /// One tick of 20 ms.
+    /// Runs one tick of 20 ms.
     pub fn step(&mut self) {
         self.advance();
         self.run_recognizer();
@@ -307,7 +308,7 @@ impl Rig {
         }
     }
 
-    /// To the next tick; packets that are due on the way leave at their own time.
+    /// Goes on to the next tick; packets that are due before it are sent at their own time.
     fn advance(&mut self) {
         let tick = self.now + TICK;
         while let Some(due) = self.call.due().filter(|due| *due < tick) {
@@ -452,7 +453,7 @@ impl Rig {
         }
     }
 
-    /// Running text, word by word.
+    /// Reports running text, word by word.
     fn run_recognizer(&mut self) {
         let Some(origin) = self.origin else { return };
         let ears = self.now.since(origin).as_millis() as Sample * PER_MS;
@@ -468,7 +469,7 @@ impl Rig {
         }
     }
 
-    /// The far side's words as the call hears them.
+    /// Returns the other side's words as the call receives them.
     fn words(&self, from: Sample, to: Sample) -> Vec<crate::call::Word> {
         let shift = (self.spec.net.delay_ms * PER_MS as f64) as Sample;
         let mut words = self.far.words(from - shift - LEAD / 4, to - shift);
@@ -478,7 +479,7 @@ impl Rig {
         words
     }
 
-    /// Runs on to the end, at most `ticks`.
+    /// Runs on to the end, for at most `ticks`.
     pub fn finish(&mut self, ticks: usize) {
         for _ in 0..ticks {
             if self.is_over() {
@@ -488,7 +489,7 @@ impl Rig {
         }
     }
 
-    /// Length of the recording in samples.
+    /// Returns the length of the recording in samples.
     pub fn recorded_samples(&self) -> Sample {
         (self.log.recorded.len() / 2) as Sample
     }

@@ -1,4 +1,4 @@
-//! The scripted far side: it sends what it is told at the sample at which it is told, and decodes what it receives.
+//! The scripted other side: it sends sounds and digits at given samples, and decodes the audio that it receives.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::time::Time;
 /// Length of a digit sent as an event, in milliseconds.
 const DIGIT_MS: u32 = 100;
 
-/// Something said by the far side.
+/// Speech or sound of the other side.
 #[derive(Clone, Debug)]
 pub struct Spoken {
-    /// First sample.
+    /// Position of the first sample.
     pub from: Sample,
-    /// Its audio.
+    /// Samples at 16 kHz.
     pub pcm: Arc<[i16]>,
-    /// Its words; empty for a sound without words.
+    /// Words of the sound; empty for one without words.
     pub text: String,
 }
 
@@ -30,7 +30,7 @@ impl Spoken {
         self.from + self.pcm.len() as Sample
     }
 
-    /// Its words, spread evenly over its characters.
+    /// Returns its words, spread evenly over its characters.
     pub fn words(&self) -> Vec<Word> {
         let total = self.text.chars().count().max(1) as Sample;
         let at = |chars: usize| self.from + self.pcm.len() as Sample * chars as Sample / total;
@@ -46,12 +46,12 @@ impl Spoken {
     }
 }
 
-/// A side that sends back what it hears.
+/// Echo of a side that sends back the audio that it receives.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Echo {
-    /// From hearing to sending. Its jitter buffer is as deep as 80 ms: a shorter delay comes to nothing.
+    /// Delay from receiving to sending. Its jitter buffer is as deep as 80 ms: a shorter delay has no effect.
     pub delay_ms: u32,
-    /// How much less it is then, in dB.
+    /// Echo return loss in dB.
     pub erl_db: f64,
 }
 
@@ -65,22 +65,22 @@ pub(super) fn samples(bytes: &[u8]) -> Vec<i16> {
     bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
-/// A far side with one leg.
+/// The scripted other side, with one leg.
 pub struct Far {
     leg: Leg,
-    /// What it says, on its own sample clock (0 at connect).
+    /// Sounds to send, on its own sample clock (0 at connect).
     pub spoken: Vec<Spoken>,
-    /// Digits to send: sample, digit, in the band.
+    /// Digits to send: sample, digit, and true for tones in the audio.
     pub digits: Vec<(Sample, char, bool)>,
-    /// It sends packets.
+    /// True while it sends packets.
     pub sending: bool,
-    /// In place of its next packet it sends one of this payload type with so many bytes of payload.
+    /// Payload type and payload length of an odd packet that it sends in place of its next one.
     pub odd: Option<(u8, usize)>,
-    /// What it heard of the call's digits: sample, digit.
+    /// Digits of the call that it received, with their samples.
     pub heard: Vec<(Sample, char)>,
-    /// What it hears comes back.
+    /// Echo of the received audio; `None` for none.
     pub echo: Option<Echo>,
-    /// What it heard, from position 0 of its own clock.
+    /// Audio that it received, from position 0 of its own clock.
     ears: Vec<i16>,
     tones: Option<Tones>,
     detector: Detector,
@@ -88,7 +88,7 @@ pub struct Far {
 }
 
 impl Far {
-    /// A silent far side whose next frame begins at `at`.
+    /// Returns a silent other side whose next frame begins at `at`.
     pub fn new(params: LegParams, seed: Seed, now: Time, at: Sample) -> Far {
         Far {
             leg: Leg::new(params, seed, now),
@@ -105,7 +105,7 @@ impl Far {
         }
     }
 
-    /// The next frame's packets, handed to `send`.
+    /// Hands the next frame's packets to `send`.
     pub fn tick(&mut self, now: Time, mut send: impl FnMut(&[u8])) {
         let at = self.at;
         self.at += FRAME as Sample;
@@ -170,7 +170,7 @@ impl Far {
         }
     }
 
-    /// A packet of the call arrives.
+    /// Takes a packet of the call.
     pub fn receive(&mut self, path: Path, now: Time, bytes: &[u8]) {
         let Leg::Rtp(leg) = &mut self.leg else { return };
         match path {
@@ -188,7 +188,7 @@ impl Far {
         }
     }
 
-    /// Hears 20 ms of the call.
+    /// Receives 20 ms of the call.
     pub fn listen(&mut self, now: Time) {
         let is_rtp = matches!(self.leg, Leg::Rtp(_));
         let mut room = Room::default();
@@ -208,12 +208,12 @@ impl Far {
         }
     }
 
-    /// What it heard, from position 0 of its own clock.
+    /// Returns the audio that it received, from position 0 of its own clock.
     pub fn ears(&self) -> &[i16] {
         &self.ears
     }
 
-    /// The words that were said in `from..to` of its own clock, by their middles.
+    /// Returns the words that were said in `from..to` of its own clock, by their middles.
     pub fn words(&self, from: Sample, to: Sample) -> Vec<Word> {
         let mut words: Vec<Word> = self.spoken.iter().flat_map(Spoken::words).collect();
         words.retain(|word| (from - 50 * PER_MS..to + 50 * PER_MS).contains(&((word.from + word.to) / 2)));

@@ -1,19 +1,19 @@
-//! What the effects of a call are answered with: a scripted mind, a voice, a recognizer that knows what was said.
+//! Answers to the effects of a call: a scripted mind, a voice, a recognizer that knows the spoken words.
 
 use std::collections::VecDeque;
 
 use crate::call::{Comparison, Move, Purpose, Thought};
 
-/// How long the effects take, in milliseconds.
+/// Delays of the effects, in milliseconds.
 #[derive(Copy, Clone, Debug)]
 pub struct Delays {
-    /// From the end of a word to its running text.
+    /// Time from the end of a word to its running text.
     pub partial_ms: u64,
-    /// From `Recognize` to the final text; `None`: it never comes.
+    /// Time from `Recognize` to the final text; `None`: it never comes.
     pub recognize_ms: Option<u64>,
-    /// From `Think` to the first part of the move; `None`: it never comes.
+    /// Time from `Think` to the first part of the move; `None`: it never comes.
     pub think_ms: Option<u64>,
-    /// From `Synthesize` to the first 200 ms of audio; the rest follows as much later.
+    /// Time from `Synthesize` to the first 200 ms of audio; the rest follows as much later.
     pub synthesize_ms: u64,
 }
 
@@ -26,38 +26,39 @@ impl Default for Delays {
 /// One answer: its parts, each `think_ms` after the one before.
 pub type Answer = Vec<Move>;
 
-/// When a mind says yes to cutting in.
+/// Word at which a mind says yes to interrupting.
 #[derive(Clone, Debug)]
 pub struct CutWord {
-    /// The running text holds this.
+    /// Text that the running text has to hold.
     pub word: String,
-    /// What it then says.
+    /// Words of this side after it.
     pub say: String,
 }
 
 /// A mind with its answers written down.
 #[derive(Clone, Debug, Default)]
 pub struct Mind {
-    /// Answers in order; afterwards it has nothing to say.
+    /// Answers in order; afterwards the mind has nothing to say.
     pub replies: VecDeque<Answer>,
-    /// Its first words.
+    /// First words of this side.
     pub opening: String,
-    /// What it cuts in with; empty leaves the choice to the call.
+    /// Words that interrupt; empty leaves the choice to the call.
     pub cut_in: String,
-    /// When it says yes.
+    /// Condition for yes; `None`: it never says yes.
     pub contextual: Option<CutWord>,
-    /// What it takes turns for, in order: a phrase, or nothing that was asked for; `None`, and afterwards: it cannot tell.
+    /// Meanings that it gives to turns, in order: a phrase, or no phrase that was asked for. `None`, and afterwards: it
+    /// cannot tell.
     pub meanings: VecDeque<Option<Option<String>>>,
 }
 
 impl Mind {
-    /// The place of the phrase that a turn means; `None`: it cannot tell.
+    /// Returns the position of the phrase that a turn means; `None` when it cannot tell.
     pub fn compare(&mut self, comparison: &Comparison) -> Option<Option<usize>> {
         let meant = self.meanings.pop_front()??;
         Some(meant.and_then(|meant| comparison.phrases.iter().position(|phrase| *phrase == meant)))
     }
 
-    /// The answer to a thought.
+    /// Returns the answer to a thought.
     pub fn think(&mut self, thought: &Thought) -> Answer {
         let say = |text: &str| vec![Move { say: text.into(), ..Move::default() }];
         match thought.purpose {

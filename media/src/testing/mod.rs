@@ -1,6 +1,6 @@
-//! Conversations in virtual time: a [`Rig`] drives one [`crate::call::Call`] against a scripted far side, tick by tick, and
-//! keeps everything that came of it. Nothing sleeps, nothing is drawn but from the seed. For tests and simulations; no part of
-//! a live call.
+//! Conversations in virtual time: a [`Rig`] drives one [`crate::call::Call`] against a scripted other side, tick by
+//! tick, and keeps everything that came of it. Nothing sleeps, and everything random comes from the seed. For tests and
+//! simulations; no part of a live call.
 
 mod driver;
 mod far;

@@ -60,8 +60,8 @@ fn products(samples: &[f64], lag: usize) -> f64 {
     samples.iter().zip(&samples[lag..]).map(|(a, b)| a * b).sum()
 }
 
-/// Returns the pitch by autocorrelation, 64 to 400 Hz; `None` where the frame is not voiced. `window`: the autocorrelation of the
-/// window, as a share of its energy.
+/// Returns the pitch by autocorrelation, 64 to 400 Hz; `None` when the frame is not voiced. `window` is the
+/// autocorrelation of the window, as a share of its energy.
 fn pitch_hz(frame: &[i16], window: &[f64]) -> Option<f64> {
     let mean = frame.iter().map(|&x| f64::from(x)).sum::<f64>() / FRAME as f64;
     let windowed: Vec<f64> = frame.iter().enumerate().map(|(n, &x)| (f64::from(x) - mean) * hann(n)).collect();
@@ -78,7 +78,7 @@ fn power<const N: usize>(spectrum: &Block<N>, at: usize) -> f64 {
     f64::from(spectrum.re[at]).powi(2) + f64::from(spectrum.im[at]).powi(2)
 }
 
-/// The first peaks of the linear prediction's spectrum (Levinson and Durbin) between 200 and 7000 Hz.
+/// Returns the first peaks of the linear prediction's spectrum (Levinson and Durbin) between 200 and 7000 Hz.
 fn formants_hz(frame: &[i16]) -> Option<[f64; FORMANTS]> {
     let raised = |n: usize| f64::from(frame[n]) - 0.97 * f64::from(frame[n.max(1) - 1]);
     let samples: Vec<f64> = (0..FRAME).map(|n| raised(n) * hann(n)).collect();
@@ -108,7 +108,7 @@ fn formants_hz(frame: &[i16]) -> Option<[f64; FORMANTS]> {
     Some(found)
 }
 
-/// The long-term spectrum in mel bands from 100 to 7600 Hz, with its mean removed.
+/// Returns the long-term spectrum in mel bands from 100 to 7600 Hz, with its mean removed.
 fn mel_db(frames: &[&[i16]]) -> [f64; MEL_BANDS] {
     let fft = Fft::<FRAME>::new();
     let mut sums = [0.0; FRAME / 2 + 1];

@@ -1,4 +1,4 @@
-//! Speech without pauses, so that where it begins and ends is known exactly.
+//! Speech without pauses, so that its beginning and end are known exactly.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use crate::codec::{Codec, Decoder};
 use crate::level::{rms_dbov, to_speech_level};
 use crate::resample::resample_whole;
 
-/// A 10 ms block at 16 kHz.
+/// Length of a block: 10 ms at 16 kHz, in samples.
 const BLOCK: usize = 160;
-/// Blocks below this are quiet, dBov.
+/// Level below which blocks are quiet, dBov.
 const QUIET_DBOV: f64 = -40.0;
-/// Quiet blocks in a row that are kept.
+/// Number of quiet blocks in a row that are kept.
 const LONGEST_QUIET: usize = 4;
 
-/// A loop of real speech without pauses over 40 ms, 16 kHz at -26 dBov.
+/// Loop of real speech without pauses over 40 ms, 16 kHz at -26 dBov.
 #[derive(Clone, Debug)]
 pub struct Voice {
     pcm: Arc<[i16]>,
-    /// Blocks that are not quiet.
+    /// True for each block that is not quiet.
     loud: Arc<[bool]>,
-    /// It says all of this, whatever it is to say.
+    /// True when it plays all of this, whatever it is to say.
     whole: bool,
 }
 
 impl Voice {
-    /// Of 8 kHz G.711 mu-law speech, whose pauses are shortened.
+    /// Returns a voice of 8 kHz G.711 mu-law speech, whose pauses are shortened.
     pub fn from_ulaw(bytes: &[u8]) -> Voice {
         let mut decoder = Decoder::new(Codec::Pcmu);
         let mut narrow = vec![0; bytes.len()];
@@ -43,19 +43,20 @@ impl Voice {
         Voice { pcm: pcm.into(), loud: loud.into(), whole: false }
     }
 
-    /// A voice that says this and nothing else.
+    /// Returns a voice that plays this audio only.
     pub fn of(pcm: &[i16]) -> Voice {
         Voice { pcm: pcm.into(), loud: Arc::default(), whole: true }
     }
 
-    /// The same, backwards: as loud and as fast, and never the same sound.
+    /// Returns the same voice backwards: as loud and as fast, and never the same sound.
     pub fn reversed(&self) -> Voice {
         let pcm: Vec<i16> = self.pcm.iter().rev().copied().collect();
         let loud: Vec<bool> = self.loud.iter().rev().copied().collect();
         Voice { pcm: pcm.into(), loud: loud.into(), whole: self.whole }
     }
 
-    /// `samples` of it that begin and end loud; `place` chooses where it begins (a block each, or somewhat later).
+    /// Returns `samples` of it that begin and end loud; `place` chooses where it begins (a block each, or somewhat
+    /// later).
     pub fn say(&self, samples: usize, place: usize) -> Arc<[i16]> {
         if self.whole {
             return self.pcm.clone();

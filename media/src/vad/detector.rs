@@ -9,37 +9,37 @@ use super::WINDOW;
 use crate::dot::dot;
 use crate::fft::{Block, Fft};
 
-/// Samples of a spectrum (48 ms), under a Hann window.
+/// Number of samples of a spectrum (48 ms), under a Hann window.
 const SPAN: usize = 768;
 
-/// Values of its transform: two real samples are one complex value, zeros fill it up.
+/// Number of values of its transform: two real samples are one complex value, zeros fill it up.
 const LENGTH: usize = 512;
 
-/// Mel bands, and how many spectra the network sees at once.
+/// Number of mel bands, and of spectra that the network sees at once.
 pub(super) const BANDS: usize = 40;
 const SPECTRA: usize = 3;
 
-/// What is taken off each sample of the one before it.
+/// Factor of the earlier sample that is subtracted from each sample (pre-emphasis).
 const EMPHASIS: f32 = 0.97;
 
-/// Where the bands begin, peak and end, in steps of 15.6 Hz: band n rises over the n-th stretch and falls over the next one.
+/// Edges of the bands, in steps of 15.6 Hz: band n rises over the n-th stretch and falls over the next one.
 const EDGES: [usize; BANDS + 2] = [
     4, 7, 10, 13, 17, 21, 25, 29, 33, 38, 43, 48, 54, 60, 66, 73, 80, 87, 95, 103, 112, 122, 132, 142, 153, 165, 178,
     191, 205, 220, 236, 253, 270, 289, 309, 330, 353, 376, 402, 428, 456, 486,
 ];
 const BINS: usize = EDGES[BANDS + 1];
 
-/// Added to the power of a band, so that digital silence has a logarithm.
+/// Term added to the power of a band, so that digital silence has a logarithm.
 const LEAST: f32 = 1e-20;
 
-/// Room that the network asks for.
+/// Size of the buffer that the network asks for.
 const ROOM: usize = 1026;
 
-/// What all detectors share.
+/// Tables that all detectors share.
 struct Tables {
     fft: Fft<LENGTH>,
     hann: [f32; SPAN],
-    /// exp(-i pi bin / LENGTH): what turns the odd samples' part.
+    /// Factors exp(-i pi bin / LENGTH), which turn the part of the odd samples.
     turns: [(f32, f32); BINS],
     rise: [f32; BINS],
     fall: [f32; BINS],
@@ -63,18 +63,18 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     }
 });
 
-/// Tells how much 16 ms after 16 ms are speech. Allocates nothing after [`Detector::new`].
+/// Detector that scores each 16 ms of audio as speech. Allocates nothing after [`Detector::new`].
 pub(super) struct Detector {
     network: DefaultPredictor,
-    /// What was heard before: all of a span but a window, and one sample for the emphasis.
+    /// Samples before the next window: all of a span but a window, and one sample for the emphasis.
     heard: [i16; SPAN - WINDOW + 1],
     bands: [f32; SPECTRA * BANDS],
-    /// The newest spectrum, as logarithms of power.
+    /// Newest spectrum, as logarithms of power.
     pub latest: [f32; BANDS],
 }
 
 impl Detector {
-    /// For a channel of which nothing was heard.
+    /// Returns a detector for a channel without a past.
     pub fn new() -> Detector {
         LazyLock::force(&TABLES);
         Detector {
@@ -85,7 +85,7 @@ impl Detector {
         }
     }
 
-    /// Hears the next window; 0 is no speech, 1 is speech.
+    /// Scores the next window: 0 is no speech, 1 is speech.
     pub fn score(&mut self, window: &[i16; WINDOW]) -> f32 {
         let mut pcm = [0; SPAN + 1];
         let (before, now) = pcm.split_at_mut(SPAN - WINDOW + 1);
@@ -107,7 +107,7 @@ impl Detector {
     }
 }
 
-/// The power of each bin of a span, 1 being a full-scale sample; the first sample lies before the span.
+/// Returns the power of each bin of a span, 1 being a full-scale sample; the first sample lies before the span.
 fn power(pcm: &[i16; SPAN + 1]) -> [f32; BINS] {
     let Tables { fft, hann, turns, .. } = &*TABLES;
     let mut signal = [0.0; SPAN];

@@ -2,10 +2,11 @@
 
 use super::percentiles::Percentiles;
 
-/// Blocks that are remembered (3 s of 10 ms).
+/// Number of blocks that are remembered (3 s of 10 ms).
 const MEMORY: usize = 300;
 
-/// Blocks without a quiet one after which noise has come into a quiet channel (6 s): speech without pauses may last as long.
+/// Number of blocks without a quiet one after which noise has come into a quiet channel (6 s): speech without pauses
+/// may last as long.
 const UNQUIET: usize = 600;
 
 /// Lowest level that is told apart, dBov; digital silence is here.
@@ -14,20 +15,20 @@ pub const LOWEST_DBOV: f32 = -96.0;
 /// Least distance of speech above the floor, dB.
 const LEAST_MARGIN_DB: f32 = 5.0;
 
-/// Greatest distance: with a larger one speech 10 dB above the noise would be lost.
+/// Greatest distance of speech above the floor, dB: with a larger one speech 10 dB above the noise would be lost.
 const MOST_MARGIN_DB: f32 = 10.0;
 
 /// Ratio of the reach of noise above its 10th percentile to the tail between its 2nd and 10th.
 const SPREAD: f32 = 3.0;
 
-/// A floor below this is no noise that could open the gate: its spread does not count. dBov.
+/// Level below which a floor is no noise that could open the gate, so that its spread does not count, in dBov.
 pub const QUIET_DBOV: f32 = -62.0;
 
 /// Levels of the last 3 s. Allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Floor {
     levels: Percentiles<MEMORY, 193>,
-    /// Blocks since the last quiet one; [`UNQUIET`] at least where there was none.
+    /// Number of blocks since the last quiet one; at least [`UNQUIET`] where there was none.
     unquiet: usize,
     floor_dbov: f32,
     margin_db: f32,
@@ -35,7 +36,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// No history: the floor is [`LOWEST_DBOV`].
+    /// Returns a floor without a past, which is at [`LOWEST_DBOV`].
     pub fn new() -> Floor {
         Floor {
             levels: Percentiles::new(LOWEST_DBOV, 0.5),
@@ -46,17 +47,17 @@ impl Floor {
         }
     }
 
-    /// The 10th percentile, in a quiet channel the 2nd, dBov.
+    /// Returns the 10th percentile, in a quiet channel the 2nd, in dBov.
     pub fn floor_dbov(&self) -> f32 {
         self.floor_dbov
     }
 
-    /// How far above the floor speech begins, dB: 5, more where the noise itself comes and goes.
+    /// Returns the level above the floor at which speech begins, dB: 5, more where the noise itself varies.
     pub fn margin_db(&self) -> f32 {
         self.margin_db
     }
 
-    /// True where no noise worth the name lies under the channel.
+    /// True when no noticeable noise lies under the channel.
     pub fn quiet(&self) -> bool {
         self.quiet
     }
@@ -67,17 +68,17 @@ impl Floor {
         self.unquiet = if level_dbov <= QUIET_DBOV { 0 } else { self.unquiet + 1 };
     }
 
-    /// Level of the block `back` blocks ago, dBov; 0 is the newest.
+    /// Returns the level of the block `back` blocks ago, dBov; 0 is the newest.
     pub fn level_ago(&self, back: usize) -> f32 {
         self.levels.ago(back)
     }
 
-    /// Highest level of the last `count` blocks, dBov.
+    /// Returns the highest level of the last `count` blocks, dBov.
     pub fn highest_of(&self, count: usize) -> f32 {
         (0..count).map(|back| self.level_ago(back)).fold(LOWEST_DBOV, f32::max)
     }
 
-    /// Standard deviation of the levels of the last `count` frames, dB.
+    /// Returns the standard deviation of the levels of the last `count` frames, dB.
     pub fn spread_db(&self, count: usize) -> f32 {
         let levels = (0..count).map(|back| (self.level_ago(2 * back) + self.level_ago(2 * back + 1)) / 2.0);
         let (sum, squares) = levels.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
@@ -85,7 +86,7 @@ impl Floor {
         (square - mean * mean).max(0.0).sqrt()
     }
 
-    /// Blocks since the last quiet one, [`UNQUIET`] at least where there was none.
+    /// Number of blocks since the last quiet one, at least [`UNQUIET`] where there was none.
     pub fn unquiet(&self) -> usize {
         self.unquiet
     }
@@ -96,7 +97,7 @@ impl Floor {
         self.quiet = false;
     }
 
-    /// Finds floor and margin again from what is remembered.
+    /// Computes floor and margin again from the remembered blocks.
     pub fn settle(&mut self) {
         let [low, floor] = self.levels.below([0.02, 0.10]);
         // Speech without pauses has gaps between its sounds; where it has none, noise fills them.

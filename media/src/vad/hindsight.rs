@@ -1,33 +1,33 @@
-//! Where speech in noise begins and ends, as far as is known by now: each frame is judged four times, at once and again when
-//! what followed it has been heard. In easy noise the first judgement is as sure as it will ever be, so nothing waits.
+//! Beginning and end of speech in noise, as far as they are known. Each frame is judged four times: at once, and again
+//! when later frames have come. In easy noise the first judgement is as sure as it will ever be, so nothing waits.
 
 use super::near::{HEADS, LAGS};
 use crate::frame::{FRAME, Sample};
 
-/// Frames that are remembered (1 s).
+/// Number of frames that are remembered (1 s).
 const MEMORY: usize = 50;
 
-/// What is asked of the odds; ARCHITECTURE.md tells where the figures come from.
+/// Thresholds of the odds; ARCHITECTURE.md tells where the figures come from.
 #[derive(Copy, Clone, Debug)]
 pub struct Marks {
-    /// Log odds above which a head finds speech begun.
+    /// Log odds above which a head finds that speech has begun.
     pub begun: [f32; HEADS],
-    /// The frames in a row that it needs for that.
+    /// Number of frames in a row that it needs for that.
     pub in_a_row: [u32; HEADS],
-    /// Log odds above which a frame may be the first of what has begun.
+    /// Log odds above which a frame may be the first of the speech.
     pub first: [f32; HEADS],
-    /// Log odds above which a frame may be the last of what has begun.
+    /// Log odds above which a frame may be the last of the speech.
     pub last: [f32; HEADS],
-    /// The same of a frame that stands out of the noise.
+    /// Log odds above which a frame that stands out of the noise may be the last of the speech.
     pub last_loud: [f32; HEADS],
-    /// Frames between the first ones that may be none.
+    /// Largest number of other frames between possible first ones.
     pub gap: usize,
-    /// Speech that rises this far above the noise begins and ends where something stands out of it, whatever the network says,
-    /// dB.
+    /// Level above the noise, in dB, from which speech begins and ends where something stands out of the noise,
+    /// whatever the network says.
     pub clear_db: f32,
 }
 
-/// Those that were found for the network.
+/// Thresholds that were fitted to the network.
 pub static MARKS: Marks = Marks {
     begun: [1.0, 0.0, 0.98, 2.51],
     in_a_row: [3, 4, 4, 3],
@@ -38,46 +38,46 @@ pub static MARKS: Marks = Marks {
     clear_db: 23.7,
 };
 
-/// A frame that was heard.
+/// Judgement of one frame.
 #[derive(Copy, Clone, Debug)]
 struct Heard {
     from: Sample,
-    /// One past what stands out of the noise in it, if anything does.
+    /// One past the last sample of it that stands out of the noise; `None` when nothing does.
     loud_to: Option<Sample>,
-    /// It is far above the noise.
+    /// True when it is far above the noise.
     clear: bool,
-    /// It can be no speech, whatever the network says.
+    /// True when it can be no speech, whatever the network says.
     barred: bool,
-    /// It may be a first one, or a last one, of speech.
+    /// True when it may be a first frame of speech, and when it may be a last one.
     first: bool,
     last: bool,
 }
 
-/// The frames of late. Allocates nothing.
+/// Last frames and their judgements. Allocates nothing.
 pub struct Hindsight {
     marks: &'static Marks,
     frames: [Heard; MEMORY],
-    /// How many were heard since [`Hindsight::forget`].
+    /// Number of frames since [`Hindsight::forget`].
     heard: usize,
     in_a_row: [u32; HEADS],
-    /// Where the speech began that is on, if it began in noise.
+    /// Onset of the running speech, if it began in noise.
     onset: Option<Sample>,
 }
 
 impl Hindsight {
-    /// Nothing was heard; these are asked of what comes.
+    /// Returns a state without frames, with these thresholds.
     pub fn new(marks: &'static Marks) -> Hindsight {
         let none = Heard { from: 0, loud_to: None, clear: false, barred: true, first: false, last: false };
         Hindsight { marks, frames: [none; MEMORY], heard: 0, in_a_row: [0; HEADS], onset: None }
     }
 
-    /// What was heard belongs to nothing that comes.
+    /// Forgets all frames: none of them belongs to later speech.
     pub fn forget(&mut self) {
         (self.heard, self.in_a_row, self.onset) = (0, [0; HEADS], None);
     }
 
-    /// The frame that begins at `from`, `above_db` above the noise at the most, stands out of it up to `loud_to`; and the log odds
-    /// of speech in it and in those before it.
+    /// Takes the frame that begins at `from`. It is at most `above_db` above the noise and stands out of it up to
+    /// `loud_to`. `odds` are the log odds of speech in it and in those before it.
     pub fn push(&mut self, from: Sample, loud_to: Option<Sample>, above_db: f32, odds: &[f32; HEADS], barred: bool) {
         let clear = above_db >= self.marks.clear_db;
         self.frames[self.heard % MEMORY] = Heard { from, loud_to, clear, barred, first: false, last: false };
@@ -92,12 +92,12 @@ impl Hindsight {
         }
     }
 
-    /// The frame that was heard so many frames ago.
+    /// Returns the frame of this many frames ago.
     fn ago(&self, back: usize) -> Option<Heard> {
         (back < self.heard.min(MEMORY)).then(|| self.frames[(self.heard - 1 - back) % MEMORY])
     }
 
-    /// Where speech began that was not there before, if it did; not before `earliest`.
+    /// Returns the onset of speech that has begun, not before `earliest`; `None` when none has.
     pub fn begin(&mut self, earliest: Sample) -> Option<Sample> {
         self.onset = self.began().map(|onset| onset.max(earliest));
         self.onset
@@ -124,19 +124,19 @@ impl Hindsight {
         began.or(Some(later))
     }
 
-    /// One past the last of what has begun, as far as is known.
+    /// Returns one past the last sample of the running speech, as far as is known.
     pub fn last(&self) -> Option<Sample> {
         let frames = || (0..MEMORY).map_while(|back| self.ago(back));
         let clear = frames().any(|frame| frame.clear);
         let last = frames()
             .find(|frame| frame.last && (frame.loud_to.is_some() || !clear))
             .map(|frame| frame.loud_to.unwrap_or(frame.from + FRAME as Sample));
-        // What is no speech in hindsight is the shortest that there can be: its beginning was reported.
+        // Speech that later judgements deny is as short as it can be: its beginning was reported.
         let least = self.onset.map(|onset| onset + FRAME as Sample);
         last.max(least)
     }
 
-    /// What was heard before `end` belongs to speech that is over.
+    /// Ends the speech at `end`: earlier frames belong to no later speech.
     pub fn close(&mut self, end: Sample) {
         (self.in_a_row, self.onset) = ([0; HEADS], None);
         for frame in self.frames.iter_mut().filter(|frame| frame.from < end) {
@@ -144,7 +144,7 @@ impl Hindsight {
         }
     }
 
-    /// What was heard from `end` on is no speech.
+    /// Judges all frames from `end` on as no speech.
     pub fn cut_back(&mut self, end: Sample) {
         self.in_a_row = [0; HEADS];
         for frame in self.frames.iter_mut().filter(|frame| frame.from + FRAME as Sample > end) {
@@ -152,7 +152,7 @@ impl Hindsight {
         }
     }
 
-    /// All that was heard lies `by` samples earlier than was said.
+    /// Moves all positions `by` samples back.
     pub fn move_back(&mut self, by: Sample) {
         self.onset = self.onset.map(|onset| onset - by);
         for frame in &mut self.frames {
@@ -174,7 +174,7 @@ mod tests {
         (frame * FRAME) as Sample
     }
 
-    /// What is heard of frames whose truth is known to the network once the frame is `sure_after` frames old.
+    /// Returns the state after frames whose truth the network knows once they are `sure_after` frames old.
     fn heard(truth: impl Fn(usize) -> bool, sure_after: usize, frames: usize) -> Hindsight {
         let mut hindsight = Hindsight::new(&MARKS);
         for n in 0..frames {

@@ -1,11 +1,11 @@
-//! Voice activity of one received channel: where speech begins and ends, exact to a 10 ms grid. Not the end of a turn:
-//! how much silence ends a turn is the caller's setting.
+//! Voice activity of one received channel: the beginning and end of speech, exact to a 10 ms grid. The end of a turn is
+//! not found here: the caller sets how much silence ends it.
 //!
-//! Two judges tell of each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet channel
-//! they vote, and two votes of five are speech: 60 ms of it are reported as an onset, 120 ms without as an end, and both edges
-//! are moved back to the first and the last 10 ms whose level is that of speech. Where noise lies under the channel, a second
-//! network hears what the judges tell ([`near`]), for every frame at once and again 120, 240 and 480 ms later ([`hindsight`]);
-//! an end is 200 ms without what still counts as speech.
+//! Two judges score each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet
+//! channel they vote, and two votes of five are speech. 60 ms of speech are reported as an onset, 120 ms without as an
+//! end. Both edges are moved back to the first and the last 10 ms whose level is that of speech. In noise, a second
+//! network takes the scores of the judges (`near`), for every frame at once and again 120, 240 and 480 ms later
+//! (`hindsight`). There an end is 200 ms without anything that still counts as speech.
 
 mod detector;
 mod floor;
@@ -22,168 +22,170 @@ use hindsight::{Hindsight, MARKS};
 use near::Near;
 use steady::Steady;
 
-/// Samples of a block, the grid of edges (10 ms).
+/// Length of a block, the grid of edges (10 ms), in samples.
 pub(crate) const BLOCK: usize = 160;
 
-/// Samples that the detector takes at once (16 ms).
+/// Number of samples that the detector takes at once (16 ms).
 const WINDOW: usize = 256;
 
-/// Windows that are kept while the detector sleeps, and given to it when it wakes: as many as it looks back.
+/// Number of windows that are kept while the detector sleeps, and given to it when it wakes: as many as it looks back.
 const LOOK_BACK: usize = 2;
 
-/// The detector sleeps when the level gate has been closed for this many frames (100 ms).
+/// Number of frames with a closed level gate after which the detector sleeps (100 ms).
 const AWAKE_FRAMES: u32 = 5;
 
-/// In a quiet channel, speech that is on is looked at this seldom: frames that follow a vote are not, as long as none of them
-/// is quiet (120 ms).
+/// Number of frames after a vote in which running speech of a quiet channel is not examined (120 ms), unless one of
+/// them is quiet.
 const REST_FRAMES: u32 = 6;
 
-/// No block below this is speech, dBov.
+/// Level below which no block is speech, dBov.
 const LEAST_DBOV: f32 = -50.0;
 
-/// Score from which the detector's vote counts.
+/// Least score with which the detector's vote counts.
 const SCORE: f32 = 0.5;
 
-/// In noise: the score below which, and above 1 less which, nothing is told apart.
+/// Score in noise below which, and above 1 less which, scores are not distinguished.
 const LEAST_SCORE: f32 = 0.01;
 
-/// In noise: what lies this far below the floor is less than the noise was: the floor had climbed into speech, dB.
+/// Distance below the floor, in dB, at which a level in noise shows that the floor had climbed into speech.
 const UNDER_DB: f32 = 3.0;
 
-/// One of the voting frames needs this score, or a block this far above the gate, before an onset is reported: murmur
-/// rarely gets there, near speech does.
+/// Score, and level above the gate, of which one voting frame needs one before an onset is reported. Murmur rarely gets
+/// there, near speech does.
 const SURE: f32 = 0.8;
 const SURE_DB: f32 = 6.0;
 
-/// In a quiet channel, sound that follows this soon after the votes still belongs to the speech (250 ms): the release of a
+/// Time after the votes within which sound in a quiet channel still belongs to the speech (250 ms): the release of a
 /// last consonant.
 const TAIL: Sample = 250 * PER_MS;
 
-/// One or two sinusoids that stand this far above all else are a tone (in G.711 it is 34 to 40 dB; of speech, one frame in
-/// a hundred gets there).
+/// Level of one or two sinusoids above everything else from which they are a tone, dB. In G.711 it is 34 to 40 dB; one
+/// frame of speech in a hundred gets there.
 const TONE_DB: f32 = 34.0;
 
-/// Frames of those that would vote which a tone silences, itself included: speech that follows it at once is hardly late.
+/// Number of frames whose votes a tone cancels, its own included: speech that follows it at once is hardly late.
 const TONE_FRAMES: u32 = 5;
 
-/// Frames that vote (100 ms), and the votes that are needed.
+/// Number of frames that vote (100 ms), and of votes that are needed.
 const VOTERS: u32 = 5;
 const VOTES: u32 = 2;
 
-/// Speech that is needed before an onset is reported (60 ms).
+/// Length of speech that is needed before an onset is reported (60 ms).
 const CONFIRM: Sample = 60 * PER_MS;
 
-/// Silence that is needed before an end is reported (120 ms).
+/// Length of silence that is needed before an end is reported (120 ms).
 const RELEASE: Sample = 120 * PER_MS;
 
-/// The same in noise (200 ms): what is judged again in hindsight would often be speech that never ended.
+/// Length of silence in noise before an end is reported (200 ms): later judgements would often find speech that never
+/// ended.
 const RELEASE_IN_NOISE: Sample = 200 * PER_MS;
 
-/// Blocks that are remembered to find the true onset (500 ms).
+/// Number of blocks that are remembered to find the true onset (500 ms).
 const HISTORY: usize = 50;
 
-/// Blocks that an onset may lie before the first vote (300 ms): weak first sounds.
+/// Largest number of blocks from an onset to the first vote (300 ms): weak first sounds.
 const LEAD: usize = 30;
 
-/// Quiet blocks that a first sound may have within it: before a vowel a fricative may fall silent for 80 ms.
+/// Largest number of quiet blocks within a first sound: before a vowel a fricative may fall silent for 80 ms.
 const LEAD_GAP: usize = 8;
 
-/// Noise has come into a quiet channel when no block was quiet for so many frames (400 ms), and so many of these were loud
-/// without a vote: of clean speech as long without a quiet block the detector seldom doubts a tenth.
+/// Number of frames without a quiet block (400 ms), and of loud ones among them without a vote, that show noise in a
+/// quiet channel. Of clean speech as long without a quiet block the detector seldom doubts a tenth.
 const STEP: u32 = 20;
 const STEP_DOUBTS: u32 = 12;
 
-/// The first frame may begin before the first packet does, and a codec and a filter begin with silence: quiet in so many first
-/// blocks (40 ms) says nothing of the channel.
+/// Number of first blocks whose quiet tells nothing of the channel (40 ms). The first frame may begin before the first
+/// packet does, and a codec and a filter begin with silence.
 const FIRST: usize = 4;
 
-/// In a channel that was heard for less than [`HISTORY`] and never was quiet, speech is what is less than this below the highest
-/// block, dB.
+/// Distance below the highest block within which blocks are speech, dB, in a channel that was received for less than
+/// [`HISTORY`] and never was quiet.
 const FIRST_WORD_DB: f32 = 15.0;
 
-/// There the network cannot know yet what lies under the channel: a word that began before the channel is as steady as noise. What
-/// the detector is so sure of, for so many of the voting frames, is speech; of noise, babble too, it never is.
+/// Score, and number of voting frames that reach it, from which a first word is speech. The network cannot know yet
+/// what lies under the channel: a word that began before the channel is as steady as noise. The detector is never so
+/// sure of noise or babble.
 const FIRST_WORD_SCORE: f32 = 0.75;
 const FIRST_WORD_VOTES: u32 = 3;
 
-/// Blocks after which the network knows better what goes on (3 s).
+/// Number of blocks after which the network has learnt the channel (3 s).
 const FIRST_WORD_BLOCKS: usize = 300;
 
-/// What happened to the speech.
+/// Edge of speech, as it is reported.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// Speech began.
+    /// Speech has begun, at an onset that lies in the past.
     Started {
         /// First sample of the first 10 ms that stand above the floor.
         onset: Sample,
     },
-    /// Speech is over.
+    /// Speech has ended, at an end that lies in the past.
     Ended {
         /// One past the last sample of the last 10 ms that stand above the floor.
         end: Sample,
     },
 }
 
-/// What one frame brought; at most one edge.
+/// Edge that a frame brought; at most one.
 pub type Edges = Option<Edge>;
 
-/// A 10 ms block that was heard.
+/// A block of 10 ms that was received.
 #[derive(Copy, Clone, Debug)]
 struct Block {
     from: Sample,
     loud: bool,
 }
 
-/// Finds speech in one channel. Allocates nothing after [`VoiceActivity::new`].
+/// Detector of speech in one channel. Allocates nothing after [`VoiceActivity::new`].
 pub struct VoiceActivity {
     detector: Box<Detector>,
     floor: Floor,
-    /// Where noise lies under the channel these decide.
+    /// Network that decides, with `hindsight`, while noise lies under the channel.
     near: Box<Near>,
     hindsight: Hindsight,
-    /// They have heard something.
+    /// True once they have taken a frame.
     noisy: bool,
     /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
     pending: [i16; WINDOW * (LOOK_BACK + 3)],
     held: usize,
-    /// Frames until the detector sleeps.
+    /// Number of frames until the detector sleeps.
     awake: u32,
-    /// Frames for which it need not look: speech is on.
+    /// Number of frames for which it need not examine running speech.
     rest: u32,
     never_sleeps: bool,
-    /// Frames for which a tone silences the vote.
+    /// Number of frames for which a tone cancels the vote.
     tone_frames: u32,
     /// Votes of the last frames, the newest in bit 0.
     votes: u32,
-    /// Those of them that are sure, likewise.
+    /// Votes of the last frames that are sure, the newest in bit 0.
     sure: u32,
     /// Frames of the last [`STEP`] that were loud without a vote of the detector, the newest in bit 0.
     doubts: u32,
     steady: Steady,
-    /// Where the last frame that the votes called speech began.
+    /// First sample of the last frame that the votes called speech.
     voted: Sample,
-    /// The highest block of the last frame above the gate, dB.
+    /// Level of the highest block of the last frame above the gate, dB.
     above_db: f32,
-    /// The same as a level, dBov; `None` where nothing but own echo was left.
+    /// Level of that block, dBov; `None` when nothing but own echo was left.
     louder_dbov: Option<f32>,
     blocks: [Block; HISTORY],
     heard: usize,
     next: Option<Sample>,
     level_dbov: f32,
-    /// End of the last speech block so far, while speech is on.
+    /// End of the last speech block so far, while speech runs.
     speech: Option<Sample>,
-    /// Where it began, or the last one did, in a quiet channel.
+    /// Onset of the running or last speech, in a quiet channel.
     onset: Sample,
-    /// It was there before the network could know of it.
+    /// True for speech that was there before the network could know of it.
     first_word: bool,
-    /// The channel was quiet once, or heard for as long as blocks are remembered.
+    /// True once the channel was quiet, or was received for as long as blocks are remembered.
     known: bool,
-    /// No onset lies before this: the end of the speech before.
+    /// Earliest position of an onset: the end of the speech before.
     earliest: Sample,
 }
 
 impl VoiceActivity {
-    /// For a channel of which nothing was heard.
+    /// Returns a detector for a channel without a past.
     pub fn new() -> VoiceActivity {
         VoiceActivity {
             detector: Box::new(Detector::new()),
@@ -216,14 +218,14 @@ impl VoiceActivity {
         }
     }
 
-    /// Hears the 20 ms that begin at `from`. Positions may jump: what is missing counts as silence, and a jump back as
-    /// no time at all.
+    /// Takes the 20 ms that begin at `from`. Positions may jump: missing audio counts as silence, and a jump back as no
+    /// time at all.
     pub fn push(&mut self, pcm: &Frame, from: Sample) -> Edges {
         self.push_beside(pcm, from, [false; 2])
     }
 
-    /// As [`VoiceActivity::push`], where this side's own echo was taken out of `pcm`: of a block (10 ms) that is `masked`
-    /// nothing else was left. It is silence, and cannot raise the floor.
+    /// Takes a frame as [`VoiceActivity::push`] does, after this side's own echo was removed from `pcm`. A block (10
+    /// ms) that is `masked` held nothing else: it is silence, and cannot raise the floor.
     pub fn push_beside(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) -> Edges {
         let missing = self.next.map_or(0, |next| from.saturating_sub(next));
         if missing < 0 {
@@ -237,7 +239,7 @@ impl VoiceActivity {
         let (score, is_tone) = self.judge(pcm);
         self.doubt(pcm, score, from);
         if !self.known && self.floor.quiet() {
-            // What was there stood in no noise.
+            // The speech so far stood in no noise.
             self.sure = self.votes;
         }
         self.known |= self.floor.quiet() || self.heard > HISTORY;
@@ -256,7 +258,7 @@ impl VoiceActivity {
         if ended.is_some() { ended } else { edge }
     }
 
-    /// A frame of a quiet channel: the votes decide.
+    /// Decides a frame of a quiet channel by the votes.
     fn hear_in_quiet(&mut self, score: f32, is_tone: bool, from: Sample) -> Edges {
         let vote = self.above_db > 0.0 && score > SCORE && !is_tone;
         if !self.rests() {
@@ -275,7 +277,7 @@ impl VoiceActivity {
         (self.votes, self.sure) = (cast(self.votes, vote), cast(self.sure, sure));
     }
 
-    /// A frame in noise: what the network finds, at once and in hindsight, decides.
+    /// Decides a frame in noise by the network, at once and in later judgements.
     fn hear_in_noise(&mut self, score: f32, is_tone: bool, from: Sample) -> Edges {
         let score = score.clamp(LEAST_SCORE, 1.0 - LEAST_SCORE);
         let above_db = self.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - self.floor.floor_dbov());
@@ -300,10 +302,10 @@ impl VoiceActivity {
         if now - end >= RELEASE_IN_NOISE { self.silence() } else { None }
     }
 
-    /// No speech was on before this frame of a channel with noise.
+    /// Looks for the beginning of speech in a channel with noise, when none ran before this frame.
     fn begin_in_noise(&mut self, from: Sample) -> Edges {
         let found = self.hindsight.begin(self.earliest);
-        // What is far weaker than the first word is not of it.
+        // Sound far weaker than the first word does not belong to it.
         let first = if self.known { None } else { self.loud_to_now(from).map(|(onset, _)| onset) };
         self.first_word = found.is_none() && first.is_some() && self.sure.count_ones() >= FIRST_WORD_VOTES;
         let onset = if self.first_word { first? } else { found?.max(first.unwrap_or(Sample::MIN)) };
@@ -311,7 +313,7 @@ impl VoiceActivity {
         Some(Edge::Started { onset })
     }
 
-    /// All that was heard lies `by` samples earlier than was said.
+    /// Moves all positions `by` samples back.
     pub fn move_back(&mut self, by: Sample) {
         self.blocks.iter_mut().for_each(|block| block.from -= by);
         self.next = self.next.map(|next| next - by);
@@ -322,17 +324,17 @@ impl VoiceActivity {
         self.earliest = self.earliest.saturating_sub(by);
     }
 
-    /// The channel is over: speech that is still on ends at its last block.
+    /// Ends the channel: running speech ends at its last block.
     pub fn finish(&mut self) -> Edges {
         self.silence()
     }
 
-    /// What was just reported to begin is no speech: it never began.
+    /// Takes back the onset that was just reported: it was no speech.
     pub fn take_back(&mut self) {
         self.silence();
     }
 
-    /// The speech that is on, if any, was over at `end` at the latest.
+    /// Ends running speech at `end` at the latest.
     pub fn cut_back(&mut self, end: Sample) {
         self.speech = self.speech.map(|spoken| spoken.min(end));
         self.voted = self.voted.min(end - TAIL);
@@ -346,32 +348,33 @@ impl VoiceActivity {
         self.speech.is_some()
     }
 
-    /// Noise lies under the channel: what is told may be taken back in hindsight, up to 480 ms later.
+    /// True while noise lies under the channel: edges may be taken back up to 480 ms later.
     pub fn in_noise(&self) -> bool {
         self.noisy
     }
 
-    /// No speech is on, but some was voted for in the last 100 ms: an onset may be reported soon.
+    /// True when no speech runs, but some was voted for in the last 100 ms: an onset may be reported soon.
     pub fn is_stirring(&self) -> bool {
         self.speech.is_none() && self.votes != 0
     }
 
-    /// One past the last block of the speech that is on, as far as heard.
+    /// Returns one past the last block of the running speech, as far as received.
     pub fn spoken_to(&self) -> Option<Sample> {
         self.speech
     }
 
-    /// The noise floor, dBov: 10th percentile of the last 3 s, the 2nd in a quiet channel; -96 before anything was heard.
+    /// Returns the noise floor, dBov: 10th percentile of the last 3 s, the 2nd in a quiet channel; -96 before the first
+    /// frame.
     pub fn floor_dbov(&self) -> f32 {
         self.floor.floor_dbov()
     }
 
-    /// Level of the last frame, dBov; -96 is digital silence.
+    /// Returns the level of the last frame, dBov; -96 is digital silence.
     pub fn level_dbov(&self) -> f32 {
         self.level_dbov
     }
 
-    /// Levels of the frame's two blocks, against the floor.
+    /// Measures the levels of the frame's two blocks against the floor.
     fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) {
         let powers = [power(&pcm[..BLOCK]), power(&pcm[BLOCK..])];
         self.level_dbov = dbov((powers[0] + powers[1]) / 2.0);
@@ -394,9 +397,9 @@ impl VoiceActivity {
         self.above_db = self.louder_dbov.map_or(f32::MIN, |level| level - gate);
     }
 
-    /// How much a frame is speech, 0 to 1, and whether it is a tone or follows one at once. In a quiet channel the detector
-    /// runs only while the gate is open or was open a short time ago (else 0); in noise its memory of the noise counts, so
-    /// there it never sleeps.
+    /// Returns the score of a frame as speech, 0 to 1, and whether it is a tone or follows one at once. In a quiet
+    /// channel the detector runs only while the gate is open or was open a short time ago (else 0). In noise its memory
+    /// of the noise counts, so there it never sleeps.
     fn judge(&mut self, pcm: &Frame) -> (f32, bool) {
         let open = self.above_db > 0.0;
         self.pending[self.held..self.held + FRAME].copy_from_slice(pcm);
@@ -424,7 +427,7 @@ impl VoiceActivity {
         (score, self.tone_frames > 0)
     }
 
-    /// In a quiet channel: forgets the quiet where noise has come into it. What the noise was taken for ends where it began.
+    /// Ends a quiet channel when noise has come into it. Speech that the noise was taken for ends where it began.
     fn doubt(&mut self, pcm: &Frame, score: f32, from: Sample) {
         let doubted = self.above_db > 0.0 && score <= SCORE && !self.rests();
         self.doubts = (self.doubts << 1 | u32::from(doubted)) & ((1 << STEP) - 1);
@@ -443,17 +446,17 @@ impl VoiceActivity {
         }
     }
 
-    /// Speech goes on without the detector: it was there a moment ago, and nothing was quiet since.
+    /// True when speech goes on without the detector: it was there a moment ago, and nothing was quiet since.
     fn rests(&self) -> bool {
         self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
     }
 
-    /// Level of the highest block that is remembered.
+    /// Returns the level of the highest block that is remembered.
     fn top_dbov(&self) -> f32 {
         self.floor.highest_of(self.heard.min(HISTORY))
     }
 
-    /// Speech is voted for while none was on: reports its onset once enough of it is there.
+    /// Reports the onset of speech that is voted for while none ran, once its minimum length is reached.
     fn started(&mut self, from: Sample) -> Edges {
         let (onset, end) = self.loud_to_now(from)?;
         if end - onset < CONFIRM {
@@ -463,10 +466,10 @@ impl VoiceActivity {
         Some(Edge::Started { onset })
     }
 
-    /// Where what was loud of late, up to the frame that begins at `from`, begins and ends.
+    /// Returns the beginning and end of the loud audio up to the frame that begins at `from`.
     fn loud_to_now(&self, from: Sample) -> Option<(Sample, Sample)> {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
-        // What began with speech has shown no floor yet that the speech could stand above.
+        // A channel that began with speech has shown no floor yet that the speech could stand above.
         let first = self.heard < HISTORY;
         let top = if first { self.top_dbov() } else { f32::MAX };
         let block = |back: usize| {
@@ -491,7 +494,7 @@ impl VoiceActivity {
         Some((onset?, end?))
     }
 
-    /// Speech is on: carries its end forward, or reports it.
+    /// Moves the end of running speech forward, or reports it.
     fn go_on(&mut self, active: bool, vote: bool, from: Sample) -> Edges {
         self.rest = if vote && active { REST_FRAMES } else { self.rest.saturating_sub(1) };
         if active || from - self.voted < TAIL {
@@ -510,7 +513,7 @@ impl VoiceActivity {
         }
     }
 
-    /// Ends what is on, and forgets votes and blocks.
+    /// Ends running speech, and forgets votes and blocks.
     fn silence(&mut self) -> Edges {
         (self.votes, self.sure, self.rest) = (0, 0, 0);
         self.first_word = false;
@@ -527,7 +530,7 @@ impl Default for VoiceActivity {
     }
 }
 
-/// Mean power of a block, 1 being full scale.
+/// Returns the mean power of a block, 1 being full scale.
 fn power(pcm: &[i16]) -> f32 {
     let sum: i64 = pcm.iter().map(|&x| i64::from(i32::from(x) * i32::from(x))).sum();
     sum as f32 / (pcm.len() as f32 * 32_768.0 * 32_768.0)

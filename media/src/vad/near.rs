@@ -1,33 +1,33 @@
-//! Is the voice that stands in front of the others speaking? A small recurrent network that hears the detector's mel bands, its
-//! score and the level above the floor, for channels with noise. Not a judge of quiet channels.
+//! Detector of a foreground voice, for channels with noise: a small recurrent network on the detector's mel bands, its
+//! score and the level above the floor. It does not judge quiet channels.
 //!
-//! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, one of [`SECOND`] that
-//! hears the first, and [`HEADS`] sums of both: the log odds of speech now, and, with what was heard since, of speech some frames
-//! ago. What each band was on average of late is taken off it, so that neither the line nor the level counts. ARCHITECTURE.md
-//! tells what it was trained on.
+//! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, one of
+//! [`SECOND`] on the first, and [`HEADS`] sums of both. They are the log odds of speech now, and, with later frames, of
+//! speech some frames ago. The recent mean of each band is subtracted from it, so that neither the connection nor the
+//! level counts. ARCHITECTURE.md tells the training data.
 
 use std::sync::LazyLock;
 
-/// Mel bands of the detector.
+/// Number of mel bands of the detector.
 const BANDS: usize = super::detector::BANDS;
 
-/// Bands, score, level.
+/// Number of inputs of the network: the bands, the score and the level.
 pub const INPUTS: usize = BANDS + 2;
 const NARROW: usize = 32;
 const STATE: usize = 64;
 const GATES: usize = 3 * STATE;
 const SECOND: usize = 112;
 const GATES_2: usize = 3 * SECOND;
-/// Answers to a frame.
+/// Number of answers to a frame.
 pub const HEADS: usize = 4;
 
-/// Frames by which each head looks back.
+/// Number of frames that each head looks back.
 pub const LAGS: [usize; HEADS] = [0, 6, 12, 24];
 
-/// Weight of a frame in the mean of its bands (5 s); before as many were heard, all weigh the same.
+/// Weight of a frame in the mean of its bands (5 s); before as many came, all weigh the same.
 const KEEP: f32 = 0.004;
 
-/// No band is lower (natural logarithm of power), none further from its mean, in units of [`BAND`].
+/// Least value of a band (natural logarithm of power), and its largest distance from the mean in units of [`BAND`].
 const LEAST: f32 = -18.0;
 const FARTHEST: f32 = 3.0;
 
@@ -52,7 +52,8 @@ struct Weights {
     heads_bias: [f32; HEADS],
 }
 
-/// Each matrix with its bias as its last row: the size of a step, then as many steps as whole numbers of 16 bits.
+/// Weights of the network. Each matrix has its bias as its last row: the size of a step, then as many steps as whole
+/// numbers of 16 bits.
 static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
     let mut rest: &[u8] = include_bytes!("near.bin");
     let mut next = |count: usize| -> Vec<f32> {
@@ -91,32 +92,32 @@ static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
     })
 });
 
-/// Allocates nothing after [`Near::new`].
+/// State of the network. Allocates nothing after [`Near::new`].
 pub struct Near {
     mean: [f32; BANDS],
     heard: f32,
-    /// The last frame, as the network hears it.
+    /// Inputs of the last frame.
     pub inputs: [f32; INPUTS],
     state: [f32; STATE],
     second: [f32; SECOND],
 }
 
 impl Near {
-    /// No noise was heard.
+    /// Returns a network without a past.
     pub fn new() -> Near {
         LazyLock::force(&WEIGHTS);
         Near { mean: [0.0; BANDS], heard: 0.0, inputs: [0.0; INPUTS], state: [0.0; STATE], second: [0.0; SECOND] }
     }
 
-    /// The channel is quiet: what was heard before counts no more.
+    /// Forgets the past, as the channel is quiet.
     pub fn forget(&mut self) {
         if self.heard > 0.0 {
             (self.heard, self.state, self.second) = (0.0, [0.0; STATE], [0.0; SECOND]);
         }
     }
 
-    /// Hears a frame: the detector's bands, the log odds of its score, and the level above the floor in dB. Gives the log odds
-    /// of speech as many frames ago as [`LAGS`] says.
+    /// Takes a frame: the detector's bands, the log odds of its score, and the level above the floor in dB. Returns the
+    /// log odds of speech as many frames ago as [`LAGS`] says.
     pub fn push(&mut self, bands: &[f32; BANDS], score: f32, above_db: f32) -> [f32; HEADS] {
         self.heard += 1.0;
         let part = KEEP.max(1.0 / self.heard);
@@ -130,7 +131,7 @@ impl Near {
         self.judge()
     }
 
-    /// What the network finds in [`Near::inputs`].
+    /// Runs the network on [`Near::inputs`] and returns the log odds of the heads.
     pub fn judge(&mut self) -> [f32; HEADS] {
         let weights = &**WEIGHTS;
         let narrow = sums(&self.inputs, &weights.first, &weights.first_bias).map(|x| x.max(0.0));
@@ -144,7 +145,7 @@ impl Near {
     }
 }
 
-/// A step of a gated recurrent unit: what its gates find in what is new, and in its own state.
+/// Does a step of a gated recurrent unit, from the products of its new input and of its own state.
 fn go_on<const N: usize, const GATES: usize>(state: &mut [f32; N], fresh: &[f32; GATES], again: &[f32; GATES]) {
     for n in 0..N {
         let keep = sigmoid(fresh[n] + again[n]);
@@ -154,10 +155,10 @@ fn go_on<const N: usize, const GATES: usize>(state: &mut [f32; N], fresh: &[f32;
     }
 }
 
-/// Sums that are made at once: they stay in registers.
+/// Number of sums that are computed at once: they stay in registers.
 const AT_ONCE: usize = 16;
 
-/// The bias and each row as often as the input says.
+/// Returns the bias plus each row times its input.
 fn sums<const N: usize, const M: usize>(inputs: &[f32; M], rows: &[[f32; N]; M], bias: &[f32; N]) -> [f32; N] {
     let mut sums = *bias;
     let (stretches, rest) = sums.as_chunks_mut::<AT_ONCE>();
@@ -180,7 +181,7 @@ fn sums<const N: usize, const M: usize>(inputs: &[f32; M], rows: &[[f32; N]; M],
     sums
 }
 
-/// By its continued fraction, 1e-4 near: a few products instead of a call.
+/// Approximates tanh by its continued fraction, to 1e-4: a few products instead of a call.
 fn tanh(x: f32) -> f32 {
     let x = x.clamp(-4.9, 4.9);
     let square = x * x;

@@ -14,7 +14,7 @@ pub struct Percentiles<const MEMORY: usize, const BINS: usize> {
 impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
     const FITS: () = assert!(BINS <= 256, "a value is kept as a byte");
 
-    /// Of nothing; values below `lowest` and above the last step count as those.
+    /// Returns an empty histogram; values below `lowest` and above the last step count as those.
     pub fn new(lowest: f32, step: f32) -> Percentiles<MEMORY, BINS> {
         let () = Self::FITS;
         Percentiles { lowest, step, ring: [0; MEMORY], next: 0, filled: 0, count: [0; BINS] }
@@ -33,13 +33,13 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
         self.next = (self.next + 1) % MEMORY;
     }
 
-    /// The value remembered `back` pushes ago, 0 being the newest; the lowest where there was none.
+    /// Returns the value remembered `back` pushes ago, 0 being the newest; the lowest where there was none.
     pub fn ago(&self, back: usize) -> f32 {
         let bin = if back < self.filled { self.ring[(self.next + MEMORY - 1 - back) % MEMORY] } else { 0 };
         self.lowest + f32::from(bin) * self.step
     }
 
-    /// Forgets all but the newest `count`.
+    /// Forgets all but the newest `count` values.
     pub fn forget_before(&mut self, count: usize) {
         while self.filled > count {
             let oldest = self.ring[(self.next + MEMORY - self.filled) % MEMORY];
@@ -48,7 +48,8 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
         }
     }
 
-    /// Values below which the given shares of all lie (ascending shares, 0 to 1); the lowest when there are none.
+    /// Returns the values below which the given shares of all lie (ascending shares, 0 to 1); the lowest when there are
+    /// none.
     pub fn below<const N: usize>(&self, shares: [f32; N]) -> [f32; N] {
         let (mut below, mut bin) = (0, 0);
         shares.map(|share| {

@@ -1,49 +1,50 @@
-//! Noise that has come into a quiet channel while the detector takes it for speech: its level is steady for as long as no speech
-//! is, and it does not repeat itself. A drawn-out vowel is as steady, but periodic (0.93 and more, noise and babble 0.71 at most).
+//! Noise that has come into a quiet channel while the detector takes it for speech: its level stays steady for longer
+//! than that of speech, and it does not repeat itself. A drawn-out vowel is as steady, but periodic (0.93 and more,
+//! noise and babble 0.71 at most).
 
 use super::floor::Floor;
 use crate::dot::dot;
 use crate::frame::{FRAME, Frame};
 
-/// Frames over which the level is steady (1 s).
+/// Number of frames over which the level is steady (1 s).
 const STEADY: usize = 50;
 
-/// Frames without a quiet block after which it is looked at (600 ms).
+/// Number of frames without a quiet block after which the signal is examined (600 ms).
 const LOOK: usize = 30;
 
 /// Standard deviation of the levels of frames below which they are steady: of noise and babble 0.5 to 4.1 over 1 s, of speech more,
 /// but for drawn-out vowels, dB.
 const SPREAD_DB: f32 = 2.7;
 
-/// Correlation with itself, a period later, below which a frame does not repeat itself.
+/// Correlation with itself, a period later, below which a frame is aperiodic.
 const PERIODIC: f32 = 0.8;
 
-/// Frames that are remembered (400 ms), and those of them that may not repeat themselves.
+/// Number of frames that are remembered (400 ms), and of those that have to be aperiodic.
 const FRAMES: u32 = 20;
 const APERIODIC: u32 = 15;
 
-/// The signal is looked at with a quarter of its samples (4 kHz).
+/// Number of samples that become one: the signal is examined at 4 kHz.
 const COARSE: usize = 4;
 const COARSE_FRAME: usize = FRAME / COARSE;
 
-/// Periods that a voice may have (10 to 50 samples at 4 kHz are 400 to 80 Hz).
+/// Periods of a voice (10 to 50 samples at 4 kHz are 400 to 80 Hz).
 const PERIODS: std::ops::Range<usize> = 10..50;
 
-/// What was heard of late. Allocates nothing.
+/// Last frames, as far as they may be steady noise. Allocates nothing.
 pub struct Steady {
     /// The last two frames at 4 kHz.
     coarse: [f32; 2 * COARSE_FRAME],
-    /// Frames that did not repeat themselves, the newest in bit 0.
+    /// Frames that were aperiodic, the newest in bit 0.
     aperiodic: u32,
 }
 
 impl Steady {
-    /// Nothing was heard.
+    /// Returns a state without frames.
     pub fn new() -> Steady {
         Steady { coarse: [0.0; 2 * COARSE_FRAME], aperiodic: 0 }
     }
 
-    /// Hears a frame whose levels `floor` has. Whether steady noise was there for [`STEADY`] blocks.
+    /// Takes a frame whose levels `floor` has. True when steady noise was there for [`STEADY`] frames.
     pub fn push(&mut self, pcm: &Frame, floor: &Floor) -> bool {
         self.coarse.copy_within(COARSE_FRAME.., 0);
         let (groups, _) = pcm.as_chunks::<COARSE>();
@@ -56,7 +57,7 @@ impl Steady {
         self.aperiodic.count_ones() >= APERIODIC && steady(STEADY)
     }
 
-    /// The highest correlation of what is remembered with itself at any of [`PERIODS`], -1 to 1; 0 in silence.
+    /// Returns the highest correlation of the last frames with themselves at any of [`PERIODS`], -1 to 1; 0 in silence.
     fn periodicity(&self) -> f32 {
         let all = &self.coarse;
         let mut energy = [0.0; 2 * COARSE_FRAME + 1];

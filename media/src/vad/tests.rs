@@ -1,4 +1,5 @@
-//! Speech of a real synthesizer (`flite`), through a codec, in silence and in noise, against where the words truly are.
+//! Speech of a real synthesizer (`flite`), through a codec, in silence and in noise, against the true places of the
+//! words.
 
 mod marks;
 mod noise_and_edges;
@@ -25,12 +26,12 @@ const SENTENCES: [&str; 8] = [
     "Six tickets for the show, please.",
 ];
 
-/// A sentence as `flite` says it: 16 kHz, at -26 dBov active level, and where in it there is sound.
+/// Returns a sentence spoken by `flite`, 16 kHz at -26 dBov active level, and the range of its sound.
 pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
     measured(said(text, voice, &[]))
 }
 
-/// A sentence as `flite` says it with these settings.
+/// Returns a sentence spoken by `flite` with these settings.
 fn said(text: &str, voice: &str, settings: &[&str]) -> Vec<i16> {
     let path =
         std::env::temp_dir().join(format!("ringer-vad-{}-{:?}.wav", std::process::id(), std::thread::current().id()));
@@ -42,7 +43,7 @@ fn said(text: &str, voice: &str, settings: &[&str]) -> Vec<i16> {
     bytes[44..].chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect()
 }
 
-/// 16 kHz speech at -26 dBov active level, and where in it there is sound.
+/// Returns 16 kHz speech at -26 dBov active level, and the range of its sound.
 fn measured(mut pcm: Vec<i16>) -> (Vec<i16>, std::ops::Range<usize>) {
     level::to_speech_level(&mut pcm, 16_000);
     let loud = |at: &usize| dbov(power(&pcm[at * BLOCK..(at + 1) * BLOCK])) > LEAST_DBOV;
@@ -71,7 +72,7 @@ pub fn channel(voice: &str, lead_ms: usize) -> Channel {
     Channel { pcm, truth }
 }
 
-/// Through the codec and back, without the delay of the resamplers.
+/// Returns audio through the codec and back, without the delay of the resamplers.
 pub fn through(pcm: &[i16], codec: Codec) -> Vec<i16> {
     let (mut encoder, mut decoder) = (Encoder::new(codec), Decoder::new(codec));
     let (mut down, mut up) = (Down2::new(), Up2::new());
@@ -101,7 +102,7 @@ fn edges(vad: &mut VoiceActivity, pcm: &[i16]) -> Vec<Edge> {
     edges
 }
 
-/// Found spans, those nearer than 300 ms joined.
+/// Returns the spans found, those nearer than 300 ms joined.
 fn spans(pcm: &[i16]) -> Vec<(Sample, Sample)> {
     joined(edges(&mut VoiceActivity::new(), pcm))
 }
@@ -119,17 +120,17 @@ fn joined(edges: Vec<Edge>) -> Vec<(Sample, Sample)> {
     spans
 }
 
-/// True edges as they arrive: what stands above -50 dBov.
+/// Returns the true edges as they arrive: of the audio above -50 dBov.
 fn truth(clean: &Channel, codec: Codec) -> Vec<(Sample, Sample)> {
     spoken_in(clean, &levels(clean, codec))
 }
 
-/// Levels of the blocks that arrive of a channel.
+/// Returns the levels of the blocks of a channel as they arrive.
 fn levels(clean: &Channel, codec: Codec) -> Vec<f32> {
     through(&clean.pcm, codec).chunks_exact(BLOCK).map(|b| dbov(power(b))).collect()
 }
 
-/// True edges in a channel whose blocks arrive at these levels.
+/// Returns the true edges in a channel whose blocks arrive at these levels.
 fn spoken_in(clean: &Channel, levels: &[f32]) -> Vec<(Sample, Sample)> {
     let loud = |block: usize| levels[block] > LEAST_DBOV;
     let edge = |(from, to): &(Sample, Sample)| {
@@ -145,7 +146,7 @@ fn spoken_in(clean: &Channel, levels: &[f32]) -> Vec<(Sample, Sample)> {
 #[derive(Debug, Default)]
 struct Errors {
     missed: usize,
-    /// Found where nobody speaks.
+    /// Number of spans found where nobody speaks.
     extra: usize,
     onsets_ms: Vec<Sample>,
     ends_ms: Vec<Sample>,
@@ -185,7 +186,7 @@ impl Errors {
     }
 }
 
-/// The given share of the values lies within this distance of 0.
+/// Returns the distance from 0 within which the given share of the values lies.
 fn within(values: &[Sample], share: f64) -> Sample {
     let mut sizes: Vec<Sample> = values.iter().map(|x| x.abs()).collect();
     sizes.sort_unstable();
@@ -351,7 +352,7 @@ fn positions_that_drift_by_a_sample_do_not_move_an_onset() {
     assert!(moved.len() >= SENTENCES.len() && moved.iter().all(|by| by.abs() <= 2), "{moved:?}");
 }
 
-/// What a desk says at length.
+/// Long sentences of the other side.
 const AT_LENGTH: [&str; 3] = [
     "Okay. This week I can offer you Tuesday at nine in the morning, Wednesday in the afternoon or Friday at eleven. Would Tuesday \
      at nine be good for you?",
@@ -369,7 +370,7 @@ const CALLERS: [(&str, f32, f32, f32); 6] = [
     ("kal16", 1.5, 86.0, 1.0),
 ];
 
-/// A sentence as such a caller says it.
+/// Returns a sentence spoken by such a caller.
 fn coloured(text: &str, (voice, stretch, pitch_hz, formants): (&str, f32, f32, f32)) -> Vec<i16> {
     let settings =
         ["--setf", &format!("duration_stretch={stretch}"), "--setf", &format!("int_f0_target_mean={pitch_hz}")];
@@ -406,7 +407,7 @@ fn long_clean_speech_is_not_parted_where_it_sounds() {
         }
     }
     assert_eq!(parted, [""; 0]);
-    // Where nothing is quiet for 3 s, weak last sounds are taken for noise.
+    // Weak last sounds are taken for noise when nothing is quiet for 3 s.
     assert!(ends > 400 && within_sound <= 6, "{within_sound} of {ends} ends lie within sound");
 }
 

@@ -1,29 +1,34 @@
-//! Is a frame one or two steady tones? Digits and call progress tones stand above the floor and please the detector, but
-//! they are no speech.
+//! Detector of frames with one or two steady tones. Digits and call progress tones stand above the floor and score high
+//! in the detector, but they are no speech.
 
 use crate::frame::{FRAME, Frame};
 
-/// Distances, in samples at 16 kHz, at which the recurrence is tried: speech may obey it at one by chance, tones do at all.
+/// Distances, in samples at 16 kHz, at which the recurrence is tried: speech may obey it at one by chance, tones do at
+/// all.
 const LAGS: [usize; 3] = [5, 7, 11];
 
-/// No signalling tone is lower (a dial tone begins at 350 Hz): a pure sound below is the fundamental of a voice, Hz.
+/// Lowest frequency of a signalling tone, Hz (a dial tone begins at 350 Hz): a pure sound below is the fundamental of a
+/// voice.
 const LOWEST_HZ: f64 = 320.0;
 
-/// Samples at 16 kHz over which the mean frequency is taken.
+/// Number of samples at 16 kHz over which the mean frequency is measured.
 const STEP: usize = 4;
 
-/// Whether two steady sinusoids stand at least `above_db` (at most 60) above all else in a frame, not lower than a signalling tone.
+/// True when one or two steady sinusoids stand at least `above_db` (at most 60) above all else in a frame, not lower
+/// than a signalling tone.
 ///
-/// Two undamped sinusoids obey a symmetric recurrence, x(n) + x(n-4L) = a (x(n-L) + x(n-3L)) + b x(n-2L), at any lag L. So the
-/// three terms, scaled to equal noise, are linearly dependent but for the noise: the smallest eigenvalue of their
-/// covariance is the power of what is no such tone (Pisarenko's decomposition). Speech mostly fails at the first lag.
+/// Two undamped sinusoids obey a symmetric recurrence at any lag L: x(n) + x(n-4L) = a (x(n-L) + x(n-3L)) + b x(n-2L).
+/// So the three terms, scaled to equal noise, are linearly dependent but for the noise. The smallest eigenvalue of
+/// their covariance is the power of everything but such tones (Pisarenko's decomposition). Speech mostly fails at the
+/// first lag.
 pub fn is_tone(pcm: &Frame, above_db: f32) -> bool {
     let mean_power = pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / FRAME as f64;
     let most = mean_power / 10f64.powf(f64::from(above_db) / 10.0);
     mean_power > 0.0 && LAGS.iter().all(|&lag| smallest_eigenvalue(covariance(pcm, lag)) < most) && !is_low(pcm)
 }
 
-/// Whether most of the power lies below [`LOWEST_HZ`]: the correlation of a sinusoid with itself is the cosine of its phase's step.
+/// True when most of the power lies below [`LOWEST_HZ`]: the correlation of a sinusoid with itself is the cosine of its
+/// phase's step.
 fn is_low(pcm: &Frame) -> bool {
     let product = |(x, later): (&i16, &i16)| f64::from(*x) * f64::from(*later);
     let [early, late] = [&pcm[..FRAME - STEP], &pcm[STEP..]];
@@ -32,7 +37,7 @@ fn is_low(pcm: &Frame) -> bool {
     correlation > (std::f64::consts::TAU * LOWEST_HZ * STEP as f64 / 16_000.0).cos()
 }
 
-/// Covariance of the three terms: upper triangle in the order 00, 01, 02, 11, 12, 22.
+/// Returns the covariance of the three terms: upper triangle in the order 00, 01, 02, 11, 12, 22.
 fn covariance(pcm: &Frame, lag: usize) -> [f64; 6] {
     let count = FRAME - 4 * lag;
     let at = |k: usize| &pcm[k * lag..k * lag + count];
@@ -47,7 +52,8 @@ fn covariance(pcm: &Frame, lag: usize) -> [f64; 6] {
     sums.map(|sum| f64::from(sum) / count as f64)
 }
 
-/// Of a symmetric, non-negative 3 x 3 matrix: the trigonometric solution of its characteristic equation.
+/// Returns the smallest eigenvalue of a symmetric, non-negative 3 x 3 matrix, by the trigonometric solution of its
+/// characteristic equation.
 fn smallest_eigenvalue([a, d, e, b, f, c]: [f64; 6]) -> f64 {
     let mean = (a + b + c) / 3.0;
     let off = d * d + e * e + f * f;

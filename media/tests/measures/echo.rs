@@ -1,4 +1,4 @@
-//! The caller's own words that come back are no part of what is measured of the agent: the conversation of
+//! The caller's own words that come back are no part of the agent's measures: the conversation of
 //! `fixtures/audio/measures.json` with an echo measures as it does without.
 
 use ringer_media::codec::{Codec, Decoder, Encoder};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{cut, fixture, noise, place, say, spans};
 
-/// As it comes out of PCMU.
+/// Returns the audio after PCMU.
 fn coded(pcm: &[i16]) -> Vec<i16> {
     let narrow = resample_whole(pcm, 16_000, 8000);
     let (mut bytes, mut decoded) = (vec![0; narrow.len()], vec![0; narrow.len()]);
@@ -21,7 +21,7 @@ fn coded(pcm: &[i16]) -> Vec<i16> {
     resample_whole(&decoded, 8000, 16_000)
 }
 
-/// Speech of `voice` at the level of a call (-26 dBov, ITU-T P.56) in these spans, over noise of this level.
+/// Returns speech of `voice` at the level of a call (-26 dBov, ITU-T P.56) in these spans, over noise of this level.
 fn channel(layout: &Value, voice: &str, length: usize, noise_dbfs: f64) -> Vec<i16> {
     let (mut clip, mut pcm) = (say(voice), vec![0i16; length]);
     to_speech_level(&mut clip, 16_000);
@@ -33,7 +33,7 @@ fn channel(layout: &Value, voice: &str, length: usize, noise_dbfs: f64) -> Vec<i
     pcm
 }
 
-/// What a call knows of the far side that it hears: where it speaks, and how late its own words come back.
+/// Returns the speech of the other side that a call finds, and the echo of its own words.
 fn heard(own: &[i16], far: &[i16]) -> (Vec<Span>, Option<Echo>) {
     let mut guard = EchoGuard::new();
     let (mut edges, mut echo) = (Vec::new(), None);
@@ -52,7 +52,7 @@ fn heard(own: &[i16], far: &[i16]) -> (Vec<Span>, Option<Echo>) {
     (spans.collect(), echo)
 }
 
-/// Everything that is measured, by name.
+/// Returns all measures, by name.
 fn measured(case: &Value, own: &[i16], far: &[i16]) -> Value {
     let (agent, echo) = heard(own, far);
     let conversation = Conversation {

@@ -28,7 +28,7 @@ fn spans(list: &Value) -> Vec<Span> {
     list.as_array().into_iter().flatten().map(span).collect()
 }
 
-/// Uniform noise of this RMS, the same at every run.
+/// Returns uniform noise of this RMS, the same at every run.
 fn noise(count: usize, dbfs: f64) -> impl Iterator<Item = f64> {
     let peak = 32_768.0 * 10f64.powf(dbfs / 20.0) * 3f64.sqrt();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -127,7 +127,7 @@ fn a_codec_that_carries_less_is_clipped_earlier() {
     }
 }
 
-/// Speech of flite, 16 kHz.
+/// Returns speech of flite, 16 kHz.
 fn say(voice: &str) -> Vec<i16> {
     let text = "I would really like to know when my order will arrive because nobody could tell me anything about it";
     static FILES: AtomicU32 = AtomicU32::new(0);
@@ -140,7 +140,7 @@ fn say(voice: &str) -> Vec<i16> {
     bytes[44..].chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect()
 }
 
-/// `count` samples of speech that begin and end loud.
+/// Returns `count` samples of speech that begin and end loud.
 fn cut(clip: &[i16], count: usize) -> &[i16] {
     let loud =
         |block: &[i16]| block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / block.len() as f64 > 1000f64.powi(2);

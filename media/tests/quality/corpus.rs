@@ -1,4 +1,4 @@
-//! What is spoken: sentences of a synthesizer, and recorded prompts.
+//! Speech of the tests: sentences of a synthesizer, and recorded prompts.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +20,7 @@ const SPOKEN: [(&str, &str); 8] = [
 /// Silence before the first word and after the last, in samples at 16 kHz.
 const AROUND: usize = 8000;
 
-/// Eight pieces of 5 to 7 s in four voices of flite, at 16 kHz and -26 dBov.
+/// Returns eight pieces of 5 to 7 s in four voices of flite, at 16 kHz and -26 dBov.
 pub fn sentences() -> Vec<Vec<i16>> {
     SPOKEN.iter().enumerate().map(|(n, (voice, text))| placed(say(n, voice, text))).collect()
 }
@@ -35,7 +35,7 @@ fn say(n: usize, voice: &str, text: &str) -> Vec<i16> {
     pcm
 }
 
-/// Eight recorded prompts of a human voice, at most 8 s of each, brought from 8 to 16 kHz (Debian package
+/// Returns eight recorded prompts of a human voice, at most 8 s of each, brought from 8 to 16 kHz (Debian package
 /// asterisk-core-sounds-en-wav).
 pub fn prompts() -> Vec<Vec<i16>> {
     let folder = Path::new("/usr/share/asterisk/sounds/en_US_f_Allison");
@@ -60,7 +60,7 @@ pub fn prompts() -> Vec<Vec<i16>> {
         .collect()
 }
 
-/// The samples of a 16-bit mono WAV file with a plain header.
+/// Returns the samples of a 16-bit mono WAV file with a plain header.
 fn samples(path: &Path) -> Vec<i16> {
     let bytes = std::fs::read(path)
         .unwrap_or_else(|why| panic!("{}: {why}: install flite and asterisk-core-sounds-en-wav", path.display()));

@@ -35,15 +35,15 @@ const CALM: NetemSpec = NetemSpec {
 /// The sender's tick and the listener's, in milliseconds after the origin: a packet of a tick is heard in a later one.
 const LISTEN_MS: u64 = 7;
 
-/// What stands in the place of what was lost.
+/// Audio that takes the place of lost audio.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum InItsPlace {
-    /// What the leg makes of it.
+    /// Concealment as the leg makes it.
     Concealed,
     Silence,
 }
 
-/// `pcm` (16 kHz) as it stands in the recording behind a network.
+/// Returns `pcm` (16 kHz) as it is in the recording behind a network.
 fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64, lost: InItsPlace) -> Vec<i16> {
     let params = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };
     let origin = Time::from_millis(5000);
@@ -89,10 +89,10 @@ fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64, lost: InItsPl
     heard
 }
 
-/// Mean over files and seeds.
+/// Means over files and seeds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Score {
-    /// Raw P.862; for wideband codecs the MOS-LQO of P.862.2.
+    /// Raw score of P.862; for wideband codecs the MOS-LQO of P.862.2.
     raw: f64,
     /// MOS-LQO of P.862.1 or P.862.2.
     lqo: f64,
@@ -118,10 +118,10 @@ fn score(codec: Codec, files: &[Vec<i16>], seeds: &[u64], spec: NetemSpec, lost:
     sum
 }
 
-/// What is asked of raw score and MOS-LQO alike.
+/// Bound of raw score and MOS-LQO alike.
 #[derive(Copy, Clone, Debug)]
 enum Asked {
-    /// Not worse than the codec behind a calm network by more than this.
+    /// Largest distance below the codec behind a calm network.
     BelowCodec(f64),
     AtLeast(f64),
 }
@@ -157,7 +157,7 @@ fn a_recorded_voice_survives_jitter_and_loss() {
     check("prompts", Codec::Pcmu, &prompts(), &SEEDS[..1], [3.2, 2.8]);
 }
 
-/// Of two packets lost in a row the second comes back from the one behind it, the first is concealed.
+/// Second one of two lost packets in a row, which comes back from the packet behind it; the first is concealed.
 #[test]
 fn what_is_concealed_is_better_than_silence() {
     let bursts = NetemSpec { loss: Loss::Burst { enter: 0.05, leave: 0.5, loss: 1.0 }, ..CALM };

@@ -1,12 +1,12 @@
-//! Messages of a channel beside its media: utterances of this side are announced around their frames, the other side tells of its
-//! own by message.
+//! Messages of a channel beside its media: utterances of this side are announced around their frames, the other side
+//! reports its own by message.
 
 use ringer_media::call::{ChannelEvent, Control, DtmfMethod, Event, Signal, What};
 use ringer_media::frame::FRAME;
 use ringer_media::leg::{LegParams, PcmParams};
 use ringer_media::testing::{Rig, RigSpec, SentUtterance, Spoken};
 
-/// An answered call over PCM.
+/// Returns an answered call over PCM.
 fn rig(source: &str, change: impl FnOnce(&mut RigSpec)) -> Rig {
     let voice = super::voice();
     let scenario = super::grammar::parse("channel", source, &voice).expect("it is right");

@@ -1,5 +1,5 @@
-//! What was lost of the other side is told turn by turn: as much as the network lost of each, and no more in all than the call
-//! counts.
+//! Lost audio of the other side, reported turn by turn: as much as the network lost of each, and no more in all than
+//! the call counts.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use ringer_media::testing::Log;
 
 const TURNS: u32 = 20;
 
-/// Turns of 4 s every 10 s, each of two parts with a pause that ends no turn, and an answer to each.
+/// Plays turns of 4 s every 10 s, each of two parts with a pause that ends no turn, and an answer to each.
 fn play(net: &str, codec: &str) -> Log {
     let mut source = format!("seed 9\ncodec {codec}\nnet {net}\ncaller endpointing 1.5\n");
     for n in 0..TURNS {
@@ -26,7 +26,8 @@ fn play(net: &str, codec: &str) -> Log {
     rig.log
 }
 
-/// Middles of the frames that never arrived, on the clock of the far side, which begins with its first packet.
+/// Returns the middles of the frames that never arrived, on the clock of the other side, which begins with its first
+/// packet.
 fn lost(log: &Log) -> Vec<i64> {
     let first = &log.arrived[0];
     let number = |sequence: u16| i64::from(sequence.wrapping_sub(first.sequence));

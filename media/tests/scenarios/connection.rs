@@ -1,5 +1,5 @@
-//! Calls over a connection that is bad on purpose: what leaves is really lost and late, what is measured of the other side is
-//! as it was received, and none of it counts as the engine's or the network's fault.
+//! Calls over a simulated bad connection: sent packets are really lost and late, the other side is measured as it was
+//! received, and no loss counts as a fault of the engine or of the network.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use ringer_media::testing::Log;
 
 const MINUTES: u32 = 10;
 
-/// Ten minutes in which the agent speaks for 4 s of every 10 and is answered.
+/// Plays ten minutes in which the agent speaks for 4 s of every 10 and is answered.
 fn play(connection: ConnectionSpec) -> Log {
     let mut source = String::from("seed 3\ncaller endpointing 1.0\n");
     for n in 0..MINUTES * 6 {
@@ -25,7 +25,7 @@ fn play(connection: ConnectionSpec) -> Log {
     rig.log
 }
 
-/// What the other side said and when it was heard, and its channel of the recording.
+/// Returns the edges of the other side's speech, and its channel of the recording.
 fn other_side(log: &Log) -> (Vec<(i64, bool)>, Vec<i16>) {
     let edges = log.events.iter().filter_map(|event| match event.what {
         What::AgentSpeechStarted { .. } => Some((event.sample, true)),

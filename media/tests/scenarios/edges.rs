@@ -1,5 +1,4 @@
-//! What the timeline tells of the caller's own speech is what the far side can hear of it: in the band of the codec and of the
-//! audio quality lever.
+//! The timeline of the caller's own speech has its audible edges: in the band of the codec and at the audio quality.
 
 use std::f64::consts::TAU;
 
@@ -12,10 +11,10 @@ use ringer_media::testing::{Log, Rig, Voice};
 const BLOCK: usize = 160;
 const LEAST_DBOV: f64 = -50.0;
 
-/// A part of what is said: milliseconds and frequency.
+/// A part of an utterance: milliseconds and frequency.
 type Part = (usize, f64);
 
-/// A hiss (or a hum) at the level of speech for each part.
+/// Returns a hiss (or a hum) at the level of speech for each part.
 fn sound(parts: &[Part]) -> Vec<i16> {
     let part =
         |&(ms, hz): &Part| (0..ms * 16).map(move |n| (2322.0 * (TAU * hz * n as f64 / 16_000.0).sin()).round() as i16);
@@ -52,7 +51,7 @@ fn play(source: &str, codec: Codec, quality: AudioQuality, parts: &[Part]) -> Ri
     rig
 }
 
-/// Begin and end of what the caller says of this kind, in milliseconds.
+/// Returns beginning and end of the caller's words of this kind, in milliseconds, by the timeline.
 fn told(log: &Log, wanted: Kind) -> [f64; 2] {
     let at = |found: fn(&What) -> Option<Kind>| {
         let event = log.events.iter().find(|event| found(&event.what) == Some(wanted)).expect("it is told");
@@ -64,7 +63,7 @@ fn told(log: &Log, wanted: Kind) -> [f64; 2] {
     ]
 }
 
-/// First and last 10 ms of `pcm` that are heard, in milliseconds.
+/// Returns the first and last 10 ms of `pcm` that are audible, in milliseconds.
 fn measured(pcm: &[i16]) -> [f64; 2] {
     let loud = |block: &[i16]| rms_dbov(block) > LEAST_DBOV;
     let blocks: Vec<bool> = pcm.chunks_exact(BLOCK).map(loud).collect();

@@ -28,7 +28,7 @@ const SOUND_DBOV: f64 = -50.0;
 const BLOCK: usize = 160;
 const JOIN: usize = 10;
 
-/// Checks one line; the error says what was there instead.
+/// Checks one line; the error tells the value found instead.
 pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
     let line = &mut line.clone();
     let log = &rig.log;
@@ -102,7 +102,7 @@ fn tolerance(line: &mut Line) -> Parsed<f64> {
     number.parse().map_err(|_| "a tolerance is wanted".into())
 }
 
-/// `at T +-t`, when it stands there.
+/// Reads `at T +-t`, when it stands there.
 fn time(line: &mut Line) -> Parsed<Option<(f64, f64)>> {
     if !line.eat("at") {
         return Ok(None);
@@ -123,7 +123,7 @@ fn utterance(log: &Log, line: &mut Line, of: impl Fn(&Event) -> Option<(f64, Str
     found.iter().find(fits).map(|_| ()).ok_or(format!("found {found:.3?}"))
 }
 
-/// KEY =|<=|>= VALUE against the event's wire data.
+/// Compares `KEY =|<=|>= VALUE` with the event's data.
 fn holds(event: &Event, key: &str, relation: &str, value: &str) -> bool {
     let data = event.data();
     let Some(found) = data.get(key) else { return false };
@@ -190,7 +190,7 @@ fn ending(log: &Log, line: &mut Line) -> Parsed<()> {
     if good { Ok(()) } else { Err(format!("ended {} at {when:.3}", ending.reason.as_str())) }
 }
 
-/// Sound in a channel of the recording, in seconds.
+/// Returns the runs of sound in a channel of the recording, in seconds.
 pub fn runs(log: &Log, channel: usize) -> Vec<(f64, f64)> {
     let pcm: Vec<i16> = log.recorded.iter().copied().skip(channel).step_by(2).collect();
     let mut runs: Vec<(usize, usize)> = Vec::new();
@@ -237,7 +237,7 @@ fn recording(log: &Log, line: &mut Line) -> Parsed<()> {
     if good { Ok(()) } else { Err(format!("found {found:.2?}")) }
 }
 
-/// All of them but digits, in order.
+/// Checks call control other than digits, in order.
 fn control(log: &Log, line: &mut Line) -> Parsed<()> {
     let mut wanted = Vec::new();
     while !line.is_empty() {
@@ -280,7 +280,7 @@ fn purpose(purpose: &Purpose) -> &'static str {
     }
 }
 
-/// All thoughts of a kind: how many, the earliest moment, the least time between two.
+/// Checks all thoughts of a kind: their number, the earliest moment, the least time between two.
 fn thoughts(rig: &Rig, line: &mut Line) -> Parsed<()> {
     let kind = line.word()?;
     let of_kind = rig.log.thoughts.iter().filter(|(_, thought)| purpose(&thought.purpose) == kind);
@@ -303,7 +303,7 @@ fn thoughts(rig: &Rig, line: &mut Line) -> Parsed<()> {
     if good { Ok(()) } else { Err(format!("found {times:.3?}")) }
 }
 
-/// The texts whose language was asked for, each with its time.
+/// Checks the texts whose language was asked for, each with its time.
 fn identified(rig: &Rig, line: &mut Line) -> Parsed<()> {
     let mut good = true;
     let mut all = rig.log.identified.iter();

@@ -103,7 +103,7 @@ impl Line {
         }
     }
 
-    /// The text that stands next, if one does.
+    /// Takes the text that stands next, if one does.
     pub fn maybe_text(&mut self) -> Option<String> {
         self.text().ok()
     }
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// What happens at a time.
+/// Event of a scenario, at its time.
 #[derive(Clone, Debug)]
 pub enum Action {
     Says { seconds: f64, text: String },
@@ -153,7 +153,7 @@ pub enum Action {
     ApiHangup,
 }
 
-/// How dialling goes.
+/// Result of dialling, and its time.
 #[derive(Clone, Debug)]
 pub enum Dialling {
     Answered { after: f64 },
@@ -161,11 +161,11 @@ pub enum Dialling {
     Refused { code: u16, after: f64 },
 }
 
-/// A parsed file.
+/// A scenario file, parsed into its parts.
 pub struct Scenario {
     pub call: CallSpec,
     pub media: MediaParams,
-    /// Set: frames of PCM take the place of RTP.
+    /// Parameters of PCM: frames take the place of RTP when it is set.
     pub pcm: Option<PcmParams>,
     pub net: NetemSpec,
     pub delays: Delays,
@@ -180,7 +180,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Parameters of the media.
+    /// Returns the parameters of the media.
     pub fn leg(&self) -> LegParams {
         self.pcm.map_or(LegParams::Rtp(self.media), LegParams::Pcm)
     }

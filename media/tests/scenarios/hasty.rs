@@ -1,4 +1,4 @@
-//! What comes right behind the answer, before the tick that makes it the connection.
+//! Signals right behind the answer, before the tick that makes it the connection.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 
-/// Names of the events of a call that gets these signals at once, behind its answer, and the end of the call within `ticks`.
+/// Returns the names of the events of a call that gets these signals at once, behind its answer. Also returns the end
+/// of the call within `ticks`.
 fn behind_the_answer(
     signals: Vec<Signal>,
     spec: CallSpec,

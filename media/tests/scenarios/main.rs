@@ -1,6 +1,6 @@
-//! Whole conversations in virtual time. Each file of `fixtures/scenarios` is one; what holds for every call is checked for
-//! every one of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds `name` and shows
-//! their timelines.
+//! Whole conversations in virtual time. Each file of `fixtures/scenarios` is one; the promises of every call are
+//! checked for each of them. `SCENARIO=name cargo test -p ringer-media --test scenarios` runs those whose name holds
+//! `name` and shows their timelines.
 
 mod channel;
 mod concealed;
@@ -40,8 +40,8 @@ const RTP_ONLY: [&str; 10] = [
     "unheard_",
 ];
 
-/// Scenarios whose figures hang on less than 20 ms, or on what a draw came to, and come out otherwise at this rate. The first two come
-/// out the same over RTP at 16 kHz.
+/// Scenarios whose figures depend on less than 20 ms, or on a draw, and differ at this rate. The first two come out the
+/// same over RTP at 16 kHz.
 const OTHERWISE: [(&str, u32); 6] = [
     ("cutin_level_once_a_turn", 16_000),
     ("cutin_level_once_a_turn", 24_000),
@@ -51,15 +51,15 @@ const OTHERWISE: [(&str, u32); 6] = [
     ("probe_rates", 8000),
 ];
 
-/// G.711 speech.
+/// Speech of 20 s in G.711 mu-law.
 const SPEECH: &[u8] = include_bytes!("../../../fixtures/audio/speech.ul");
 
-/// The voice of all scenarios.
+/// Returns the voice of all scenarios.
 pub fn voice() -> Voice {
     Voice::from_ulaw(SPEECH)
 }
 
-/// All scenario files, by name.
+/// Returns all scenario files, by name.
 pub fn files() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/scenarios");
     let mut files: Vec<(String, String)> = std::fs::read_dir(folder)
@@ -80,7 +80,7 @@ pub fn play(scenario: &Scenario, voice: &Voice) -> Rig {
     play_as(scenario, voice, voice.reversed())
 }
 
-/// The same with a caller of another voice.
+/// Plays a scenario with a caller of another voice.
 pub fn play_as(scenario: &Scenario, voice: &Voice, caller: Voice) -> Rig {
     let mut rig = Rig::new(RigSpec {
         call: scenario.call.clone(),
@@ -122,7 +122,7 @@ pub fn play_as(scenario: &Scenario, voice: &Voice, caller: Voice) -> Rig {
     rig
 }
 
-/// True when the call is connected.
+/// Dials the call; true when it is connected.
 fn dial(scenario: &Scenario, rig: &mut Rig) -> bool {
     let after = match scenario.dialling {
         Dialling::Answered { after } | Dialling::Refused { after, .. } => after,

@@ -12,7 +12,7 @@ use ringer_media::leg::MediaParams;
 use ringer_media::testing::{Log, Rig, RigSpec};
 use ringer_media::time::Time;
 
-/// A call whose synthesizer takes `ready_ms`, and which is answered after 4 s.
+/// Returns a call whose synthesizer takes `ready_ms`, and which is answered after 4 s.
 fn rig(source: &str, ready_ms: u64) -> Rig {
     let voice = super::voice();
     let scenario = super::grammar::parse("opening", source, &voice).expect("it is right");
@@ -36,7 +36,7 @@ fn ring(rig: &mut Rig, seconds: f64) {
     }
 }
 
-/// When the opening begins, in seconds, and how often an event of this name was told.
+/// Returns the beginning of the opening, in seconds.
 fn opened(log: &Log) -> Option<f64> {
     let opening = |what: &What| matches!(what, What::SpeechStarted { kind: Kind::Opening, .. });
     log.events.iter().find(|event| opening(&event.what)).map(|event| event.sample as f64 / 16_000.0)
@@ -53,7 +53,7 @@ fn openings_are_made_while_it_rings() {
         ("caller opens made \"Good morning, this is a test.\"", 3000, 1),
         // After its extension, the last tone of which is over 0.8 s after connect.
         ("caller opens \"Good morning.\"\ncaller extension 12", 3000, 1),
-        // Of many at once, the last is ready just before it is due.
+        // The last of many at once is ready just before it is due.
         ("caller opens \"Good morning.\"", 4300, 1),
         ("caller listens open after 10 \"Hello.\"", 100, 0),
     ] {
@@ -105,7 +105,7 @@ fn a_call_that_is_not_answered_wants_no_opening() {
     }
 }
 
-/// The speech that a call asked for, and what it told.
+/// Returns the speech that a call asked for, and collects its events.
 fn given(call: &mut Call, events: &mut Vec<Event>) -> Vec<EffectId> {
     let mut asked = Vec::new();
     while let Some(output) = call.poll() {

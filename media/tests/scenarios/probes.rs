@@ -1,4 +1,4 @@
-//! Probes over many turns: how often they sound, and that nothing else in a call hears of them.
+//! Probes over many turns: their rate, and that they change nothing else in a call.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ fn play(source: &str, with: impl FnOnce(&mut Scenario)) -> Log {
     rig.log
 }
 
-/// `turns` of the agent, each `seconds` long and answered.
+/// Returns the lines of `turns` of the agent, each `seconds` long and answered.
 fn dialogue(turns: usize, seconds: f64) -> String {
     let mut source = "caller endpointing 0.5\ncaller max_duration 9999\n\
         caller script exact \"right\" phrase \"Yes.\"\n"
@@ -38,7 +38,7 @@ fn probes(log: &Log, wanted: ProbeKind) -> usize {
     log.events.iter().filter(|event| matches!(event.what, What::Probe { kind } if kind == wanted)).count()
 }
 
-/// Minutes in which the agent was heard to speak, and those of them from 1 s into each turn on.
+/// Returns the minutes in which the agent was heard to speak, and those of them from 1 s into each turn on.
 fn minutes(log: &Log, turn_s: f64) -> [f64; 2] {
     let (mut all, mut late, mut onset, mut turn) = (0, 0, 0, -1_000_000_000);
     for event in &log.events {
@@ -109,7 +109,7 @@ fn nothing_else_hears_of_probes() {
     assert!(heard(&plain) == heard(&probed) && plain.recorded != probed.recorded);
 }
 
-/// Stretches in which a probe sounds.
+/// Returns the stretches in which a probe sounds.
 fn stretches(log: &Log) -> Vec<(usize, usize)> {
     let at = |event: &Event| match &event.what {
         What::SpeechStarted { kind: Kind::Probe, .. } | What::SpeechEnded { kind: Kind::Probe, .. } => {
@@ -121,8 +121,8 @@ fn stretches(log: &Log) -> Vec<(usize, usize)> {
     edges.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// What lies between these samples, with all that goes on before and after it without 10 ms of silence: not all of it is heard
-/// through the lever.
+/// Returns these samples with all sound before and after them without 10 ms of silence: not all of it is audible at
+/// this audio quality.
 fn whole(pcm: &[i16], from: usize, to: usize) -> [usize; 2] {
     let silent = |part: &[i16]| part.iter().all(|&x| x == 0);
     let first = (160..=from).rev().find(|&at| silent(&pcm[at - 160..at])).unwrap_or(0);
@@ -143,7 +143,7 @@ fn probes_take_the_way_of_speech() {
     let stretches = stretches(&log);
     assert!(stretches.len() >= 5, "{stretches:?}");
     let mut quiet = 0;
-    // What the voice of the tests says has strong and weak parts: a kind has its level as a whole.
+    // The voice of the tests has strong and weak parts: a kind has its level as a whole.
     let mut said: [Vec<i16>; 2] = Default::default();
     for &(from, to) in &stretches {
         let [from, to] = whole(&log.clean, from, to);

@@ -1,4 +1,4 @@
-//! What holds for every call, whatever its scenario.
+//! Promises that every call keeps, whatever its scenario.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use ringer_media::testing::{Log, Rig};
 
 use super::grammar::{Action, Scenario};
 
-/// The promises that this call broke.
+/// Returns the promises that this call broke.
 pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     let mut broken = Vec::new();
     let mut check = |kept: bool, what: String| {
@@ -51,12 +51,13 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     broken
 }
 
-/// One channel of the recording.
+/// Returns one channel of the recording.
 fn channel(log: &Log, channel: usize) -> impl Iterator<Item = i16> {
     log.recorded.iter().copied().skip(channel).step_by(2)
 }
 
-/// Who has sent leaves the RTP session, once and last, by a report, its name and BYE (RFC 3550 6.1, 6.6).
+/// Checks that a side which has sent leaves the RTP session, once and last, by a report, its name and BYE (RFC 3550
+/// 6.1, 6.6).
 fn goodbye(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let log = &rig.log;
     let said = |bytes: &[u8]| {
@@ -76,7 +77,7 @@ fn goodbye(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     check(said(last).map(u32::to_be_bytes) == last[4..8].try_into().ok(), "BYE is of another source".into());
 }
 
-/// One frame a tick, each at the position of its tick.
+/// Checks for one frame a tick, each at the position of its tick.
 fn frames(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let log = &rig.log;
     check(log.packets.is_empty() && log.reports.is_empty(), "packets on a leg of PCM".into());
@@ -96,7 +97,7 @@ fn frames(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) 
     );
 }
 
-/// One packet a tick, each with the next number and the timestamp of its tick; an event keeps its timestamp.
+/// Checks for one packet a tick, each with the next number and the timestamp of its tick; an event keeps its timestamp.
 fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let packets = &rig.log.packets;
     let audio = scenario.media.payload_type;
@@ -124,7 +125,7 @@ fn packets(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String))
     check(dead || span.abs_diff(length) <= 1, format!("packets in {span} ticks of {length}"));
 }
 
-/// The ticks before the other side did not want to hear, and never did again.
+/// Returns the number of ticks until the other side did not want to receive for good.
 fn wanted_for(scenario: &Scenario) -> usize {
     let last = scenario.actions.iter().rev().find_map(|(at, action)| match action {
         Action::Hold(held) => Some((*at, !held)),
@@ -134,7 +135,7 @@ fn wanted_for(scenario: &Scenario) -> usize {
     last.filter(|(_, wants)| !wants).map_or(usize::MAX, |(from, _)| (from / 0.02).round() as usize)
 }
 
-/// The ticks up to the last packet in which the other side did not want to hear: none of them has a packet.
+/// Counts the ticks up to the last packet in which the other side did not want to receive: none of them has a packet.
 fn ticks_unwanted(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) -> usize {
     let packets: Vec<f64> = rig.log.packets.iter().map(|packet| rig.seconds_of(packet.at)).collect();
     let last = packets.last().copied().unwrap_or(0.0);
@@ -157,7 +158,7 @@ fn ticks_unwanted(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, S
     ticks
 }
 
-/// Over a connection that is bad on purpose packets are missing and late, and none overtakes another.
+/// Checks a connection that is bad on purpose: packets are missing and late, and none overtakes another.
 fn in_order(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     for pair in rig.log.packets.windows(2) {
         let step = pair[1].sequence.wrapping_sub(pair[0].sequence);
@@ -165,7 +166,7 @@ fn in_order(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     }
 }
 
-/// Speech begins and ends in turns, each once; a turn is told once, and never over another.
+/// Checks that speech begins and ends in turns, each once. A turn is reported once, and never over another.
 fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let (mut own, mut other, mut told) = (None, None, Vec::new());
     for event in &rig.log.events {
@@ -196,8 +197,8 @@ fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     check(apart && told.iter().all(|turn| turn.0 <= turn.1), format!("turns run into each other: {told:?}"));
 }
 
-/// A probe sounds while the other side is heard to speak and this side is silent, 2 s after the one before it; a backchannel
-/// 1 s into the turn. Each has its length; what is heard of it may be a little less.
+/// Checks that probes sound while the other side speaks and this side is silent, 2 s after the one before. A
+/// backchannel sounds 1 s into the turn. Each has its length; the audible part may be a little shorter.
 fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let events = &rig.log.events;
     let mut last: Option<Event> = None;
@@ -235,7 +236,7 @@ fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     }
 }
 
-/// Whose words an event is of.
+/// Returns the side whose words an event ends: `own` or `other`; `None` for other events.
 fn words(event: &Event) -> Option<&'static str> {
     match &event.what {
         What::SpeechEnded { kind, .. } if *kind != Kind::Probe => Some("own"),
@@ -244,13 +245,14 @@ fn words(event: &Event) -> Option<&'static str> {
     }
 }
 
-/// The end of the probe that begins with these events.
+/// Returns the end of the probe that begins with these events.
 fn ends(events: &[Event]) -> Option<Event> {
     let end = |event: &&Event| matches!(event.what, What::SpeechEnded { kind: Kind::Probe, .. });
     events.iter().find(end).cloned()
 }
 
-/// In a segment the recognizer's audio runs on when the network is good; a buffer that becomes shallower may skip up to two frames.
+/// Checks that the recognizer's audio runs on within a segment when the network is good. A buffer that becomes
+/// shallower may skip up to two frames.
 fn ears(scenario: &Scenario, rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let broken_on_purpose = scenario.actions.iter().any(|(_, action)| !matches!(action, Action::Says { .. }));
     if scenario.net != Default::default() || broken_on_purpose || scenario.call.connection != Default::default() {
@@ -298,7 +300,7 @@ fn nothing_is_recorded_as_sent_on_hold() {
     assert!(heard(3000, 3900) > 5000 && heard(8100, 9000) > 5000);
 }
 
-/// What was said stands in the clean track as if there were neither noise nor a bad line, at the same samples.
+/// The clean track holds the words as if there were neither noise nor a bad connection, at the same samples.
 #[test]
 fn the_clean_track_has_no_noise() {
     let voice = super::voice();

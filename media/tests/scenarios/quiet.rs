@@ -56,10 +56,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Allocations of the Opus library in a tick, one frame encoded and one decoded: it makes its scratch buffers anew for each.
+/// Number of allocations of the Opus library in a tick, one frame encoded and one decoded: it makes its buffers anew
+/// for each.
 const OPUS_ALLOCATIONS: u64 = 100;
 
-/// One tick; true when an event or effect came of it. Nothing here allocates.
+/// Runs one tick; true when an event or effect came of it. Nothing here allocates.
 fn tick(call: &mut Call, now: Time, packet: &[u8]) -> bool {
     let mut eventful = false;
     for input in [
@@ -75,7 +76,7 @@ fn tick(call: &mut Call, now: Time, packet: &[u8]) -> bool {
     eventful
 }
 
-/// A call that was answered, and whose opening, if it has one, is `words`.
+/// Returns a call that was answered, and whose opening, if it has one, is `words`.
 fn answered(spec: CallSpec, media: MediaParams, now: Time, words: Arc<[i16]>) -> Call {
     let mut call = Call::new(spec);
     call.handle(now, Input::Signal(Signal::Dialing { address: String::new() }));
@@ -146,10 +147,10 @@ fn a_quiet_tick_allocates_nothing() {
     }
 }
 
-/// Allocations that an event, an effect or a command to the far side may cost, on average.
+/// Largest mean number of allocations of an event, an effect or a command to the other side.
 const MOST_PER_EVENT: u64 = 2;
 
-/// What a driver answers to an effect.
+/// Returns a driver's answer to an effect.
 fn answer(effect: Effect, words: &Arc<[i16]>) -> Option<Effected> {
     let heard = ["is", "tuesday", "free"];
     match effect {
@@ -220,10 +221,10 @@ fn an_event_allocates_little() {
     }
 }
 
-/// Bytes that a call may hold, its rings to other threads left out. Half of it is what looks for echoes.
+/// Largest size of a call in bytes, its rings to other threads left out. Half of it is the search for echoes.
 const MOST_BYTES: i64 = 140 * 1024;
 
-/// What the codec may hold on top: longer payloads, and the state of Opus.
+/// Returns the bytes that the codec may hold on top: longer payloads, and the state of Opus.
 fn most_of(codec: Codec) -> i64 {
     match codec {
         Codec::Pcmu | Codec::Pcma => 0,
@@ -234,7 +235,7 @@ fn most_of(codec: Codec) -> i64 {
     }
 }
 
-/// Bytes of what `make` makes, itself and what it holds.
+/// Returns the bytes that `make` allocates and returns.
 fn bytes_of<T>(make: impl FnOnce() -> T) -> i64 {
     let before = HELD_BYTES.with(Cell::get);
     let made = std::hint::black_box(Box::new(make()));

@@ -1,4 +1,5 @@
-//! What holds of many turns together: how often a level cuts in, how exactly a delay is kept, how soon the caller gives way.
+//! Properties of many turns together: the rate of interruptions at a level, the exactness of a delay, the time until
+//! the caller gives way.
 
 use std::fmt::Write;
 
@@ -6,7 +7,7 @@ use ringer_media::call::{Event, Kind, What};
 use ringer_media::seed::Seed;
 use ringer_media::testing::Log;
 
-/// Speech, text and thought are ready as soon as they are asked for.
+/// Delays of 0: speech, text and thought are ready as soon as they are asked for.
 const AT_ONCE: &str = "delay think 0\ndelay recognize 0\ndelay synthesize 0\n";
 
 /// Plays these lines with a seed.
@@ -21,14 +22,14 @@ fn seconds(event: &Event) -> f64 {
     event.sample as f64 / 16_000.0
 }
 
-/// Starts of the caller's words of a kind.
+/// Returns the onsets of the caller's words of a kind.
 fn starts(log: &Log, wanted: Kind) -> Vec<f64> {
     let is = |event: &&Event| matches!(&event.what, What::SpeechStarted { kind, .. } if *kind == wanted);
     log.events.iter().filter(is).map(seconds).collect()
 }
 
-/// A turn that outlasts the window is cut with exactly the level's probability, at a moment uniform in the window. The window is
-/// a fifth as long as a caller's, for a fifth of the speech.
+/// Checks that turns longer than the window are interrupted with exactly the level's probability, at a moment uniform
+/// in the window. The window is a fifth as long as a caller's, for a fifth of the speech.
 fn level(name: &str, probability: f64) {
     const CALLS: u64 = 5;
     const TURNS: usize = 220;

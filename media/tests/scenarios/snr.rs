@@ -1,5 +1,5 @@
-//! The signal-to-noise ratio that the far side of a call measures, for every background noise and volume: its decoded audio,
-//! the words' active speech level by ITU-T P.56 against the noise's long-term RMS.
+//! Signal-to-noise ratio that the other side of a call measures, for every background noise and volume. It compares the
+//! decoded words' active speech level by ITU-T P.56 with the noise's long-term RMS.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 
-/// Length of the noise loops.
+/// Length of the noise loops, in seconds.
 const LOOP_S: u32 = 12;
-/// The words begin here: before it a whole loop is heard alone, after the jitter buffer has settled.
+/// Time at which the words begin: before it a whole loop is received alone, after the jitter buffer has settled.
 const WORDS_MS: u32 = 14_000;
-/// End of the call.
+/// End of the call, in seconds.
 const END_S: usize = 26;
 
-/// Words of `flite` at 16 kHz and -26 dBov.
+/// Returns words of `flite` at 16 kHz and -26 dBov.
 fn words() -> Arc<[i16]> {
     let path = std::env::temp_dir().join(format!("ringer-snr-{}.wav", std::process::id()));
     let text = "Good morning, I would like to move my appointment with the dentist from Tuesday to next Friday, please. \
@@ -36,7 +36,7 @@ fn words() -> Arc<[i16]> {
     pcm.into()
 }
 
-/// What the far side decodes of a call that says `words` over `noise`, at the codec's rate.
+/// Returns the audio that the other side decodes of a call with `words` over `noise`, at the codec's rate.
 fn heard(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16> {
     let media = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };
     let mut call = Call::new(CallSpec {

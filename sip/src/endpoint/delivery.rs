@@ -1,5 +1,5 @@
-//! Delivery of requests: the transport of each, its Via and Contact, and places and connections that are gone (RFC 3261 18.1,
-//! 18.4).
+//! Delivery of requests: the transport of each, its Via and Contact, and places and connections that are lost (RFC 3261
+//! 18.1, 18.4).
 
 use std::net::SocketAddr;
 
@@ -16,11 +16,11 @@ const MAX_DATAGRAM_REQUEST: usize = 1300;
 /// Reason why a request has no final response.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// Timer B or F ran out.
+    /// Timer B or F expired without a final response.
     TimedOut,
-    /// It could not be delivered.
+    /// The request could not be delivered.
     Unreachable,
-    /// The connection that the response was to come by is closed.
+    /// The connection by which the response was to come is closed.
     ConnectionLost,
 }
 
@@ -30,7 +30,7 @@ impl Failure {
         if self == Failure::TimedOut { 408 } else { 503 }
     }
 
-    /// Words for a person.
+    /// Returns an explanation for a person.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Failure::TimedOut => "No response within 32 s",
@@ -59,8 +59,8 @@ impl EndpointConfig {
         }
     }
 
-    /// Contact of this side for a dialog over this transport; `secure`: the dialog is of a `sips:` address, and needs no
-    /// parameter (RFC 3261 8.1.1.8, RFC 5630 5.1.1.1).
+    /// Returns the Contact of this side for a dialog over this transport. `secure`: the dialog is of a `sips:` address,
+    /// and needs no parameter (RFC 3261 8.1.1.8, RFC 5630 5.1.1.1).
     pub(crate) fn contact(&self, user: &str, transport: Transport, secure: bool) -> String {
         let transport = if secure { Transport::Tls } else { transport };
         EndpointConfig::contact_of(self.address(transport), user, transport, secure, "")
@@ -82,14 +82,14 @@ impl EndpointConfig {
 }
 
 impl Endpoint {
-    /// The topmost Via of a new request, with its branch.
+    /// Returns the topmost Via of a new request, with its branch.
     pub(crate) fn via(&mut self, transport: Transport) -> String {
         let address = self.config.address(transport);
         format!("SIP/2.0/{transport} {address};branch=z9hG4bK{};rport", self.ids.next())
     }
 
-    /// Sends a request that begins a transaction. A Via comes on top unless the request has one (CANCEL). One that is too large
-    /// for a datagram goes by TCP where that is spoken, unless TCP was refused before in this call.
+    /// Sends a request that begins a transaction. A Via is added on top unless the request has one (CANCEL). A request
+    /// that is too large for a datagram goes by TCP where that is spoken, unless TCP was refused before in this call.
     pub(crate) fn send_request(&mut self, now: Time, call: CallKey, mut request: Request, to: Hop) -> TransactionKey {
         let is_new = request.headers.get("Via").is_none();
         if is_new {
@@ -124,8 +124,9 @@ impl Endpoint {
         }
     }
 
-    /// Nothing can be delivered to `to`: ICMP port or host unreachable, connection refused or without an answer, TLS failure.
-    /// Requests there that nobody answered fail, or go by datagram when only their size made them go by TCP.
+    /// Reports that nothing can be delivered to `to`: ICMP port or host unreachable, connection refused or without an
+    /// answer, TLS failure. Requests there that nobody answered fail. Those that went by TCP for their size alone go by
+    /// datagram.
     pub fn unreachable(&mut self, now: Time, to: &Hop) {
         let dead = self.clients.iter().filter(|(_, client)| client.unanswered() && is_same(&client.to, to));
         for key in dead.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
@@ -135,8 +136,9 @@ impl Endpoint {
         }
     }
 
-    /// Takes the connection that a request went over, by the name of its transaction ([`Output::Send`]). `is_new`: it was opened for
-    /// this request, which therefore does not go once more when the connection is closed.
+    /// Takes the connection that a request went over, by the name of its transaction
+    /// ([`Output::Send`](crate::Output::Send)). `is_new`: it was opened for this request, which therefore does not go
+    /// once more when the connection is closed.
     pub fn sent_over(&mut self, request: &str, connection: ConnectionId, is_new: bool) {
         if let Some(client) = self.clients.get_mut(request)
             && client.to.transport.is_reliable()
@@ -146,8 +148,8 @@ impl Endpoint {
         }
     }
 
-    /// A connection is closed. Calls that live on it are told, and requests that wait for an answer by it fail; one that went by
-    /// an older connection and of which nothing was heard goes once more, by a new one.
+    /// Reports that a connection is closed. Calls that use it are told, and requests that wait for an answer by it
+    /// fail. A request that went by an older connection without any response is sent once more, by a new one.
     pub fn connection_lost(&mut self, now: Time, connection: ConnectionId) {
         for server in self.servers.values_mut() {
             server.to.forget(connection);
@@ -187,8 +189,8 @@ impl Endpoint {
         true
     }
 
-    /// Sends a request again that went by a connection which was closed before anything was heard of it: the connection may have
-    /// been dead already. False when something was heard, and the second time.
+    /// Sends a request again that went by a connection which was closed before any response: the connection may have
+    /// been dead already. False when a response came, and the second time.
     fn send_once_more(&mut self, key: &TransactionKey) -> bool {
         let Some(client) = self.clients.get_mut(key).filter(|client| client.unanswered() && !client.sent_again) else {
             return false;
@@ -207,7 +209,7 @@ impl Endpoint {
         self.request_failed(now, client.call, key, &client.request.method, failure);
     }
 
-    /// A request of this side got no final response.
+    /// Handles a request of this side that got no final response.
     pub(super) fn request_failed(
         &mut self,
         now: Time,
@@ -225,7 +227,7 @@ impl Endpoint {
         }
     }
 
-    /// The INVITE waits no longer than until `at` for the first response.
+    /// Limits the wait of an INVITE for the first response to `at`.
     pub(crate) fn client_gives_up(&mut self, key: &TransactionKey, at: Time) {
         if let Some(client) = self.clients.get_mut(key) {
             client.give_up_by(at);
@@ -234,7 +236,8 @@ impl Endpoint {
     }
 }
 
-/// True for two names of the same place, over whatever connection. A place of TLS is also the name that its certificate needs.
+/// True when both name the same place, over any connection. A place of TLS includes the name that its certificate
+/// needs.
 fn is_same(one: &Hop, other: &Hop) -> bool {
     let is_named_so = one.transport != Transport::Tls || one.server_name == other.server_name;
     (one.transport, one.address) == (other.transport, other.address) && is_named_so

@@ -1,4 +1,5 @@
-//! One request of a line until its answer: the places that are tried, its transaction, its credentials. And what answers tell.
+//! One request of a line until its answer: the places that are tried, its transaction, its credentials, and readers of
+//! answers.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -32,7 +33,7 @@ pub(super) struct Errand {
     pub client: Option<Client>,
     /// Places that the attempt still has, in order.
     pub queue: VecDeque<Hop>,
-    /// It waits for its places to be looked up.
+    /// True while it waits for its places to be looked up.
     pub is_waiting: bool,
     /// Beginning of the next attempt.
     pub at: Option<Time>,
@@ -46,7 +47,7 @@ pub(super) struct Errand {
 pub(super) enum Reply {
     /// The request goes on.
     Nothing,
-    /// It is the final one, from this place.
+    /// The response is the final one, from this place.
     Last(Hop),
 }
 

@@ -1,4 +1,4 @@
-//! The registration of a line: what its answers mean (RFC 3261 10.2, RFC 5626), and the Contact that is registered.
+//! The registration of a line: handling of its answers (RFC 3261 10.2, RFC 5626), and the Contact that is registered.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -139,7 +139,7 @@ impl Line {
         self.plan_ping(now);
     }
 
-    /// The registrar does not want this side: it is asked again at the usual distance, and not before.
+    /// Handles a registrar that refuses this side: it is asked again at the usual distance, and not before.
     fn refuse(&mut self, now: Time, response: &Response) {
         let Some(registration) = &mut self.registration else { return };
         let is_signed = matches!(response.code, 401 | 407) && registration.errand.is_signed();

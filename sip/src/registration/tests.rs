@@ -1,4 +1,4 @@
-//! Lines in virtual time, before a provider that does as the test says.
+//! Lines in virtual time, with a provider that is scripted by the test.
 
 use super::register::LONGEST_EXPIRES_S;
 use super::*;
@@ -71,7 +71,7 @@ impl Stage {
         Stage::new(account(Some(600), 0), script)
     }
 
-    /// Runs for so many seconds of virtual time.
+    /// Runs for this many seconds of virtual time.
     fn run(&mut self, seconds: u64) {
         let end = self.now + Duration::from_secs(seconds);
         loop {

@@ -28,7 +28,7 @@ pub enum CryptoSuite {
     AesCm128HmacSha1_80,
     /// AES in counter mode, tags of 32 bits.
     AesCm128HmacSha1_32,
-    /// AES-GCM.
+    /// AES in Galois/counter mode, keys of 128 bits (RFC 7714).
     AeadAes128Gcm,
 }
 
@@ -37,7 +37,7 @@ impl CryptoSuite {
     pub const ALL: [CryptoSuite; 3] =
         [CryptoSuite::AesCm128HmacSha1_80, CryptoSuite::AesCm128HmacSha1_32, CryptoSuite::AeadAes128Gcm];
 
-    /// As in SDP.
+    /// Returns the name of the suite in SDP (RFC 4568 6.2).
     pub fn name(self) -> &'static str {
         match self {
             CryptoSuite::AesCm128HmacSha1_80 => "AES_CM_128_HMAC_SHA1_80",
@@ -46,7 +46,7 @@ impl CryptoSuite {
         }
     }
 
-    /// Bytes of master key and salt together.
+    /// Returns the length of master key and salt together, in bytes.
     pub fn key_bytes(self) -> usize {
         match self {
             CryptoSuite::AesCm128HmacSha1_80 | CryptoSuite::AesCm128HmacSha1_32 => 30,
@@ -60,12 +60,12 @@ impl CryptoSuite {
 pub struct KeySalt(Vec<u8>);
 
 impl KeySalt {
-    /// Key and salt in one; `None` when it is not as long as `suite` wants.
+    /// Returns key and salt in one; `None` when their length is not that of `suite`.
     pub fn new(suite: CryptoSuite, bytes: &[u8]) -> Option<KeySalt> {
         (bytes.len() == suite.key_bytes()).then(|| KeySalt(bytes.to_vec()))
     }
 
-    /// For the one place that protects packets by it.
+    /// Returns the bytes, for the code that protects packets with them.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -80,16 +80,17 @@ impl fmt::Debug for KeySalt {
 /// One way to protect a stream, with the key of the side that writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crypto {
-    /// Names it in offer and answer, 0 to 999999999.
+    /// Number that names it in offer and answer, 0 to 999999999.
     pub tag: u32,
-    /// How.
+    /// Suite that protects the stream.
     pub suite: CryptoSuite,
-    /// The writer's key.
+    /// Master key and salt of the side that writes the line.
     pub key: KeySalt,
 }
 
 impl Crypto {
-    /// Reads the value of an `a=crypto` line; `None` when it is malformed or asks for what this side cannot do.
+    /// Reads the value of an `a=crypto` line; `None` when it is malformed or asks for something that this side cannot
+    /// do.
     pub fn parse(value: &str) -> Option<Crypto> {
         let mut words = value.split_whitespace();
         let tag = words.next().filter(|tag| tag.len() <= 9 && tag.bytes().all(|byte| byte.is_ascii_digit()))?;
@@ -100,14 +101,14 @@ impl Crypto {
     }
 }
 
-/// As in SDP, with the key.
+/// Writes the value of an `a=crypto` line, with the key.
 impl fmt::Display for Crypto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} inline:{}", self.tag, self.suite.name(), BASE64.encode(&self.key.0))
     }
 }
 
-/// `inline:KEY[|LIFETIME][|MKI:LENGTH]`. Several keys, parted by semicolons, need identifiers.
+/// Reads `inline:KEY[|LIFETIME][|MKI:LENGTH]`. Several keys, parted by semicolons, need identifiers and are refused.
 fn key(suite: CryptoSuite, params: &str) -> Option<KeySalt> {
     let (method, info) = params.split_once(':')?;
     let mut parts = info.split('|');
@@ -116,7 +117,7 @@ fn key(suite: CryptoSuite, params: &str) -> Option<KeySalt> {
     (method.eq_ignore_ascii_case("inline") && lasts && parts.next().is_none()).then(|| KeySalt::new(suite, &key))?
 }
 
-/// Packets, as a number or as a power of two.
+/// Reads a number of packets, written as a number or as a power of two.
 fn lifetime(text: &str) -> Option<u64> {
     match text.strip_prefix("2^") {
         Some(power) => 1u64.checked_shl(power.parse().ok()?),
@@ -124,7 +125,8 @@ fn lifetime(text: &str) -> Option<u64> {
     }
 }
 
-/// Parameters that change nothing for this side: the size of the window, and what may be ignored (RFC 4568 6.3.7, 6.3.8).
+/// True for parameters that change nothing for this side: the size of the window, and those that may be ignored (RFC
+/// 4568 6.3.7, 6.3.8).
 fn harmless(param: &str) -> bool {
     match param.strip_prefix("WSH=") {
         Some(size) => size.parse().is_ok_and(|size: u32| size >= SMALLEST_WINDOW),

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::{Attribute, Media, Session};
 
-/// Bytes of the longest digest.
+/// Length of the longest digest, in bytes.
 const LONGEST_DIGEST: usize = 64;
 
-/// Most fingerprints of one description that are looked at.
+/// Largest number of fingerprints of one description that are examined.
 const MAX_FINGERPRINTS: usize = 8;
 
 /// Lengths of a name of an association, characters (RFC 8842 4).
@@ -16,9 +16,9 @@ const TLS_ID_LENGTHS: std::ops::RangeInclusive<usize> = 20..=255;
 /// A hash function of fingerprints (RFC 8122 5), weakest first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HashFunction {
-    /// Old programs know this one alone. It counts where a description has no better one.
+    /// SHA-1, the only function of old programs. It counts where a description has no better one.
     Sha1,
-    /// Every implementation has it.
+    /// SHA-2 with 256 bits, which every implementation has.
     Sha256,
     /// SHA-2 with 384 bits.
     Sha384,
@@ -52,11 +52,11 @@ impl HashFunction {
     }
 }
 
-/// The digest of a certificate (RFC 8122 5).
+/// Digest of a certificate (RFC 8122 5).
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     hash: HashFunction,
-    /// Zeros at the end where the digest is shorter.
+    /// Bytes of the digest, with zeros at the end where it is shorter.
     digest: [u8; LONGEST_DIGEST],
 }
 
@@ -108,16 +108,16 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Which side begins the handshake (RFC 4145 4, RFC 5763 5).
+/// Part of a side in beginning the handshake (RFC 4145 4, RFC 5763 5).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Setup {
-    /// Either: the answer decides.
+    /// Either side may begin: the answer decides.
     Actpass,
-    /// The writer begins it.
+    /// The side that writes it begins.
     Active,
-    /// The reader begins it.
+    /// The side that reads it begins.
     Passive,
-    /// Nobody does for now.
+    /// Nobody begins for now.
     Holdconn,
 }
 
@@ -152,9 +152,9 @@ pub struct Dtls {
 /// A handshake as offer and answer settled it, seen from this side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handshake {
-    /// The other side's certificate has one of these.
+    /// Fingerprints, one of which the other side's certificate has.
     pub fingerprints: Vec<Fingerprint>,
-    /// This side begins (it is the DTLS client).
+    /// True when this side begins (it is the DTLS client).
     pub active: bool,
     /// Name that the other side gave the association.
     pub tls_id: Option<String>,
@@ -240,7 +240,7 @@ impl Handshake {
     }
 }
 
-/// The name, where it can be one.
+/// Returns the name, when it can be one of an association.
 fn tls_id(value: &str) -> Option<String> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
     (TLS_ID_LENGTHS.contains(&value.len()) && value.bytes().all(known)).then(|| value.to_owned())

@@ -1,6 +1,25 @@
 //! Session descriptions (RFC 8866) and the offer/answer model (RFC 3264), for one audio stream a call.
 //!
-//! Codecs are names with clock rates: what they sound like is not known here.
+//! Codecs are names with clock rates; their sound is not known here.
+//!
+//! An offer of the other side, and the answer to it:
+//!
+//! ```
+//! use ringer_sip::sdp::{Codec, Direction, Offer, Session, negotiate};
+//!
+//! let offer = "v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n\
+//!     m=audio 4000 RTP/AVP 18 8 0\r\na=sendonly\r\n";
+//! let session = Session::parse(offer)?;
+//! assert_eq!(session.media[0].formats, ["18", "8", "0"]);
+//!
+//! let own = Offer::new("192.0.2.1:6000".parse().expect("an address"), vec![Codec::pcmu(), Codec::pcma()]);
+//! let (answer, agreed) = negotiate(offer, &own).expect("two codecs in common");
+//! assert_eq!((agreed.codec.as_str(), agreed.payload_type), ("PCMA", 8));
+//! assert_eq!(agreed.remote_rtp.to_string(), "192.0.2.9:4000");
+//! assert_eq!(agreed.direction, Direction::RecvOnly);
+//! assert!(answer.to_string().contains("m=audio 6000 RTP/AVP 8"));
+//! # Ok::<(), ringer_sip::ParseError>(())
+//! ```
 
 mod crypto;
 mod dtls;
@@ -17,14 +36,14 @@ pub use dtls::{Dtls, Fingerprint, Handshake, HashFunction, Setup};
 pub use negotiate::{negotiate, read_answer};
 pub use protect::KeyOrigin;
 
-/// A session description.
+/// A session description (RFC 8866).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Of the `o=` line: a number that stays for the session.
+    /// Session id of the `o=` line; stays the same for the session.
     pub id: String,
-    /// Of the `o=` line: counts the changes.
+    /// Session version of the `o=` line; counts the changes.
     pub version: u64,
-    /// Of the `o=` line.
+    /// Address in the `o=` line, as text.
     pub origin: String,
     /// Session-level `c=`, when it has an IP address.
     pub address: Option<IpAddr>,
@@ -39,14 +58,14 @@ pub struct Session {
 /// An `a=` line. `Debug` leaves the keys of `a=crypto` out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// Before the colon.
+    /// Name: the text before the colon.
     pub name: String,
-    /// After the colon.
+    /// Value: the text after the colon; `None` for an attribute without one.
     pub value: Option<String>,
 }
 
 impl Attribute {
-    /// `a=name:value`, or `a=name` for an empty value.
+    /// Returns `a=name:value`, or `a=name` for an empty value.
     pub fn new(name: &str, value: impl Into<String>) -> Attribute {
         let value = value.into();
         Attribute { name: name.into(), value: (!value.is_empty()).then_some(value) }
@@ -60,14 +79,14 @@ impl fmt::Debug for Attribute {
     }
 }
 
-/// An `m=` section.
+/// A media description: an `m=` line and the lines that belong to it (RFC 8866 5.14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
-    /// `audio`, `video`, ...
+    /// Kind of media: `audio`, `video` or another name.
     pub kind: String,
     /// RTP port; 0 means refused.
     pub port: u16,
-    /// `RTP/AVP` and the like.
+    /// Protocol: `RTP/AVP` or another one.
     pub protocol: String,
     /// Payload types (or other format names), best first.
     pub formats: Vec<String>,
@@ -89,22 +108,22 @@ impl Media {
     }
 }
 
-/// Who sends, from the writer's point of view (RFC 3264 5.1).
+/// Direction of a stream, from the point of view of the side that writes it (RFC 3264 5.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// Both ways.
+    /// Both sides send (`sendrecv`); the default.
     #[default]
     SendRecv,
-    /// The writer sends only: the other side is on hold.
+    /// The side that writes it sends only: the other side is on hold.
     SendOnly,
-    /// The writer receives only.
+    /// The side that writes it receives only.
     RecvOnly,
-    /// Neither.
+    /// Neither side sends (`inactive`).
     Inactive,
 }
 
 impl Direction {
-    /// As in SDP.
+    /// Returns the name of the attribute in SDP.
     pub fn as_str(self) -> &'static str {
         match self {
             Direction::SendRecv => "sendrecv",
@@ -128,17 +147,17 @@ impl Direction {
         }
     }
 
-    /// Whether the writer sends.
+    /// True when the side that writes it sends.
     pub fn sends(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::SendOnly)
     }
 
-    /// Whether the writer receives.
+    /// True when the side that writes it receives.
     pub fn receives(self) -> bool {
         matches!(self, Direction::SendRecv | Direction::RecvOnly)
     }
 
-    /// The same stream seen from the other side.
+    /// Returns the direction of the same stream from the point of view of the other side.
     pub fn reversed(self) -> Direction {
         Direction::new(self.receives(), self.sends())
     }
@@ -153,39 +172,39 @@ pub struct Codec {
     pub payload_type: u8,
     /// RTP clock, hertz (8000 for G722 too, RFC 3551 4.5.2).
     pub clock_rate_hz: u32,
-    /// 1 or 2.
+    /// Number of audio channels, 1 or 2.
     pub channels: u8,
     /// Parameters of `a=fmtp`; empty for none.
     pub fmtp: String,
 }
 
 impl Codec {
-    /// A codec without parameters, one channel.
+    /// Returns a codec without parameters, with one channel.
     pub fn new(name: &str, payload_type: u8, clock_rate_hz: u32) -> Codec {
         Codec { name: name.into(), payload_type, clock_rate_hz, channels: 1, fmtp: String::new() }
     }
 
-    /// G.711 mu-law, payload type 0.
+    /// Returns G.711 mu-law, payload type 0.
     pub fn pcmu() -> Codec {
         Codec::new("PCMU", 0, 8000)
     }
 
-    /// G.711 A-law, payload type 8.
+    /// Returns G.711 A-law, payload type 8.
     pub fn pcma() -> Codec {
         Codec::new("PCMA", 8, 8000)
     }
 
-    /// G.722, payload type 9.
+    /// Returns G.722, payload type 9.
     pub fn g722() -> Codec {
         Codec::new("G722", 9, 8000)
     }
 
-    /// Telephone events 0-15 (RFC 4733), for audio with this RTP clock.
+    /// Returns telephone events 0-15 (RFC 4733), for audio with this RTP clock.
     pub fn events(payload_type: u8, clock_rate_hz: u32) -> Codec {
         Codec { fmtp: "0-15".into(), ..Codec::new("telephone-event", payload_type, clock_rate_hz) }
     }
 
-    /// Whether both mean the same encoding, whatever their payload types.
+    /// True when both mean the same encoding, clock rate and channels; payload types may differ.
     pub fn same(&self, other: &Codec) -> bool {
         self.name.eq_ignore_ascii_case(&other.name)
             && self.clock_rate_hz == other.clock_rate_hz
@@ -193,26 +212,27 @@ impl Codec {
     }
 }
 
-/// What this side can do: what it offers, or what it chooses an answer from.
+/// Abilities of this side: its offer, or the choices for its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Where RTP is expected; RTCP one above, or on the same port with `rtcp_mux`.
+    /// Address at which RTP is expected. RTCP is expected one port above, or on the same port with `rtcp_mux`.
     pub rtp: SocketAddr,
-    /// Best first.
+    /// Codecs, the preferred one first.
     pub codecs: Vec<Codec>,
     /// Telephone events (see [`Codec::events`]), one for each RTP clock among the codecs; none to leave them out.
     pub events: Vec<Codec>,
     /// Packet length asked for, milliseconds.
     pub ptime_ms: u32,
-    /// Who sends.
+    /// Direction that this side wants.
     pub direction: Direction,
-    /// RTCP on the RTP port (RFC 5761), if the other side agrees.
+    /// True to ask for RTCP on the RTP port (RFC 5761); used when the other side agrees.
     pub rtcp_mux: bool,
     /// Number of the `o=` line.
     pub session_id: u64,
     /// Ways to protect the stream (RFC 4568), best first, with this side's keys; empty: plain RTP alone.
     pub crypto: Vec<Crypto>,
-    /// Plain RTP is out of the question: RTP/SAVP is offered. Otherwise RTP/AVP is, and who understands `crypto` may use it.
+    /// True when plain RTP is not allowed, so that RTP/SAVP is offered. Otherwise RTP/AVP is, and a side that
+    /// understands `crypto` may use it.
     pub crypto_required: bool,
     /// This side's part in a DTLS handshake, another way to keys; `None`: there is none.
     pub dtls: Option<Dtls>,
@@ -222,7 +242,8 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// 20 ms packets both ways, telephone events of 8000 Hz at 101, RTCP on its own port, plain RTP.
+    /// Returns an offer of 20 ms packets both ways, telephone events of 8000 Hz at 101, RTCP on its own port, plain
+    /// RTP.
     pub fn new(rtp: SocketAddr, codecs: Vec<Codec>) -> Offer {
         Offer {
             rtp,
@@ -240,18 +261,18 @@ impl Offer {
     }
 }
 
-/// What two sides agreed on, seen from this one.
+/// Result of an offer and its answer, from this side's point of view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// Encoding name as this side writes it (`PCMU`).
     pub codec: String,
-    /// RTP clock, hertz.
+    /// RTP clock rate in hertz.
     pub clock_rate_hz: u32,
     /// RTP payload type to send.
     pub payload_type: u8,
     /// RTP payload type that the other side sends (RFC 3264 lets the two differ for dynamic ones).
     pub receive_payload_type: u8,
-    /// Parameters of the codec (`a=fmtp`) as the other side gives them: what it wishes to receive.
+    /// Parameters of the codec (`a=fmtp`) as the other side gives them, for what it receives.
     pub fmtp: String,
     /// Payload type of telephone events to send, when both sides have them: with the codec's RTP clock (RFC 4733 2.1), else with
     /// 8000 Hz.
@@ -264,43 +285,43 @@ pub struct Negotiated {
     pub ptime_ms: u32,
     /// Address that RTP goes to. With `remote_host` the address is 0.0.0.0, and only the port counts.
     pub remote_rtp: SocketAddr,
-    /// Address that RTCP goes to; as `remote_rtp`.
+    /// Address that RTCP goes to, with the same rule as `remote_rtp`.
     pub remote_rtcp: SocketAddr,
     /// Host name that the other side gave in place of an address: nothing can be sent before it is resolved.
     pub remote_host: Option<String>,
-    /// RTP and RTCP share a port.
+    /// True when RTP and RTCP share a port.
     pub rtcp_mux: bool,
-    /// Who sends, from this side's point of view.
+    /// Direction from this side's point of view.
     pub direction: Direction,
-    /// The other side does not want to hear: it sends only, is inactive, or gave the address 0.0.0.0.
+    /// True when the other side does not want to receive: it sends only, is inactive, or gave the address 0.0.0.0.
     pub on_hold: bool,
-    /// How both directions are protected by keys that the descriptions have; `None`: they have none.
+    /// Protection of both directions by keys in the descriptions; `None`: they have none.
     pub crypto: Option<Protection>,
-    /// The handshake that brings the keys; `None`: there is none. Without it and without `crypto`: plain RTP.
+    /// Handshake that brings the keys; `None`: there is none. Without it and without `crypto`: plain RTP.
     pub dtls: Option<Handshake>,
 }
 
 /// One suite for both directions, with the key of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protection {
-    /// How.
+    /// Suite that both sides use.
     pub suite: CryptoSuite,
-    /// Key of what this side sends.
+    /// Key of the packets that this side sends.
     pub send: KeySalt,
-    /// Key of what the other side sends.
+    /// Key of the packets that the other side sends.
     pub receive: KeySalt,
 }
 
-/// Why no answer can be given or used. The call is refused with 488, or ended.
+/// Reason why no answer can be given or used. The call is refused with 488, or ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It cannot be read as SDP; the line at fault.
+    /// Text that cannot be read as SDP; the line at fault.
     Malformed(usize),
-    /// No audio stream over RTP as this side does it, or its port is 0.
+    /// No audio stream over RTP that this side supports, or its port is 0.
     NoAudio,
     /// Encryption that one side asks for and the other does not give: no suite in common, no key, or one that cannot be read.
     NoCrypto,
-    /// No codec in common.
+    /// No codec that both sides have.
     NoCodec,
     /// No address to send to.
     NoAddress,

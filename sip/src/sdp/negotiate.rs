@@ -1,4 +1,4 @@
-//! Offer and answer: what both sides can do (RFC 3264 5 to 8).
+//! Offer and answer: the codecs, addresses and directions that both sides support (RFC 3264 5 to 8).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,8 +24,9 @@ impl From<ParseError> for Refusal {
     }
 }
 
-/// Answers `offer` with what `supported` can do: the first audio stream with a common codec, in the offerer's order of
-/// preference, that one codec and telephone events, protected as `supported` says; every other stream is refused with port 0.
+/// Answers `offer` with the abilities in `supported`. The answer has the first audio stream with a common codec, in the
+/// offerer's order of preference. It has that one codec and telephone events, protected as `supported` says. Every
+/// other stream is refused with port 0.
 pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated), Refusal> {
     let offer = Session::parse(offer)?;
     let mut refusal = Refusal::NoAudio;
@@ -71,7 +72,7 @@ pub fn negotiate(offer: &str, supported: &Offer) -> Result<(Session, Negotiated)
     Ok((answering.session_of(media), agreed))
 }
 
-/// What the other side's `answer` to this side's `offer` means.
+/// Reads the other side's `answer` to the `offer` of this side. An error when no codec or key remains in common.
 pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
     let (offer, answer) = (Session::parse(offer)?, Session::parse(answer)?);
     let ours = offer.media.iter().position(is_audio).ok_or(Refusal::NoAudio)?;
@@ -89,7 +90,7 @@ pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
 }
 
 impl Offer {
-    /// Reads back what a description (of this side) offers; `None` without a usable audio stream.
+    /// Reads back the offer in a description of this side; `None` without a usable audio stream.
     pub fn read(session: &Session) -> Option<Offer> {
         let media = session.media.iter().find(|m| is_audio(m))?;
         let address = media.address.or(session.address)?;
@@ -110,8 +111,8 @@ impl Offer {
     }
 }
 
-/// Returns what `remote` agrees to of `local`, and the local codec. Direction, RTCP and encryption are the caller's to fill in. `answers`: this
-/// side answers, and may take events of 8000 Hz that it would not have offered.
+/// Returns the part of `local` that `remote` agrees to, and the local codec. The caller fills in direction, RTCP and
+/// encryption. `answers`: this side answers, and may take events of 8000 Hz that it would not have offered.
 fn choose(session: &Session, remote: &Media, local: &Offer, answers: bool) -> Result<(Negotiated, Codec), Refusal> {
     let offered = codecs(remote);
     let common =
@@ -143,8 +144,8 @@ fn choose(session: &Session, remote: &Media, local: &Offer, answers: bool) -> Re
     Ok((agreed, ours))
 }
 
-/// The events beside a codec with this clock: those with the same clock, else those of 8000 Hz, which many senders offer beside every
-/// codec.
+/// Returns the events beside a codec with this clock: those with the same clock, else those of 8000 Hz, which many
+/// senders offer beside every codec.
 fn choose_event<'a>(offered: &'a [Codec], local: &Offer, clock_rate_hz: u32, answers: bool) -> Option<&'a Codec> {
     let known = |clock: u32| local.events.iter().any(|ours| ours.clock_rate_hz == clock);
     let of_clock = |clock: u32| offered.iter().find(|c| is_event(c) && c.clock_rate_hz == clock);
@@ -161,7 +162,7 @@ fn place(session: &Session, remote: &Media) -> Option<(IpAddr, Option<String>)> 
     of_media.or_else(|| session.address.map(|address| (address, None))).or_else(|| named(&session.host))
 }
 
-/// Whether this is an audio stream that is not refused, over RTP.
+/// True for a stream of audio over RTP or secure RTP that is not refused.
 fn is_audio(media: &Media) -> bool {
     let known = matches!(media.protocol.as_str(), "RTP/AVP" | "RTP/AVPF") || is_secure(media);
     media.kind == "audio" && media.port != 0 && known
@@ -171,8 +172,8 @@ fn is_event(codec: &Codec) -> bool {
     codec.name.eq_ignore_ascii_case("telephone-event")
 }
 
-/// What this side may do, given what the other wrote (RFC 3264 6.1) and what this side wants. An address of 0.0.0.0 (the old
-/// way of hold, RFC 3264 8.4) takes away the right to send.
+/// Returns the direction that both sides allow this side (RFC 3264 6.1). An address of 0.0.0.0 (the old way of hold,
+/// RFC 3264 8.4) takes away the right to send.
 fn answer_direction(session: &Session, remote: &Media, local: Direction) -> Direction {
     let theirs = direction(session, remote).reversed();
     let reachable = place(session, remote).is_some_and(|(address, host)| host.is_some() || !address.is_unspecified());
@@ -184,7 +185,8 @@ fn direction(session: &Session, media: &Media) -> Direction {
     find(&media.attributes).or_else(|| find(&session.attributes)).unwrap_or_default()
 }
 
-/// The codecs of an `m=` line in its order. Static payload types mean what they mean, with `rtpmap` or without (RFC 3551 6).
+/// Returns the codecs of an `m=` line in its order. Static payload types have their meaning with `rtpmap` or without
+/// (RFC 3551 6).
 fn codecs(media: &Media) -> Vec<Codec> {
     media.formats.iter().filter_map(|format| codec(media, format)).collect()
 }
@@ -217,7 +219,7 @@ fn ptime_ms(media: &Media, otherwise: u32) -> u32 {
     PTIMES_MS.into_iter().find(|length| *length <= asked.min(most)).unwrap_or(10)
 }
 
-/// `a=rtcp:port [IN IP4 address]` (RFC 3605), else one port above RTP.
+/// Returns the address of `a=rtcp:port [IN IP4 address]` (RFC 3605), else one port above RTP.
 fn rtcp_address(media: &Media, rtp: SocketAddr, mux: bool) -> SocketAddr {
     if mux {
         return rtp;

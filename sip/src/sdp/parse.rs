@@ -1,4 +1,4 @@
-//! Text to a [`Session`].
+//! Reads text as a [`Session`].
 
 use super::{Attribute, Media, Session};
 use crate::error::ParseError;
@@ -10,8 +10,8 @@ const MAX_LINES: usize = 200;
 const LONGEST_HOST: usize = 255;
 
 impl Session {
-    /// Reads a session description. Lines of unknown types are passed over; a description must begin with `v=0` and needs
-    /// `o=`; a `c=` that has neither an IP address nor a host name counts as none.
+    /// Reads a session description. Lines of unknown types are skipped. A description must begin with `v=0` and needs
+    /// `o=`. A `c=` that has neither an IP address nor a host name counts as none.
     pub fn parse(text: &str) -> Result<Session, ParseError> {
         let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim_end()));
         if lines.next().is_none_or(|(_, line)| line != "v=0") {
@@ -79,7 +79,8 @@ fn section_line(session: &mut Session, kind: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The name, when it can be one of a host (RFC 1123 2.1): letters, digits, dots and hyphens, and a letter in it.
+/// Returns the name, when it can be one of a host (RFC 1123 2.1): letters, digits, dots and hyphens, and a letter in
+/// it.
 fn host_name(text: &str) -> Option<String> {
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
     let named =

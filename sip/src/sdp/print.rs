@@ -1,4 +1,4 @@
-//! A [`Session`] to text, and an [`Offer`] to a [`Session`].
+//! Writes a [`Session`] as text, and an [`Offer`] as a [`Session`].
 
 use std::fmt;
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ fn attributes(f: &mut fmt::Formatter<'_>, attributes: &[Attribute]) -> fmt::Resu
 }
 
 impl Offer {
-    /// The session description that offers all of it.
+    /// Returns the session description that offers all of it.
     pub fn session(&self) -> Session {
         let (protocol, crypto, dtls) = self.protection();
         let offered = Offer { crypto: crypto.to_vec(), dtls: dtls.cloned(), ..self.clone() };

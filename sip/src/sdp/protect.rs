@@ -1,4 +1,4 @@
-//! How two sides agree on the protection of a stream: keys in the description (RFC 4568), keys of a handshake (RFC 5763), or both
+//! Agreement on the protection of a stream: keys in the description (RFC 4568), keys of a handshake (RFC 5763), or both
 //! offered in one stream, as opportunistic offers do (RFC 8643).
 
 use super::{Crypto, Dtls, Handshake, Media, Negotiated, Offer, Protection, Refusal, Session, Setup};
@@ -6,19 +6,19 @@ use super::{Crypto, Dtls, Handshake, Media, Negotiated, Offer, Protection, Refus
 /// Origin of the keys of a stream.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum KeyOrigin {
-    /// From the session description.
+    /// Keys from the session description.
     #[default]
     Sdes,
-    /// From a DTLS handshake.
+    /// Keys from a DTLS handshake.
     Dtls,
-    /// From either of them.
+    /// Keys from either of them.
     Any,
 }
 
 /// Protection as one answer tells it, and its meaning.
 #[derive(Clone, Debug)]
 pub(super) enum Agreed {
-    /// There is none: plain RTP.
+    /// No protection: plain RTP.
     Plain,
     /// The line of the answer, and both keys.
     Sdes(Crypto, Protection),
@@ -53,7 +53,7 @@ pub(super) fn take(session: &Session, remote: &Media, local: &Offer) -> Result<A
         })
     };
     let by_dtls = || {
-        // Who offers without a word on it begins (RFC 4145 4).
+        // A side that offers without `a=setup` begins (RFC 4145 4).
         let theirs = Dtls::of_stream(session, remote, Setup::Active)?;
         let (answer, handshake) = local.dtls.as_ref()?.answer(theirs)?;
         Some(Agreed::Dtls(answer, handshake))
@@ -80,7 +80,7 @@ pub(super) fn read_choice(
     if local.crypto.is_empty() && local.dtls.is_none() {
         return if is_secure(remote) { Err(Refusal::NoAudio) } else { Ok(()) };
     }
-    // Who answers without a word on it waits (RFC 4145 4).
+    // A side that answers without `a=setup` waits (RFC 4145 4).
     let theirs = local.dtls.as_ref().zip(Dtls::of_stream(session, remote, Setup::Passive));
     if let Some((ours, theirs)) = theirs {
         agreed.dtls = Some(ours.take_answer(theirs).ok_or(Refusal::NoCrypto)?);
@@ -108,7 +108,7 @@ impl Offer {
         let (crypto, dtls) = (&self.crypto[..], self.dtls.as_ref());
         let both = !crypto.is_empty() && dtls.is_some();
         match self.key_origin {
-            // What is optional loses nothing by a second way to protect it.
+            // An optional protection loses nothing by a second way to it.
             _ if !self.crypto_required => ("RTP/AVP", crypto, dtls),
             KeyOrigin::Any if both => ("RTP/SAVP", crypto, dtls),
             KeyOrigin::Sdes if both => ("RTP/SAVP", crypto, None),

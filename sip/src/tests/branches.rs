@@ -9,7 +9,7 @@ use crate::sdp::{self, Codec, Offer, Refusal};
 use crate::testing::{invite_to, offer};
 use crate::useragent::{CallEvent, CallKey, Invite};
 
-/// A reliable 183 of the branch `tag` with this description, its PRACK answered.
+/// Receives a reliable 183 of the branch `tag` with this description, and answers its PRACK.
 fn rings(stage: &mut Scripted, invite: &Request, tag: &str, sdp: &str) {
     let headers = [("Require", "100rel"), ("RSeq", "1"), ("Contact", "<sip:bob@10.0.0.2>")];
     stage.reply(invite, 183, tag, &headers, Some(sdp));
@@ -21,12 +21,12 @@ fn only(codec: Codec) -> Offer {
     Offer { codecs: vec![codec], ..offer(2) }
 }
 
-/// Returns the answer of a far side that has this codec alone.
+/// Returns the answer of another side that has this codec alone.
 fn answer_in(invite: &Request, codec: Codec) -> String {
     sdp::negotiate(std::str::from_utf8(&invite.body).unwrap(), &only(codec)).unwrap().0.to_string()
 }
 
-/// Codec and description of the answered call.
+/// Returns codec and description of the answered call.
 fn answer_of(stage: &Scripted) -> (&str, &str) {
     let Some(CallEvent::Answered { media, tag, .. }) = stage.events.last() else { panic!("{:?}", stage.events) };
     (media.codec.as_str(), tag.as_str())
@@ -59,7 +59,7 @@ fn a_branch_goes_on_with_what_it_was_changed_to() {
     stage.reply(&invite, 200, "b", &[], None);
     stage.request(Method::Ack);
     assert_eq!(answer_of(&stage), ("PCMA", "b"));
-    // A change of the far side is answered with that codec.
+    // A change of the other side is answered with that codec.
     stage.in_dialog(&invite, "UPDATE", 1, &sdp_body(&offer(2).session().to_string()));
     let response = String::from_utf8(stage.response(200).body).unwrap();
     assert!(response.contains("RTP/AVP 8") && !response.contains("PCMU"), "{response}");
@@ -77,7 +77,8 @@ fn branches_are_asked_by_update_each_in_its_own_codec() {
     assert_eq!((media.codec.as_str(), tag.as_str()), ("PCMU", "b"));
 }
 
-/// A call that is up, in which the far side may name any address but 10.0.0.99; `taken`: the far side made it.
+/// Returns a call that is up, in which the other side may name any address but 10.0.0.99; `taken`: the other side made
+/// it.
 fn call_within(taken: bool) -> (Scripted, CallKey, Option<Request>, String) {
     let reach = Reach::by(|address| address != IpAddr::from([10, 0, 0, 99]));
     if taken {

@@ -1,4 +1,4 @@
-//! A caller and a far side that does what phones, proxies and carriers do.
+//! A caller, and another side that behaves as phones, proxies and carriers do.
 
 use super::Scripted;
 use crate::message::Method;

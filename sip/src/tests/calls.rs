@@ -343,7 +343,7 @@ fn an_answer_without_keys_to_an_offer_that_requires_them_is_ended() {
     assert_eq!((pair.count(Party::Alice, "ACK"), pair.count(Party::Alice, "BYE")), (1, 1));
 }
 
-/// Calls, and follows the redirect that comes; nothing goes to its target before, though it is where the call went.
+/// Places a call, and follows the redirect that comes. Nothing goes to its target before, though the call went there.
 fn call_and_follow(pair: &mut Pair) {
     let call = pair.call();
     pair.run(1000);

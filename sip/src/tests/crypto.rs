@@ -6,7 +6,7 @@ use crate::testing::offer;
 const KEY_30: &str = "d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj";
 const KEY_28: &str = "AAECAwQFBgcICQoLDA0OD1F1aWQgcHJvIHF1bw==";
 
-/// What a side does about encryption: every suite with keys of its own, or nothing.
+/// Offer of one side: with every suite and keys of its own when `secure`, else without keys.
 fn side(number: u8, secure: bool, required: bool) -> Offer {
     let key =
         |n: usize, suite: CryptoSuite| KeySalt::new(suite, &vec![10 * number + n as u8; suite.key_bytes()]).unwrap();

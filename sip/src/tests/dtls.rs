@@ -6,12 +6,12 @@ use crate::sdp::{
 };
 use crate::testing::offer;
 
-/// A fingerprint of this function whose bytes are all `fill`.
+/// Returns a fingerprint of this function whose bytes are all `fill`.
 fn print(hash: HashFunction, fill: u8) -> Fingerprint {
     Fingerprint::new(hash, &vec![fill; hash.digest_bytes()]).unwrap()
 }
 
-/// A side with a handshake, and with keys in the description where it has those too.
+/// Returns the offer of a side with a handshake, and with keys in the description when `sdes`.
 fn side(number: u8, origin: KeyOrigin, sdes: bool, required: bool) -> Offer {
     let suite = CryptoSuite::AesCm128HmacSha1_80;
     let key = KeySalt::new(suite, &[number; 30]).unwrap();

@@ -23,7 +23,7 @@ fn tag_of(headers: &Headers) -> String {
     headers.to().unwrap().tag().to_owned()
 }
 
-/// A call of ours that leaves the offer to the far side.
+/// Places a call that leaves the offer to the other side, and returns its INVITE.
 fn asking() -> (Scripted, CallKey, Request) {
     let mut stage = Scripted::new();
     let key =
@@ -169,7 +169,7 @@ fn a_caller_without_offer_gets_one_while_it_rings() {
     assert!(stage.response(200).body.is_empty());
     stage.caller_sends("ACK", 1, &tag, "\n");
     assert_eq!(stage.events.last(), Some(&CallEvent::Confirmed { sdp: None }));
-    // Who does not know reliable responses gets no offer in one.
+    // A caller that does not know reliable responses gets no offer in one.
     let (mut stage, key) = Scripted::taking("", false);
     stage.endpoint.ring(stage.now, key, 183, Some(offer(1).session().to_string()));
     assert!(stage.response(183).body.is_empty());
@@ -250,7 +250,7 @@ fn calls_without_offer_survive_loss() {
 
 // --- forks ----------------------------------------------------------------------------------------------------------------
 
-/// The branches that rang, with the ports of their early media.
+/// Returns the branches that rang, with the ports of their early media.
 fn rung(stage: &Scripted) -> Vec<(u16, String, Option<u16>)> {
     let told = stage.events.iter().filter_map(|event| match event {
         CallEvent::Provisional { code, tag, media, .. } => {
@@ -347,7 +347,7 @@ fn a_change_of_another_branch_does_not_end_the_call() {
             stage.reply(&asked, code, "one", &[], None);
             assert_eq!(stage.events.last(), Some(&CallEvent::Updated { code, sdp: None, media: None }));
         } else {
-            // What waited goes to the branch that answered.
+            // The waiting change goes to the branch that answered.
             stage.wait(4_000);
             let again = stage.sent.remove(0);
             let crate::Message::Request(again) = again else { panic!("{again:?}") };

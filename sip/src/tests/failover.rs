@@ -6,12 +6,12 @@ use crate::testing::invite_to;
 use crate::useragent::{CallEvent, CallKey, EndKind, Invite};
 use crate::{ConnectionId, Hop, Transport};
 
-/// The place at 10.0.0.`host`.
+/// Returns the place at 10.0.0.`host`.
 fn place(transport: Transport, host: u8) -> Hop {
     Hop::new(transport, ([10, 0, 0, host], transport.default_port()).into())
 }
 
-/// A call with TLS, TCP and UDP places at hosts 2, 3 and 4; its first INVITE.
+/// Places a call with TLS, TCP and UDP places at hosts 2, 3 and 4, and returns its first INVITE.
 fn calling() -> (Scripted, CallKey, Request) {
     let mut stage = Scripted::speaking_all();
     let invite = Invite {
@@ -25,7 +25,8 @@ fn calling() -> (Scripted, CallKey, Request) {
     (stage, key, sent)
 }
 
-/// The next INVITE goes to this place: the same one as before, as a new transaction with the Via and Contact of its transport.
+/// Checks that the next INVITE goes to this place: the same one as before, as a new transaction with the Via and
+/// Contact of its transport.
 fn goes_on(stage: &mut Scripted, before: &Request, to: &Hop) -> Request {
     let next = stage.request(Method::Invite);
     assert_eq!(&stage.last_hop, to);

@@ -1,4 +1,4 @@
-//! What is not SIP, nearly SIP, or too much of it: nothing panics, nothing grows.
+//! Bytes that are not SIP, nearly SIP, or too much of it: nothing panics, nothing grows.
 
 use super::{Scripted, sdp_body};
 use crate::message::{Message, Request};
@@ -7,7 +7,7 @@ use crate::sdp::{Session, negotiate};
 use crate::testing::offer;
 use crate::{CallEvent, ConnectionId, Hop, ParseError, Time, Transport};
 
-/// SplitMix64.
+/// Returns the next pseudo-random number (SplitMix64).
 fn draw(state: &mut u64) -> usize {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;
@@ -106,7 +106,7 @@ fn owner_acts(stage: &mut Scripted) {
     stage.pump();
 }
 
-/// Responses that a far side may send to an INVITE of ours.
+/// Returns responses that another side may send to an INVITE of this side.
 fn far_responses(invite: &Request, sdp: &str) -> Vec<String> {
     let contact = "Contact: <sip:bob@10.0.0.2>\n";
     let all = [
@@ -123,7 +123,7 @@ fn far_responses(invite: &Request, sdp: &str) -> Vec<String> {
     all.into_iter().map(text).collect()
 }
 
-/// Requests that a far side may send in the dialog of these From, To and Call-ID lines.
+/// Returns requests that another side may send in the dialog of these From, To and Call-ID lines.
 fn far_requests(dialog: &str, rseq: &str, sdp: &str) -> Vec<String> {
     let all = [
         ("PRACK", format!("RAck: {rseq} 1 INVITE\n{sdp}")),
@@ -143,7 +143,7 @@ fn far_requests(dialog: &str, rseq: &str, sdp: &str) -> Vec<String> {
     (2..).zip(all).map(text).collect()
 }
 
-/// Begins a call either way, with an offer or without. Returns what the far side may send in it.
+/// Begins a call either way, with an offer or without. Returns the messages that the other side may send in it.
 fn begin_dialog(stage: &mut Scripted, calls: bool, offers: bool) -> Vec<String> {
     let sdp = sdp_body(&offer(2).session().to_string());
     if calls {
@@ -182,7 +182,7 @@ fn mutated_dialogs_over_connections_never_panic_and_end() {
     dialogs_end(45, true);
 }
 
-/// Something happens to a connection.
+/// Draws the way of the other side's next messages, and whether a connection closes or a place becomes unreachable.
 fn connections_act(state: &mut u64, stage: &mut Scripted) {
     let transport = Transport::ALL[draw(state) % 3];
     let connection = transport.is_reliable().then_some(ConnectionId(draw(state) as u64 % 3));

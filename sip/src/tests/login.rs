@@ -6,12 +6,12 @@ use crate::message::{Method, Request};
 use crate::testing::offer;
 use crate::useragent::{CallEvent, EndKind};
 
-/// A challenge for realm `f`.
+/// Returns a challenge for realm `f`.
 fn challenge(nonce: &str, rest: &str) -> String {
     format!("Digest realm=\"f\", nonce=\"{nonce}\"{rest}")
 }
 
-/// The value of a parameter of the credentials in this field.
+/// Returns the value of a parameter of the credentials in this field.
 fn param(request: &Request, field: &str, name: &str) -> String {
     let value = request.headers.get(field).unwrap_or_else(|| panic!("no {field} in {}", request.method));
     let mut params = value.split(", ").filter_map(|param| param.split_once('='));

@@ -6,7 +6,7 @@ use crate::sdp::{Codec, Direction, Offer, Session, negotiate, read_answer};
 use crate::testing::offer;
 use crate::useragent::{CallEvent, EndKind};
 
-/// A description of the far side with these lines after `t=`.
+/// Returns a description of the other side with these lines after `t=`.
 fn theirs(connection: &str, lines: &str) -> String {
     format!("v=0\r\no=x 1 1 IN IP4 h\r\ns=-\r\n{connection}t=0 0\r\n{}", lines.replace('\n', "\r\n"))
 }

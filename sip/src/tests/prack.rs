@@ -11,7 +11,7 @@ fn tag_of(headers: &crate::message::Headers) -> String {
     headers.to().unwrap().tag().to_owned()
 }
 
-/// A reliable provisional response of the far side.
+/// Receives a reliable provisional response of the other side.
 fn rings(stage: &mut Scripted, invite: &Request, code: u16, tag: &str, rseq: u32, sdp: Option<&str>) {
     let rseq = rseq.to_string();
     let headers = [("Require", "100rel"), ("RSeq", rseq.as_str()), ("Contact", "<sip:bob@10.0.0.2>")];
@@ -56,7 +56,7 @@ fn an_answer_in_a_reliable_response_is_the_answer() {
     let prack = stage.request(Method::Prack);
     assert!(prack.body.is_empty());
     stage.reply(&prack, 200, "b", &[], None);
-    // What comes with the 200 says nothing any more.
+    // A description in the 200 has no meaning any more.
     stage.reply(&invite, 200, "b", &[], Some(&early.replace("10.0.0.2", "10.0.0.66")));
     stage.request(Method::Ack);
     let Some(CallEvent::Answered { media, tag, .. }) = stage.events.last() else { panic!("{:?}", stage.events) };

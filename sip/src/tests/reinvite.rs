@@ -12,7 +12,7 @@ fn wish(host: u8, direction: Direction) -> String {
     Offer { direction, ..offer(host) }.session().to_string()
 }
 
-/// The codes of `Reinvited` at one party, with the hold that each left.
+/// Returns the codes of `Reinvited` at one party, with the hold that each left.
 fn outcomes(pair: &Pair, party: Party) -> Vec<(u16, Option<Direction>)> {
     let told = |event: &&CallEvent| match event {
         CallEvent::Reinvited { code, media, .. } => Some((*code, media.as_ref().map(|media| media.direction))),
@@ -64,7 +64,7 @@ fn an_answer_is_acknowledged_and_holds_from_then_on() {
     assert_eq!(stage.request(Method::Ack), ack);
     stage.answer(&invite, "b");
     assert_eq!(stage.request(Method::Ack).headers.cseq().unwrap().seq, 1);
-    // What the other side asks for next is answered with what this side wants now.
+    // The next offer of the other side is answered with the direction that this side wants now.
     let theirs = wish(2, Direction::SendRecv).replace("\r\n", "\n");
     stage.in_dialog(&invite, "UPDATE", 1, &format!("Content-Type: application/sdp\n\n{theirs}"));
     let response = stage.response(200);

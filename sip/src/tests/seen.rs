@@ -35,7 +35,7 @@ fn a_refusal_to_a_stranger_is_sent_once_for_each_invite() {
         stage.wait(40_000);
         assert_eq!(stage.sent.len(), expect, "stranger: {is_stranger}");
     }
-    // Who asks again is told again.
+    // A repeated request is answered again.
     let (mut stage, key) = Scripted::taking("", true);
     stage.endpoint.answer_sparingly(key);
     stage.endpoint.reject(stage.now, key, 404, None);

@@ -1,4 +1,4 @@
-//! A call that is up: what the far side may ask, and SDP.
+//! A call that is up: requests of the other side, and SDP.
 
 use super::{Scripted, sdp_body};
 use crate::message::Method;

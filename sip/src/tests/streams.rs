@@ -1,4 +1,4 @@
-//! Calls over connections: TCP and TLS, and what becomes of calls when a connection is closed.
+//! Calls over connections: TCP and TLS, and calls whose connection is closed.
 
 use super::calls::{answers, bobs_call};
 use super::{Scripted, answer_to, sdp_body};
@@ -30,7 +30,7 @@ fn losses(pair: &Pair, party: Party) -> usize {
     pair.of(party).into_iter().filter(|event| **event == CallEvent::ConnectionLost).count()
 }
 
-/// The requests of this method that a party sent, and their places.
+/// Returns the requests of this method that a party sent, and their places.
 fn requests(pair: &Pair, by: Party, method: Method) -> Vec<(Request, Hop)> {
     let sent = pair.messages.iter().filter(|(party, _, _)| *party == by);
     sent.filter_map(|(_, hop, bytes)| match parse(bytes) {
@@ -40,7 +40,7 @@ fn requests(pair: &Pair, by: Party, method: Method) -> Vec<(Request, Hop)> {
     .collect()
 }
 
-/// A hop as the far side's messages come by it.
+/// Returns a hop by which messages of the other side come.
 fn stream(transport: Transport, address: &str, connection: u64) -> Hop {
     let connection = Some(ConnectionId(connection));
     Hop { connection, ..Hop::new(transport, address.parse().unwrap()) }
@@ -105,7 +105,7 @@ fn via_and_contact_tell_the_transport() {
     check("sips:bob@b.example", Transport::Tls, "TLS 10.0.0.1:5061", "<sips:alice@10.0.0.1:5061>");
 }
 
-/// An INVITE of the far side by this way, with this Via and Request-URI; the 200 of this side and its place.
+/// Receives an INVITE by this way, with this Via and Request-URI, and returns the 200 of this side.
 fn take_call(way: Hop, via: &str, uri: &str) -> (Scripted, CallKey, crate::Response) {
     let mut stage = Scripted::speaking_all();
     stage.way = Some(way);
@@ -255,7 +255,7 @@ fn an_answer_whose_ack_never_comes_over_a_lost_connection_ends_the_call() {
     let last = stage.sent.pop();
     let Some(Message::Request(bye)) = last else { panic!("{last:?}") };
     assert_eq!((bye.method, bye.headers.get("Reason")), (Method::Bye, Some("Q.850;cause=41;text=\"Connection lost\"")));
-    // To the Contact of the far side, which names TCP.
+    // To the Contact of the other side, which names TCP.
     assert_eq!(stage.last_hop, Hop::new(Transport::Tcp, "10.0.0.2:5080".parse().unwrap()));
 }
 
@@ -346,7 +346,7 @@ fn a_cancel_follows_its_invite_over_the_connection() {
     assert!(pair.alice.is_idle() && pair.bob.is_idle());
 }
 
-/// Alice's calls with so many bytes of header fields more, over UDP, with Bob's TCP open or not.
+/// Places a call of Alice with this many additional bytes of header fields, over UDP, with Bob's TCP open or not.
 fn large(padding: usize, refused: bool) -> (Pair, CallKey) {
     let mut pair = Pair::over(7, Transport::Udp, answers);
     pair.refused = if refused { vec![Transport::Tcp] } else { Vec::new() };
@@ -357,7 +357,7 @@ fn large(padding: usize, refused: bool) -> (Pair, CallKey) {
     (pair, call)
 }
 
-/// An offer of the size that a datagram does not hold.
+/// Returns an offer of the size that a datagram does not hold.
 fn large_offer() -> String {
     offer(1).session().to_string() + &"a=x-padding:0123456789\r\n".repeat(60)
 }

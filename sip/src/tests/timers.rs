@@ -7,7 +7,7 @@ use crate::testing::{Pair, Party, invite_to, offer};
 use crate::tests::calls::answers;
 use crate::useragent::{CallEvent, CallKey, EndKind};
 
-/// A call that asks for `seconds`; its INVITE.
+/// Places a call that asks for `seconds`, and returns its INVITE.
 fn asking(seconds: u32) -> (Scripted, CallKey, Request) {
     let mut stage = Scripted::new();
     stage.endpoint.ask_session_interval(Some(seconds));
@@ -16,7 +16,7 @@ fn asking(seconds: u32) -> (Scripted, CallKey, Request) {
     (stage, key, invite)
 }
 
-/// A call that was answered with these header fields.
+/// Returns a call that was answered with these header fields.
 fn running(expires: &str, allow: &str) -> (Scripted, CallKey, Request) {
     let (mut stage, key, invite) = asking(1800);
     let headers =
@@ -225,7 +225,7 @@ fn an_answerer_refuses_an_interval_below_90_s() {
     };
     check("Supported: timer\nSession-Expires: 89\n", 422);
     check("Supported: timer\nSession-Expires: 90\n", 100);
-    // Who does not know 422 is not sent one (RFC 4028 9).
+    // A caller that does not know 422 is not sent one (RFC 4028 9).
     check("Session-Expires: 60\n", 100);
     let (mut stage, _, invite) = Scripted::talking();
     for (seq, method) in [(1, "UPDATE"), (2, "INVITE")] {

@@ -10,7 +10,7 @@ use crate::{CallEvent, Hop};
 const SDP: &str = "v=0\no=mhandley 29739 7272939 IN IP4 192.0.2.3\ns=-\nc=IN IP4 192.0.2.4\nt=0 0\nm=audio 49217 RTP/AVP 0 12\n\
                    m=video 3227 RTP/AVP 31\na=rtpmap:31 LPC\n";
 
-/// With CRLF, and `@SDP` for a body of 150 bytes.
+/// Returns the bytes with CRLF, and with a body of 150 bytes for `@SDP`.
 fn bytes(text: &str) -> Vec<u8> {
     text.replace("@SDP", SDP).replace('\n', "\r\n").into_bytes()
 }
@@ -22,7 +22,7 @@ fn request(bytes: &[u8]) -> Request {
     }
 }
 
-/// A message of RFC 4475, byte for byte: `fixtures/sip/torture/NAME.dat`.
+/// Reads a message of RFC 4475, byte for byte: `fixtures/sip/torture/NAME.dat`.
 fn rfc4475(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/sip/torture");
     std::fs::read(format!("{folder}/{name}.dat")).expect("the message is there")
@@ -169,8 +169,8 @@ fn sdp_is_found_in_a_multipart_body() {
     assert_eq!(sdp_of(&invite.headers, &invite.body).as_deref(), Some("v=0\r\ns=-\r\n"));
 }
 
-/// What an endpoint answers first to a good message with this first line, after `changed`: another value, none for "", or a
-/// further field for a name with a plus.
+/// Checks the code of the first answer to a good message with this first line and changed fields. A change is another
+/// value; "" removes the field; a name with a plus adds one.
 fn check(name: &str, line: &str, changed: &[(&str, &str)], expect: u16) {
     let cseq = format!("8 {}", line.split(' ').next().unwrap());
     let fields = [
@@ -306,7 +306,7 @@ fn dispositions() {
     );
 }
 
-/// RFC 5118 4.
+/// Addresses of IPv6 in requests (RFC 5118 4).
 #[test]
 fn ipv6_references() {
     let to = |line: &str, via: &str, expect: u16| check(line, line, &[("Via", via)], expect);

@@ -18,12 +18,12 @@ fn tag_of(headers: &Headers) -> String {
     headers.to().unwrap().tag().to_owned()
 }
 
-/// The seconds of Retry-After.
+/// Returns the seconds of Retry-After.
 fn wait_of(response: &Response) -> u32 {
     response.headers.get("Retry-After").unwrap().parse().unwrap()
 }
 
-/// A call of ours whose far side (tag `b`) completed offer and answer by a reliable 183, with its PRACK answered.
+/// Places a call whose other side (tag `b`) completed offer and answer by a reliable 183, with its PRACK answered.
 fn early() -> (Scripted, CallKey, Request) {
     let (mut stage, key, invite) = Scripted::calling(None);
     let headers = [("Require", "100rel"), ("RSeq", "1"), ("Contact", "<sip:bob@10.0.0.2>")];
@@ -34,7 +34,7 @@ fn early() -> (Scripted, CallKey, Request) {
     (stage, key, invite)
 }
 
-/// A call of the far side that completed offer and answer by a reliable 183 and its PRACK; the tag of this side.
+/// Receives a call that completed offer and answer by a reliable 183 and its PRACK; returns the tag of this side.
 fn early_from_far() -> (Scripted, CallKey, String) {
     let (mut stage, key) = Scripted::taking("Require: 100rel\n", true);
     let own = negotiate(&offer(2).session().to_string(), &offer(1)).unwrap().0.to_string();
@@ -63,7 +63,7 @@ fn a_caller_changes_an_early_session() {
         panic!("{:?}", stage.events)
     };
     assert_eq!((media.direction, media.remote_rtp.port()), (Direction::SendOnly, 6000));
-    // What the UPDATE made of it is what the call begins with.
+    // The call begins with the session that the UPDATE made.
     stage.reply(&invite, 200, "b", &[], None);
     stage.request(Method::Ack);
     let Some(CallEvent::Answered { media, .. }) = stage.events.last() else { panic!("{:?}", stage.events) };
@@ -167,7 +167,7 @@ fn a_session_in_use_is_changed_by_update() {
     assert!(stage.endpoint.update(stage.now, key, Some(wish(1, Direction::SendOnly))));
     let asked = stage.request(Method::Update);
     assert_eq!((asked.headers.cseq().unwrap().seq, version_of(&asked.body)), (2, 2));
-    // What meets an open offer: another offer does not pass, no offer does.
+    // While an offer is open, another offer is refused, and an UPDATE without one is not.
     stage.in_dialog(&invite, "UPDATE", 1, &sdp_body(&wish(2, Direction::SendRecv)));
     stage.response(491);
     stage.in_dialog(&invite, "UPDATE", 2, "\n");

@@ -15,15 +15,16 @@ use crate::message::{Method, Request, reason_phrase, sdp_of};
 use crate::sdp;
 use crate::time::Time;
 
-/// How long a nonce of this side is good.
+/// Lifetime of a nonce of this side.
 const NONCE_LIFE: Duration = Duration::from_secs(300);
 
-/// How long an incoming call may go unanswered; then it is refused with 480, so that a lost CANCEL leaves nothing behind.
+/// Longest time that an incoming call may go unanswered. Then it is refused with 480, so that a lost CANCEL leaves
+/// nothing behind.
 const RING_LIMIT: Duration = Duration::from_secs(300);
 
 impl Endpoint {
-    /// Answers with 200 and this SDP, repeated until the ACK comes ([`CallEvent::Confirmed`]). It waits for the PRACK of a reliable
-    /// provisional response with a description, and has none of its own after one.
+    /// Answers with 200 and this SDP, repeated until the ACK comes ([`CallEvent::Confirmed`]). It waits for the PRACK
+    /// of a reliable provisional response with a description. After such a one the 200 has no description.
     pub fn answer(&mut self, now: Time, call: CallKey, sdp: String) {
         let Some(state) = self.calls.get_mut(&call).filter(|c| c.stage == Stage::Pending && !c.is_caller()) else {
             return;
@@ -46,16 +47,17 @@ impl Endpoint {
         self.start_timer(now, call, plan);
     }
 
-    /// Limits the addresses that the other side of a call may name: as those that requests of the dialog go to (all others go where
-    /// the INVITE came from), and as those of media that a change asks for, which is else answered 488.
+    /// Limits the addresses that the other side of a call may name. They are those of requests of the dialog (all
+    /// others go where the INVITE came from). They are also those of media that a change asks for; a change to another
+    /// one is answered 488.
     pub fn limit_reach(&mut self, call: CallKey, reach: Reach) {
         let Some(call) = self.calls.get_mut(&call) else { return };
         call.dialogs.iter_mut().for_each(|fork| fork.dialog.limit(reach.clone()));
         call.reach = reach;
     }
 
-    /// Tells the address of a host name that the other side gave for its media: changes of the session may name it as well. Those that
-    /// name another one are answered 488, since the answer goes at once.
+    /// Sets the address of a host name that the other side gave for its media: changes of the session may name it as
+    /// well. Those that name another host are answered 488, since the answer goes at once.
     pub fn know_host(&mut self, call: CallKey, host: String, address: IpAddr) {
         if let Some(call) = self.calls.get_mut(&call) {
             call.known_host = Some((host, address));
@@ -68,7 +70,8 @@ impl Endpoint {
         self.reject_with(now, call, code, why.as_slice());
     }
 
-    /// As [`Endpoint::reject`], with header fields of the caller's choice (Contact of a 302, Retry-After of a 503).
+    /// Refuses a call as [`Endpoint::reject`] does, with further header fields (Contact of a 302, Retry-After of a
+    /// 503).
     pub fn reject_with(&mut self, now: Time, call: CallKey, code: u16, headers: &[(&'static str, String)]) {
         if (300..700).contains(&code) && self.respond(now, call, code, None, headers).is_some() {
             let end = CallEnd::new(EndKind::LocalHangup, reason_phrase(code));
@@ -101,7 +104,7 @@ impl Endpoint {
         false
     }
 
-    /// A response to the INVITE that made the call; `None` when it has a final one already.
+    /// Sends a response to the INVITE that made the call; `None` when it has a final one already.
     pub(super) fn respond(
         &mut self,
         now: Time,
@@ -136,7 +139,7 @@ impl Endpoint {
         self.send_response(now, &tx, response)
     }
 
-    /// An INVITE without a To tag.
+    /// Takes an INVITE without a To tag, which is a new call.
     pub(crate) fn incoming(&mut self, now: Time, tx: &TransactionKey, request: Request, source: Hop) {
         let (Ok(from), Ok(to), Ok(cseq)) = (request.headers.from(), request.headers.to(), request.headers.cseq())
         else {
@@ -183,7 +186,7 @@ impl Endpoint {
         self.event(key, CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source });
     }
 
-    /// CANCEL: 200 to it, 487 to the INVITE when that has no final response yet (RFC 3261 9.2).
+    /// Answers a CANCEL with 200, and its INVITE with 487 when that has no final response yet (RFC 3261 9.2).
     pub(crate) fn cancel_received(
         &mut self,
         now: Time,
@@ -202,7 +205,7 @@ impl Endpoint {
         }
     }
 
-    /// The caller gives up a pending call: 487 to its INVITE.
+    /// Ends a pending call that the caller gives up: 487 to its INVITE.
     pub(super) fn cancelled(&mut self, now: Time, key: CallKey, kind: EndKind, q850_cause: Option<u16>) {
         if self.respond(now, key, 487, None, &[]).is_some() {
             let end = CallEnd::new(kind, "Cancelled by the caller");
@@ -210,7 +213,7 @@ impl Endpoint {
         }
     }
 
-    /// An ACK that belongs to no failed INVITE: it ends the repetition of a 2xx.
+    /// Takes an ACK that belongs to no failed INVITE: it ends the repetition of a 2xx.
     pub(crate) fn ack_received(&mut self, now: Time, request: &Request) {
         let (Some((key, at)), Ok(cseq)) = (self.find_dialog(request), request.headers.cseq()) else { return };
         let Some(call) = self.calls.get_mut(&key) else { return };
@@ -266,7 +269,7 @@ impl Endpoint {
         }
     }
 
-    /// The call and the dialog that a request with a To tag belongs to.
+    /// Returns the call and the dialog that a request with a To tag belongs to.
     pub(super) fn find_dialog(&self, request: &Request) -> Option<(CallKey, usize)> {
         let (from, to) = (request.headers.from().ok()?, request.headers.to().ok()?);
         self.calls_of(request.headers.call_id().ok()?).into_iter().find_map(|key| {
@@ -280,15 +283,15 @@ impl Endpoint {
         })
     }
 
-    /// The Contact of this side in a call.
+    /// Returns the Contact of this side in a call.
     pub(super) fn contact(&self, key: CallKey) -> String {
         let known = self.calls.get(&key).and_then(|call| Some((call, call.place()?)));
         let Some((call, place)) = known else { return self.config.contact("", Transport::Udp, false) };
         self.contact_at(&call.contact_user, place, call.secure)
     }
 
-    /// Ends a call at this side's wish: BYE when it is up, CANCEL or a rejection before. `Ended` (LocalHangup) comes at once;
-    /// the transaction finishes behind.
+    /// Ends a call: by BYE when it is up, by CANCEL or a rejection before. `Ended` (LocalHangup) comes at once; the
+    /// transaction finishes later.
     pub fn hangup(&mut self, now: Time, call: CallKey, q850_cause: u16, text: &str) {
         let Some(state) = self.calls.get_mut(&call) else { return };
         let end = CallEnd { q850_cause: Some(q850_cause), ..CallEnd::new(EndKind::LocalHangup, text) };
@@ -333,7 +336,7 @@ impl Endpoint {
         });
     }
 
-    /// Reports the end, once, and lets the call linger for what crosses it.
+    /// Reports the end, once, and keeps the call for messages that cross it.
     pub(super) fn end(&mut self, now: Time, key: CallKey, end: CallEnd) {
         let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage != Stage::Over) else { return };
         call.stage = Stage::Over;

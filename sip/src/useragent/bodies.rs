@@ -1,9 +1,9 @@
-//! Bodies of INVITE and UPDATE that this side cannot read, and bodies of its answers that the other side does not take (RFC 3261
-//! 8.2.3, 20.1).
+//! Bodies of INVITE and UPDATE that this side cannot read, and bodies of its answers that the other side does not take
+//! (RFC 3261 8.2.3, 20.1).
 
 use crate::message::{Headers, Request, sdp_of};
 
-/// The media type that this side reads and writes.
+/// Media type that this side reads and writes.
 pub(super) const TYPE: &str = "application/sdp";
 
 /// Returns the status of the refusal: 415 for a body without a description, 406 where the answer may have none. `None`: no reason

@@ -24,17 +24,18 @@ const MAX_FORKS: usize = 8;
 /// Most places that are tried after the first one.
 const MAX_ALTERNATIVES: usize = 7;
 
-/// How long a place may stay silent while there is another one to try: 16 times T1.
+/// Time after which a place without a response is left for another one: 16 times T1.
 const TRY_LIMIT: Duration = Duration::from_secs(8);
 
-/// How long after the first place another one may still be tried; the last one has 32 s, so that all is over in 64 s.
+/// Time after the first attempt in which another place may be tried. The last one has 32 s, so that all is over in 64
+/// s.
 const FAILOVER_LIMIT: Duration = T1_64;
 
-/// Words for a `sips:` address without a way by TLS.
+/// Error text for a `sips:` address without a way by TLS.
 const NEEDS_TLS: &str = "A sips: address is called over TLS only, and no TLS address is known for it";
 
 impl Endpoint {
-    /// Places a call.
+    /// Places a call and returns its key; events under this key tell how it goes on.
     pub fn invite(&mut self, now: Time, invite: Invite) -> CallKey {
         let local = self.config.local;
         let host = if local.is_ipv6() { format!("[{}]", local.ip()) } else { local.ip().to_string() };
@@ -91,12 +92,14 @@ impl Endpoint {
         key
     }
 
-    /// Gives up a call that is not answered yet; `Ended` (Cancelled) comes at once, what crosses is cleared up behind.
+    /// Gives up a call that is not answered yet. `Ended` (Cancelled) comes at once; messages that cross it are handled
+    /// later.
     pub fn cancel(&mut self, now: Time, call: CallKey) {
         self.give_up(now, call, None, CallEnd::new(EndKind::Cancelled, "Cancelled"));
     }
 
-    /// The places of a [`CallEvent::Redirected`] target, in the order in which they are tried; none when there is none that may be called.
+    /// Takes the places of a [`CallEvent::Redirected`] target, in the order in which they are tried; none when the
+    /// target may not be called.
     pub fn resolved(&mut self, now: Time, call: CallKey, destinations: impl IntoIterator<Item = Hop>) {
         let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call)
         else {
@@ -181,7 +184,7 @@ impl Endpoint {
         self.call_changed(key);
     }
 
-    /// CANCEL has the INVITE's branch and goes where it went (RFC 3261 9.1).
+    /// Sends a CANCEL, which has the INVITE's branch and goes where it went (RFC 3261 9.1).
     fn send_cancel(&mut self, now: Time, key: CallKey) {
         let Some(caller) = self.caller(key) else { return };
         let Some(why) = caller.cancel.clone().filter(|_| !caller.cancel_sent) else { return };
@@ -202,7 +205,7 @@ impl Endpoint {
         }
     }
 
-    /// A response to an INVITE of this side.
+    /// Handles a response to an INVITE of this side.
     pub(crate) fn invite_response(
         &mut self,
         now: Time,
@@ -277,7 +280,7 @@ impl Endpoint {
         }
     }
 
-    /// A 2xx: ACK it, then take the call, or end the dialog when the call is over or another fork has it.
+    /// Acknowledges a 2xx, then takes the call; ends the dialog when the call is over or another fork has it.
     fn answered(&mut self, now: Time, key: CallKey, request: &Request, response: &Response) {
         let Some(to) = self.caller(key).map(|c| c.to.clone()) else { return };
         let Some(call) = self.calls.get_mut(&key) else { return };
@@ -359,7 +362,7 @@ impl Endpoint {
         }
     }
 
-    /// A 2xx that came again (its ACK was lost): the same ACK goes out.
+    /// Sends the same ACK again for a 2xx that was repeated, as its ACK was lost.
     pub(crate) fn stray_answer(&mut self, response: &Response) {
         let (Ok(call_id), Ok(to), Ok(cseq)) =
             (response.headers.call_id(), response.headers.to(), response.headers.cseq())
@@ -375,7 +378,8 @@ impl Endpoint {
         }
     }
 
-    /// A 2xx to an INVITE that is not waited for any more, of a place that was left or of a branch that took long: ACK and BYE.
+    /// Sends ACK and BYE for a 2xx to an INVITE that is no longer waited for: of a place that was left, or of a late
+    /// branch.
     pub(crate) fn late_answer(&mut self, now: Time, from: &Hop, response: &Response) {
         let (Ok(call_id), Ok(own), Ok(cseq)) =
             (response.headers.call_id(), response.headers.from(), response.headers.cseq())
@@ -411,7 +415,7 @@ impl Endpoint {
         }
     }
 
-    /// A 422 is followed once, with the interval that it asks for (RFC 4028 7.3).
+    /// Follows a 422 once, with the interval that it asks for (RFC 4028 7.3).
     fn raise_interval(&mut self, key: CallKey, response: &Response) -> bool {
         let Some(Call { timing, side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return false };
         if std::mem::replace(&mut caller.raised, true) || !timing.raise(response) {
@@ -421,8 +425,8 @@ impl Endpoint {
         true
     }
 
-    /// 3xx is followed once, to the Contact with the highest `q` (RFC 3261 8.1.3.4). Whether it may be called is asked outside, also
-    /// when its address is written there, or is the one that was called.
+    /// Follows a 3xx once, to the Contact with the highest `q` (RFC 3261 8.1.3.4). The owner decides whether it may be
+    /// called, also when its address is written there, or is the one that was called.
     fn redirect(&mut self, now: Time, key: CallKey, response: &Response) {
         let contacts = response.headers.list("Contact").into_iter().filter_map(NameAddr::parse);
         let weight = |c: &NameAddr| c.params.get("q").and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0);
@@ -468,7 +472,7 @@ impl Endpoint {
         self.end(now, key, end);
     }
 
-    /// An INVITE of this side got no final response: the next place is tried, or the call ends.
+    /// Handles an INVITE of this side without a final response: the next place is tried, or the call ends.
     pub(crate) fn invite_failed(&mut self, now: Time, key: CallKey, tx: &TransactionKey, failure: Failure) {
         if self.caller(key).is_none_or(|c| c.transaction != *tx) {
             return self.change_failed(now, key, tx, failure);
@@ -481,8 +485,8 @@ impl Endpoint {
 }
 
 impl Call {
-    /// The dialog of a response to this call's INVITE, made when it is new; `None` without a To tag in a provisional
-    /// response, or beyond the limit.
+    /// Returns the dialog of a response to this call's INVITE, made when it is new. `None` without a To tag in a
+    /// provisional response, or beyond the limit.
     fn fork(&mut self, request: &Request, response: &Response, peer: Hop) -> Option<usize> {
         let tag = response.headers.to().ok()?.tag().to_owned();
         if let Some(at) = self.dialogs.iter().position(|f| f.dialog.remote_tag == tag) {

@@ -14,26 +14,26 @@ const MAX_RETRIES: u32 = 8;
 /// Longest Retry-After of a 500 that is waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(32);
 
-/// How long a change may stay without a final response once a provisional one came; then it is cancelled.
+/// Longest time of a change without a final response once a provisional one came; then it is cancelled.
 const CHANGE_LIMIT: Duration = Duration::from_secs(180);
 
 /// A change of the session that this side asked for, until its final answer.
 pub(crate) struct Change {
-    /// The request that carries it: INVITE or UPDATE.
+    /// Method of the request that carries it: INVITE or UPDATE.
     method: Method,
     at: usize,
-    /// It only keeps the session alive; nobody is told.
+    /// True for a change that only refreshes the session; it is not reported.
     refreshes: bool,
-    /// The offer as the owner wrote it; `None` for none.
+    /// Offer as the owner wrote it; `None` for none.
     wanted: Option<String>,
-    /// The offer that is on its way, with its `o=` line.
+    /// Offer that was sent, with its `o=` line.
     offer: Option<String>,
-    /// The answer of a reliable provisional response.
+    /// Answer of a reliable provisional response.
     answer: Option<String>,
-    /// The open transaction; `None` while the change waits.
+    /// Open transaction; `None` while the change waits.
     pub(crate) transaction: Option<TransactionKey>,
     retries: u32,
-    /// A 422 was followed.
+    /// True once a 422 was followed.
     raised: bool,
     /// Time to ask, while the change waits; time to cancel, once it was sent.
     pub(crate) due: Time,
@@ -55,23 +55,25 @@ impl Change {
         }
     }
 
-    /// A refresh of the session: an UPDATE without a description, or a re-INVITE with the one in use.
+    /// Returns a refresh of the session: an UPDATE without a description, or a re-INVITE with the one in use.
     pub(super) fn refresh(method: Method, at: usize, now: Time) -> Change {
         Change { refreshes: true, ..Change::new(method, at, None, now) }
     }
 }
 
 impl Endpoint {
-    /// Asks the other side of a call that is up for another session (re-INVITE with the offer `sdp`); [`CallEvent::Reinvited`]
-    /// tells the answer. The `o=` line is written anew: the session's number, one version further. False, and nothing happens,
-    /// when the call is not up, when `sdp` cannot be read, or while a change of this side is under way.
+    /// Asks the other side of a call that is up for another session (re-INVITE with the offer `sdp`);
+    /// [`CallEvent::Reinvited`] tells the answer. The `o=` line is written anew: the session's number, one version
+    /// further. False without any effect when the call is not up, when `sdp` cannot be read, or while a change of this
+    /// side is under way.
     pub fn reinvite(&mut self, now: Time, call: CallKey, sdp: String) -> bool {
         self.ask_change(now, call, Method::Invite, Some(sdp))
     }
 
-    /// As [`Endpoint::reinvite`], by UPDATE, with an offer or without; [`CallEvent::Updated`] tells the answer. Also before the
-    /// call is answered: without an offer once there is an early dialog, with one once a reliable provisional response
-    /// completed the first offer and answer (RFC 3311 5.1).
+    /// Asks for another session, or a refresh, by UPDATE, with an offer or without; [`CallEvent::Updated`] tells the
+    /// answer. It may be asked before the call is answered (RFC 3311 5.1). Without an offer there has to be an early
+    /// dialog. With one, a reliable provisional response has to have completed the first offer and answer. False as for
+    /// [`Endpoint::reinvite`].
     pub fn update(&mut self, now: Time, call: CallKey, sdp: Option<String>) -> bool {
         self.ask_change(now, call, Method::Update, sdp)
     }
@@ -130,7 +132,7 @@ impl Endpoint {
         self.call_changed(key);
     }
 
-    /// The time of a change has come: it starts, or is cancelled because no final response came.
+    /// Runs the timer of a change: it starts, or is cancelled because no final response came.
     pub(super) fn change_timer(&mut self, now: Time, key: CallKey) {
         let Some(change) = self.change(key) else { return };
         let Some(transaction) = change.transaction.clone() else { return self.start_change(now, key) };
@@ -144,7 +146,7 @@ impl Endpoint {
         self.client_cancelled(now, &transaction);
     }
 
-    /// A response to a re-INVITE of this side. Each 2xx gets an ACK.
+    /// Handles a response to a re-INVITE of this side. Each 2xx gets an ACK.
     pub(super) fn reinvite_response(
         &mut self,
         now: Time,
@@ -172,7 +174,7 @@ impl Endpoint {
         }
     }
 
-    /// A provisional response to a re-INVITE: a reliable one gets its PRACK, and its description is the answer.
+    /// Handles a provisional response to a re-INVITE: a reliable one gets its PRACK, and its description is the answer.
     fn reinvite_progress(
         &mut self,
         now: Time,
@@ -214,7 +216,7 @@ impl Endpoint {
         self.send(to, bytes);
     }
 
-    /// A response to a change of this side, whose ACK went already.
+    /// Handles a response to a change of this side, whose ACK was sent already.
     pub(crate) fn change_response(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
         let waits = |call: &&mut Call| call.change.as_ref().is_some_and(|c| c.transaction.as_ref() == Some(tx));
         let Some(call) = self.calls.get_mut(&key).filter(waits) else { return };
@@ -242,7 +244,7 @@ impl Endpoint {
         self.calls.get_mut(&key)?.change.as_mut()
     }
 
-    /// The answer came: what was offered is this side's description from now on.
+    /// Takes the offer of an accepted change as this side's description.
     fn change_accepted(&mut self, now: Time, key: CallKey, response: &Response) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(change) = call.change.take() else { return };
@@ -309,7 +311,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells the owner of the final answer to a change.
+    /// Reports the final answer to a change to the owner.
     fn report(
         &mut self,
         key: CallKey,
@@ -329,7 +331,7 @@ impl Endpoint {
         self.event(key, event);
     }
 
-    /// A change is over: the next one may start.
+    /// Ends a change: the next one may start.
     fn follow_change(&mut self, now: Time, key: CallKey) {
         if let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage != Stage::Over && call.change.is_none()) {
             call.change = call.next_change.take();
@@ -338,8 +340,8 @@ impl Endpoint {
         self.call_changed(key);
     }
 
-    /// How long to wait before the change is asked for again: drawn after 491 (RFC 3261 14.1), given with 500 (14.2), not at all after
-    /// 422 with a longer interval (RFC 4028 7.4). `None`: it is refused.
+    /// Returns the wait before the change is asked for again. It is drawn after 491 (RFC 3261 14.1) and given with 500
+    /// (14.2). It is zero after 422 with a longer interval (RFC 4028 7.4). `None`: it is refused.
     fn wait_after(&mut self, key: CallKey, response: &Response) -> Option<Duration> {
         let call = self.calls.get_mut(&key)?;
         let is_caller = call.is_caller();
@@ -364,7 +366,8 @@ impl Endpoint {
         }
     }
 
-    /// The final refusal of a change: the session stays as it was, except that 408 and 481 end the dialog (RFC 3261 12.2.1.2).
+    /// Handles the final refusal of a change: the session stays as it was, except that 408 and 481 end the dialog (RFC
+    /// 3261 12.2.1.2).
     fn change_refused(&mut self, now: Time, key: CallKey, code: u16, text: String) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(change) = call.change.take() else { return };
@@ -384,7 +387,7 @@ impl Endpoint {
         self.follow_change(now, key);
     }
 
-    /// A change of this side got no final response.
+    /// Handles a change of this side that got no final response.
     pub(crate) fn change_failed(&mut self, now: Time, key: CallKey, tx: &TransactionKey, failure: Failure) {
         if self.change(key).is_some_and(|change| change.transaction.as_ref() == Some(tx)) {
             self.change_refused(now, key, failure.code(), failure.text().to_owned());
@@ -393,7 +396,7 @@ impl Endpoint {
 }
 
 impl Call {
-    /// The early dialog that an UPDATE may go in before the answer.
+    /// Returns the early dialog that an UPDATE may go in before the answer.
     fn early_dialog(&self, with_offer: bool) -> Option<usize> {
         if self.is_caller() {
             let at = self.early?;
@@ -418,7 +421,7 @@ impl Call {
         self.stage == Stage::Up && self.active == Some(at)
     }
 
-    /// A change that waits, of an early dialog, is for the dialog that was answered.
+    /// Moves a waiting change of an early dialog to the dialog that was answered.
     pub(super) fn move_change(&mut self, at: usize) {
         for change in [&mut self.change, &mut self.next_change].into_iter().flatten() {
             if change.transaction.is_none() {

@@ -1,4 +1,4 @@
-//! Connections that a call is signalled by: which one its dialogs use, and what becomes of it when that is closed.
+//! Connections that carry the signalling of a call: the choice of one for its dialogs, and the loss of it.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use crate::message::Response;
 use crate::time::Time;
 
 impl Endpoint {
-    /// A response came by a connection: the call, and the dialog of the response, use it from now on.
+    /// Uses the connection by which a response came from now on, for the call and the dialog of the response.
     pub(crate) fn answered_over(&mut self, key: CallKey, tx: &TransactionKey, response: &Response, from: &Hop) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         if let Side::Caller(caller) = &mut call.side
@@ -23,8 +23,8 @@ impl Endpoint {
         }
     }
 
-    /// The connection of a call is closed: an established call goes on and its owner is told, one that comes in ends. The INVITE
-    /// of one that is placed fails, or tries its next place, by itself.
+    /// Handles the closed connection of a call. An established call goes on and its owner is told; one that comes in
+    /// ends. The INVITE of a call that is being placed fails, or tries its next place, by itself.
     pub(crate) fn call_cut_off(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let end = CallEnd::new(EndKind::NotReachable, "Connection lost");
@@ -46,8 +46,8 @@ impl Endpoint {
 }
 
 impl Endpoint {
-    /// Sets the addresses at which the hosts of some places see this side (RFC 3581): there they stand in the Contact header field, and
-    /// what comes by a registration's way finds back (RFC 5626 4.3).
+    /// Sets the addresses at which the hosts of some places see this side (RFC 3581). They are written to the Contact
+    /// header field, so that requests by the way of a registration come back (RFC 5626 4.3).
     pub fn appear_as(&mut self, seen: Vec<(Hop, SocketAddr)>) {
         self.seen = seen;
     }
@@ -57,8 +57,8 @@ impl Endpoint {
         self.calls.get(&call)?.place()
     }
 
-    /// Sends a refusal of an incoming call no more than once for each time that the INVITE comes, whether it is acknowledged or not: its
-    /// sender may be another than it says (RFC 3261 8.2.7).
+    /// Sends a refusal of an incoming call only once for each time that the INVITE comes, whether it is acknowledged or
+    /// not. Its sender may be another than it says (RFC 3261 8.2.7).
     pub fn answer_sparingly(&mut self, call: CallKey) {
         let Some(Call { side: Side::Answerer(tx), .. }) = self.calls.get(&call) else { return };
         if let Some(server) = self.servers.get_mut(tx) {
@@ -91,7 +91,7 @@ impl Call {
         self.stage == Stage::Over
     }
 
-    /// The connection is closed: nothing goes by it any more. True for a call whose dialog in use lived on it.
+    /// Forgets a connection that is closed. True for a call whose dialog in use relied on it.
     pub(crate) fn forget(&mut self, connection: ConnectionId) -> bool {
         if let Side::Caller(caller) = &mut self.side {
             caller.to.forget(connection);

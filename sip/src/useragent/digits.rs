@@ -1,26 +1,26 @@
-//! Digits that this side keys, by INFO (RFC 6086, `application/dtmf-relay`): one request at a time, so that they arrive in their
-//! order whatever is lost on the way.
+//! Digits that this side sends by INFO (RFC 6086, `application/dtmf-relay`): one request at a time, so that they arrive
+//! in their order whatever is lost on the way.
 
 use super::{CallEvent, CallKey, Stage};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::message::{Method, Response};
 use crate::time::Time;
 
-/// Most digits that may wait for the answer to the one before; more are dropped and reported as refused.
+/// Largest number of digits that may wait for the answer to the one before; more are dropped and reported as refused.
 const MAX_DIGITS: usize = 64;
 
-/// Digits on their way.
+/// Digits that wait to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Keyed {
     waiting: std::collections::VecDeque<(char, u32)>,
-    /// An INFO waits for its answer.
+    /// True while an INFO waits for its answer.
     busy: bool,
 }
 
 impl Endpoint {
-    /// Sends `digit` (`0` to `9`, `*`, `#`, `A` to `D`) of `duration_ms` milliseconds by INFO, after those that were ordered
-    /// before it. What the far side does not take comes back as [`CallEvent::DigitRefused`]. Nothing happens before the answer
-    /// and after the end.
+    /// Sends `digit` (`0` to `9`, `*`, `#`, `A` to `D`) of `duration_ms` milliseconds by INFO, after those that were
+    /// ordered before it. A digit that the other side does not take is reported by [`CallEvent::DigitRefused`]. Nothing
+    /// happens before the answer and after the end.
     pub fn send_digit(&mut self, now: Time, call: CallKey, digit: char, duration_ms: u32) {
         let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == Stage::Up) else { return };
         if state.keyed.waiting.len() == MAX_DIGITS {
@@ -43,7 +43,7 @@ impl Endpoint {
         });
     }
 
-    /// A final response to an INFO, other than a challenge that was answered.
+    /// Takes the final response to an INFO, other than a challenge that was answered.
     pub(crate) fn digit_answered(&mut self, now: Time, key: CallKey, code: u16) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         call.keyed.busy = false;
@@ -53,7 +53,7 @@ impl Endpoint {
         self.next_digit(now, key);
     }
 
-    /// A response to an INFO of this side.
+    /// Handles a response to an INFO of this side.
     pub(crate) fn info_response(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
         if response.code >= 200 && self.signed_again(now, key, tx, response).is_none() {
             self.digit_answered(now, key, response.code);

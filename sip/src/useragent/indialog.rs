@@ -13,13 +13,13 @@ use crate::message::{Method, Request, sdp_of};
 use crate::sdp::{Negotiated, Offer, Refusal, Session, negotiate};
 use crate::time::Time;
 
-/// Length of a digit whose INFO does not say, milliseconds.
+/// Length of a digit whose INFO does not tell it, milliseconds.
 const DIGIT_MS: u32 = 250;
 
-/// Longest body of a MESSAGE that is told, bytes; larger ones are answered 413.
+/// Longest body of a MESSAGE that is reported, bytes; larger ones are answered 413.
 const MAX_MESSAGE_TEXT: usize = 16_384;
 
-/// Why an offer of the other side cannot be taken now.
+/// Reason why an offer of the other side cannot be taken now.
 enum Conflict {
     /// An offer of this side has no answer: 491.
     Glare,
@@ -28,7 +28,7 @@ enum Conflict {
 }
 
 impl Endpoint {
-    /// A request with a To tag, other than ACK and CANCEL.
+    /// Handles a request with a To tag, other than ACK and CANCEL.
     pub(crate) fn in_dialog(&mut self, now: Time, tx: &TransactionKey, request: &Request) {
         let (Some((key, at)), Ok(cseq)) = (self.find_dialog(request), request.headers.cseq()) else {
             return self.reply(now, tx, 481, "", &[]);
@@ -96,7 +96,7 @@ impl Endpoint {
         }
     }
 
-    /// re-INVITE or UPDATE: refused while another offer is open or a session interval is too short.
+    /// Handles a re-INVITE or UPDATE: it is refused while another offer is open or a session interval is too short.
     fn session_asked(&mut self, now: Time, tx: &TransactionKey, key: CallKey, at: usize, request: &Request) {
         if let Some(code) = bodies::refusal(request) {
             return self.reply(now, tx, code, "", &[("Accept", bodies::TYPE)]);
@@ -120,7 +120,8 @@ impl Endpoint {
         self.session_change(now, tx, key, at, request, plan);
     }
 
-    /// A re-INVITE that overtakes the ACK of a complete offer and answer stands for it: it follows the 2xx (RFC 5407 3.1.4).
+    /// Takes a re-INVITE that overtakes the ACK of a complete offer and answer for that ACK: it follows the 2xx (RFC
+    /// 5407 3.1.4).
     fn ack_overtaken(&mut self, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let waited = call.unacknowledged.take().is_some();
@@ -130,7 +131,7 @@ impl Endpoint {
         self.call_changed(key);
     }
 
-    /// re-INVITE or UPDATE: answered with the codec that is in use, or refused with 488 and all stays as it was; without an
+    /// Answers a re-INVITE or UPDATE with the codec in use, or refuses it with 488 and leaves all as it was. Without an
     /// offer a re-INVITE gets one, an UPDATE a plain 200.
     fn session_change(
         &mut self,
@@ -181,7 +182,7 @@ impl Endpoint {
         }
     }
 
-    /// 200 to a request in a dialog, with what a 2xx to INVITE and UPDATE has.
+    /// Sends 200 to a request in a dialog, with the header fields of a 2xx to INVITE and UPDATE.
     pub(super) fn respond_in_dialog(
         &mut self,
         now: Time,
@@ -261,7 +262,8 @@ impl Endpoint {
 }
 
 impl super::Call {
-    /// Says whether a re-INVITE or UPDATE in one of the dialogs meets an open offer (RFC 3261 14.2, RFC 3311 5.2).
+    /// Returns the conflict of a re-INVITE or UPDATE in one of the dialogs with an open offer (RFC 3261 14.2, RFC 3311
+    /// 5.2).
     fn conflict(&self, at: usize, method: &Method, offers: bool) -> Option<Conflict> {
         let unanswered = self.unacknowledged.as_ref();
         if *method == Method::Invite {
@@ -288,7 +290,7 @@ impl super::Call {
         }
     }
 
-    /// The answer to a new offer: what this side first described, narrowed by the offer.
+    /// Returns the answer to a new offer: this side's first description, narrowed by the offer.
     pub(super) fn reanswer(&mut self, at: usize, offer: &str) -> Result<(String, Negotiated), Refusal> {
         let own = Session::parse(self.own(at))?;
         let mut base = Offer::read(&own).ok_or(Refusal::NoAudio)?;
@@ -325,12 +327,12 @@ impl super::Call {
         agreed.map(|media| (media.codec.clone(), media.clock_rate_hz)).or_else(|| self.codec.clone())
     }
 
-    /// Returns what was agreed on last in a dialog.
+    /// Returns the last agreement in a dialog.
     fn media_in_use(&self, at: usize) -> Option<&Negotiated> {
         self.branch_media(at).or(self.media.as_ref())
     }
 
-    /// Returns what was agreed on in a branch that rings.
+    /// Returns the agreement in a branch that rings.
     fn branch_media(&self, at: usize) -> Option<&Negotiated> {
         let is_branch = self.stage == Stage::Pending && self.is_caller();
         let agreed = self.dialogs.get(at).filter(|_| is_branch).and_then(|fork| fork.agreed.as_ref());
@@ -342,7 +344,7 @@ impl super::Call {
         self.dialogs.get(at).map(|fork| fork.dialog.remote_tag.clone()).unwrap_or_default()
     }
 
-    /// What this side first described, as a new offer.
+    /// Returns the first description of this side as a new offer with a higher version; `None` when it is no SDP.
     fn own_offer(&mut self) -> Option<String> {
         let mut own = Session::parse(&self.local_sdp).ok()?;
         self.version += 1;
@@ -352,7 +354,7 @@ impl super::Call {
     }
 }
 
-/// `Signal=5` and `Duration=160` lines.
+/// Reads lines like `Signal=5` and `Duration=160`.
 fn relay_digit(body: &str) -> Option<(char, u32)> {
     let value = |name: &str| {
         let mut pairs = body.lines().filter_map(|line| line.split_once('='));
@@ -362,7 +364,7 @@ fn relay_digit(body: &str) -> Option<(char, u32)> {
     Some((digit(value("Signal")?)?, duration.min(10_000)))
 }
 
-/// A telephone key; some senders write 10 and 11 for the star and the hash.
+/// Reads a telephone key; some senders write 10 and 11 for the star and the hash.
 fn digit(text: &str) -> Option<char> {
     match text {
         "10" => Some('*'),
@@ -375,7 +377,7 @@ fn digit(text: &str) -> Option<char> {
     }
 }
 
-/// The text of a Reason value.
+/// Returns the text of a Reason value.
 fn text_of(reason: &str) -> Option<String> {
     let (_, params) = reason.split_once(';')?;
     crate::uri::Params::parse(params).get("text").map(str::to_owned)

@@ -10,19 +10,20 @@ use crate::time::Time;
 /// Most challenges of one realm that are answered for one request: a first one, and one with a new nonce.
 const MAX_OF_REALM: usize = 2;
 
-/// Most challenges that are answered for one request: a proxy's, the far side's, and a new nonce of each.
+/// Largest number of challenges that are answered for one request: a proxy's, the other side's, and a new nonce of
+/// each.
 const MAX_OF_REQUEST: usize = 4;
 
 /// Most realms whose challenges are kept.
 const MAX_KNOWN: usize = 8;
 
-/// The realms, each from a proxy (true) or not, whose challenges were answered for one request.
+/// Realms, each from a proxy (true) or not, whose challenges were answered for one request.
 pub(crate) type Challenged = Vec<(bool, String)>;
 
 /// Challenges that were answered, to be answered again in later requests.
 pub(crate) struct Login {
     who: Option<Credentials>,
-    /// Each with the number of its nonce's uses.
+    /// Challenges, each with the number of its nonce's uses.
     known: Vec<(Challenge, u32)>,
 }
 
@@ -36,7 +37,7 @@ impl Login {
         !self.known.is_empty()
     }
 
-    /// Another server is asked from now on.
+    /// Forgets all challenges, as another server is asked from now on.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
@@ -57,7 +58,7 @@ impl Login {
             answered.push(realm);
             let same = |(known, _): &(Challenge, u32)| known.proxy == challenge.proxy && known.realm == challenge.realm;
             match self.known.iter().position(same) {
-                // What was refused would be sent again.
+                // The credentials that were refused would be sent again.
                 Some(at) if self.known[at].0.nonce == challenge.nonce && !challenge.stale => return false,
                 Some(at) => self.known[at] = (challenge, 0),
                 None => {
@@ -84,8 +85,8 @@ impl Login {
 }
 
 impl Endpoint {
-    /// A request in the dialog that was challenged is sent again with credentials, as the transaction that is returned; `None`
-    /// when there is nothing to answer with.
+    /// Sends a request that was challenged in the dialog again with credentials, and returns the new transaction.
+    /// `None` when there is nothing to answer with.
     pub(crate) fn signed_again(
         &mut self,
         now: Time,

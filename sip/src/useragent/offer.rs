@@ -7,7 +7,7 @@ use crate::sdp::{self, Negotiated, Offer, Session};
 use crate::time::Time;
 use crate::transaction::T1_64;
 
-/// An offer that the owner has to answer.
+/// Offer that the owner has to answer.
 pub(crate) struct Offered {
     at: usize,
     code: u16,
@@ -17,7 +17,7 @@ pub(crate) struct Offered {
     pub(super) deadline: Option<Time>,
 }
 
-/// The request that takes the answer.
+/// Request that takes the answer.
 enum Carrier {
     /// The ACK of the 2xx to this INVITE.
     Ack(Box<Request>),
@@ -51,7 +51,7 @@ impl Endpoint {
         true
     }
 
-    /// A reliable provisional response has the offer: its PRACK waits for the owner's answer.
+    /// Keeps the offer of a reliable provisional response: its PRACK waits for the owner's answer.
     pub(super) fn offer_in_ring(
         &mut self,
         key: CallKey,
@@ -64,7 +64,7 @@ impl Endpoint {
         self.tell_offer(key, offered);
     }
 
-    /// A 2xx has the offer: the call is up, and its ACK waits for the owner's answer.
+    /// Keeps the offer of a 2xx: the call is up, and its ACK waits for the owner's answer.
     pub(super) fn offer_in_answer(
         &mut self,
         now: Time,
@@ -91,14 +91,14 @@ impl Endpoint {
         self.event(key, event);
     }
 
-    /// Sends the ACK that waits for an answer without one: the call ends.
+    /// Sends the waiting ACK without an answer, as the call ends.
     pub(super) fn release_offer(&mut self, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(Offered { at, carrier: Carrier::Ack(invite), .. }) = call.offered.take() else { return };
         self.acknowledge(key, at, &invite, None);
     }
 
-    /// The owner did not answer the offer of a 2xx in time.
+    /// Ends the call when the owner did not answer the offer of a 2xx in time.
     pub(super) fn offer_timer(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get(&key) else { return };
         let Some(at) = call.offered.as_ref().filter(|o| o.deadline.is_some_and(|due| due <= now)).map(|o| o.at) else {
@@ -116,7 +116,7 @@ impl Call {
         self.offered.as_ref().is_some_and(|o| o.at == at && matches!(o.carrier, Carrier::Ack(_)))
     }
 
-    /// Takes what was agreed on as what holds now.
+    /// Takes an agreement as the one in use.
     pub(super) fn take(&mut self, media: Negotiated) {
         self.on_hold = media.on_hold;
         self.codec = Some((media.codec.clone(), media.clock_rate_hz));
@@ -124,7 +124,7 @@ impl Call {
     }
 }
 
-/// Returns what `answer`, of this side, makes of the other side's `offer`.
+/// Returns the agreement of the other side's `offer` and this side's `answer`.
 fn settle(offer: &str, answer: &str) -> Option<Negotiated> {
     let own = Offer::read(&Session::parse(answer).ok()?)?;
     sdp::negotiate(offer, &own).ok().map(|(_, media)| media)

@@ -11,32 +11,32 @@ use crate::message::{Headers, Method, Request, Response, sdp_of};
 use crate::sdp;
 use crate::time::Time;
 
-/// Most provisional responses of one call that wait for the PRACK of the one before; more are left out.
+/// Largest number of provisional responses of one call that wait for the PRACK of the one before; more are left out.
 const MAX_WAITING: usize = 8;
 
-/// Most PRACKs of one call without a response; a provisional response beyond is taken when it is repeated.
+/// Largest number of PRACKs of one call without a response; a provisional response beyond is taken when it is repeated.
 const MAX_PRACKS: u32 = 16;
 
 /// Provisional responses of an answerer, as far as they are reliable.
 #[derive(Default)]
 pub(crate) struct Ringing {
-    /// The INVITE has an offer.
+    /// True when the INVITE has an offer.
     pub(super) offered: bool,
-    /// The caller requires every one to be reliable.
+    /// True when the caller requires every response to be reliable.
     required: bool,
-    /// The caller understands them.
+    /// True when the caller understands reliable responses.
     supported: bool,
-    /// The last RSeq number; 0 before the first.
+    /// Last RSeq number; 0 before the first.
     rseq: u32,
     waiting: Option<Waiting>,
     queue: VecDeque<(u16, Option<String>)>,
-    /// The description of a 200 that may not go before the PRACK comes (RFC 3262 3).
+    /// Description of a 200 that may not be sent before the PRACK comes (RFC 3262 3).
     answer: Option<String>,
-    /// A description went reliably: the 200 has none.
+    /// True when a description was sent reliably: the 200 has none.
     pub(super) described: bool,
-    /// A PRACK came: the caller knows the early dialog.
+    /// True once a PRACK came: the caller knows the early dialog.
     pub(super) confirmed: bool,
-    /// Offer and answer are complete.
+    /// True when offer and answer are complete.
     pub(super) settled: bool,
 }
 
@@ -59,7 +59,7 @@ impl Ringing {
         self.waiting.as_ref().and_then(|waiting| waiting.repeated.as_ref()).map(Repeated::due)
     }
 
-    /// The connection is closed: nothing goes by it any more.
+    /// Forgets a connection that is closed.
     pub(super) fn forget(&mut self, connection: ConnectionId) {
         if let Some(repeated) = self.waiting.as_mut().and_then(|waiting| waiting.repeated.as_mut()) {
             repeated.to.forget(connection);
@@ -71,7 +71,7 @@ impl Ringing {
         self.due().is_some()
     }
 
-    /// A final response goes out: nothing is repeated, but the PRACK may still come.
+    /// Ends all repetitions, as a final response is sent; the PRACK may still come.
     pub(super) fn stop(&mut self) {
         self.queue.clear();
         self.answer = None;
@@ -91,9 +91,10 @@ impl Ringing {
 }
 
 impl Endpoint {
-    /// A provisional response: 101 to 199, with an early answer or without. Does nothing once a final one went out. It is reliable when
-    /// the caller requires that, or when it has the offer ([`CallEvent::RingConfirmed`] tells its PRACK); one then goes after the
-    /// other. An offer that cannot go reliably is left out, and so is a description after one that went reliably.
+    /// Sends a provisional response, 101 to 199, with an early answer or without. Nothing happens once a final response
+    /// was sent. It is reliable when the caller requires that, or when it has the offer; one then goes after the other.
+    /// [`CallEvent::RingConfirmed`] tells its PRACK. An offer that cannot be sent reliably is left out, and so is a
+    /// description after one that was sent reliably.
     pub fn ring(&mut self, now: Time, call: CallKey, code: u16, sdp: Option<String>) {
         let Some(state) = self.calls.get_mut(&call) else { return };
         if !(101..200).contains(&code) || state.stage != Stage::Pending || state.is_caller() {
@@ -139,7 +140,8 @@ impl Endpoint {
         self.call_changed(key);
     }
 
-    /// The time of a reliable response has come: it is sent again, or the call is refused because no PRACK came (RFC 3262 3).
+    /// Runs the timer of a reliable response: it is sent again, or the call is refused because no PRACK came (RFC 3262
+    /// 3).
     pub(super) fn ringing_timer(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(repeated) = call.ringing.waiting.as_mut().and_then(|waiting| waiting.repeated.as_mut()) else {
@@ -155,7 +157,7 @@ impl Endpoint {
         }
     }
 
-    /// PRACK of a reliable response; with the answer to its offer, or with another offer.
+    /// Handles the PRACK of a reliable response, with the answer to its offer, or with another offer.
     pub(super) fn prack_received(&mut self, now: Time, tx: &TransactionKey, key: CallKey, request: &Request) {
         let rack = request.headers.get("RAck").and_then(rack);
         let Some(call) = self.calls.get_mut(&key) else { return };
@@ -224,7 +226,8 @@ impl Endpoint {
 
     // --- the caller's side ----------------------------------------------------------------------------------------------
 
-    /// PRACK of the reliable response with this RSeq number to the INVITE with `seq`, with the answer to its offer or without.
+    /// Sends the PRACK of the reliable response with this RSeq number to the INVITE with `seq`, with the answer to its
+    /// offer or without.
     pub(super) fn send_prack(
         &mut self,
         now: Time,
@@ -244,14 +247,14 @@ impl Endpoint {
         }
     }
 
-    /// A response to a PRACK of this side.
+    /// Handles a response to a PRACK of this side.
     pub(crate) fn prack_response(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
         if response.code >= 200 && self.signed_again(now, key, tx, response).is_none() {
             self.prack_done(key);
         }
     }
 
-    /// A PRACK of this side is over, answered or not.
+    /// Counts a PRACK of this side as done, answered or not.
     pub(crate) fn prack_done(&mut self, key: CallKey) {
         if let Some(call) = self.calls.get_mut(&key) {
             call.pracks = call.pracks.saturating_sub(1);
@@ -276,13 +279,13 @@ impl Call {
     }
 }
 
-/// The RSeq number of a reliable provisional response; `None` when it is not reliable.
+/// Returns the RSeq number of a provisional response; `None` when it is not reliable.
 pub(super) fn rseq(headers: &Headers) -> Option<u32> {
     let number = headers.get("RSeq")?.trim().parse().ok().filter(|number| *number > 0);
     number.filter(|_| has_tag(headers, "Require"))
 }
 
-/// RSeq and CSeq number of a RAck value about an INVITE.
+/// Returns RSeq and CSeq number of a RAck value about an INVITE.
 fn rack(value: &str) -> Option<(u32, u32)> {
     let mut words = value.split_whitespace();
     let numbers = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

@@ -1,4 +1,4 @@
-//! The state of a call: its dialogs, what each side has of its own, and what waits for an answer.
+//! State of a call: its dialogs, the state of each side, and the requests that wait for an answer.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::sdp::{Direction, Negotiated};
 use crate::time::Time;
 use crate::transaction::{T1, T1_64, T2, T4};
 
-/// How long an ended call is remembered, for what crosses its end: longer than any of its transactions.
+/// Time that an ended call is remembered, for messages that cross its end: longer than any of its transactions.
 pub(super) const LINGER: Duration = T1_64.saturating_add(T4);
 
 /// Most ACKs of one dialog that are kept for repetitions of their 2xx.
@@ -22,11 +22,11 @@ const MAX_ACKS: usize = 4;
 /// Stage of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// No final response yet.
+    /// The call has no final response yet.
     Pending,
-    /// Answered.
+    /// The call is answered and not over.
     Up,
-    /// `Ended` was reported.
+    /// The call is over: `Ended` was reported.
     Over,
 }
 
@@ -35,87 +35,87 @@ pub(crate) struct Call {
     pub(crate) call_id: String,
     pub(crate) stage: Stage,
     pub(crate) side: Side,
-    /// One for each fork; `active` is the answered one.
+    /// Dialogs of the call, one for each fork; `active` is the answered one.
     pub(crate) dialogs: Vec<Fork>,
     pub(crate) active: Option<usize>,
-    /// The fork whose provisional response came last.
+    /// Fork whose provisional response came last.
     pub(crate) early: Option<usize>,
     /// CSeq number of the INVITE that made the call.
     pub(crate) invite_seq: u32,
-    /// This side's first description, offer or answer; empty before it made one.
+    /// First description of this side, offer or answer; empty before it made one.
     pub(crate) local_sdp: String,
-    /// This side's last description that took effect.
+    /// Last description of this side that took effect.
     pub(crate) in_use: String,
-    /// How often `local_sdp` was changed since.
+    /// Number of changes of `local_sdp`.
     pub(crate) version: u64,
-    /// The last agreement of the two sides, as far as this side computed it.
+    /// Last agreement of the two sides, as far as this side computed it.
     pub(crate) media: Option<Negotiated>,
     pub(crate) on_hold: bool,
     /// Direction that this side wants; both ways where it did not say.
     pub(crate) wish: Option<Direction>,
     /// Change of the session that this side asked for.
     pub(crate) change: Option<Change>,
-    /// A change of the owner that waits for the end of a refresh.
+    /// Change of the owner that waits for the end of a refresh.
     pub(crate) next_change: Option<Change>,
-    /// An offer of the other side that the owner has to answer.
+    /// Offer of the other side that the owner has to answer.
     pub(crate) offered: Option<Offered>,
     /// Name and clock rate of the codec in use, where `local_sdp` names more.
     pub(crate) codec: Option<(String, u32)>,
-    /// The ACK of the first answer came, or (caller) went.
+    /// True when the ACK of the first answer was received, or (as caller) sent.
     pub(crate) confirmed: bool,
     /// User part of the Contact, escaped.
     pub(crate) contact_user: String,
-    /// The call is of a `sips:` address.
+    /// True for the call of a `sips:` address.
     pub(crate) secure: bool,
-    /// A request that was too large for a datagram was refused over TCP: all go by datagram.
+    /// True when a request too large for a datagram was refused over TCP: all go by datagram.
     pub(crate) tcp_refused: bool,
-    /// Digits that go out by INFO.
+    /// Digits that are sent by INFO.
     pub(crate) keyed: Keyed,
-    /// A REFER that waits for its answer.
+    /// REFER that waits for its answer.
     pub(crate) referred: Option<Referral>,
     /// True once a REFER was taken.
     pub(crate) was_referred: bool,
-    /// The dialog of a REFER that was accepted and whose outcome is to be told, and the name of its subscription.
+    /// Dialog of a REFER that was accepted and whose outcome is to be told, and the name of its subscription.
     pub(crate) subscription: Option<(usize, Option<u32>)>,
     /// A 2xx of this side that waits for its ACK.
     pub(crate) unacknowledged: Option<Unacknowledged>,
     /// Reliable provisional responses of this side.
     pub(crate) ringing: Ringing,
-    /// PRACKs of this side without a final response.
+    /// Number of PRACKs of this side without a final response.
     pub(crate) pracks: u32,
     pub(crate) timing: Timing,
     /// Addresses that the other side may move media to.
     pub(crate) reach: Reach,
-    /// A host name of the other side's media, and its address.
+    /// Host name of the other side's media, and its address.
     pub(crate) known_host: Option<(String, IpAddr)>,
-    /// BYE is to be sent when the ACK comes (RFC 3261 15), with this Reason.
+    /// Reason of a BYE that is to be sent when the ACK comes (RFC 3261 15).
     pub(crate) bye_after_ack: Option<String>,
     /// Time to forget the call; for a caller, also to stop waiting for a name.
     pub(crate) deadline: Option<Time>,
 }
 
-/// One of a call's dialogs.
+/// One dialog of a call.
 pub(crate) struct Fork {
     pub(crate) dialog: Dialog,
-    /// SDP of a provisional response.
+    /// Description of a provisional response.
     pub(crate) early_sdp: Option<String>,
-    /// This side's description in this early dialog, where it is another than in the INVITE.
+    /// Description of this side in this early dialog, when it differs from the one in the INVITE.
     pub(crate) described: Option<String>,
-    /// This side's last description that took effect in this early dialog, where it is another than `described`.
+    /// Last description of this side that took effect in this early dialog, when it differs from `described`.
     pub(crate) in_use: Option<String>,
-    /// The answer of a reliable provisional response, or what an UPDATE made of it: later ones in responses do not count.
+    /// Answer of a reliable provisional response, or its change by an UPDATE: later ones in responses do not count.
     pub(crate) agreed: Option<(String, Negotiated)>,
     /// CSeq number of the INVITE and RSeq number of the last reliable provisional response that was taken.
     pub(crate) rseq: Option<(u32, u32)>,
-    /// The other side takes UPDATE (its Allow).
+    /// True when the other side takes UPDATE (its Allow).
     pub(crate) allows_update: bool,
-    /// The ACKs of the last 2xx, each sent again for each repetition.
+    /// ACKs of the last 2xx, each sent again for each repetition.
     acks: Vec<Acknowledgement>,
-    /// BYE went out or came in.
+    /// True when BYE was sent or received.
     pub(crate) closed: bool,
 }
 
-/// The ACK of a 2xx to an INVITE of this side.
+/// ACK of a 2xx to an INVITE of this side.
 #[derive(Clone)]
 pub(crate) struct Acknowledgement {
     /// CSeq number of the INVITE.
@@ -139,7 +139,7 @@ impl Fork {
         }
     }
 
-    /// The ACK that was sent for the INVITE with this CSeq number.
+    /// Returns the ACK that was sent for the INVITE with this CSeq number.
     pub(crate) fn ack(&self, seq: u32) -> Option<&Acknowledgement> {
         self.acks.iter().find(|ack| ack.seq == seq)
     }
@@ -151,7 +151,7 @@ impl Fork {
         self.acks.push(ack);
     }
 
-    /// The connection is closed: nothing goes by it any more. True when the dialog used it.
+    /// Forgets a connection that is closed. True when the dialog used it.
     pub(super) fn forget(&mut self, connection: ConnectionId) -> bool {
         for ack in &mut self.acks {
             ack.to.forget(connection);
@@ -164,7 +164,7 @@ impl Fork {
         self.acks.is_empty() && !self.closed
     }
 
-    /// Takes what the other side says that it can do.
+    /// Takes the methods that the other side allows.
     pub(super) fn note_allow(&mut self, headers: &Headers) {
         if headers.get("Allow").is_some() {
             self.allows_update = headers.list("Allow").contains(&"UPDATE");
@@ -178,9 +178,9 @@ pub(crate) enum Side {
     Answerer(TransactionKey),
 }
 
-/// A caller's own state.
+/// State of a caller alone.
 pub(crate) struct Caller {
-    /// The INVITE last sent (without its Via and credentials).
+    /// INVITE that was sent last (without its Via and credentials).
     pub(crate) request: Request,
     /// Place that it goes to.
     pub(crate) to: Hop,
@@ -193,30 +193,30 @@ pub(crate) struct Caller {
     pub(crate) seq: u32,
     pub(crate) provisional: bool,
     pub(crate) redirected: bool,
-    /// A 422 was followed.
+    /// True once a 422 was followed.
     pub(crate) raised: bool,
-    /// CANCEL is wanted, with this Reason; sent once a provisional response came (RFC 3261 9.1).
+    /// Reason of a CANCEL that is wanted; it is sent once a provisional response came (RFC 3261 9.1).
     pub(crate) cancel: Option<Option<String>>,
     pub(crate) cancel_sent: bool,
     pub(crate) login: Login,
 }
 
-/// A REFER that waits for its answer.
+/// REFER that waits for its answer.
 pub(crate) struct Referral {
     pub(crate) transaction: TransactionKey,
-    /// The dialog that it came in.
+    /// Dialog that it came in.
     pub(crate) at: usize,
-    /// The other side wants no NOTIFY (RFC 4488).
+    /// True when the other side wants no NOTIFY (RFC 4488).
     pub(crate) quiet: bool,
-    /// CSeq number of a REFER that is not the first of its call: it names the subscription (RFC 3515 2.4.6).
+    /// CSeq number of a REFER that is not the first of its call, which names the subscription (RFC 3515 2.4.6).
     pub(crate) id: Option<u32>,
 }
 
-/// A 2xx to INVITE, repeated until its ACK (RFC 3261 13.3.1.4).
+/// A 2xx to INVITE that is repeated until its ACK (RFC 3261 13.3.1.4).
 pub(crate) struct Unacknowledged {
     pub(crate) repeated: Repeated,
     pub(crate) seq: u32,
-    /// It makes an offer, so that the ACK has the answer.
+    /// True when it makes an offer, so that the ACK has the answer.
     pub(crate) offers: bool,
 }
 
@@ -226,7 +226,7 @@ impl Unacknowledged {
     }
 }
 
-/// A response that is sent again after T1 and twice as long each time, for 64 T1.
+/// Response that is sent again after T1 and twice as long each time, for 64 T1.
 pub(crate) struct Repeated {
     pub(crate) bytes: Vec<u8>,
     pub(crate) to: Hop,
@@ -245,7 +245,7 @@ impl Repeated {
         self.repeat.min(self.deadline)
     }
 
-    /// The message to send when the time for it has come; the next one is due later.
+    /// Returns the message to send when its time has come; the next one is due later.
     pub(super) fn again(&mut self, now: Time) -> Option<(Hop, Vec<u8>)> {
         if self.repeat > now {
             return None;
@@ -315,8 +315,8 @@ impl Call {
         fork.unwrap_or(&self.local_sdp)
     }
 
-    /// Takes `sdp` as this side's description in one of the dialogs. Early dialogs of a caller have one each: another branch may be
-    /// the one that answers.
+    /// Takes `sdp` as this side's description in one of the dialogs. Early dialogs of a caller have one each: another
+    /// branch may be the one that answers.
     pub(super) fn describe(&mut self, at: usize, sdp: &str) {
         let is_branch = self.stage == Stage::Pending && self.is_caller();
         match self.dialogs.get_mut(at).filter(|_| is_branch) {
@@ -350,7 +350,7 @@ impl Call {
         }
     }
 
-    /// True for the side that made the INVITE.
+    /// True for the side that sent the INVITE.
     pub(super) fn is_caller(&self) -> bool {
         matches!(self.side, Side::Caller(_))
     }

@@ -1,5 +1,5 @@
-//! Session timers (RFC 4028): what is asked for, who refreshes, and the end of a session that nobody refreshed. Also the one place that
-//! wakes a call.
+//! Session timers (RFC 4028): the interval that is asked for, the side that refreshes, and the end of a session without
+//! a refresh. All timers of a call run here.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ const SHORTEST_S: u32 = 10;
 /// Longest Min-SE of a 422 that is followed, seconds: one day.
 const LONGEST_MIN_SE_S: u32 = 86_400;
 
-/// How long a refresh waits while another change is under way.
+/// Time that a refresh waits while another change is under way.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The session timer of a call.
+/// Session timer of a call.
 #[derive(Default)]
 pub(crate) struct Timing {
     /// Interval that this side asks for, seconds.
     asked_s: Option<u32>,
-    /// Min-SE that was learnt from a 422, seconds; 0 before.
+    /// Min-SE of a 422, seconds; 0 before the first.
     least_s: u32,
-    /// The interval that an answerer will give in its 2xx.
+    /// Interval that an answerer will give in its 2xx.
     plan: Option<Plan>,
     running: Option<Running>,
 }
 
-/// An interval, and who refreshes.
+/// Interval of a session, and the side that refreshes it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
     interval_s: u32,
@@ -49,7 +49,7 @@ struct Running {
     expires: Time,
 }
 
-/// The interval is below the least one, which a 422 tells.
+/// Error for an interval below the least one, which a 422 tells.
 pub(super) struct TooShort;
 
 impl Timing {
@@ -62,7 +62,7 @@ impl Timing {
         self.running.map(|running| running.refresh.map_or(running.expires, |refresh| refresh.min(running.expires)))
     }
 
-    /// Puts what this side asks for into an INVITE or UPDATE of its own.
+    /// Adds the interval that this side asks for to an INVITE or UPDATE of its own.
     pub(super) fn ask(&self, headers: &mut Headers) {
         headers.set("Supported", SUPPORTED);
         let asked = match self.running {
@@ -70,7 +70,7 @@ impl Timing {
                 let interval = plan.interval_s.max(self.least_s);
                 Some(format!("{interval};refresher={}", if plan.ours { "uac" } else { "uas" }))
             }
-            // Who answers 422 to a call that asked for no timer wants one.
+            // A 422 to a call that asked for no timer asks for one.
             None => {
                 self.asked_s.or((self.least_s > 0).then_some(self.least_s)).map(|s| s.max(self.least_s).to_string())
             }
@@ -83,7 +83,8 @@ impl Timing {
         }
     }
 
-    /// Returns what the 2xx to a request of the other side gives (RFC 4028 9); `None`: no timer. `ours_s` is asked for by this side.
+    /// Returns the timer that the 2xx to a request of the other side gives (RFC 4028 9); `None`: no timer. `ours_s` is
+    /// asked for by this side.
     fn answer(&self, request: &Headers, ours_s: Option<u32>) -> Result<Option<Plan>, TooShort> {
         let supports = request.list("Supported").iter().chain(&request.list("Require")).any(is_timer);
         let asked = session_expires(request);
@@ -125,7 +126,7 @@ impl Timing {
 }
 
 impl Plan {
-    /// The header fields of an answerer's 2xx.
+    /// Returns the header fields of an answerer's 2xx.
     pub(super) fn headers(self) -> Vec<(&'static str, String)> {
         let refresher = if self.ours { "uas" } else { "uac" };
         let mut headers = vec![("Session-Expires", format!("{};refresher={refresher}", self.interval_s))];
@@ -151,12 +152,12 @@ impl Endpoint {
         Ok(plan)
     }
 
-    /// The plan of the INVITE that made the call.
+    /// Returns the plan of the INVITE that made the call.
     pub(super) fn planned_timer(&self, key: CallKey) -> Option<Plan> {
         self.calls.get(&key).and_then(|call| call.timing.plan)
     }
 
-    /// A 2xx with what was planned went out.
+    /// Starts the planned timer, after its 2xx was sent.
     pub(super) fn start_timer(&mut self, now: Time, key: CallKey, plan: Option<Plan>) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         match plan {
@@ -166,7 +167,7 @@ impl Endpoint {
         self.call_changed(key);
     }
 
-    /// A 2xx to an INVITE or UPDATE of this side came: it decides (RFC 4028 7.2).
+    /// Takes the timer of a 2xx to an INVITE or UPDATE of this side (RFC 4028 7.2).
     pub(super) fn take_timer(&mut self, now: Time, key: CallKey, headers: &Headers) {
         let plan = session_expires(headers).map(|(interval_s, refresher)| Plan {
             interval_s: interval_s.max(SHORTEST_S),
@@ -175,7 +176,7 @@ impl Endpoint {
         self.start_timer(now, key, plan);
     }
 
-    /// Does everything in a call whose time has come.
+    /// Runs everything in a call whose time has come.
     pub(crate) fn call_timer(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get(&key) else { return };
         if call.deadline.is_some_and(|at| at <= now) {
@@ -191,7 +192,7 @@ impl Endpoint {
         self.call_changed(key);
     }
 
-    /// The call is forgotten, or ends because an address or the owner's answer did not come.
+    /// Forgets a call, or ends it because an address or the owner's answer did not come.
     fn call_deadline(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         if call.stage == Stage::Over {
@@ -231,7 +232,8 @@ impl Endpoint {
         self.start_change(now, key);
     }
 
-    /// A refresh was refused: by re-INVITE when UPDATE is not taken, else again after half of the time that is left.
+    /// Handles a refused refresh: by re-INVITE when UPDATE is not taken, else again after half of the time that is
+    /// left.
     pub(super) fn refresh_refused(&mut self, now: Time, key: CallKey, method: &Method, code: u16) {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let at = call.active.unwrap_or(0);
@@ -258,7 +260,7 @@ enum Refresher {
     Uas,
 }
 
-/// Seconds and refresher of a Session-Expires field.
+/// Reads seconds and refresher of a Session-Expires field.
 fn session_expires(headers: &Headers) -> Option<(u32, Option<Refresher>)> {
     let value = headers.get("Session-Expires")?;
     let (_, params) = value.split_once(';').unwrap_or((value, ""));
@@ -270,7 +272,7 @@ fn session_expires(headers: &Headers) -> Option<(u32, Option<Refresher>)> {
     Some((seconds(value)?, refresher))
 }
 
-/// A number of seconds before any parameters.
+/// Reads a number of seconds before any parameters.
 fn seconds(value: &str) -> Option<u32> {
     value.split(';').next()?.trim().parse().ok()
 }

@@ -1,4 +1,5 @@
-//! REFER inside a call (RFC 3515, RFC 4488): asked of whoever drives the endpoint, answered as that decides, its outcome told by NOTIFY.
+//! REFER inside a call (RFC 3515, RFC 4488): reported to the driver, answered by its decision, with the outcome told by
+//! NOTIFY.
 
 use super::{CallEvent, CallKey, Referral, Stage};
 use crate::endpoint::{Endpoint, TransactionKey};

@@ -1,22 +1,23 @@
-//! A text in clauses, each of which is said by itself: the first one short, so that it can be heard soon.
+//! Division of a text into clauses, each of which is spoken by itself: the first one short, so that it can be heard
+//! soon.
 
-/// A comma parts from so many words on, for the first clause and for later ones.
+/// Least number of words before a comma that parts clauses: for the first clause, and for later ones.
 const WORDS: (usize, usize) = (2, 8);
-/// Texts of so few words are not parted at commas.
+/// Largest number of words of a text that is not parted at commas.
 const SHORT: usize = 10;
 /// Longest clause in characters: a longer one is parted between words.
 const CHARS_MAX: usize = 300;
 
-/// Words with the mark behind them.
+/// Words with the punctuation mark after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// May have commas in it.
+    /// Words, which may have commas between them.
     pub words: String,
     /// One of `.,;:!?`; `None` where the text ends without one.
     pub mark: Option<char>,
 }
 
-/// The clauses of a text, in order.
+/// Returns the clauses of a text, in order.
 pub fn clauses(text: &str) -> Vec<Clause> {
     let all = pieces(text);
     let total: usize = all.iter().map(count).sum();
@@ -43,7 +44,7 @@ fn count(clause: &Clause) -> usize {
     clause.words.split_whitespace().count()
 }
 
-/// The text at all its marks. A mark within a number or a word is none.
+/// Splits the text at all its marks. A mark within a number or a word does not count.
 fn pieces(text: &str) -> Vec<Clause> {
     let mut out = Vec::new();
     let mut words = String::new();

@@ -1,16 +1,17 @@
-//! A voice's network (ONNX, which is protocol buffers), with its random numbers from outside: each `RandomNormalLike` becomes a
-//! stretch of one more input, in the shape that it had. So the caller's seed decides, whatever runs the network.
+//! A voice's network (ONNX, which is protocol buffers), with its random numbers from outside: each `RandomNormalLike`
+//! becomes a stretch of one more input, in the shape that it had. So the caller's seed decides, whatever runs the
+//! network.
 
 use crate::{Unusable, unusable};
 
-/// The name of the input of random numbers.
+/// Name of the input of random numbers.
 pub const NOISE: &str = "ringer_noise";
-/// Numbers between the beginnings of the stretches of two nodes.
+/// Number of values between the beginnings of the stretches of two nodes.
 pub const SPACING: usize = 8192;
-/// Nodes that are given stretches.
+/// Largest number of nodes that are given stretches.
 const NODES_MAX: usize = 16;
 
-/// A field of a message: its number, its kind, and its bytes with and without what stands before them.
+/// A field of a message: its number, its kind, and its bytes with and without the bytes before them.
 struct Field<'a> {
     number: u64,
     kind: u64,
@@ -80,7 +81,7 @@ fn put_number(out: &mut Vec<u8>, number: u64, value: u64) {
     put_varint(out, value);
 }
 
-/// A node of this operation.
+/// Returns a node of this operation.
 fn node(operation: &str, inputs: &[&str], output: &str) -> Vec<u8> {
     let mut out = Vec::new();
     inputs.iter().for_each(|name| put_bytes(&mut out, 1, name.as_bytes()));
@@ -90,7 +91,7 @@ fn node(operation: &str, inputs: &[&str], output: &str) -> Vec<u8> {
     out
 }
 
-/// A constant list of one whole number.
+/// Returns a constant list of one whole number.
 fn constant(name: &str, value: u64) -> Vec<u8> {
     const INT64: u64 = 7;
     let mut out = Vec::new();
@@ -101,7 +102,7 @@ fn constant(name: &str, value: u64) -> Vec<u8> {
     out
 }
 
-/// The input: a list of 32-bit numbers of any length.
+/// Returns the input: a list of 32-bit numbers of any length.
 fn input() -> Vec<u8> {
     const FLOAT: u64 = 1;
     let (mut length, mut shape, mut tensor, mut kind, mut out) =
@@ -121,9 +122,10 @@ fn text<'a>(fields: &[Field<'a>], number: u64) -> Result<&'a str, Unusable> {
     std::str::from_utf8(field.bytes).or_else(|_| cut_short())
 }
 
-/// The network with its random numbers from outside; unchanged where it has none.
+/// Returns the network with its random numbers from outside; unchanged where it has none.
 ///
 /// # Errors
+///
 /// It is no network of this format.
 pub fn with_noise_from_outside(model: &[u8]) -> Result<Vec<u8>, Unusable> {
     const GRAPH: u64 = 7;

@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::clauses::Clause;
 use crate::Unusable;
 
-/// The library's own file name.
+/// File name of the library.
 const LIBRARY: &str = "libespeak-ng.so.1";
 /// AUDIO_OUTPUT_SYNCHRONOUS: no sound device is opened.
 const SYNCHRONOUS: c_int = 2;
@@ -19,14 +19,14 @@ const STAY: c_int = 0x8000;
 const UTF8: c_int = 1;
 /// Letters of the International Phonetic Alphabet.
 const IPA: c_int = 2;
-/// Parts that one text has at most.
+/// Largest number of parts of one text.
 const PARTS_MAX: usize = 1000;
 
-/// The C functions in use.
+/// C functions that are in use.
 struct Phonemes {
     voice: unsafe extern "C" fn(*const c_char) -> c_int,
     phonemes: unsafe extern "C" fn(*mut *const c_void, c_int, c_int) -> *const c_char,
-    /// The voice that is set.
+    /// Name of the voice that is set.
     set: String,
     _held: Library,
 }
@@ -63,7 +63,8 @@ pub fn is_installed() -> Result<(), Unusable> {
     library().map(|_| ())
 }
 
-/// The phonemes of a clause in the voice of this name, decomposed (NFD). Marks, which the library drops, are put back.
+/// Returns the phonemes of a clause in the voice of this name, decomposed (NFD). Marks, which the library drops, are
+/// put back.
 pub fn of(voice: &str, clause: &Clause) -> Result<String, Unusable> {
     let mut library = library()?.lock().unwrap_or_else(PoisonError::into_inner);
     library.set(voice)?;
@@ -78,7 +79,7 @@ pub fn of(voice: &str, clause: &Clause) -> Result<String, Unusable> {
     Ok(out.trim_end().nfd().collect())
 }
 
-/// The clause at its commas.
+/// Splits the clause at its commas.
 fn parts(clause: &Clause) -> Vec<(&str, Option<char>)> {
     let mut parts: Vec<(&str, Option<char>)> = Vec::new();
     let mut rest = clause.words.as_str();
@@ -93,7 +94,7 @@ fn parts(clause: &Clause) -> Vec<(&str, Option<char>)> {
     parts
 }
 
-/// Notes of another language, as in `(en)`, are left out.
+/// Removes notes of another language, as in `(en)`.
 fn without_notes(phonemes: &str) -> String {
     let mut depth = 0;
     let mut kept = String::new();

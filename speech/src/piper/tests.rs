@@ -1,4 +1,4 @@
-//! Piper voices without a model: what needs none.
+//! Piper voices: tests that need no model.
 
 use serde_json::json;
 

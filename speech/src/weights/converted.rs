@@ -9,7 +9,7 @@ use super::numbers::Kind;
 use super::{Entry, NAME_BYTES_MAX, RANK_MAX, TENSORS_MAX, Weights, fits};
 use crate::{Unusable, unusable};
 
-/// The kind of model that is known.
+/// Kind of model that is read.
 const SPEC: &str = "WhisperSpec";
 
 pub(super) fn parse((file, file_bytes): (File, u64)) -> Result<Weights, Unusable> {
@@ -68,7 +68,7 @@ impl From {
         Ok(u32::from_le_bytes(self.bytes()?))
     }
 
-    /// A length, the text, and a zero that the length counts.
+    /// Reads a text: its length, its bytes, and a zero that the length counts.
     fn text(&mut self) -> Result<String, Unusable> {
         let length = usize::from(u16::from_le_bytes(self.bytes()?));
         if !(1..=NAME_BYTES_MAX + 1).contains(&length) {

@@ -1,6 +1,6 @@
 //! Kinds of numbers in files of tensors.
 
-/// The kind of a tensor's numbers.
+/// Number format of a tensor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     F32,
@@ -12,7 +12,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Bytes of one number.
+    /// Returns the length of one number, in bytes.
     pub(super) fn bytes(self) -> u64 {
         match self {
             Kind::F32 | Kind::I32 => 4,
@@ -21,7 +21,7 @@ impl Kind {
         }
     }
 
-    /// The numbers in little-endian bytes.
+    /// Reads the numbers from little-endian bytes.
     pub(super) fn numbers(self, bytes: &[u8]) -> Vec<f32> {
         let pairs = || bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
         let fours = || bytes.chunks_exact(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// A number of half precision (IEEE 754-2008 binary16).
+/// Converts a number of half precision (IEEE 754-2008 binary16).
 fn from_half(bits: u16) -> f32 {
     let (sign, exponent, fraction) = (u32::from(bits >> 15) << 31, u32::from(bits >> 10) & 31, u32::from(bits) & 1023);
     match exponent {

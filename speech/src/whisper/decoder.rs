@@ -1,18 +1,18 @@
-//! From what the encoder found to one token after the other. Keys and values of earlier tokens are kept.
+//! The decoder: from the encoder's output to one token after the other. Keys and values of earlier tokens are kept.
 
 use super::folder::{Folder, Half, Linear};
 use super::math::{HEAD, Kept, Layer, Norm, Products, Rows, Small, attend, gelu};
 use crate::Unusable;
 
-/// The decoder's layers and their weights.
+/// Layers of the decoder and their weights.
 pub struct Decoder {
     width: usize,
-    /// Rows of tokens, which also give the likeness of each token at the end.
+    /// Embeddings of tokens, which also give the likeness of each token at the end.
     tokens: Small,
     positions: Vec<f32>,
     blocks: Vec<Block>,
     norm: Norm,
-    /// Layer and head of the attention that follows the audio.
+    /// Layer and head of each attention that follows the audio.
     following: Vec<(usize, usize)>,
 }
 
@@ -29,7 +29,7 @@ struct Block {
     narrow: Small,
 }
 
-/// A text in the making.
+/// State of a text that is being decoded.
 pub struct State {
     /// Keys and values of the audio, for each layer.
     audio: Vec<Vec<f32>>,
@@ -37,7 +37,7 @@ pub struct State {
     /// Queries, keys and values of the tokens, for each layer.
     own: Vec<Vec<f32>>,
     pub count: usize,
-    /// For each token that came, and each head that follows the audio: shares of the steps.
+    /// Attention of each token: for each head that follows the audio, the shares of the steps.
     pub followed: Vec<Vec<f32>>,
 }
 
@@ -45,7 +45,7 @@ fn small(linear: Linear) -> Small {
     Small::new(&linear.weight, linear.inputs, linear.bias)
 }
 
-/// The factor of attention belongs to the queries, which are the first `width` outputs.
+/// Applies the factor of attention to the queries, which are the first `width` outputs.
 fn with_scale(mut linear: Linear, width: usize) -> Linear {
     let factor = (HEAD as f32).powf(-0.5);
     linear.weight[..width * linear.inputs].iter_mut().for_each(|value| *value *= factor);
@@ -54,9 +54,10 @@ fn with_scale(mut linear: Linear, width: usize) -> Linear {
 }
 
 impl Decoder {
-    /// Reads it from the folder.
+    /// Reads the decoder from the folder.
     ///
     /// # Errors
+    ///
     /// Names the tensor that is wrong.
     pub fn load(products: &Products, folder: &mut Folder) -> Result<Decoder, Unusable> {
         let (width, layers) = (folder.sizes.width, folder.sizes.decoder_layers);
@@ -80,7 +81,7 @@ impl Decoder {
         }
         let mut following = folder.alignment();
         if following.is_empty() {
-            // Where nothing is told, the later half of the layers follows best.
+            // When the settings tell nothing, the later half of the layers follows best.
             let heads = width / HEAD;
             following = (layers / 2..layers).flat_map(|layer| (0..heads).map(move |head| (layer, head))).collect();
         }
@@ -94,7 +95,7 @@ impl Decoder {
         })
     }
 
-    /// Most tokens of a text with its prompt.
+    /// Returns the largest number of tokens of a text with its prompt.
     pub fn tokens_max(&self) -> usize {
         self.positions.len() / self.width
     }

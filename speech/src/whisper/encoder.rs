@@ -1,10 +1,10 @@
-//! From bands to what the decoder attends to.
+//! The encoder: from log-mel bands to the rows that the decoder attends to.
 
 use super::folder::{Folder, Half, Linear};
 use super::math::{HEAD, Layer, Norm, Products, Rows, gelu, softmax};
 use crate::Unusable;
 
-/// The encoder's layers and their weights.
+/// Layers of the encoder and their weights.
 pub struct Encoder {
     bands: usize,
     width: usize,
@@ -30,9 +30,10 @@ fn layer(products: &Products, linear: Linear) -> Layer {
 }
 
 impl Encoder {
-    /// Reads it from the folder.
+    /// Reads the encoder from the folder.
     ///
     /// # Errors
+    ///
     /// Names the tensor that is wrong.
     pub fn load(products: &Products, folder: &mut Folder) -> Result<Encoder, Unusable> {
         let sizes = folder.sizes;
@@ -60,7 +61,7 @@ impl Encoder {
         })
     }
 
-    /// A row for every two frames of bands. `None`: `cancelled` became true.
+    /// Returns a row for every two frames of bands; `None` when `cancelled` became true.
     pub fn encode(&self, products: &Products, bands: &[f32], cancelled: &dyn Fn() -> bool) -> Option<Vec<f32>> {
         let mut first = Vec::new();
         convolve(products, &self.first, bands, self.bands, 1, &mut first);
@@ -88,7 +89,7 @@ impl Encoder {
         Some(normed)
     }
 
-    /// Every step attends to every other: `inward` holds queries, keys and values side by side.
+    /// Computes self-attention of all steps: `inward` holds queries, keys and values side by side.
     fn attend(&self, products: &Products, inward: &[f32], rows: usize, found: &mut Vec<f32>) {
         let stride = 3 * self.width;
         found.resize(rows * self.width, 0.0);
@@ -106,7 +107,7 @@ impl Encoder {
     }
 }
 
-/// A convolution over three rows of `x`, every `step`th of them in the middle, and the unit behind it.
+/// Computes a convolution over three rows of `x`, every `step`th of them in the middle, and the unit after it.
 fn convolve(products: &Products, layer: &Layer, x: &[f32], width: usize, step: usize, out: &mut Vec<f32>) {
     let mut padded = vec![0.0; x.len() + 2 * width];
     padded[width..width + x.len()].copy_from_slice(x);

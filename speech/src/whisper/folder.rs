@@ -9,19 +9,19 @@ use super::math::{HEAD, Norm};
 use crate::weights::Weights;
 use crate::{Unusable, unusable};
 
-/// Largest text file of a folder.
+/// Largest text file of a folder: 32 MiB.
 const TEXT_BYTES_MAX: u64 = 32 << 20;
-/// Most layers of each half.
+/// Largest number of layers of each half.
 const LAYERS_MAX: usize = 48;
 /// Width of the widest model.
 const WIDTH_MAX: usize = 2048;
 
-/// The names of the files with weights, the first that is there being taken.
+/// Names of the files with weights; the first that is there is taken.
 pub const WEIGHTS: [&str; 2] = ["model.bin", "model.safetensors"];
 /// File of the vocabulary.
 pub const TOKENIZER: &str = "tokenizer.json";
 
-/// Weights of a product: a row an output.
+/// Weights of a product, one row for each output.
 pub struct Linear {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
@@ -35,11 +35,11 @@ pub struct Sizes {
     pub width: usize,
     pub encoder_layers: usize,
     pub decoder_layers: usize,
-    /// Numbers of the vocabulary.
+    /// Number of tokens in the vocabulary.
     pub tokens: usize,
-    /// Steps of 20 ms that the encoder knows.
+    /// Number of steps of 20 ms that the encoder knows.
     pub steps: usize,
-    /// Tokens of a text, prompt included.
+    /// Largest number of tokens of a text, prompt included.
     pub text: usize,
 }
 
@@ -50,7 +50,7 @@ pub enum Half {
     Decoder,
 }
 
-/// Names of tensors: `Hub` as the original has them, `Converted` those of CTranslate2.
+/// Scheme of tensor names: `Hub` as the original has them, `Converted` those of CTranslate2.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Names {
     Hub,
@@ -86,7 +86,7 @@ impl Folder {
         Ok(Folder { weights, names, sizes, tokenizer, settings })
     }
 
-    /// Whole numbers of a list in the settings, under the first of these names that is there.
+    /// Returns the whole numbers of a list in the settings, under the first of these names that is there.
     pub fn list_of(&self, names: &[&str]) -> Vec<u32> {
         let found = self.settings.iter().flat_map(|settings| names.iter().map(move |&name| &settings[name]));
         let numbers = |list: &Value| -> Option<Vec<u32>> {
@@ -96,7 +96,7 @@ impl Folder {
         found.filter_map(numbers).next().unwrap_or_default()
     }
 
-    /// Layer and head of the attention that follows the audio, where the settings tell them.
+    /// Returns layer and head of the attention that follows the audio, where the settings tell them.
     pub fn alignment(&self) -> Vec<(usize, usize)> {
         let found = self.settings.iter().find_map(|settings| settings["alignment_heads"].as_array());
         let pair = |pair: &Value| Some((pair[0].as_u64()? as usize, pair[1].as_u64()? as usize));
@@ -105,7 +105,7 @@ impl Folder {
         found.into_iter().flatten().filter_map(pair).filter(fits).collect()
     }
 
-    /// A convolution over three steps: an output's row holds its channels, three values each.
+    /// Reads a convolution over three steps: an output's row holds its channels, three values each.
     pub fn convolution(&mut self, number: usize, channels: usize) -> Result<Linear, Unusable> {
         let (weight, bias) = match self.names {
             Names::Hub => (format!("model.encoder.conv{number}.weight"), format!("model.encoder.conv{number}.bias")),
@@ -123,20 +123,20 @@ impl Folder {
         Ok(Linear { weight, bias: self.weights.take(&bias, &[width])?, inputs: 3 * channels })
     }
 
-    /// Positions of the encoder's steps or of the decoder's tokens.
+    /// Reads the positions of the encoder's steps or of the decoder's tokens.
     pub fn positions(&mut self, half: Half) -> Result<Vec<f32>, Unusable> {
         let name = positions_name(self.names, half);
         let rows = if half == Half::Encoder { self.sizes.steps } else { self.sizes.text };
         self.weights.take(&name, &[rows, self.sizes.width])
     }
 
-    /// Rows of the tokens' embeddings.
+    /// Reads the embeddings of the tokens, a row each.
     pub fn embeddings(&mut self) -> Result<Vec<f32>, Unusable> {
         let name = embeddings_name(self.names);
         self.weights.take(name, &[self.sizes.tokens, self.sizes.width])
     }
 
-    /// The norm after the last layer.
+    /// Reads the norm after the last layer.
     pub fn last_norm(&mut self, half: Half) -> Result<Norm, Unusable> {
         let name = match (self.names, half) {
             (Names::Hub, Half::Encoder) => "model.encoder.layer_norm",
@@ -147,7 +147,7 @@ impl Folder {
         self.norm(name.to_owned())
     }
 
-    /// Norm, queries with keys and values in one, and output of a layer's attention to its own half.
+    /// Reads norm, queries with keys and values in one, and output of a layer's attention to its own half.
     pub fn own_attention(&mut self, half: Half, layer: usize) -> Result<(Norm, Linear, Linear), Unusable> {
         let width = self.sizes.width;
         let at = layer_name(self.names, half, layer);
@@ -170,7 +170,7 @@ impl Folder {
         }
     }
 
-    /// Norm, queries, keys with values in one, and output of a decoder layer's attention to the audio.
+    /// Reads norm, queries, keys with values in one, and output of a decoder layer's attention to the audio.
     pub fn audio_attention(&mut self, layer: usize) -> Result<(Norm, Linear, Linear, Linear), Unusable> {
         let width = self.sizes.width;
         let at = layer_name(self.names, Half::Decoder, layer);
@@ -193,7 +193,7 @@ impl Folder {
         }
     }
 
-    /// Norm, first and second product of a layer.
+    /// Reads norm, first and second product of a layer.
     pub fn feed_forward(&mut self, half: Half, layer: usize) -> Result<(Norm, Linear, Linear), Unusable> {
         let width = self.sizes.width;
         let at = layer_name(self.names, half, layer);
@@ -257,7 +257,7 @@ fn embeddings_name(names: Names) -> &'static str {
     }
 }
 
-/// The sizes that the shapes tell.
+/// Returns the sizes that follow from the shapes.
 fn sizes(weights: &Weights, names: Names) -> Result<Sizes, Unusable> {
     let shape = |name: &str| {
         weights.shape(name).map(<[usize]>::to_vec).ok_or_else(|| Unusable(format!("the tensor {name} is missing")))

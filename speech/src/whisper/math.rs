@@ -1,5 +1,5 @@
-//! Products of matrices and vectors, and what stands between them in a transformer. Sums of the decoder have one order on each
-//! kind of processor.
+//! Products of matrices and vectors, and the operations between them in a transformer. Sums of the decoder have one
+//! order on each kind of processor.
 
 use std::cell::Cell;
 
@@ -8,11 +8,11 @@ use rten_simd::{SimdOp, SimdUnaryOp};
 use rten_tensor::NdTensorView;
 use rten_vecmath::{Gelu, Softmax, SumExpSub};
 
-/// Values that are summed side by side.
+/// Number of values that are summed side by side.
 const LANES: usize = 16;
 
-/// Lets products of matrices on this thread be made by this thread alone: they would be spread over all cores, at the priority of
-/// those threads.
+/// Keeps matrix products of this thread on this thread: they would be spread over all cores, at the priority of those
+/// threads.
 pub fn settle() {
     thread_local!(static SETTLED: Cell<bool> = const { Cell::new(false) });
     if !SETTLED.replace(true)
@@ -29,7 +29,7 @@ pub struct Rows<'a> {
     pub data: &'a [f32],
     pub rows: usize,
     pub width: usize,
-    /// From the beginning of a row to that of the next.
+    /// Distance from the beginning of a row to that of the next.
     pub stride: usize,
 }
 
@@ -49,17 +49,17 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Makes products of matrices.
+/// Executor of matrix products.
 #[derive(Default)]
 pub struct Products(GemmExecutor<f32>);
 
 impl Products {
-    /// A layer of `weight` (a row an output) that is used again and again.
+    /// Prepares a layer of `weight` (a row an output) that is used again and again.
     pub fn layer(&self, weight: Rows<'_>, bias: Vec<f32>) -> Layer {
         Layer { weight: self.0.prepack_b(weight.across()), bias, outputs: weight.rows }
     }
 
-    /// `out` = `x` through the layer, a row each.
+    /// Writes `x` through the layer to `out`, a row each.
     pub fn apply(&self, layer: &Layer, x: Rows<'_>, out: &mut Vec<f32>) {
         out.resize(x.rows * layer.outputs, 0.0);
         let bias = (!layer.bias.is_empty()).then_some(BiasVector::Row(&layer.bias[..]));
@@ -69,7 +69,7 @@ impl Products {
             .expect("the sizes were checked when the model was read");
     }
 
-    /// `out` = `factor` * `a` * `b` turned: a row of `out` for each of `a`, a column for each of `b`.
+    /// Writes `factor` * `a` * `b` transposed to `out`: a row for each of `a`, a column for each of `b`.
     pub fn apply_turned(&self, a: Rows<'_>, b: Rows<'_>, factor: f32, out: &mut Vec<f32>) {
         out.resize(a.rows * b.rows, 0.0);
         let options = GemmOptions { alpha: factor, ..GemmOptions::default() };
@@ -78,7 +78,7 @@ impl Products {
             .expect("both have rows of the same width");
     }
 
-    /// `out` = `a` * `b`.
+    /// Writes `a` * `b` to `out`.
     pub fn plain(&self, a: Rows<'_>, b: Rows<'_>, out: &mut Vec<f32>) {
         out.resize(a.rows * b.width, 0.0);
         self.0
@@ -87,14 +87,14 @@ impl Products {
     }
 }
 
-/// A matrix in the order that products are made in, with what is added.
+/// A matrix in the order that products are computed in, with its bias.
 pub struct Layer {
     weight: PackedBMatrix<f32>,
     bias: Vec<f32>,
     outputs: usize,
 }
 
-/// A matrix of 8-bit numbers, a scale for each row, for products with one vector.
+/// A matrix of 8-bit numbers with a scale for each row, for products with one vector.
 pub struct Small {
     values: Vec<i8>,
     scales: Vec<f32>,
@@ -103,7 +103,7 @@ pub struct Small {
 }
 
 impl Small {
-    /// Takes `weight`, a row of `width` values an output.
+    /// Quantises `weight`, a row of `width` values an output.
     pub fn new(weight: &[f32], width: usize, bias: Vec<f32>) -> Small {
         let mut values = Vec::with_capacity(weight.len());
         let scale = |row: &[f32]| row.iter().fold(0f32, |most, value| most.max(value.abs())).max(1e-12) / 127.0;
@@ -114,7 +114,7 @@ impl Small {
         Small { values, scales, bias, width }
     }
 
-    /// `out` = the matrix * `x` + what is added.
+    /// Writes the matrix * `x` + bias to `out`.
     pub fn apply(&self, x: &[f32], out: &mut Vec<f32>) {
         out.resize(self.scales.len(), 0.0);
         on_this_processor(Multiply { matrix: self, x, out });
@@ -154,17 +154,17 @@ impl Work for Multiply<'_> {
 
 /// A loop that is compiled anew for each kind of processor.
 trait Work {
-    /// `FUSED`: products are added in one step.
+    /// Runs the loop; with `FUSED`, products are added in one step.
     fn run<const FUSED: bool>(self);
 }
 
-/// `sum` + `a` * `b`, rounded once where the processor can.
+/// Returns `sum` + `a` * `b`, rounded once where the processor can.
 #[inline(always)]
 fn add<const FUSED: bool>(a: f32, b: f32, sum: f32) -> f32 {
     if FUSED { a.mul_add(b, sum) } else { sum + a * b }
 }
 
-/// Does `work` with the widest vectors that this processor has.
+/// Runs `work` with the widest vectors that this processor has.
 fn on_this_processor(work: impl Work) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -192,7 +192,7 @@ fn on_this_processor(work: impl Work) {
     work.run::<{ cfg!(target_arch = "aarch64") }>();
 }
 
-/// Keys and values of what is attended to: rows at equal distances, `count` of them.
+/// Keys and values of an attention: rows at equal distances, `count` of them.
 #[derive(Copy, Clone)]
 pub struct Kept<'a> {
     pub keys: &'a [f32],
@@ -201,7 +201,8 @@ pub struct Kept<'a> {
     pub count: usize,
 }
 
-/// `out` = what the heads, of 64 values each, find in `kept` for `query`; `shares` keeps how much of each row each head took.
+/// Writes the result of attention to `out`: of each head, of 64 values, for `query` in `kept`. `shares` keeps how much
+/// of each row each head took.
 pub fn attend(query: &[f32], kept: Kept<'_>, shares: &mut Vec<f32>, out: &mut Vec<f32>) {
     let heads = query.len() / HEAD;
     shares.resize(heads * kept.count, 0.0);
@@ -242,7 +243,7 @@ impl Work for Likeness<'_> {
     }
 }
 
-/// The sum of the values by their shares.
+/// Sum of the values by their shares.
 struct Mix<'a> {
     shares: &'a [f32],
     kept: Kept<'a>,
@@ -264,18 +265,18 @@ impl Work for Mix<'_> {
     }
 }
 
-/// Shares that sum up to 1, in place.
+/// Turns values into shares that sum up to 1, in place.
 pub fn softmax(values: &mut [f32]) {
     Softmax::new_mut(values).dispatch();
 }
 
-/// The logarithm of the sum of the exponentials.
+/// Returns the logarithm of the sum of the exponentials.
 pub fn log_sum_exp(values: &[f32]) -> f32 {
     let most = values.iter().fold(f32::NEG_INFINITY, |most, &value| most.max(value));
     most + SumExpSub::new(values, most).dispatch().ln()
 }
 
-/// The Gaussian error linear unit, in place.
+/// Applies the Gaussian error linear unit, in place.
 pub fn gelu(values: &mut [f32]) {
     Gelu {}.map_mut(values);
 }
@@ -287,7 +288,7 @@ pub struct Norm {
 }
 
 impl Norm {
-    /// Each row of `x` at mean 0 and variance 1, scaled and shifted.
+    /// Writes each row of `x` to `out` with mean 0 and variance 1, scaled and shifted.
     pub fn apply(&self, x: &[f32], out: &mut Vec<f32>) {
         let width = self.scale.len();
         out.resize(x.len(), 0.0);

@@ -2,26 +2,26 @@
 
 use super::math::{Layer, Products, Rows};
 
-/// Samples of a window.
+/// Number of samples of a window.
 const WINDOW: usize = 400;
-/// Samples from a window to the next.
+/// Number of samples from a window to the next.
 pub const HOP: usize = 160;
-/// Frequencies of a window's transform.
+/// Number of frequencies of a window's transform.
 const BINS: usize = WINDOW / 2 + 1;
-/// Below this a power counts as silence.
+/// Power below which audio counts as silence.
 const FLOOR: f32 = 1e-10;
 const RATE_HZ: f64 = 16_000.0;
 
-/// Makes bands of audio.
+/// Computes log-mel bands of audio.
 pub struct Mel {
-    /// A window to the real, then the imaginary parts of its transform.
+    /// Matrix that transforms a window to the real, then the imaginary parts.
     transform: Layer,
     filters: Layer,
     bands: usize,
 }
 
 impl Mel {
-    /// Prepares so many bands from 0 to 8 kHz.
+    /// Prepares this many bands from 0 to 8 kHz.
     pub fn new(products: &Products, bands: usize) -> Mel {
         let part = |row: usize, at: usize| {
             let turn = std::f64::consts::TAU / WINDOW as f64;
@@ -37,7 +37,8 @@ impl Mel {
         }
     }
 
-    /// The bands of `frames` windows, one row each, the first in the middle of the first sample. Behind `pcm` there is silence.
+    /// Returns the bands of `frames` windows, one row each; the first window is centred on the first sample. After
+    /// `pcm` there is silence.
     pub fn bands(&self, products: &Products, pcm: &[f32], frames: usize) -> Vec<f32> {
         let heard = (pcm.len() / HOP + 1).min(frames);
         let mut windows = vec![0f32; heard * WINDOW];
@@ -66,7 +67,7 @@ impl Mel {
     }
 }
 
-/// Slaney's auditory toolbox: linear up to 1 kHz, then logarithmic; triangles of equal area.
+/// Returns the filters of Slaney's auditory toolbox: linear up to 1 kHz, then logarithmic; triangles of equal area.
 fn filters(bands: usize) -> Vec<f32> {
     const LINEAR: f64 = 200.0 / 3.0;
     let step = 6.4f64.ln() / 27.0;

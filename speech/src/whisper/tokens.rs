@@ -1,4 +1,4 @@
-//! The vocabulary: numbers to text, and the numbers of what is no text.
+//! The vocabulary: text of tokens, and the tokens that are no text.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Unusable, unusable};
 
-/// Most numbers of a vocabulary.
+/// Largest number of tokens in a vocabulary.
 const TOKENS_MAX: usize = 60_000;
 
 /// A vocabulary of byte pairs with special marks.
@@ -17,14 +17,15 @@ pub struct Tokens {
     pub no_times: u32,
     pub transcribe: Option<u32>,
     pub no_speech: Option<u32>,
-    /// Code of a language and its mark.
+    /// Codes of languages, each with its token.
     pub languages: Vec<(String, u32)>,
 }
 
 impl Tokens {
-    /// Reads a `tokenizer.json`, for a model of so many numbers.
+    /// Reads a `tokenizer.json`, for a model with `count` tokens.
     ///
     /// # Errors
+    ///
     /// Names what is missing in it.
     pub fn load(json: &Value, count: usize) -> Result<Tokens, Unusable> {
         if count > TOKENS_MAX {
@@ -47,7 +48,7 @@ impl Tokens {
             .filter_map(|mark| Some((mark["content"].as_str()?, u32::try_from(mark["id"].as_u64()?).ok()?)))
             .filter(|&(_, number)| (number as usize) < count)
             .collect();
-        // What is said there must not become text.
+        // Tokens after it must not become text.
         marks.values().for_each(|&number| texts[number as usize].clear());
         let need = |name: &str| marks.get(name).copied().ok_or_else(|| Unusable(format!("it has no mark {name}")));
         let mut languages: Vec<(String, u32)> = marks.iter().filter_map(|(name, &mark)| language(name, mark)).collect();
@@ -63,18 +64,18 @@ impl Tokens {
         })
     }
 
-    /// The bytes that a number stands for; none for marks.
+    /// Returns the bytes of a token; none for marks.
     pub fn bytes(&self, token: u32) -> &[u8] {
         self.texts.get(token as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The text of numbers; what is no UTF-8 is left out.
+    /// Returns the text of tokens; bytes that are not UTF-8 are left out.
     pub fn text(&self, tokens: &[u32]) -> String {
         let bytes: Vec<u8> = tokens.iter().flat_map(|&token| self.bytes(token)).copied().collect();
         String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "")
     }
 
-    /// The mark of a language.
+    /// Returns the token of a language.
     pub fn language(&self, code: &str) -> Option<u32> {
         let named = |code: &str| self.languages.iter().find(|(name, _)| name == code).map(|&(_, mark)| mark);
         // Earlier models know Cantonese as Chinese.
@@ -82,14 +83,15 @@ impl Tokens {
     }
 }
 
-/// `<|en|>`: two or three small letters.
+/// Reads the name of a language token, as `<|en|>`: two or three small letters.
 fn language(name: &str, mark: u32) -> Option<(String, u32)> {
     let code = name.strip_prefix("<|")?.strip_suffix("|>")?;
     let fits = (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase());
     fits.then(|| (code.to_owned(), mark))
 }
 
-/// Letters that stand for bytes in vocabularies of this kind (GPT-2): printable ones for themselves, others from U+0100 on.
+/// Returns the letters that stand for bytes in vocabularies of this kind (GPT-2): printable ones for themselves, others
+/// from U+0100 on.
 fn bytes_of_letters() -> HashMap<char, u8> {
     let mut others = 0x100;
     let letter = |byte: u8| {

@@ -1,30 +1,30 @@
-//! When each word was said: the steps that the decoder attended to while it made the word's tokens, aligned in order.
+//! Times of words: the steps that the decoder attended to while it made the word's tokens, aligned in order.
 
 use super::tokens::Tokens;
 
-/// Samples of one step of the encoder (20 ms).
+/// Number of samples of one step of the encoder (20 ms).
 const STEP: i64 = 320;
-/// Steps of the median filter.
+/// Number of steps of the median filter.
 const MEDIAN: usize = 7;
 
-/// Longest median word: 0.7 s.
+/// Longest median word in samples: 0.7 s.
 const WORD_MAX: i64 = 11_200;
 
-/// A word of a text.
+/// A word of a text with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// The word with its punctuation.
+    /// Word with its punctuation.
     pub text: String,
-    /// First sample at 16 kHz.
+    /// First sample of the word at 16 kHz.
     pub from: i64,
-    /// One past the last sample.
+    /// One past the last sample of the word.
     pub to: i64,
-    /// Mean probability of its tokens, 0..1.
+    /// Mean probability of its tokens, 0 to 1.
     pub confidence: f32,
 }
 
-/// The words of `tokens` (with their probabilities) in audio of `samples`. `followed` has a row for each token and, where the text
-/// came to its end, one for the end: shares of all steps, one head after the other.
+/// Returns the words of `tokens` (with their probabilities) in audio of `samples`. `followed` has a row for each token
+/// and, where the text came to its end, one for the end. A row holds the shares of all steps, one head after the other.
 pub fn words(
     vocabulary: &Tokens,
     tokens: &[(u32, f32)],
@@ -61,7 +61,7 @@ pub fn words(
     words
 }
 
-/// The first word and the last one have the silence around them: they are at most twice as long as the median word.
+/// Shortens the first and the last word, which have the silence around them, to at most twice the median word.
 fn shorten(words: &mut [Word]) {
     let mut lengths: Vec<i64> = words.iter().map(|word| word.to - word.from).filter(|&length| length > 0).collect();
     lengths.sort_unstable();
@@ -73,7 +73,7 @@ fn shorten(words: &mut [Word]) {
     }
 }
 
-/// A blank before it begins a word, and any whole letter of a script that has no blanks.
+/// True for a token that begins a word: by a blank before it, or after a whole letter of a script without blanks.
 fn begins_word(vocabulary: &Tokens, tokens: &[(u32, f32)], group: &[usize], token: usize) -> bool {
     let bytes = vocabulary.bytes(tokens[token].0);
     if bytes.first() == Some(&b' ') {
@@ -85,13 +85,13 @@ fn begins_word(vocabulary: &Tokens, tokens: &[(u32, f32)], group: &[usize], toke
     std::str::from_utf8(&before).is_ok_and(|text| text.chars().next_back().is_some_and(without_blanks))
 }
 
-/// The first step of each row of `followed`, in order.
+/// Returns the first step of each row of `followed`, in order.
 fn starts(followed: &[Vec<f32>], steps: usize, heard: usize) -> Vec<usize> {
     let cost = cost(followed, steps, heard);
     path(&cost, followed.len(), heard)
 }
 
-/// Lower where the heads agree that a row belongs to a step.
+/// Returns the cost of each row at each step: lower where the heads agree that the row belongs to the step.
 fn cost(followed: &[Vec<f32>], steps: usize, heard: usize) -> Vec<f32> {
     let (rows, heads) = (followed.len(), followed[0].len() / steps);
     let mut cost = vec![0f32; rows * heard];
@@ -117,7 +117,7 @@ fn cost(followed: &[Vec<f32>], steps: usize, heard: usize) -> Vec<f32> {
     cost
 }
 
-/// The middle one of the values around `at`, mirrored at both ends.
+/// Returns the median of the values around `at`, mirrored at both ends.
 fn median(values: &[f32], at: usize) -> f32 {
     let half = (MEDIAN / 2) as isize;
     let last = values.len() as isize - 1;
@@ -137,7 +137,7 @@ fn median(values: &[f32], at: usize) -> f32 {
     around[MEDIAN / 2]
 }
 
-/// The cheapest way through `rows` of `columns` that never goes back, as the column at which each row begins.
+/// Returns the cheapest way through `rows` of `columns` that never goes back, as the column at which each row begins.
 fn path(cost: &[f32], rows: usize, columns: usize) -> Vec<usize> {
     let at = |row: usize, column: usize| row * (columns + 1) + column;
     let mut sums = vec![f32::INFINITY; (rows + 1) * (columns + 1)];

@@ -10,18 +10,18 @@ use ringer_media::resample::resample_whole;
 use ringer_speech::piper::{Manner, PiperVoice, clauses};
 use ringer_speech::whisper::{Spoken, Whisper};
 
-/// 30 sentences of calls.
+/// Sentences of calls, 30 of them.
 pub const SENTENCES: &str = include_str!("../../../fixtures/speech/sentences.txt");
 /// Name of the voice's file.
 pub const VOICE: &str = "en_US-joe-medium.onnx";
 
-/// A variable of the environment.
+/// Returns a variable of the environment.
 #[expect(clippy::disallowed_methods, reason = "tests of this package have no settings")]
 pub fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// The folder of a model that `make speech-models` brings.
+/// Returns the folder of a model that `make speech-models` brings.
 pub fn model(name: &str) -> PathBuf {
     let home = || variable("HOME").unwrap_or_default().join(".cache/ringer-test-models");
     let folder = variable("RINGER_MODELS_CACHE").unwrap_or_else(home).join(name);
@@ -37,7 +37,7 @@ pub fn sentences() -> Vec<&'static str> {
     SENTENCES.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// 16 kHz of a text by the installed synthesizer's voice.
+/// Returns 16 kHz speech of a text by the installed synthesizer's voice.
 pub fn flite(text: &str, voice: &str) -> Vec<i16> {
     let path = std::env::temp_dir().join(format!("ringer-speech-{}-{voice}.wav", std::process::id()));
     let status = Command::new("flite").args(["-voice", voice, "-t", text, "-o"]).arg(&path).status();
@@ -78,19 +78,19 @@ pub fn through(codec: Codec, pcm: &[i16]) -> Vec<i16> {
     resample_whole(&heard, rate, 16_000)
 }
 
-/// Words up to twelve, and of the tens, as numbers.
+/// English words for numbers up to twelve, and of the tens.
 const NUMBERS: [&str; 13] =
     ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 const TEENS: [&str; 7] = ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"];
 
-/// Value of an English word for a number.
+/// Returns the value of an English word for a number.
 fn number(word: &str) -> Option<usize> {
     let at = |list: &[&str]| list.iter().position(|name| *name == word);
     at(&NUMBERS).or_else(|| Some(at(&TEENS)? + 13)).or_else(|| Some((at(&TENS)? + 2) * 10))
 }
 
-/// Amounts of dollars as they are said: `$42.16` is 42 dollars and 16 cents.
+/// Writes amounts of dollars as they are spoken: `$42.16` is 42 dollars and 16 cents.
 fn spoken_amounts(text: &str) -> String {
     let word = |word: &str| match word.strip_prefix('$') {
         None => word.to_owned(),
@@ -102,7 +102,7 @@ fn spoken_amounts(text: &str) -> String {
     text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Words without marks, case and accents; English numbers below 100 as digits, as the model may write them.
+/// Returns words without marks, case and accents; English numbers below 100 as digits, as the model may write them.
 fn plain(text: &str) -> Vec<String> {
     const ACCENTS: [(&str, char); 6] = [
         ("\u{e1}\u{e0}\u{e2}", 'a'),
@@ -137,7 +137,7 @@ fn plain(text: &str) -> Vec<String> {
     words
 }
 
-/// Words that are missing, added or others, and how many there were.
+/// Returns the number of words that are missing, added or different, and the number of all words.
 pub fn wrong(said: &str, heard: &str) -> (usize, usize) {
     let (said, heard) = (plain(said), plain(heard));
     let mut row: Vec<usize> = (0..=heard.len()).collect();
@@ -152,7 +152,7 @@ pub fn wrong(said: &str, heard: &str) -> (usize, usize) {
     (row[heard.len()], said.len())
 }
 
-/// Share of wrong words in per cent: `heard` is asked for each text's audio.
+/// Returns the share of wrong words in percent: `heard` is asked for each text's audio.
 pub fn wrong_pct(texts: &[&str], mut hear: impl FnMut(&str) -> String) -> f64 {
     let counts = texts.iter().map(|text| wrong(text, &hear(text)));
     let (wrong, all) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -170,7 +170,7 @@ pub fn joe() -> PiperVoice {
     PiperVoice::load(&model("joe").join(VOICE)).expect("the voice is whole")
 }
 
-/// A folder with copies of a model's files, the one of that name cut to `bytes`.
+/// Returns a folder with copies of a model's files, the one of that name cut to `bytes`.
 pub fn broken(name: &str, file: &str, bytes: usize) -> (PathBuf, impl Drop) {
     struct Gone(PathBuf);
     impl Drop for Gone {

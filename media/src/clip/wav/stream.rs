@@ -2,18 +2,18 @@
 
 use super::{ClipError, Format, TAIL_BYTES, UNTOLD, data_bytes, head, is_known, is_wav, long, next_file};
 
-/// Longest header: 1 MiB. It is held until the samples begin.
+/// Longest header: 1 MiB. It is kept in memory until the samples begin.
 const HEAD_BYTES: usize = 1 << 20;
 
-/// Bytes that have to be there to tell what a chunk is: a pad byte, and the start of another file.
+/// Number of bytes that are needed to recognize a chunk: a pad byte, and the start of another file.
 const CHUNK_BYTES: usize = 13;
 
 /// Place of the next byte in the file.
 #[derive(Debug)]
 enum State {
-    /// Before the samples.
+    /// Before the samples, within the header.
     Head,
-    /// Within so many bytes of samples; `None`: as many as come.
+    /// Within this many bytes of samples; `None`: as many as come.
     Data(Format, Option<u64>),
     /// Behind samples or a chunk; `is_odd`: a pad byte may come first.
     After { format: Format, is_odd: bool },
@@ -46,9 +46,10 @@ impl WavStream {
         self.read(false, out)
     }
 
-    /// Gives the rest.
+    /// Hands out the rest.
     ///
     /// # Errors
+    ///
     /// As [`WavStream::push`]: a header that is not whole is one.
     pub fn finish(mut self, out: &mut impl FnMut(Format, &[u8])) -> Result<(), ClipError> {
         self.read(true, out)

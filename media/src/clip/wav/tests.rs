@@ -5,24 +5,24 @@ use super::*;
 use crate::clip::Clip;
 use crate::seed::Seed;
 
-/// A chunk with its pad byte.
+/// Returns a chunk with its pad byte.
 fn chunk(name: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = [name.as_bytes(), &(body.len() as u32).to_le_bytes(), body].concat();
     bytes.extend((body.len() % 2 == 1).then_some(0));
     bytes
 }
 
-/// A chunk without one.
+/// Returns a chunk without a pad byte.
 fn unpadded(name: &str, body: &[u8]) -> Vec<u8> {
     [name.as_bytes(), &(body.len() as u32).to_le_bytes(), body].concat()
 }
 
-/// A chunk whose size is another one than its body's.
+/// Returns a chunk whose size differs from that of its body.
 fn sized(name: &str, size: u32, body: &[u8]) -> Vec<u8> {
     [name.as_bytes(), &size.to_le_bytes(), body].concat()
 }
 
-/// 16-bit PCM, one channel.
+/// Returns a format chunk of 16-bit PCM, one channel.
 fn fmt(rate_hz: u32) -> Vec<u8> {
     let rate = rate_hz.to_le_bytes();
     chunk("fmt ", &[&[1, 0, 1, 0][..], &rate, &[0; 4], &[2, 0, 16, 0]].concat())
@@ -36,7 +36,7 @@ fn pcm(samples: &[i16]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.to_le_bytes()).collect()
 }
 
-/// The samples of a file that comes in pieces of this many bytes, each with its rate.
+/// Returns the samples of a file that comes in pieces of this many bytes, each sample with its rate.
 fn streamed(bytes: &[u8], piece: usize) -> Result<Vec<(u32, i16)>, ClipError> {
     let (mut stream, mut samples) = (WavStream::default(), Vec::new());
     let mut out = |format: Format, bytes: &[u8]| {
@@ -47,7 +47,7 @@ fn streamed(bytes: &[u8], piece: usize) -> Result<Vec<(u32, i16)>, ClipError> {
     Ok(samples)
 }
 
-/// The same of the whole.
+/// Returns the samples of a file that comes in one piece, each with its rate.
 fn whole(bytes: &[u8]) -> Result<Vec<(u32, i16)>, ClipError> {
     let samples = |section: Section| {
         let (format, bytes) = (section.format, bytes[section.bytes].to_vec());

@@ -1,4 +1,4 @@
-//! The time by which a stream of frames stays ahead of the ears, and how much of it may be left out.
+//! Lead of a stream of frames over its playout, and the part of it that may be left out.
 //!
 //! A sender that sends all the time, silence included, and was held up once stays so much behind for the rest of the call: its late
 //! frames wait for those before them. RTP has a jitter buffer that gives such time back in a pause; this is the same for frames.
@@ -32,7 +32,7 @@ pub(super) struct Lead {
     quiet: u64,
 }
 
-/// True where all samples are silence.
+/// True when all samples are silence.
 pub(super) fn is_quiet<'a>(pcm: impl IntoIterator<Item = &'a i16>) -> bool {
     pcm.into_iter().all(|sample| sample.unsigned_abs() <= QUIET)
 }
@@ -69,7 +69,7 @@ impl Lead {
         self.surplus >= FRAME as Sample && self.quiet >= PAUSE
     }
 
-    /// Takes the news that 20 ms were left out.
+    /// Records that 20 ms were left out.
     pub fn left_out(&mut self) {
         let by = FRAME as Sample;
         self.surplus -= by;

@@ -37,7 +37,7 @@ impl Listener {
         (0..ticks).for_each(|_| self.listen(0));
     }
 
-    /// Audio from position 0 on.
+    /// Returns the audio from position 0 on.
     fn track(&self) -> Vec<i16> {
         let mut track = Vec::new();
         for (position, _, pcm) in &self.heard {
@@ -49,7 +49,7 @@ impl Listener {
         track
     }
 
-    /// First and last position of a sample that is not silence.
+    /// Returns the first and last position of a sample that is not silence.
     fn sounds(&self) -> Option<(usize, usize)> {
         let track = self.track();
         let first = track.iter().position(|sample| *sample != 0)?;
@@ -221,7 +221,7 @@ fn time_that_a_stream_was_held_up_is_given_back_in_its_silence() {
     let heard = listener.leg.heard_samples();
     stream(&mut listener, 0, 150, 0);
     assert!(depth(&listener) <= 60.0, "{}", depth(&listener));
-    // What was left out counts as heard, for whoever waits for the end of it.
+    // Silence that was left out counts as heard, so that a wait for its end is over.
     let passed = listener.leg.heard_samples() - heard;
     assert!((150 * 320 + 2560..=150 * 320 + 3200).contains(&passed), "{passed}");
     stream(&mut listener, 3000, 1, 0);

@@ -1,4 +1,4 @@
-//! A leg behind a simulated network: what is heard, where on the clock, and what is counted.
+//! A leg behind a simulated network: its audio, the positions on the clock, and the counts.
 
 use super::*;
 use crate::codec::Decoder;
@@ -22,7 +22,7 @@ fn params(codec: Codec) -> MediaParams {
     MediaParams::new(codec)
 }
 
-/// A sender of any packet length whose numbers are about to wrap.
+/// Sender of any packet length whose numbers are about to wrap.
 struct Peer {
     encoder: Encoder,
     codec: Codec,
@@ -47,7 +47,7 @@ impl Peer {
         self.sent.push((at_ms, [&head[..], payload].concat()));
     }
 
-    /// One packet of a 1 kHz tone (or of silence), continuous in phase.
+    /// Makes one packet of a 1 kHz tone (or of silence), continuous in phase.
     fn audio(&mut self, at_ms: u64, ptime_ms: usize, loud: bool) {
         let rate = self.codec.rate_hz() as usize;
         let pcm: Vec<i16> = (0..rate * ptime_ms / 1000).map(|i| tone(self.phase + i, rate, loud)).collect();
@@ -81,7 +81,8 @@ impl Peer {
         self.timestamp = self.timestamp.wrapping_add(ms as u32 * self.codec.rtp_clock_hz() / 1000);
     }
 
-    /// `for_ms` of packets from `from_ms` on; tone bursts of 240 ms every 1200 ms, 480 ms from the start, or always tone.
+    /// Makes `for_ms` of packets from `from_ms` on: tone bursts of 240 ms every 1200 ms, 480 ms from the start, or
+    /// always tone.
     fn talk(&mut self, from_ms: u64, for_ms: usize, ptime_ms: usize, always: bool) {
         for at in (0..for_ms).step_by(ptime_ms) {
             self.audio(from_ms + at as u64, ptime_ms, always || (480..720).contains(&(at % 1200)));
@@ -94,14 +95,14 @@ fn tone(at: usize, rate: usize, loud: bool) -> i16 {
     if loud { (8000.0 * angle.sin()) as i16 } else { 0 }
 }
 
-/// What a leg made of what arrived.
+/// Result of a leg that received packets.
 #[derive(Default)]
 struct Take {
     /// Real and concealed audio at its positions.
     record: Vec<i16>,
-    /// Which samples of it were written.
+    /// True for each sample of it that was written.
     written: Vec<bool>,
-    /// (position of a frame, samples by which it does not follow on the one before).
+    /// Positions of frames that do not follow on the one before, each with the difference in samples.
     steps: Vec<(Sample, Sample)>,
     real: usize,
     lost: usize,
@@ -112,7 +113,7 @@ struct Take {
 }
 
 impl Take {
-    /// As a recording does: what is older than its window at `now` stays.
+    /// Moves positions back as a recording does: audio older than its window at `now` stays.
     fn move_back(&mut self, by: Sample, now: Sample, due: &mut Option<Sample>) {
         let held = (now - WINDOW).clamp(0, self.record.len() as Sample - by) as usize;
         self.record[held..].rotate_left(by as usize);
@@ -139,7 +140,7 @@ impl Take {
         }
     }
 
-    /// Onsets of the tone after at least 200 ms without it, in ms.
+    /// Returns the onsets of the tone after at least 200 ms without it, in ms.
     fn onsets_ms(&self) -> Vec<f64> {
         let mut last = -4000;
         let mut onsets = Vec::new();
@@ -155,7 +156,7 @@ impl Take {
     }
 }
 
-/// Puts datagrams sent at milliseconds after the origin through a network and listens for `for_ms`.
+/// Sends datagrams, each at milliseconds after the origin, through a network, and listens for `for_ms`.
 fn hear(codec: Codec, sent: &[(u64, Vec<u8>)], spec: NetemSpec, for_ms: u64) -> (Take, u64) {
     hear_seeded(codec, sent, spec, for_ms, Seed(4))
 }
@@ -213,7 +214,7 @@ fn assert_onsets(take: &Take, expect_ms: &[f64], within_ms: f64) {
     }
 }
 
-/// Onsets of `talk` from 0 on through a path of `path_ms`.
+/// Returns the onsets of `talk` from 0 on through a path of `path_ms`.
 fn bursts(count: usize, path_ms: f64) -> Vec<f64> {
     (0..count).map(|i| i as f64 * 1200.0 + 480.0 + path_ms).collect()
 }
@@ -315,7 +316,7 @@ fn losses_keep_length_and_place_and_are_counted() {
             let spec = NetemSpec { loss, ..delayed(30.0) };
             let (take, dropped) = hear(Codec::Pcmu, &peer.sent, spec, 30_600);
             let figures = take.figures;
-            // What is lost after the last packet received cannot be known.
+            // A loss after the last packet received cannot be known.
             assert!(figures.lost > 3 && (0..=4).contains(&(dropped - figures.lost)), "{figures:?} {dropped}");
             assert_eq!(figures.received + dropped, 30_000 / ptime_ms as u64);
             assert_eq!(figures.concealed_ms, figures.lost * ptime_ms as u64, "{loss:?} {ptime_ms}");

@@ -1,8 +1,8 @@
-//! The figures of each place, measured in its sound.
+//! Figures of each place, measured in its sound.
 
 use super::*;
 
-/// Samples of a block whose level is followed (10 ms).
+/// Length of the blocks whose level is followed, in samples (10 ms).
 const BLOCK: usize = 160;
 
 fn seconds(count: usize) -> usize {
@@ -17,13 +17,13 @@ fn imitated() -> Voices {
     Voices::new(&[], &mut stream())
 }
 
-/// A talker who hums `hz` for 300 ms and is silent for 200 ms.
+/// Returns a talker who hums `hz` for 300 ms and is silent for 200 ms.
 fn hum(hz: f64) -> Arc<[i16]> {
     let wave = |n: usize| if n % 8000 < 4800 { 6000.0 * (TAU * hz * n as f64 / RATE).sin() } else { 0.0 };
     (0..seconds(10)).map(|n| wave(n) as i16).collect()
 }
 
-/// What is left of `layers` in silence.
+/// Returns a layer that was added to silence.
 fn alone(length: usize, layer: impl FnOnce(&mut [f32], &mut Stream)) -> Vec<f32> {
     let mut audio = vec![0f32; length];
     layer(&mut audio, &mut stream());
@@ -38,19 +38,19 @@ fn db(power: f64) -> f64 {
     10.0 * power.max(1e-12).log10()
 }
 
-/// Powers of blocks of `length` samples.
+/// Returns the powers of blocks of `length` samples.
 fn powers(audio: &[f32], length: usize) -> Vec<f64> {
     audio.chunks_exact(length).map(power).collect()
 }
 
-/// The blocks in which something sounds: 20 dB below the loudest one or above.
+/// Returns the blocks in which something sounds: 20 dB below the loudest one or above.
 fn sounding(audio: &[f32]) -> Vec<usize> {
     let powers = powers(audio, BLOCK);
     let floor = powers.iter().copied().fold(0.0, f64::max) / 100.0;
     (0..powers.len()).filter(|&block| powers[block] > floor).collect()
 }
 
-/// Where sounds begin, in seconds: after silence, and `apart_s` after the last one began.
+/// Returns the onsets of sounds in seconds: after silence, and `apart_s` after the last onset.
 fn begins(audio: &[f32], apart_s: f64) -> Vec<f64> {
     let sounding = sounding(audio);
     let after_silence = |at: &usize| *at == 0 || sounding[*at] > sounding[*at - 1] + 1;
@@ -68,7 +68,7 @@ fn gaps(begins: &[f64]) -> Vec<f64> {
     begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// So many sounds, and times between them.
+/// Checks the number of sounds, and the times between them.
 #[track_caller]
 fn check(begins: &[f64], count: std::ops::RangeInclusive<usize>, gap_s: std::ops::RangeInclusive<f64>) {
     assert!(count.contains(&begins.len()), "{} sounds: {begins:.2?}", begins.len());
@@ -132,7 +132,7 @@ fn tables_have_their_crockery_and_their_music() {
         };
         let less = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f32>>();
         let whole = scene(kind, Seed(3), length, &[]);
-        // What differs from the place without a layer is the layer.
+        // The difference from the place without a layer is the layer.
         let crockery = less(&whole, &without(1e-5, music_db));
         let count = (60.0 * crockery_hz) as usize;
         check(&begins(&crockery, 0.4), count - 2..=count + 1, 0.4..=2.0 / crockery_hz);
@@ -196,7 +196,7 @@ fn a_monitor_beeps_each_second_at_minus_12_db_and_a_page_comes_each_20_s() {
     }
 }
 
-/// Each 20 ms, whether somebody who hums at `hz` is heard in `audio`.
+/// Returns for each 20 ms whether a talker who hums at `hz` is audible in `audio`.
 fn heard(audio: &[f32], hz: f64) -> Vec<bool> {
     let mut band = audio.to_vec();
     biquad::filter(&mut band, biquad::high_pass_4(hz / 1.3));

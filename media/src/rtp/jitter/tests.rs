@@ -1,4 +1,4 @@
-//! Rows of packets, and what is taken of them.
+//! Rows of packets, and the stretches of time that come of them.
 
 use super::*;
 
@@ -6,8 +6,8 @@ fn header(sequence: u16, timestamp: u32) -> Header {
     Header { sequence, timestamp, ssrc: 1, ..Header::default() }
 }
 
-/// Checks a row of packets (sequence number, timestamp, content) that all arrive on time, and are then taken until silence or a
-/// wait follows, at a time at which everything is due.
+/// Checks a row of packets (sequence number, timestamp, content) that all arrive on time. They are taken, when
+/// everything is due, until silence or a wait follows.
 fn check(packets: &[(u16, u32, Content<'_>)], expect: &[Next<'_>]) -> JitterBuffer {
     let mut buffer = JitterBuffer::new(Codec::Pcmu);
     let mut last = 0;

@@ -6,13 +6,13 @@ use aes::Aes128;
 use aes::cipher::{InnerIvInit, KeyInit, StreamCipherCore};
 use ctr::{CtrCore, flavors::Ctr128BE};
 
-/// Bytes of a master key and of a session key.
+/// Length of a master key and of a session key, in bytes.
 pub(super) const KEY: usize = 16;
 
-/// Bytes of the longest master salt.
+/// Length of the longest master salt, in bytes.
 const SALT: usize = 14;
 
-/// How packets are protected (RFC 4568 6.2, RFC 7714 14.1).
+/// Crypto suite of secure RTP (RFC 4568 6.2, RFC 7714 14.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Suite {
     /// AES-CM with an authentication tag of 80 bits.
@@ -24,10 +24,10 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All of them.
+    /// All suites, in the order in which they are offered.
     pub const ALL: [Suite; 3] = [Suite::AesCm128HmacSha1_80, Suite::AesCm128HmacSha1_32, Suite::AeadAes128Gcm];
 
-    /// As in SDP.
+    /// Returns the name of the suite in SDP (RFC 4568 6.2).
     pub fn name(self) -> &'static str {
         match self {
             Suite::AesCm128HmacSha1_80 => "AES_CM_128_HMAC_SHA1_80",
@@ -36,12 +36,12 @@ impl Suite {
         }
     }
 
-    /// The suite of that name.
+    /// Returns the suite of this name in SDP; `None` for an unknown one.
     pub fn from_name(name: &str) -> Option<Suite> {
         Suite::ALL.into_iter().find(|suite| suite.name() == name)
     }
 
-    /// Bytes of its master salt.
+    /// Returns the length of its master salt, in bytes.
     pub fn salt_bytes(self) -> usize {
         match self {
             Suite::AesCm128HmacSha1_80 | Suite::AesCm128HmacSha1_32 => 14,
@@ -79,7 +79,7 @@ impl MasterKey {
     }
 }
 
-/// Adds to `body` the key stream that begins at `start` (RFC 3711 4.1.1): encrypts and decrypts.
+/// Adds to `body` the key stream that begins at `start` (RFC 3711 4.1.1), which encrypts and decrypts.
 pub(super) fn key_stream(aes: &Aes128, start: &[u8; 16], body: &mut [u8]) {
     CtrCore::<&Aes128, Ctr128BE>::inner_iv_init(aes, start.into()).apply_keystream_partial(body.into());
 }
@@ -90,13 +90,13 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// What offer and answer settled about protection: both directions have one suite and a key each.
+/// Parameters of secure RTP that offer and answer settled: one suite and a key for each direction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SrtpParams {
-    /// Of both directions.
+    /// Suite of both directions.
     pub suite: Suite,
     /// Key of this side's packets.
     pub send: MasterKey,
-    /// Key of the other side's.
+    /// Key of the other side's packets.
     pub receive: MasterKey,
 }

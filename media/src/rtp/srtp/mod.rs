@@ -17,30 +17,31 @@ use window::Window;
 
 use super::packet::header_bytes;
 
-/// Most bytes by which a protected packet is longer: the tag of AES-GCM and the index of a report.
+/// Largest number of bytes by which a protected packet is longer: the tag of AES-GCM and the index of a report.
 pub const MAX_OVERHEAD: usize = 20;
 
-/// Sources that are kept apart. Beyond them the one that was silent for longest is forgotten; only who has the key makes any.
+/// Number of sources that are kept apart. Beyond them the one silent for longest is forgotten; only the holder of the
+/// key can make any.
 const SOURCES: usize = 8;
 
-/// Bytes of a report that stay clear: first header word and source (RFC 3711 3.4).
+/// Number of bytes of a report that stay clear: first header word and source (RFC 3711 3.4).
 const REPORT_CLEAR: usize = 8;
 
 /// Marks a report as encrypted, before its index (RFC 3711 3.4).
 const ENCRYPTED: u32 = 1 << 31;
 
-/// Why a packet was not opened.
+/// Reason why a packet was not opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// Not long enough to be what it should be, or not RTP.
+    /// The packet is too short for its kind, or not RTP.
     Malformed,
-    /// It came already, or is older than what is remembered (RFC 3711 3.3.2).
+    /// The packet came already, or is older than the replay window (RFC 3711 3.3.2).
     Replayed,
-    /// Not of the owner of the key: tampered with, under another key, or not protected at all.
+    /// The packet is not of the owner of the key: tampered with, under another key, or not protected at all.
     Forged,
 }
 
-/// Protects what one side sends: one source.
+/// Protection of the packets that one side sends: one source.
 #[derive(Clone)]
 pub struct Protector {
     rtp: Transform,
@@ -51,14 +52,14 @@ pub struct Protector {
 }
 
 impl Protector {
-    /// Of `suite` with the sender's own key.
+    /// Returns a protector of `suite` with the sender's own key.
     pub fn new(suite: Suite, key: &MasterKey) -> Protector {
         let (rtp, rtcp) = Transform::pair(suite, key);
         Protector { rtp, rtcp, last: None, reports: 0 }
     }
 
-    /// Protects the RTP packet in the first `len` bytes of `room`, which has [`MAX_OVERHEAD`] bytes more, and gives its new
-    /// length. Sequence numbers must grow as they are sent; what is no RTP packet is left as it is.
+    /// Protects the RTP packet in the first `len` bytes of `room`, which has [`MAX_OVERHEAD`] bytes more, and returns
+    /// its new length. Sequence numbers must grow as they are sent. Bytes that are no RTP packet are left unchanged.
     pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
         let Some((clear, sequence, ssrc)) = rtp_parts(&room[..len]) else { return len };
         let index = match self.last {
@@ -69,7 +70,7 @@ impl Protector {
         self.rtp.seal_packet(room, clear, len, ssrc, index)
     }
 
-    /// The same for a compound RTCP packet.
+    /// Protects a compound RTCP packet in the first `len` bytes of `room`, and returns its new length.
     pub fn protect_report(&mut self, room: &mut [u8], len: usize) -> usize {
         let Some(ssrc) = report_source(&room[..len]) else { return len };
         // At one report in seconds the 31 bits last for centuries.
@@ -82,13 +83,13 @@ impl Protector {
 #[derive(Copy, Clone, Debug, Default)]
 struct Source {
     ssrc: u32,
-    /// When it was last heard, in packets of all sources.
+    /// Moment at which it was last heard, in packets of all sources.
     heard: u64,
     rtp: Window,
     rtcp: Window,
 }
 
-/// Opens what the other side protected: any source under its key.
+/// Opens packets that the other side protected, of any source under its key.
 #[derive(Clone)]
 pub struct Opener {
     rtp: Transform,
@@ -99,7 +100,7 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// Of `suite` with the other side's key.
+    /// Returns an opener of `suite` with the other side's key.
     pub fn new(suite: Suite, key: &MasterKey) -> Opener {
         let (rtp, rtcp) = Transform::pair(suite, key);
         Opener { rtp, rtcp, sources: [Source::default(); SOURCES], known: 0, packets: 0 }
@@ -136,7 +137,7 @@ impl Opener {
         self.sources[..self.known].iter().position(|source| source.ssrc == ssrc)
     }
 
-    /// The state of a source of which something authentic came just now.
+    /// Returns the state of a source from which something authentic came just now.
     fn source(&mut self, ssrc: u32) -> &mut Source {
         self.packets += 1;
         let at = self.find(ssrc).unwrap_or_else(|| {
@@ -152,7 +153,7 @@ impl Opener {
     }
 }
 
-/// Bytes that stay clear, sequence number and source.
+/// Returns the number of bytes that stay clear, the sequence number and the source.
 fn rtp_parts(packet: &[u8]) -> Option<(usize, u16, u32)> {
     let clear = header_bytes(packet).ok()?;
     let &[_, _, high, low, _, _, _, _, a, b, c, d] = packet.first_chunk()?;

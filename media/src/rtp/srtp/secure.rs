@@ -1,12 +1,12 @@
-//! Both directions of one side's secure media, with counts of what was refused.
+//! Both directions of one side's secure media, with counts of refused packets.
 
 use super::{MAX_OVERHEAD, Opener, Protector, Refused, SrtpParams};
 use crate::rtp::rtcp::LONGEST;
 
-/// Longest datagram that is opened.
+/// Length of the longest datagram that is opened, in bytes.
 pub const MAX_DATAGRAM: usize = 2048;
 
-/// What a leg does with its packets when they are secure.
+/// Secure RTP of a leg: keys of both directions, and the packets that were refused.
 #[derive(Clone)]
 pub struct Secure {
     protector: Protector,
@@ -19,7 +19,7 @@ pub struct Secure {
 }
 
 impl Secure {
-    /// With the keys that offer and answer settled.
+    /// Returns the state for keys that offer and answer settled.
     pub fn new(params: &SrtpParams) -> Secure {
         Secure {
             protector: Protector::new(params.suite, &params.send),
@@ -31,7 +31,7 @@ impl Secure {
         }
     }
 
-    /// Goes on with keys that were settled anew; a direction whose key is the same goes on as it was.
+    /// Takes newly settled keys; a direction whose key is the same goes on as it was.
     pub fn renew(&mut self, old: &SrtpParams, new: &SrtpParams) {
         if (new.suite, &new.send) != (old.suite, &old.send) {
             self.protector = Protector::new(new.suite, &new.send);
@@ -54,12 +54,12 @@ impl Secure {
         self.reports.is_some()
     }
 
-    /// See [`Protector::protect`].
+    /// Protects an RTP packet, as [`Protector::protect`] does.
     pub fn protect(&mut self, room: &mut [u8], len: usize) -> usize {
         self.protector.protect(room, len)
     }
 
-    /// The protected form of a compound RTCP packet of at most [`LONGEST`] bytes.
+    /// Returns the protected form of a compound RTCP packet of at most [`LONGEST`] bytes.
     pub fn protect_report(&mut self, plain: &[u8]) -> &[u8] {
         self.report[..plain.len()].copy_from_slice(plain);
         let protector = self.reports.as_mut().map_or(&mut self.protector, |own| &mut own.1);
@@ -67,25 +67,25 @@ impl Secure {
         &self.report[..len]
     }
 
-    /// The RTP packet of a datagram, opened in `room`.
+    /// Returns the RTP packet of a datagram, opened in `room`.
     pub fn open<'a>(&mut self, bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
         let opened = copy(bytes, room).and_then(|packet| self.opener.open(packet));
         self.count(opened)
     }
 
-    /// The compound RTCP packet of a datagram, opened in `room`.
+    /// Returns the compound RTCP packet of a datagram, opened in `room`.
     pub fn open_report<'a>(&mut self, bytes: &[u8], room: &'a mut [u8; MAX_DATAGRAM]) -> Result<&'a [u8], Refused> {
         let opener = self.reports.as_mut().map_or(&mut self.opener, |own| &mut own.2);
         let opened = copy(bytes, room).and_then(|packet| opener.open_report(packet));
         self.count(opened)
     }
 
-    /// Datagrams that the owner of the other side's key did not make.
+    /// Number of datagrams that the owner of the other side's key did not make.
     pub fn forged(&self) -> u64 {
         self.forged
     }
 
-    /// Datagrams that came before.
+    /// Number of datagrams that came again.
     pub fn replayed(&self) -> u64 {
         self.replayed
     }

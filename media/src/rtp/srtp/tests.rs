@@ -1,4 +1,4 @@
-//! The vectors of RFC 3711 and RFC 7714, and what an attacker may try.
+//! The vectors of RFC 3711 and RFC 7714, and attacks.
 
 use super::*;
 use crate::rtp::packet::{HEADER, Header};
@@ -27,7 +27,7 @@ fn report(ssrc: u32) -> Vec<u8> {
     [&[0x80, 201, 0, 1], &ssrc.to_be_bytes()[..], &[0x81, 202, 0, 2], &ssrc.to_be_bytes(), b"\x01\x02ab"].concat()
 }
 
-/// `packet` under `protect`, which is told its room and length and gives the new length.
+/// Returns `packet` under `protect`, which takes its room and length and returns the new length.
 fn sealed(packet: &[u8], mut protect: impl FnMut(&mut [u8], usize) -> usize) -> Vec<u8> {
     let mut room = [packet, &[0; MAX_OVERHEAD]].concat();
     let len = protect(&mut room, packet.len());
@@ -91,7 +91,7 @@ fn a_packet_of_counter_mode_is_as_another_implementation_makes_it() {
     assert_eq!(opened(&mut Opener::new(suite, &master), &expect), Ok(plain));
 }
 
-/// The session key and salt of the vectors of RFC 7714 16 and 17.
+/// Returns the session key and salt of the vectors of RFC 7714 16 and 17.
 fn gcm() -> Transform {
     let key = hex("000102030405060708090a0b0c0d0e0f");
     let salt = hex("517569642070726f2071756f");
@@ -165,7 +165,7 @@ fn header_extensions_and_sources_of_a_mix_stay_readable() {
     }
 }
 
-/// What the index of RFC 3711 3.3.1 must be: counted by the sender, guessed by the receiver over loss and reordering.
+/// Indexes of RFC 3711 3.3.1, counted by the sender and guessed by the receiver over loss and reordering.
 #[test]
 fn numbers_wrap_with_loss_and_reordering_around_it() {
     for suite in Suite::ALL {

@@ -9,13 +9,13 @@ use sha1::Sha1;
 use super::keys::{KEY, MasterKey, Suite, key_stream};
 use super::{ENCRYPTED, REPORT_CLEAR, Refused};
 
-/// Bytes of an AES-GCM tag.
+/// Length of an AES-GCM tag, in bytes.
 const GCM_TAG: usize = 16;
 
-/// Bytes of the index of a report.
+/// Length of the index of a report, in bytes.
 const INDEX: usize = 4;
 
-/// Session keys and what is done with them (RFC 3711 4, RFC 7714 8 and 9).
+/// Session keys and their use (RFC 3711 4, RFC 7714 8 and 9).
 #[derive(Clone)]
 pub(super) enum Transform {
     Cm { aes: Aes128, salt: u128, mac: Hmac<Sha1>, tag: usize },
@@ -23,7 +23,7 @@ pub(super) enum Transform {
 }
 
 impl Transform {
-    /// For RTP and for RTCP, whose keys have labels of their own (RFC 3711 4.3.2).
+    /// Returns the transforms of RTP and of RTCP, whose keys have labels of their own (RFC 3711 4.3.2).
     pub fn pair(suite: Suite, master: &MasterKey) -> (Transform, Transform) {
         let rtp_tag = if suite == Suite::AesCm128HmacSha1_32 { 4 } else { 10 };
         (Transform::derived(suite, master, 0, rtp_tag), Transform::derived(suite, master, 3, 10))
@@ -38,7 +38,7 @@ impl Transform {
         Transform::of_session_keys(suite, &key, &auth, salt, tag)
     }
 
-    /// Of keys that are derived already.
+    /// Returns a transform of session keys that are derived already.
     pub fn of_session_keys(suite: Suite, key: &[u8; KEY], auth: &[u8; 20], salt: &[u8], tag: usize) -> Transform {
         let salt = salt.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
         match suite {
@@ -50,7 +50,7 @@ impl Transform {
         }
     }
 
-    /// Protects `room[..len]`, of which `clear` bytes stay readable; the new length.
+    /// Protects `room[..len]`, of which `clear` bytes stay readable; returns the new length.
     pub fn seal_packet(&self, room: &mut [u8], clear: usize, len: usize, ssrc: u32, index: u64) -> usize {
         match self {
             Transform::Cm { aes, salt, mac, tag } => {
@@ -68,7 +68,7 @@ impl Transform {
         }
     }
 
-    /// Checks and decrypts `packet`; the length without its tag.
+    /// Checks and decrypts `packet`; returns the length without its tag.
     pub fn open_packet(&self, packet: &mut [u8], clear: usize, ssrc: u32, index: u64) -> Result<usize, Refused> {
         let tag = if let Transform::Cm { tag, .. } = self { *tag } else { GCM_TAG };
         let len = packet.len().checked_sub(tag).filter(|len| *len >= clear).ok_or(Refused::Malformed)?;
@@ -86,7 +86,7 @@ impl Transform {
         Ok(len)
     }
 
-    /// Protects the compound packet in `room[..len]`; the new length.
+    /// Protects the compound packet in `room[..len]`; returns the new length.
     pub fn seal_report(&self, room: &mut [u8], len: usize, ssrc: u32, index: u32) -> usize {
         let marked = (index | ENCRYPTED).to_be_bytes();
         match self {
@@ -108,7 +108,7 @@ impl Transform {
         }
     }
 
-    /// The index of a report with its mark of encryption; `None` when the packet is too short to have one.
+    /// Returns the index of a report with its mark of encryption; `None` when the packet is too short to have one.
     pub fn report_index(&self, packet: &[u8]) -> Option<u32> {
         let end = match self {
             Transform::Cm { tag, .. } => packet.len().checked_sub(*tag)?,
@@ -119,7 +119,7 @@ impl Transform {
         (body.len() >= shortest).then_some(u32::from_be_bytes(*index))
     }
 
-    /// Checks and decrypts a report that has an index; the length of the compound packet.
+    /// Checks and decrypts a report that has an index; returns the length of the compound packet.
     pub fn open_report(&self, packet: &mut [u8], ssrc: u32, index: u32) -> Result<usize, Refused> {
         match self {
             Transform::Cm { aes, salt, mac, tag } => {
@@ -146,12 +146,12 @@ fn encrypt_cm(aes: &Aes128, salt: u128, body: &mut [u8], ssrc: u32, index: u64) 
     key_stream(aes, &start.to_be_bytes(), body);
 }
 
-/// The packet and its rollover counter, which is not sent (RFC 3711 4.2).
+/// Returns the authentication state of the packet and its rollover counter, which is not sent (RFC 3711 4.2).
 fn rollover_mac(mac: &Hmac<Sha1>, packet: &[u8], index: u64) -> Hmac<Sha1> {
     mac.clone().chain_update(packet).chain_update(((index >> 16) as u32).to_be_bytes())
 }
 
-/// RFC 7714 8.1 and 9.1: two zero bytes, source, and 48 bits of index.
+/// Returns the nonce of RFC 7714 8.1 and 9.1: two zero bytes, source, and 48 bits of index.
 fn nonce(salt: u128, ssrc: u32, index: u64) -> [u8; 12] {
     let number = salt ^ u128::from(ssrc) << 48 ^ u128::from(index);
     let [_, _, _, _, nonce @ ..] = number.to_be_bytes();
@@ -176,7 +176,7 @@ fn open_gcm(
     opened.map_err(|_| Refused::Forged)
 }
 
-/// What of a report is authenticated and not encrypted (RFC 7714 9.2).
+/// Returns the bytes of a report that are authenticated and not encrypted (RFC 7714 9.2).
 fn report_known(packet: &[u8], index: [u8; INDEX]) -> [u8; REPORT_CLEAR + INDEX] {
     let mut known = [0; REPORT_CLEAR + INDEX];
     known[..REPORT_CLEAR].copy_from_slice(&packet[..REPORT_CLEAR]);

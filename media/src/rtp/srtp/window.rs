@@ -1,16 +1,16 @@
-//! Which packets of one source came: extended numbers and the replay window.
+//! Packets of one source that came: extended numbers and the replay window.
 
-/// The last 64 numbers of a source (RFC 3711 3.3.2).
+/// Replay window: the last 64 numbers of a source (RFC 3711 3.3.2).
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Window {
     highest: u64,
-    /// Bit n: `highest - n` came. Zero: nothing came.
+    /// Bit n is 1 when `highest - n` came. Zero: no packet came.
     seen: u64,
 }
 
 impl Window {
-    /// The packet's index, rollover counter and sequence number, that is most likely (RFC 3711 3.3.1, appendix A). `None`
-    /// before the first index or after the last.
+    /// Returns the most likely index of the packet, from rollover counter and sequence number (RFC 3711 3.3.1, appendix
+    /// A). `None` before the first index or after the last.
     pub fn index_of(&self, sequence: u16) -> Option<u64> {
         if self.seen == 0 {
             return Some(sequence.into());
@@ -27,7 +27,7 @@ impl Window {
         Some(u64::from(rollovers) << 16 | u64::from(sequence))
     }
 
-    /// Whether the packet of this index is neither known to have come nor too old to know.
+    /// True when the packet of this index did not come, as far as is known, and is not too old to know.
     pub fn is_new(&self, index: u64) -> bool {
         match self.highest.checked_sub(index) {
             None => true,
@@ -35,7 +35,7 @@ impl Window {
         }
     }
 
-    /// The packet of this index, which is new, was authentic.
+    /// Records the packet of this index, which is new and was authentic.
     pub fn accept(&mut self, index: u64) {
         match index.checked_sub(self.highest) {
             Some(step) => {

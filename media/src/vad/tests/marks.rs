@@ -1,5 +1,6 @@
-//! The marks of hindsight are looked for: many are tried on what the network finds in channels like those of the other tests, with
-//! other voices, sentences and noises. `make train` does so; otherwise it is shown that trying is as hearing.
+//! Search for the thresholds of later judgements: many are tried on the network's results in channels like those of the
+//! other tests, with other voices, sentences and noises. `make train` does so; otherwise a test shows that trying gives
+//! the results of a running detector.
 
 use super::training::{Voice, folder, talk, voices};
 use super::*;
@@ -12,12 +13,12 @@ const DRAWS: u64 = 16;
 const FIRST_SEED: u64 = 3_000_000;
 const TRIES: usize = 1200;
 
-/// Most frames in a row that may be asked of a head: an onset is not to be told late, nor speech that is there from the first
-/// packet by the first head.
+/// Largest number of frames in a row that may be asked of a head: an onset must not be late. Speech that is there from
+/// the first packet must be found by the first head.
 const LONGEST: [u32; HEADS] = [3, 7, 7, 9];
 
-/// What the odds of a head are compared with lies within these: nothing begins or ends by odds that are against it, and a frame
-/// that surely is speech, or none, is taken for what it is.
+/// Bounds of the thresholds of each head. Nothing begins or ends by odds against it, and a frame that surely is speech,
+/// or surely none, is taken as such.
 const BEGUN: [(f32, f32); HEADS] = [(0.0, 1.0), (0.0, 4.0), (0.0, 4.0), (0.0, 4.0)];
 const FIRST: [(f32, f32); HEADS] = [(-4.5, 4.5), (-2.0, 4.5), (-2.0, 4.5), (-2.0, 4.5)];
 // With less asked of the first head, noise that comes into a quiet channel is speech for more than a second.
@@ -31,7 +32,7 @@ const SHORT: usize = 4960;
 const UTTERANCES: usize = 34;
 const BED_S: u32 = 60;
 
-/// Where marks are tried.
+/// Noises and signal-to-noise ratios in which thresholds are tried.
 const WHERE: [(Kind, &[f64]); 4] = [
     (Kind::Cafe, &[-2.0, 0.0, 5.0, 10.0, 20.0]),
     (Kind::NoisyRestaurant, &[-2.0, 0.0, 5.0, 10.0, 20.0]),
@@ -39,7 +40,7 @@ const WHERE: [(Kind, &[f64]); 4] = [
     (Kind::Pink, &[0.0, 10.0, 20.0]),
 ];
 
-/// What hindsight is told of a frame.
+/// Inputs of the judgement of one frame.
 struct Told {
     from: Sample,
     loud_to: Option<Sample>,
@@ -48,7 +49,7 @@ struct Told {
     barred: bool,
 }
 
-/// A channel with noise, and where in it somebody speaks; in noise alone nobody does.
+/// A channel with noise, and the spans of speech in it; none in noise alone.
 struct Trial {
     kind: Kind,
     snr_db: f64,
@@ -56,7 +57,7 @@ struct Trial {
     truth: Vec<(Sample, Sample)>,
 }
 
-/// What the running detector tells hindsight of a channel.
+/// Returns the inputs that the running detector gives for a channel.
 fn told(pcm: &[i16]) -> Vec<Told> {
     let (mut vad, mut again) = (VoiceActivity::new(), Near::new());
     let frame = |(n, frame)| {
@@ -76,7 +77,7 @@ fn told(pcm: &[i16]) -> Vec<Told> {
     pcm.as_chunks().0.iter().enumerate().filter_map(frame).collect()
 }
 
-/// The spans that are found in what is told, as [`spans`] joins them.
+/// Returns the spans that are found from these inputs, as [`spans`] joins them.
 fn found(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
     let (mut hindsight, mut speech, mut earliest) = (Hindsight::new(marks), None, Sample::MIN);
     let mut edges = Vec::new();
@@ -100,7 +101,7 @@ fn found(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
     joined(edges)
 }
 
-/// Many voices in turn, as the other tests have them.
+/// Returns many voices in turn, as the other tests have them.
 fn spoken(kinds: &[(Vec<Voice>, usize)], stream: &mut Stream) -> Channel {
     let (mut pcm, mut truth) = (vec![0; 48_000], Vec::new());
     for n in 0..UTTERANCES {
@@ -129,7 +130,7 @@ fn spoken(kinds: &[(Vec<Voice>, usize)], stream: &mut Stream) -> Channel {
     Channel { pcm, truth }
 }
 
-/// All that marks are tried on: each draw has its own utterances, and its own people behind them.
+/// Returns all channels on which thresholds are tried: each draw has its own utterances, and its own background voices.
 fn trials(kinds: &[(Vec<Voice>, usize)], draws: u64) -> Vec<Trial> {
     let mut trials = Vec::new();
     for seed in FIRST_SEED..FIRST_SEED + draws {
@@ -152,7 +153,7 @@ fn trials(kinds: &[(Vec<Voice>, usize)], draws: u64) -> Vec<Trial> {
     trials
 }
 
-/// What is wrong with marks, or, where that is at least `most`, some of it.
+/// Returns the cost of thresholds; once it is at least `most`, the rest is left out.
 fn cost(trials: &[Trial], marks: &'static Marks, most: f64) -> f64 {
     let mut sum = 0.0;
     for trial in trials {
@@ -164,8 +165,8 @@ fn cost(trials: &[Trial], marks: &'static Marks, most: f64) -> f64 {
     sum
 }
 
-/// Utterances that are missed, ends that are far off, speech where nobody speaks, at 10 dB edges that are somewhat off, and a
-/// little for all that is off.
+/// Returns the cost of one trial: missed utterances, ends that are far off, and speech where nobody speaks. At 10 dB
+/// edges that are somewhat off count, and every error counts a little.
 fn cost_of(trial: &Trial, marks: &'static Marks) -> f64 {
     let found = found(&trial.told, marks);
     if trial.truth.is_empty() {
@@ -198,7 +199,7 @@ fn cost_of(trial: &Trial, marks: &'static Marks) -> f64 {
         + 0.1 * off
 }
 
-/// What comes of marks, condition by condition.
+/// Prints the results of thresholds, condition by condition.
 fn tell(trials: &[Trial], marks: &'static Marks) {
     for (kind, snr_db) in WHERE.iter().flat_map(|(kind, snrs_db)| snrs_db.iter().map(move |snr_db| (*kind, *snr_db))) {
         let (mut errors, mut percents) = (Errors::default(), Vec::new());
@@ -220,7 +221,7 @@ fn tell(trials: &[Trial], marks: &'static Marks) {
     }
 }
 
-/// Marks with some of them moved.
+/// Returns thresholds with some of them moved.
 fn moved(marks: &Marks, stream: &mut Stream) -> Marks {
     let add = |mark: &mut f32, by: f32, (least, most): (f32, f32)| *mark = (*mark + by).clamp(least, most);
     let mut marks = *marks;
@@ -247,7 +248,7 @@ fn marks_are_tried_on_what_the_detector_tells() {
         let kinds = [("flite", 20), ("espeak", 8), ("", 6)];
         let mut trials = trials(&kinds.map(|(name, share)| (voices(&folder.join("voices/held"), name), share)), DRAWS);
         let stream = &mut Seed(FIRST_SEED).stream("tries");
-        // What costs most is tried first, so that most tries are soon given up.
+        // The costliest trials come first, so that most tries are soon given up.
         trials.sort_by(|one, other| one.snr_db.total_cmp(&other.snr_db));
         let mut best = (cost(&trials, &MARKS, f64::MAX), MARKS);
         println!("{:.2}: the present ones", best.0);

@@ -1,5 +1,5 @@
-//! Many voices, synthesized and recorded, in pink noise and in babble: what is missed, what is late, what is found where nobody
-//! speaks.
+//! Many voices, synthesized and recorded, in pink noise and in babble: missed speech, late edges, and speech found
+//! where nobody speaks.
 
 use super::*;
 use crate::clip::Clip;
@@ -21,7 +21,7 @@ fn espeak(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
     measured(Clip::from_wav(&output.stdout).expect("a WAV file").to_16k())
 }
 
-/// 36 utterances of nine voices, with silence around them.
+/// Returns 36 utterances of nine voices, with silence around them.
 fn many_voices() -> Channel {
     let mut clips = Vec::new();
     for (n, voice) in ["slt", "rms", "awb", "kal16"].iter().enumerate() {
@@ -42,7 +42,7 @@ fn many_voices() -> Channel {
     Channel { pcm, truth }
 }
 
-/// Noise in which the voices of a synthesizer speak, if any do.
+/// Returns noise in which the voices of a synthesizer speak, if any do.
 fn bed(kind: Kind, seed: u64) -> Vec<i16> {
     static VOICES: LazyLock<Vec<Arc<[i16]>>> = LazyLock::new(|| {
         let said = |Channel { pcm, truth }: Channel| {
@@ -53,19 +53,19 @@ fn bed(kind: Kind, seed: u64) -> Vec<i16> {
     noise::generate(kind, Seed(seed), 60, &VOICES)
 }
 
-/// Babble of real voices (of a synthesizer), and pink noise.
+/// Returns babble of real voices (of a synthesizer), and pink noise.
 fn beds() -> [(Kind, Vec<i16>); 3] {
     [Kind::Pink, Kind::Cafe, Kind::NoisyRestaurant].map(|kind| (kind, bed(kind, 41)))
 }
 
-/// What is asked of a condition.
+/// Bounds of the errors in one condition.
 struct Bound {
     kind: Kind,
     snr_db: f64,
-    /// Utterances that may be missed, and those whose end has to be found within 400 ms.
+    /// Number of utterances that may be missed, and of ends that have to be found within 400 ms.
     missed: usize,
     ends: usize,
-    /// Speech where there is noise alone, in percent.
+    /// Share of speech found in noise alone, in percent.
     false_percent: f64,
 }
 
@@ -73,7 +73,7 @@ const fn bound(kind: Kind, snr_db: f64, missed: usize, ends: usize, false_percen
     Bound { kind, snr_db, missed, ends, false_percent }
 }
 
-/// 31 of 34 ends are nine of ten.
+/// Bounds of all conditions; 31 of 34 ends are nine of ten.
 const BOUNDS: [Bound; 12] = [
     bound(Kind::Pink, 20.0, 0, 34, 2.0),
     bound(Kind::Pink, 10.0, 0, 34, 2.0),
@@ -89,10 +89,10 @@ const BOUNDS: [Bound; 12] = [
     bound(Kind::Cafe, 0.0, 0, 31, 10.0),
 ];
 
-/// What comes of the many voices over a bed, and of the bed alone.
+/// Results of the many voices over a noise, and of the noise alone.
 struct Outcome {
     errors: Errors,
-    /// Ends within 400 ms.
+    /// Number of ends within 400 ms.
     ends: usize,
     false_percent: f64,
 }
@@ -107,7 +107,7 @@ impl Outcome {
         Outcome { errors, ends, false_percent: 100.0 * found as f64 / alone.len() as f64 }
     }
 
-    /// Median and 90th percentile of the distances of onsets, and of ends.
+    /// Returns median and 90th percentile of the distances of onsets, and of ends.
     fn edges_ms(&self) -> [(Sample, Sample); 2] {
         [&self.errors.onsets_ms, &self.errors.ends_ms].map(|edges| (within(edges, 0.5), within(edges, 0.9)))
     }
@@ -175,7 +175,7 @@ fn clean_edges_of_many_voices_are_within_20_ms() {
     }
 }
 
-/// A bed as loud as `snr_db` below speech asks, in a wide-band codec, from a sample of its own, after some silence.
+/// Returns noise at `snr_db` below speech, in a wide-band codec, from a sample of its own, after some silence.
 fn bed_from(bed: &[i16], snr_db: f64, from: usize, silence: usize) -> Vec<i16> {
     let mut bed = bed.to_vec();
     noise::level_for(&mut bed, snr_db, 16_000);
@@ -208,7 +208,7 @@ fn speech_that_is_there_from_the_first_packet_is_found() {
         let mut late: Vec<Sample> = Vec::new();
         for (from, to) in &clean.truth {
             for start in (0..4).map(|n| *from as usize + n * 1600).filter(|start| start + 8000 < *to as usize) {
-                // Where it is found to begin, and where there is sound, in milliseconds after the silence.
+                // The onset that is found, and the true range of sound, in milliseconds after the silence.
                 let first = |silence: usize| {
                     let mut pcm = vec![0; silence];
                     pcm.extend(&clean.pcm[start..*to as usize]);
@@ -228,7 +228,7 @@ fn speech_that_is_there_from_the_first_packet_is_found() {
         println!("{codec:?}: {} beginnings, {late:?} ms later than after silence", late.len());
         // One cut leaves 70 ms of a word before a gap, which are no speech after silence.
         assert!(late.len() > 100 && late[1] >= -20);
-        // Where a gap within the word shows that the channel is a quiet one, what lies before it may be lost.
+        // When a gap within the word shows that the channel is quiet, the sound before it may be lost.
         assert!(within(&late, 0.5) <= 10 && within(&late, 0.9) <= 50, "{codec:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! What the network for noisy channels is trained on: channels of many voices in noises that no other test hears, as the running
-//! detector hears them. `make train` writes hours of it; otherwise 80 s are made and looked at.
+//! Training data of the network for noisy channels: channels of many voices in noises that no other test has, as the
+//! running detector takes them. `make train` writes hours of it; otherwise 80 s are made and checked.
 
 use std::io::Write;
 use std::ops::Range;
@@ -15,17 +15,17 @@ use crate::vad::near::INPUTS;
 /// Names the folder with the voices (`voices/train`, `voices/held`: a folder of WAV files each) that channels are written to.
 const FOLDER: &str = "RINGER_TRAINING";
 
-/// That folder, if one is named.
+/// Returns that folder, if one is named.
 #[expect(clippy::disallowed_methods, reason = "only `make train` names it: no setting of the engine")]
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Channels that are written to train with, and with other voices and noises to judge by.
+/// Number of channels that are written for training, and with other voices and noises for judging.
 const TRAIN: u64 = 9000;
 const HELD: u64 = 240;
 
-/// Seeds of channels begin here; tests have lower ones.
+/// First seed of channels; tests have lower ones.
 const FIRST_SEED: u64 = 1_000_000;
 const FIRST_HELD_SEED: u64 = 2_000_000;
 
@@ -38,7 +38,8 @@ const TALK: usize = 480_000;
 /// counts as one.
 const PAUSE: usize = 30;
 
-/// Voices of names that follow each other, which are alike: in half of the channels the one in front and those behind are of so many.
+/// Number of voices with consecutive names, which are alike. In half of the channels the voices in front and behind are
+/// among so many.
 const ALIKE: usize = 16;
 
 /// An input of the network as a whole number.
@@ -62,11 +63,11 @@ const KINDS: [(Kind, usize); 11] = [
 /// Kinds of voices, by how their names begin, and how many of a hundred are of them; the last are drawn of all.
 const SHARES: [(&str, usize); 3] = [("flite", 35), ("espeak", 20), ("", 45)];
 
-/// What a talker says once, at -26 dBov, and where in it there is sound.
+/// One utterance of a talker, at -26 dBov, and the range of its sound.
 pub type Clipped = (Vec<i16>, Range<usize>);
 pub type Voice = Vec<Clipped>;
 
-/// What a folder holds, in order.
+/// Returns the paths in a folder, in order.
 fn listed(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
@@ -74,7 +75,8 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The voices of a folder whose names begin with this, with their names, in order; those of which nothing can be heard are none.
+/// Returns the voices of a folder whose names begin with this, with their names, in order. Voices without any sound are
+/// left out.
 fn voices_named(folder: &Path, name: &str) -> Vec<(String, Voice)> {
     let clip = |path: &PathBuf| {
         let clip = Clip::from_wav(&std::fs::read(path).expect("it was listed")).expect("a WAV file").to_16k();
@@ -90,19 +92,19 @@ fn voices_named(folder: &Path, name: &str) -> Vec<(String, Voice)> {
     listed(folder).iter().filter_map(voice).collect()
 }
 
-/// The same without their names.
+/// Returns the voices of a folder without their names.
 pub fn voices(folder: &Path, name: &str) -> Vec<Voice> {
     voices_named(folder, name).into_iter().map(|voice| voice.1).collect()
 }
 
-/// A stretch of what a voice says, without pauses between its clips.
+/// Returns a stretch of a voice, without pauses between its clips.
 pub fn talk(voice: &Voice, stream: &mut Stream) -> Arc<[i16]> {
     let from = stream.index(voice.len());
     let sounds = voice.iter().cycle().skip(from).take(voice.len());
     sounds.flat_map(|(clip, sound)| clip[sound.clone()].iter().copied()).take(TALK).collect()
 }
 
-/// One of those that are weighted.
+/// Draws one of the weighted values.
 fn drawn<T: Copy>(of: &[(T, usize)], stream: &mut Stream) -> T {
     let mut left = stream.index(of.iter().map(|one| one.1).sum());
     let one = of.iter().find(|one| {
@@ -113,7 +115,7 @@ fn drawn<T: Copy>(of: &[(T, usize)], stream: &mut Stream) -> T {
     one.expect("weights cover all").0
 }
 
-/// A clip as it is, or slower and lower, or faster and higher.
+/// Returns a clip as it is, or slower and lower, or faster and higher.
 fn paced((said, sound): &Clipped, stream: &mut Stream) -> Clipped {
     if stream.unit() < 0.4 {
         return (said.clone(), sound.clone());
@@ -125,7 +127,7 @@ fn paced((said, sound): &Clipped, stream: &mut Stream) -> Clipped {
     (pcm, sound)
 }
 
-/// Utterances of one voice or of many, with pauses of all lengths; nobody speaks for long in some.
+/// Returns utterances of one voice or of many, with pauses of all lengths; nobody speaks for long in some.
 fn spoken(voices: &Voices, of: &Option<Range<usize>>, stream: &mut Stream) -> Channel {
     let only = (stream.unit() < 0.4).then(|| voices.drawn(of, stream));
     let lead_s = match stream.index(10) {
@@ -150,14 +152,14 @@ fn spoken(voices: &Voices, of: &Option<Range<usize>>, stream: &mut Stream) -> Ch
     Channel { pcm, truth }
 }
 
-/// The noise under a channel: the people in it are some of the voices, or imitated.
+/// Returns the noise under a channel: the people in it are some of the voices, or imitated.
 fn bed(kind: Kind, voices: &Voices, of: &Option<Range<usize>>, seed: u64, stream: &mut Stream) -> Vec<i16> {
     let people = if stream.unit() < 0.12 { 0 } else { 4 + stream.index(7) };
     let people: Vec<Arc<[i16]>> = (0..people).map(|_| talk(voices.drawn(of, stream), stream)).collect();
     noise::generate(kind, Seed(seed), BED_S, &people)
 }
 
-/// Speech over noise: half of the voices in it at 2 dB and less.
+/// Draws the ratio of speech to noise: half of the voices in it at 2 dB and less.
 fn snr_db(stream: &mut Stream) -> f64 {
     match stream.index(20) {
         0..2 => stream.range(-3.5, -1.5),
@@ -168,7 +170,7 @@ fn snr_db(stream: &mut Stream) -> f64 {
     }
 }
 
-/// Whether each block is speech, pauses of up to [`PAUSE`] included.
+/// Returns true for each block that is speech, pauses of up to [`PAUSE`] included.
 fn labels(clean: &Channel, codec: Codec) -> Vec<bool> {
     let levels = levels(clean, codec);
     let mut labels = vec![false; levels.len()];
@@ -204,7 +206,7 @@ impl Voices {
         Voices { all, kinds }
     }
 
-    /// A voice of those that are spoken of: of a kind, or of all.
+    /// Draws a voice of those that are spoken of: of a kind, or of all.
     fn drawn<'a>(&'a self, of: &Option<Range<usize>>, stream: &mut Stream) -> &'a Voice {
         let of = of.clone().unwrap_or_else(|| self.kind(stream));
         &self.all[of.start + stream.index(of.len())]
@@ -215,7 +217,7 @@ impl Voices {
         self.kinds[drawn(&shares, stream)].0.clone()
     }
 
-    /// Some that are alike.
+    /// Draws a range of voices that are alike.
     fn alike(&self, stream: &mut Stream) -> Range<usize> {
         let kind = self.kind(stream);
         let first = kind.start + stream.index(kind.len().saturating_sub(ALIKE) + 1);
@@ -223,10 +225,10 @@ impl Voices {
     }
 }
 
-/// What the network hears of a frame, whether it hears it, and how many of its blocks are speech.
+/// Inputs of the network for a frame, whether it takes the frame, and the number of its blocks that are speech.
 type Row = [i16; INPUTS + 2];
 
-/// A channel as the running detector hears it.
+/// Returns the rows of a channel, as the running detector gives them.
 fn heard(voices: &Voices, seed: u64) -> Vec<Row> {
     let stream = &mut Seed(seed).stream("training");
     let of = (stream.unit() < 0.5).then(|| voices.alike(stream));
@@ -251,7 +253,7 @@ fn heard(voices: &Voices, seed: u64) -> Vec<Row> {
         .collect()
 }
 
-/// Channels of these seeds, as many at once as there are processors.
+/// Writes channels of these seeds, as many at once as there are processors.
 fn write(to: &Path, voices: &Voices, seeds: Range<u64>) {
     let mut file = std::io::BufWriter::new(std::fs::File::create(to).expect("the folder is ours"));
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,8 +1,8 @@
-//! Legs that talk to each other: sending, events, reports, and what does no harm.
+//! Legs that talk to each other: sending, events, reports, and harmless input.
 
 use super::*;
 
-/// Two legs talk through a perfect network for `ticks`; each tick `act` says whether the near one sends.
+/// Runs two legs over a perfect network for `ticks`; each tick `act` tells whether the near one sends.
 fn converse(codec: Codec, ticks: u64, mut act: impl FnMut(u64, &mut RtpLeg) -> bool) -> (Vec<ReceivedDigit>, RtpLeg) {
     let origin = Time::from_millis(ORIGIN_MS);
     let mut near = RtpLeg::new(params(codec), Seed(1), origin);
@@ -176,7 +176,7 @@ fn legs_go_on_with_what_was_settled_anew() {
         for tick in 0..600 {
             let now = Time::from_millis(ORIGIN_MS + tick * 20);
             if tick == 200 {
-                // Of the keys the near side's is a new one.
+                // The near side's key is a new one.
                 assert!(near.renegotiate(settled(96, 40, srtp(3, 2))) && far.renegotiate(settled(96, 40, srtp(2, 3))));
                 let other = MediaParams { srtp: srtp(3, 2), ..params(Codec::Pcma) };
                 let flipped = settled(96, 40, (!secure).then(|| keys(3, 2)));

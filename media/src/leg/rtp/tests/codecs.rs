@@ -1,10 +1,10 @@
-//! Every codec in packets of every length, and what Opus makes of losses.
+//! Every codec in packets of every length, and losses with Opus.
 
 use super::*;
 
 const SPEECH: &[u8] = include_bytes!("../../../../../fixtures/audio/speech.ul");
 
-/// A near leg that sends packets of `ptime_ms` says `pcm` to a far one: the packets, and what was recorded of them.
+/// Sends `pcm` in packets of `ptime_ms` from a near leg to a far one. Returns the packets and the recording of them.
 fn said(codec: Codec, ptime_ms: u8, pcm: &[i16]) -> (Vec<(u64, Vec<u8>)>, Take) {
     let mut near = RtpLeg::new(MediaParams { ptime_ms, ..params(codec) }, Seed(1), Time::default());
     let mut sent = Vec::new();
@@ -90,8 +90,8 @@ fn an_event_longer_than_its_clock_can_count_is_sent_as_long_as_it_can() {
     }
 }
 
-/// How far speech with losses is from the same speech without: mean over the frames that were lost of their signal to error ratio,
-/// in dB, each between -10 and 35.
+/// Returns the distance of speech with losses from the same speech without, in dB. It is the mean signal to error ratio
+/// of the lost frames, each between -10 and 35.
 fn lost_frames_db(loss: f64, fec: bool) -> f64 {
     let speech = speech();
     let mut peer = Peer::new(Codec::Opus);

@@ -1,4 +1,5 @@
-//! Lost, late and concealed against what the network really did. `-- --nocapture counts` prints the figures.
+//! Counts of lost, late and concealed packets against those of the simulated network. `-- --nocapture counts` prints
+//! the figures.
 
 use super::*;
 
@@ -31,11 +32,11 @@ fn lost_late_and_concealed_are_what_the_network_did() {
             take.steps.len()
         );
         assert_eq!(figures.received, count - dropped);
-        // What is lost after the last packet received cannot be known.
+        // A loss after the last packet received cannot be known.
         assert!((0..=4).contains(&(dropped - figures.lost)), "{figures:?} {dropped}");
         assert_eq!(figures.concealed_ms, (figures.lost + figures.late) * 20, "{figures:?}");
         assert_eq!((figures.duplicates > 0, figures.foreign, figures.source_changes), (duplicate > 0.0, 0, 0));
-        // What is held back comes after its time, and nothing else does.
+        // Packets that are held back come after their time, and no others do.
         let held = (count - dropped) as f64 * held_back;
         assert!((figures.late as f64 - held).abs() <= 4.0 * held.sqrt() + count as f64 * 1e-4, "{figures:?} {held}");
         let onsets = take.onsets_ms();

@@ -1,4 +1,4 @@
-//! How deep the buffer is, and what comes too late for it. `-- --nocapture depth` prints the figures.
+//! Depth of the buffer, and packets too late for it. `-- --nocapture depth` prints the figures.
 
 use super::*;
 
@@ -6,7 +6,8 @@ use super::*;
 const CALM: usize = 1000;
 const ROUGH: usize = 1500;
 
-/// What a stretch of ticks came to: 5th percentile, median and 95th of the depth in its last 10 s, how long it took to get there, and what came late.
+/// Result of a stretch of ticks: 5th percentile, median and 95th of the depth in its last 10 s, the time to get there,
+/// and the late packets.
 #[derive(Debug)]
 struct Stretch {
     depth_ms: [f64; 3],
@@ -15,7 +16,7 @@ struct Stretch {
     packets: u64,
 }
 
-/// 20 s without jitter, 30 s with it, 20 s without.
+/// Runs 20 s without jitter, 30 s with it, 20 s without.
 fn three_stretches(jitter_ms: f64, seed: u64) -> [Stretch; 3] {
     let mut peer = Peer::new(Codec::Pcmu);
     peer.talk(0, (2 * CALM + ROUGH) * 20, 20, false);

@@ -3,17 +3,17 @@
 use super::*;
 use crate::rtp::packet::digit_of;
 
-/// What befalls the digits of a row.
+/// Impairments of the digits of a row.
 #[derive(Copy, Clone, Debug)]
 struct Trouble {
     tone_ms: u32,
     gap_ms: u32,
     net: NetemSpec,
-    /// The sender sets no marker.
+    /// True when the sender sets no marker.
     no_marker: bool,
     /// Share of the digits all of whose end packets are lost.
     endless: f64,
-    /// End packets are held back for so long: the next digit has begun when they come.
+    /// Time for which end packets are held back: the next digit has begun when they come.
     late_ends_ms: u64,
 }
 
@@ -33,12 +33,12 @@ const TROUBLE: Trouble =
 
 const DIGITS: usize = 4000;
 
-/// What came of the row.
+/// Result of a row of digits.
 #[derive(Debug, PartialEq)]
 struct Score {
     /// Digits that came once, at their place, in order.
     right: usize,
-    /// What else came.
+    /// Number of other digits that were reported.
     wrong: usize,
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a long time came to.
+/// Result of a long stream.
 #[derive(Debug)]
 struct Long {
     /// The largest difference between neighbouring samples of the recording, and between their differences.
@@ -10,7 +10,7 @@ struct Long {
     bend: i32,
     /// Largest depth of the buffer in the first half and in the second.
     depth_ms: [f64; 2],
-    /// The position of the last onset against the truth.
+    /// Error of the position of the last onset, in milliseconds.
     error_ms: f64,
     figures: LegFigures,
 }
@@ -97,7 +97,7 @@ fn speech(at: usize, rate: usize) -> i16 {
     tone(at, rate, (480..720).contains(&(ms % 1200)))
 }
 
-/// 437 Hz, whose phase no jump of whole milliseconds meets again.
+/// Returns a tone of 437 Hz, whose phase no jump of whole milliseconds meets again.
 fn unbroken(at: usize, rate: usize) -> i16 {
     (8000.0 * (std::f64::consts::TAU * 437.0 * at as f64 / rate as f64).sin()) as i16
 }

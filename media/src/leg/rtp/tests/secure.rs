@@ -8,7 +8,8 @@ fn secured(suite: Suite, send: u8, receive: u8) -> MediaParams {
     MediaParams { srtp: Some(SrtpParams { suite, send: key(send), receive: key(receive) }), ..params(Codec::Pcmu) }
 }
 
-/// What `far` heard of `near`, with reports both ways; `way` is what the network makes of a packet.
+/// Runs two legs with reports both ways, and returns the audio that `far` received; `way` replaces each packet on its
+/// way.
 fn talk(
     near: MediaParams,
     far: MediaParams,
@@ -110,7 +111,7 @@ fn nothing_leaves_before_the_keys_of_a_handshake() {
         let (mut left, mut reports) = ([0, 0], [0, 0]);
         for tick in 0..1000 {
             let now = Time::from_millis(ORIGIN_MS + tick * 20);
-            // The far side's keys are there first: what it sends is not heard yet.
+            // The far leg's keys are there first: its packets are not played yet.
             match tick {
                 100 => far.take_keys(&keys(2, 1)),
                 110 => near.take_keys(&keys(1, 2)),

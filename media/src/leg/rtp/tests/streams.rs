@@ -25,7 +25,7 @@ fn hear_tone(codec: Codec, sent: &[(u64, Vec<u8>)], from_ms: u64, for_ms: u64) -
     (take, told.expect("the tone is heard"))
 }
 
-/// 4.8 s, all silent but for the last 1.2 s from `changes_at` on; `change` happens to the sender there.
+/// Plays 4.8 s, all silent but for the last 1.2 s from `changes_at` on; `change` happens to the sender there.
 fn with_a_change(codec: Codec, ptime_ms: usize, change: impl Fn(&mut Peer)) -> (Take, u64) {
     let mut peer = Peer::new(codec);
     for at in (0..4800).step_by(ptime_ms) {
@@ -109,7 +109,7 @@ fn a_timestamp_that_jumps_is_a_restart_at_once() {
                 let figures = take.figures;
                 assert_eq!((figures.lost, figures.late, figures.concealed_ms), (0, 0, 0), "{case}");
                 assert_eq!((figures.foreign, figures.source_changes), (0, 0), "{case}");
-                // What is heard, and where, is as if the timestamps had gone on.
+                // The audio and its positions are as if the timestamps had gone on.
                 assert!(take.record == same.record, "{case}");
                 assert_eq!(figures.depth_ms, same.figures.depth_ms, "{case}");
             }
