@@ -19,7 +19,6 @@ mod offers;
 mod opening;
 pub mod page;
 pub mod peers;
-pub mod peers;
 mod proxied;
 mod redirects;
 mod registration;
