@@ -148,6 +148,8 @@ pub(super) struct Host {
     /// When this side has ended the call, or heard that it is over.
     bye: Option<Time>,
     said: Vec<Said>,
+    /// The other side's words are heard with capitals and punctuation.
+    hears_punctuation: bool,
     journal: Journal,
     sent: Vec<i16>,
     heard: Vec<i16>,
@@ -217,6 +219,7 @@ impl Host {
             zero: None,
             bye: None,
             said: Vec::new(),
+            hears_punctuation: false,
             journal: Journal::default(),
             sent: Vec::new(),
             heard: Vec::new(),
@@ -261,6 +264,11 @@ impl Host {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// Hears the other side's words with capitals and punctuation from now on.
+    pub fn hear_punctuation(&mut self) {
+        self.hears_punctuation = true;
     }
 
     /// Words of this side so far.
