@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ async fn a_limit_of_this_sides_model_is_not_the_agents_fault() {
 }
 
 /// An agent that takes its time before it calls a tool and answers.
-async fn books_late(_headers: HeaderMap, _body: String) -> Response {
+async fn books_late() -> Response {
     // The slowness of the agent, which is what is measured.
     sleep(Duration::from_millis(400)).await;
     let call = json!({ "id": "c", "type": "function", "function": { "name": "book", "arguments": "{\"seats\":2}" } });
@@ -123,7 +123,8 @@ async fn a_tool_is_called_in_time_or_too_late() {
     let evals = |within_ms: u32| {
         format!(
             "connect: {{ {connect} }}\nturns:\n  - user: A table for two.\n    expect:
-      - {{ event: function_call, name: book, args: {{ seats: 2 }}, within_ms: {within_ms} }}\n"
+      - {{ event: function_call, name: book, args: {{ seats: 2 }}, within_ms: {within_ms} }}
+      - {{ event: response, text_contains: booked }}\n"
         )
     };
     bench.write("evals late.yaml", &evals(300));
