@@ -56,13 +56,18 @@ async fn agent(folder: &Path, ports: &str) -> (Program, String) {
     (agent, address)
 }
 
-/// Checks that the agent's call was ended by the caller's BYE.
-async fn told_goodbye(mut agent: Program, folder: &Path) {
+/// The agent's call was ended by the caller's BYE.
+async fn told_goodbye(agent: Program, folder: &Path) {
+    assert_eq!(end_of(agent, folder).await, "agent_hangup");
+}
+
+/// The reason for which the agent's call ended.
+async fn end_of(mut agent: Program, folder: &Path) -> String {
     assert!(agent.ended().await.success());
     let log = std::fs::read_to_string(folder.join("agent.log")).expect("it wrote a log");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let ended = lines.iter().find(|line| line["event"] == "call.ended").expect("the call ended");
-    assert_eq!(ended["data"]["reason"], "agent_hangup", "{ended}");
+    ended["data"]["reason"].as_str().expect("a word").to_owned()
 }
 
 /// True if the folder for temporary files is empty after a command.
@@ -160,16 +165,40 @@ async fn a_call_that_is_told_to_end_is_reported_whole() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_is_told_to_a_person_in_words() {
-    let (folder, scratch) = (folder(), folder());
+/// A call that is over.
+struct Called {
+    said: Output,
+    address: String,
+    /// The reason that the agent's side tells.
+    agent_ended: String,
+    /// One of the sides could not make its speech.
+    gave_up: bool,
+}
+
+/// Calls the sample agent, and presses a key.
+async fn table_for_two(scratch: &Path) -> Called {
+    let folder = folder();
     let (agent, address) = agent(folder.path(), "38550-38599").await;
     let mut command = ringer(&["call", &address, "--seed", "7", "--dtmf", "1", "--max-seconds", "60"]);
     command.args(["--intent", "I need a table for two."]);
-    let said = done(command.current_dir(folder.path()).env("TMPDIR", scratch.path())).await;
+    let said = done(command.current_dir(folder.path()).env("TMPDIR", scratch)).await;
+    let agent_ended = end_of(agent, folder.path()).await;
+    let gave_up = agent_ended == "fault" || text(&said.stdout).contains("ended: fault");
+    Called { said, address, agent_ended, gave_up }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_told_to_a_person_in_words() {
+    let scratch = folder();
+    // A machine under load may not make speech within the 10 s that a text has: either side then gives up, and says so.
+    let (mut called, mut tries) = (table_for_two(scratch.path()).await, 1);
+    while called.gave_up && tries < 4 {
+        (called, tries) = (table_for_two(scratch.path()).await, tries + 1);
+    }
+    let Called { said, address, agent_ended, .. } = called;
     let told = text(&said.stdout);
     assert_eq!(said.status.code(), Some(0), "{told}{}", text(&said.stderr));
-    told_goodbye(agent, folder.path()).await;
+    assert_eq!(agent_ended, "agent_hangup", "{told}");
     println!("{told}");
     assert!(!told.contains(['{', '}', '\x1b']) && !told.contains("offset_ms"), "{told}");
     let (events, summary) = told.split_once("\n\n").expect("a blank line is before the summary");

@@ -26,10 +26,11 @@ use crate::transport::sip::transfer::Forwarding;
 /// Returns the number of calls at once of which this machine hears every word, and that its files and ports carry.
 pub fn heard_at_once(config: &Config) -> usize {
     let carried = most_calls(raise_file_limit(), &config.sip.rtp_ports);
-    match config.recognizer.kind {
-        config::Place::Embedded => carried.min(pocketsphinx::heard_at_once()),
+    match config.recognizer.kind.is_remote() {
         // The server's own limits are not known.
-        _ => carried,
+        true => carried,
+        // A neural model that is fast enough for calls hears no fewer.
+        false => carried.min(pocketsphinx::heard_at_once()),
     }
 }
 
@@ -287,7 +288,9 @@ pub async fn engine(
 
 #[cfg(test)]
 mod tests {
-    use super::{SPEAKERS, installed, program};
+    use super::{SPEAKERS, heard_at_once, installed, program};
+    use crate::config::{Config, Place};
+    use crate::provider::pocketsphinx;
 
     #[test]
     fn what_is_missing_is_named_with_the_command_that_installs_it() {
@@ -297,5 +300,21 @@ mod tests {
         assert!(why.contains("without no-such-speaker and nor-this:"), "{why}");
         assert!(why.ends_with("apt-get install no-such-speaker nor-this"), "{why}");
         assert_eq!(SPEAKERS, ["flite", "espeak-ng"]);
+    }
+
+    #[test]
+    fn this_machine_hears_few_calls_at_once_and_a_server_is_not_known() {
+        let heard = |kind: Place| {
+            let mut config = Config::default();
+            config.recognizer.kind = kind;
+            heard_at_once(&config)
+        };
+        let here = pocketsphinx::heard_at_once();
+        for kind in [Place::Auto, Place::Embedded, Place::Whisper] {
+            assert_eq!(heard(kind), here, "{kind:?}");
+        }
+        for kind in [Place::Http, Place::Websocket] {
+            assert!(heard(kind) > here, "{kind:?}");
+        }
     }
 }

@@ -146,6 +146,16 @@ pub fn run(sim: Sim) -> Result<Outcome, String> {
     World::new(sim)?.run()
 }
 
+/// Runs the call to its end; both sides hear words with capitals and punctuation, which tell where sentences end.
+///
+/// # Errors
+/// See [`run`].
+pub fn run_punctuated(sim: Sim) -> Result<Outcome, String> {
+    let mut world = World::new(sim)?;
+    world.hosts.iter_mut().for_each(Host::hear_punctuation);
+    world.run()
+}
+
 struct World {
     /// The caller, the agent, the target of transfers.
     hosts: Vec<Host>,

@@ -60,7 +60,7 @@ pub(super) fn place(
     let began_ms = clock.now_ms();
     tasks.spawn("simulated call", async move {
         let _room = room;
-        let ran = tokio::task::spawn_blocking(move || sim::run(sim)).await;
+        let ran = tokio::task::spawn_blocking(move || sim::run_punctuated(sim)).await;
         let outcome = match ran {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(why)) => return tracing::error!("a simulated call failed: {why}"),

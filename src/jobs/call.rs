@@ -304,8 +304,9 @@ fn fill_in(
 ) {
     let body = &mut doc.body;
     let ending = &report.ending;
+    let is_unheard = is_unheard_of(&report);
     if let Some((code, message)) = verdict.error {
-        body.fail(code, message);
+        body.fail(code, if is_unheard { UNHEARD_OF.to_owned() } else { message });
     }
     // Nothing is judged or private where nobody has spoken.
     doc.private &= ending.connected;
@@ -339,9 +340,24 @@ fn fill_in(
         ("output_variables", json!(report.variables)),
         ("speaker", json!(report.speaker)),
         ("impairment", json!(ending.quality.impairment.map(impairment))),
+        ("reached", json!(is_unheard.then_some(false))),
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).for_each(|(key, value)| doc.note(key, value));
     doc.warn_all(warnings);
+}
+
+/// Message of a call to which nothing came back at all.
+const UNHEARD_OF: &str = "Nothing came back within ringing_timeout: it is not known whether the agent was reached";
+
+/// True for a call that was given up before anything came back from the address that was called: it did not even ring.
+fn is_unheard_of(report: &CallReport) -> bool {
+    let came_back = |entry: &TimelineEntry| matches!(entry.what, What::Ringing { .. } | What::EarlyMedia { .. });
+    // Whoever is awaited in a room is not called there.
+    let is_called = ["SIP", "WebSocket"].iter().any(|name| report.peer.protocol.starts_with(name));
+    report.ending.reason == EndReason::NoAnswer
+        && !report.ending.connected
+        && is_called
+        && !report.timeline.iter().any(came_back)
 }
 
 /// Returns the calls of tools that the agent's channel told of.

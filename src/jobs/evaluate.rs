@@ -80,6 +80,8 @@ async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline
     } else if played.iter().any(judge::Played::is_open) {
         judged.warnings.push("enriched_playback: criteria are not judged without a language model".to_owned());
     }
+    let untrusted = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref());
+    judge::excuse(&mut played, &body.own_faults, untrusted);
     judge::enter_playback(&played, timeline);
     judged.metadata.insert("playback".into(), played.iter().map(judge::Played::told).collect());
 }

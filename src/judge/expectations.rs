@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use regex_lite::RegexBuilder;
 use ringer_media::call::{Side, TimelineEntry, contains_phrase};
+use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
 use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
+use super::playback::own_spans;
 use super::reading;
 use crate::model::digital_human::Role;
 use crate::model::expectation::{
@@ -84,13 +86,24 @@ impl Found {
 const HEARING: &[FaultCode] =
     &[FaultCode::RecognizerLate, FaultCode::RecognizerBusy, FaultCode::RecognizerFailed, FaultCode::SpeechUnclear];
 /// Faults by which the Digital Human may have said or done something else than it should.
-const LEADING: &[FaultCode] = &[
+pub(super) const LEADING: &[FaultCode] = &[
     FaultCode::RecognizerLate,
     FaultCode::RecognizerBusy,
     FaultCode::RecognizerFailed,
     FaultCode::SpeechUnclear,
     FaultCode::ModelFailed,
     FaultCode::SynthesizerFailed,
+];
+
+/// Faults that stand against a call of a tool that did not come in time.
+const LEADING_IN_TIME: &[FaultCode] = &[
+    FaultCode::RecognizerLate,
+    FaultCode::RecognizerBusy,
+    FaultCode::RecognizerFailed,
+    FaultCode::SpeechUnclear,
+    FaultCode::ModelFailed,
+    FaultCode::SynthesizerFailed,
+    FaultCode::Pacing,
 ];
 
 /// Metrics that are made of the agent's words.
@@ -177,11 +190,27 @@ pub async fn judge_expectations(
 }
 
 /// Evaluates those results again that stand on tool calls, which may come late.
-pub fn rejudge_tools(results: &mut [ExpectationResult], calls: &[PostedToolCall], own_faults: &[OwnFault]) {
+pub fn rejudge_tools(
+    results: &mut [ExpectationResult],
+    calls: &[PostedToolCall],
+    own_faults: &[OwnFault],
+    moments: &[TimelineEntry],
+) {
     for kept in results.iter_mut().filter(|kept| kept.expected.tool.is_some()) {
         let name = kept.expected.tool.as_deref().unwrap_or_default();
-        *kept = result(&kept.expected, tool(name, &kept.expected, calls).unless(own_faults, LEADING));
+        let found = tool(name, &kept.expected, calls, moments).unless(own_faults, led_by(&kept.expected));
+        *kept = result(&kept.expected, found);
     }
+}
+
+/// Faults that stand against a missing call of the tool that is expected.
+fn led_by(expected: &Expectation) -> &'static [FaultCode] {
+    if is_timed_tool(expected) { LEADING_IN_TIME } else { LEADING }
+}
+
+/// True where an expectation is of a time that only the timeline tells.
+pub fn is_timed_tool(expected: &Expectation) -> bool {
+    expected.tool.is_some() && expected.within_ms.is_some()
 }
 
 fn result(expected: &Expectation, found: Found) -> ExpectationResult {
@@ -198,7 +227,7 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return check_heard(words, expected, grounds).unless(faults, LEADING);
     }
     if let Some(name) = &expected.tool {
-        return tool(name, expected, grounds.material.calls).unless(faults, LEADING);
+        return tool(name, expected, grounds.material.calls, grounds.moments).unless(faults, led_by(expected));
     }
     if let Some(side) = expected.ended_by {
         return check_end(side, expected.within_s, grounds).unless(faults, LEADING);
@@ -227,7 +256,8 @@ fn is_within(value: f64, expected: &Expectation) -> bool {
 }
 
 fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
-    let value = grounds.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value);
+    let found = grounds.metrics.iter().find(|metric| metric.name == name);
+    let value = found.map(|metric| &metric.value);
     let number = match value {
         Some(Value::Bool(flag)) => Some(f64::from(u8::from(*flag))),
         value => value.and_then(Value::as_f64),
@@ -241,6 +271,14 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         && let Some(why) = grounds.untrusted
     {
         return Found::unknown(value.cloned().unwrap_or_default(), format!("the measurement is not trusted: {why}"));
+    }
+    if let Some(lacks) = found.and_then(|metric| metric.note.as_deref()) {
+        let why = match lacks {
+            "no_punctuation" => "the agent's words came without punctuation, so that turns stand for sentences",
+            "no_language_model" => "no language model judged the words",
+            other => other,
+        };
+        return Found::unknown(value.cloned().unwrap_or_default(), format!("{name} cannot be told: {why}"));
     }
     match (number, value) {
         (Some(number), _) => Found::of(
@@ -299,28 +337,42 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
     }
 }
 
-fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall]) -> Found {
+fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &[TimelineEntry]) -> Found {
     let none = crate::model::Object::new();
     let fits = |call: &&PostedToolCall| {
         let given = call.parameters.as_ref().unwrap_or(&none);
         call.name == name && expected.args.as_ref().is_none_or(|args| object_contains(given, args))
     };
-    let found: Vec<&PostedToolCall> = calls.iter().filter(fits).collect();
-    let others = calls.iter().filter(|call| call.name == name).count() - found.len();
-    let at_ms = found.iter().map(|call| call.start_offset_ms).min();
+    let fitting: Vec<&PostedToolCall> = calls.iter().filter(fits).collect();
+    let others = calls.iter().filter(|call| call.name == name).count() - fitting.len();
+    let own = if is_timed_tool(expected) { own_spans(moments) } else { Vec::new() };
+    let in_time = |call: &&PostedToolCall| {
+        expected.within_ms.is_none_or(|within| after_own_words_ms(call.start_offset_ms, &own) <= within)
+    };
+    let (found, late): (Vec<&PostedToolCall>, Vec<&PostedToolCall>) = fitting.into_iter().partition(in_time);
+    let at_ms = found.iter().chain(&late).map(|call| call.start_offset_ms).min();
     let count = found.len() as i64;
-    let passed = expected.times.map_or(count > 0, |times| count == times);
+    let passes = |count: i64| expected.times.map_or(count > 0, |times| count == times);
     let wanted = expected.times.map_or_else(String::new, |times| format!(", not {times} times"));
     let with = match others {
         0 => String::new(),
         count => format!("; {count} calls had other arguments"),
     };
     let with_args = if expected.args.is_some() { " with these arguments" } else { "" };
+    let within = expected.within_ms.map_or_else(String::new, |within| format!(" within {within} ms"));
+    let after = late.iter().map(|call| after_own_words_ms(call.start_offset_ms, &own)).min();
+    let after = after.map_or_else(String::new, |ms| format!(" but after {ms} ms"));
     let why = match count {
-        0 => format!("{name} was not called{with_args}{with}"),
-        count => format!("{name} was called{with_args} {count} times{wanted}{with}"),
+        0 => format!("{name} was not called{with_args}{within}{after}{with}"),
+        count => format!("{name} was called{with_args}{within} {count} times{wanted}{with}"),
     };
-    Found::of(passed, json!(count), why).at(at_ms)
+    Found::of(passes(count), json!(count), why).at(at_ms)
+}
+
+/// Milliseconds from the end of the Digital Human's last words or keys before `at_ms`, or from connect; 0 while they last.
+fn after_own_words_ms(at_ms: i64, own: &[(i64, i64)]) -> i64 {
+    let before = own.iter().map(|(start, end)| (start / PER_MS, end / PER_MS)).filter(|(start, _)| *start <= at_ms);
+    (at_ms - before.map(|(_, end)| end).max().unwrap_or(0)).max(0)
 }
 
 fn check_end(side: EndsIt, within_s: Option<f64>, grounds: &Grounds<'_>) -> Found {

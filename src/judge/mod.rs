@@ -48,12 +48,12 @@ pub use self::custom::{
 };
 pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
-pub use self::expectations::{Grounds, judge_expectations, own_faults, rejudge_tools};
+pub use self::expectations::{Grounds, is_timed_tool, judge_expectations, own_faults, rejudge_tools};
 pub use self::fillers::fillers;
 pub use self::imported::Imported;
 pub use self::likeness::Trigrams;
 pub use self::measures::{Facts, Measured, measure};
-pub use self::playback::{Played, enter_playback, judge_meanings, playback};
+pub use self::playback::{Played, enter_playback, excuse, judge_meanings, playback};
 pub use self::redact::{Redactor, key_spans};
 pub use self::schema::schema_of;
 pub use self::sound::{audio_metrics, measure_parts};

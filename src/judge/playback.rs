@@ -1,12 +1,15 @@
 //! Judges if the agent followed the steps of a playback. Each of its steps takes one whole turn, in order; a step of
 //! silence takes the silence between the steps around it.
 
+mod excuse;
 mod timed;
 
 use ringer_media::call::{Event, Kind, Side, TimelineEntry, What, contains_phrase};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
+pub use self::excuse::excuse;
+pub(super) use self::timed::own_spans;
 use super::answer::{Number, truth};
 use super::ask::{Wrong, ask, question};
 use super::decide::unread;
@@ -39,7 +42,9 @@ pub struct Played {
     pub reason: Option<String>,
     /// True if the conversation was over before it, and not by the agent.
     unreached: bool,
-    /// Meaning that the turn had to have; `None` when nothing is left to judge.
+    /// When the agent spoke has decided, not what it said.
+    is_timed: bool,
+    /// What it had to mean, where that is still to be judged.
     wanted: Option<String>,
     /// Position at which it was over.
     sample: i64,
@@ -131,7 +136,7 @@ impl<'s> Scene<'s> {
                 Some((passed, ms, sample)) => {
                     let told = format!("the agent was silent for {ms} ms");
                     let reason = (passed != Some(true)).then_some(told);
-                    Played { reason, ..self.as_played(index, passed, &format!("{ms} ms"), sample) }
+                    Played { reason, is_timed: true, ..self.as_played(index, passed, &format!("{ms} ms"), sample) }
                 }
                 None => self.missing(index),
             };
@@ -150,9 +155,9 @@ impl<'s> Scene<'s> {
             (false, true) => timed::miss_reason(self.steps, index, &self.own, self.end),
             (false, false) => None,
         };
-        let unreached = reason.is_none();
+        let (unreached, is_timed) = (reason.is_none(), waits && !self.agent_left);
         let reason = reason.or_else(|| Some("the conversation was over before it".to_owned()));
-        Played { reason, unreached, ..self.as_played(index, Some(false), "", self.end) }
+        Played { reason, unreached, is_timed, ..self.as_played(index, Some(false), "", self.end) }
     }
 
     fn take(&self, index: usize, turn: &Turn) -> Played {
@@ -160,11 +165,12 @@ impl<'s> Scene<'s> {
         if let Some(within) = timed::within_ms(&self.steps[index]) {
             let after_ms = (turn.from - timed::since(self.steps, index, &self.own, turn.from)).max(0) / PER_MS;
             let why = format!("the agent began after {after_ms} ms, within_ms is {within}");
-            tests.push(Test { passed: Some(after_ms <= within), why });
+            tests.push(Test { is_timed: true, ..Test::of(Some(after_ms <= within), why) });
         }
         let (passed, reason) = Test::sum(&tests);
+        let is_timed = tests.iter().find(|test| test.passed == Some(false)).is_some_and(|test| test.is_timed);
         let criteria = Some(text(&self.steps[index], "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
-        let played = self.as_played(index, passed, turn.heard(), turn.known);
+        let played = Played { is_timed, ..self.as_played(index, passed, turn.heard(), turn.known) };
         match criteria {
             // The meaning of the turn decides where nothing else has.
             Some(wanted) if !turn.lacks_words && (passed == Some(true) || tests.is_empty()) => {
@@ -191,7 +197,7 @@ impl<'s> Scene<'s> {
             Some(true) => self.as_played(index, passed, &heard, sample),
             Some(false) => {
                 let reason = Some(format!("the agent spoke after {ms} ms, it was to be silent for {within} ms"));
-                Played { reason, ..self.as_played(index, passed, &heard, sample) }
+                Played { reason, is_timed: true, ..self.as_played(index, passed, &heard, sample) }
             }
             None if self.agent_left => {
                 let reason = Some("the agent ended the conversation before it was over".to_owned());
@@ -227,11 +233,16 @@ const UNHEARD: &str = "words of the turn were not heard";
 struct Test {
     passed: Option<bool>,
     why: String,
+    /// It is of the time of the turn, not of its words.
+    is_timed: bool,
 }
 
 impl Test {
-    /// Returns the first that failed, else the first that cannot be told, else all have passed; of none nothing is
-    /// known.
+    fn of(passed: Option<bool>, why: String) -> Test {
+        Test { passed, why, is_timed: false }
+    }
+
+    /// The first that failed, else the first that cannot be told, else all have passed; of none nothing is known.
     fn sum(tests: &[Test]) -> (Option<bool>, Option<String>) {
         for wanted in [Some(false), None] {
             if let Some(test) = tests.iter().find(|test| test.passed == wanted) {
@@ -248,29 +259,29 @@ impl Test {
 /// Returns the tests of the words and digits of a turn.
 fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     let mut tests = Vec::new();
-    // A turn that was not heard may hold it.
-    let unheard = || Test { passed: None, why: UNHEARD.to_owned() };
+    // What was not heard may hold it.
+    let unheard = || Test::of(None, UNHEARD.to_owned());
     if text(step, "type") == "dtmf" {
         let wanted = text(step, "digits");
         let why = format!("the agent keyed '{}', not '{wanted}'", turn.digits);
-        tests.extend((!wanted.is_empty()).then(|| Test { passed: Some(turn.digits == wanted), why }));
+        tests.extend((!wanted.is_empty()).then(|| Test::of(Some(turn.digits == wanted), why)));
         return tests;
     }
     let expected = text(step, "exact_match_text");
     if !expected.is_empty() {
         let why = format!("the turn is not '{expected}'");
         let passed = is_alike(&turn.text, expected);
-        tests.push(if passed || !turn.lacks_words { Test { passed: Some(passed), why } } else { unheard() });
+        tests.push(if passed || !turn.lacks_words { Test::of(Some(passed), why) } else { unheard() });
     }
     for phrase in phrases(step, "contains") {
         let passed = contains_phrase(&turn.text, phrase);
         let why = format!("'{phrase}' was not said");
-        tests.push(if passed || !turn.lacks_words { Test { passed: Some(passed), why } } else { unheard() });
+        tests.push(if passed || !turn.lacks_words { Test::of(Some(passed), why) } else { unheard() });
     }
     for phrase in phrases(step, "excludes") {
         let said = contains_phrase(&turn.text, phrase);
         let why = format!("'{phrase}' was said");
-        tests.push(if said || !turn.lacks_words { Test { passed: Some(!said), why } } else { unheard() });
+        tests.push(if said || !turn.lacks_words { Test::of(Some(!said), why) } else { unheard() });
     }
     tests
 }

@@ -68,6 +68,10 @@ pub struct Expectation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub times: Option<i64>,
+    /// Milliseconds from the end of the Digital Human's last words before it within which the call has to come; others do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub within_ms: Option<i64>,
     /// Side that has to end the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EndsIt>,
@@ -104,7 +108,7 @@ const BESIDE: [(&str, &[&str]); 8] = [
     ("metric", &["at_most", "at_least"]),
     ("heard", &["as", "speaker"]),
     ("not_heard", &["as", "speaker"]),
-    ("tool", &["args", "times"]),
+    ("tool", &["args", "times", "within_ms"]),
     ("ended_by", &["within_s"]),
     ("dtmf_received", &[]),
     ("meaning", &[]),
@@ -178,6 +182,8 @@ mod tests {
             (json!({"heard": "yes", "as": "text", "speaker": "USER"}), None),
             (json!({"not_heard": "y(e)s", "as": "regex"}), None),
             (json!({"tool": "book", "args": {"day": "tuesday"}, "times": 0}), None),
+            (json!({"tool": "book", "args": {}, "within_ms": 2000}), None),
+            (json!({"heard": "a", "within_ms": 2000}), Some("must not have within_ms beside heard")),
             (json!({"ended_by": "agent", "within_s": 90}), None),
             (json!({"dtmf_received": "12#"}), None),
             (json!({"meaning": "It is polite."}), None),

@@ -11,7 +11,7 @@ use super::privacy::{redacted_calls, redactor_of};
 use super::rerun::rerun_is_due;
 use crate::error::{Error, Result};
 use crate::human::Facts;
-use crate::judge::{WordErrors, predicted_wer, rejudge_tools};
+use crate::judge::{WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::expectation::ExpectationResult;
@@ -116,7 +116,11 @@ impl Service {
         }
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
         let body = &mut row.doc.body;
-        rejudge_tools(&mut body.expectations, &calls, &body.own_faults);
+        let timeline: Option<Value> = match body.expectations.iter().any(|kept| is_timed_tool(&kept.expected)) {
+            true => db.text("timelines", row.id).await?,
+            false => None,
+        };
+        rejudge_tools(&mut body.expectations, &calls, &body.own_faults, &moments(&timeline.unwrap_or_default()));
         if attacks {
             judge_attack(&mut row.doc, &groups);
         }

@@ -21,7 +21,7 @@ const EVENTS: [(&str, &[&str]); 4] = [
     ("response", SAID),
     ("bot_started_speaking", SAID),
     ("bot_interrupted", &["event", "within_ms", "absent"]),
-    ("function_call", &["event", "absent", "name", "args", "calls"]),
+    ("function_call", &["event", "within_ms", "absent", "name", "args", "calls"]),
 ];
 /// Words that go with an answer of the agent.
 const SAID: &[&str] = &["event", "within_ms", "text_contains", "text_excludes", "absent", "eval"];
@@ -293,6 +293,7 @@ fn calls(node: &Node, is_absent: bool, expectations: &mut Vec<Value>, problems: 
         Some((_, items)) => items.iter().collect(),
         None => vec![node],
     };
+    let within = number(node.get("within_ms"), "within_ms", 0.0, MS_MAX, problems).map(|ms| ms.round() as i64);
     for call in nodes {
         if listed.is_some() {
             let members = call.members().unwrap_or_default();
@@ -306,6 +307,7 @@ fn calls(node: &Node, is_absent: bool, expectations: &mut Vec<Value>, problems: 
         let mut made = Map::from_iter([("tool".to_owned(), json!(name))]);
         made.extend(call.get("args").map(|args| ("args".to_owned(), args.json())));
         made.extend(is_absent.then(|| ("times".to_owned(), json!(0))));
+        made.extend(within.map(|ms| ("within_ms".to_owned(), json!(ms))));
         expectations.push(Value::Object(made));
     }
 }
@@ -414,7 +416,7 @@ turns:
 connect: {sip: 'sip:a@127.0.0.1'}
 turns:
   - user: Hi.
-    expect: [{event: function_call, calls: [look, {name: book, args: {day: tuesday}}]}, {event: bot_interrupted, within_ms: 800}]
+    expect: [{event: function_call, within_ms: 2500, calls: [look, {name: book, args: {day: tuesday}}]}, {event: bot_interrupted, within_ms: 800}]
 scenarios:
   - name: one
   - {name: two, turns: [{user: Bye.}]}
@@ -428,8 +430,8 @@ scenarios:
         assert_eq!(
             of(0, "expectations"),
             json!([
-                {"tool": "look"},
-                {"tool": "book", "args": {"day": "tuesday"}},
+                {"tool": "look", "within_ms": 2500},
+                {"tool": "book", "args": {"day": "tuesday"}, "within_ms": 2500},
                 {"metric": "customer_interruption_count", "at_least": 1},
                 {"metric": "yield_rate", "at_least": 1},
                 {"metric": "yield_latency", "at_most": 0.8},
@@ -457,10 +459,7 @@ scenarios:
             ),
             ("  - {user: a, expect: {event: response}}", "expect must be a list"),
             ("  - {user: a, expect: [{event: response, name: b}]}", "f:4:42: name is not checked of response"),
-            (
-                "  - {user: a, expect: [{event: function_call, name: b, within_ms: 9}]}",
-                "within_ms is not checked of function_call",
-            ),
+            ("  - {user: a, expect: [{event: function_call, name: b, within_ms: soon}]}", "within_ms must be a number"),
             ("  - {user: a, expect: [{event: function_call, calls: []}]}", "calls must be a list, and not empty"),
             ("  - {user: a, expect: [{event: response, absent: 1, within_ms: 5}]}", "absent must be true or false"),
             (

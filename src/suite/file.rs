@@ -342,7 +342,7 @@ fn expect(node: Option<&Node>, expectations: &mut Vec<Value>, problems: &mut Vec
 }
 
 /// Words that an expectation may have.
-const EXPECT: [&str; 15] = [
+const EXPECT: [&str; 16] = [
     "metric",
     "heard",
     "not_heard",
@@ -351,6 +351,7 @@ const EXPECT: [&str; 15] = [
     "tool",
     "args",
     "times",
+    "within_ms",
     "ended_by",
     "within_s",
     "dtmf_received",

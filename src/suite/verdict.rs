@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::error_code::{ErrorCode, Owner};
+use crate::model::result::beside;
 
 /// Verdict on one call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +82,11 @@ pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
         return Judgement::of(Verdict::Failed, "expectation", reason);
     }
     if is_silent(record) {
-        return Judgement::of(Verdict::Failed, "silent", "the agent was silent where it could answer");
+        let why = "the agent was silent where it could answer";
+        return match led_by_fault(record) {
+            Some(fault) => Judgement::unknown("silent", format!("{why}; this side failed: {fault}")),
+            None => Judgement::of(Verdict::Failed, "silent", why),
+        };
     }
     if record["outcome"] == "failed" {
         return Judgement::of(Verdict::Failed, "outcome", goal(record));
@@ -109,6 +114,8 @@ fn of_error(record: &Value, code: &str, spoke: bool, ended: Option<&str>) -> Jud
     match (&parsed, parsed.owner()) {
         (ErrorCode::SipAuthFailed | ErrorCode::WebsocketAuthFailed, _) => Judgement::unknown(CREDENTIALS, message),
         (_, Owner::Engine | Owner::SimulatedCaller) => unknown(),
+        // Nothing came back from it, which is not ringing out.
+        (ErrorCode::NoAnswer, _) if noted(record, "reached") == &Value::Bool(false) => unknown(),
         (ErrorCode::CallRejected | ErrorCode::NoAnswer | ErrorCode::AgentHungUpBeforeSpeech, _) => agent(),
         _ => match (spoke, ended) {
             (true, Some(status)) => {
@@ -135,11 +142,21 @@ fn is_silent(record: &Value) -> bool {
     !has_spoken(record) && metric(record, "response_rate") == Some(0.0)
 }
 
-/// Returns the steps of the playback, as the engine reports them.
-fn steps(record: &Value) -> impl Iterator<Item = &Value> {
+/// A fault of this side by which the Digital Human may have said something else than it should, or nothing.
+fn led_by_fault(record: &Value) -> Option<&str> {
+    let mut codes = record["own_faults"].as_array().into_iter().flatten().filter_map(|fault| fault["code"].as_str());
+    codes.find(|code| ["model_failed", "synthesizer_failed"].contains(code))
+}
+
+/// Returns what the engine noted under this key; null when nothing.
+fn noted<'r>(record: &'r Value, key: &str) -> &'r Value {
     let metadata = &record["metadata"];
-    let told = metadata.get("engine.playback").unwrap_or(&metadata["playback"]);
-    told.as_array().into_iter().flatten()
+    metadata.get(beside(key)).unwrap_or(&metadata[key])
+}
+
+/// Steps of the playback, as the engine tells of them.
+fn steps(record: &Value) -> impl Iterator<Item = &Value> {
+    noted(record, "playback").as_array().into_iter().flatten()
 }
 
 /// Returns the reason of the first expectation or step of this status.
@@ -196,6 +213,12 @@ mod tests {
             "outcome": "failed", "latency": [], "metrics": [{"name": "num_turns", "value": turns}]})
     }
 
+    fn unreached(metadata: Value) -> Value {
+        let mut record = error("NO_ANSWER", false);
+        record["metadata"] = metadata;
+        record
+    }
+
     type Case = (Value, Option<&'static str>, Verdict, &'static str, &'static str);
 
     fn check(cases: impl IntoIterator<Item = Case>) {
@@ -235,6 +258,20 @@ mod tests {
                 "silent",
                 "the agent was silent where it could answer",
             ),
+            (
+                record(
+                    json!({"latency": [], "outcome": "not_evaluated", "own_faults": [{"code": "synthesizer_failed"}],
+                    "metrics": [{"name": "num_turns", "value": 0}, {"name": "response_rate", "value": 0.0}]}),
+                ),
+                None,
+                Verdict::Unknown,
+                "silent",
+                "the agent was silent where it could answer; this side failed: synthesizer_failed",
+            ),
+            // It did not even ring.
+            (unreached(json!({"reached": false})), None, Verdict::Unknown, "NO_ANSWER", "m"),
+            (unreached(json!({"reached": true, "engine.reached": false})), None, Verdict::Unknown, "NO_ANSWER", "m"),
+            (unreached(json!({})), None, Verdict::Failed, "NO_ANSWER", "m"),
             // Broken off.
             (error("MEDIA_TIMEOUT", true), None, Verdict::Unknown, "MEDIA_TIMEOUT", "m"),
             (

@@ -10,6 +10,10 @@ use tokio::net::UdpSocket;
 pub enum Manner {
     /// Refuses with this status and reason.
     Refuses(u16, &'static str),
+    /// Has no room for the call, and says when to ask again.
+    Full,
+    /// Says nothing at all.
+    Silent,
     /// Rings until the caller gives up.
     Rings,
     /// Asks for credentials, and takes none.
@@ -45,7 +49,7 @@ impl Answers {
                         invite.clone_from(&text);
                         answers_to(&text, manner, address, port)
                     }
-                    "CANCEL" => {
+                    "CANCEL" if !matches!(manner, Manner::Silent) => {
                         vec![answer(&text, 200, "OK", "", ""), answer(&invite, 487, "Request Terminated", "", "")]
                     }
                     "BYE" => vec![answer(&text, 200, "OK", "", "")],
@@ -71,6 +75,8 @@ impl Drop for Answers {
 fn answers_to(invite: &str, manner: Manner, address: SocketAddr, port: u16) -> Vec<String> {
     match manner {
         Manner::Refuses(status, reason) => vec![answer(invite, status, reason, "", "")],
+        Manner::Full => vec![answer(invite, 503, "Service Unavailable", "Retry-After: 60\r\n", "")],
+        Manner::Silent => Vec::new(),
         Manner::Rings => vec![answer(invite, 180, "Ringing", "", "")],
         Manner::Challenges => {
             let asked = "WWW-Authenticate: Digest realm=\"desk\", nonce=\"once\", qop=\"auth\", algorithm=MD5\r\n";

@@ -14,13 +14,13 @@ use tokio::sync::Notify;
 use tokio::time::{interval, sleep, timeout};
 
 use super::answers::{Answers, Manner};
-use super::{Bench, DESK, suite};
+use super::{Bench, DESK, RUN, suite};
 use crate::program::PATIENCE;
 
 /// Row of the table for a call: scenario, verdict, code, and a part of the reason.
 type Row<'r> = (&'r str, &'r str, &'r str, &'r str);
 
-fn check(bench: &Bench, rows: &[Row<'_>]) {
+pub(super) fn check(bench: &Bench, rows: &[Row<'_>]) {
     let lines = bench.lines();
     for (name, verdict, code, reason) in rows {
         let line = lines.iter().find(|line| line["scenario"] == *name).unwrap_or_else(|| panic!("{name} is missing"));
@@ -52,11 +52,15 @@ const AGENT: &str = "exec \"$RINGER\" agent --listen \"$LISTEN\" --log agent.jso
 #[tokio::test]
 async fn agents_that_are_not_reached_are_not_charged_and_those_that_refuse_are() {
     let bench = Bench::new();
-    let scenario = "    ringing_timeout: 5\n    goal: Hello.\n    expect: [{ ended_by: agent }]\n";
     let mut files = Vec::new();
     let mut desks = Vec::new();
     let mut add = |name: &str, connect: &str| {
-        bench.write(&format!("{name}.yaml"), &suite(connect, &format!("  - name: {name}\n{scenario}")));
+        // Whoever is waited for to the end is waited for shortly; everything else has its own end, on a slow machine too.
+        let rings_s = if ["rings", "says nothing"].contains(&name) { 5 } else { 100 };
+        let scenario = format!(
+            "  - name: {name}\n    ringing_timeout: {rings_s}\n    goal: Hello.\n    expect: [{{ ended_by: agent }}]\n"
+        );
+        bench.write(&format!("{name}.yaml"), &suite(connect, &scenario));
         files.push(format!("{name}.yaml"));
     };
     for (name, manner) in [
@@ -67,6 +71,7 @@ async fn agents_that_are_not_reached_are_not_charged_and_those_that_refuse_are()
         ("caller", Manner::Refuses(403, "Caller not allowed")),
         ("broken", Manner::Refuses(500, "Server Internal Error")),
         ("rings", Manner::Rings),
+        ("says nothing", Manner::Silent),
         ("hangs up", Manner::HangsUp),
     ] {
         let desk = Answers::with(manner).await;
@@ -97,6 +102,7 @@ async fn agents_that_are_not_reached_are_not_charged_and_those_that_refuse_are()
             ("caller", "unknown", "UNUSABLE_CALLER_ID", "403"),
             ("broken", "unknown", "SIP_DIAL_FAILED", "500"),
             ("rings", "failed", "NO_ANSWER", "within ringing_timeout"),
+            ("says nothing", "unknown", "NO_ANSWER", "it is not known whether the agent was reached"),
             ("hangs up", "failed", "AGENT_HUNG_UP_BEFORE_SPEECH", ""),
             ("credentials", "unknown", "credentials", ""),
             ("tls", "unknown", "SIP_DIAL_FAILED", ""),
@@ -236,14 +242,16 @@ async fn a_speech_server_that_dies_in_mid_run_is_not_the_agents_fault() {
     let config =
         format!("[recognizer]\nkind = \"http\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\nfallback = false\n");
     bench.write("dies.toml", &config);
-    let scenarios = "  - name: dies\n    turns:\n      - expect: { contains: thank you, within_ms: 8000 }
-      - say: I would like to see a doctor.\n      - expect: { contains: date, within_ms: 8000 }
-    expect: [{ heard: birth }, { metric: time_to_first_agent_utterance, at_most: 8 }]\n";
+    // No time is expected of the agent, which shares a machine of unknown speed with this side.
+    let scenarios = "  - name: dies\n    max_seconds: 60\n    turns:\n      - expect: { contains: thank you }
+      - say: I would like to see a doctor.\n      - expect: { contains: date }
+    expect: [{ heard: birth }, { metric: num_turns, at_least: 1 }]\n";
     bench.write("dies.yaml", &spawning(free_port(), AGENT, scenarios));
     let (ran, served) = tokio::join!(bench.run(&["dies.yaml", "--config", "dies.toml"]), async { serving.await });
     served.expect("it was there");
     assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
-    check(&bench, &[("dies", "unknown", "expectation", "turn 3: ")]);
+    // The third turn; on a machine that is too slow for the first one's words that one too.
+    check(&bench, &[("dies", "unknown", "expectation", "words of the turn were not heard")]);
     let line = &bench.lines()[0];
     assert!(
         line["own_faults"].as_array().is_some_and(|all| all.iter().any(|one| one["code"] == "recognizer_failed")),
@@ -257,8 +265,8 @@ async fn a_speech_server_that_dies_in_mid_run_is_not_the_agents_fault() {
 #[tokio::test]
 async fn a_pacing_that_slipped_is_not_the_agents_fault() {
     let bench = Bench::new();
-    let scenarios = "  - name: slips\n    max_seconds: 40\n    turns:\n      - expect: { within_ms: 8000 }
-      - say: I would like to see a doctor.\n      - expect: { within_ms: 15000 }\n    expect: [{ metric: p95_agent_latency, at_most: 0.001 }]\n";
+    let scenarios = "  - name: slips\n    max_seconds: 90\n    turns:\n      - expect: { within_ms: 20000 }
+      - say: I would like to see a doctor.\n      - expect: { within_ms: 1 }\n    expect: [{ metric: p95_agent_latency, at_most: 0.001 }]\n";
     bench.write("slips.yaml", &spawning(free_port(), AGENT, scenarios));
     let mut command = bench.command(&["slips.yaml"]);
     let run = command.spawn().expect("it starts");
@@ -277,9 +285,9 @@ async fn a_pacing_that_slipped_is_not_the_agents_fault() {
         signal(engine, libc::SIGCONT);
     };
     timeout(PATIENCE, slipping).await.expect("the agent is called");
-    let out = timeout(PATIENCE, run.wait_with_output()).await.expect("it ends in time").expect("it ran");
+    let out = timeout(RUN, run.wait_with_output()).await.expect("it ends in time").expect("it ran");
     assert_eq!(out.status.code(), Some(3), "{}", String::from_utf8_lossy(&out.stdout));
-    check(&bench, &[("slips", "unknown", "expectation", "")]);
+    check(&bench, &[("slips", "unknown", "expectation", "turn 3: ")]);
     let line = &bench.lines()[0];
     assert_eq!(line["engine_quality"]["trusted"], false, "{line}");
     assert!(line["own_faults"].as_array().is_some_and(|all| all.iter().any(|one| one["code"] == "pacing")), "{line}");
@@ -306,7 +314,7 @@ fn signal(process: i32, signal: i32) {
 
 /// Serves until the guard is dropped; tells the address.
 #[expect(clippy::disallowed_methods, reason = "a server of a test, ended with it")]
-async fn serve(router: Router) -> (std::net::SocketAddr, tokio_util::sync::DropGuard) {
+pub(super) async fn serve(router: Router) -> (std::net::SocketAddr, tokio_util::sync::DropGuard) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let stop = tokio_util::sync::CancellationToken::new();

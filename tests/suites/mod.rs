@@ -2,10 +2,12 @@
 
 mod answers;
 mod blame;
+mod limits;
 mod outside;
 mod report;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ringer_media::seed::Seed;
 use serde_json::Value;
@@ -19,6 +21,9 @@ use crate::program::{PATIENCE, ringer};
 struct Bench {
     folder: TempDir,
 }
+
+/// Time that a run may take on a busy machine: several calls, one after the other, each in real time.
+const RUN: Duration = Duration::from_secs(480);
 
 /// Output and exit code of a run.
 struct Ran {
@@ -55,7 +60,7 @@ impl Bench {
     }
 
     async fn run(&self, args: &[&str]) -> Ran {
-        let out = timeout(PATIENCE, self.command(args).output()).await.expect("it ends in time").expect("it starts");
+        let out = timeout(RUN, self.command(args).output()).await.expect("it ends in time").expect("it starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
         Ran { code: out.status.code().unwrap_or(-1), out: text(out.stdout), err: text(out.stderr) }
     }

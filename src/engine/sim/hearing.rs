@@ -34,8 +34,9 @@ impl Heard {
     }
 }
 
-/// Returns the words whose middle lies in `from..to`. Words of an utterance are taken to be equally long.
-pub(super) fn words(said: &[Said], from: Time, to: Time) -> Vec<Heard> {
+/// The words whose middle lies in `from..to`. Words of an utterance are taken to be equally long. `is_written`: with capitals and
+/// punctuation, as some recognizers write them.
+pub(super) fn words(said: &[Said], from: Time, to: Time, is_written: bool) -> Vec<Heard> {
     let mut heard = Vec::new();
     for said in said.iter().filter(|said| said.from < to && said.to.is_none_or(|end| end > from)) {
         let count = said.text.split_whitespace().count() as u32;
@@ -44,7 +45,9 @@ pub(super) fn words(said: &[Said], from: Time, to: Time) -> Vec<Heard> {
             let begin = said.from + each * at as u32;
             let middle = begin + each / 2;
             if from <= middle && middle < to {
-                heard.push(Heard { word: plain(word), from: begin, to: begin + each });
+                let plain = plain(word);
+                let word = if is_written && !plain.is_empty() { word.to_owned() } else { plain };
+                heard.push(Heard { word, from: begin, to: begin + each });
             }
         }
     }
@@ -52,7 +55,7 @@ pub(super) fn words(said: &[Said], from: Time, to: Time) -> Vec<Heard> {
     heard
 }
 
-/// Returns a word as recognizers write it: lower case, no punctuation.
+/// As other recognizers write it: lower case, no punctuation.
 fn plain(word: &str) -> String {
     word.chars().filter(|c| c.is_alphanumeric() || *c == '\'').flat_map(char::to_lowercase).collect()
 }
@@ -68,7 +71,7 @@ mod tests {
     #[test]
     fn only_what_was_said_in_time_is_heard() {
         let check = |said: &[Said], from_ms: u64, to_ms: u64, expect: &str| {
-            let heard = words(said, Time::from_millis(from_ms), Time::from_millis(to_ms));
+            let heard = words(said, Time::from_millis(from_ms), Time::from_millis(to_ms), false);
             let text: Vec<&str> = heard.iter().map(|heard| heard.word.as_str()).collect();
             assert_eq!(text.join(" "), expect, "{from_ms}..{to_ms}");
         };
@@ -80,5 +83,15 @@ mod tests {
         let running = [said(1000, None, "It's three o'clock"), said(5000, Some(5400), "yes")];
         check(&running, 900, 1400, "it's");
         check(&running, 900, 9000, "it's three o'clock yes");
+    }
+
+    #[test]
+    fn sentences_end_where_they_are_written() {
+        let over = [said(1000, Some(2000), "Is it - One, two?")];
+        for (is_written, expect) in [(true, "Is it One, two?"), (false, "is it one two")] {
+            let heard = words(&over, Time::from_millis(0), Time::from_millis(9000), is_written);
+            let text: Vec<&str> = heard.iter().map(|heard| heard.word.as_str()).collect();
+            assert_eq!(text.join(" "), expect);
+        }
     }
 }

@@ -148,6 +148,8 @@ pub(super) struct Host {
     /// Time at which this side ended the call, or learnt of its end.
     bye: Option<Time>,
     said: Vec<Said>,
+    /// The other side's words are heard with capitals and punctuation.
+    hears_punctuation: bool,
     journal: Journal,
     sent: Vec<i16>,
     heard: Vec<i16>,
@@ -217,6 +219,7 @@ impl Host {
             zero: None,
             bye: None,
             said: Vec::new(),
+            hears_punctuation: false,
             journal: Journal::default(),
             sent: Vec::new(),
             heard: Vec::new(),
@@ -263,7 +266,12 @@ impl Host {
             .min()
     }
 
-    /// Returns the words of this side so far.
+    /// Hears the other side's words with capitals and punctuation from now on.
+    pub fn hear_punctuation(&mut self) {
+        self.hears_punctuation = true;
+    }
+
+    /// Words of this side so far.
     pub fn said(&self) -> &[Said] {
         &self.said
     }

@@ -172,8 +172,65 @@ async fn tools_are_called_with_what_was_wanted() {
     check(talk().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "unknown", why, None).await;
     check(booked().fault(FaultCode::RecognizerLate), json!({"tool": "book"}), "passed", "", Some(4000)).await;
     let mut kept = vec![talk().judge(json!({"tool": "book"}), None).await];
-    rejudge_tools(&mut kept, &booked().calls, &[]);
+    rejudge_tools(&mut kept, &booked().calls, &[], &[]);
     assert_eq!((kept[0].status, &kept[0].measured), (Status::Passed, &json!(1)), "calls may come late");
+}
+
+/// This side's words, in milliseconds.
+fn own_words(from_ms: i64, to_ms: i64) -> [Value; 2] {
+    [(from_ms, "speech.started"), (to_ms, "speech.ended")].map(|(ms, event)| {
+        let data = json!({"utterance_id": from_ms, "kind": "turn", "text": "word"});
+        json!({"seq": ms, "sample": ms * 16, "event": event, "side": "dh", "data": data})
+    })
+}
+
+#[tokio::test]
+async fn tools_are_called_in_time_after_this_sides_words() {
+    let timeline = Value::from([own_words(1000, 2000), own_words(5000, 6000)].concat());
+    let booked = |at_ms: i64| talk().events(timeline.clone()).call("book", at_ms, json!({"day": "monday"}));
+    let within = |ms: i64| json!({"tool": "book", "within_ms": ms});
+    check(booked(3500), within(1500), "passed", "", Some(3500)).await;
+    let why = "book was not called within 1499 ms but after 1500 ms";
+    check(booked(3500), within(1499), "failed", why, Some(3500)).await;
+    // The words before the call count, also while they last, and connect where there are none.
+    check(booked(6100), within(100), "passed", "", Some(6100)).await;
+    check(booked(1500), within(0), "passed", "", Some(1500)).await;
+    check(booked(900), within(900), "passed", "", Some(900)).await;
+    check(booked(900), within(899), "failed", "book was not called within 899 ms but after 900 ms", Some(900)).await;
+    check(talk().events(timeline.clone()), within(900), "failed", "book was not called within 900 ms", None).await;
+    let twice = || booked(2500).call("book", 8000, json!({}));
+    let exactly = |times: i64| json!({"tool": "book", "times": times, "within_ms": 1000});
+    check(twice(), exactly(1), "passed", "", Some(2500)).await;
+    let why = "book was called within 1000 ms 1 times, not 2 times";
+    check(twice(), exactly(2), "failed", why, Some(2500)).await;
+    check(booked(8000), exactly(0), "passed", "", Some(8000)).await;
+    let other = json!({"tool": "book", "args": {"day": "friday"}, "within_ms": 9000});
+    let why = "book was not called with these arguments within 9000 ms; 1 calls had other arguments";
+    check(booked(2500), other, "failed", why, None).await;
+    let why = "book was not called within 10 ms but after 1500 ms; this side failed: pacing";
+    check(booked(3500).fault(FaultCode::Pacing), within(10), "unknown", why, Some(3500)).await;
+    let mut kept = vec![talk().judge(within(1500), None).await];
+    rejudge_tools(&mut kept, &booked(3500).calls, &[], &moments(&timeline));
+    assert_eq!((kept[0].status, &kept[0].measured), (Status::Passed, &json!(1)), "calls may come late");
+    rejudge_tools(&mut kept, &booked(3600).calls, &[], &moments(&timeline));
+    assert_eq!((kept[0].status, &kept[0].measured), (Status::Failed, &json!(0)), "later ones count again");
+}
+
+#[tokio::test]
+async fn what_lacks_something_is_not_told() {
+    let of = |note: &str, value: f64| {
+        let mut talk = talk();
+        talk.metrics.push(MetricValue { name: "s".into(), value: json!(value), note: Some(note.into()) });
+        talk
+    };
+    let least = || json!({"metric": "s", "at_least": 1});
+    let why = "s cannot be told: the agent's words came without punctuation, so that turns stand for sentences";
+    // Both a stop and a pause between two sentences can be taken for the other.
+    for value in [0.5, 1.0] {
+        check(of("no_punctuation", value), least(), "unknown", why, None).await;
+    }
+    let why = "s cannot be told: no language model judged the words";
+    check(of("no_language_model", 1.0), least(), "unknown", why, None).await;
 }
 
 #[tokio::test]

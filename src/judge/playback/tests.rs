@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::judge::moments;
+use crate::model::expectation::{FaultCode, OwnFault};
 use crate::provider::fake::{Reply, ScriptedModel};
 
 fn objects(steps: Value) -> Vec<Object> {
@@ -293,6 +294,65 @@ fn words_and_times_of_a_turn_are_tested() {
             "'a' was not said",
         ),
     ]);
+}
+
+#[test]
+fn a_step_that_this_side_spoiled_is_not_the_agents() {
+    let late = || (json!([say(), expect(json!({"contains": "fine", "within_ms": 499}))]), answering(500, "Fine."));
+    let other = || (json!([say(), expect(json!({"contains": "one"}))]), answering(500, "Fine."));
+    let gone =
+        || (json!([say(), expect(json!({"within_ms": 900}))]), [own(0, 1000, "turn"), ending(5000, "USER")].concat());
+    let spoke = || (json!([say(), absent()]), answering(500, "Fine."));
+    let fault = |code, at_ms| OwnFault { code, at_ms, turn: None };
+    let pacing = || vec![fault(FaultCode::Pacing, None)];
+    let untrusted = Some("late_frames is 9");
+    let by_time = "the agent began after 500 ms, within_ms is 499";
+    for ((steps, mut lines), faults, untrusted, status, reason) in [
+        (late(), vec![], None, "failed", by_time.to_owned()),
+        (late(), pacing(), None, "unknown", format!("{by_time}; this side failed: pacing")),
+        (late(), vec![], untrusted, "unknown", format!("{by_time}; the measurement is not trusted: late_frames is 9")),
+        (
+            gone(),
+            pacing(),
+            None,
+            "unknown",
+            "the agent said nothing within 900 ms; this side failed: pacing".to_owned(),
+        ),
+        (
+            spoke(),
+            pacing(),
+            None,
+            "unknown",
+            "the agent spoke after 500 ms, it was to be silent for 2000 ms; this side failed: pacing".to_owned(),
+        ),
+        // Words do not lean on the clock, but on what this side said before.
+        (other(), pacing(), untrusted, "failed", "'one' was not said".to_owned()),
+        (
+            other(),
+            vec![fault(FaultCode::SynthesizerFailed, Some(900))],
+            None,
+            "unknown",
+            "'one' was not said; this side failed: synthesizer_failed".to_owned(),
+        ),
+        (
+            other(),
+            vec![fault(FaultCode::SynthesizerFailed, Some(9000))],
+            None,
+            "failed",
+            "'one' was not said".to_owned(),
+        ),
+        (other(), vec![fault(FaultCode::VoiceSubstituted, None)], None, "failed", "'one' was not said".to_owned()),
+    ] {
+        lines.sort_by_key(|line| line["sample"].as_i64());
+        let mut played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
+        excuse(&mut played, &faults, untrusted);
+        let last = played.last().expect("one step").told();
+        assert_eq!(
+            (last["status"].as_str(), last["reason"].as_str()),
+            (Some(status), Some(reason.as_str())),
+            "{steps}"
+        );
+    }
 }
 
 #[test]

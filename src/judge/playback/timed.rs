@@ -12,7 +12,7 @@ const SPEECH_MS: i64 = 200;
 const ANSWER_MS: i64 = 10_000;
 
 /// Utterances and keys of this side: first sample, and one past the last.
-pub(super) fn own_spans(moments: &[TimelineEntry]) -> Vec<(i64, i64)> {
+pub(in crate::judge) fn own_spans(moments: &[TimelineEntry]) -> Vec<(i64, i64)> {
     moments.iter().filter_map(|end| Some((own_start(end, moments), own_end(end)?))).collect()
 }
 

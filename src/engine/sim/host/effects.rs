@@ -165,7 +165,8 @@ impl Host {
             None => (said.into(), self.delay),
         };
         let earlier = |at: Time, by: Duration| Time(at.0.saturating_sub(by.as_nanos() as u64));
-        let heard = words(&said, earlier(self.time(from), delay + MARGIN), earlier(to, delay));
+        let (from, to) = (earlier(self.time(from), delay + MARGIN), earlier(to, delay));
+        let heard = words(&said, from, to, self.hears_punctuation);
         let origin = self.origin.unwrap_or_default();
         let sample = |at: Time| ((at + delay).0 as i64 - origin.0 as i64) / SAMPLE_NS;
         heard.into_iter().map(|heard| heard.at(sample)).collect()
