@@ -35,7 +35,7 @@ const FOREIGN: [(&str, &[&str]); 14] = [
     ("sip/src/", PURE),
     ("sip/src/", &["ringer_media"]),
     ("media/src/", PURE),
-    ("media/src/", &["ringer_sip", "tracing::", "log::", "std::sync::Mutex", "std::sync::RwLock"]),
+    ("media/src/", &["ringer_sip", "tracing::", "log::", "parking_lot"]),
     (
         "speech/src/",
         &[

@@ -1,10 +1,11 @@
 //! Where streams and decoders meet: who has a decoder, and who waits for one with what was ordered until then.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use crate::provider::Recognized;
@@ -64,7 +65,7 @@ impl Worker {
 
 impl Line {
     fn places(&self) -> MutexGuard<'_, Places> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The decoders of thread `index`, free.
@@ -105,7 +106,7 @@ impl Line {
 
 impl Seat {
     fn at(&self) -> MutexGuard<'_, At> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn is_gone(&self) -> bool {
