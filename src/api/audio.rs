@@ -96,6 +96,8 @@ enum Asked {
 }
 
 /// One byte range; several, or what is no range, is the whole.
+// Why not a crate: `headers` refuses a suffix longer than the file (RFC 9110 section 14.1.2 sends all of it), and takes `9-2`;
+// `tower-http` serves whole files, and not one channel of them.
 fn asked(headers: &HeaderMap, length: u64) -> Asked {
     let value = headers.get(RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
     let Some((first, last)) = value.filter(|value| !value.contains(',')).and_then(|value| value.split_once('-')) else {
