@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 const PIECE_BYTES: u64 = 64 * 1024;
 /// The headers that a recording may have before its samples.
 const MAX_HEADER_BYTES: usize = 4096;
-const HEADER_BYTES: u64 = 44;
+const HEADER_BYTES: u64 = wav::HEADER_BYTES as u64;
 const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
 
 /// What of a stereo recording is heard.
@@ -137,7 +137,7 @@ impl Source {
         let data_at = head.data_at as u64;
         // The size in the header of a recording under way may be old: the file counts.
         let frames = size.saturating_sub(data_at) / 4;
-        let header = mono_header(head.format.rate_hz, frames * 2);
+        let header = mono_header(head.format.rate_hz, frames * 2).to_vec();
         Ok(Source { file, view, header, data_at, length: HEADER_BYTES + frames * 2 })
     }
 
@@ -201,22 +201,9 @@ impl View {
 }
 
 /// The header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
-fn mono_header(rate_hz: u32, data_bytes: u64) -> Vec<u8> {
-    let data_bytes = u32::try_from(data_bytes).unwrap_or(u32::MAX - 36);
-    let mut header = Vec::with_capacity(HEADER_BYTES as usize);
-    header.extend_from_slice(b"RIFF");
-    header.extend_from_slice(&(data_bytes + 36).to_le_bytes());
-    header.extend_from_slice(b"WAVEfmt ");
-    header.extend_from_slice(&16u32.to_le_bytes());
-    header.extend_from_slice(&1u16.to_le_bytes());
-    header.extend_from_slice(&1u16.to_le_bytes());
-    header.extend_from_slice(&rate_hz.to_le_bytes());
-    header.extend_from_slice(&(rate_hz * 2).to_le_bytes());
-    header.extend_from_slice(&2u16.to_le_bytes());
-    header.extend_from_slice(&16u16.to_le_bytes());
-    header.extend_from_slice(b"data");
-    header.extend_from_slice(&data_bytes.to_le_bytes());
-    header
+fn mono_header(rate_hz: u32, data_bytes: u64) -> [u8; wav::HEADER_BYTES] {
+    let room = u32::MAX - wav::HEADER_BYTES as u32 + 8;
+    wav::header(rate_hz, 1, &[], u32::try_from(data_bytes).unwrap_or(room))
 }
 
 #[cfg(test)]
