@@ -2,8 +2,9 @@
 //! call is over. A call never waits for a watcher.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -74,7 +75,7 @@ impl Feed {
 
     /// Adds an event and wakes the watchers; after the limit of events it is dropped.
     pub fn add(&self, happening: Happening) {
-        let mut kept = lock(&self.events);
+        let mut kept = self.events.lock();
         if kept.events.len() < MOST_EVENTS {
             kept.add(happening);
         }
@@ -94,7 +95,7 @@ impl Feed {
 
     /// Returns the events that are kept of those from the `from`-th on, and the number of all that were added so far.
     pub fn events_from(&self, from: usize) -> (Vec<Arc<Happening>>, usize) {
-        let kept = lock(&self.events);
+        let kept = self.events.lock();
         let first = kept.events.partition_point(|(place, _)| *place < from);
         (kept.events[first..].iter().map(|(_, event)| event.clone()).collect(), kept.added)
     }
@@ -109,7 +110,7 @@ pub struct Feeds {
 impl Feeds {
     /// Returns the feed of a result; it lives as long as somebody holds it.
     pub fn of(&self, result_id: i64) -> Arc<Feed> {
-        let mut feeds = lock(&self.by_result);
+        let mut feeds = self.by_result.lock();
         if let Some(feed) = feeds.get(&result_id).and_then(Weak::upgrade) {
             return feed;
         }
@@ -121,15 +122,11 @@ impl Feeds {
 
     /// Wakes those who watch a result.
     pub fn touch(&self, result_id: i64) {
-        let feed = lock(&self.by_result).get(&result_id).and_then(Weak::upgrade);
+        let feed = self.by_result.lock().get(&result_id).and_then(Weak::upgrade);
         if let Some(feed) = feed {
             feed.touch();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -152,7 +149,7 @@ mod tests {
         drop(feed);
         assert_eq!(feeds.of(1).events_from(0), (vec![], 0));
         feeds.of(2);
-        assert_eq!(lock(&feeds.by_result).len(), 1);
+        assert_eq!(feeds.by_result.lock().len(), 1);
     }
 
     #[test]

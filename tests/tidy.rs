@@ -35,7 +35,7 @@ const FOREIGN: [(&str, &[&str]); 14] = [
     ("sip/src/", PURE),
     ("sip/src/", &["ringer_media"]),
     ("media/src/", PURE),
-    ("media/src/", &["ringer_sip", "tracing::", "log::", "std::sync::Mutex", "std::sync::RwLock"]),
+    ("media/src/", &["ringer_sip", "tracing::", "log::", "parking_lot"]),
     (
         "speech/src/",
         &[
@@ -195,6 +195,7 @@ fn opening(path: &str, text: &str) -> Vec<String> {
     if text.starts_with("//!") { Vec::new() } else { vec![format!("{path}:1: says not what it is (//!)")] }
 }
 
+// Not the lint `missing_docs`: it passes over items of private modules, and wants a docstring for every field of a variant too.
 fn documented(path: &str, text: &str) -> Vec<String> {
     if scan::is_test(path) || !(path.starts_with("sip/src/") || path.starts_with("media/src/")) {
         return Vec::new();

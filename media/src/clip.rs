@@ -74,18 +74,9 @@ impl Clip {
 /// 4 GB are left out.
 pub fn write_wav(rate_hz: u32, channels: u16, pcm: &[i16]) -> Vec<u8> {
     let pcm = &pcm[..pcm.len().min((u32::MAX as usize - 64) / 2)];
-    let data_length = 2 * pcm.len() as u32;
-    let frame_bytes = channels.saturating_mul(2);
-    let mut bytes = Vec::with_capacity(44 + data_length as usize);
-    bytes.extend(b"RIFF");
-    bytes.extend((36 + data_length).to_le_bytes());
-    bytes.extend(b"WAVEfmt \x10\0\0\0\x01\0");
-    bytes.extend(channels.to_le_bytes());
-    bytes.extend(rate_hz.to_le_bytes());
-    bytes.extend(rate_hz.saturating_mul(frame_bytes as u32).to_le_bytes());
-    bytes.extend(frame_bytes.to_le_bytes());
-    bytes.extend(b"\x10\0data");
-    bytes.extend(data_length.to_le_bytes());
+    let header: [u8; wav::HEADER_BYTES] = wav::header(rate_hz, channels, &[], 2 * pcm.len() as u32);
+    let mut bytes = Vec::with_capacity(header.len() + 2 * pcm.len());
+    bytes.extend(header);
     bytes.extend(pcm.iter().flat_map(|sample| sample.to_le_bytes()));
     bytes
 }

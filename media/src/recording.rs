@@ -4,6 +4,7 @@
 //! [`Window`] places received audio on the call's sample clock. A position may be written until it is 500 ms old; then
 //! it is handed out, once, in order, without gaps. Positions that were never written are silence.
 
+use crate::clip::wav::{HEADER_BYTES, header};
 use crate::frame::{FRAME, PER_MS, RATE_HZ, Sample};
 
 /// Length in bytes of every header that [`wav_header`] makes, so that it can be rewritten in place while the file
@@ -44,37 +45,15 @@ impl Layout {
 /// names the channels. Sizes that do not fit 32 bits are written as the largest that does. Rewritten while the file
 /// grows, it leaves a file that is readable whenever the writer stops.
 pub fn wav_header(layout: Layout, samples: u64) -> [u8; WAV_HEADER] {
-    const COMMENT: usize = 40;
+    const COMMENT: u32 = 40;
     let align = layout.channels() * 2;
     let room = u64::from(u32::MAX) - WAV_HEADER as u64;
     let data = samples.saturating_mul(u64::from(align)).min(room - room % u64::from(align)) as u32;
-    let mut comment = [0; COMMENT];
-    comment[..layout.comment().len()].copy_from_slice(layout.comment().as_bytes());
-
-    let mut out = [0; WAV_HEADER];
-    let mut at = 0;
-    let mut put = |bytes: &[u8]| {
-        out[at..at + bytes.len()].copy_from_slice(bytes);
-        at += bytes.len();
-    };
-    put(b"RIFF");
-    put(&(data + (WAV_HEADER as u32 - 8)).to_le_bytes());
-    put(b"WAVEfmt ");
-    put(&16u32.to_le_bytes());
-    put(&1u16.to_le_bytes());
-    put(&layout.channels().to_le_bytes());
-    put(&RATE_HZ.to_le_bytes());
-    put(&(RATE_HZ * u32::from(align)).to_le_bytes());
-    put(&align.to_le_bytes());
-    put(&16u16.to_le_bytes());
-    put(b"LIST");
-    put(&(4 + 8 + COMMENT as u32).to_le_bytes());
-    put(b"INFOICMT");
-    put(&(COMMENT as u32).to_le_bytes());
-    put(&comment);
-    put(b"data");
-    put(&data.to_le_bytes());
-    out
+    let mut chunk = [0; WAV_HEADER - HEADER_BYTES];
+    let comment = layout.comment().as_bytes();
+    let parts: [&[u8]; 5] = [b"LIST", &(4 + 8 + COMMENT).to_le_bytes(), b"INFOICMT", &COMMENT.to_le_bytes(), comment];
+    chunk.iter_mut().zip(parts.concat()).for_each(|(to, from)| *to = from);
+    header(RATE_HZ, layout.channels(), &chunk, data)
 }
 
 /// Age at which a position is handed out, in samples.

@@ -8,8 +8,9 @@ mod phonemes;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
@@ -180,13 +181,13 @@ impl PiperVoice {
             let draws = graph::SPACING + steps * DRAWS_EACH;
             inputs.push((noise, NdTensor::from_data([draws], normal(manner.seed, draws)).into()));
         }
-        let pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let pool = self.idle.lock().pop();
         let pool = pool.unwrap_or_else(|| Arc::new(ThreadPool::with_num_threads(1)));
         let options = RunOptions::default().with_thread_pool(Some(pool.clone()));
         let run = || self.model.run_n(inputs, [self.output], Some(options));
         let failed = |why: String| Unusable(format!("the voice {} did not speak: {why}", self.name));
         let ran = catch_unwind(AssertUnwindSafe(run)).map_err(|_| failed("its network is broken".to_owned()))?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(pool);
+        self.idle.lock().push(pool);
         let [said] = ran.map_err(|cause| failed(cause.to_string()))?;
         let said: Tensor<f32> = said.try_into().map_err(|_| failed("its output is no sound".to_owned()))?;
         Ok(said.to_vec())

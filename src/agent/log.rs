@@ -4,8 +4,9 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ringer_media::call::{Event, Kind, What};
 use ringer_media::frame::{FRAME, PER_MS};
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ impl Log {
     }
 
     fn write(&self, line: &Value) {
-        let written = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(format!("{line}\n").as_bytes());
+        let written = self.0.lock().write_all(format!("{line}\n").as_bytes());
         if let Err(error) = written {
             tracing::warn!("the agent's log cannot be written: {error}");
         }

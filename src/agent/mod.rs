@@ -10,9 +10,10 @@ pub mod pipeline;
 mod socket;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use ringer_media::call::{CallSpec, DtmfMethod, Interruption, Opening, Phrases, TurnSpec};
 use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;

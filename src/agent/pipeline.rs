@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +12,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -48,7 +49,7 @@ impl Desk {
         let AnsweredCall { pc_id, peer, streams, request_data, is_restart } = call;
         let mut line = AnsweredLine { peer, streams };
         let successors = {
-            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lines = self.lines.lock();
             if is_restart && let Some(running) = lines.get(&pc_id) {
                 match running.try_send(line) {
                     Ok(()) => return,
@@ -130,8 +131,8 @@ impl Offers {
         (Arc::new(Offers { settings, calls, live: Mutex::default(), most }), receiver)
     }
 
-    fn live(&self) -> std::sync::MutexGuard<'_, HashMap<String, Weak<Peer>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Weak<Peer>>> {
+        self.live.lock()
     }
 
     async fn take(self: Arc<Self>, offer: OfferRequest) -> Result<Answer, (StatusCode, String)> {

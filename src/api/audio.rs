@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 const PIECE_BYTES: u64 = 64 * 1024;
 /// The headers that a recording may have before its samples.
 const MAX_HEADER_BYTES: usize = 4096;
-const HEADER_BYTES: u64 = 44;
+const HEADER_BYTES: u64 = wav::HEADER_BYTES as u64;
 const LAYOUT: HeaderName = HeaderName::from_static("x-channel-layout");
 
 /// Part of a stereo recording that is sent.
@@ -95,7 +95,9 @@ enum Asked {
     Beyond,
 }
 
-/// Returns the range of a request. Several ranges, or an invalid one, mean the whole file (RFC 9110 14.2).
+/// One byte range; several, or what is no range, is the whole.
+// Why not a crate: `headers` refuses a suffix longer than the file (RFC 9110 section 14.1.2 sends all of it), and takes `9-2`;
+// `tower-http` serves whole files, and not one channel of them.
 fn asked(headers: &HeaderMap, length: u64) -> Asked {
     let value = headers.get(RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
     let Some((first, last)) = value.filter(|value| !value.contains(',')).and_then(|value| value.split_once('-')) else {
@@ -135,7 +137,7 @@ impl Source {
         let data_at = head.data_at as u64;
         // The size in the header of an unfinished recording may be outdated, so the file's length counts.
         let frames = size.saturating_sub(data_at) / 4;
-        let header = mono_header(head.format.rate_hz, frames * 2);
+        let header = mono_header(head.format.rate_hz, frames * 2).to_vec();
         Ok(Source { file, view, header, data_at, length: HEADER_BYTES + frames * 2 })
     }
 
@@ -198,23 +200,10 @@ impl View {
     }
 }
 
-/// Returns the header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
-fn mono_header(rate_hz: u32, data_bytes: u64) -> Vec<u8> {
-    let data_bytes = u32::try_from(data_bytes).unwrap_or(u32::MAX - 36);
-    let mut header = Vec::with_capacity(HEADER_BYTES as usize);
-    header.extend_from_slice(b"RIFF");
-    header.extend_from_slice(&(data_bytes + 36).to_le_bytes());
-    header.extend_from_slice(b"WAVEfmt ");
-    header.extend_from_slice(&16u32.to_le_bytes());
-    header.extend_from_slice(&1u16.to_le_bytes());
-    header.extend_from_slice(&1u16.to_le_bytes());
-    header.extend_from_slice(&rate_hz.to_le_bytes());
-    header.extend_from_slice(&(rate_hz * 2).to_le_bytes());
-    header.extend_from_slice(&2u16.to_le_bytes());
-    header.extend_from_slice(&16u16.to_le_bytes());
-    header.extend_from_slice(b"data");
-    header.extend_from_slice(&data_bytes.to_le_bytes());
-    header
+/// The header of a mono file of 16-bit PCM with `data_bytes` bytes of samples.
+fn mono_header(rate_hz: u32, data_bytes: u64) -> [u8; wav::HEADER_BYTES] {
+    let room = u32::MAX - wav::HEADER_BYTES as u32 + 8;
+    wav::header(rate_hz, 1, &[], u32::try_from(data_bytes).unwrap_or(room))
 }
 
 #[cfg(test)]

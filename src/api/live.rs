@@ -7,16 +7,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::response::Response;
-use futures_util::stream;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::api::answer::{EVENTS, respond};
 use crate::api::endpoint::Ctx;
 use crate::error::{Error, Result};
 use crate::events::Feed;
@@ -53,11 +52,16 @@ pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
     watch.look().await?;
     let pieces = stream::unfold(watch, |mut watch| async move {
         let piece = watch.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(piece)), watch))
+        Some((Ok(piece), watch))
     });
-    let mut response = respond(StatusCode::OK, EVENTS, Body::from_stream(pieces));
+    Ok(streamed(pieces))
+}
+
+/// Returns the answer that sends events as they come.
+pub(super) fn streamed(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    let mut response = Sse::new(events).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    response
 }
 
 /// Returns the sequence number after which the watcher wants to continue; -1: from the start.
@@ -81,15 +85,15 @@ struct Watch {
     changes: Option<watch::Receiver<u64>>,
     /// Number of states that were sent.
     states: usize,
-    ready: VecDeque<String>,
+    ready: VecDeque<Event>,
     quiet: u32,
     over: bool,
     clock: Interval,
 }
 
 impl Watch {
-    /// Returns the next piece of the stream; `None` after the end.
-    async fn next(&mut self) -> Option<String> {
+    /// What is sent next; `None` after the end.
+    async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
                 self.quiet = 0;
@@ -106,7 +110,7 @@ impl Watch {
             // A result that was deleted meanwhile has no more events.
             self.look().await.ok()?;
             if self.ready.is_empty() && self.quiet >= QUIET_LOOKS {
-                self.ready.push_back(": still here\n\n".to_owned());
+                self.ready.push_back(still_here());
             }
         }
     }
@@ -182,8 +186,41 @@ pub(super) async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-/// Returns one server-sent event in its text form.
-pub(super) fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> String {
-    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    format!("event: {event}\n{id}data: {data}\n\n")
+/// One server-sent event.
+pub(super) fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> Event {
+    // The crate panics at a name of several lines.
+    let named = Event::default().event(event.replace(['\r', '\n'], " "));
+    let numbered = match id {
+        Some(id) => named.id(id.to_string()),
+        None => named,
+    };
+    numbered.data(data.to_string())
+}
+
+/// Returns a comment, which keeps a quiet connection open.
+pub(super) fn still_here() -> Event {
+    Event::default().comment("still here")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn events_are_framed() {
+        for (event, expect) in [
+            (piece("status", None, &json!({ "at": 1 })), "event: status\ndata: {\"at\":1}\n\n"),
+            (piece("end", Some(7), &"{}"), "event: end\nid: 7\ndata: {}\n\n"),
+            (piece("a\nb", Some(-1), &"1\n2"), "event: a b\nid: -1\ndata: 1\ndata: 2\n\n"),
+            (still_here(), ": still here\n\n"),
+        ] {
+            let response = streamed(stream::iter([Ok(event)]));
+            assert_eq!(response.headers()["content-type"], "text/event-stream");
+            assert_eq!(response.headers()["cache-control"], "no-store");
+            let body = to_bytes(response.into_body(), 1000).await.expect("it ends");
+            assert_eq!(body, expect);
+        }
+    }
 }

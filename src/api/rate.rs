@@ -1,11 +1,11 @@
 //! Rate limits: a token bucket for each key and route. Time comes from the service's clock; nothing waits.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
 
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
+use parking_lot::Mutex;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -103,7 +103,7 @@ impl Buckets {
         if limit == 0 {
             return None;
         }
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if buckets.len() >= MAX_BUCKETS {
             buckets.retain(|_, bucket| bucket.refilled(now_ms) < f64::from(bucket.limit));
         }

@@ -2,21 +2,17 @@
 //! Each event's id is the time of the change; `Last-Event-ID` goes on from there.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
+use axum::response::sse::Event;
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::api::answer::{EVENTS, respond};
 use crate::api::endpoint::Ctx;
-use crate::api::live::{changed, last_seen, piece};
+use crate::api::live::{changed, last_seen, piece, still_here, streamed};
 use crate::error::Result;
 use crate::model::status::RunStatus;
 
@@ -48,11 +44,9 @@ pub(super) async fn stream(ctx: Ctx, run_id: i64) -> Result<Response> {
     watch.look().await?;
     let pieces = stream::unfold(watch, |mut watch| async move {
         let piece = watch.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(piece)), watch))
+        Some((Ok(piece), watch))
     });
-    let mut response = respond(StatusCode::OK, EVENTS, Body::from_stream(pieces));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    Ok(streamed(pieces))
 }
 
 /// One watcher of one run.
@@ -64,15 +58,15 @@ struct RunWatch {
     changes: Option<watch::Receiver<u64>>,
     /// Values that were sent last, of the run (0) and of each result.
     told: BTreeMap<i64, Value>,
-    ready: VecDeque<String>,
+    ready: VecDeque<Event>,
     quiet: u32,
     over: bool,
     clock: Interval,
 }
 
 impl RunWatch {
-    /// Returns the next piece of the stream; `None` after the end.
-    async fn next(&mut self) -> Option<String> {
+    /// The next piece of the stream; `None` after the end.
+    async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
                 self.quiet = 0;
@@ -90,7 +84,7 @@ impl RunWatch {
             // A run that was deleted meanwhile has no more changes.
             self.look().await.ok()?;
             if self.ready.is_empty() && self.quiet >= QUIET_LOOKS {
-                self.ready.push_back(": still here\n\n".to_owned());
+                self.ready.push_back(still_here());
             }
         }
     }

@@ -4,8 +4,9 @@
 use std::fmt::Display;
 use std::io::{Error, ErrorKind, Write};
 use std::process::ExitCode;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::failed;
@@ -36,7 +37,7 @@ impl Out {
         if self.is_gone() {
             return;
         }
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut to = self.to.lock();
         if let Err(error) = writeln!(to, "{line}").and_then(|()| to.flush()) {
             let _ = self.lost.set(error);
             self.gone.cancel();
@@ -89,7 +90,7 @@ mod tests {
 
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            let mut taken = self.0.lock().expect("nobody panicked");
+            let mut taken = self.0.lock();
             let room = self.1.saturating_sub(taken.len()).min(bytes.len());
             taken.extend_from_slice(&bytes[..room]);
             if room > 0 { Ok(room) } else { Err(self.2.into()) }
@@ -116,7 +117,7 @@ mod tests {
             out.line("second");
             out.line("third");
             out.gone().await;
-            assert_eq!(taken.lock().expect("nobody panicked").as_slice(), b"first\n");
+            assert_eq!(taken.lock().as_slice(), b"first\n");
             assert_eq!(code(out.finish(Ok::<(), String>(()))), code(ExitCode::from(expect)));
             assert_eq!(code(out.finish(Err("the call ended"))), code(ExitCode::from(expect)));
             assert_eq!(code(out.verdict(false)), code(ExitCode::from(expect)));

@@ -6,8 +6,9 @@ mod people;
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use ringer_media::call::NoiseSpec;
 use ringer_media::clip::{Clip, write_wav};
 use ringer_media::frame::RATE_HZ;
@@ -140,7 +141,7 @@ impl NoiseBeds {
     /// Returns the noise of a call as [`NoiseBeds::bed`] does, from audio of a user at 16 kHz. Its loop is kept while a
     /// call uses it.
     pub fn custom(&self, pcm: &Arc<[i16]>, snr_db: f64, start: &mut Stream) -> NoiseSpec {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.given.lock();
         given.retain(|(source, _)| Arc::strong_count(source) > 1);
         let known = given.iter().find(|(source, _)| Arc::ptr_eq(source, pcm)).map(|(_, bed)| bed.clone());
         let bed = known.unwrap_or_else(|| {
@@ -151,8 +152,8 @@ impl NoiseBeds {
         bed.under(snr_db, start)
     }
 
-    fn beds(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Bed>> {
-        self.beds.lock().unwrap_or_else(PoisonError::into_inner)
+    fn beds(&self) -> MutexGuard<'_, HashMap<Place, Bed>> {
+        self.beds.lock()
     }
 
     /// Returns a loop that is in memory or on disk.
@@ -168,7 +169,7 @@ impl NoiseBeds {
 
     /// Notes that a call wants `place`; returns the reason why it is not there yet.
     fn ask(&self, place: Place) -> String {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let state = asked.entry(place).or_default();
         state.calls += 1;
         let why = state.failure.as_deref().unwrap_or("they are made when no call is running, for those that follow");
@@ -180,7 +181,7 @@ impl NoiseBeds {
     ///
     /// Runs where tasks can be started.
     pub fn make_asked(self: &Arc<Self>, synthesizer: &Arc<dyn Synthesizer>, idle: bool) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let due = |state: &Asked| !state.running && state.calls >= if idle { 1 } else { PATIENT_CALLS };
         for (place, state) in asked.iter_mut().filter(|(_, state)| due(state)) {
             state.running = true;
@@ -192,7 +193,7 @@ impl NoiseBeds {
                     tracing::warn!(code = failure.code, "background voices say no words: {}", failure.message);
                 }
                 let failure = made.err().map(|failure| failure.message);
-                let mut asked = beds.asked.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut asked = beds.asked.lock();
                 asked.insert(place, Asked { failure, ..Asked::default() });
             });
         }
@@ -274,7 +275,7 @@ mod tests {
 
     impl Synthesizer for Hum {
         fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
-            self.voices.lock().expect("no panic while locked").push(wanted.seed);
+            self.voices.lock().push(wanted.seed);
             self.inner.voice(wanted)
         }
 
@@ -333,7 +334,7 @@ mod tests {
         for kind in VOICED {
             beds.prepare(kind, "en", &*low).await.expect("it hums");
         }
-        assert_eq!(low.voices.lock().expect("no panic while locked").len(), 12, "they speak once for all places");
+        assert_eq!(low.voices.lock().len(), 12, "they speak once for all places");
         let said = low.said.load(Ordering::Relaxed);
         beds.prepare(Kind::Talking, "de", &*high).await.expect("it hums");
         assert_eq!(high.said.load(Ordering::Relaxed), said);
@@ -379,7 +380,7 @@ mod tests {
         // Calls that are running are not disturbed, until there were many.
         for _ in 1..PATIENT_CALLS {
             make(&beds, &hum, false);
-            assert_eq!(hum.voices.lock().expect("no panic while locked").len(), 0);
+            assert_eq!(hum.voices.lock().len(), 0);
             assert!(spoken(&beds, Kind::Tv, "en").1.is_some());
         }
         assert_eq!(spoken(&beds, Kind::Traffic, "en").1, None, "nobody speaks there");
@@ -389,7 +390,7 @@ mod tests {
         let (made, warning) = spoken(&beds, Kind::Tv, "en");
         assert_eq!(warning, None);
         assert_ne!(made.loop_pcm, imitated.loop_pcm);
-        assert_eq!(hum.voices.lock().expect("no panic while locked").len(), 12, "once");
+        assert_eq!(hum.voices.lock().len(), 12, "once");
     }
 
     #[tokio::test]

@@ -7,9 +7,10 @@ mod socket;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 
+use parking_lot::Mutex;
 use ringer_media::call::{Call, CallSpec, EndReason};
 use ringer_media::codec::Codec;
 use ringer_sip::auth::{Algorithm, Demand};
@@ -350,7 +351,7 @@ impl Engine {
 
     /// Ends all calls (BYE, files closed), then the threads and the SIP socket.
     pub async fn stop(&self) {
-        let controls: Vec<CallControl> = lock(&self.inner.controls).values().cloned().collect();
+        let controls: Vec<CallControl> = self.inner.controls.lock().values().cloned().collect();
         for control in controls {
             control.hangup(EndReason::Shutdown);
         }
@@ -362,7 +363,7 @@ impl Engine {
         }
         for shard in &self.inner.shards {
             shard.stop();
-            let thread = lock(&shard.thread).take();
+            let thread = shard.thread.lock().take();
             if let Some(thread) = thread {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
             }
@@ -487,8 +488,8 @@ impl Inner {
         let (news, watch) = mpsc::channel::<CallNews>(WATCH);
         let (hangup, hangups) = mpsc::channel(4);
         let control = CallControl { hangup };
-        lock(&self.calls).insert(no, messages);
-        lock(&self.controls).insert(no, control.clone());
+        self.calls.lock().insert(no, messages);
+        self.controls.lock().insert(no, control.clone());
         let log = match &port {
             Port::Sip(_) => SIP_LOG,
             Port::WebSocket(_) => WEBSOCKET_LOG,
@@ -539,7 +540,7 @@ impl Inner {
     /// Hands an order to a media thread; waits for room in the ring, which the thread empties each millisecond.
     pub fn order(&self, shard: usize, order: ToShard) {
         let mut order = Some(order);
-        let mut ring = lock(&self.shards[shard].commands);
+        let mut ring = self.shards[shard].commands.lock();
         while let Some(next) = order.take() {
             if let Err(rtrb::PushError::Full(back)) = ring.push(next) {
                 if self.shards[shard].shared.stop.load(Ordering::Relaxed) {
@@ -555,8 +556,8 @@ impl Inner {
 
     /// Forgets a call that is over: nobody waits for its messages any more.
     pub fn forget(&self, no: CallNo) {
-        lock(&self.calls).remove(&no);
-        lock(&self.controls).remove(&no);
+        self.calls.lock().remove(&no);
+        self.controls.lock().remove(&no);
     }
 }
 
@@ -586,10 +587,6 @@ fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
     let thread = std::thread::Builder::new().name(format!("media-{at}")).spawn(move || shard.run())?;
     let (commands, sleeper) = (Mutex::new(commands), thread.thread().clone());
     Ok((ShardHandle { commands, shared, thread: Mutex::new(Some(thread)), sleeper }, reader))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

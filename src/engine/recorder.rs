@@ -7,12 +7,13 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -50,11 +51,11 @@ pub(super) struct FileState(Arc<Mutex<Option<String>>>);
 impl FileState {
     /// Returns the reason why the file is not complete, if it is not.
     pub fn problem(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.0.lock().clone()
     }
 
     fn fail(&self, why: String) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(why);
+        self.0.lock().get_or_insert(why);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Counters of an engine since its start, counted where the events happen.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use ringer_media::call::Ending;
 
 /// Upper bounds of the buckets of set-up times, seconds.
@@ -134,7 +135,7 @@ impl Tally {
     }
 
     fn count<R>(&self, change: impl FnOnce(&mut Calls) -> R) -> R {
-        change(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.calls.lock())
     }
 }
 

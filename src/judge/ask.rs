@@ -1,16 +1,28 @@
 //! Asking a language model until its answer can be read, a few times.
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::answer::read_object;
+use crate::error::Error;
 use crate::model::Object;
+use crate::model::issue::Issues;
 use crate::model::json::Json;
+use crate::model::schema::Node;
+use crate::model::validate::{Source, validate};
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complete};
 
 /// An answer that cannot be read is asked for again so often.
 const REPEATS: usize = 2;
 
-/// Characters of a broken answer that are shown back.
+/// Times that an answer of a given type is asked for again.
+const TYPED_REPEATS: usize = 1;
+
+/// Sampling temperature of answers of a given type.
+const TYPED_TEMPERATURE: f64 = 0.7;
+
+/// Characters of a broken answer, or of what is wrong with it, that are shown back.
 const SHOWN_CHARS: usize = 4000;
 
 /// Longest answer of a judge in tokens.
@@ -25,7 +37,17 @@ pub enum Unanswered {
     Unread(Wrong),
 }
 
-/// Fault of an answer; the texts are for the model and for people.
+impl Unanswered {
+    /// Returns the error for whoever asked the product for something that the model was to make.
+    pub fn into_error(self) -> Error {
+        match self {
+            Unanswered::Failed(why) => Error::Unavailable(why),
+            Unanswered::Unread(_) => Error::Unavailable("The language model's answer could not be read".into()),
+        }
+    }
+}
+
+/// What is wrong with an answer; the texts are for the model and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The answer does not have the requested form.
@@ -62,8 +84,45 @@ pub async fn ask<T>(
     ask_text(model, request, REPEATS, |text| read_object(text, read)).await
 }
 
+/// Asks for a `T`, once more when what comes does not fit. The answer is walked along the schema of `T` like everything that comes
+/// from outside. `check` refuses what a schema cannot say, in words for the model.
+///
+/// # Errors
+/// [`Error::Unavailable`] when the model cannot be reached, or answers twice what does not fit.
+pub async fn ask_typed<T, U>(
+    model: &dyn LanguageModel,
+    instructions: &str,
+    material: &Value,
+    check: impl Fn(T) -> Result<U, String>,
+) -> Result<U, Error>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let message = |role, content: String| ChatMessage { role, content };
+    let instructions = format!("{instructions} Answer with one JSON object and nothing else.");
+    let request = ChatRequest {
+        messages: vec![message(ChatRole::System, instructions), message(ChatRole::User, material.to_string())],
+        temperature: TYPED_TEMPERATURE,
+        json: true,
+        ..ChatRequest::default()
+    };
+    let read =
+        |object: &Json<'_>| typed::<T>(object).map_err(Wrong::Form).and_then(|it| check(it).map_err(Wrong::Value));
+    ask_text(model, request, TYPED_REPEATS, |text| read_object(text, read)).await.map_err(Unanswered::into_error)
+}
+
+/// An object of an answer, converted along the schema.
+fn typed<T: DeserializeOwned + JsonSchema>(object: &Json<'_>) -> Result<T, String> {
+    let mut issues = Issues::default();
+    let value = validate(Source::Body, &Node::of::<T>(), object, &mut issues);
+    if !issues.is_empty() {
+        return Err(issues.body().chars().take(SHOWN_CHARS).collect());
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
 /// Asks until `read` takes the answer, again `repeats` times. The model is told what was wrong with the one before.
-pub async fn ask_text<T>(
+async fn ask_text<T>(
     model: &dyn LanguageModel,
     mut request: ChatRequest,
     repeats: usize,
@@ -90,6 +149,9 @@ pub async fn ask_text<T>(
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
     use super::*;
     use crate::provider::fake::{Reply, ScriptedModel};
 
@@ -111,5 +173,42 @@ mod tests {
         let unread = Unanswered::Unread(Wrong::Form("n is missing".into()));
         assert_eq!(answer(&["{}", "{}", "{}"]).await, (Err(unread), 3));
         assert_eq!(answer(&["{}"]).await, (Err(Unanswered::Failed("scripted failure".into())), 2));
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    struct Wanted {
+        count: i64,
+    }
+
+    async fn typed_answer(replies: &[&str]) -> (Result<i64, Error>, Vec<ChatRequest>) {
+        let model = ScriptedModel::new(replies.iter().map(|text| Reply::says(&[text])).collect());
+        let small =
+            |wanted: Wanted| if wanted.count < 10 { Ok(wanted.count) } else { Err("count is too large".into()) };
+        let result = ask_typed(&model, "Count.", &json!({"of": "x"}), small).await;
+        (result, model.asked())
+    }
+
+    #[tokio::test]
+    async fn a_broken_answer_is_asked_for_once_more() {
+        for (replies, expect, requests) in [
+            (&[r#"{"count": 3}"#][..], Some(3), 1),
+            (&["Here it is:\n```json\n{\"count\": \"4\"}\n```"], Some(4), 1),
+            (&[r#"Of the set {a, b}: {"count": 4}. {} }"#], Some(4), 1),
+            (&[r#"{"count": 3} or rather {"count": 4}"#], Some(4), 1),
+            // What the check refuses is not taken where there is another one.
+            (&[r#"{"count": 3}, not {"count": 50}"#], Some(3), 1),
+            (&["none", r#"{"count": 5}"#], Some(5), 2),
+            (&[r#"{"count": 50}"#, r#"{"count": 6}"#], Some(6), 2),
+            (&[r#"{"number": 1}"#, r#"{"count": null}"#, r#"{"count": 1}"#], None, 2),
+            (&["}{", "{\"count\": 1"], None, 2),
+        ] {
+            let (result, asked) = typed_answer(replies).await;
+            assert_eq!(result.clone().ok(), expect, "{replies:?}: {result:?}");
+            assert_eq!(asked.len(), requests, "{replies:?}");
+        }
+        let (refused, asked) = typed_answer(&[r#"{"count": 50}"#, "no"]).await;
+        assert_eq!(refused, Err(Error::Unavailable("The language model's answer could not be read".into())));
+        assert!(asked[1].messages[3].content.contains("count is too large"), "{:?}", asked[1]);
+        assert_eq!(typed_answer(&[]).await.0, Err(Error::Unavailable("scripted failure".into())));
     }
 }

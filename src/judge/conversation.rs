@@ -1,8 +1,7 @@
 //! Judgement of a whole conversation by a language model: goal, hallucination, redundancy, the caller's sentiment, and
 //! a summary. Values that were not judged are null.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::answer::{Number, is_nothing, truth};
@@ -93,14 +92,14 @@ pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageMode
         }
         let why =
             Wrong::Form(format!("these members are missing or are not as asked: {}", judgement.unread.join(", ")));
-        let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut best = best.lock();
         if best.as_ref().is_none_or(|best| judgement.unread.len() < best.unread.len()) {
             *best = Some(judgement);
         }
         Err(why)
     };
     let answered = ask(model, request, whole).await;
-    let best = best.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let best = best.into_inner();
     answered.or_else(|unanswered| best.ok_or_else(|| unread(unanswered)))
 }
 

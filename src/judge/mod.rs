@@ -39,9 +39,8 @@ use serde_json::Value;
 use crate::model::Object;
 use crate::model::result::noted;
 
-pub use self::answer::read_object;
 pub use self::asides::judge_asides;
-pub use self::ask::{Unanswered, Wrong, ask, ask_text, question};
+pub use self::ask::{Unanswered, Wrong, ask, ask_typed, question};
 pub use self::conversation::judge_words;
 pub use self::custom::{
     Ear, Material, Metric, NO_MODEL, PartMeasures, is_by_ear, is_of_tool_calls, judge_by_rules, parts_to_measure, told,

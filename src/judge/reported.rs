@@ -1,9 +1,8 @@
 //! Words that the agent's side told of, against those that were recognised.
 
-use std::iter::successors;
-
 use ringer_media::call::{ChannelEvent, TimelineEntry, What};
 use serde_json::json;
+use strsim::generic_levenshtein;
 
 use super::reading;
 use crate::human::text::unspaced;
@@ -12,7 +11,7 @@ use crate::model::result::MetricValue;
 /// Name of the metric.
 pub(super) const NAME: &str = "reported_wer";
 
-/// Most words of a call that are compared; the distance takes time and memory by their square.
+/// Most words of a call that are compared; the distance takes time by their square.
 const MOST_WORDS: usize = 4000;
 
 /// Returns the word error rate of a call, 0 for none. It is the number of substitutions, insertions and deletions by
@@ -25,7 +24,7 @@ pub(super) fn word_error_rate(moments: &[TimelineEntry]) -> Option<MetricValue> 
     if told.is_empty() || heard.is_empty() || told.len().max(heard.len()) > MOST_WORDS {
         return None;
     }
-    let rate = distance(&told, &heard) as f64 / told.len() as f64;
+    let rate = generic_levenshtein(&told, &heard) as f64 / told.len() as f64;
     Some(MetricValue { name: NAME.to_owned(), value: json!((rate * 1000.0).round() / 1000.0), note: None })
 }
 
@@ -43,21 +42,6 @@ fn words(text: &str) -> Vec<String> {
     let plain =
         |word: &str| word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
     text.split_whitespace().map(plain).filter(|word| !word.is_empty()).collect()
-}
-
-/// Returns the least number of words to change, add and leave out between two texts (Levenshtein 1966).
-fn distance(told: &[String], heard: &[String]) -> usize {
-    let first: Vec<usize> = (0..=heard.len()).collect();
-    let mut rows = successors(Some((0, first)), |(at, above)| {
-        let word = told.get(*at)?;
-        let mut row = vec![above[0] + 1];
-        for (column, other) in heard.iter().enumerate() {
-            let changed = above[column] + usize::from(word != other);
-            row.push(changed.min(above[column + 1] + 1).min(row[column] + 1));
-        }
-        Some((at + 1, row))
-    });
-    rows.nth(told.len()).and_then(|(_, row)| row.last().copied()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Word error rate of the recognizer, measured against the agent's own transcript.
 
+use strsim::generic_levenshtein;
+
 use super::unheard::{Unheard, with_entries};
 use crate::human::text::{plain_words, unspaced};
 use crate::model::digital_human::Role;
@@ -48,7 +50,7 @@ pub fn predicted_wer(recorded: &[PostedEntry], heard: &[TranscriptEntry], unhear
     let found = kept(&mut heard.iter().map(|entry| entry.utterance.as_str()), &out[recorded.len()..]);
     let countable = |words: &[String]| (1..=WORDS_MAX).contains(&words.len());
     let is_timed = lost.is_empty() || !are_one_moment(&of_recorded);
-    let rate = || (1000.0 * errors(&wanted, &found) as f64 / wanted.len() as f64).round() / 1000.0;
+    let rate = || (1000.0 * generic_levenshtein(&wanted, &found) as f64 / wanted.len() as f64).round() / 1000.0;
     let rate = (is_timed && countable(&wanted) && countable(&found)).then(rate);
     let turns = format!("{} turn{} of the agent", lost.len(), if lost.len() == 1 { "" } else { "s" });
     let warning = match rate {
@@ -98,20 +100,6 @@ fn words(text: &str) -> Vec<String> {
         false => vec![word],
     };
     plain_words(text).into_iter().flat_map(apart).collect()
-}
-
-/// Returns the edit distance (Levenshtein), a row at a time.
-fn errors(wanted: &[String], found: &[String]) -> usize {
-    let mut row: Vec<usize> = (0..=found.len()).collect();
-    for (at, wanted) in wanted.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (n, found) in found.iter().enumerate() {
-            let substituted = diagonal + usize::from(wanted != found);
-            diagonal = row[n + 1];
-            row[n + 1] = substituted.min(row[n] + 1).min(diagonal + 1);
-        }
-    }
-    row[found.len()]
 }
 
 #[cfg(test)]

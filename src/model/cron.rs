@@ -3,13 +3,19 @@
 //! Each field is a list of numbers, ranges and steps; months and days of the week also by their first three letters.
 //! When neither kind of days is an asterisk, a match of one of them is enough (POSIX crontab).
 
-use super::time::civil_from_days;
+// Why not a crate: `croner` takes `*,5` for a limit on days, where each day must fit as for `*`. It also reads what is refused here
+// (`@daily`, `L`, `?`, `5#2`, `1,,2`, `+1`, names of months in any field), so that a second reader would have to stand before it.
 
-const MINUTE_MS: i64 = 60_000;
+use jiff::ToSpan;
+use jiff::civil::{Date, Time};
+
+use super::time::{civil_of, micros_of};
+
+const MINUTE_US: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
 
 /// Days that are looked through for the next time: 29 February comes again within 8 years.
-const FAR_DAYS: i64 = 8 * 366 + 1;
+const FAR_DAYS: usize = 8 * 366 + 1;
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
@@ -52,20 +58,19 @@ impl Cron {
 
     /// Returns the first time after a moment, both in milliseconds since 1970; `None` when there is none (30 February).
     pub fn after(&self, ms: i64) -> Option<i64> {
-        let first = ms.div_euclid(MINUTE_MS) + 1;
-        let today = first.div_euclid(DAY_MINUTES);
-        (today..today + FAR_DAYS).filter(|day| self.has_day(*day)).find_map(|day| {
-            let from = if day == today { first.rem_euclid(DAY_MINUTES) } else { 0 };
+        let first = civil_of(ms.div_euclid(60_000).checked_add(1)?.checked_mul(MINUTE_US)?)?;
+        let today = first.date();
+        today.series(1.day()).take(FAR_DAYS).filter(|day| self.has_day(*day)).find_map(|day| {
+            let from = if day == today { i64::from(first.hour()) * 60 + i64::from(first.minute()) } else { 0 };
             let minute = (from..DAY_MINUTES).find(|at| has(self.hours, at / 60) && has(self.minutes, at % 60))?;
-            Some((day * DAY_MINUTES + minute) * MINUTE_MS)
+            Some((micros_of(day.to_datetime(Time::midnight())) + minute * MINUTE_US) / 1000)
         })
     }
 
-    fn has_day(&self, day: i64) -> bool {
-        let (_, month, of_month) = civil_from_days(day);
-        // 1970-01-01 was a Thursday.
-        let (by_month, by_week) = (has(self.days, of_month), has(self.weekdays, (day + 4).rem_euclid(7)));
-        has(self.months, month) && if self.either_day { by_month || by_week } else { by_month && by_week }
+    fn has_day(&self, day: Date) -> bool {
+        let by_month = has(self.days, day.day().into());
+        let by_week = has(self.weekdays, day.weekday().to_sunday_zero_offset().into());
+        has(self.months, day.month().into()) && if self.either_day { by_month || by_week } else { by_month && by_week }
     }
 }
 
@@ -103,14 +108,14 @@ fn range(part: &str, least: u32, most: u32, names: &[&str]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::{Timestamp, days_from_civil};
+    use crate::model::time::Timestamp;
 
     /// Expression, start and the next four times, as croniter gives them.
     const VECTORS: &str = include_str!("../../fixtures/api/cron.txt");
 
     /// Milliseconds since 1970 of a minute in UTC.
-    fn minute(year: i64, month: i64, day: i64, hour: i64, minute: i64) -> i64 {
-        ((days_from_civil(year, month, day) * 24 + hour) * 60 + minute) * MINUTE_MS
+    fn minute(year: i16, month: i8, day: i8, hour: i8, minute: i8) -> i64 {
+        micros_of(jiff::civil::datetime(year, month, day, hour, minute, 0, 0)) / 1000
     }
 
     #[test]

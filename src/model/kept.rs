@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use serde::de::{Error, Visitor};
 
 /// Most different unknown words that one process keeps.
@@ -23,10 +23,10 @@ pub struct Unknown(&'static str);
 impl Unknown {
     /// Keeps a word. Beyond 1000 different words, or 200 bytes, it reads as `UNKNOWN`.
     pub fn keep(word: &str) -> Unknown {
-        if let Some(kept) = KEPT.read().unwrap_or_else(PoisonError::into_inner).get(word) {
+        if let Some(kept) = KEPT.read().get(word) {
             return Unknown(kept);
         }
-        let mut all = KEPT.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = KEPT.write();
         match all.get(word) {
             Some(kept) => Unknown(kept),
             None if word.len() > WORD_BYTES_MAX || all.len() >= WORDS_MAX => Unknown(NOT_KEPT),

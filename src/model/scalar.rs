@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 
+use jiff::civil::{Date, Time};
 use serde_json::Value;
 use url::{ParseError, Url};
 
 use crate::model::issue::Problem;
 use crate::model::json::Json;
-use crate::model::time::{DAY_US, GivenTime, days_from_civil};
+use crate::model::time::{DAY_US, GivenTime, civil_of, micros_of};
 
 /// Longest URL in characters.
 pub const MAX_URL_CHARS: u64 = 2083;
@@ -248,7 +249,7 @@ struct Moment {
 
 /// True if the time is within the years 1 to 9999.
 fn in_years(us: Micros) -> bool {
-    (days_from_civil(1, 1, 1) * DAY_US..days_from_civil(10_000, 1, 1) * DAY_US).contains(&us)
+    civil_of(us).is_some_and(|at| at.year() >= 1)
 }
 
 fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Outcome<Moment> {
@@ -287,9 +288,10 @@ fn iso(text: &str) -> Result<Moment, &'static str> {
     let year = digits(bytes, 0, 4).filter(|_| bytes[4] == b'-').ok_or("invalid character in year")?;
     let month = digits(bytes, 5, 2).filter(|month| (1..=12).contains(month) && bytes[7] == b'-');
     let month = month.ok_or("month value is outside expected range of 1-12")?;
-    let day = digits(bytes, 8, 2).filter(|day| (1..=days_in(year, month)).contains(day));
+    let day = digits(bytes, 8, 2).ok_or(NO_DAY)?;
     // There is no year 0 (RFC 3339 has one, calendars do not).
-    let midnight = days_from_civil(year, month, day.filter(|_| year > 0).ok_or(NO_DAY)?) * DAY_US;
+    let date = Date::new(year as i16, month as i8, day as i8).ok().filter(|date| date.year() > 0).ok_or(NO_DAY)?;
+    let midnight = micros_of(date.to_datetime(Time::midnight()));
     if bytes.len() == 10 {
         return Ok(Moment { local: midnight, ahead: 0 });
     }
@@ -331,11 +333,6 @@ fn time_of_day(bytes: &[u8]) -> Option<(Micros, Micros)> {
 fn digits(bytes: &[u8], at: usize, count: usize) -> Option<i64> {
     let digits = bytes.get(at..at + count)?;
     digits.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-    days_from_civil(next_year, next, 1) - days_from_civil(year, month, 1)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -33,20 +35,15 @@ impl Timestamp {
 impl GivenTime {
     /// Reads the form that `Display` writes (a fraction of any length, cut to microseconds).
     pub fn parse(text: &str) -> Option<GivenTime> {
-        let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-        let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-        let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-        let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
-        let mut clock = clock.splitn(3, ':').map(|part| part.parse::<i64>().ok());
-        let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-        let known = (1..=12).contains(&month) && (1..=31).contains(&day) && (0..=9999).contains(&year);
-        let of_a_day = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
-        if !known || !of_a_day || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        let text = text.strip_suffix('Z')?;
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let at = DateTime::strptime("%Y-%m-%dT%H:%M:%S", whole).ok().filter(|at| at.year() >= 0)?;
+        // The fraction is read here: the crate takes nine digits at most.
+        if !fraction.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
         let us = format!("{fraction:0<6}")[..6].parse::<i64>().ok()?;
-        let seconds = (hour * 60 + minute) * 60 + second;
-        Some(GivenTime(days_from_civil(year, month, day) * DAY_US + seconds * 1_000_000 + us))
+        Some(GivenTime(micros_of(at) + us))
     }
 
     /// Returns the whole milliseconds since 1970-01-01T00:00:00Z.
@@ -69,36 +66,23 @@ impl fmt::Display for Timestamp {
 
 impl fmt::Display for GivenTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.0.div_euclid(DAY_US));
-        let us = self.0.rem_euclid(DAY_US);
-        let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
-        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
+        // Beyond the years of the calendar stands its last or first moment.
+        let bound = if self.0 < 0 { DateTime::MIN } else { DateTime::MAX };
+        write!(f, "{:.6}Z", civil_of(self.0).unwrap_or(bound))
     }
 }
 
-/// Returns the days since the epoch of a date in the proleptic Gregorian calendar.
-///
-/// The method is Hinnant's ("chrono-compatible low-level date algorithms").
-pub(super) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+/// Midnight of 1970-01-01.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// Returns the microseconds from the epoch to a date and time in UTC.
+pub(super) fn micros_of(at: DateTime) -> i64 {
+    at.duration_since(EPOCH).as_micros() as i64
 }
 
-/// Returns year, month and day of a day since the epoch; the inverse of [`days_from_civil`].
-pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let month = (month_index + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * month_index + 2) / 5 + 1)
+/// Returns the date and time in UTC, so many microseconds after the epoch; `None` outside the years -9999 to 9999.
+pub(super) fn civil_of(us: i64) -> Option<DateTime> {
+    EPOCH.checked_add(SignedDuration::from_micros(us)).ok()
 }
 
 /// Implements reading and writing of a point in time as its text.
@@ -168,9 +152,16 @@ mod tests {
             assert_eq!(GivenTime::parse(text).map(|time| (time, time.ms())), Some((GivenTime(us), ms)));
             assert_eq!(Timestamp::parse(text), Some(Timestamp(ms)));
         }
+        for (ms, text) in [(i64::MAX, "9999-12-31T23:59:59.999999Z"), (i64::MIN, "-009999-01-01T00:00:00.000000Z")] {
+            assert_eq!(Timestamp(ms).to_string(), text);
+        }
+        assert_eq!(Timestamp::parse("2016-12-31T23:59:59.1234567890123Z"), Some(Timestamp(1_483_228_799_123)));
         for bad in [
             "",
             "2026-01-05",
+            "2026-01-05Z",
+            "2026-02-29T00:00:00.0Z",
+            "-001-01-05T00:00:00.0Z",
             "2026-01-05T9000000000000000:00:00.0Z",
             "2026-01-05T09:60:00.0Z",
             "2026-13-05T00:00:00.0Z",

@@ -1,7 +1,9 @@
 //! Synthesized sentences, kept by what made them. Bounded by bytes; the one not used for longest goes first.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// A shared cache of audio.
 pub(super) struct SpeechCache {
@@ -25,7 +27,7 @@ impl SpeechCache {
 
     /// Returns the audio kept under `key`, and marks it as used last.
     pub(super) fn get(&self, key: &str) -> Option<Arc<[i16]>> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         let now = inner.uses;
         let (name, (pcm, used)) = inner.entries.get_key_value(key)?;
         let (name, pcm, used) = (name.clone(), pcm.clone(), *used);
@@ -42,7 +44,7 @@ impl SpeechCache {
         if size(key, pcm) > self.bytes_max / 4 {
             return;
         }
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock();
         let (name, now): (Arc<str>, _) = (key.into(), inner.uses);
         inner.uses += 1;
         inner.bytes += size(key, pcm);
@@ -78,6 +80,6 @@ mod tests {
         cache.put("large", &vec![0; 300].into());
         assert!(cache.get("large").is_none());
         cache.put("a", &clip);
-        assert!(cache.inner.lock().expect("no panic while locked").bytes <= 2020);
+        assert!(cache.inner.lock().bytes <= 2020);
     }
 }

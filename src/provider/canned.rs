@@ -1,8 +1,9 @@
 //! Speech without a synthesizer: recorded words, as many as the text has. For load and simulation, where it counts that somebody
 //! speaks and not what is said. The same text and voice give the same samples on every machine.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ringer_media::codec::{Codec, Decoder};
 use ringer_media::frame::RATE_HZ;
 use ringer_media::level::to_speech_level;
@@ -49,7 +50,7 @@ impl Canned {
     /// Returns the clip of a text: it begins at a place that follows from the text and the voice. Calls that say the
     /// same at the same time share it.
     pub fn clip(&self, text: &str, voice: &Voice) -> Arc<[i16]> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some(clip) = last.as_ref().filter(|clip| clip.text == text && clip.voice == voice.id) {
             return clip.pcm.clone();
         }

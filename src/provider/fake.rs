@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ringer_media::frame::Sample;
 use ringer_media::tongue::Tongue;
 use serde_json::json;
@@ -99,7 +100,7 @@ impl Recognizer for FakeRecognizer {
         _keyterms: &[String],
     ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
         let (news, receiver) = mpsc::channel(4);
-        let text = self.texts.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default();
+        let text = self.texts.lock().pop_front().unwrap_or_default();
         (Box::new(FakeFeed { text, heard: 0, partial_after: self.partial_after, news: Some(news) }), receiver)
     }
 
@@ -228,7 +229,7 @@ impl ScriptedModel {
 
     /// Returns the requests so far.
     pub fn asked(&self) -> Vec<ChatRequest> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 
     async fn play(reply: Option<Reply>, out: mpsc::Sender<ChatPart>) -> Result<(), Failure> {
@@ -252,8 +253,8 @@ impl ScriptedModel {
 
 impl LanguageModel for ScriptedModel {
     fn chat<'a>(&'a self, request: &'a ChatRequest, out: mpsc::Sender<ChatPart>) -> Job<'a, Result<(), Failure>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        let reply = self.replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        self.asked.lock().push(request.clone());
+        let reply = self.replies.lock().pop_front();
         Box::pin(ScriptedModel::play(reply, out))
     }
 
@@ -308,7 +309,7 @@ impl ChatServer {
 
     /// Returns the requests so far, head and body.
     pub fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 }
 
@@ -333,8 +334,8 @@ impl WebServer {
                 let Ok(request) = read_request(&mut socket).await else { continue };
                 let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
                 let bytes = answer(&path);
-                seen.lock().unwrap_or_else(PoisonError::into_inner).push(path);
-                // A client that has seen enough closes the other end.
+                seen.lock().push(path);
+                // Who has seen enough closes the other end.
                 let _ = socket.write_all(&bytes).await;
             }
         });
@@ -349,7 +350,7 @@ impl WebServer {
 
     /// Returns the paths that were asked for.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 
     /// Returns the URL of a path.
@@ -360,7 +361,7 @@ impl WebServer {
 
 async fn serve(mut socket: TcpStream, reply: Reply, seen: &Mutex<Vec<String>>) -> io::Result<()> {
     let request = read_request(&mut socket).await?;
-    seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    seen.lock().push(request);
     if reply.end == End::Dropped {
         return Ok(());
     }

@@ -1,9 +1,10 @@
 //! Two providers as one: when the first fails, the second takes over, and the failure is told. After a failure the first is
 //! passed over for a while, so that not every turn waits for it again.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::{
@@ -214,7 +215,7 @@ impl RecognizerPair {
                     let _ = news.send(Recognized::Fallback(failure)).await;
                     let language = if is_known { SpokenIn::Known(&language) } else { SpokenIn::Likely(&language) };
                     let (feed, others) = open(&*second, language, &keyterms);
-                    lock(&listener).turn_to(feed);
+                    listener.lock().turn_to(feed);
                     heard = others;
                     while let Some(message) = heard.recv().await {
                         let _ = news.send(message).await;
@@ -253,10 +254,6 @@ impl Kept {
     }
 }
 
-fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 struct PairFeed {
     first: Box<dyn RecognizerFeed>,
     kept: Arc<Mutex<Kept>>,
@@ -265,7 +262,7 @@ struct PairFeed {
 impl RecognizerFeed for PairFeed {
     fn push(&mut self, pcm: &[i16]) {
         self.first.push(pcm);
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         if let Some(second) = &mut kept.second {
             return second.push(pcm);
         }
@@ -275,7 +272,7 @@ impl RecognizerFeed for PairFeed {
 
     fn finish(&mut self) {
         self.first.finish();
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         kept.finished = true;
         if let Some(second) = &mut kept.second {
             second.finish();
@@ -285,7 +282,7 @@ impl RecognizerFeed for PairFeed {
 
 impl Drop for PairFeed {
     fn drop(&mut self) {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         if !kept.finished {
             (kept.given_up, kept.second) = (true, None);
         }

@@ -9,8 +9,9 @@ mod disk;
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use ringer_media::{clip, level, tempo};
 use ringer_speech::piper::{Clause, Manner, PiperVoice, clauses, phonemes_are_installed};
 use sha2::{Digest, Sha256};
@@ -78,7 +79,7 @@ fn failure(message: String) -> Failure {
 impl Voices {
     fn get(&self, path: &Path) -> Result<Arc<Loaded>, Failure> {
         let place = {
-            let mut voices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut voices = self.0.lock();
             voices.entry(path.to_owned()).or_default().clone()
         };
         let load = || {
@@ -92,7 +93,7 @@ impl Voices {
 impl Loaded {
     /// Returns the voice's own speed and gain, measured once.
     fn own(&self, speaker: i32, language: &str) -> Result<(f32, f64), Failure> {
-        let kept = || self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.own.lock();
         if let Some(own) = kept().get(&speaker) {
             return Ok(*own);
         }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use ringer_sip::uri::{Scheme, Uri};
 
 use super::trunks::{UserPart, default_name, trunk_at, user_part};
@@ -274,14 +274,14 @@ impl Service {
 
     /// Returns how often numbers were refused since the start, by error code and trunk.
     pub fn dial_refusals(&self) -> Refusals {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.refusals.lock().clone()
     }
 
     fn note_refusal(&self, organization: &str, asked: &Asked<'_>, obstacle: &Obstacle) {
         let (trunk, code, result_id) = (asked.trunk, obstacle.code.as_str(), asked.result_id);
         let prefix: String = asked.number.chars().take(LOGGED_CHARS).collect();
         tracing::warn!(trunk, organization, code, prefix, result_id, "a number was not dialled");
-        let mut counts = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.refusals.lock();
         *counts.entry((code.to_owned(), trunk.to_owned())).or_default() += 1;
     }
 }

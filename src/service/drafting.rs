@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::wanted::{Item, wanted};
-use super::asking::ask;
 use super::generate::invented;
 use super::scenarios::check_definition;
 use super::versions::version_of;
 use super::{Caller, Service, check, human_rules};
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::judge::ask_typed;
 use crate::model::agent::AgentDoc;
 use crate::model::digital_human::{Trait, TraitType};
 use crate::model::scenario::{Definition, ScenarioDoc};
@@ -148,7 +148,8 @@ impl Service {
         let material =
             json!({ "agent": about(&asked.agent, &text), "new_goal": asked.new_goal, "scenarios": asked.scenarios });
         let count = asked.scenarios.len();
-        let moved = ask(model.as_ref(), MOVE, &material, |answer: MovedAll| exactly(answer.scenarios, count)).await?;
+        let moved =
+            ask_typed(model.as_ref(), MOVE, &material, |answer: MovedAll| exactly(answer.scenarios, count)).await?;
         let laid = asked.scenarios.into_iter().zip(moved).map(|(scenario, moved)| TestScenario {
             id: scenario.id.or_else(|| Some(clock::new_id())),
             goal: asked.new_goal.clone(),
@@ -172,7 +173,7 @@ impl Service {
         });
         let count = asked.scenarios.len();
         let drafts =
-            ask(model.as_ref(), REGEN, &material, |answer: DraftedAll| exactly(answer.scenarios, count)).await?;
+            ask_typed(model.as_ref(), REGEN, &material, |answer: DraftedAll| exactly(answer.scenarios, count)).await?;
         let laid = asked.scenarios.into_iter().zip(drafts).map(|(scenario, drafted)| TestScenario {
             id: scenario.id.or_else(|| Some(clock::new_id())),
             name: drafted.name,
@@ -202,7 +203,7 @@ impl Service {
             "number_of_personas": asked.count, "wish": asked.custom_prompt,
         });
         let enough = |answer: Personas| exactly(answer.personas, asked.count as usize);
-        let personas = ask(model.as_ref(), PERSONAS, &material, enough).await?;
+        let personas = ask_typed(model.as_ref(), PERSONAS, &material, enough).await?;
         Ok(PersonasMade { personas, status: "200".into() })
     }
 
@@ -212,7 +213,7 @@ impl Service {
         if let (Some(model), false) = (&self.model, asked.scenarios.is_empty() || asked.traits.is_empty()) {
             let count = asked.scenarios.len();
             let typed = |answer: Values| exactly(answer.values, count);
-            values = ask(model.as_ref(), VALUES, &json!(asked), typed).await?;
+            values = ask_typed(model.as_ref(), VALUES, &json!(asked), typed).await?;
         }
         let row = |(index, given): (usize, Vec<TraitValue>)| {
             let seed = Seed::of(&asked.scenarios[index]);
@@ -231,7 +232,7 @@ impl Service {
             Ok(_) => Ok(definition),
             Err(error) => Err(error.to_string()),
         };
-        let definition = ask(model.as_ref(), GRAPH, &material, lawful).await?;
+        let definition = ask_typed(model.as_ref(), GRAPH, &material, lawful).await?;
         Ok(GraphMade { definition })
     }
 
@@ -297,7 +298,8 @@ async fn drafted(
     traits: &[(String, TraitType)],
 ) -> Result<Vec<TestScenario>> {
     let material = json!({ "about": about, "wanted": item.material(), "number_of_scenarios": item.count });
-    let drafts = ask(model, SCENARIOS, &material, |answer: DraftedAll| exactly(answer.scenarios, item.count)).await?;
+    let drafts =
+        ask_typed(model, SCENARIOS, &material, |answer: DraftedAll| exactly(answer.scenarios, item.count)).await?;
     let laid = drafts.into_iter().map(|drafted| {
         let id = clock::new_id();
         let seed = Seed::of(&drafted.intent);

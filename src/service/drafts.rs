@@ -75,10 +75,7 @@ impl Service {
         });
         let request = question(instructions(asked.count), material.to_string(), TEMPERATURE);
         let read = |answer: &Object| drafts(answer, agent.id, asked.count).map_err(Wrong::Form);
-        let metrics = ask(model.as_ref(), request, read).await.map_err(|why| match why {
-            Unanswered::Failed(text) => Error::Unavailable(text),
-            Unanswered::Unread(_) => Error::Unavailable("The language model's answer could not be read".into()),
-        })?;
+        let metrics = ask(model.as_ref(), request, read).await.map_err(Unanswered::into_error)?;
         Ok(MetricDrafts { metrics, status: "200".into() })
     }
 }

@@ -1,7 +1,10 @@
 //! A run with its results in the forms of other programs: a table (RFC 4180), JSON, and JUnit's XML for build servers.
 
 use std::collections::btree_map::{BTreeMap, Entry};
+use std::io;
 
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
 use serde_json::{Number, Value, json};
 
 use super::simulations::name_of;
@@ -70,8 +73,8 @@ impl Service {
         };
         let export = Export { name: simulation.as_ref().map(name_of).unwrap_or_default(), run, callers };
         match format {
-            ExportFormat::Csv => Ok(export.csv()),
-            ExportFormat::Junit => Ok(export.junit()),
+            ExportFormat::Csv => export.csv().map_err(Error::internal),
+            ExportFormat::Junit => export.junit().map_err(Error::internal),
             ExportFormat::Json => Err(Error::internal("made before")),
         }
     }
@@ -82,7 +85,7 @@ impl Export {
         self.run.simulation_results.iter().zip(&self.callers)
     }
 
-    fn csv(&self) -> String {
+    fn csv(&self) -> io::Result<String> {
         let mut measured: Vec<&str> = Vec::new();
         let mut judged: Vec<&str> = Vec::new();
         for (result, _) in self.results() {
@@ -109,8 +112,7 @@ impl Export {
             let column = free_name(name, &head);
             head.push(column);
         }
-        let mut out = String::new();
-        line(&mut out, head.into_iter().map(Value::from));
+        let mut rows = vec![head.into_iter().map(Value::from).collect()];
         for (result, (name, _)) in self.results() {
             let (body, evaluation) = (&result.body, evaluation(result));
             let mut cells = vec![
@@ -136,52 +138,68 @@ impl Export {
                     json!(evaluation.last_edited_at),
                 ]);
             }
-            line(&mut out, cells);
+            rows.push(cells);
         }
-        out
+        table(rows)
     }
 
-    fn junit(&self) -> String {
+    fn junit(&self) -> io::Result<String> {
         let count = |is: &dyn Fn(&Verdict) -> bool| self.results().filter(|(result, _)| is(&verdict(result))).count();
         let seconds: i64 = self.results().filter_map(|(result, _)| result.body.duration).sum();
-        let name = escaped(&self.name);
-        let mut out = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{name}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" \
-             skipped=\"{}\" time=\"{seconds}\">\n",
-            self.callers.len(),
-            count(&|verdict| matches!(verdict, Verdict::Failed(_))),
-            count(&|verdict| matches!(verdict, Verdict::Broken(_))),
-            count(&|verdict| matches!(verdict, Verdict::Skipped(_))),
-        );
-        for (result, (caller, repetition)) in self.results() {
-            let seconds = result.body.duration.unwrap_or(0);
-            let caller = escaped(caller);
-            out.push_str(&format!(
-                "  <testcase classname=\"{name}\" name=\"{caller} {repetition}\" time=\"{seconds}\">"
-            ));
-            out.push_str(&review_properties(&evaluation(result)));
-            let told = |kind: &str, text: &str| format!("<{kind} message=\"{}\"/>", escaped(text));
-            out.push_str(&match verdict(result) {
-                Verdict::Passed => String::new(),
-                Verdict::Failed(why) => told("failure", &why),
-                Verdict::Broken(why) => told("error", &why),
-                Verdict::Skipped(why) => told("skipped", why),
-            });
-            out.push_str("</testcase>\n");
-        }
-        out.push_str("</testsuite>\n");
-        out
+        let mut xml = Writer::new(Vec::new());
+        xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+        text(&mut xml, "\n")?;
+        xml.create_element("testsuite")
+            .with_attribute(("name", &*held(&self.name)))
+            .with_attribute(("tests", &*self.callers.len().to_string()))
+            .with_attribute(("failures", &*count(&|verdict| matches!(verdict, Verdict::Failed(_))).to_string()))
+            .with_attribute(("errors", &*count(&|verdict| matches!(verdict, Verdict::Broken(_))).to_string()))
+            .with_attribute(("skipped", &*count(&|verdict| matches!(verdict, Verdict::Skipped(_))).to_string()))
+            .with_attribute(("time", &*seconds.to_string()))
+            .write_inner_content(|xml| {
+                text(xml, "\n")?;
+                self.results().try_for_each(|(result, caller)| self.case(xml, result, caller))
+            })?;
+        text(&mut xml, "\n")?;
+        String::from_utf8(xml.into_inner()).map_err(io::Error::other)
     }
+
+    fn case(&self, xml: &mut Xml, result: &ResultRecord, (caller, repetition): &(String, i64)) -> io::Result<()> {
+        text(xml, "  ")?;
+        xml.create_element("testcase")
+            .with_attribute(("classname", &*held(&self.name)))
+            .with_attribute(("name", &*held(&format!("{caller} {repetition}"))))
+            .with_attribute(("time", &*result.body.duration.unwrap_or(0).to_string()))
+            .write_inner_content(|xml| {
+                write_review(xml, &evaluation(result))?;
+                let (kind, why) = match verdict(result) {
+                    Verdict::Passed => return Ok(()),
+                    Verdict::Failed(why) => ("failure", why),
+                    Verdict::Broken(why) => ("error", why),
+                    Verdict::Skipped(why) => ("skipped", why.to_owned()),
+                };
+                xml.create_element(kind).with_attribute(("message", &*held(&why))).write_empty().map(|_| ())
+            })?;
+        text(xml, "\n")
+    }
+}
+
+/// Writer of XML into memory.
+type Xml = Writer<Vec<u8>>;
+
+/// Writes blanks between elements.
+fn text(xml: &mut Xml, blanks: &str) -> io::Result<()> {
+    xml.write_event(Event::Text(BytesText::new(blanks)))
 }
 
 /// Names of the columns of a run that people have reviewed.
 const REVIEWED: [&str; 5] =
     ["judged_goal_success", "human_goal_success", "human_goal_reasoning", "reviewer", "last_edited_at"];
 
-/// Returns the values of people as properties of a test case; nothing where there are none.
-fn review_properties(evaluation: &Evaluation) -> String {
+/// Writes the values of people as properties of a test case; nothing where there are none.
+fn write_review(xml: &mut Xml, evaluation: &Evaluation) -> io::Result<()> {
     if !evaluation.human_edited {
-        return String::new();
+        return Ok(());
     }
     let word = |value: Option<bool>| value.map(|value| value.to_string());
     let customs = evaluation.custom_metrics.iter();
@@ -192,12 +210,15 @@ fn review_properties(evaluation: &Evaluation) -> String {
         ("human_goal_reasoning", evaluation.human_goal_reasoning.clone()),
         ("reviewer", evaluation.reviewer.clone()),
     ];
-    let all = own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(customs);
-    let line = |(name, value): (String, Option<String>)| {
-        let (name, value) = (escaped(&name), escaped(&value?));
-        Some(format!("<property name=\"{name}\" value=\"{value}\"/>"))
-    };
-    format!("<properties>{}</properties>", all.filter_map(line).collect::<String>())
+    let mut all = own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(customs);
+    xml.create_element("properties").write_inner_content(|xml| {
+        all.try_for_each(|(name, value)| {
+            let Some(value) = value else { return Ok(()) };
+            let property = xml.create_element("property").with_attribute(("name", &*held(&name)));
+            property.with_attribute(("value", &*held(&value))).write_empty().map(|_| ())
+        })
+    })?;
+    Ok(())
 }
 
 /// Verdict on a result for a build server.
@@ -260,52 +281,60 @@ fn free_name(name: &str, taken: &[String]) -> String {
     free
 }
 
-fn line(out: &mut String, cells: impl IntoIterator<Item = Value>) {
-    let cells: Vec<String> = cells.into_iter().map(cell).collect();
-    out.push_str(&cells.join(","));
-    out.push_str("\r\n");
+/// Returns rows as a table (RFC 4180).
+fn table(rows: impl IntoIterator<Item = Vec<Value>>) -> io::Result<String> {
+    let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    for row in rows {
+        table.write_record(row.into_iter().map(cell))?;
+    }
+    let bytes = table.into_inner().map_err(|error| error.into_error())?;
+    String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Returns a value as a cell. A text that a spreadsheet would take for a formula begins with an apostrophe.
+/// Returns a value as the text of a cell. One that a spreadsheet would take for a formula begins with an apostrophe.
 fn cell(value: Value) -> String {
-    let text = match value {
+    match value {
         Value::Null => String::new(),
         Value::String(text) if text.starts_with(FORMULA) => format!("'{text}"),
         Value::String(text) => text,
         other => other.to_string(),
-    };
-    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    }
 }
 
-/// Returns text for an attribute (XML 1.0, sections 2.2 and 2.4): what XML cannot carry at all is left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push_str(&format!("&#{};", u32::from(c))),
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
-            c => out.push(c),
-        }
-    }
-    out
+/// Returns a text without the characters that XML cannot carry at all (XML 1.0, section 2.2).
+fn held(text: &str) -> String {
+    let is_held =
+        |c: char| !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+    text.chars().filter(|c| is_held(*c)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The cell as it stands in a table.
+    fn written(value: Value) -> String {
+        let row = table([vec![json!("first"), value]]).expect("memory takes every byte");
+        row.strip_prefix("first,").and_then(|row| row.strip_suffix("\r\n")).expect("a row of two cells").to_owned()
+    }
+
+    /// The text as it stands in an attribute.
+    fn attribute(text: &str) -> String {
+        let mut xml = Writer::new(Vec::new());
+        let element = xml.create_element("a").with_attribute(("b", &*held(text)));
+        element.write_empty().expect("memory takes every byte");
+        let element = String::from_utf8(xml.into_inner()).expect("text");
+        element.strip_prefix("<a b=\"").and_then(|rest| rest.strip_suffix("\"/>")).expect("an attribute").to_owned()
+    }
+
     #[test]
     fn cells_and_attributes_carry_any_text() {
         for (text, expect) in [("a", "a"), ("a,b", "\"a,b\""), ("say \"x\"", "\"say \"\"x\"\"\""), ("a\nb", "\"a\nb\"")]
         {
-            assert_eq!(cell(text.into()), expect);
+            assert_eq!(written(text.into()), expect);
         }
         assert_eq!(
-            (cell(Value::Null), cell(json!(1.5)), cell(json!({"a": 1}))),
+            (written(Value::Null), written(json!(1.5)), written(json!({"a": 1}))),
             (String::new(), "1.5".into(), "\"{\"\"a\"\":1}\"".into())
         );
         for (value, expect) in [
@@ -321,7 +350,7 @@ mod tests {
             (json!(-1.5), "-1.5"),
             (json!(-3), "-3"),
         ] {
-            assert_eq!(cell(value.clone()), expect, "{value}");
+            assert_eq!(written(value.clone()), expect, "{value}");
         }
         for (kind, value, expect) in [
             ("float", "-1.5", "-1.5"),
@@ -333,10 +362,10 @@ mod tests {
         ] {
             let (response_type, response_value) = (kind.to_owned(), value.to_owned());
             let metric = CustomResult { response_type, response_value, ..CustomResult::default() };
-            assert_eq!(cell(judged_value(&metric)), expect, "{kind} {value}");
+            assert_eq!(written(judged_value(&metric)), expect, "{kind} {value}");
         }
         let forbidden: String = (0..0x20).map(char::from).filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
-        assert_eq!(escaped(&format!("{forbidden}\u{fffe}\u{ffff}a\u{7f}")), "a\u{7f}");
-        assert_eq!(escaped("a<b>&\"c\"\n\u{1}d"), "a&lt;b&gt;&amp;&quot;c&quot;&#10;d");
+        assert_eq!(attribute(&format!("{forbidden}\u{fffe}\u{ffff}a\u{7f}")), "a\u{7f}");
+        assert_eq!(attribute("a<b>&\"c\"\n\u{1}d"), "a&lt;b&gt;&amp;&quot;c&quot;&#10;d");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use ringer_media::call::EndReason;
 use tokio::sync::{Semaphore, watch};
 
@@ -42,7 +43,7 @@ impl Running {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<i64, CallControl>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 }
 

@@ -7,7 +7,6 @@ mod agent_stream;
 mod agents;
 mod alerts;
 mod always_on;
-mod asking;
 mod call_logs;
 mod check;
 mod communities;

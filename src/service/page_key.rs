@@ -1,7 +1,6 @@
 //! Keys for the page: a start token that is printed once makes one, and it ends with the engine.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
@@ -56,7 +55,7 @@ impl Service {
         let key =
             self.create_key_in(&door.organization, Scope::Write, &format!("{NAMED}{}", Timestamp(now_ms))).await?;
         let organization = self.create_organization(&door.organization).await?;
-        *door.made.lock().unwrap_or_else(PoisonError::into_inner) = Some((organization, key.id));
+        *door.made.lock() = Some((organization, key.id));
         Ok(key)
     }
 
@@ -65,7 +64,7 @@ impl Service {
     /// # Errors
     /// When the database does not take it.
     pub async fn close_page(&self, door: &PageDoor) -> Result<()> {
-        let made = door.made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let made = door.made.lock().take();
         let Some((organization, key_id)) = made else { return Ok(()) };
         let caller = Caller { organization, key_id: Uuid::nil(), scope: Scope::Admin };
         self.revoke_key(&caller, &key_id.to_string()).await
@@ -91,7 +90,7 @@ impl Service {
 impl PageDoor {
     /// Uses up the token; false when it is another one, or was used before.
     fn take(&self, given: &str) -> bool {
-        let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut token = self.token.lock();
         let is_it = token.as_ref().is_some_and(|token| token.as_bytes().ct_eq(given.as_bytes()).into());
         if is_it {
             *token = None;

@@ -2,8 +2,9 @@
 //! this process, for the conversations that were used last.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ringer_media::call::Thought;
 use ringer_media::seed::Seed;
 use tokio::sync::{OwnedMutexGuard, mpsc};
@@ -39,7 +40,7 @@ struct Talk {
 
 impl Talks {
     fn of(&self, key: &Key) -> Kept {
-        let mut talks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut talks = self.0.lock();
         let at = talks.iter().position(|(known, _)| known == key);
         let talk = at.and_then(|at| talks.remove(at)).map_or_else(Arc::default, |(_, talk)| talk);
         if talks.len() >= KEPT {

@@ -9,8 +9,9 @@
 //! and its work is undone.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::db::Cell;
@@ -76,11 +77,11 @@ impl Carried {
     }
 
     fn done(&self) -> Done {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.done.lock().clone()
     }
 
     fn set(&self, done: Done) {
-        *self.done.lock().unwrap_or_else(PoisonError::into_inner) = done;
+        *self.done.lock() = done;
     }
 }
 

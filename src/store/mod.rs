@@ -29,8 +29,9 @@ pub mod vault;
 mod versions;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -95,7 +96,7 @@ impl Store {
 
     /// Returns the number of failed results that this process committed, by error code.
     pub fn failures(&self) -> BTreeMap<String, u64> {
-        self.parts.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.parts.failures.lock().clone()
     }
 
     /// Opens a session without an organization, for keys, jobs and recovery after a restart.
@@ -195,7 +196,7 @@ impl Session {
         if self.new_jobs {
             self.store.parts.jobs.send_modify(|changes| *changes += 1);
         }
-        let mut failures = self.store.parts.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.store.parts.failures.lock();
         for code in self.failed {
             *failures.entry(code).or_default() += 1;
         }

@@ -2,8 +2,9 @@
 //! of the document for lookups, and the document itself.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -215,11 +216,11 @@ type Purpose = [&'static str; 3];
 /// Returns the text of a statement that is run often, composed only once.
 pub(super) fn written(purpose: Purpose, write: impl FnOnce() -> String) -> Arc<str> {
     static WRITTEN: RwLock<BTreeMap<Purpose, Arc<str>>> = RwLock::new(BTreeMap::new());
-    if let Some(sql) = WRITTEN.read().unwrap_or_else(PoisonError::into_inner).get(&purpose) {
+    if let Some(sql) = WRITTEN.read().get(&purpose) {
         return sql.clone();
     }
     let sql: Arc<str> = write().into();
-    WRITTEN.write().unwrap_or_else(PoisonError::into_inner).insert(purpose, sql.clone());
+    WRITTEN.write().insert(purpose, sql.clone());
     sql
 }
 

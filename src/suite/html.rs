@@ -4,6 +4,7 @@ mod ways;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ringer_media::clip::wav::{self, Head};
 use serde_json::{Value, json};
 
 use self::ways::Ways;
@@ -102,12 +103,12 @@ fn data(call: &Played) -> Value {
     data
 }
 
-/// Returns the largest level of each of [`POINTS`] sections of both channels, 0 to 100; null where there is no
-/// recording.
-pub fn peaks(wav: &[u8]) -> Value {
-    let head = &wav[..wav.len().min(HEADER_BYTES)];
-    let Some(at) = head.windows(4).position(|four| four == b"data") else { return Value::Null };
-    let samples = wav.get(at + 8..).unwrap_or_default();
+/// Largest level of each of [`POINTS`] stretches of both channels, 0 to 100; nothing where there is no recording.
+pub fn peaks(file: &[u8]) -> Value {
+    let head = &file[..file.len().min(HEADER_BYTES)];
+    let is_read = |head: &Head| head.format.is_pcm16() && head.format.channels == 2;
+    let Some(head) = wav::head(head, true).ok().flatten().filter(is_read) else { return Value::Null };
+    let samples = file.get(head.data_at..).unwrap_or_default();
     let frames = samples.len() / 4;
     if frames == 0 {
         return Value::Null;
@@ -131,6 +132,8 @@ const SCRIPT: &str = include_str!("html/report.js");
 
 #[cfg(test)]
 mod tests {
+    use ringer_media::clip::write_wav;
+
     use super::super::testing::call;
     use super::*;
 
@@ -139,9 +142,8 @@ mod tests {
         let mut calls =
             vec![call("fine", 1, Verdict::Passed, "", &[]), call("</script><b>", 2, Verdict::Failed, "bad", &[])];
         calls[1].opus = vec![1; 30];
-        let mut wav = b"RIFF....WAVEfmt ............data....".to_vec();
-        wav.extend((0..1200).flat_map(|at| if at % 2 == 0 { 16_384i16.to_le_bytes() } else { 0i16.to_le_bytes() }));
-        calls[1].peaks = peaks(&wav);
+        let pcm: Vec<i16> = (0..1200).map(|at| if at % 2 == 0 { 16_384 } else { 0 }).collect();
+        calls[1].peaks = peaks(&write_wav(16_000, 2, &pcm));
         let text = page("Run", &[], &calls, &["a note".to_owned()]);
         assert!(!text.contains("</script><b>") && text.contains("\\u003c/script>"), "a name ends no script");
         assert!(!text.contains("http://") && !text.contains("https://"), "nothing is fetched");

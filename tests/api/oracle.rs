@@ -1,7 +1,8 @@
 //! A language model that a test answers for.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ringer::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 use tokio::sync::mpsc;
 
@@ -20,7 +21,7 @@ impl Oracle {
 
     /// Returns the last things said in requests whose instructions hold `part`.
     pub fn asked(&self, part: &str) -> Vec<String> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.asked.lock();
         asked.iter().filter(|(first, _)| first.contains(part)).map(|(_, last)| last.clone()).collect()
     }
 }
@@ -30,7 +31,7 @@ impl LanguageModel for Oracle {
         let first = request.messages.first().map(|message| message.content.clone()).unwrap_or_default();
         let last = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
         let answer = (self.answer)(&first, &last);
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push((first, last));
+        self.asked.lock().push((first, last));
         Box::pin(async move {
             let failed = || Failure { code: "language_model_failed", message: "the oracle is silent".into() };
             let _ = out.send(ChatPart::Text(answer.ok_or_else(failed)?)).await;

@@ -1,13 +1,14 @@
 //! Receivers of notifications: a web server and a mail relay on loopback that keep what came.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use ringer::tasks::Tasks;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -56,9 +57,9 @@ impl Receiver {
                 let (parts, body) = request.into_parts();
                 let body = to_bytes(body, 8 << 20).await.expect("a body").to_vec();
                 let received = Received { path: parts.uri.path().to_owned(), headers: parts.headers, body };
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(received);
+                kept.lock().push(received);
                 counted.send_modify(|count| *count += 1);
-                let mut left = statuses.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut left = statuses.lock();
                 let (status, body) = if left.is_empty() { (200, String::new()) } else { left.remove(0) };
                 (StatusCode::from_u16(status).expect("a status"), body)
             }
@@ -86,7 +87,7 @@ impl Receiver {
 
     /// Returns everything that came, in order.
     pub fn seen(&self) -> Vec<Received> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().clone()
     }
 }
 
@@ -109,7 +110,7 @@ impl Relay {
                 let mut read = BufReader::new(read).lines();
                 let (mut in_mail, mut open) = (false, write.write_all(b"220 relay\r\n").await.is_ok());
                 while let (true, Ok(Some(line))) = (open, read.next_line().await) {
-                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(line.clone());
+                    kept.lock().push(line.clone());
                     let answer: &[u8] = match line.get(..4) {
                         _ if in_mail && line != "." => continue,
                         _ if in_mail => b"250 taken\r\n",
@@ -127,6 +128,6 @@ impl Relay {
 
     /// Returns every line that came.
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines.lock().clone()
     }
 }

@@ -1,7 +1,8 @@
 //! A whole run whose goals are judged: from the words of real calls to the verdict of the run.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ impl LanguageModel for Judge {
             () if material.contains("for Tuesday") => verdict(false, "Nothing was booked.").to_string(),
             () => "It is hard to say.".to_owned(),
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(material);
+        self.0.lock().push(material);
         Box::pin(async move {
             let _ = out.send(ChatPart::Text(answer)).await;
             Ok(())
@@ -112,8 +113,8 @@ async fn goals_decide_results_and_the_run() {
         assert_eq!(run[name], expect, "{name}: {run}");
     }
     // Each was asked once, the one that could not be read twice more; each with its own goal and words.
-    let mut asked = judge.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // The question about the run is another one.
+    let mut asked = judge.0.lock().clone();
+    // What it is told of the run is another question.
     asked.retain(|material| material.starts_with("What the caller was to reach:"));
     let of = |day: &str| asked.iter().filter(|material| material.contains(&format!("for {day}"))).count();
     assert_eq!((of("Monday"), of("Tuesday"), of("Friday"), asked.len()), (2, 1, 3, 6), "{asked:?}");

@@ -7,11 +7,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;
 
 mod kamailio;
@@ -149,7 +150,7 @@ impl Peer {
         command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.process_group(0).spawn().expect("timeout(1) is part of every Linux");
         let output = Arc::new(Output::default());
-        output.said.lock().expect("nothing panics while it is held").open_streams = 2;
+        output.said.lock().open_streams = 2;
         let stdout = child.stdout.take().expect("stdout was piped");
         let stderr = child.stderr.take().expect("stderr was piped");
         listen(stdout, &output);
@@ -167,7 +168,7 @@ impl Peer {
 
     /// Returns everything that it has printed (the last of it, when it is much).
     pub fn output(&self) -> String {
-        self.output.said.lock().expect("nothing panics while it is held").text.clone()
+        self.output.said.lock().text.clone()
     }
 
     /// Returns the log of its scenario so far.
@@ -183,10 +184,9 @@ impl Peer {
 
     /// Waits until it has printed `text`.
     pub fn wait_for(&self, text: &str) {
-        let said = self.output.said.lock().expect("nothing panics while it is held");
+        let mut said = self.output.said.lock();
         let waiting = |said: &mut Said| !said.text.contains(text) && said.open_streams > 0;
-        let (said, _) =
-            self.output.changed.wait_timeout_while(said, PATIENCE, waiting).expect("nothing panics while it is held");
+        self.output.changed.wait_while_for(&mut said, waiting, PATIENCE);
         let found = said.text.contains(text);
         drop(said);
         assert!(found, "{} never said {text:?}\n{}", self.name, self.report());
@@ -194,9 +194,8 @@ impl Peer {
 
     /// Waits until it has ended by itself, with success, and gives what its scenario has logged.
     pub fn end(mut self) -> String {
-        let said = self.output.said.lock().expect("nothing panics while it is held");
         let waiting = |said: &mut Said| said.open_streams > 0;
-        drop(self.output.changed.wait_timeout_while(said, PATIENCE, waiting).expect("nothing panics while it is held"));
+        self.output.changed.wait_while_for(&mut self.output.said.lock(), waiting, PATIENCE);
         assert!(self.has_ended(), "{} does not end\n{}", self.name, self.report());
         let status = self.child.wait().expect("it is our child");
         assert!(status.success(), "{}: {status}\n{}", self.name, self.report());
@@ -204,15 +203,14 @@ impl Peer {
     }
 
     fn has_ended(&self) -> bool {
-        self.output.said.lock().expect("nothing panics while it is held").open_streams == 0
+        self.output.said.lock().open_streams == 0
     }
 
     /// True if `holds` becomes true in time.
     fn comes_true(&self, holds: impl Fn() -> bool) -> bool {
         let looks = PATIENCE.as_millis() / LOOK.as_millis();
         (0..looks).any(|_| {
-            let said = self.output.said.lock().expect("nothing panics while it is held");
-            drop(self.output.changed.wait_timeout(said, LOOK));
+            self.output.changed.wait_for(&mut self.output.said.lock(), LOOK);
             holds()
         })
     }
@@ -324,7 +322,7 @@ fn listen(mut stream: impl Read + Send + 'static, output: &Arc<Output>) {
         let mut bytes = [0; 4096];
         loop {
             let count = stream.read(&mut bytes).unwrap_or(0);
-            let mut said = output.said.lock().expect("nothing panics while it is held");
+            let mut said = output.said.lock();
             said.text.push_str(&String::from_utf8_lossy(&bytes[..count]));
             if said.text.len() > OUTPUT_BYTES {
                 said.text = said.text.chars().skip(OUTPUT_BYTES / 2).collect();

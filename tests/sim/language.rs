@@ -1,8 +1,9 @@
 //! A caller that follows the agent's language: what it speaks, in which voice, and when that changes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ringer::engine::sim::{self, Faults, Outcome, Sim};
 use ringer::engine::{Destination, Placement, SipDial};
 use ringer::human::{self, Mind, Profile, phrases};
@@ -57,7 +58,7 @@ impl Synthesizer for Voices {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>> {
         if voice.id == "caller" {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = self.said.lock();
             said.push((voice.language.clone(), text.to_owned()));
         }
         self.canned.synthesize(text, voice, out)
@@ -115,7 +116,7 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
     });
     let outcome = outcome.expect("it runs");
     assert_eq!(outcome.caller.violations, [""; 0]);
-    let said = voices.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let said = voices.said.lock().clone();
     let taken = outcome.caller.timeline.iter().filter(|entry| entry.name() == "language.taken");
     let taken = taken.map(|entry| {
         assert_eq!((entry.side_name(), &entry.data()["by"]), ("engine", &"text".into()));

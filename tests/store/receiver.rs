@@ -1,12 +1,13 @@
 //! A webhook's receiver on a loopback port, that remembers what came and answers as it is told.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode};
+use parking_lot::Mutex;
 use ringer::provider::post::signature;
 use ringer::tasks::Tasks;
 use serde_json::Value;
@@ -63,9 +64,9 @@ impl Receiver {
         let kept = receiver.clone();
         let answer = move |method: Method, uri: axum::http::Uri, headers: HeaderMap, bytes: Bytes| async move {
             let came = Came { method, path: uri.path().to_owned(), headers, bytes };
-            kept.came.lock().expect("no test panics with it").push_back(came);
+            kept.came.lock().push_back(came);
             kept.arrived.add_permits(1);
-            StatusCode::from_u16(*kept.status.lock().expect("no test panics with it")).expect("a status")
+            StatusCode::from_u16(*kept.status.lock()).expect("a status")
         };
         Tasks::new().spawn("receiver", async move {
             axum::serve(listener, Router::new().fallback(answer)).await.expect("serves");
@@ -78,18 +79,18 @@ impl Receiver {
     }
 
     pub fn answers(&self, status: u16) {
-        *self.status.lock().expect("no test panics with it") = status;
+        *self.status.lock() = status;
     }
 
     /// Returns the requests since the last call.
     pub fn take(&self) -> Vec<Came> {
-        self.came.lock().expect("no test panics with it").drain(..).collect()
+        self.came.lock().drain(..).collect()
     }
 
     /// Waits until something more has come.
     pub async fn next(&self) -> Came {
         let waiting = tokio::time::timeout(Duration::from_secs(60), self.arrived.acquire());
         waiting.await.expect("it comes in time").expect("never closed").forget();
-        self.came.lock().expect("no test panics with it").pop_front().expect("it is kept")
+        self.came.lock().pop_front().expect("it is kept")
     }
 }

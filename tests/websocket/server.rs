@@ -1,9 +1,10 @@
 //! Servers that calls are made to: one that speaks WebSocket and does what a test says, one that answers anything at all.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use ringer::tasks::Tasks;
 use ringer_media::testing::Voice;
 use serde_json::{Value, json};
@@ -80,7 +81,7 @@ impl Line {
     pub async fn until(&mut self, wanted: impl Fn(&Message) -> bool) -> bool {
         while let Some(Ok(message)) = self.socket.next().await {
             let found = wanted(&message);
-            self.seen.lock().expect("no test panics with it").messages.push(message);
+            self.seen.lock().messages.push(message);
             if found {
                 return true;
             }
@@ -141,7 +142,7 @@ impl Server {
                 let kept = seen.clone();
                 #[expect(clippy::result_large_err, reason = "as the library wants it")]
                 let keep = move |request: &Request, response: Response| {
-                    let mut seen = kept.lock().expect("no test panics with it");
+                    let mut seen = kept.lock();
                     let headers = request.headers().iter();
                     let text = |(name, value): (&_, &_)| {
                         let value: &tokio_tungstenite::tungstenite::http::HeaderValue = value;
@@ -191,7 +192,7 @@ impl Server {
                     () = of_each.stopping() => return,
                 };
                 let Ok((stream, _)) = accepted else { continue };
-                kept.lock().expect("no test panics with it").connections += 1;
+                kept.lock().connections += 1;
                 let (served, stopping) = (script(stream, kept.clone()), of_each.clone());
                 of_each.spawn("test connection", async move {
                     tokio::select! {
@@ -211,7 +212,7 @@ impl Server {
 
     /// Returns everything that was seen so far.
     pub fn what_came(&self) -> Seen {
-        self.seen.lock().expect("no test panics with it").clone()
+        self.seen.lock().clone()
     }
 
     /// Ends all of its connections.

@@ -1,5 +1,8 @@
 //! WAV files (RIFF, RIFX, RF64) as they come: with sizes that were never filled in or are wrong, chunks without their pad byte,
-//! several files one behind the other. Pieces of a file are read by [`stream::WavStream`], whole ones by [`sections`].
+//! several files one behind the other. Pieces of a file are read by [`stream::WavStream`], whole ones by [`sections`]. Every header
+//! of 16-bit PCM is made by [`header`].
+// Why not a crate: `hound` reads none of these (RIFX, RF64, sizes that were never filled in, joined files, pieces), and writes no
+// header alone, as a recording needs it that grows.
 
 pub mod stream;
 
@@ -213,7 +216,34 @@ pub struct Head {
     pub data_bytes: Option<u64>,
 }
 
-/// True when the bytes begin like a WAV file.
+/// Bytes of a header without chunks between format and samples.
+pub const HEADER_BYTES: usize = 44;
+
+/// Returns the header of a file of 16-bit PCM, little endian, with whole `chunks` between its format and `data_bytes` of samples.
+/// `BYTES` is [`HEADER_BYTES`] and the length of `chunks`.
+pub fn header<const BYTES: usize>(rate_hz: u32, channels: u16, chunks: &[u8], data_bytes: u32) -> [u8; BYTES] {
+    let frame_bytes = channels.saturating_mul(2);
+    let mut out = [0; BYTES];
+    let mut at = 0;
+    let mut put = |bytes: &[u8]| {
+        out[at..at + bytes.len()].copy_from_slice(bytes);
+        at += bytes.len();
+    };
+    put(b"RIFF");
+    put(&data_bytes.saturating_add(BYTES as u32 - 8).to_le_bytes());
+    put(b"WAVEfmt \x10\0\0\0\x01\0");
+    put(&channels.to_le_bytes());
+    put(&rate_hz.to_le_bytes());
+    put(&rate_hz.saturating_mul(u32::from(frame_bytes)).to_le_bytes());
+    put(&frame_bytes.to_le_bytes());
+    put(b"\x10\0");
+    put(chunks);
+    put(b"data");
+    put(&data_bytes.to_le_bytes());
+    out
+}
+
+/// True where bytes begin as a WAV file does.
 pub fn is_wav(bytes: &[u8]) -> bool {
     let kind = bytes.get(..4).unwrap_or_default();
     matches!(kind, b"RIFF" | b"RIFX" | b"RF64" | b"BW64") && bytes.get(8..12) == Some(b"WAVE")

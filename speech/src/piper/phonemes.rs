@@ -1,9 +1,10 @@
 //! Phonemes of a text by libespeak-ng, opened at run time. The library has one state for the whole process: one text at a time.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use libloading::Library;
+use parking_lot::Mutex;
 use unicode_normalization::UnicodeNormalization;
 
 use super::clauses::Clause;
@@ -66,7 +67,7 @@ pub fn is_installed() -> Result<(), Unusable> {
 /// Returns the phonemes of a clause in the voice of this name, decomposed (NFD). Marks, which the library drops, are
 /// put back.
 pub fn of(voice: &str, clause: &Clause) -> Result<String, Unusable> {
-    let mut library = library()?.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut library = library()?.lock();
     library.set(voice)?;
     let mut out = String::new();
     for (words, mark) in parts(clause) {

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
@@ -73,7 +74,7 @@ impl Running {
 
     /// Returns the way in which the command ended; `None` while it runs.
     pub fn exit_reason(&mut self) -> Option<String> {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = self.ended.lock();
         if ended.is_none() {
             *ended = self.child.try_wait().ok().flatten().map(describe_exit);
         }

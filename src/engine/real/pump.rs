@@ -7,7 +7,7 @@ use rtrb::Consumer;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-use super::{Inner, lock};
+use super::Inner;
 use crate::engine::shard::FromShard;
 use crate::engine::wake::Wake;
 
@@ -50,7 +50,7 @@ impl Inner {
             // Dropping the call closes its sockets and rings, here and not on the media thread.
             FromShard::Gone(_) => return,
         };
-        let Some(driver) = lock(&self.calls).get(&no).cloned() else { return };
+        let Some(driver) = self.calls.lock().get(&no).cloned() else { return };
         if let Err(mpsc::error::TrySendError::Full(_)) = driver.try_send(message) {
             tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
         }

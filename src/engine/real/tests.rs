@@ -10,7 +10,7 @@ use crate::transport::sip::transfer::Forwarding;
 #[test]
 fn a_media_thread_ends_with_its_engine() {
     let (shard, _messages) = start_shard(0).expect("a thread starts");
-    let thread = lock(&shard.thread).take().expect("it was started");
+    let thread = shard.thread.lock().take().expect("it was started");
     let (ended, end) = std::sync::mpsc::sync_channel(1);
     std::thread::Builder::new()
         .name("waits".to_owned())

@@ -15,10 +15,11 @@ mod tools;
 use std::error::Error as _;
 use std::io;
 use std::pin::pin;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -147,8 +148,7 @@ impl ChatModel {
     async fn ask(&self, request: &ChatRequest, out: mpsc::Sender<ChatPart>) -> Result<(), Failure> {
         let hidden = |Failure { code, message }| Failure { code, message: self.secrets.hidden(&message) };
         let result = self.attempts(request, &out).await.map_err(hidden);
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
-            result.as_ref().err().map(|failure| failure.message.clone());
+        *self.trouble.lock() = result.as_ref().err().map(|failure| failure.message.clone());
         result
     }
 
@@ -319,11 +319,11 @@ impl ChatModel {
     }
 
     fn learnt(&self) -> Learnt {
-        self.learnt.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.learnt.lock().clone()
     }
 
     fn learn(&self, from: impl FnOnce(&mut Learnt)) {
-        from(&mut self.learnt.lock().unwrap_or_else(PoisonError::into_inner));
+        from(&mut self.learnt.lock());
     }
 }
 
@@ -337,7 +337,7 @@ impl LanguageModel for ChatModel {
     }
 
     fn status(&self) -> Status {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = self.trouble.lock();
         trouble.clone().map_or(Status::Ok, Status::Down)
     }
 }

@@ -1,10 +1,11 @@
 //! Assignment of decoders to streams. Streams without a decoder wait in order, with the orders given until then.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use crate::provider::Recognized;
@@ -64,7 +65,7 @@ impl Worker {
 
 impl Line {
     fn places(&self) -> MutexGuard<'_, Places> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds the decoders of thread `index`, free.
@@ -105,7 +106,7 @@ impl Line {
 
 impl Seat {
     fn at(&self) -> MutexGuard<'_, At> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn is_gone(&self) -> bool {

@@ -12,9 +12,10 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use parking_lot::Mutex;
 use ringer_media::tongue::Tongue;
 use tokio::sync::mpsc;
 
@@ -328,7 +329,7 @@ impl Desk {
     }
 
     fn load(&self) -> Option<Decoder> {
-        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.loading.lock();
         match Decoder::new(&self.library, &self.model) {
             Ok(decoder) => Some(decoder),
             Err(cause) => {

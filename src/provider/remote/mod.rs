@@ -44,9 +44,9 @@ mod websocket;
 mod ws_recognizer;
 mod ws_synthesizer;
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ringer_media::tongue::Tongue;
 use serde_json::Value;
 
@@ -167,11 +167,11 @@ struct LastUse(Mutex<Option<String>>);
 impl LastUse {
     fn note<T>(&self, result: &Result<T, Failure>) {
         let trouble = result.as_ref().err().map(|failure| failure.message.clone());
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        *self.0.lock() = trouble;
     }
 
     fn status(&self) -> Status {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Status::Ok, Status::Down)
+        self.0.lock().clone().map_or(Status::Ok, Status::Down)
     }
 }
 

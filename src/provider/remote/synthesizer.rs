@@ -2,8 +2,8 @@
 //! what it said before.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::flow::{Flow, Measured};
@@ -66,7 +66,7 @@ impl RemoteSynthesizer {
     /// one.
     fn learnt(&self, voice: &Voice) -> Learnt {
         let natural_wpm = if counts_words(&voice.language) { self.voices.natural_wpm } else { NORMAL_WPM };
-        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        let learnt = self.learnt.lock();
         learnt.get(&key(voice)).copied().unwrap_or(Learnt { gain_db: 0.0, natural_wpm })
     }
 
@@ -76,7 +76,7 @@ impl RemoteSynthesizer {
             let said = words as f32 * 60.0 / measured.speech_s.max(0.1) / speed;
             before.natural_wpm + LEARN * (said.clamp(80.0, 400.0) - before.natural_wpm)
         });
-        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learnt = self.learnt.lock();
         if learnt.len() < LEARNT_MAX || learnt.contains_key(&key(voice)) {
             learnt.insert(key(voice), Learnt { gain_db: measured.gain_db, natural_wpm });
         }

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use ringer_speech::whisper::{Heard, Spoken, Whisper};
 
 use crate::clock;
@@ -88,7 +89,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Puts a job in the queue. False: its text would come too late.
@@ -131,7 +132,7 @@ impl Pool {
             if queue.closed {
                 return None;
             }
-            queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.news.wait(&mut queue);
         }
     }
 

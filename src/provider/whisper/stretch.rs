@@ -1,9 +1,10 @@
 //! One stretch of speech: what is heard of it when, and how its pieces become one text.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use ringer_media::frame::Sample;
 use ringer_media::tongue::Tongue;
 use ringer_speech::whisper::{Heard, SURE, Spoken};
@@ -158,7 +159,7 @@ impl Stretch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn job(self: &Arc<Stretch>, pcm: Vec<i16>, part: Part, cancelled: Arc<AtomicBool>) -> Box<dyn Job> {

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::asking::ask;
 use super::{Draft, replay};
 use crate::error::Result;
+use crate::judge::ask_typed;
 use crate::model::digital_human::TranscriptLine;
 use crate::model::generate::ReplayMode;
 use crate::provider::LanguageModel;
@@ -102,7 +102,7 @@ impl Wish {
                 true => Err("no line has the role USER".to_owned()),
                 false => Ok(answer.lines),
             };
-            let lines = ask(model, FORMAT, &material, spoken).await?;
+            let lines = ask_typed(model, FORMAT, &material, spoken).await?;
             for draft in drafts.iter_mut() {
                 let given = std::mem::take(&mut draft.human.success_criteria);
                 replay::lay(&mut draft.human, text, lines.clone(), *mode);
@@ -133,7 +133,7 @@ impl Wish {
             }
             Ok(answer.callers)
         };
-        let callers = ask(model, instructions, &self.material, enough).await?;
+        let callers = ask_typed(model, instructions, &self.material, enough).await?;
         for (draft, caller) in drafts.iter_mut().zip(callers) {
             self.lay(draft, caller);
         }

@@ -1,8 +1,9 @@
 //! Sounds that users named: background noises, by URL or uploaded, and scripted answers. Each is read and decoded once a run.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -54,7 +55,7 @@ impl Sounds {
     }
 
     fn sound(&self, key: Key) -> Kept {
-        let mut sounds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sounds = self.0.lock();
         if let Some((_, sound)) = sounds.iter().find(|(known, _)| *known == key) {
             return sound.clone();
         }

@@ -6,9 +6,10 @@
 //! that commit. One that fails or is dropped is undone alone.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
@@ -142,13 +143,13 @@ impl Line {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
 impl Group {
     fn connection(&mut self) -> &mut Connection {
-        self.connection.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.connection.get_mut()
     }
 
     /// Commits for all members and reports the result to them.

@@ -4,9 +4,10 @@
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::hooks::Wal;
 use rusqlite::types::ValueRef;
 use rusqlite::wal::CheckpointMode;
@@ -83,7 +84,7 @@ impl Sqlite {
     /// Returns a connection that reads, after waiting for a free one.
     pub async fn read(&self) -> Result<Reader> {
         let place = self.readers.places.clone().acquire_owned().await.map_err(|_| closed())?;
-        let free = self.readers.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self.readers.free.lock().pop();
         let connection = match free {
             Some(connection) => connection,
             None => {
@@ -121,7 +122,7 @@ impl Sqlite {
     ///
     /// The lock is on a file beside the database, and ends with the process.
     pub fn enter(&self) -> Result<()> {
-        let mut presence = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut presence = self.presence.lock();
         if presence.is_some() {
             return Ok(());
         }
@@ -146,10 +147,10 @@ impl Sqlite {
         self.tasks.stop().await;
         if self.readers.places.acquire_many(READERS as u32).await.is_ok() {
             self.readers.places.close();
-            self.readers.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.readers.free.lock().clear();
         }
         self.line.close().await;
-        *self.presence.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.presence.lock() = None;
     }
 }
 
@@ -169,15 +170,15 @@ pub struct Reader {
 impl Reader {
     pub fn connection(&mut self) -> &mut Connection {
         let connection = self.connection.as_mut().expect("it is taken only by drop");
-        connection.get_mut().unwrap_or_else(PoisonError::into_inner)
+        connection.get_mut()
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
-        let connection = connection.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.of.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        let connection = connection.into_inner();
+        self.of.free.lock().push(connection);
     }
 }
 
@@ -227,7 +228,7 @@ async fn checkpoints(connection: Connection, full: Arc<Notify>, line: Arc<Line>)
 async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
     let connection = connection.clone();
     let copied = tokio::task::spawn_blocking(move || {
-        let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = connection.lock();
         connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE).map_err(fault)
     });
     match copied.await.map_err(Error::internal).flatten() {

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use ringer_sip::registration::{Account, Line, LineOutput, Places, Standing, State};
 use ringer_sip::{ConnectionId, Hop, Time, Uri};
 use tokio::sync::mpsc;
@@ -73,12 +74,12 @@ pub struct LineBoard {
 impl LineBoard {
     /// Returns the standing of every line, in the order of their names.
     pub fn reports(&self) -> Vec<LineReport> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines.lock().clone()
     }
 
     /// Returns the name of the line whose provider has this host.
     pub fn line_at(&self, host: IpAddr) -> Option<String> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         let has = |line: &&LineReport| line.hosts.contains(&host.to_canonical());
         lines.iter().find(has).map(|line| line.name.clone())
     }
@@ -241,7 +242,7 @@ impl Lines {
             return None;
         }
         let now_ms = self.clock.now_ms();
-        let mut shown = self.board.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.board.lines.lock();
         let reports = self.lines.iter().map(|kept| {
             let before = shown.iter().find(|shown| shown.name == kept.name);
             let report = report(kept, before, now_ms);

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use ringer_media::leg::MediaParams;
 use rtc::ice::mdns::MulticastDnsMode;
 use rtc::interceptor::Slot;
@@ -178,8 +179,8 @@ impl Peer {
         for line in remote.candidates {
             self.add(line, None, Some(0)).await?;
         }
-        *lock(&self.known.tally) = remote.tally;
-        *lock(&self.known.media) = Some(remote.media);
+        *self.known.tally.lock() = remote.tally;
+        *self.known.media.lock() = Some(remote.media);
         Ok(())
     }
 
@@ -217,12 +218,12 @@ impl Peer {
                 return PeerFault::Handshake;
             }
         }
-        let tally = *lock(&self.known.tally);
+        let tally = *self.known.tally.lock();
         if tally.used == 0 { PeerFault::NoCandidate(tally) } else { fault }
     }
 
     fn channel(&self, id: ChannelId) -> Result<Arc<dyn DataChannel>, PeerFault> {
-        lock(&self.known.channels).get(&id).cloned().ok_or(PeerFault::Channel("is not open"))
+        self.known.channels.lock().get(&id).cloned().ok_or(PeerFault::Channel("is not open"))
     }
 
     async fn write(&self, id: ChannelId, bytes: &[u8], is_text: bool) -> Result<(), PeerFault> {
@@ -243,7 +244,7 @@ impl MediaPeer for Peer {
         async move {
             if restart {
                 self.known.gathered.send_replace(false);
-                *lock(&self.known.tally) = Tally::default();
+                *self.known.tally.lock() = Tally::default();
             }
             let options = RTCOfferOptions { ice_restart: restart };
             let offer = self.connection.create_offer(Some(options)).await.map_err(refusal)?;
@@ -278,7 +279,7 @@ impl MediaPeer for Peer {
 
     fn add_candidate<'a>(&'a self, candidate: &'a Candidate) -> BoxFuture<'a, Result<Admission, PeerFault>> {
         async move {
-            let admission = lock(&self.known.tally).admit(&candidate.line, &self.settings.guard);
+            let admission = self.known.tally.lock().admit(&candidate.line, &self.settings.guard);
             if let Admission::Used(line) = &admission {
                 self.add(line.clone(), candidate.mid.clone(), candidate.section).await?;
             }
@@ -303,7 +304,7 @@ impl MediaPeer for Peer {
     }
 
     fn media(&self) -> Option<MediaParams> {
-        *lock(&self.known.media)
+        *self.known.media.lock()
     }
 
     fn ssrc(&self) -> u32 {
@@ -342,7 +343,7 @@ impl MediaPeer for Peer {
             };
             let channel = self.connection.create_data_channel(label, Some(init)).await.map_err(refusal)?;
             let id = channel.id();
-            lock(&self.known.channels).insert(id, channel.clone());
+            self.known.channels.lock().insert(id, channel.clone());
             let (known, label) = (self.known.clone(), label.to_owned());
             self.known.tasks.spawn("data channel", async move { known.read_channel(channel, label).await });
             Ok(id)
@@ -373,7 +374,7 @@ impl MediaPeer for Peer {
                 refused_channels: count(&self.known.refused_channels),
                 dropped_messages: count(&self.known.dropped_messages),
                 long_messages: count(&self.known.long_messages),
-                candidates: *lock(&self.known.tally),
+                candidates: *self.known.tally.lock(),
                 path,
             }
         }
@@ -384,7 +385,7 @@ impl MediaPeer for Peer {
         async move {
             let _ = self.connection.close().await;
             self.known.state.send_replace(PeerState::Closed);
-            lock(&self.known.channels).clear();
+            self.known.channels.lock().clear();
         }
         .boxed()
     }
@@ -392,7 +393,7 @@ impl MediaPeer for Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        lock(&self.known.channels).clear();
+        self.known.channels.lock().clear();
         if *self.state.borrow() != PeerState::Closed && tokio::runtime::Handle::try_current().is_ok() {
             let connection = self.connection.clone();
             self.settings.tasks.spawn("close a peer connection", async move {
@@ -440,7 +441,7 @@ impl Known {
                 _ => {}
             }
         }
-        lock(&self.channels).remove(&id);
+        self.channels.lock().remove(&id);
         if self.is_left().await {
             self.state.send_replace(PeerState::Closed);
         }
@@ -495,7 +496,7 @@ impl PeerConnectionEventHandler for Callbacks {
         let known = self.0.clone();
         let id = channel.id();
         let has_room = {
-            let mut channels = lock(&known.channels);
+            let mut channels = known.channels.lock();
             let has_room = channels.len() < MAX_CHANNELS;
             if has_room {
                 channels.insert(id, channel.clone());
@@ -514,10 +515,6 @@ impl PeerConnectionEventHandler for Callbacks {
             known.read_channel(channel, label).await;
         });
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<super::Arrived>) {

@@ -1,9 +1,10 @@
 //! WebSockets that the other side opens, and their handshake.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::accept_hdr_async_with_config;
@@ -33,7 +34,7 @@ impl IncomingSocket {
 
     /// Returns the connection, to be read from now on.
     pub fn into_link(self) -> Link {
-        self.link.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.link.into_inner()
     }
 }
 
@@ -84,14 +85,14 @@ pub async fn accept(
         let headers = request.headers().iter();
         let headers = headers.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
         let target = request.uri().path_and_query().map_or_else(String::new, |target| target.to_string());
-        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((dialect, target, headers.collect()));
+        *kept.lock() = Some((dialect, target, headers.collect()));
         Ok(response)
     };
     let stream: Box<dyn Duplex> = Box::new(stream);
     let accepting = accept_hdr_async_with_config(stream, choose, Some(socket_config(limits)));
     let accepted = timeout(patience, accepting).await.map_err(|_| "the handshake took too long".to_owned())?;
     let socket = accepted.map_err(|error| error.to_string())?;
-    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let seen = seen.lock().take();
     let (dialect, target, headers) = seen.ok_or_else(|| "the handshake had no request".to_owned())?;
     Ok(Accepted { link: Link::new(socket, limits), dialect, target, headers })
 }

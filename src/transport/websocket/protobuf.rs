@@ -1,14 +1,12 @@
 //! Frames of protocol buffers (proto3): one message with a text, audio, transcription, JSON message or interruption in it.
 
+use ringer_media::clip::wav::HEADER_BYTES;
 use ringer_media::time::Time;
 use serde_json::{Value, json};
 
 use super::core::{Core, Protocol};
 use super::protocol::{Message, SessionControl, SessionOutput};
 use super::voice::{Encoding, Point, Wire};
-
-/// Bytes of a header of a WAV file, which is passed over.
-const WAV_HEADER: usize = 44;
 
 /// Wire types of protocol buffers.
 const VARINT: u64 = 0;
@@ -187,7 +185,8 @@ impl ProtobufProtocol {
 
     /// Takes audio of any rate and of one or more channels, of which the first is heard.
     fn audio(&self, core: &mut Core, now: Time, audio: &[u8], rate_hz: u32, channels: u32) {
-        let audio = if audio.starts_with(b"RIFF") { audio.get(WAV_HEADER..).unwrap_or_default() } else { audio };
+        // A plain header of a WAV file is passed over.
+        let audio = if audio.starts_with(b"RIFF") { audio.get(HEADER_BYTES..).unwrap_or_default() } else { audio };
         let is_known = [8000, 16_000, 24_000, 44_100, 48_000].contains(&rate_hz);
         if !is_known || !(1..=8).contains(&channels) {
             return core.violation("MISSING_FIELD", &format!("audio of {rate_hz} Hz in {channels} channels"));

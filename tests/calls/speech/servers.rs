@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +12,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::{SinkExt, StreamExt, stream};
+use parking_lot::Mutex;
 use ringer::clock::Clock;
 use ringer::provider::remote::{Form, Remote};
 use ringer::provider::speech::EmbeddedSpeech;
@@ -119,7 +120,7 @@ impl Server {
 
     /// Returns the events so far.
     pub fn seen(&self) -> Vec<(i64, Seen)> {
-        self.inner.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.seen.lock().clone()
     }
 }
 
@@ -146,7 +147,7 @@ impl Inner {
     }
 
     fn note(&self, what: Seen) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((Clock::Real.now_ms(), what));
+        self.seen.lock().push((Clock::Real.now_ms(), what));
     }
 
     /// Returns the words of a stretch of speech of `samples` samples.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hickory_resolver::proto::op::{Message, OpCode, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, NAPTR, SRV};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -134,7 +135,7 @@ impl NameServer {
 
     /// Returns the questions that were asked until now, as `name TYPE`, with ` tcp` behind those that came by TCP.
     pub fn questions(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -192,7 +193,7 @@ impl Desk {
         let query = message.queries.first()?.clone();
         let (name, kind) = (query.name().to_ascii().to_ascii_lowercase(), query.query_type());
         let by = if is_stream { " tcp" } else { "" };
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{name} {kind}{by}"));
+        self.asked.lock().push(format!("{name} {kind}{by}"));
         let mut entry = self.zone.entry(&name, kind);
         let alias = self.zone.entry(&name, RecordType::CNAME);
         entry.records.extend(alias.records);
