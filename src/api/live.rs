@@ -92,7 +92,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// What is sent next; `None` after the end.
+    /// Returns the next event to send; `None` after the end.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -186,7 +186,7 @@ pub(super) async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     }
 }
 
-/// One server-sent event.
+/// Returns one server-sent event with a name and JSON data.
 pub(super) fn piece(event: &str, id: Option<i64>, data: &dyn std::fmt::Display) -> Event {
     // The crate panics at a name of several lines.
     let named = Event::default().event(event.replace(['\r', '\n'], " "));

@@ -54,7 +54,7 @@ pub struct Args {
     /// Call over WebRTC, as voice pipelines are called
     #[arg(long, conflicts_with = "websocket")]
     pub pipeline: bool,
-    /// Calls at once
+    /// Number of calls at the same time
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: u32,
     /// Time that all calls are up and measured, in seconds

@@ -47,7 +47,7 @@ impl Unanswered {
     }
 }
 
-/// What is wrong with an answer; the texts are for the model and for people.
+/// Faults of an answer; their texts are read by the model and by people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The answer does not have the requested form.

@@ -44,7 +44,7 @@ pub struct Played {
     unreached: bool,
     /// When the agent spoke has decided, not what it said.
     is_timed: bool,
-    /// What it had to mean, where that is still to be judged.
+    /// Meaning that the words must have, where that is still to be judged.
     wanted: Option<String>,
     /// Position at which it was over.
     sample: i64,

@@ -72,7 +72,7 @@ impl fmt::Display for GivenTime {
     }
 }
 
-/// Midnight of 1970-01-01.
+/// Start of Unix time: midnight of 1970-01-01, UTC.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// Returns the microseconds from the epoch to a date and time in UTC.

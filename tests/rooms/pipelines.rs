@@ -90,9 +90,9 @@ impl Call {
     }
 }
 
-fn events(news: &[PipelineNews]) -> Vec<&RtviEvent> {
-    let event = |news| match news {
-        &PipelineNews::Event(_, ref event) => Some(event),
+fn events<'a>(news: &'a [PipelineNews]) -> Vec<&'a RtviEvent> {
+    let event = |news: &'a PipelineNews| match news {
+        PipelineNews::Event(_, event) => Some(event),
         _ => None,
     };
     news.iter().filter_map(event).collect()
