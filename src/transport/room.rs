@@ -1,5 +1,7 @@
 //! Media rooms: a Digital Human joins the room of an agent by the protocol of LiveKit, and media flow over WebRTC.
 
+pub mod access;
+
 use std::time::Duration;
 
 use crate::config::Secret;
