@@ -245,7 +245,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
     let destination = destination(args);
     let dtmf = match &destination {
         Destination::WebSocket(dial) => dial.digit_method(),
-        Destination::Pipeline(_) => DtmfMethod::MessageAndTone,
+        Destination::Pipeline(_) | Destination::Room(_) => DtmfMethod::MessageAndTone,
         _ => DtmfMethod::default(),
     };
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };

@@ -46,7 +46,8 @@ use tokio::sync::mpsc;
 
 pub use self::gate::{DialGate, Forwarded};
 pub use self::placement::{
-    Answering, Destination, PipelineDial, PlaceError, Placement, SipDial, SocketSettings, TrunkTerms, WebSocketDial,
+    Answering, Destination, PipelineDial, PlaceError, Placement, RoomDial, SipDial, SocketSettings, TrunkTerms,
+    WebSocketDial,
 };
 pub use self::real::Engine;
 pub use self::simulated::Answerer;

@@ -17,6 +17,12 @@ pub struct RoomTarget {
     pub tool_topic: Option<String>,
 }
 
+impl Default for RoomTarget {
+    fn default() -> RoomTarget {
+        RoomTarget { server_url: String::new(), token: Secret::new(String::new()), tool_topic: None }
+    }
+}
+
 /// Limits of time; those of tests are shorter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Patience {
