@@ -148,7 +148,7 @@ fn fault_code(body: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 #[cfg(test)]
 mod tests {
