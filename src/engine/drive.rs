@@ -30,7 +30,7 @@ use super::looking::Looking;
 use super::pipeline::{PipelineSide, SideNews};
 use super::real::{Inner, Room};
 use super::recorder::{Recorder, Track, Written};
-use super::room::{self, RoomSide};
+use super::room::{RoomSide, SideNews as RoomNews};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::socket::{SocketNews, SocketSide};
 use super::tape::{Tape, Tapes};
@@ -547,7 +547,7 @@ async fn next_of_pipeline(pipeline: &mut Option<Box<PipelineSide>>) -> SideNews 
 }
 
 /// Returns the next news of a room; waits for ever without one, and after the last.
-async fn next_of_room(room: &mut Option<Box<RoomSide>>) -> room::SideNews {
+async fn next_of_room(room: &mut Option<Box<RoomSide>>) -> RoomNews {
     if let Some(room) = room
         && let Some(news) = room.next().await
     {

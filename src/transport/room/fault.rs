@@ -72,15 +72,6 @@ impl RoomFault {
             _ => platform(PlatformFault::BridgeConnectFailed),
         }
     }
-
-    /// True when another attempt may come to another end.
-    pub(super) fn may_retry(&self) -> bool {
-        match &self.reason {
-            Reason::Dial(fault, _) => fault.may_retry(),
-            Reason::NoJoin(_) | Reason::Lost(..) | Reason::Peer(_) => true,
-            _ => false,
-        }
-    }
 }
 
 /// Returns the reason of a number, in words.
@@ -140,30 +131,30 @@ mod tests {
 
     #[test]
     fn every_failure_has_its_code() {
-        let check = |step, reason: Reason, code: &str, may_retry| {
+        let check = |step, reason: Reason, code: &str| {
             let fault = RoomFault { step, reason };
-            assert_eq!((fault.code().as_str(), fault.may_retry()), (code, may_retry), "{fault}");
+            assert_eq!(fault.code().as_str(), code, "{fault}");
         };
         use Step::{Agent, Call, Join};
         let second = Duration::from_secs(1);
         let refused = |status| DialFault::Refused { status: Some(status), why: "no".into() };
-        check(Join, Reason::Dial(DialFault::Unauthorized(401), None), "P1_AUTH_FAILED", false);
-        check(Join, Reason::Dial(DialFault::Unauthorized(403), Some("w".into())), "P1_AUTH_FAILED", false);
-        check(Join, Reason::Dial(DialFault::Busy(429), None), "CUSTOMER_CONCURRENCY_LIMIT", true);
-        check(Join, Reason::Dial(DialFault::Busy(503), None), "P1_BRIDGE_CONNECT_FAILED", true);
-        check(Join, Reason::Dial(refused(404), None), "P1_BRIDGE_CONNECT_FAILED", false);
-        check(Join, Reason::Dial(DialFault::NoSocket("w".into()), None), "BRIDGE_PRE_START_FAILED", true);
-        check(Join, Reason::NotPermitted("to publish audio"), "P1_AUTH_FAILED", false);
-        check(Join, Reason::Address("is no URL".into()), "P1_BRIDGE_CONNECT_FAILED", false);
-        check(Join, Reason::NoJoin(second), "P1_BRIDGE_CONNECT_FAILED", true);
-        check(Join, Reason::Local("w".into()), "BRIDGE_PRE_START_FAILED", false);
-        check(Join, Reason::Left(DisconnectReason::JoinFailure), "P1_BRIDGE_CONNECT_FAILED", false);
-        check(Agent, Reason::NoAgent(second, "w"), "NO_ANSWER", false);
-        check(Agent, Reason::Peer(PeerFault::Failed), "P1_BRIDGE_CONNECT_FAILED", true);
-        check(Agent, Reason::AgentFailed, "P1_AGENT_ERROR", false);
-        check(Call, Reason::AgentFailed, "P1_AGENT_ERROR", false);
-        check(Call, Reason::Left(DisconnectReason::ServerShutdown), "BRIDGE_DISCONNECTED", false);
-        check(Call, Reason::Lost("w".into(), 3), "BRIDGE_DISCONNECTED", true);
-        check(Call, Reason::Peer(PeerFault::Failed), "BRIDGE_DISCONNECTED", true);
+        check(Join, Reason::Dial(DialFault::Unauthorized(401), None), "P1_AUTH_FAILED");
+        check(Join, Reason::Dial(DialFault::Unauthorized(403), Some("w".into())), "P1_AUTH_FAILED");
+        check(Join, Reason::Dial(DialFault::Busy(429), None), "CUSTOMER_CONCURRENCY_LIMIT");
+        check(Join, Reason::Dial(DialFault::Busy(503), None), "P1_BRIDGE_CONNECT_FAILED");
+        check(Join, Reason::Dial(refused(404), None), "P1_BRIDGE_CONNECT_FAILED");
+        check(Join, Reason::Dial(DialFault::NoSocket("w".into()), None), "BRIDGE_PRE_START_FAILED");
+        check(Join, Reason::NotPermitted("to publish audio"), "P1_AUTH_FAILED");
+        check(Join, Reason::Address("is no URL".into()), "P1_BRIDGE_CONNECT_FAILED");
+        check(Join, Reason::NoJoin(second), "P1_BRIDGE_CONNECT_FAILED");
+        check(Join, Reason::Local("w".into()), "BRIDGE_PRE_START_FAILED");
+        check(Join, Reason::Left(DisconnectReason::JoinFailure), "P1_BRIDGE_CONNECT_FAILED");
+        check(Agent, Reason::NoAgent(second, "w"), "NO_ANSWER");
+        check(Agent, Reason::Peer(PeerFault::Failed), "P1_BRIDGE_CONNECT_FAILED");
+        check(Agent, Reason::AgentFailed, "P1_AGENT_ERROR");
+        check(Call, Reason::AgentFailed, "P1_AGENT_ERROR");
+        check(Call, Reason::Left(DisconnectReason::ServerShutdown), "BRIDGE_DISCONNECTED");
+        check(Call, Reason::Lost("w".into(), 3), "BRIDGE_DISCONNECTED");
+        check(Call, Reason::Peer(PeerFault::Failed), "BRIDGE_DISCONNECTED");
     }
 }

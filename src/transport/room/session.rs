@@ -18,7 +18,7 @@ use super::fault::{Reason, RoomFault, Step};
 use super::line::{Connected, Way};
 use super::messages::{LeaveRequest, Request, SessionDescription};
 use super::side::{Side, SideNews};
-use super::signal::{Flow, RoomEvent, SignalEnd, Signalling, encode, trickle};
+use super::signal::{Flow, RoomEvent, Signalling, encode, trickle};
 use super::{Patience, RoomTarget};
 use crate::clock::monotonic;
 use crate::config::Secret;
@@ -212,7 +212,7 @@ impl RoomCall {
     }
 
     /// Returns the figures of the connection that this side hears by.
-    pub async fn figures(&self) -> PeerFigures {
+    pub async fn figures(&mut self) -> PeerFigures {
         match self.subscriber.as_ref().or(self.publisher.as_ref()) {
             Some(side) => side.peer.figures().await,
             None => PeerFigures::default(),
@@ -280,7 +280,7 @@ impl RoomCall {
     ) -> Result<(), (Step, Carried)> {
         let Patience { join, agent, .. } = self.patience;
         let joining = async {
-            while !self.signalling.is_joined() {
+            while self.publisher.is_none() {
                 if let Some(carried) = self.turn(orders, news).await {
                     return Some(carried);
                 }
@@ -322,7 +322,7 @@ impl RoomCall {
         self.media.is_some() && self.sources.is_some() && is_connected(&self.publisher) && hears
     }
 
-    async fn why_not_ready(&self, within: std::time::Duration) -> Reason {
+    async fn why_not_ready(&mut self, within: std::time::Duration) -> Reason {
         if self.signalling.agent().is_none() {
             return Reason::NoAgent(within, "no agent joined the room");
         }

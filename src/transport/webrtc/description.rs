@@ -152,9 +152,9 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
     let audio: Vec<&Section> = sections.iter().filter(|section| section.is_audio()).collect();
     let tracks: Vec<RemoteTrack> = audio.iter().filter_map(|section| section.track()).take(MAX_TRACKS).collect();
     let section = match (&audio[..], kind) {
-        ([section], Kind::Offer | Kind::Answer | Kind::Published) => section,
+        ([section], Kind::Offer | Kind::Answer | Kind::Published) => *section,
         // The first section is the one that this side sends in.
-        ([section, ..], Kind::Joint | Kind::Heard) => section,
+        ([section, ..], Kind::Joint | Kind::Heard) => *section,
         ([], Kind::Heard) => sections.first().ok_or(PeerFault::NoAudio)?,
         ([], _) => return Err(PeerFault::NoAudio),
         _ => return Err(PeerFault::ManyAudio(audio.len())),

@@ -152,7 +152,7 @@ pub struct ParticipantInfo {
 }
 
 /// Rights of a participant by its token.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Permission {
     /// True when it may hear others.
     #[prost(bool, tag = "1")]

@@ -59,6 +59,8 @@ impl RoomCall {
                 self.link = Some(connected.link);
                 if self.back.as_ref().is_some_and(|back| back.how == How::Anew) {
                     self.signalling = std::mem::take(&mut self.signalling).anew();
+                    // Media of the old connection are none of the new one.
+                    self.sources = None;
                 }
                 None
             }

@@ -26,15 +26,22 @@ impl RoomCall {
                 self.send(request);
                 Ok(())
             }
-            SignalOutput::Joined(servers) => self.begin_media(servers).await,
+            SignalOutput::Joined(servers) => {
+                self.begin_media(servers).await.map_err(|fault| Reason::Local(fault.to_string()))
+            }
             SignalOutput::Published => {
                 let offer = self.offer.clone();
                 offer.into_iter().for_each(|offer| self.send(Request::Offer(offer)));
                 Ok(())
             }
-            SignalOutput::Describe(target, description) => self.describe(target, description, news).await,
-            SignalOutput::Candidate(target, candidate) => self.add(target, candidate).await,
-            SignalOutput::MoreTracks(count) => self.ask_for_tracks(count).await,
+            SignalOutput::Describe(target, description) => {
+                self.describe(target, description, news).await.map_err(Reason::Peer)
+            }
+            SignalOutput::Candidate(target, candidate) => {
+                self.add(target, candidate).await;
+                Ok(())
+            }
+            SignalOutput::MoreTracks(count) => self.ask_for_tracks(count).await.map_err(Reason::Peer),
             SignalOutput::Hear(_) => {
                 self.settle_media(news);
                 Ok(())
@@ -55,10 +62,7 @@ impl RoomCall {
             }
             SignalOutput::End(end) => return self.take_end(end, news),
         };
-        match done {
-            Ok(()) => None,
-            Err(fault) => Some(Carried::Failed(Reason::Peer(fault))),
-        }
+        done.err().map(Carried::Failed)
     }
 
     fn take_end(&mut self, end: SignalEnd, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
@@ -145,17 +149,16 @@ impl RoomCall {
         Ok(())
     }
 
-    async fn add(&mut self, target: SignalTarget, candidate: Candidate) -> Result<(), PeerFault> {
+    async fn add(&mut self, target: SignalTarget, candidate: Candidate) {
         let side = match (target, self.flow) {
             (SignalTarget::Subscriber, Flow::Split) => &mut self.subscriber,
             _ => &mut self.publisher,
         };
-        let Some(side) = side else { return Ok(()) };
+        let Some(side) = side else { return };
         if let Err(fault) = side.add(candidate).await {
             // The others may do.
             tracing::debug!(%fault, "a candidate of the room server was not taken");
         }
-        Ok(())
     }
 
     async fn ask_for_tracks(&mut self, count: u32) -> Result<(), PeerFault> {
