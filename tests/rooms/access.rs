@@ -2,6 +2,7 @@
 //! their agent and removed after the call, and the codes of what goes wrong.
 
 use std::process::Stdio;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -15,12 +16,12 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use super::answers::{fixed_answer, serve};
+use super::official::official;
+use super::server::{KEY, RoomServer, SECRET, lock};
 use crate::calls::house::House;
 use crate::json::with;
 use crate::peers::python::python;
 use crate::program::{PATIENCE, ringer};
-
-const SECRET: &str = "a secret of more than thirty-two characters";
 
 /// A room server whose own API answers so, and in whose rooms nobody can be; it ends with the test.
 struct Rooms {
@@ -73,13 +74,13 @@ impl Rooms {
     }
 
     fn stored(&self) -> Value {
-        json!({ "P1_url": self.base.replace("http", "ws"), "P1_api_key": "APIkey", "P1_api_secret": SECRET })
+        json!({ "P1_url": self.base.replace("http", "ws"), "P1_api_key": KEY, "P1_api_secret": SECRET })
     }
 }
 
 /// What a token says, whoever signed it, as the official library reads it.
 async fn read_token(token: &str) -> Value {
-    let mut command = python("tokens.py", &[token, "APIkey", SECRET]);
+    let mut command = python("tokens.py", &[token, KEY, SECRET]);
     let output = timeout(PATIENCE, command.stderr(Stdio::piped()).output()).await.expect("in time").expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -87,7 +88,7 @@ async fn read_token(token: &str) -> Value {
 
 #[tokio::test]
 async fn the_official_library_reads_our_tokens() {
-    let key = RoomKey { key: "APIkey".into(), secret: Secret::new(SECRET.into()) };
+    let key = RoomKey { key: KEY.into(), secret: Secret::new(SECRET.into()) };
     let visit = Visit {
         room: "svc-17-0000abcd".into(),
         identity: "dh-17".into(),
@@ -114,6 +115,14 @@ async fn the_official_library_reads_our_tokens() {
 
 /// A run of one call to an agent in a room. Returns the id of its result, and the result.
 async fn run(house: &House, agent: Value, stored: Value, human: Value, run: Value) -> (String, Value) {
+    let id = queue(house, agent, stored, human, run).await;
+    house.events(&id).await;
+    let result = house.result(&id).await;
+    (id, result)
+}
+
+/// Queues a run of one call to an agent in a room. Returns the id of its result.
+async fn queue(house: &House, agent: Value, stored: Value, human: Value, run: Value) -> String {
     house.call("PATCH", "/v1/integrations", stored).await;
     let agent = with(json!({ "name": "Desk", "connection_type": "P1" }), agent);
     let agent = house.post("/v1/add-agent", agent).await["agent_id"].to_string();
@@ -123,10 +132,57 @@ async fn run(house: &House, agent: Value, stored: Value, human: Value, run: Valu
     house.post("/v1/create-digital-human", json!({ "digital_human": human, "simulation_ids": [simulation] })).await;
     let body = with(json!({ "simulation_id": simulation.to_string() }), run);
     let queued = house.post("/v1/queue-simulation-run", body).await;
-    let id = queued["simulation_result_ids"][0].as_str().expect("an id").to_owned();
-    house.events(&id).await;
-    let result = house.result(&id).await;
-    (id, result)
+    queued["simulation_result_ids"][0].as_str().expect("an id").to_owned()
+}
+
+/// Requests to the API of a room server, once it has been asked for the last of these methods.
+async fn asked_up_to(server: &RoomServer, last: &str) -> Vec<(String, Value)> {
+    let asked = async {
+        while !lock(&server.room.api).iter().any(|(method, _)| method == last) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{:?}", lock(&server.room.api)));
+    lock(&server.room.api).clone()
+}
+
+/// A whole call: the server takes the token that was signed here, the agent is met in the room, and sent out at the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_in_a_room_of_its_own() {
+    let (server, house) = (RoomServer::start().await, House::understanding("Good morning.").await);
+    let official = official(&server, "agent-1", &["--seconds", "2"]).await;
+    let stored = json!({ "P1_url": server.url, "P1_api_key": KEY, "P1_api_secret": SECRET });
+    let agent = json!({ "P1_agent_name": "desk", "P1_customer_tool_topic": "tools" });
+    let (id, result) = run(&house, agent, stored, json!({ "name": "Ada" }), json!({})).await;
+    assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
+    let metadata = &result["metadata"];
+    assert_eq!(metadata["transport"], "WebRTC, UDP/TLS/RTP/SAVPF", "{metadata}");
+    let asked = asked_up_to(&server, "DeleteRoom").await;
+    let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
+    assert_eq!(methods, ["CreateRoom", "DeleteRoom"]);
+    assert_eq!((&asked[0].1["name"], &asked[1].1["room"]), (&metadata["room"], &metadata["room"]));
+    let seen = official.look().await;
+    assert_eq!(seen["participants"], json!([format!("dh-{id}")]), "{seen}");
+    house.stop().await;
+}
+
+/// A call that is taken back while its agent is waited for leaves no room behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_of_a_cancelled_call_is_removed() {
+    let (server, house) = (RoomServer::start().await, House::new().await);
+    let stored = json!({ "P1_url": server.url, "P1_api_key": KEY, "P1_api_secret": SECRET });
+    let id = queue(&house, json!({}), stored, json!({}), json!({})).await;
+    let joined = async {
+        while server.room.joins.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, joined).await.expect("the room is joined");
+    let run = house.result(&id).await["simulation_run_id"].to_string();
+    house.post(&format!("/v1/simulation-run/{}/cancel", run.trim_matches('"')), Value::Null).await;
+    asked_up_to(&server, "DeleteRoom").await;
+    assert_eq!(house.result(&id).await["status"], "CANCELLED");
+    house.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,7 +219,7 @@ async fn a_room_is_created_for_a_run_and_removed_after_it() {
 async fn what_becomes_of_rooms_that_cannot_be_opened() {
     let house = House::new().await;
     let failed = "P1_SESSION_SETUP_FAILED";
-    let denied = r#"{"code":"unauthenticated","msg":"invalid API key: APIkey"}"#;
+    let denied = r#"{"code":"unauthenticated","msg":"invalid API key"}"#;
     let at = "CreateRoom at the room server 127.0.0.1: ";
     for (status, answer, code, owner, why) in [
         (401, denied, "P1_AUTH_FAILED", "agent_owner", format!("{at}it answered 401 (unauthenticated)")),
@@ -223,7 +279,7 @@ async fn the_program_opens_a_room_of_its_own() {
         let mut command = ringer(&["call", &to]);
         command.args(args).stderr(Stdio::piped());
         if with_key {
-            command.env("RINGER_ROOM_KEY", "APIkey").env("RINGER_ROOM_SECRET", SECRET);
+            command.env("RINGER_ROOM_KEY", KEY).env("RINGER_ROOM_SECRET", SECRET);
         }
         async move { timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built") }
     };
@@ -246,7 +302,7 @@ async fn the_program_opens_a_room_of_its_own() {
     }
     let refusing = Rooms::start(401, r#"{"code":"unauthenticated"}"#).await;
     let mut command = ringer(&["call", &format!("room:{}", refusing.base), "--json"]);
-    command.env("RINGER_ROOM_KEY", "APIkey").env("RINGER_ROOM_SECRET", SECRET).stderr(Stdio::piped());
+    command.env("RINGER_ROOM_KEY", KEY).env("RINGER_ROOM_SECRET", SECRET).stderr(Stdio::piped());
     let output = timeout(PATIENCE, command.output()).await.expect("in time").expect("it was built");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let why = "CreateRoom at the room server 127.0.0.1: it answered 401 (unauthenticated)";

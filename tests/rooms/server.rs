@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response as HttpResponse, StatusCode, Uri};
 use futures_util::{SinkExt, StreamExt};
@@ -22,6 +22,7 @@ use ringer::transport::room::messages::{
     ParticipantUpdate, Permission, Pong, ReconnectResponse, Request as Asked, Response, RoomInfo, ServerInfo,
     SignalRequest, SignalResponse,
 };
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::WebSocketStream;
@@ -55,6 +56,8 @@ pub struct Room {
     pub resumes: AtomicUsize,
     /// What everybody has asked for, in order.
     pub asked: Mutex<Vec<(String, Asked)>>,
+    /// Requests to the server's own API: the method and the body.
+    pub api: Mutex<Vec<(String, Value)>>,
 }
 
 /// The server, until it is dropped.
@@ -100,6 +103,7 @@ impl RoomServer {
             joins: AtomicUsize::new(0),
             resumes: AtomicUsize::new(0),
             asked: Mutex::default(),
+            api: Mutex::default(),
         });
         let app = Router::new().fallback(answer).with_state(room.clone());
         let serving = start(async move { drop(axum::serve(listener, app).await) });
@@ -167,6 +171,20 @@ impl Room {
         }
     }
 
+    /// Carries out a request to the server's own API; a room that is removed sends everybody out.
+    async fn carry_out(&self, method: &str, request: Request) -> HttpResponse<Body> {
+        let body = to_bytes(request.into_body(), 1 << 20).await.unwrap_or_default();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        lock(&self.api).push((method.to_owned(), body));
+        if method == "DeleteRoom" {
+            let all: Vec<String> = lock(&self.members).keys().cloned().collect();
+            for identity in all {
+                self.remove(&identity, DisconnectReason::RoomDeleted).await;
+            }
+        }
+        HttpResponse::new(Body::from("{}"))
+    }
+
     async fn remove(&self, identity: &str, reason: DisconnectReason) {
         let Some(member) = lock(&self.members).remove(identity) else { return };
         member.change(|info| {
@@ -191,6 +209,9 @@ async fn answer(State(room): State<Arc<Room>>, mut request: Request) -> HttpResp
         response
     };
     let (path, behaviour) = (request.uri().path().to_owned(), lock(&room.behaviour).clone());
+    if let Some(method) = path.strip_prefix("/twirp/livekit.RoomService/") {
+        return room.carry_out(method, request).await;
+    }
     let is_joint = path == "/rtc/v1";
     if !matches!(path.as_str(), "/rtc" | "/rtc/v1" | "/rtc/validate" | "/rtc/v1/validate")
         || path.starts_with("/rtc/v1") && !behaviour.knows_joint
