@@ -419,7 +419,7 @@ mod tests {
     /// A result whose conversation is over.
     async fn ended(service: &Service, caller: &Caller) -> i64 {
         use ResultStatus as S;
-        let id = queued(service, caller, json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" })).await;
+        let id = queue_one(service, caller, json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" })).await;
         for step in [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded].windows(2) {
             let moved = service.advance(&caller.organization, id, step[0], step[1], |_| {}).await;
             moved.expect("an allowed step");
@@ -428,7 +428,7 @@ mod tests {
     }
 
     /// A result of an agent that waits for its conversation.
-    async fn queued(service: &Service, caller: &Caller, agent: Value) -> i64 {
+    async fn queue_one(service: &Service, caller: &Caller, agent: Value) -> i64 {
         let agent = service.add_agent(caller, read(agent)).await.expect("an agent").agent_id;
         let simulation = service.create_simulation(caller, read(json!({ "agent_id": agent.to_string() }))).await;
         let simulation = simulation.expect("a simulation").simulation_id;
@@ -485,7 +485,7 @@ mod tests {
         let (service, caller) = product(folder.path()).await;
         let stored = json!({ "P1_url": rooms.base, "P1_api_key": "k", "P1_api_secret": "s" });
         service.update_integrations(&caller, read(stored)).await.expect("they are stored");
-        let id = queued(&service, &caller, json!({ "name": "Desk", "P1_agent_name": "desk" })).await;
+        let id = queue_one(&service, &caller, json!({ "name": "Desk", "P1_agent_name": "desk" })).await;
         let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
         let claimed = service.queue().claim(&[CallJob::NAME], LEASE_MS).await.expect("claimed").expect("a job");
         for (attempts, room, removed) in [(1, true, 0), (2, false, 0), (2, true, 1)] {
@@ -494,9 +494,9 @@ mod tests {
             let mut again = claimed.clone();
             again.attempts = attempts;
             left_behind(&service, &again, &job).await.expect("it is taken up");
-            assert_eq!(rooms.asked().len(), removed, "{attempts} {room}");
+            assert_eq!(rooms.requests().len(), removed, "{attempts} {room}");
         }
-        let asked = &rooms.asked()[0];
+        let asked = &rooms.requests()[0];
         let expect = ("/twirp/livekit.RoomService/DeleteRoom", json!({ "room": "svc-1-0000abcd" }));
         assert_eq!((asked.path.as_str(), asked.body.clone()), expect);
     }

@@ -56,7 +56,7 @@ impl Rooms {
     }
 
     /// The requests to the API: the last part of the path, the body, the credentials.
-    fn asked(&self) -> Vec<(String, Value, String)> {
+    fn requests(&self) -> Vec<(String, Value, String)> {
         let asked = self.asked.lock().expect("nobody panics with it").clone();
         let api = asked.into_iter().filter(|(path, ..)| path.starts_with("/twirp/") || path == "/tokens");
         api.map(|(path, body, key)| (path.rsplit('/').next().unwrap_or_default().to_owned(), body, key)).collect()
@@ -65,12 +65,12 @@ impl Rooms {
     /// The same, once the room was removed.
     async fn until_removed(&self) -> Vec<(String, Value, String)> {
         let removed = async {
-            while !self.asked().iter().any(|(method, ..)| method == "DeleteRoom") {
+            while !self.requests().iter().any(|(method, ..)| method == "DeleteRoom") {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(PATIENCE, removed).await.unwrap_or_else(|_| panic!("{:?}", self.asked()));
-        self.asked()
+        timeout(PATIENCE, removed).await.unwrap_or_else(|_| panic!("{:?}", self.requests()));
+        self.requests()
     }
 
     fn stored(&self) -> Value {
@@ -78,7 +78,7 @@ impl Rooms {
     }
 }
 
-/// What a token says, whoever signed it, as the official library reads it.
+/// Returns the claims of a token as the official library reads them.
 async fn read_token(token: &str) -> Value {
     let mut command = python("tokens.py", &[token, KEY, SECRET]);
     let output = timeout(PATIENCE, command.stderr(Stdio::piped()).output()).await.expect("in time").expect("it runs");
@@ -136,7 +136,7 @@ async fn queue(house: &House, agent: Value, stored: Value, human: Value, run: Va
 }
 
 /// Requests to the API of a room server, once it has been asked for the last of these methods.
-async fn asked_up_to(server: &RoomServer, last: &str) -> Vec<(String, Value)> {
+async fn requests_up_to(server: &RoomServer, last: &str) -> Vec<(String, Value)> {
     let asked = async {
         while !lock(&server.room.api).iter().any(|(method, _)| method == last) {
             tokio::task::yield_now().await;
@@ -157,7 +157,7 @@ async fn a_run_in_a_room_of_its_own() {
     assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
     let metadata = &result["metadata"];
     assert_eq!(metadata["transport"], "WebRTC, UDP/TLS/RTP/SAVPF", "{metadata}");
-    let asked = asked_up_to(&server, "DeleteRoom").await;
+    let asked = requests_up_to(&server, "DeleteRoom").await;
     let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
     assert_eq!(methods, ["CreateRoom", "DeleteRoom"]);
     assert_eq!((&asked[0].1["name"], &asked[1].1["room"]), (&metadata["room"], &metadata["room"]));
@@ -180,7 +180,7 @@ async fn a_room_of_a_cancelled_call_is_removed() {
     timeout(PATIENCE, joined).await.expect("the room is joined");
     let run = house.result(&id).await["simulation_run_id"].to_string();
     house.post(&format!("/v1/simulation-run/{}/cancel", run.trim_matches('"')), Value::Null).await;
-    asked_up_to(&server, "DeleteRoom").await;
+    requests_up_to(&server, "DeleteRoom").await;
     assert_eq!(house.result(&id).await["status"], "CANCELLED");
     house.stop().await;
 }
@@ -229,7 +229,7 @@ async fn what_becomes_of_rooms_that_cannot_be_opened() {
         let (_, result) = run(&house, json!({}), rooms.stored(), json!({}), json!({})).await;
         let told = (&result["status"], &result["error_code"], &result["error_owner"], &result["error_message"]);
         assert_eq!(told, (&json!("NO_CONNECTION"), &json!(code), &json!(owner), &json!(why)), "{result}");
-        let methods: Vec<String> = rooms.asked().into_iter().map(|(method, ..)| method).collect();
+        let methods: Vec<String> = rooms.requests().into_iter().map(|(method, ..)| method).collect();
         assert_eq!(methods, ["CreateRoom"], "nothing is there to be removed");
     }
     let (_, result) = run(&house, json!({}), json!({ "P1_api_secret": null }), json!({}), json!({})).await;
@@ -260,13 +260,13 @@ async fn the_owner_of_an_agent_hands_out_tokens() {
     let rooms = Rooms::start(200, answer.leak()).await;
     let (id, result) = run(&house, agent(&rooms), json!({}), json!({ "name": "Ada" }), json!({})).await;
     assert_eq!(result["status"], "NO_CONNECTION", "{result}");
-    let asked = rooms.asked();
+    let asked = rooms.requests();
     let [(_, body, authorization)] = &asked[..] else { panic!("{asked:?}") };
     let known = (authorization.as_str(), &body["participant_identity"], &body["participant_name"]);
     assert_eq!(known, ("Basic hidden", &json!(format!("dh-{id}")), &json!("Ada")));
     assert_eq!(body["participant_attributes"]["simulation_result_id"], json!(id));
     assert_eq!(body["room_config"]["agents"][0]["agent_name"], "desk");
-    assert!(other.asked().is_empty(), "who creates the room removes it: {:?}", other.asked());
+    assert!(other.requests().is_empty(), "who creates the room removes it: {:?}", other.requests());
     house.stop().await;
 }
 
@@ -321,6 +321,6 @@ async fn a_pipeline_that_hands_out_a_room_is_met_there() {
     assert_eq!(result["status"], "NO_CONNECTION", "nobody can be in this room: {result}");
     let code = result["error_code"].as_str().expect("a code");
     assert!(code != "CONNECTION_NOT_SUPPORTED" && !code.starts_with("P2_"), "{result}");
-    assert!(rooms.asked().is_empty(), "who made the room removes it: {:?}", rooms.asked());
+    assert!(rooms.requests().is_empty(), "who made the room removes it: {:?}", rooms.requests());
     house.stop().await;
 }

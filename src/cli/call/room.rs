@@ -53,7 +53,7 @@ pub struct CreatedRoom {
 }
 
 impl CreatedRoom {
-    /// Removes the room.
+    /// Removes the room, whoever is still there.
     ///
     /// # Errors
     /// The request that failed.

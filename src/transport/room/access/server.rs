@@ -148,7 +148,7 @@ mod tests {
         let server = at(&fake.base.replace("http", "ws")).expect("an address");
         assert_eq!(server.create(&visit()).await, Ok(()));
         assert_eq!(server.remove("svc-17-0000abcd").await, Ok(()));
-        let asked = fake.asked();
+        let asked = fake.requests();
         let paths: Vec<&str> = asked.iter().map(|asked| asked.path.as_str()).collect();
         assert_eq!(paths, ["/twirp/livekit.RoomService/CreateRoom", "/twirp/livekit.RoomService/DeleteRoom"]);
         let create = json!({
@@ -183,11 +183,11 @@ mod tests {
             let refused = moving(&server.clock, server.create(&visit())).await.expect_err("it is refused");
             let expect = format!("CreateRoom at the room server 127.0.0.1: {why}");
             assert_eq!((refused.code().as_str(), refused.to_string()), (code, expect));
-            assert_eq!(fake.asked().len(), times, "{status}");
+            assert_eq!(fake.requests().len(), times, "{status}");
             // It ends with the call; a room that is gone is gone.
             let removed = moving(&server.clock, server.remove("r")).await;
             assert_eq!(removed.is_ok(), status == 404, "{status}");
-            assert_eq!(fake.asked().len(), times + times.min(2), "{status}");
+            assert_eq!(fake.requests().len(), times + times.min(2), "{status}");
         }
         let closed = at("ws://127.0.0.1:1").expect("an address");
         let refused = moving(&closed.clock, closed.create(&visit())).await.expect_err("nobody is there");

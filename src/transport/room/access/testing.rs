@@ -19,7 +19,7 @@ pub struct Asked {
     pub path: String,
     /// Value of the header `Authorization`.
     pub authorization: Option<String>,
-    /// Body as JSON.
+    /// Body as JSON; null for another one.
     pub body: Value,
 }
 
@@ -56,7 +56,7 @@ impl FakeServer {
     }
 
     /// Returns the requests that came, in order.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<Asked> {
         self.asked.lock().expect("nobody panics with it").clone()
     }
 }

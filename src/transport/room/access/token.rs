@@ -39,13 +39,13 @@ pub fn join_token(key: &RoomKey, visit: &Visit, now_ms: i64) -> Secret {
     claims.insert("attributes".to_owned(), json!(visit.attributes));
     // Acts where the join itself creates the room.
     claims.insert("roomConfig".to_owned(), json!({ "agents": visit.agents("agentName") }));
-    signed(key, &claims)
+    sign(key, &claims)
 }
 
 /// Returns the token of a request to the server about a room: create, remove.
 pub(super) fn admin_token(key: &RoomKey, room: &str, now_ms: i64) -> Secret {
     let grants = json!({ "roomCreate": true, "roomAdmin": true, "room": room });
-    signed(key, &claims(key, &key.key, now_ms, ASK_S, grants))
+    sign(key, &claims(key, &key.key, now_ms, ASK_S, grants))
 }
 
 fn claims(key: &RoomKey, subject: &str, now_ms: i64, lasts_s: i64, grants: Value) -> Map<String, Value> {
@@ -60,7 +60,7 @@ fn claims(key: &RoomKey, subject: &str, now_ms: i64, lasts_s: i64, grants: Value
 }
 
 /// Returns the claims as a JWT in its compact form (RFC 7515 3.1).
-fn signed(key: &RoomKey, claims: &Map<String, Value>) -> Secret {
+fn sign(key: &RoomKey, claims: &Map<String, Value>) -> Secret {
     let part = |value: String| URL_SAFE_NO_PAD.encode(value);
     let head = json!({ "alg": "HS256", "typ": "JWT" });
     let mut token = format!("{}.{}", part(head.to_string()), part(json!(claims).to_string()));
@@ -83,7 +83,7 @@ mod tests {
         let claims = Map::from_iter([("sub".to_owned(), json!("1234567890")), ("admin".to_owned(), json!(true))]);
         let key = RoomKey { key: "k".into(), secret: Secret::new("your-256-bit-secret-of-some-length".into()) };
         let expect = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwiYWRtaW4iOnRydWV9.dp1S7jxvq4UTK1oUWYdN-oqcx8U1ckk90d6pR1JFBC8";
-        assert_eq!(signed(&key, &claims).expose(), expect);
+        assert_eq!(sign(&key, &claims).expose(), expect);
     }
 
     #[test]

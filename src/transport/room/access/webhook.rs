@@ -102,14 +102,14 @@ mod tests {
     use super::super::testing::{FakeServer, moving, visit};
     use super::*;
 
-    async fn admitted(server: &FakeServer, authorization: Option<&str>) -> Result<Admission, AccessFault> {
+    async fn admit(server: &FakeServer, authorization: Option<&str>) -> Result<Admission, AccessFault> {
         let asked = TokenServer {
             url: format!("{}/tokens", server.base),
             authorization: authorization.map(|text| Secret::new(text.to_owned())),
         };
         let (poster, clock) = (Poster::new(Guard::new(true), Duration::from_secs(5)), Clock::fixed(1_000_000));
         let done = moving(&clock, asked.admit(&poster, &clock, &Guard::new(false), &visit())).await;
-        let waited = [0, 0, 1000, 3000][server.asked().len()];
+        let waited = [0, 0, 1000, 3000][server.requests().len()];
         assert_eq!(clock.now_ms(), 1_000_000 + waited);
         done
     }
@@ -120,8 +120,8 @@ mod tests {
         for authorization in [Some("Basic abc"), None] {
             let server = FakeServer::start(|_| (200, answer.to_owned())).await;
             let expect = Admission { server_url: "wss://rooms.example".into(), token: Secret::new("a.b.c".into()) };
-            assert_eq!(admitted(&server, authorization).await, Ok(expect));
-            let asked = &server.asked()[0];
+            assert_eq!(admit(&server, authorization).await, Ok(expect));
+            let asked = &server.requests()[0];
             assert_eq!((asked.path.as_str(), asked.authorization.as_deref()), ("/tokens", authorization));
             let body = json!({
                 "room_name": "svc-17-0000abcd",
@@ -161,8 +161,8 @@ mod tests {
         ] {
             let told = format!("{answers:?}");
             let server = FakeServer::start(move |nth| answers[nth.min(answers.len() - 1)].clone()).await;
-            let done = admitted(&server, None).await;
-            assert_eq!(server.asked().len(), times, "{told}");
+            let done = admit(&server, None).await;
+            assert_eq!(server.requests().len(), times, "{told}");
             match (done, expect) {
                 (Ok(_), None) => {}
                 (Err(fault), Some(why)) => {
