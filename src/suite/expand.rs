@@ -210,7 +210,7 @@ mod tests {
             ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
             ("{sip: a, user: b}", "f:1:10: user is not known"),
             ("{sip: }", "sip must be a text"),
-            ("{room: 'http://h', token_auth: [a]}", "f:1:19: token_auth must be a text"),
+            ("{room: 'http://h', token_auth: [a]}", "token_auth must be a text"),
             ("{room: 'http://h', topic: a}", "topic is not known"),
             ("{agent: a, username: b}", "username is not known"),
         ] {

@@ -97,8 +97,6 @@ fn read(body: &[u8], rooms: &Guard) -> Result<Admission, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::testing::{FakeServer, moving, visit};
     use super::*;
 
