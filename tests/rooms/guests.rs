@@ -9,7 +9,6 @@ use ringer::transport::room::messages::{DisconnectReason, LeaveAction, Permissio
 use ringer::transport::room::signal::{Flow, RoomEvent};
 use ringer::transport::room::{Joined, Order, Patience, RoomCall, RoomEnd, RoomNews, RoomTarget};
 use ringer::transport::sip::tls::TlsSettings;
-use ringer::transport::webrtc::PeerSettings;
 use ringer::transport::websocket::dial::Dialer;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -45,27 +44,29 @@ struct Guest {
     end: tokio::task::JoinHandle<RoomEnd>,
 }
 
+/// A call that is up, and both ends of its queues.
+struct Opened {
+    call: RoomCall,
+    orders: mpsc::Sender<Order>,
+    to_do: mpsc::Receiver<Order>,
+    tell: mpsc::Sender<RoomNews>,
+    news: mpsc::Receiver<RoomNews>,
+}
+
 /// Joins with these, and waits for the agent.
-async fn open(
-    target: RoomTarget,
-    settings: PeerSettings,
-    patience: Patience,
-) -> Result<
-    (RoomCall, mpsc::Sender<Order>, mpsc::Receiver<Order>, mpsc::Sender<RoomNews>, mpsc::Receiver<RoomNews>),
-    RoomEnd,
-> {
+async fn open(target: RoomTarget, patience: Patience) -> Result<Opened, RoomEnd> {
     let (orders, mut to_do) = mpsc::channel(8);
     let (tell, news) = mpsc::channel(256);
     let dialer = Dialer::new(&TlsSettings::default());
-    let call = timeout(PATIENCE, RoomCall::open(target, settings, dialer, patience, &mut to_do, &tell));
+    let call = timeout(PATIENCE, RoomCall::open(target, loopback(), dialer, patience, &mut to_do, &tell));
     let call = call.await.expect("in time")?;
-    Ok((call, orders, to_do, tell, news))
+    Ok(Opened { call, orders, to_do, tell, news })
 }
 
 impl Guest {
     async fn join(server: &RoomServer) -> Guest {
-        let opened = open(target(&server.url), loopback(), patient()).await;
-        let (mut call, orders, mut to_do, tell, news) = opened.unwrap_or_else(|end| panic!("{end:?}"));
+        let opened = open(target(&server.url), patient()).await;
+        let Opened { mut call, orders, mut to_do, tell, news } = opened.unwrap_or_else(|end| panic!("{end:?}"));
         let joined = call.joined();
         let (phone, mut pump) = Phone::new(call.media().expect("it was settled"), 7, OURS_HZ);
         #[expect(clippy::disallowed_methods, reason = "its end is waited for")]
@@ -291,7 +292,7 @@ async fn what_becomes_of_rooms_that_cannot_be_joined() {
     let server = RoomServer::start().await;
     let soon = Patience { agent: Duration::from_millis(300), ..patient() };
     let check = async |target: RoomTarget, patience: Patience, code: &str, words: &str| {
-        let end = open(target, loopback(), patience).await.err();
+        let end = open(target, patience).await.err();
         let Some(RoomEnd::Failed(fault)) = end else { panic!("{words}: {end:?}") };
         assert_eq!((fault.code().as_str(), fault.to_string().as_str()), (code, words));
     };

@@ -142,8 +142,9 @@ impl RoomServer {
     /// Waits until a participant has asked for something.
     pub async fn asked(&self, identity: &str, wanted: impl Fn(&Asked) -> bool) {
         let waited = tokio::time::timeout(super::phone::PATIENCE, async {
+            let mut looks = tokio::time::interval(Duration::from_millis(20));
             while !lock(&self.room.asked).iter().any(|(by, asked)| by == identity && wanted(asked)) {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                looks.tick().await;
             }
         });
         waited.await.unwrap_or_else(|_| panic!("{identity} asked for {:?}", lock(&self.room.asked)));
@@ -268,11 +269,11 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
     let has_left = loop {
         tokio::select! {
             message = to_send.recv() => match message {
-                Some(bytes) => if socket.send(Message::Binary(Vec::into(bytes))).await.is_err() { break false },
+                Some(bytes) => if socket.send(Message::Binary(bytes.into())).await.is_err() { break false },
                 // Another WebSocket has taken its place.
                 None => break false,
             },
-            _ = is_cut.wait_for(|cut| *cut) => break false,
+            () = wait_cut(&mut is_cut) => break false,
             came = socket.next() => match came {
                 Some(Ok(Message::Binary(bytes))) => {
                     let Ok(SignalRequest { message: Some(asked) }) = SignalRequest::decode(&bytes[..]) else { continue };
@@ -290,6 +291,10 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
         room.remove(&member.identity, DisconnectReason::ClientInitiated).await;
         let _ = socket.close(None).await;
     }
+}
+
+async fn wait_cut(cut: &mut watch::Receiver<bool>) {
+    let _ = cut.wait_for(|cut| *cut).await;
 }
 
 /// Lets somebody in: the first message, news for everybody else, and the tracks that there are.

@@ -120,6 +120,10 @@ pub struct RoomCall {
     offer: Option<SessionDescription>,
     last_answer: Option<SessionDescription>,
     offers: u32,
+    /// The answer to an offer has not come.
+    awaits_answer: bool,
+    /// Tracks that the next offer is to ask for.
+    more_tracks: u32,
     /// Sources of the track that is heard; `None`: nothing is heard.
     sources: Option<Vec<u32>>,
     media: Option<MediaParams>,
@@ -131,6 +135,8 @@ pub struct RoomCall {
     /// Number of publishers so far, each of which the pump begins anew for.
     generation: u64,
     back: Option<Back>,
+    /// Times that the way back was begun.
+    returns: u32,
     dialling: Option<BoxFuture<'static, Result<Connected, Reason>>>,
     inbox: Inbox,
     lost_packets: u64,
@@ -178,6 +184,8 @@ impl RoomCall {
             offer: None,
             last_answer: None,
             offers: 0,
+            awaits_answer: false,
+            more_tracks: 0,
             sources: None,
             media: None,
             is_held: false,
@@ -186,6 +194,7 @@ impl RoomCall {
             heard: Some(heard),
             generation: 0,
             back: None,
+            returns: 0,
             dialling: None,
             inbox: Inbox::default(),
             lost_packets: 0,
