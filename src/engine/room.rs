@@ -163,7 +163,7 @@ pub(super) fn join(joining: Joining, mut pump: Pump, line: Line) -> BoxFuture<'s
             let end = RoomEnd::Failed(RoomFault { step: Step::Agent, reason });
             return drop(steps.send(SideNews::Ended(end, None)).await);
         };
-        let connected = Connected { media, joined: call.joined(), path: call.figures().await.path };
+        let connected = Connected { media, joined: call.facts(), path: call.figures().await.path };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = call.run(&mut pump, &mut orders, &told).await;
         let finished = Finished {

@@ -53,7 +53,7 @@ pub struct Room {
     /// Joins and resumptions so far.
     pub joins: AtomicUsize,
     pub resumes: AtomicUsize,
-    /// What everybody has asked for, in order.
+    /// Requests of everybody, in order.
     pub asked: Mutex<Vec<(String, Asked)>>,
 }
 
@@ -69,7 +69,7 @@ impl Drop for RoomServer {
         self.serving.abort();
         let members: Vec<Arc<Member>> = lock(&self.room.members).drain().map(|(_, member)| member).collect();
         for member in members {
-            member.cut();
+            member.cut_line();
             start(async move { member.close().await });
         }
     }
@@ -111,8 +111,8 @@ impl RoomServer {
     }
 
     /// Cuts the WebSocket of a participant, whose media go on.
-    pub fn cut(&self, identity: &str) {
-        self.room.member(identity).cut();
+    pub fn cut_line(&self, identity: &str) {
+        self.room.member(identity).cut_line();
     }
 
     /// Sends a message to a participant.
@@ -140,7 +140,7 @@ impl RoomServer {
     }
 
     /// Waits until a participant has asked for something.
-    pub async fn asked(&self, identity: &str, wanted: impl Fn(&Asked) -> bool) {
+    pub async fn wait_asked(&self, identity: &str, wanted: impl Fn(&Asked) -> bool) {
         let waited = tokio::time::timeout(super::phone::PATIENCE, async {
             let mut looks = tokio::time::interval(Duration::from_millis(20));
             while !lock(&self.room.asked).iter().any(|(by, asked)| by == identity && wanted(asked)) {

@@ -215,7 +215,7 @@ impl RoomCall {
     }
 
     /// Returns the facts of the room.
-    pub fn joined(&self) -> Joined {
+    pub fn facts(&self) -> Joined {
         let agent = self.signalling.agent().map(str::to_owned);
         Joined { sid: self.signalling.own_sid().to_owned(), agent, flow: self.flow }
     }
@@ -335,7 +335,7 @@ impl RoomCall {
         if self.signalling.agent().is_none() {
             return Reason::NoAgent(within, "no agent joined the room");
         }
-        if self.signalling.heard().is_none() {
+        if self.signalling.heard_track().is_none() {
             return Reason::NoAgent(within, "the agent is in the room and published no audio");
         }
         for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
@@ -459,7 +459,7 @@ impl RoomCall {
 
     /// Tells if the agent sends audio, where that has changed.
     fn tell_hold(&mut self, news: &mpsc::Sender<RoomNews>) {
-        let is_held = self.signalling.heard().is_none_or(|track| track.is_muted) || self.sources.is_none();
+        let is_held = self.signalling.heard_track().is_none_or(|track| track.is_muted) || self.sources.is_none();
         if self.is_up && self.is_held != is_held {
             self.is_held = is_held;
             let _ = news.try_send(RoomNews::Held(is_held));

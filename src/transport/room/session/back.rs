@@ -19,7 +19,7 @@ const MAX_RETURNS: u32 = 20;
 /// Wait before a further attempt.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Way back.
+/// Ways back to the room.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// The participant stays, and its media go on.

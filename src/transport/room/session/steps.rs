@@ -118,7 +118,7 @@ impl RoomCall {
         let sdp = publisher.offer().await?;
         let cid = track_of(&sdp).ok_or_else(|| PeerFault::Malformed("the own offer names no track".to_owned()))?;
         let track = microphone(&cid);
-        self.offer = Some(self.numbered("offer", sdp));
+        self.offer = Some(self.number("offer", sdp));
         self.publisher = Some(publisher);
         if self.flow == Flow::Split {
             self.subscriber = Some(Side::new(settings, Part::Subscriber).await?);
@@ -127,7 +127,7 @@ impl RoomCall {
         Ok(())
     }
 
-    fn numbered(&mut self, kind: &str, sdp: String) -> SessionDescription {
+    fn number(&mut self, kind: &str, sdp: String) -> SessionDescription {
         self.offers += 1;
         SessionDescription { kind: kind.to_owned(), sdp, id: self.offers, ..SessionDescription::default() }
     }
@@ -187,7 +187,7 @@ impl RoomCall {
         self.awaits_answer = true;
         side.peer.expect_tracks(std::mem::take(&mut self.more_tracks)).await?;
         let sdp = side.offer().await?;
-        let offer = self.numbered("offer", sdp);
+        let offer = self.number("offer", sdp);
         self.offer = Some(offer.clone());
         self.send(Request::Offer(offer));
         Ok(())
@@ -199,7 +199,7 @@ impl RoomCall {
         let hearing = if self.flow == Flow::Joint { &self.publisher } else { &self.subscriber };
         let tracks = hearing.as_ref().map(|side| side.peer.tracks()).unwrap_or_default();
         let mids = self.last_answer.as_ref().map(|told| &told.mid_to_track_id);
-        let sid = self.signalling.heard().map(|track| track.sid.as_str());
+        let sid = self.signalling.heard_track().map(|track| track.sid.as_str());
         let is_heard = |track: &&RemoteTrack| {
             let named = mids.and_then(|mids| mids.get(&track.mid)).map(String::as_str);
             sid.is_some() && [named, Some(track.id.as_str()), track.stream.rsplit('|').next()].contains(&sid)
