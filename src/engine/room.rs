@@ -47,6 +47,7 @@ pub(super) struct RoomSide {
     told: mpsc::Receiver<RoomNews>,
     steps: mpsc::Receiver<SideNews>,
     pub finished: Option<Box<Finished>>,
+    is_open: bool,
     is_over: bool,
     unsent: u64,
 }
@@ -72,7 +73,7 @@ impl RoomSide {
         let (orders, to_do) = mpsc::channel(ORDERS);
         let (tell, told) = mpsc::channel(NEWS);
         let (step, steps) = mpsc::channel(STEPS);
-        let side = RoomSide { orders, told, steps, finished: None, is_over: false, unsent: 0 };
+        let side = RoomSide { orders, told, steps, finished: None, is_open: false, is_over: false, unsent: 0 };
         (side, Line { orders: to_do, told: tell, steps: step })
     }
 
@@ -83,10 +84,13 @@ impl RoomSide {
         }
         let news = tokio::select! {
             biased;
+            // What is told behind the beginning of the call belongs to it.
+            Some(step) = self.steps.recv(), if !self.is_open => Some(step),
             Some(news) = self.told.recv() => Some(SideNews::Told(news)),
             Some(step) = self.steps.recv() => Some(step),
             else => None,
         };
+        self.is_open |= matches!(news, Some(SideNews::Opened(_)));
         self.is_over = matches!(news, None | Some(SideNews::Ended(..)));
         news
     }

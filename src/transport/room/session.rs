@@ -253,6 +253,7 @@ impl RoomCall {
         news: &mpsc::Sender<RoomNews>,
     ) -> RoomEnd {
         let Some(mut heard) = self.heard.take() else { return RoomEnd::HungUp };
+        self.tell_hold(news);
         let carried = loop {
             let generation = self.generation;
             let Some(peer) = self.publisher.as_ref().map(|side| side.peer.clone()) else {
@@ -316,7 +317,6 @@ impl RoomCall {
         }
         self.is_up = true;
         self.signalling.choose_agent();
-        self.tell_hold(news);
         Ok(())
     }
 
@@ -478,6 +478,7 @@ impl RoomCall {
         }
         self.link = None;
         self.last_figures = self.figures().await;
+        self.last_figures.dropped += self.lost_packets;
         for side in [self.publisher.take(), self.subscriber.take()].into_iter().flatten() {
             side.peer.close().await;
         }
