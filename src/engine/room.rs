@@ -82,13 +82,21 @@ impl RoomSide {
         if self.is_over {
             return None;
         }
-        let news = tokio::select! {
-            biased;
+        let RoomSide { told, steps, is_open, .. } = self;
+        let news = match is_open {
             // What is told behind the beginning of the call belongs to it.
-            Some(step) = self.steps.recv(), if !self.is_open => Some(step),
-            Some(news) = self.told.recv() => Some(SideNews::Told(news)),
-            Some(step) = self.steps.recv() => Some(step),
-            else => None,
+            false => tokio::select! {
+                biased;
+                Some(step) = steps.recv() => Some(step),
+                Some(news) = told.recv() => Some(SideNews::Told(news)),
+                else => None,
+            },
+            true => tokio::select! {
+                biased;
+                Some(news) = told.recv() => Some(SideNews::Told(news)),
+                Some(step) = steps.recv() => Some(step),
+                else => None,
+            },
         };
         self.is_open |= matches!(news, Some(SideNews::Opened(_)));
         self.is_over = matches!(news, None | Some(SideNews::Ended(..)));
