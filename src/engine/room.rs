@@ -47,6 +47,7 @@ pub(super) struct RoomSide {
     told: mpsc::Receiver<RoomNews>,
     steps: mpsc::Receiver<SideNews>,
     pub finished: Option<Box<Finished>>,
+    is_open: bool,
     is_over: bool,
     unsent: u64,
 }
@@ -72,7 +73,7 @@ impl RoomSide {
         let (orders, to_do) = mpsc::channel(ORDERS);
         let (tell, told) = mpsc::channel(NEWS);
         let (step, steps) = mpsc::channel(STEPS);
-        let side = RoomSide { orders, told, steps, finished: None, is_over: false, unsent: 0 };
+        let side = RoomSide { orders, told, steps, finished: None, is_open: false, is_over: false, unsent: 0 };
         (side, Line { orders: to_do, told: tell, steps: step })
     }
 
@@ -81,12 +82,23 @@ impl RoomSide {
         if self.is_over {
             return None;
         }
-        let news = tokio::select! {
-            biased;
-            Some(news) = self.told.recv() => Some(SideNews::Told(news)),
-            Some(step) = self.steps.recv() => Some(step),
-            else => None,
+        let RoomSide { told, steps, is_open, .. } = self;
+        let news = match is_open {
+            // What is told behind the beginning of the call belongs to it.
+            false => tokio::select! {
+                biased;
+                Some(step) = steps.recv() => Some(step),
+                Some(news) = told.recv() => Some(SideNews::Told(news)),
+                else => None,
+            },
+            true => tokio::select! {
+                biased;
+                Some(news) = told.recv() => Some(SideNews::Told(news)),
+                Some(step) = steps.recv() => Some(step),
+                else => None,
+            },
         };
+        self.is_open |= matches!(news, Some(SideNews::Opened(_)));
         self.is_over = matches!(news, None | Some(SideNews::Ended(..)));
         news
     }
@@ -163,7 +175,7 @@ pub(super) fn join(joining: Joining, mut pump: Pump, line: Line) -> BoxFuture<'s
             let end = RoomEnd::Failed(RoomFault { step: Step::Agent, reason });
             return drop(steps.send(SideNews::Ended(end, None)).await);
         };
-        let connected = Connected { media, joined: call.joined(), path: call.figures().await.path };
+        let connected = Connected { media, joined: call.facts(), path: call.figures().await.path };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = call.run(&mut pump, &mut orders, &told).await;
         let finished = Finished {

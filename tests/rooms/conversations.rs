@@ -82,7 +82,7 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
         .timeline
         .iter()
         .filter_map(|entry| match &entry.what {
-            What::ToolCall(call) => Some((json!([call.name, call.parameters, call.output]), entry.at_ms)),
+            What::ToolCall(call) => Some((json!([call.name, call.parameters, call.output]), entry.sample / 16)),
             _ => None,
         })
         .collect();

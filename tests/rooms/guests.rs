@@ -9,7 +9,6 @@ use ringer::transport::room::messages::{DisconnectReason, LeaveAction, Permissio
 use ringer::transport::room::signal::{Flow, RoomEvent};
 use ringer::transport::room::{Joined, Order, Patience, RoomCall, RoomEnd, RoomNews, RoomTarget};
 use ringer::transport::sip::tls::TlsSettings;
-use ringer::transport::webrtc::PeerSettings;
 use ringer::transport::websocket::dial::Dialer;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -45,28 +44,30 @@ struct Guest {
     end: tokio::task::JoinHandle<RoomEnd>,
 }
 
+/// A call that is up, and both ends of its queues.
+struct Opened {
+    call: RoomCall,
+    orders: mpsc::Sender<Order>,
+    to_do: mpsc::Receiver<Order>,
+    tell: mpsc::Sender<RoomNews>,
+    news: mpsc::Receiver<RoomNews>,
+}
+
 /// Joins with these, and waits for the agent.
-async fn open(
-    target: RoomTarget,
-    settings: PeerSettings,
-    patience: Patience,
-) -> Result<
-    (RoomCall, mpsc::Sender<Order>, mpsc::Receiver<Order>, mpsc::Sender<RoomNews>, mpsc::Receiver<RoomNews>),
-    RoomEnd,
-> {
+async fn open(target: RoomTarget, patience: Patience) -> Result<Opened, RoomEnd> {
     let (orders, mut to_do) = mpsc::channel(8);
     let (tell, news) = mpsc::channel(256);
     let dialer = Dialer::new(&TlsSettings::default());
-    let call = timeout(PATIENCE, RoomCall::open(target, settings, dialer, patience, &mut to_do, &tell));
+    let call = timeout(PATIENCE, RoomCall::open(target, loopback(), dialer, patience, &mut to_do, &tell));
     let call = call.await.expect("in time")?;
-    Ok((call, orders, to_do, tell, news))
+    Ok(Opened { call, orders, to_do, tell, news })
 }
 
 impl Guest {
     async fn join(server: &RoomServer) -> Guest {
-        let opened = open(target(&server.url), loopback(), patient()).await;
-        let (mut call, orders, mut to_do, tell, news) = opened.unwrap_or_else(|end| panic!("{end:?}"));
-        let joined = call.joined();
+        let opened = open(target(&server.url), patient()).await;
+        let Opened { mut call, orders, mut to_do, tell, news } = opened.unwrap_or_else(|end| panic!("{end:?}"));
+        let joined = call.facts();
         let (phone, mut pump) = Phone::new(call.media().expect("it was settled"), 7, OURS_HZ);
         #[expect(clippy::disallowed_methods, reason = "its end is waited for")]
         let end = tokio::spawn(async move { call.run(&mut pump, &mut to_do, &tell).await });
@@ -141,7 +142,7 @@ async fn meet(behaviour: Behaviour, flow: Flow) {
     assert_eq!((figures.lost, figures.unknown_payload_type, figures.foreign), (0, 0, 0), "{figures:?}");
     // One microphone track, without DTX and without redundancy.
     server
-        .asked(OWN, |asked| {
+        .wait_asked(OWN, |asked| {
             matches!(asked, Request::AddTrack(add)
                 if add.source == TrackSource::Microphone as i32 && add.disable_dtx && add.disable_red)
         })
@@ -199,7 +200,7 @@ async fn the_agents_track_is_followed() {
     let bystander = official(&server, "bystander", &["--standard", "--tone", "300"]).await;
     let agent = official(&server, "agent-1", &["--late"]).await;
     let (mut guest, ()) = tokio::join!(Guest::join(&server), async {
-        server.asked(OWN, |asked| matches!(asked, Request::AddTrack(_))).await;
+        server.wait_asked(OWN, |asked| matches!(asked, Request::AddTrack(_))).await;
         agent.post("/publish").await;
     });
     assert_eq!(guest.joined.agent.as_deref(), Some("agent-1"));
@@ -230,7 +231,7 @@ async fn lost_connections_come_back() {
     let returned = |news: &RoomNews| *news == RoomNews::Returned;
     for (resumes, joins) in [(1, 2), (2, 2)] {
         if resumes == 1 {
-            server.cut(OWN);
+            server.cut_line(OWN);
         } else {
             server.dismiss(OWN, DisconnectReason::Migration, LeaveAction::Resume).await;
         }
@@ -241,13 +242,13 @@ async fn lost_connections_come_back() {
         assert_eq!(counts, (resumes, joins));
         guest.hears().await;
     }
-    server.asked(OWN, |asked| matches!(asked, Request::SyncState(sync) if sync.publish_tracks.len() == 1)).await;
+    server.wait_asked(OWN, |asked| matches!(asked, Request::SyncState(sync) if sync.publish_tracks.len() == 1)).await;
     // Joined anew: asked for by the server, since it does not know this side any more, and since the media are lost.
     server.dismiss(OWN, DisconnectReason::StateMismatch, LeaveAction::Reconnect).await;
     guest.until(returned).await;
     guest.hears().await;
     server.change(|behaviour| behaviour.no_resume = true);
-    server.cut(OWN);
+    server.cut_line(OWN);
     guest.until(returned).await;
     guest.hears().await;
     server.close_media(OWN).await;
@@ -257,7 +258,7 @@ async fn lost_connections_come_back() {
     assert_eq!(server.room.joins.load(Ordering::Relaxed), 5);
     // It does not come back.
     server.change(|behaviour| behaviour.refusal = Some((503, "try later")));
-    server.cut(OWN);
+    server.cut_line(OWN);
     let RoomEnd::Failed(fault) = guest.wait_ended().await else { panic!("it was lost") };
     assert_eq!(fault.code().as_str(), "BRIDGE_DISCONNECTED");
     assert!(fault.to_string().contains("did not come back in 3 attempts"), "{fault}");
@@ -291,7 +292,7 @@ async fn what_becomes_of_rooms_that_cannot_be_joined() {
     let server = RoomServer::start().await;
     let soon = Patience { agent: Duration::from_millis(300), ..patient() };
     let check = async |target: RoomTarget, patience: Patience, code: &str, words: &str| {
-        let end = open(target, loopback(), patience).await.err();
+        let end = open(target, patience).await.err();
         let Some(RoomEnd::Failed(fault)) = end else { panic!("{words}: {end:?}") };
         assert_eq!((fault.code().as_str(), fault.to_string().as_str()), (code, words));
     };
@@ -352,7 +353,7 @@ async fn what_is_strange_does_no_harm() {
     guest.until(|news| is_data(news, &DataEvent::Tool(last.clone()))).await;
     guest.hears().await;
     // The newest token is the one that it comes back with.
-    server.cut(OWN);
+    server.cut_line(OWN);
     guest.until(|news| *news == RoomNews::Returned).await;
     assert!(lock(&server.room.asked).iter().any(|(_, asked)| matches!(asked, Request::SyncState(_))));
     guest.orders.send(Order::HangUp).await.expect("it runs");

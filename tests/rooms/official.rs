@@ -45,7 +45,7 @@ async fn official_clients_find_the_server_good_enough() {
     agent.post("/mute").await;
     caller.sees(|seen| seen["muted"].as_u64() == Some(1)).await;
     // The signalling is lost and taken up.
-    server.cut("agent-1");
+    server.cut_line("agent-1");
     agent
         .sees(|seen| {
             seen["states"]

@@ -54,7 +54,7 @@ pub struct Room {
     /// Joins and resumptions so far.
     pub joins: AtomicUsize,
     pub resumes: AtomicUsize,
-    /// What everybody has asked for, in order.
+    /// Requests of everybody, in order.
     pub asked: Mutex<Vec<(String, Asked)>>,
     /// Requests to the server's own API: the method and the body.
     pub api: Mutex<Vec<(String, Value)>>,
@@ -72,7 +72,7 @@ impl Drop for RoomServer {
         self.serving.abort();
         let members: Vec<Arc<Member>> = lock(&self.room.members).drain().map(|(_, member)| member).collect();
         for member in members {
-            member.cut();
+            member.cut_line();
             start(async move { member.close().await });
         }
     }
@@ -115,8 +115,8 @@ impl RoomServer {
     }
 
     /// Cuts the WebSocket of a participant, whose media go on.
-    pub fn cut(&self, identity: &str) {
-        self.room.member(identity).cut();
+    pub fn cut_line(&self, identity: &str) {
+        self.room.member(identity).cut_line();
     }
 
     /// Sends a message to a participant.
@@ -144,10 +144,11 @@ impl RoomServer {
     }
 
     /// Waits until a participant has asked for something.
-    pub async fn asked(&self, identity: &str, wanted: impl Fn(&Asked) -> bool) {
+    pub async fn wait_asked(&self, identity: &str, wanted: impl Fn(&Asked) -> bool) {
         let waited = tokio::time::timeout(super::phone::PATIENCE, async {
+            let mut looks = tokio::time::interval(Duration::from_millis(20));
             while !lock(&self.room.asked).iter().any(|(by, asked)| by == identity && wanted(asked)) {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                looks.tick().await;
             }
         });
         waited.await.unwrap_or_else(|_| panic!("{identity} asked for {:?}", lock(&self.room.asked)));
@@ -289,11 +290,11 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
     let has_left = loop {
         tokio::select! {
             message = to_send.recv() => match message {
-                Some(bytes) => if socket.send(Message::Binary(Vec::into(bytes))).await.is_err() { break false },
+                Some(bytes) => if socket.send(Message::Binary(bytes.into())).await.is_err() { break false },
                 // Another WebSocket has taken its place.
                 None => break false,
             },
-            _ = is_cut.wait_for(|cut| *cut) => break false,
+            () = wait_cut(&mut is_cut) => break false,
             came = socket.next() => match came {
                 Some(Ok(Message::Binary(bytes))) => {
                     let Ok(SignalRequest { message: Some(asked) }) = SignalRequest::decode(&bytes[..]) else { continue };
@@ -311,6 +312,10 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
         room.remove(&member.identity, DisconnectReason::ClientInitiated).await;
         let _ = socket.close(None).await;
     }
+}
+
+async fn wait_cut(cut: &mut watch::Receiver<bool>) {
+    let _ = cut.wait_for(|cut| *cut).await;
 }
 
 /// Lets somebody in: the first message, news for everybody else, and the tracks that there are.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::pipeline::PipelineSide;
-use super::super::room::{RoomSide, SideNews};
+use super::super::room::SideNews;
 use super::super::shard::ToShard;
 use super::Driver;
 use crate::transport::port::Port;

@@ -154,7 +154,7 @@ pub struct UpdateSubscription {
     pub participant_tracks: Vec<ParticipantTracks>,
 }
 
-/// What a participant says of itself from now on.
+/// Texts that a participant tells of itself from now on.
 #[derive(Clone, PartialEq, Message)]
 pub struct UpdateParticipantMetadata {
     /// Text for other programs.
@@ -292,7 +292,7 @@ pub struct TrackUnpublishedResponse {
 /// News of several participants.
 #[derive(Clone, PartialEq, Message)]
 pub struct ParticipantUpdate {
-    /// Those of whom something has changed.
+    /// Everybody of whom something has changed.
     #[prost(message, repeated, tag = "1")]
     pub participants: Vec<ParticipantInfo>,
 }
@@ -300,7 +300,7 @@ pub struct ParticipantUpdate {
 /// Participants that speak, as the server hears them.
 #[derive(Clone, PartialEq, Message)]
 pub struct SpeakersChanged {
-    /// Those of whom something has changed.
+    /// Everybody of whom something has changed.
     #[prost(message, repeated, tag = "1")]
     pub speakers: Vec<SpeakerInfo>,
 }

@@ -120,6 +120,10 @@ pub struct RoomCall {
     offer: Option<SessionDescription>,
     last_answer: Option<SessionDescription>,
     offers: u32,
+    /// The answer to an offer has not come.
+    awaits_answer: bool,
+    /// Tracks that the next offer is to ask for.
+    more_tracks: u32,
     /// Sources of the track that is heard; `None`: nothing is heard.
     sources: Option<Vec<u32>>,
     media: Option<MediaParams>,
@@ -131,6 +135,8 @@ pub struct RoomCall {
     /// Number of publishers so far, each of which the pump begins anew for.
     generation: u64,
     back: Option<Back>,
+    /// Times that the way back was begun.
+    returns: u32,
     dialling: Option<BoxFuture<'static, Result<Connected, Reason>>>,
     inbox: Inbox,
     lost_packets: u64,
@@ -178,6 +184,8 @@ impl RoomCall {
             offer: None,
             last_answer: None,
             offers: 0,
+            awaits_answer: false,
+            more_tracks: 0,
             sources: None,
             media: None,
             is_held: false,
@@ -186,6 +194,7 @@ impl RoomCall {
             heard: Some(heard),
             generation: 0,
             back: None,
+            returns: 0,
             dialling: None,
             inbox: Inbox::default(),
             lost_packets: 0,
@@ -206,7 +215,7 @@ impl RoomCall {
     }
 
     /// Returns the facts of the room.
-    pub fn joined(&self) -> Joined {
+    pub fn facts(&self) -> Joined {
         let agent = self.signalling.agent().map(str::to_owned);
         Joined { sid: self.signalling.own_sid().to_owned(), agent, flow: self.flow }
     }
@@ -244,6 +253,7 @@ impl RoomCall {
         news: &mpsc::Sender<RoomNews>,
     ) -> RoomEnd {
         let Some(mut heard) = self.heard.take() else { return RoomEnd::HungUp };
+        self.tell_hold(news);
         let carried = loop {
             let generation = self.generation;
             let Some(peer) = self.publisher.as_ref().map(|side| side.peer.clone()) else {
@@ -307,7 +317,6 @@ impl RoomCall {
         }
         self.is_up = true;
         self.signalling.choose_agent();
-        self.tell_hold(news);
         Ok(())
     }
 
@@ -326,7 +335,7 @@ impl RoomCall {
         if self.signalling.agent().is_none() {
             return Reason::NoAgent(within, "no agent joined the room");
         }
-        if self.signalling.heard().is_none() {
+        if self.signalling.heard_track().is_none() {
             return Reason::NoAgent(within, "the agent is in the room and published no audio");
         }
         for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
@@ -450,7 +459,7 @@ impl RoomCall {
 
     /// Tells if the agent sends audio, where that has changed.
     fn tell_hold(&mut self, news: &mpsc::Sender<RoomNews>) {
-        let is_held = self.signalling.heard().is_none_or(|track| track.is_muted) || self.sources.is_none();
+        let is_held = self.signalling.heard_track().is_none_or(|track| track.is_muted) || self.sources.is_none();
         if self.is_up && self.is_held != is_held {
             self.is_held = is_held;
             let _ = news.try_send(RoomNews::Held(is_held));
@@ -469,6 +478,7 @@ impl RoomCall {
         }
         self.link = None;
         self.last_figures = self.figures().await;
+        self.last_figures.dropped += self.lost_packets;
         for side in [self.publisher.take(), self.subscriber.take()].into_iter().flatten() {
             side.peer.close().await;
         }

@@ -43,7 +43,7 @@ impl Side {
         Ok(Side { target, peer: Arc::new(peer), streams, is_described: false, early: Vec::new() })
     }
 
-    /// Makes an offer.
+    /// Makes an offer with the candidates that were found.
     pub async fn offer(&mut self) -> Result<String, PeerFault> {
         let sdp = self.peer.offer(false).await?;
         self.forget_candidates();

@@ -69,7 +69,7 @@ pub enum SignalEnd {
 /// Something to be carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SignalOutput {
-    /// For the server.
+    /// A message for the server.
     Send(Request),
     /// The room is joined; servers that help to find a path.
     Joined(Vec<IceServerInfo>),
@@ -89,7 +89,7 @@ pub enum SignalOutput {
     Event(RoomEvent),
     /// For the user of the result.
     Warning(String),
-    /// The connection ends.
+    /// The connection ends, for this reason.
     End(SignalEnd),
 }
 
@@ -227,7 +227,7 @@ impl Signalling {
         let Some(agent) = self.roster.agent() else { return self.hear(None) };
         let (identity, sid) = (agent.identity.clone(), agent.sid.clone());
         let state = agent.attributes.get(AGENT_STATE).map(|state| in_few_words(state));
-        let track = agent.audio.first().map(heard);
+        let track = agent.audio.first().map(track_of);
         if self.agent.as_ref() != Some(&identity) {
             self.out.push_back(SignalOutput::Event(RoomEvent::AgentJoined(identity.clone())));
             self.agent = Some(identity);
@@ -326,7 +326,7 @@ impl Signalling {
     }
 
     /// Returns the track that is heard.
-    pub fn heard(&self) -> Option<&HeardTrack> {
+    pub fn heard_track(&self) -> Option<&HeardTrack> {
         self.heard.as_ref().map(|(_, track)| track)
     }
 
@@ -364,7 +364,7 @@ impl Signalling {
     }
 }
 
-fn heard(track: &TrackInfo) -> HeardTrack {
+fn track_of(track: &TrackInfo) -> HeardTrack {
     HeardTrack { sid: track.sid.clone(), is_muted: track.muted }
 }
 

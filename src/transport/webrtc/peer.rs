@@ -16,7 +16,7 @@ use rtc::media_stream::MediaStreamTrack;
 use rtc::peer_connection::configuration::RTCOfferOptions;
 use rtc::peer_connection::transport::{RTCDtlsTransportState, RTCIceTransportState, RTCSctpTransportState};
 use rtc::rtp_transceiver::rtp_sender::{
-    RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
+    RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
 };
 use rtc::rtp_transceiver::{RTCRtpTransceiverDirection as Direction, RTCRtpTransceiverInit};
 use rtc::shared::marshal::Unmarshal;
@@ -38,8 +38,8 @@ use super::candidate::{Admission, Tally};
 use super::description::{self, Kind, OPUS, Remote};
 use super::tap::{Counts, Epoch, Tap};
 use super::{
-    CONSENT, Candidate, ChannelId, ChannelNews, Delivery, GATHERING, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT, MediaPeer,
-    Part, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
+    Candidate, ChannelId, ChannelNews, Delivery, GATHERING, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT, MediaPeer, Part,
+    PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
 };
 use crate::clock::{monotonic, random_bytes};
 use crate::tasks::Tasks;
@@ -53,7 +53,7 @@ const CANDIDATES: usize = 64;
 /// Messages of data channels that may wait to be read.
 const MESSAGES: usize = 64;
 
-/// Share of [`CONSENT`] after which the connection counts as quiet.
+/// Share of [`super::CONSENT`] after which the connection counts as quiet.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Time between checks of the path in use.

@@ -207,7 +207,7 @@ impl Member {
         let _ = lock(&self.out).send(bytes);
     }
 
-    pub fn cut(&self) {
+    pub fn cut_line(&self) {
         lock(&self.cut).send_replace(true);
     }
 

@@ -13,10 +13,13 @@ use crate::transport::room::line::Connected;
 /// Attempts to come back.
 const ATTEMPTS: u32 = 3;
 
+/// Times that a call comes back.
+const MAX_RETURNS: u32 = 20;
+
 /// Wait before a further attempt.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Way back.
+/// Ways back to the room.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// The participant stays, and its media go on.
@@ -42,7 +45,9 @@ impl RoomCall {
         }
         let back = match self.back.take() {
             Some(back) => Back { how: if how == How::Anew { how } else { back.how }, ..back },
+            None if self.returns >= MAX_RETURNS => return Some(Carried::Failed(Reason::Lost(why, 0))),
             None => {
+                self.returns += 1;
                 tracing::info!("the connection to the room is lost: {why}");
                 let _ = news.try_send(RoomNews::Returns(why.clone()));
                 Back { since: monotonic(), attempts: 0, how, why }

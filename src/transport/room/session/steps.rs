@@ -18,6 +18,9 @@ use crate::transport::websocket::protocol::Message;
 const RELIABLE: &str = "_reliable";
 const LOSSY: &str = "_lossy";
 
+/// Tracks that are asked for at once.
+const MAX_TRACKS: u32 = 16;
+
 impl RoomCall {
     /// Carries out an output of the signalling. Returns the end, where it is one.
     pub(super) async fn carry_out(&mut self, output: SignalOutput, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
@@ -30,8 +33,9 @@ impl RoomCall {
                 self.begin_media(servers).await.map_err(|fault| Reason::Local(fault.to_string()))
             }
             SignalOutput::Published => {
-                let offer = self.offer.clone();
-                offer.into_iter().for_each(|offer| self.send(Request::Offer(offer)));
+                if let Some(offer) = self.offer.clone() {
+                    self.send(Request::Offer(offer));
+                }
                 Ok(())
             }
             SignalOutput::Describe(target, description) => {
@@ -62,7 +66,12 @@ impl RoomCall {
             }
             SignalOutput::End(end) => return self.take_end(end, news),
         };
-        done.err().map(Carried::Failed)
+        match done {
+            Ok(()) => None,
+            // A connection that can no longer be described is made anew.
+            Err(Reason::Peer(fault)) if self.is_up => self.lose(fault.to_string(), How::Anew, news),
+            Err(reason) => Some(Carried::Failed(reason)),
+        }
     }
 
     fn take_end(&mut self, end: SignalEnd, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
@@ -96,6 +105,7 @@ impl RoomCall {
             old.peer.close().await;
         }
         (self.media, self.sources, self.last_answer) = (None, None, None);
+        (self.awaits_answer, self.more_tracks) = (true, 0);
         self.joins_anew();
         self.generation += 1;
         let mut ice_servers = self.settings.ice_servers.clone();
@@ -108,7 +118,7 @@ impl RoomCall {
         let sdp = publisher.offer().await?;
         let cid = track_of(&sdp).ok_or_else(|| PeerFault::Malformed("the own offer names no track".to_owned()))?;
         let track = microphone(&cid);
-        self.offer = Some(self.numbered("offer", sdp));
+        self.offer = Some(self.number("offer", sdp));
         self.publisher = Some(publisher);
         if self.flow == Flow::Split {
             self.subscriber = Some(Side::new(settings, Part::Subscriber).await?);
@@ -117,7 +127,7 @@ impl RoomCall {
         Ok(())
     }
 
-    fn numbered(&mut self, kind: &str, sdp: String) -> SessionDescription {
+    fn number(&mut self, kind: &str, sdp: String) -> SessionDescription {
         self.offers += 1;
         SessionDescription { kind: kind.to_owned(), sdp, id: self.offers, ..SessionDescription::default() }
     }
@@ -131,9 +141,14 @@ impl RoomCall {
         match target {
             SignalTarget::Publisher => {
                 let Some(side) = &mut self.publisher else { return Ok(()) };
+                // Nothing was asked.
+                if !std::mem::take(&mut self.awaits_answer) {
+                    return Ok(());
+                }
                 side.accept(&told.sdp).await?;
                 if self.flow == Flow::Joint {
                     self.last_answer = Some(told);
+                    self.ask_for_tracks(0).await?;
                 }
             }
             SignalTarget::Subscriber => {
@@ -161,11 +176,18 @@ impl RoomCall {
         }
     }
 
+    /// Asks for so many tracks more, as soon as the last offer is answered.
     async fn ask_for_tracks(&mut self, count: u32) -> Result<(), PeerFault> {
+        self.more_tracks = self.more_tracks.saturating_add(count).min(MAX_TRACKS);
         let Some(side) = self.publisher.as_mut().filter(|_| self.flow == Flow::Joint) else { return Ok(()) };
-        side.peer.expect_tracks(count).await?;
+        // One offer at a time.
+        if self.awaits_answer || self.more_tracks == 0 {
+            return Ok(());
+        }
+        self.awaits_answer = true;
+        side.peer.expect_tracks(std::mem::take(&mut self.more_tracks)).await?;
         let sdp = side.offer().await?;
-        let offer = self.numbered("offer", sdp);
+        let offer = self.number("offer", sdp);
         self.offer = Some(offer.clone());
         self.send(Request::Offer(offer));
         Ok(())
@@ -177,7 +199,7 @@ impl RoomCall {
         let hearing = if self.flow == Flow::Joint { &self.publisher } else { &self.subscriber };
         let tracks = hearing.as_ref().map(|side| side.peer.tracks()).unwrap_or_default();
         let mids = self.last_answer.as_ref().map(|told| &told.mid_to_track_id);
-        let sid = self.signalling.heard().map(|track| track.sid.as_str());
+        let sid = self.signalling.heard_track().map(|track| track.sid.as_str());
         let is_heard = |track: &&RemoteTrack| {
             let named = mids.and_then(|mids| mids.get(&track.mid)).map(String::as_str);
             sid.is_some() && [named, Some(track.id.as_str()), track.stream.rsplit('|').next()].contains(&sid)

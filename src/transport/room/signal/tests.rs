@@ -11,7 +11,7 @@ fn bytes(message: Response) -> Vec<u8> {
     SignalResponse { message: Some(message) }.encode_to_vec()
 }
 
-fn told(signalling: &mut Signalling, message: Response) -> Vec<SignalOutput> {
+fn outputs(signalling: &mut Signalling, message: Response) -> Vec<SignalOutput> {
     signalling.receive(at(1), &bytes(message));
     std::iter::from_fn(|| signalling.poll()).collect()
 }
@@ -43,13 +43,13 @@ fn join(others: &[ParticipantInfo]) -> Response {
     })
 }
 
-fn joined() -> Signalling {
+fn after_join() -> Signalling {
     let mut signalling = Signalling::default();
-    assert_eq!(told(&mut signalling, join(&[])), [SignalOutput::Joined(vec![])]);
+    assert_eq!(outputs(&mut signalling, join(&[])), [SignalOutput::Joined(vec![])]);
     signalling
 }
 
-fn subscribed(participant: &str, track: &str, subscribe: bool) -> SignalOutput {
+fn subscription_to(participant: &str, track: &str, subscribe: bool) -> SignalOutput {
     let tracks = ParticipantTracks { participant_sid: participant.into(), track_sids: vec![track.into()] };
     let update = UpdateSubscription { track_sids: vec![track.into()], subscribe, participant_tracks: vec![tracks] };
     SignalOutput::Send(Request::Subscription(update))
@@ -65,41 +65,47 @@ fn came(identity: &str) -> SignalOutput {
 
 #[test]
 fn the_agents_track_is_followed() {
-    let mut signalling = joined();
+    let mut signalling = after_join();
     let agent = |tracks: &[TrackInfo]| update(&[participant("A", tracks)]);
-    assert_eq!(told(&mut signalling, agent(&[])), [came("a")]);
+    assert_eq!(outputs(&mut signalling, agent(&[])), [came("a")]);
     // Late.
-    assert_eq!(told(&mut signalling, agent(&[track("T1", false)])), [subscribed("A", "T1", true), hear("T1", false)]);
+    assert_eq!(
+        outputs(&mut signalling, agent(&[track("T1", false)])),
+        [subscription_to("A", "T1", true), hear("T1", false)]
+    );
     // Muted and back.
-    assert_eq!(told(&mut signalling, agent(&[track("T1", true)])), [hear("T1", true)]);
-    assert_eq!(told(&mut signalling, agent(&[track("T1", false)])), [hear("T1", false)]);
+    assert_eq!(outputs(&mut signalling, agent(&[track("T1", true)])), [hear("T1", true)]);
+    assert_eq!(outputs(&mut signalling, agent(&[track("T1", false)])), [hear("T1", false)]);
     // Published anew.
-    assert_eq!(told(&mut signalling, agent(&[])), [subscribed("A", "T1", false), SignalOutput::Hear(None)]);
-    assert_eq!(told(&mut signalling, agent(&[track("T2", false)])), [subscribed("A", "T2", true), hear("T2", false)]);
-    assert_eq!(told(&mut signalling, agent(&[track("T2", false)])), []);
+    assert_eq!(outputs(&mut signalling, agent(&[])), [subscription_to("A", "T1", false), SignalOutput::Hear(None)]);
+    assert_eq!(
+        outputs(&mut signalling, agent(&[track("T2", false)])),
+        [subscription_to("A", "T2", true), hear("T2", false)]
+    );
+    assert_eq!(outputs(&mut signalling, agent(&[track("T2", false)])), []);
     // News of this side are none.
-    assert_eq!(told(&mut signalling, update(&[participant("ME", &[track("T9", false)])])), []);
+    assert_eq!(outputs(&mut signalling, update(&[participant("ME", &[track("T9", false)])])), []);
     // Somebody who is an agent takes its place, as long as no call is up.
     let better = ParticipantInfo { kind: 4, ..participant("B", &[track("T3", false)]) };
     assert_eq!(
-        told(&mut signalling, update(&[better])),
-        [came("b"), subscribed("A", "T2", false), subscribed("B", "T3", true), hear("T3", false)]
+        outputs(&mut signalling, update(&[better])),
+        [came("b"), subscription_to("A", "T2", false), subscription_to("B", "T3", true), hear("T3", false)]
     );
-    assert_eq!(signalling.heard().map(|track| track.sid.as_str()), Some("T3"));
+    assert_eq!(signalling.heard_track().map(|track| track.sid.as_str()), Some("T3"));
 }
 
 #[test]
 fn the_agents_state_is_told_once() {
-    let mut signalling = joined();
+    let mut signalling = after_join();
     let agent = |state: &str| {
         let attributes = [("lk.agent.state".to_owned(), state.to_owned())].into();
         update(&[ParticipantInfo { attributes, ..participant("A", &[]) }])
     };
     let state = |state: &str| SignalOutput::Event(RoomEvent::AgentState(state.into()));
-    assert_eq!(told(&mut signalling, agent("listening")), [came("a"), state("listening")]);
-    assert_eq!(told(&mut signalling, agent("listening")), []);
-    assert_eq!(told(&mut signalling, agent("speaking")), [state("speaking")]);
-    assert_eq!(told(&mut signalling, agent(&"x".repeat(1000))), [state(&"x".repeat(200))]);
+    assert_eq!(outputs(&mut signalling, agent("listening")), [came("a"), state("listening")]);
+    assert_eq!(outputs(&mut signalling, agent("listening")), []);
+    assert_eq!(outputs(&mut signalling, agent("speaking")), [state("speaking")]);
+    assert_eq!(outputs(&mut signalling, agent(&"x".repeat(1000))), [state(&"x".repeat(200))]);
 }
 
 #[test]
@@ -108,7 +114,7 @@ fn ends_are_told_apart() {
         Response::Leave(LeaveRequest { reason: reason as i32, action: action as i32, can_reconnect: false })
     };
     let check = |message: Response, expect: SignalEnd| {
-        assert_eq!(told(&mut joined(), message), [SignalOutput::End(expect)]);
+        assert_eq!(outputs(&mut after_join(), message), [SignalOutput::End(expect)]);
     };
     use {DisconnectReason as Why, LeaveAction as Action};
     for reason in 0..=16 {
@@ -128,22 +134,22 @@ fn ends_are_told_apart() {
     };
     let present = update(&[participant("A", &[])]);
     for (reason, expect) in [(Why::ClientInitiated, SignalEnd::AgentLeft), (Why::AgentError, SignalEnd::AgentFailed)] {
-        let mut signalling = joined();
-        told(&mut signalling, present.clone());
+        let mut signalling = after_join();
+        outputs(&mut signalling, present.clone());
         signalling.choose_agent();
-        assert_eq!(told(&mut signalling, gone(reason))[0], SignalOutput::End(expect));
+        assert_eq!(outputs(&mut signalling, gone(reason))[0], SignalOutput::End(expect));
     }
     // Before the call is up another agent may come.
-    let mut signalling = joined();
-    told(&mut signalling, present.clone());
-    assert_eq!(told(&mut signalling, gone(Why::ClientInitiated)), []);
+    let mut signalling = after_join();
+    outputs(&mut signalling, present.clone());
+    assert_eq!(outputs(&mut signalling, gone(Why::ClientInitiated)), []);
     // Gone while this side was away.
-    let mut signalling = joined();
-    told(&mut signalling, present);
+    let mut signalling = after_join();
+    outputs(&mut signalling, present);
     signalling.choose_agent();
     let mut signalling = signalling.anew();
     assert_eq!(
-        told(&mut signalling, join(&[participant("B", &[])])),
+        outputs(&mut signalling, join(&[participant("B", &[])])),
         [SignalOutput::Joined(vec![]), SignalOutput::End(SignalEnd::AgentLeft)]
     );
 }
@@ -153,8 +159,10 @@ fn rights_of_the_token_are_looked_at() {
     let check = |can_publish, can_subscribe, expect: Option<&'static str>| {
         let permission = Some(Permission { can_subscribe, can_publish, can_publish_data: false });
         let participant = Some(ParticipantInfo { permission, ..participant("ME", &[]) });
-        let told =
-            told(&mut Signalling::default(), Response::Join(JoinResponse { participant, ..JoinResponse::default() }));
+        let told = outputs(
+            &mut Signalling::default(),
+            Response::Join(JoinResponse { participant, ..JoinResponse::default() }),
+        );
         let expect =
             expect.map_or(SignalOutput::Joined(vec![]), |right| SignalOutput::End(SignalEnd::NotPermitted(right)));
         assert_eq!(told, [expect]);
@@ -166,7 +174,7 @@ fn rights_of_the_token_are_looked_at() {
 
 #[test]
 fn signs_of_life_are_given_and_missed() {
-    let mut signalling = joined();
+    let mut signalling = after_join();
     assert_eq!((signalling.next_timer(), signalling.tick(at(5))), (Some(at(6)), None));
     assert_eq!(signalling.poll(), None);
     assert_eq!(signalling.tick(at(6)), None);
@@ -182,7 +190,7 @@ fn signs_of_life_are_given_and_missed() {
 
 #[test]
 fn what_is_not_known_is_passed_over() {
-    let mut signalling = joined();
+    let mut signalling = after_join();
     // A message and a field of a later version.
     let later: &[&[u8]] = &[&[0xc2, 0x3e, 2, 8, 1], &[0x2a, 4, 0xf8, 0x7f, 1, 0], &[]];
     for message in later {
@@ -203,10 +211,10 @@ fn what_is_not_known_is_passed_over() {
 
 #[test]
 fn tokens_are_kept_and_refusals_told() {
-    let mut signalling = joined();
-    assert_eq!(told(&mut signalling, Response::RefreshToken("newer".into())), []);
+    let mut signalling = after_join();
+    assert_eq!(outputs(&mut signalling, Response::RefreshToken("newer".into())), []);
     assert_eq!(signalling.anew().token().map(Secret::expose), Some("newer"));
-    let warned = |message: Response| match &told(&mut joined(), message)[..] {
+    let warned = |message: Response| match &outputs(&mut after_join(), message)[..] {
         [SignalOutput::Warning(text)] => text.clone(),
         other => panic!("{other:?}"),
     };
@@ -225,9 +233,9 @@ fn candidates_are_read_and_written() {
         Candidate { line: "candidate:1 1 udp 1 192.0.2.1 9 typ host".into(), mid: Some("0".into()), section: Some(0) };
     let Request::Trickle(sent) = trickle(SignalTarget::Subscriber, &candidate) else { panic!("it is a candidate") };
     let expect = SignalOutput::Candidate(SignalTarget::Subscriber, candidate);
-    assert_eq!(told(&mut joined(), Response::Trickle(sent)), [expect]);
+    assert_eq!(outputs(&mut after_join(), Response::Trickle(sent)), [expect]);
     for init in ["", "{}", "[]", r#"{"candidate":""}"#, r#"{"candidate":7}"#] {
         let trickle = TrickleRequest { candidate_init: init.into(), ..TrickleRequest::default() };
-        assert_eq!(told(&mut joined(), Response::Trickle(trickle)), [], "{init}");
+        assert_eq!(outputs(&mut after_join(), Response::Trickle(trickle)), [], "{init}");
     }
 }
