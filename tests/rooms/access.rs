@@ -73,7 +73,7 @@ impl Rooms {
         self.requests()
     }
 
-    fn stored(&self) -> Value {
+    fn settings(&self) -> Value {
         json!({ "P1_url": self.base.replace("http", "ws"), "P1_api_key": KEY, "P1_api_secret": SECRET })
     }
 }
@@ -191,7 +191,7 @@ async fn a_room_is_created_for_a_run_and_removed_after_it() {
     let agent = json!({ "P1_agent_name": "desk", "P1_metadata": { "from": "agent" } });
     let facts = json!([{ "trait_name": "size", "trait_data_type": "NUMBER", "value": 2 }]);
     let human = json!({ "name": "Ada", "traits": facts, "P1_metadata": { "from": "human" } });
-    let (id, result) = run(&house, agent, rooms.stored(), human, json!({ "P1_agent_name": "night" })).await;
+    let (id, result) = run(&house, agent, rooms.settings(), human, json!({ "P1_agent_name": "night" })).await;
     // Nobody can be in the rooms of this server.
     assert_eq!(result["status"], "NO_CONNECTION", "{result}");
     let asked = rooms.until_removed().await;
@@ -226,7 +226,7 @@ async fn what_becomes_of_rooms_that_cannot_be_opened() {
         (404, "", failed, "provider", format!("{at}it answered 404")),
     ] {
         let rooms = Rooms::start(status, answer).await;
-        let (_, result) = run(&house, json!({}), rooms.stored(), json!({}), json!({})).await;
+        let (_, result) = run(&house, json!({}), rooms.settings(), json!({}), json!({})).await;
         let told = (&result["status"], &result["error_code"], &result["error_owner"], &result["error_message"]);
         assert_eq!(told, (&json!("NO_CONNECTION"), &json!(code), &json!(owner), &json!(why)), "{result}");
         let methods: Vec<String> = rooms.requests().into_iter().map(|(method, ..)| method).collect();

@@ -40,7 +40,7 @@ impl FakeServer {
         #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
         drop(tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let Some(request) = read(&mut stream).await else { continue };
+                let Some(request) = read_request(&mut stream).await else { continue };
                 let nth = {
                     let mut all = kept.lock().expect("nobody panics with it");
                     all.push(request);
@@ -61,7 +61,7 @@ impl FakeServer {
     }
 }
 
-async fn read(stream: &mut tokio::net::TcpStream) -> Option<Asked> {
+async fn read_request(stream: &mut tokio::net::TcpStream) -> Option<Asked> {
     let (mut text, mut piece) = (String::new(), [0; 4096]);
     loop {
         let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;

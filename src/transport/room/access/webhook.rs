@@ -61,7 +61,7 @@ impl TokenServer {
             patience: PATIENCE,
             answer_bytes: ANSWER_BYTES,
         };
-        let asked = ask(poster, clock, &posting, WAITS_MS.len(), |body| read(body, rooms)).await;
+        let asked = ask(poster, clock, &posting, WAITS_MS.len(), |body| read_answer(body, rooms)).await;
         asked.map_err(|refusal| AccessFault { asked: "P1_token_webhook_url".into(), refusal, of_server: false })
     }
 }
@@ -77,7 +77,7 @@ fn body(visit: &Visit) -> Value {
     })
 }
 
-fn read(body: &[u8], rooms: &Guard) -> Result<Admission, String> {
+fn read_answer(body: &[u8], rooms: &Guard) -> Result<Admission, String> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| "is no JSON".to_owned())?;
     let answer: Answer =
         serde_json::from_value(answer).map_err(|_| "lacks server_url and participant_token as texts".to_owned())?;
