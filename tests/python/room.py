@@ -28,7 +28,7 @@ def flag(name, default):
 
 SENT_HZ, HEARD_HZ = flag("--tone", 880), flag("--hear", 500)
 
-app, room = FastAPI(), rtc.Room()
+app, room = FastAPI(), None
 seen = {
     "share": 0.0, "loud": 0, "frames": 0, "key": 0.0, "data": [], "digits": [], "texts": [], "states": [], "left": [],
     "participants": [], "muted": 0, "yields": 0, "quiet": 0,
@@ -88,31 +88,34 @@ async def listen(track):
             state["speaks"], seen["yields"] = False, seen["yields"] + 1
 
 
-@room.on("track_subscribed")
-def on_track(track, publication, participant):
-    if track.kind == rtc.TrackKind.KIND_AUDIO:
-        keep(listen(track))
-
-
-@room.on("data_received")
-def on_data(packet):
-    who = packet.participant.identity if packet.participant else None
-    seen["data"].append([who, packet.topic, len(packet.data), packet.kind == rtc.DataPacketKind.KIND_RELIABLE])
-
-
-room.on("sip_dtmf_received", lambda dtmf: seen["digits"].append(dtmf.digit))
-room.on("connection_state_changed", lambda now: seen["states"].append(rtc.ConnectionState.Name(now)))
-room.on("participant_connected", lambda who: seen["participants"].append(who.identity))
-room.on("participant_disconnected", lambda who: seen["left"].append(who.identity))
-room.on("track_muted", lambda *_: seen.update(muted=seen["muted"] + 1))
-
-
 async def read_text(reader, who):
     seen["texts"].append([who, reader.info.topic, await reader.read_all()])
 
 
-for topic in ("lk.transcription", "tools"):
-    room.register_text_stream_handler(topic, lambda reader, who: keep(read_text(reader, who)))
+def follow():
+    """Notes everything that comes in the room."""
+
+    def on_track(track, publication, participant):
+        if track.kind == rtc.TrackKind.KIND_AUDIO:
+            keep(listen(track))
+
+    def on_data(packet):
+        who = packet.participant.identity if packet.participant else None
+        reliable = packet.kind == rtc.DataPacketKind.KIND_RELIABLE
+        seen["data"].append([who, packet.topic, len(packet.data), reliable])
+
+    def on_mute(participant, publication):
+        seen["muted"] += 1
+
+    room.on("track_subscribed", on_track)
+    room.on("data_received", on_data)
+    room.on("track_muted", on_mute)
+    room.on("sip_dtmf_received", lambda dtmf: seen["digits"].append(dtmf.digit))
+    room.on("connection_state_changed", lambda now: seen["states"].append(rtc.ConnectionState.Name(now)))
+    room.on("participant_connected", lambda who: seen["participants"].append(who.identity))
+    room.on("participant_disconnected", lambda who: seen["left"].append(who.identity))
+    for topic in ("lk.transcription", "tools"):
+        room.register_text_stream_handler(topic, lambda reader, who: keep(read_text(reader, who)))
 
 
 async def publish():
@@ -229,7 +232,11 @@ async def get_seen():
 
 
 async def main():
+    global room
     end_with_input()
+    # It belongs to the loop that runs.
+    room = rtc.Room()
+    follow()
     token = api.AccessToken(key, secret).with_identity(identity).with_grants(api.VideoGrants(room_join=True, room="room"))
     if "--standard" not in sys.argv:
         token = token.with_kind("agent")

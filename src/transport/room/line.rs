@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::Patience;
 use super::fault::Reason;
 use super::signal::{Flow, Rejoin, address, validation};
 use crate::config::Secret;
@@ -30,7 +29,6 @@ pub(super) struct Way {
     pub dialer: Dialer,
     pub guard: Guard,
     pub server_url: String,
-    pub patience: Patience,
 }
 
 /// A connection that was made.

@@ -158,7 +158,7 @@ impl RoomCall {
     ) -> Result<RoomCall, RoomEnd> {
         let failed = |step, reason| RoomEnd::Failed(RoomFault { step, reason });
         let RoomTarget { server_url, token, tool_topic } = target;
-        let way = Way { dialer, guard: settings.guard.clone(), server_url, patience };
+        let way = Way { dialer, guard: settings.guard.clone(), server_url };
         let connected = tokio::select! {
             connected = way.clone().connect(token.clone(), None, None, patience.join) => connected,
             () = hung_up(orders) => return Err(RoomEnd::HungUp),

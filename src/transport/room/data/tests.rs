@@ -93,7 +93,7 @@ fn words_are_told_once_and_by_whoever_said_them() {
     assert_eq!(inbox.receive(at(2), &words("dh-1", "Hello", true), NAMES), [own.clone()]);
     assert_eq!(inbox.receive(at(3), &words("somebody", "Noise", true), NAMES), []);
     // The same words as a stream.
-    let mut stream =
+    let stream =
         |inbox: &mut Inbox, now: u64, sender: &str, text: &str, begin: &[(&str, &str)], last: &[(&str, &str)]| {
             let mut all =
                 inbox.receive(at(now), &bytes(sender, Data::StreamHeader(header(TRANSCRIPTION, begin))), NAMES);
