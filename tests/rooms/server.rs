@@ -331,7 +331,9 @@ async fn welcome(room: &Arc<Room>, member: &Arc<Member>, behaviour: &Behaviour, 
         server_version: "1.9.0".into(),
         ice_servers: vec![IceServerInfo {
             urls: vec!["turns:turn.invalid:443?transport=tcp".into()],
-            ..Default::default()
+            // The official client makes no connection with a relay that has none of them.
+            username: "user".into(),
+            credential: "word".into(),
         }],
         subscriber_primary: !is_joint,
         ping_interval: 2,
