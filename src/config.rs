@@ -374,6 +374,7 @@ impl Config {
         let mut config = Config::default();
         // These variables are read elsewhere: by `load`, by the log and by the command line.
         from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_LOG_FORMAT", "RINGER_SIP_PASSWORD"]);
+        from.pass_over(&["RINGER_ROOM_KEY", "RINGER_ROOM_SECRET", "RINGER_ROOM_TOKEN"]);
         from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
         from.secret("database.url", &mut config.database.url);
         let server =

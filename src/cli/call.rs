@@ -1,6 +1,7 @@
 //! `ringer call`: one call, made now, printed as it happens.
 
 mod flags;
+mod room;
 mod show;
 
 use std::fs::File;
@@ -17,8 +18,10 @@ use ringer_media::seed::Seed;
 use ringer_sip::Transport;
 
 pub use self::flags::{NOISES, Noise};
-pub(super) use self::flags::{address, is_socket, noise, pipeline};
-use self::flags::{dialect, digits, header};
+use self::flags::{address, dialect, digits, header, room};
+pub(super) use self::flags::{is_socket, line_address, noise, pipeline};
+use self::room::CreatedRoom;
+pub use self::room::RoomFlags;
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
 use super::local;
@@ -62,10 +65,11 @@ Examples:
   ringer call sip:ivr@192.0.2.7 --dtmf '1,2#' --codec PCMU --json > call.jsonl
   ringer call ws://127.0.0.1:8765/agent
   ringer call pipeline:http://127.0.0.1:7860
+  RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer call room:wss://rooms.example --agent-name desk
   ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
 pub struct Args {
     /// Address to call: sip:user@host or sip:user@host:port, with ;transport=tcp or ;transport=tls behind it, or sips:; or ws:// or wss://;
-    /// or pipeline:http://host:port, a voice pipeline that takes offers at /api/offer
+    /// or pipeline:http://host:port, a voice pipeline that takes offers at /api/offer; or room:wss://host, a server of media rooms
     #[arg(value_name = "URI", value_parser = address)]
     pub to: String,
     /// Protocol of the messages of a WebSocket [default: the engine's own]
@@ -117,6 +121,9 @@ pub struct Args {
     /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
+    /// Rooms and who may join them.
+    #[command(flatten)]
+    pub rooms: RoomFlags,
 }
 
 /// Language spoken in a call from the shell.
@@ -137,6 +144,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
     if args.dialect.is_some() && !is_socket(&args.to) {
         return Err("--dialect is for ws:// and wss:// addresses".to_owned());
     }
+    args.rooms.check(room(&args.to).is_some())?;
     if let Some(path) = &args.record {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
@@ -157,13 +165,18 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
         biased;
         () = out.gone() => Err("nobody reads what is printed".to_owned()),
         () = stop.wait() => Err("stopped before the call".to_owned()),
-        made = placement(args, Seed(seed), args.record.as_ref().map(|_| folder.clone())) => made,
+        made = enter(args, Seed(seed), args.record.as_ref().map(|_| folder.clone())) => made,
     };
-    let ended = match placement {
-        Ok(placement) => hold(&engine, placement, &mut show, &mut stop).await,
-        Err(why) => Err(why),
+    let (ended, created) = match placement {
+        Ok((placement, created)) => (hold(&engine, placement, &mut show, &mut stop).await, created),
+        Err(why) => (Err(why), None),
     };
     engine.stop().await;
+    if let Some(created) = created
+        && let Err(why) = created.remove().await
+    {
+        complain(format_args!("{why}"));
+    }
     let saved = save(ended.as_ref().ok(), args.record.as_deref());
     let _ = std::fs::remove_dir_all(&folder);
     let problem = match (&ended, &saved) {
@@ -179,6 +192,17 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
         problem: problem.as_deref(),
     });
     problem.map_or(Ok(()), Err)
+}
+
+/// Returns the call with its room open, and the room that was created for it.
+async fn enter(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<(Placement, Option<CreatedRoom>), String> {
+    let mut placement = placement(args, seed, folder).await?;
+    let (Destination::Room(dial), Some(server)) = (&mut placement.destination, room(&args.to)) else {
+        return Ok((placement, None));
+    };
+    let (target, created) = args.rooms.open(server).await?;
+    dial.target = target;
+    Ok((placement, created))
 }
 
 /// Places the call and prints its events to its end, which comes sooner when `stop` asks for it or nobody reads.
@@ -245,7 +269,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
     let destination = destination(args);
     let dtmf = match &destination {
         Destination::WebSocket(dial) => dial.digit_method(),
-        Destination::Pipeline(_) => DtmfMethod::MessageAndTone,
+        Destination::Pipeline(_) | Destination::Room(_) => DtmfMethod::MessageAndTone,
         _ => DtmfMethod::default(),
     };
     let limits = Limits { max_duration_ms: Some(args.max_seconds * 1000), ..Limits::default() };
@@ -285,6 +309,9 @@ fn destination(args: &Args) -> Destination {
         };
         return Destination::Pipeline(Box::new(PipelineDial { target, ..PipelineDial::default() }));
     }
+    if room(&args.to).is_some() {
+        return Destination::Room(Box::default());
+    }
     Destination::Sip(SipDial {
         target: args.to.clone(),
         username: args.username.clone(),
@@ -314,7 +341,7 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
 /// Returns the local address from which the target is reached, with a free port, and one more for TCP where that is
 /// spoken there.
 pub(super) async fn local_address(target: &str) -> Result<SipListen, String> {
-    if is_socket(target) || pipeline(target).is_some() {
+    if is_socket(target) || pipeline(target).is_some() || room(target).is_some() {
         // No SIP is spoken.
         return Ok(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use self::caller::Callers;
 use self::far::{FarSide, Over};
 use self::figures::{Figures, Window};
-use super::call::{address, local_address};
+use super::call::{line_address, local_address};
 use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
@@ -45,8 +45,8 @@ const HANG_UP: Duration = Duration::from_secs(15);
   ringer load --pipeline --calls 50
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
-    /// Address to call [default: a far side that is started for it]
-    #[arg(long, value_name = "URI", value_parser = address)]
+    /// Who to call [default: a far side that is started for it]
+    #[arg(long, value_name = "URI", value_parser = line_address)]
     pub to: Option<String>,
     /// Call over WebSockets, in the engine's own protocol
     #[arg(long)]

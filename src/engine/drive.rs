@@ -3,6 +3,7 @@
 
 mod closing;
 mod pipeline;
+mod room;
 mod socket;
 
 use std::io::Write;
@@ -29,6 +30,7 @@ use super::looking::Looking;
 use super::pipeline::{PipelineSide, SideNews};
 use super::real::{Inner, Room};
 use super::recorder::{Recorder, Track, Written};
+use super::room::{RoomSide, SideNews as RoomNews};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::socket::{SocketNews, SocketSide};
 use super::tape::{Tape, Tapes};
@@ -151,7 +153,9 @@ pub(super) struct Driver {
     socket: Option<Box<SocketSide>>,
     /// Present where the channel is the connection to a voice pipeline.
     pipeline: Option<Box<PipelineSide>>,
-    _room: Room,
+    /// Present where the channel is a media room.
+    room: Option<Box<RoomSide>>,
+    _place: Room,
 }
 
 impl Driver {
@@ -165,12 +169,13 @@ impl Driver {
         from_shard: mpsc::Receiver<FromShard>,
         news: mpsc::Sender<CallNews>,
         hangups: mpsc::Receiver<EndReason>,
-        room: Room,
+        place: Room,
         port: Port,
         media_port: u16,
         keys: Option<Keys>,
         socket: Option<Box<SocketSide>>,
         pipeline: Option<Box<PipelineSide>>,
+        room: Option<Box<RoomSide>>,
     ) -> Driver {
         let wanted = Wanted::of(&placement.spec, &placement.keyterms);
         let guard = placement.destination.guard();
@@ -202,7 +207,8 @@ impl Driver {
             dialogs: Dialogs::default(),
             socket,
             pipeline,
-            _room: room,
+            room,
+            _place: place,
         }
     }
 
@@ -246,6 +252,7 @@ impl Driver {
             match output {
                 PortOutput::Send(ToPeer::WebSocket(order)) => self.order_socket(order),
                 PortOutput::Send(ToPeer::Pipeline(order)) => self.order_pipeline(order),
+                PortOutput::Send(ToPeer::Room(order)) => self.order_room(order),
                 PortOutput::Send(ToPeer::Sip(order)) => self.order_sip(Of::Call, order).await,
                 PortOutput::Send(ToPeer::Target(order)) => self.order_sip(Of::Target, order).await,
                 PortOutput::Frames(_) | PortOutput::ClearFrames | PortOutput::Log(..) => {
@@ -352,6 +359,7 @@ impl Driver {
                 }
                 news = next_news(&mut self.socket, needs_ticks) => self.follow_socket(news).await,
                 news = next_of_pipeline(&mut self.pipeline) => self.follow_pipeline(news).await,
+                news = next_of_room(&mut self.room) => self.follow_room(news).await,
                 Some(reason) = self.hangups.recv() => self.tell(ToShard::Hangup(self.no, reason)),
                 now = look.tick(), if self.keys.as_ref().is_some_and(Keys::is_open) => {
                     self.keys.iter_mut().for_each(|keys| keys.look(now.into_std()));
@@ -365,6 +373,7 @@ impl Driver {
         self.effects.stop();
         self.close_socket().await;
         self.close_pipeline().await;
+        self.close_room().await;
         self.report().await;
     }
 
@@ -531,6 +540,16 @@ impl Driver {
 async fn next_of_pipeline(pipeline: &mut Option<Box<PipelineSide>>) -> SideNews {
     if let Some(pipeline) = pipeline
         && let Some(news) = pipeline.next().await
+    {
+        return news;
+    }
+    std::future::pending().await
+}
+
+/// Returns the next news of a room; waits for ever without one, and after the last.
+async fn next_of_room(room: &mut Option<Box<RoomSide>>) -> RoomNews {
+    if let Some(room) = room
+        && let Some(news) = room.next().await
     {
         return news;
     }

@@ -23,6 +23,7 @@ mod pipeline;
 mod placement;
 mod real;
 mod recorder;
+mod room;
 mod shard;
 pub mod sim;
 mod simulated;
@@ -46,7 +47,8 @@ use tokio::sync::mpsc;
 
 pub use self::gate::{DialGate, Forwarded};
 pub use self::placement::{
-    Answering, Destination, PipelineDial, PlaceError, Placement, SipDial, SocketSettings, TrunkTerms, WebSocketDial,
+    Answering, Destination, PipelineDial, PlaceError, Placement, RoomDial, SipDial, SocketSettings, TrunkTerms,
+    WebSocketDial,
 };
 pub use self::real::Engine;
 pub use self::simulated::Answerer;
@@ -101,6 +103,8 @@ pub const SIP_LOG: &str = "sip.log";
 pub const WEBSOCKET_LOG: &str = "websocket.log";
 /// Name of the file of a call's messages to a voice pipeline.
 pub const PIPELINE_LOG: &str = "pipeline.log";
+/// Log of the joining, the news and the leaving of a media room, in a call's folder.
+pub const ROOM_LOG: &str = "room.log";
 /// Name of the file of captured datagrams (pcapng).
 pub const CAPTURED: &str = "media.pcapng";
 

@@ -17,6 +17,7 @@ use crate::human::{Fluency, Mind};
 use crate::provider::guard::{Blocked, Guard};
 use crate::provider::{Failure, Voice, VoiceWanted};
 use crate::transport::pipeline::{Patience, PipelineTarget};
+use crate::transport::room::{self, RoomTarget};
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::TargetCall;
@@ -35,6 +36,8 @@ pub enum Destination {
     WebSocket(Box<WebSocketDial>),
     /// This side makes an offer to a voice pipeline.
     Pipeline(Box<PipelineDial>),
+    /// This side joins a media room.
+    Room(Box<RoomDial>),
     /// The other side calls, and this one answers ([`super::Engine::answer`]).
     Incoming(Answering),
 }
@@ -61,7 +64,7 @@ impl Destination {
     pub fn codecs(&self) -> &[Codec] {
         let own: &[Codec] = match self {
             Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. }) => codecs,
-            Destination::WebSocket(_) | Destination::Pipeline(_) => &[],
+            Destination::WebSocket(_) | Destination::Pipeline(_) | Destination::Room(_) => &[],
         };
         if own.is_empty() { &CODECS } else { own }
     }
@@ -72,7 +75,7 @@ impl Destination {
             Destination::Sip(SipDial { codecs, .. }) | Destination::Incoming(Answering { codecs, .. }) => {
                 *codecs = wanted;
             }
-            Destination::WebSocket(_) | Destination::Pipeline(_) => {}
+            Destination::WebSocket(_) | Destination::Pipeline(_) | Destination::Room(_) => {}
         }
     }
 
@@ -82,6 +85,7 @@ impl Destination {
             Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. }) => guard,
             Destination::WebSocket(dial) => &dial.guard,
             Destination::Pipeline(dial) => &dial.guard,
+            Destination::Room(dial) => &dial.guard,
         };
         guard.clone().unwrap_or_else(|| Guard::by(|_| true))
     }
@@ -92,6 +96,7 @@ impl Destination {
             Destination::Sip(SipDial { guard, .. }) | Destination::Incoming(Answering { guard, .. }) => guard,
             Destination::WebSocket(dial) => &mut dial.guard,
             Destination::Pipeline(dial) => &mut dial.guard,
+            Destination::Room(dial) => &mut dial.guard,
         };
         *guard = Some(wanted);
     }
@@ -101,7 +106,7 @@ impl Destination {
     pub(super) fn invite_target(&self, call: &TargetCall, sdp: String) -> Option<Invite> {
         let mut dial = match self {
             Destination::Sip(dial) => dial.clone(),
-            Destination::WebSocket(_) | Destination::Pipeline(_) => return None,
+            Destination::WebSocket(_) | Destination::Pipeline(_) | Destination::Room(_) => return None,
             Destination::Incoming(Answering { guard, headers, .. }) => {
                 SipDial { guard: guard.clone(), headers: headers.clone(), ..SipDial::default() }
             }
@@ -128,7 +133,7 @@ impl Destination {
     pub fn gate(&self) -> Option<&DialGate> {
         match self {
             Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. }) => gate.as_ref(),
-            Destination::WebSocket(_) | Destination::Pipeline(_) => None,
+            Destination::WebSocket(_) | Destination::Pipeline(_) | Destination::Room(_) => None,
         }
     }
 
@@ -138,7 +143,7 @@ impl Destination {
             Destination::Sip(SipDial { gate, .. }) | Destination::Incoming(Answering { gate, .. }) => {
                 *gate = Some(wanted)
             }
-            Destination::WebSocket(_) | Destination::Pipeline(_) => {}
+            Destination::WebSocket(_) | Destination::Pipeline(_) | Destination::Room(_) => {}
         }
     }
 
@@ -366,6 +371,19 @@ pub struct PipelineDial {
     pub peers: PeerTerms,
     /// Limits of time of its steps.
     pub patience: Patience,
+    /// Addresses that may be asked and sent to; `None`: all of them.
+    pub guard: Option<Guard>,
+}
+
+/// A media room to join.
+#[derive(Clone, Debug, Default)]
+pub struct RoomDial {
+    /// The room, and everything that is needed to join it.
+    pub target: RoomTarget,
+    /// Servers that help to find a path, and local addresses; those that the room server names come on top.
+    pub peers: PeerTerms,
+    /// Limits of time of its steps.
+    pub patience: room::Patience,
     /// Addresses that may be asked and sent to; `None`: all of them.
     pub guard: Option<Guard>,
 }

@@ -2,6 +2,7 @@
 
 mod pipeline;
 mod pump;
+mod room;
 mod socket;
 
 use std::collections::HashMap;
@@ -25,14 +26,15 @@ use super::keys::Keys;
 use super::lateness::Lateness;
 use super::pipeline::PipelineSide;
 use super::recorder::{RING_SAMPLES, Recorder};
+use super::room::RoomSide;
 use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
 use super::simulated::{self, Answerer};
 use super::socket::SocketSide;
 use super::tally::Tally;
 use super::wake::Wake;
 use super::{
-    CallControl, CallHandle, CallNews, Destination, EngineConfig, PIPELINE_LOG, PlaceError, Placement, SIP_LOG, Speech,
-    WEBSOCKET_LOG, timed,
+    CallControl, CallHandle, CallNews, Destination, EngineConfig, PIPELINE_LOG, PlaceError, Placement, ROOM_LOG,
+    SIP_LOG, Speech, WEBSOCKET_LOG, timed,
 };
 use crate::clock::random_bytes;
 use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen, SrtpKeys};
@@ -185,13 +187,11 @@ impl Engine {
             let (synthesizer, clock) = (self.inner.speech.synthesizer.clone(), self.inner.clock.clone());
             return simulated::place(placement, answer, synthesizer, clock, &self.inner.tasks, room);
         }
-        if let Destination::WebSocket(dial) = &placement.destination {
-            let dial = dial.clone();
-            return self.place_socket(&dial, placement);
-        }
-        if let Destination::Pipeline(dial) = &placement.destination {
-            let dial = dial.clone();
-            return self.place_pipeline(&dial, placement);
+        match placement.destination.clone() {
+            Destination::WebSocket(dial) => return self.place_socket(&dial, placement),
+            Destination::Pipeline(dial) => return self.place_pipeline(&dial, placement),
+            Destination::Room(dial) => return self.place_room(&dial, placement),
+            Destination::Sip(_) | Destination::Incoming(_) => {}
         }
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
@@ -381,6 +381,7 @@ struct CallChannel {
     is_secure: bool,
     socket: Option<Box<SocketSide>>,
     pipeline: Option<Box<PipelineSide>>,
+    room: Option<Box<RoomSide>>,
 }
 
 /// A call's place among `max_calls`; given back when it is dropped.
@@ -473,6 +474,7 @@ impl Inner {
             is_secure: self.srtp_of(&placement.destination) != Encryption::Off,
             socket: None,
             pipeline: None,
+            room: None,
         }
     }
 
@@ -483,7 +485,7 @@ impl Inner {
         placement: Placement,
         room: Room,
     ) -> (Box<Driver>, CallHandle) {
-        let CallChannel { media, media_port, port, is_secure, socket, pipeline } = channel;
+        let CallChannel { media, media_port, port, is_secure, socket, pipeline, room: side } = channel;
         let (messages, from_shard) = mpsc::channel(MESSAGES);
         let (news, watch) = mpsc::channel::<CallNews>(WATCH);
         let (hangup, hangups) = mpsc::channel(4);
@@ -494,6 +496,7 @@ impl Inner {
             Port::Sip(_) => SIP_LOG,
             Port::WebSocket(_) => WEBSOCKET_LOG,
             Port::Pipeline(_) => PIPELINE_LOG,
+            Port::Room(_) => ROOM_LOG,
         };
         let files = Files::open(&self.recorder, placement.folder.as_deref(), placement.captured, log);
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
@@ -532,6 +535,7 @@ impl Inner {
             keys,
             socket,
             pipeline,
+            side,
         );
         // The task that runs it moves it more than once, and would hold room for each.
         (Box::new(driver), CallHandle { news: watch, control })

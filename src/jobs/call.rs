@@ -85,15 +85,32 @@ impl CallWork<'_> {
         }
         let redactor = service.redactor(&self.job.organization, self.job.result_id).await?;
         let private = redactor.is_some();
-        let hide = move |doc: &mut ResultDoc| doc.private = private;
-        if !allow_conflict(self.advance(ResultStatus::Queued, ResultStatus::Dispatched, hide).await)? {
+        // Before the room is there, so that it is known whatever happens to this engine.
+        let room = placed.room.as_ref().and_then(|room| room.own_name()).map(str::to_owned);
+        let begin = move |doc: &mut ResultDoc| (doc.private, doc.room) = (private, room);
+        if !allow_conflict(self.advance(ResultStatus::Queued, ResultStatus::Dispatched, begin).await)? {
             return Ok(());
         }
-        let Placed { placement, notes, warnings, .. } = placed;
-        match engine.place(placement).await {
-            Ok(handle) => self.accompany(handle, redactor, notes, warnings).await,
-            Err(refusal) => self.refuse(ResultStatus::Dispatched, obstacle(refusal, false)).await,
+        let opened = tokio::select! {
+            biased;
+            opened = service.open_room(&mut placed) => opened,
+            () = self.stopping.cancelled() => {
+                let message = "The engine was stopped while the call was being made".to_owned();
+                Err(Obstacle { code: ErrorCode::EngineShutdown, message })
+            }
+        };
+        let Placed { placement, notes, warnings, room, .. } = placed;
+        let done = match opened {
+            Ok(()) => match engine.place(placement).await {
+                Ok(handle) => self.accompany(handle, redactor, notes, warnings).await,
+                Err(refusal) => self.refuse(ResultStatus::Dispatched, obstacle(refusal, false)).await,
+            },
+            Err(obstacle) => self.refuse(ResultStatus::Dispatched, obstacle).await,
+        };
+        if let Some(room) = room {
+            service.close_room(&room).await;
         }
+        done
     }
 
     async fn take(&self, incoming: Incoming) -> Result<()> {

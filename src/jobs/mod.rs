@@ -221,7 +221,10 @@ async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claim
 async fn left_behind(service: &Service, claimed: &Claimed, job: &CallJob) -> Result<()> {
     match claimed.attempts {
         1 => Ok(()),
-        _ => service.end_abandoned(&job.organization, job.result_id).await,
+        _ => {
+            service.end_abandoned(&job.organization, job.result_id).await?;
+            service.close_left_room(&job.organization, job.result_id).await
+        }
     }
 }
 
@@ -394,10 +397,12 @@ mod tests {
     use crate::clock::Clock;
     use crate::model::call_log::CallLogStatus;
     use crate::model::error_code::ErrorCode;
+    use crate::model::result::ResultDoc;
     use crate::model::status::ResultStatus;
     use crate::service::{Caller, NoLiveCalls, Settings};
     use crate::store::Store;
     use crate::store::vault::Vault;
+    use crate::transport::room::access::testing::FakeServer;
 
     fn read<T: DeserializeOwned>(body: Value) -> T {
         serde_json::from_value(body).expect("the body fits")
@@ -415,19 +420,23 @@ mod tests {
     /// Returns the id of a new result whose conversation is over.
     async fn ended(service: &Service, caller: &Caller) -> i64 {
         use ResultStatus as S;
-        let agent = json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" });
+        let id = queue_one(service, caller, json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" })).await;
+        for step in [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded].windows(2) {
+            let moved = service.advance(&caller.organization, id, step[0], step[1], |_| {}).await;
+            moved.expect("an allowed step");
+        }
+        id
+    }
+
+    /// A result of an agent that waits for its conversation.
+    async fn queue_one(service: &Service, caller: &Caller, agent: Value) -> i64 {
         let agent = service.add_agent(caller, read(agent)).await.expect("an agent").agent_id;
         let simulation = service.create_simulation(caller, read(json!({ "agent_id": agent.to_string() }))).await;
         let simulation = simulation.expect("a simulation").simulation_id;
         service.create_digital_human(caller, read(json!({})), &[simulation]).await.expect("a Digital Human");
         let run = read(json!({ "simulation_id": simulation.to_string() }));
         let run = service.queue_simulation_run(caller, run).await.expect("a run");
-        let id = run.simulation_result_ids[0].parse().expect("an id");
-        for step in [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded].windows(2) {
-            let moved = service.advance(&caller.organization, id, step[0], step[1], |_| {}).await;
-            moved.expect("an allowed step");
-        }
-        id
+        run.simulation_result_ids[0].parse().expect("an id")
     }
 
     /// Claims the one job of a kind as often as it comes back, and lets it fail.
@@ -467,6 +476,30 @@ mod tests {
         // A row that was deleted meanwhile needs nothing.
         let job = CallLogJob { organization: caller.organization.clone(), call_id: Uuid::nil(), serial: 0 };
         assert_eq!(service.give_up_log(&job).await, Ok(()));
+    }
+
+    /// The room of a call whose engine is gone is removed when its job is claimed again.
+    #[tokio::test]
+    async fn a_room_that_was_left_behind_is_removed() {
+        let rooms = FakeServer::start(|_| (200, "{}".to_owned())).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (service, caller) = product(folder.path()).await;
+        let stored = json!({ "P1_url": rooms.base, "P1_api_key": "k", "P1_api_secret": "s" });
+        service.update_integrations(&caller, read(stored)).await.expect("they are stored");
+        let id = queue_one(&service, &caller, json!({ "name": "Desk", "P1_agent_name": "desk" })).await;
+        let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
+        let claimed = service.queue().claim(&[CallJob::NAME], LEASE_MS).await.expect("claimed").expect("a job");
+        for (attempts, room, removed) in [(1, true, 0), (2, false, 0), (2, true, 1)] {
+            let keep = move |doc: &mut ResultDoc| doc.room = room.then(|| "svc-1-0000abcd".to_owned());
+            service.amend(&caller.organization, id, keep).await.expect("it is kept");
+            let mut again = claimed.clone();
+            again.attempts = attempts;
+            left_behind(&service, &again, &job).await.expect("it is taken up");
+            assert_eq!(rooms.requests().len(), removed, "{attempts} {room}");
+        }
+        let asked = &rooms.requests()[0];
+        let expect = ("/twirp/livekit.RoomService/DeleteRoom", json!({ "room": "svc-1-0000abcd" }));
+        assert_eq!((asked.path.as_str(), asked.body.clone()), expect);
     }
 
     #[tokio::test]

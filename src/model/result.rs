@@ -318,6 +318,9 @@ pub struct ResultDoc {
     /// Names of metadata members that were posted; the engine does not overwrite them.
     #[serde(default)]
     pub posted_keys: Vec<String>,
+    /// Media room that was created for its call and is removed after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<String>,
 }
 
 impl ResultDoc {

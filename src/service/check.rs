@@ -74,12 +74,17 @@ pub fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<
 
 /// Checks a ws, wss, http or https URL to a host that agents may have.
 pub fn websocket(value: Option<&str>, settings: &Settings) -> Result<()> {
+    socket_url("websocket_url", value, settings)
+}
+
+/// As [`websocket`], of a field of another name.
+pub fn socket_url(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "ws" | "wss" | "http" | "https") && url.has_host() => {
-            allowed("websocket_url", &url, settings.allow_private_agents)
+            allowed(field, &url, settings.allow_private_agents)
         }
-        _ => Err(Error::Refused("websocket_url must be a ws, wss, http or https URL".into())),
+        _ => Err(Error::Refused(format!("{field} must be a ws, wss, http or https URL"))),
     }
 }
 
@@ -109,6 +114,14 @@ pub async fn look(urls: &[(String, String)], settings: &Settings, guard: &Guard)
         }
     }
     Ok(())
+}
+
+/// Refuses a URL that agents are reached by and whose name leads to where no agent may be.
+pub async fn look_agents(field: &str, text: &str, settings: &Settings) -> Result<()> {
+    match Url::parse(text).ok().filter(|url| url.domain().is_some()) {
+        Some(url) => looked_up(field, &url, &Guard::new(settings.allow_private_agents)).await,
+        None => Ok(()),
+    }
 }
 
 /// Refuses a URL whose name leads to where nothing may be sent. One without an address now may have one later.

@@ -16,7 +16,7 @@ use super::in_force::settings_of;
 use super::privacy::{is_hidden, redact_settings, redactor_of};
 use super::{Caller, Service};
 use crate::config::Capture;
-use crate::engine::{CAPTURED, PIPELINE_LOG, WEBSOCKET_LOG};
+use crate::engine::{CAPTURED, PIPELINE_LOG, ROOM_LOG, WEBSOCKET_LOG};
 use crate::error::{Error, Result};
 use crate::model::result::{ResultDoc, noted};
 use crate::model::secret::masked;
@@ -24,8 +24,16 @@ use crate::model::secret::masked;
 /// The log of what a written conversation has sent and received, in the folder of its result.
 pub const HTTP_LOG: &str = "http.log";
 /// Files that lie in the folder of a result and belong into the archive as they are.
-const FILES: [&str; 7] =
-    ["recording.wav", "caller_clean.wav", "early_media.wav", "sip.log", WEBSOCKET_LOG, PIPELINE_LOG, HTTP_LOG];
+const FILES: [&str; 8] = [
+    "recording.wav",
+    "caller_clean.wav",
+    "early_media.wav",
+    "sip.log",
+    WEBSOCKET_LOG,
+    PIPELINE_LOG,
+    ROOM_LOG,
+    HTTP_LOG,
+];
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
 

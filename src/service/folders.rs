@@ -20,7 +20,10 @@ use crate::store::{Integrations, Row, Session};
 /// The field of the credentials that is asked for connections.
 const BASE_URL: &str = "P2_base_url";
 
-/// Response to deleting a folder.
+/// Field of the credentials that holds the address of the room server.
+const ROOM_URL: &str = "P1_url";
+
+/// What deleting a folder answers.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FolderDeleted {
     /// Id of the deleted folder.
@@ -134,6 +137,10 @@ impl Service {
         if let Some(url) = patch.get(BASE_URL).and_then(Value::as_str) {
             check::webhook(BASE_URL, Some(url), &self.settings)?;
             check::look(&[(BASE_URL.to_owned(), url.to_owned())], &self.settings, self.poster.guard()).await?;
+        }
+        if let Some(url) = patch.get(ROOM_URL).and_then(Value::as_str).filter(|url| !url.is_empty()) {
+            check::socket_url(ROOM_URL, Some(url), &self.settings)?;
+            check::look_agents(ROOM_URL, url, &self.settings).await?;
         }
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;

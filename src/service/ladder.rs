@@ -19,6 +19,8 @@ const SIP_LOG: &str = "sip.log";
 const WEBSOCKET_LOG: &str = "websocket.log";
 /// The log of a voice pipeline, in the folder of a result.
 const PIPELINE_LOG: &str = "pipeline.log";
+/// The log of a media room, in the folder of a result.
+const ROOM_LOG: &str = "room.log";
 /// The log of e-mails, in the folder of a result.
 const MAIL_LOG: &str = "mail.log";
 /// Most entries of one answer; a call of an hour has 3,600 figures of the network.
@@ -82,9 +84,13 @@ impl Service {
         let events = stored.or_else(|| self.live_events(result_id, &row.doc.body));
         let folder = self.result_folder(result_id);
         let mut timed: Vec<(u64, Rung)> = sip(&text_of(&folder.join(SIP_LOG)).await);
-        for (name, protocol) in
-            [(HTTP_LOG, "HTTP"), (WEBSOCKET_LOG, "WS"), (PIPELINE_LOG, "WEBRTC"), (MAIL_LOG, "MAIL")]
-        {
+        for (name, protocol) in [
+            (HTTP_LOG, "HTTP"),
+            (WEBSOCKET_LOG, "WS"),
+            (PIPELINE_LOG, "WEBRTC"),
+            (ROOM_LOG, "WEBRTC"),
+            (MAIL_LOG, "MAIL"),
+        ] {
             timed.extend(lines(&text_of(&folder.join(name)).await, protocol));
         }
         if timed.is_empty() && events.is_none() {

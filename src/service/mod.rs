@@ -132,7 +132,7 @@ pub use self::page_file::CallFile;
 pub use self::page_key::PageDoor;
 pub use self::peaks::{Levels, PeakStretch, Zoom};
 pub use self::phone_numbers::{NumberAdded, NumberReleased};
-pub use self::place::{Obstacle, Placed, Placer, Sounds, TextPlaced};
+pub use self::place::{Obstacle, Placed, Placer, RoomPlan, Sounds, TextPlaced};
 pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
 pub use self::retention::Cleared;
 pub use self::review::{Reviewed, Reviews};

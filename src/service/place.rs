@@ -5,12 +5,14 @@ mod dynamic;
 mod earlier;
 mod facts;
 mod idle;
+mod levels;
 mod line;
 mod manner;
 mod opening;
 mod phone;
 mod pipeline;
 mod platform;
+mod room;
 mod route;
 mod socket;
 mod sound;
@@ -29,6 +31,7 @@ use uuid::Uuid;
 
 use self::facts::identity;
 pub(super) use self::facts::{as_held, facts};
+pub use self::room::RoomPlan;
 pub(super) use self::route::named;
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
@@ -38,8 +41,8 @@ use super::generate::bound;
 use super::runs::seed_key;
 use super::{Service, Settings, legs};
 use crate::config::{Behaviour, Capture, Dtmf};
-use crate::engine::Placement;
 use crate::engine::noise::NoiseBeds;
+use crate::engine::{Destination, Placement};
 use crate::error::Result;
 use crate::human::{self, Facts, FluencyLevel, Profile, Verbosity, phrases};
 use crate::model::Object;
@@ -102,6 +105,10 @@ pub struct Placed {
     pub notes: Object,
     /// Settings that have no effect in this call, or a different one than asked.
     pub warnings: Vec<String>,
+    /// Media room that has to be opened before the call is placed; `None`: the call is in none.
+    pub room: Option<Box<RoomPlan>>,
+    /// Topic of tool calls in a media room.
+    pub tool_topic: Option<String>,
 }
 
 /// The rows that a call is made of.
@@ -241,7 +248,10 @@ impl Cast {
         if let Some(substituted) = &voice.substituted {
             notes.insert("voice_substituted".to_owned(), json!(substituted));
         }
+        let room = matches!(destination, Destination::Room(_)).then(|| Box::new(room::plan(&self, room::draw())));
+        notes.extend(room.iter().map(|room| ("room".to_owned(), json!(room.name()))));
         let profile = self.profile(&placer.behaviour, traits);
+        let tool_topic = room::tool_topic(&self);
         let placement = Placement {
             id: self.result_id.to_string(),
             spec,
@@ -255,7 +265,7 @@ impl Cast {
             folder: None,
             captured: settings.capture == Capture::Full && !self.agent.spec.redact_pii,
         };
-        Ok(Placed { placement, dial, notes, warnings })
+        Ok(Placed { placement, dial, notes, warnings, room, tool_topic })
     }
 
     async fn spec(
@@ -407,42 +417,6 @@ impl Cast {
     /// Returns the facts by name, as text.
     fn traits(&self) -> Vec<(String, String)> {
         named(&self.human.traits)
-    }
-
-    /// Returns the numbers behind the levels of this call.
-    fn in_force(&self, placer: &Placer, spec: &CallSpec) -> Value {
-        let human = &self.human;
-        let has_noise = spec.noise.is_some();
-        let snr_db = has_noise.then(|| placer.behaviour.noise_snr_db(human.background_noise_volume));
-        json!({
-            "language": self.language(),
-            "follows_language": self.follows(),
-            "endpointing_delay_ms": spec.turn.endpointing_delay_ms,
-            "silence_timeout_ms": spec.turn.silence_timeout_ms,
-            "yield_after_ms": spec.turn.yield_after_ms,
-            "hold_floor_ms": spec.turn.hold_floor_ms,
-            "both_start_ms": spec.turn.both_start_ms,
-            "recognizer_grace_ms": spec.turn.recognizer_grace_ms,
-            "interruption": manner::interruption_in_force(&spec.interruption),
-            "duplex": human.duplex,
-            "voice_speed": human.voice_speed,
-            "words_per_minute": placer.behaviour.speed.named(human.voice_speed.as_str()),
-            "verbosity": human.verbosity,
-            "words_per_turn": Verbosity::named(human.verbosity.as_str()).words(&placer.behaviour.verbosity),
-            "fluency": human.fluency,
-            "hesitation": FluencyLevel::named(human.fluency.as_str()).hesitation(&placer.behaviour.fluency),
-            "background_noise": human.background_noise,
-            "noise_snr_db": snr_db,
-            "audio_quality": human.audio_quality,
-            "audio": line::audio_in_force(&spec.audio_quality),
-            "connection_quality": human.connection_quality,
-            "connection": line::connection_in_force(&spec.connection),
-            "extension": spec.extension,
-            "ringing_ms": spec.limits.ringing_ms,
-            "max_duration_ms": spec.limits.max_duration_ms,
-            "max_turns": spec.limits.max_turns,
-            "inactivity_ms": spec.limits.inactivity_ms,
-        })
     }
 
     /// True when the agent makes contact.

@@ -32,8 +32,6 @@ struct Way {
     mode: &'static str,
     address: &'static str,
     beside: &'static [(&'static str, &'static str)],
-    /// This build speaks it.
-    spoken: bool,
 }
 
 const WAYS: [Way; 7] = [
@@ -48,7 +46,6 @@ const WAYS: [Way; 7] = [
             ("headers", "custom_sip_headers"),
             ("codecs", ""),
         ],
-        spoken: true,
     },
     Way {
         word: "phone",
@@ -56,7 +53,6 @@ const WAYS: [Way; 7] = [
         mode: "VOICE",
         address: "phone_number",
         beside: &[("headers", "custom_sip_headers"), ("codecs", "")],
-        spoken: true,
     },
     Way {
         word: "ws",
@@ -69,7 +65,6 @@ const WAYS: [Way; 7] = [
             ("dialect", "websocket_dialect"),
             ("parameters", "websocket_parameters"),
         ],
-        spoken: true,
     },
     Way {
         word: "room",
@@ -80,8 +75,8 @@ const WAYS: [Way; 7] = [
             ("agent_name", "P1_agent_name"),
             ("metadata", "P1_metadata"),
             ("token_auth", "P1_token_webhook_auth"),
+            ("tool_topic", "P1_customer_tool_topic"),
         ],
-        spoken: false,
     },
     Way {
         word: "pipeline",
@@ -89,7 +84,6 @@ const WAYS: [Way; 7] = [
         mode: "VOICE",
         address: "P2_agent_name",
         beside: &[("configuration", "P2_agent_configuration"), ("room_properties", "P2_room_properties")],
-        spoken: true,
     },
     Way {
         word: "http",
@@ -97,7 +91,6 @@ const WAYS: [Way; 7] = [
         mode: "TEXT",
         address: "http_webhook",
         beside: &[("key", "http_webhook_key"), ("sync_reply", "http_webhook_sync_reply")],
-        spoken: true,
     },
     Way {
         word: "chat",
@@ -105,7 +98,6 @@ const WAYS: [Way; 7] = [
         mode: "TEXT",
         address: "P12_base_url",
         beside: &[("model", "P12_model"), ("key", "P12_api_key")],
-        spoken: true,
     },
 ];
 
@@ -138,9 +130,6 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
     let Some(way) = WAYS.iter().find(|way| way.word == word) else { return Err(problems) };
     let allowed: Vec<&str> = [word].into_iter().chain(way.beside.iter().map(|(word, _)| *word)).collect();
     members.iter().for_each(|(key, _)| check_known(key, allowed.iter().copied(), &mut problems));
-    if !way.spoken {
-        problems.push(Problem::new(&node.at, format!("this build does not speak connections of kind {word}")));
-    }
     let mut agent = Map::from_iter([
         ("type".to_owned(), json!("INBOUND")),
         ("mode".to_owned(), json!(way.mode)),
@@ -155,12 +144,14 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
         let Some(value) = node.get(beside) else { continue };
         match *beside {
             "codecs" => codecs = super::reading::texts(Some(value), "codecs", &mut problems),
-            "username" | "password" | "key" | "model" | "dialect" | "agent_name" => match value.text() {
-                Some(text) => {
-                    agent.insert((*field).to_owned(), json!(text));
+            "username" | "password" | "key" | "model" | "dialect" | "agent_name" | "token_auth" | "tool_topic" => {
+                match value.text() {
+                    Some(text) => {
+                        agent.insert((*field).to_owned(), json!(text));
+                    }
+                    None => problems.push(Problem::new(&value.at, format!("{beside} must be a text"))),
                 }
-                None => problems.push(Problem::new(&value.at, format!("{beside} must be a text"))),
-            },
+            }
             _ => {
                 agent.insert((*field).to_owned(), value.json());
             }
@@ -193,6 +184,12 @@ mod tests {
                     "P12_model": "m", "P12_api_key": "k"}),
             ),
             (
+                "{room: 'http://h/tokens', agent_name: desk, metadata: {a: 1}, token_auth: 7, tool_topic: tools}",
+                json!({"type": "INBOUND", "mode": "VOICE", "connection_type": "P1",
+                    "P1_token_webhook_url": "http://h/tokens", "P1_agent_name": "desk", "P1_metadata": {"a": 1},
+                    "P1_token_webhook_auth": "7", "P1_customer_tool_topic": "tools"}),
+            ),
+            (
                 "{phone: '+14155550100'}",
                 json!({"type": "INBOUND", "mode": "VOICE", "connection_type": "PHONE", "phone_number": "+14155550100"}),
             ),
@@ -213,7 +210,8 @@ mod tests {
             ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
             ("{sip: a, user: b}", "f:1:10: user is not known"),
             ("{sip: }", "sip must be a text"),
-            ("{room: a}", "this build does not speak connections of kind room"),
+            ("{room: 'http://h', token_auth: [a]}", "token_auth must be a text"),
+            ("{room: 'http://h', topic: a}", "topic is not known"),
             ("{agent: a, username: b}", "username is not known"),
         ] {
             let told = connect(&parse(text, "f").expect("it is read")).expect_err(text);

@@ -15,8 +15,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub(crate) use self::session::hung_up;
-pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews};
-pub use self::wire::{Answer, OfferRequest, PatchRequest, read_offer};
+pub use self::session::{Order, Pipeline, PipelineEnd, PipelineNews, start};
+pub use self::wire::{Answer, OfferRequest, PatchRequest, Started, read_offer};
 use super::webrtc::PeerFault;
 use crate::config::Secret;
 use crate::model::error_code::{ErrorCode, Platform, PlatformFault};
@@ -90,7 +90,7 @@ pub enum Reason {
     Status(u16),
     /// An answer that says something else than was asked for; what.
     Unusable(String),
-    /// The pipeline hands out a media room, which is another kind of connection.
+    /// The pipeline hands out a media room where none can be joined: of another protocol, or outside of a run.
     Room,
     /// A fault of the peer connection.
     Peer(PeerFault),
@@ -152,7 +152,7 @@ impl fmt::Display for PipelineFault {
             Reason::NoAnswer(why) | Reason::Local(why) | Reason::Agent(why) => f.write_str(why),
             Reason::Status(status) => write!(f, "it answered {status}"),
             Reason::Unusable(why) => write!(f, "its answer {why}"),
-            Reason::Room => f.write_str("its answer hands out a media room, which is reached by connection_type P1"),
+            Reason::Room => f.write_str("its answer hands out a media room of another protocol"),
             Reason::Peer(fault) => fault.fmt(f),
         }
     }

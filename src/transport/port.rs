@@ -13,6 +13,7 @@ use super::dtls::Expected;
 use super::pipeline::Order;
 use super::pipeline::answered::IncomingPipeline;
 use super::pipeline::port::PipelinePort;
+use super::room::{self, port::RoomPort};
 use super::sip::address::Address;
 use super::sip::driver::IncomingDialog;
 use super::sip::port::{SipOrder, SipPort};
@@ -29,6 +30,8 @@ pub enum Port {
     WebSocket(Box<WebSocketPort>),
     /// The peer connection to a voice pipeline.
     Pipeline(Box<PipelinePort>),
+    /// The room that the agent is in.
+    Room(Box<RoomPort>),
 }
 
 /// Action that a driver carries out.
@@ -70,6 +73,8 @@ pub enum ToPeer {
     WebSocket(SocketOrder),
     /// Order to the task of the connection to a voice pipeline.
     Pipeline(Order),
+    /// For the task of a room's connections.
+    Room(room::Order),
 }
 
 /// Purposes of an address that is looked up.
@@ -180,6 +185,7 @@ impl Port {
             Port::Sip(port) => port.control(control),
             Port::WebSocket(port) => port.control(control),
             Port::Pipeline(port) => port.control(control),
+            Port::Room(port) => port.control(control),
         }
     }
 
@@ -189,6 +195,7 @@ impl Port {
             Port::Sip(port) => port.poll(),
             Port::WebSocket(port) => port.poll(),
             Port::Pipeline(port) => port.poll(),
+            Port::Room(port) => port.poll(),
         }
     }
 
@@ -198,6 +205,7 @@ impl Port {
             Port::Sip(port) => port.peer(),
             Port::WebSocket(port) => port.peer(),
             Port::Pipeline(port) => port.peer(),
+            Port::Room(port) => port.peer(),
         }
     }
 }

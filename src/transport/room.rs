@@ -1,7 +1,25 @@
 //! Media rooms: a Digital Human joins the room of an agent by the protocol of LiveKit, and media flow over WebRTC.
+//!
+//! [`signal`] (messages of the signalling), [`roster`] (participants and their tracks) and [`data`] (packets of the data channels)
+//! do no IO; [`RoomCall`] holds the WebSocket and the peer connections.
+
+pub mod data;
+mod fault;
+mod line;
+pub mod messages;
+pub mod port;
+mod roster;
+mod session;
+mod side;
+pub mod signal;
+
+pub mod access;
 
 use std::time::Duration;
 
+pub use self::data::DataCounts;
+pub use self::fault::{Reason, RoomFault, Step};
+pub use self::session::{Joined, Order, RoomCall, RoomEnd, RoomNews};
 use crate::config::Secret;
 
 /// A room and everything that is needed to join it.
@@ -13,6 +31,12 @@ pub struct RoomTarget {
     pub token: Secret,
     /// Topic whose data packets are tool calls, `P1_customer_tool_topic`.
     pub tool_topic: Option<String>,
+}
+
+impl Default for RoomTarget {
+    fn default() -> RoomTarget {
+        RoomTarget { server_url: String::new(), token: Secret::new(String::new()), tool_topic: None }
+    }
 }
 
 /// Limits of time; those of tests are shorter.

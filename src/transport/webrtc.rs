@@ -192,6 +192,35 @@ impl fmt::Debug for PeerSettings {
     }
 }
 
+/// Use of a peer connection, by which media sections differ.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// One call: the microphone track is sent, one track of the other side is received.
+    #[default]
+    Call,
+    /// The microphone track goes to a server, which sends nothing by this connection.
+    Publisher,
+    /// Tracks of a server are received, which makes the offers; nothing is sent.
+    Subscriber,
+    /// The microphone track goes to a server, and its tracks are received; this side makes the offers.
+    Joint,
+}
+
+/// A track of Opus that the other side sends, by its description.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemoteTrack {
+    /// Name of its section.
+    pub mid: String,
+    /// Name of its stream (RFC 8830), empty where there is none.
+    pub stream: String,
+    /// Name of the track within the stream.
+    pub id: String,
+    /// Synchronization sources that were announced for it.
+    pub sources: Vec<u32>,
+    /// Payload type of its packets.
+    pub payload_type: u8,
+}
+
 /// State of a peer connection.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum PeerState {
@@ -339,6 +368,15 @@ pub trait MediaPeer: Send + Sync {
 
     /// Returns what was settled for the audio; `None` before both descriptions are there.
     fn media(&self) -> Option<MediaParams>;
+
+    /// Returns the tracks that the other side's last description has.
+    fn tracks(&self) -> Vec<RemoteTrack>;
+
+    /// Has the next offer ask for tracks of the other side, this many more.
+    ///
+    /// # Errors
+    /// The library's.
+    fn expect_tracks(&self, count: u32) -> BoxFuture<'_, Result<(), PeerFault>>;
 
     /// Returns the synchronization source of the packets that are sent (RFC 3550 5.1).
     fn ssrc(&self) -> u32;

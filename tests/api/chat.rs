@@ -128,15 +128,14 @@ async fn troubles_of_chat_completions_have_their_codes() {
 async fn agents_that_nothing_is_set_up_for_say_what_is_missing() {
     let p6 = json!({ "P6_app_id": "a", "P6_deployment_id": "d" });
     let p8 = json!({ "P8_base_url": "https://203.0.113.5", "P8_domain_code": "c", "P8_agent_name": "n" });
-    let stored =
-        json!({ "P6_credentials": "k", "P1_url": "wss://203.0.113.5", "P1_api_key": "k", "P1_api_secret": "s" });
+    let stored = json!({ "P6_credentials": "k" });
     for (agent, stored, code, owner) in [
         (&json!({ "P8_base_url": "https://203.0.113.5" }), &json!({}), "MISSING_P8_CONFIGURATION", "agent_owner"),
         (&p8, &json!({}), "P8_ADAPTER_NOT_CONFIGURED", "engine"),
         (&p6, &json!({}), "MISSING_P6_INTEGRATION", "agent_owner"),
         (&p6, &stored, "P6_ADAPTER_NOT_CONFIGURED", "engine"),
         (&json!({ "mode": "VOICE", "P2_agent_name": "n" }), &json!({}), "MISSING_P2_INTEGRATION", "agent_owner"),
-        (&json!({ "mode": "VOICE", "P1_agent_name": "n" }), &stored, "CONNECTION_NOT_SUPPORTED", "engine"),
+        (&json!({ "mode": "VOICE", "P1_agent_name": "n" }), &json!({}), "MISSING_P1_INTEGRATION", "agent_owner"),
         (
             &json!({ "mode": "VOICE", "websocket_url": "ws://127.0.0.1:1" }),
             &json!({}),

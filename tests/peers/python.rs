@@ -49,7 +49,12 @@ impl PythonServer {
 
     /// Tells it to do something.
     pub async fn post(&self, path: &str) {
-        let answer = self.client.post(self.http(path)).send();
+        self.tell(path, Value::Null).await;
+    }
+
+    /// Tells it to do something with this.
+    pub async fn tell(&self, path: &str, body: Value) {
+        let answer = self.client.post(self.http(path)).json(&body).send();
         let answer = timeout(PATIENCE, answer).await.expect("in time").expect("it answers");
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
     }

@@ -1,14 +1,19 @@
 //! WebRTC: peer connections between two of ours and with other people's (aiortc behind the small WebRTC transport of pipelines,
-//! Chromium), calls to pipelines, and other sides that mean harm. Everything on loopback.
+//! Chromium), calls to pipelines and rooms, and other sides that mean harm. Everything on loopback.
 
+mod access;
 mod answers;
 mod barge_in;
 mod browser;
 mod calls;
+mod conversations;
 mod desk;
+mod guests;
 mod house;
+mod official;
 mod pairs;
 mod phone;
 mod pipelines;
 mod relay;
+mod server;
 mod turn;

@@ -93,14 +93,14 @@ async fn nothing_is_called_where_something_is_wrong() {
     let bench = Bench::new();
     bench.write("good.yaml", &suite(DESK, BOOKS));
     bench.write("bad.yaml", &suite(DESK, "  - name: x\n    expct: []\n"));
-    bench.write("room.yaml", &suite("room: \"http://127.0.0.1:1\"", "  - name: y\n"));
+    bench.write("room.yaml", &suite("room: \"http://127.0.0.1:1\", topic: x", "  - name: y\n"));
     bench.write("secret.yaml", &suite("sip: \"${SUITE_TOKEN}\", user: x", "  - name: z\n"));
     bench.write("twice.yaml", &suite(DESK, "  - name: books a visit\n"));
     std::fs::create_dir(bench.path().join("full")).expect("it is made");
     bench.write("full/precious.txt", "mine");
     for (args, code, said) in [
         (&["bad.yaml"][..], 2, "bad.yaml:5:5: expct is not known, did you mean expect?"),
-        (&["room.yaml"], 2, "this build does not speak connections of kind room"),
+        (&["room.yaml"], 2, "topic is not known"),
         (&["none.yaml"], 2, "none.yaml: No such file"),
         (&["good.yaml", "--filter", "boks a visit"], 2, "did you mean books a visit?"),
         (&["good.yaml", "--tag", "none"], 2, "no scenario matches"),

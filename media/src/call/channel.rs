@@ -72,9 +72,11 @@ impl Call {
             self.channel.reported.clear();
         }
         let told = match told {
-            ChannelEvent::ToolCalled { name, parameters, output, source } => {
+            ChannelEvent::ToolCalled { name, parameters, output, source, at_ms } => {
                 let call = ToolCall { name, parameters, output, source: Some(source) };
-                return self.event(self.frame_at, Side::Agent, What::ToolCall(Box::new(call)));
+                // What is yet to come was not done.
+                let at = at_ms.map_or(self.frame_at, |at| ms(at).min(self.frame_at));
+                return self.event(at, Side::Agent, What::ToolCall(Box::new(call)));
             }
             ChannelEvent::SpeechClaimed { utterance_id, .. } => self.take_claim(utterance_id, follows_own),
             ChannelEvent::Reported { text } => {

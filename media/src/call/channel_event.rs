@@ -54,6 +54,8 @@ pub enum ChannelEvent {
         output: Value,
         /// Stable name of the channel that tells of it.
         source: Cow<'static, str>,
+        /// Milliseconds of the call after which it was made, as it tells them; `None`: when its message came.
+        at_ms: Option<u32>,
     },
     /// Something else, in the words of the channel.
     Other {
@@ -90,7 +92,7 @@ impl ChannelEvent {
             ChannelEvent::Cleared { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
             ChannelEvent::Error { code, message } => json!({ "code": code, "message": message }),
             ChannelEvent::Violation { code, excerpt } => json!({ "code": code, "excerpt": excerpt }),
-            ChannelEvent::ToolCalled { name, parameters, output, source } => {
+            ChannelEvent::ToolCalled { name, parameters, output, source, .. } => {
                 json!({ "name": name, "parameters": parameters, "output": output, "source": source })
             }
             ChannelEvent::Other { name, data } => json!({ "name": name, "data": data }),

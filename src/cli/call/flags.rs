@@ -59,8 +59,23 @@ pub fn pipeline(text: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("pipeline").then_some(base)
 }
 
-/// Reads an address that can be called: of SIP, of a WebSocket, or of a voice pipeline.
+/// Returns the address of the room server behind `room:`; `None` for another address.
+pub fn room(text: &str) -> Option<&str> {
+    let (scheme, server) = text.split_once(':')?;
+    scheme.eq_ignore_ascii_case("room").then_some(server)
+}
+
+/// Reads an address that can be called: one of [`line_address`], or of a media room.
 pub fn address(text: &str) -> Result<String, String> {
+    let Some(server) = room(text) else { return line_address(text) };
+    match url::Url::parse(server) {
+        Ok(url) if matches!(url.scheme(), "ws" | "wss" | "http" | "https") && url.has_host() => Ok(text.to_owned()),
+        _ => Err("room: needs an address with ws://, wss://, http:// or https:// behind it".to_owned()),
+    }
+}
+
+/// Reads an address that needs nothing beside it: of SIP, of a WebSocket, or of a voice pipeline.
+pub fn line_address(text: &str) -> Result<String, String> {
     if let Some(base) = pipeline(text) {
         return match url::Url::parse(base) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
@@ -135,7 +150,7 @@ pub fn header(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, dialect, header, sip_address};
+    use super::{address, dialect, header, line_address, sip_address};
 
     #[test]
     fn addresses_of_websockets_are_urls() {
@@ -152,6 +167,14 @@ mod tests {
         for bad in ["pipeline:", "pipeline:h:7860", "pipeline:ftp://h", "pipeline:http://"] {
             let why = address(bad).expect_err(bad);
             assert!(why.contains("http://"), "{bad}: {why}");
+        }
+        for good in ["room:wss://rooms.example", "ROOM:http://[::1]:7880/base"] {
+            assert_eq!(address(good), Ok(good.to_owned()));
+            assert!(line_address(good).is_err(), "{good}");
+        }
+        for bad in ["room:", "room:h:7880", "room:sip:a@h", "room:wss://"] {
+            let why = address(bad).expect_err(bad);
+            assert!(why.contains("wss://"), "{bad}: {why}");
         }
         assert!(dialect("raw_pcm16").is_ok());
         assert!(dialect("default").expect_err("it is no dialect").contains("twilio_media_streams, "));

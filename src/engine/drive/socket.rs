@@ -131,7 +131,7 @@ impl Driver {
         match &self.port {
             Port::WebSocket(port) => port.agent_errors().to_vec(),
             Port::Pipeline(port) => port.agent_errors().to_vec(),
-            Port::Sip(_) => Vec::new(),
+            Port::Sip(_) | Port::Room(_) => Vec::new(),
         }
     }
 

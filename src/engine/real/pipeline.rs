@@ -67,6 +67,7 @@ fn pipeline_channel(port: PipelinePort, side: PipelineSide) -> (CallChannel, Pum
         is_secure: false,
         socket: None,
         pipeline: Some(Box::new(side)),
+        room: None,
     };
     (channel, Pump::new(peer, bell))
 }

@@ -54,6 +54,7 @@ impl Inner {
             is_secure: false,
             socket: Some(Box::new(SocketSide::new(self.dialer.clone(), guard, dial.settings.clone(), peer))),
             pipeline: None,
+            room: None,
         }
     }
 }

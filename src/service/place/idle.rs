@@ -89,15 +89,16 @@ impl Cast {
         let (run, agent) = (&self.overrides, &self.agent.spec);
         let dials = !is_written(agent) && !self.is_called();
         let by_socket = dials && agent.connection() == Some(ConnectionType::WebSocket);
+        let by_room = dials && agent.connection() == Some(ConnectionType::P1);
         let by_pipeline = dials && agent.connection() == Some(ConnectionType::P2);
         let by_trunk = self.telephony() == Some(ConnectionType::Phone);
         let set = [
             ("phone_number", run.phone_number.is_some() && !is_sms(agent) && !(dials && by_trunk)),
-            ("sip_uri", run.sip_uri.is_some() && (!dials || by_trunk || by_socket || by_pipeline)),
+            ("sip_uri", run.sip_uri.is_some() && (!dials || by_trunk || by_socket || by_room || by_pipeline)),
             ("websocket_url", run.websocket_url.is_some() && !by_socket),
             ("websocket_dialect", run.websocket_dialect.is_some() && !by_socket),
-            ("P1_agent_name", run.p1_agent_name.is_some()),
-            ("P1_metadata", run.p1_metadata.is_some()),
+            ("P1_agent_name", run.p1_agent_name.is_some() && !by_room),
+            ("P1_metadata", run.p1_metadata.is_some() && !by_room),
             ("P2_agent_configuration", run.p2_agent_configuration.is_some() && !by_pipeline),
             ("P2_room_properties", run.p2_room_properties.is_some() && !by_pipeline),
             ("P2_agent_name", run.p2_agent_name.is_some() && !by_pipeline),
@@ -196,6 +197,8 @@ mod tests {
             (&texts, number, &[]),
             (&sip, platforms.clone(), &named),
             (&texts, platforms.clone(), &named),
+            (&json!({"connection_type": "P1"}), json!({"P1_agent_name": "", "P1_metadata": {}}), &[]),
+            (&json!({"connection_type": "P1"}), json!({"sip_uri": "sip:eve@127.0.0.1"}), &["sip_uri"]),
             (&json!({"connection_type": "P2"}), json!({"P2_agent_name": "p", "P2_room_properties": {}}), &[]),
         ] {
             let told = cast(agent.clone(), json!({}), run.clone()).idle_fields(true, &Sms::default());

@@ -2,14 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Cast, Obstacle};
+use super::{Cast, Obstacle, Placed};
 use crate::config::Secret;
-use crate::engine::PipelineDial;
+use crate::engine::{Destination, PipelineDial, RoomDial};
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
-use crate::service::Settings;
-use crate::transport::pipeline::{Patience, PipelineTarget, Start};
+use crate::provider::post::Poster;
+use crate::service::{Service, Settings};
+use crate::transport::pipeline::{Patience, PipelineTarget, Start, Started, start};
+use crate::transport::room::{self, RoomTarget};
 
 /// Returns how the pipeline of the agent is reached.
 pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obstacle> {
@@ -40,6 +42,33 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obs
     };
     let guard = Some(Guard::new(settings.allow_private_agents));
     Ok(PipelineDial { target, peers: settings.peers.clone(), patience: Patience::default(), guard })
+}
+
+impl Service {
+    /// Starts the pipeline of a call that needs it. Where the pipeline hands out a media room, the call is held there.
+    ///
+    /// # Errors
+    /// The fault of the last attempt.
+    pub(super) async fn start_pipeline(&self, placed: &mut Placed) -> Result<(), Obstacle> {
+        let Destination::Pipeline(dial) = &mut placed.placement.destination else { return Ok(()) };
+        let Some(begins) = dial.target.start.clone() else { return Ok(()) };
+        let guard = dial.guard.clone().unwrap_or_else(|| Guard::new(self.settings.allow_private_agents));
+        let poster = Poster::new(guard, dial.patience.request);
+        let started = start(&dial.target, &begins, &poster, dial.patience).await;
+        match started.map_err(|fault| Obstacle::new(fault.code(), fault.to_string()))? {
+            Started::Pipeline { base_url, key } => {
+                let target = &mut dial.target;
+                (target.base_url, target.api_key, target.start) = (base_url, key, None);
+            }
+            Started::Room { server_url, token } => {
+                let target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone() };
+                let (peers, guard) = (dial.peers.clone(), dial.guard.clone());
+                let joined = RoomDial { target, peers, patience: room::Patience::default(), guard };
+                placed.placement.destination = Destination::Room(Box::new(joined));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use ringer_sip::Hop;
 use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
-use super::{Cast, Obstacle, phone, pipeline, socket};
+use super::{Cast, Obstacle, phone, pipeline, room, socket};
 use crate::config::Secret;
 use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
@@ -45,6 +45,9 @@ pub(super) async fn destination(
     if kind == ConnectionType::WebSocket {
         return Ok((Destination::WebSocket(Box::new(socket::dial(cast, settings)?)), None));
     }
+    if kind == ConnectionType::P1 {
+        return Ok((Destination::Room(Box::new(room::dial(cast, settings)?)), None));
+    }
     if kind == ConnectionType::P2 {
         return Ok((Destination::Pipeline(Box::new(pipeline::dial(cast, settings)?)), None));
     }
@@ -74,9 +77,13 @@ fn reachable(cast: &Cast, settings: &Settings) -> Result<ConnectionType, Obstacl
     cast.own_channel(&settings.sms)?;
     match cast.telephony() {
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
-        Some(kind @ (ConnectionType::Sip | ConnectionType::Phone | ConnectionType::WebSocket | ConnectionType::P2)) => {
-            Ok(kind)
-        }
+        Some(
+            kind @ (ConnectionType::Sip
+            | ConnectionType::Phone
+            | ConnectionType::WebSocket
+            | ConnectionType::P1
+            | ConnectionType::P2),
+        ) => Ok(kind),
         Some(other) => Err(cast.unmet(other)),
     }
 }
@@ -239,6 +246,9 @@ mod tests {
             (json!({"connection_type": "WEBSOCKET"}), json!({}), Some("WEBSOCKET_CONNECT_FAILED")),
             (json!({"connection_type": "WEBSOCKET"}), json!({"websocket_url": "ws://h"}), None),
             (json!({"mode": "EMAIL"}), json!({}), Some("EMAIL_NOT_CONFIGURED")),
+            (json!({"P1_agent_name": "a"}), json!({}), Some("MISSING_P1_INTEGRATION")),
+            (json!({"P1_token_webhook_url": "http://h"}), json!({}), None),
+            (json!({"P1_token_webhook_url": "http://h", "type": "OUTBOUND"}), json!({}), None),
             (json!({"P2_agent_name": "a"}), json!({}), Some("MISSING_P2_INTEGRATION")),
             (json!({"P4_agent_id": "a"}), json!({}), Some("MISSING_P4_INTEGRATION")),
             (json!({"P10_agent_token": "t"}), json!({}), Some("P10_ADAPTER_NOT_CONFIGURED")),

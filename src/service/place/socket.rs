@@ -50,7 +50,7 @@ fn url(cast: &Cast) -> Option<String> {
 /// Returns the way in which digits reach the agent of a call over a WebSocket or to a pipeline; `None` for calls of another channel.
 pub(super) fn digits(destination: &Destination) -> Option<DtmfMethod> {
     let dial = match destination {
-        Destination::Pipeline(_) => return Some(DtmfMethod::MessageAndTone),
+        Destination::Pipeline(_) | Destination::Room(_) => return Some(DtmfMethod::MessageAndTone),
         Destination::WebSocket(dial) => dial,
         Destination::Incoming(Answering { websocket: Some(dial), .. }) => dial,
         _ => return None,
@@ -118,5 +118,6 @@ mod tests {
         }
         assert_eq!(digits(&Destination::default()), None);
         assert_eq!(digits(&Destination::Pipeline(Box::default())), Some(DtmfMethod::MessageAndTone));
+        assert_eq!(digits(&Destination::Room(Box::default())), Some(DtmfMethod::MessageAndTone));
     }
 }

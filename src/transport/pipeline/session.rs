@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use super::rtvi::{Rtvi, RtviCounts, RtviEvent, RtviOutput};
 use super::wire::{
-    ANSWER_BYTES, Answer, Base, OfferRequest, PatchRequest, PatchedCandidate, read_answer, read_started, request_data,
-    start_body, start_url,
+    ANSWER_BYTES, Answer, Base, OfferRequest, PatchRequest, PatchedCandidate, Started, read_answer, read_started,
+    request_data, start_body, start_url,
 };
 use super::{ATTEMPTS, Patience, PipelineFault, PipelineTarget, Reason, Start, Step, WAITS};
 use crate::clock::monotonic;
@@ -102,7 +102,10 @@ impl Pipeline {
         patience: Patience,
     ) -> Result<Pipeline, PipelineFault> {
         let base = match &target.start {
-            Some(start) => begin(&target, start, &poster, patience).await?,
+            Some(begins) => match start(&target, begins, &poster, patience).await? {
+                Started::Pipeline { base_url, key } => Base { url: base_url, key },
+                Started::Room { .. } => return Err(PipelineFault { step: Step::Start, reason: Reason::Room }),
+            },
             None => Base::of(&target),
         };
         let asked = Asked { target: &target, settings: &settings, poster: &poster, patience, base: &base };
@@ -200,13 +203,16 @@ pub(crate) async fn hung_up(orders: &mut mpsc::Receiver<Order>) {
     while !matches!(orders.recv().await, Some(Order::HangUp) | None) {}
 }
 
-/// Sends the start request.
-async fn begin(
+/// Sends the start request, and returns where the call is to be held.
+///
+/// # Errors
+/// The last fault after [`ATTEMPTS`].
+pub async fn start(
     target: &PipelineTarget,
     start: &Start,
     poster: &Poster,
     patience: Patience,
-) -> Result<Base, PipelineFault> {
+) -> Result<Started, PipelineFault> {
     let (url, body) = (start_url(start), start_body(target, start).to_string());
     again(|| async {
         let posted = ask(poster, "POST", &url, target, target.api_key.as_ref(), body.clone(), patience.request).await;

@@ -87,6 +87,15 @@ impl From<PatchedCandidate> for Candidate {
     }
 }
 
+/// Place that a start request handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// A pipeline: the base address for the offer, and the key for it.
+    Pipeline { base_url: String, key: Option<Secret> },
+    /// A media room: the address of its server, and the token that lets this side join.
+    Room { server_url: String, token: Secret },
+}
+
 /// Base address and key for the offer.
 #[derive(Clone, Debug)]
 pub(super) struct Base {
@@ -169,13 +178,19 @@ fn value(name: &str, target: &PipelineTarget) -> Option<Value> {
     })
 }
 
-/// Reads the answer to the start request: it may name another base address and a token for it.
+/// Reads the answer to the start request: it may name another base address, or the server of a media room, and a token for it.
 ///
 /// # Errors
-/// `Unusable` for an address that is none, `Room` for one of a media room.
-pub(super) fn read_started(target: &PipelineTarget, body: &[u8]) -> Result<Base, Reason> {
+/// `Unusable` for an address that is none and for a media room without a token, `Room` for one of another protocol.
+pub(super) fn read_started(target: &PipelineTarget, body: &[u8]) -> Result<Started, Reason> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| Reason::Unusable("is no JSON".to_owned()))?;
     let text = |field: &str| answer[field].as_str().filter(|text| !text.is_empty());
+    let is_socket = |url: &&str| ["ws://", "wss://"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
+    let room =
+        ["base_url", "url", "server_url", "room_url"].into_iter().find_map(|field| text(field).filter(is_socket));
+    if let Some(url) = room {
+        return read_room(url, text("token").or_else(|| text("participant_token")));
+    }
     let url = match text("base_url").or_else(|| text("url")) {
         None if text("room_url").or_else(|| text("dailyRoom")).is_some() => return Err(Reason::Room),
         None => target.base_url.clone(),
@@ -183,14 +198,24 @@ pub(super) fn read_started(target: &PipelineTarget, body: &[u8]) -> Result<Base,
             let parsed = Url::parse(url).map_err(|_| Reason::Unusable("names an address that is none".to_owned()))?;
             match parsed.scheme() {
                 "http" | "https" => url.to_owned(),
-                "ws" | "wss" => return Err(Reason::Room),
                 _ => return Err(Reason::Unusable("names an address that is neither http nor https".to_owned())),
             }
         }
     };
     // The key is meant for the addresses that were configured with it.
     let own = target.api_key.clone().filter(|_| url == target.base_url);
-    Ok(Base { url, key: text("token").map(|token| Secret::new(token.to_owned())).or(own) })
+    let key = text("token").map(|token| Secret::new(token.to_owned())).or(own);
+    Ok(Started::Pipeline { base_url: url, key })
+}
+
+fn read_room(url: &str, token: Option<&str>) -> Result<Started, Reason> {
+    let is_address = Url::parse(url).is_ok_and(|url| url.has_host());
+    let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()));
+    match token {
+        _ if !is_address => Err(Reason::Unusable("names an address that is none".to_owned())),
+        None => Err(Reason::Unusable("names a media room without a token for it".to_owned())),
+        Some(token) => Ok(Started::Room { server_url: url.to_owned(), token: Secret::new(token.to_owned()) }),
+    }
 }
 
 /// Returns the data that goes along with an offer.
@@ -290,7 +315,10 @@ mod tests {
     #[test]
     fn a_start_may_name_base_and_token() {
         let check = |body: &str, expect: Result<(&str, Option<&str>), Reason>| {
-            let found = read_started(&target(), body.as_bytes()).map(|base| (base.url, base.key));
+            let found = read_started(&target(), body.as_bytes()).map(|started| match started {
+                Started::Pipeline { base_url, key } => (base_url, key),
+                Started::Room { server_url, token } => (format!("room {server_url}"), Some(token)),
+            });
             let found = found.as_ref().map(|(url, key)| (url.as_str(), key.as_ref().map(Secret::expose)));
             assert_eq!(found, expect.as_ref().map(|expect| *expect), "{body}");
         };
@@ -300,7 +328,16 @@ mod tests {
         check(r#"{"base_url":"https://b.example","token":"t"}"#, Ok(("https://b.example", Some("t"))));
         check(r#"{"url":"https://b.example"}"#, Ok(("https://b.example", None)));
         check(r#"{"url":"https://a.example","base_url":"https://b.example"}"#, Ok(("https://b.example", None)));
-        check(r#"{"url":"wss://room.example","token":"t"}"#, Err(Reason::Room));
+        let room = "room wss://room.example";
+        check(r#"{"url":"wss://room.example","token":"t"}"#, Ok((room, Some("t"))));
+        check(r#"{"room_url":"wss://room.example","token":"t","base_url":"https://b.example"}"#, Ok((room, Some("t"))));
+        check(r#"{"server_url":"wss://room.example","participant_token":"t"}"#, Ok((room, Some("t"))));
+        check(r#"{"url":"WS://room.example","token":"t"}"#, Ok(("room WS://room.example", Some("t"))));
+        let no_token = "names a media room without a token for it";
+        check(r#"{"url":"wss://room.example"}"#, Err(Reason::Unusable(no_token.into())));
+        check(r#"{"url":"wss://room.example","token":"a b"}"#, Err(Reason::Unusable(no_token.into())));
+        check(r#"{"url":"wss://","token":"t"}"#, Err(Reason::Unusable("names an address that is none".into())));
+        check(r#"{"room_url":"https://room.example/x","token":"t"}"#, Err(Reason::Room));
         check(r#"{"dailyRoom":"https://room.example/x"}"#, Err(Reason::Room));
         check(
             r#"{"url":"file:///x"}"#,

@@ -4,11 +4,20 @@ use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
 
 use super::candidate::{Admission, Tally};
-use super::{MAX_SDP, PeerFault};
+use super::{MAX_SDP, PeerFault, RemoteTrack};
 use crate::provider::guard::Guard;
 
 /// Lines of the longest description that is read.
 const MAX_LINES: usize = 4096;
+
+/// Tracks of one description that are told of.
+const MAX_TRACKS: usize = 64;
+
+/// Sources of one track that are told of.
+const MAX_SOURCES: usize = 4;
+
+/// Payload type under which Opus is offered, as browsers do.
+pub(super) const OPUS: u8 = 111;
 
 /// Kind of a description.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -17,6 +26,12 @@ pub enum Kind {
     Offer,
     /// Answer, which states the accepted media.
     Answer,
+    /// It says what a server takes; it may send nothing.
+    Published,
+    /// A server offers to send any number of tracks, or none yet.
+    Heard,
+    /// A server says what it takes and sends over one connection.
+    Joint,
 }
 
 /// A description that may be used.
@@ -30,6 +45,8 @@ pub struct Remote {
     pub tally: Tally,
     /// Media that this side sends and receives by it.
     pub media: MediaParams,
+    /// Tracks of Opus that the other side sends.
+    pub tracks: Vec<RemoteTrack>,
 }
 
 /// A section and what is known of it.
@@ -57,7 +74,30 @@ impl<'a> Section<'a> {
         self.attributes.contains(&name)
     }
 
-    /// Returns the first payload type of the section's head that is Opus, and its format parameters.
+    /// The track of Opus that the other side sends in this section.
+    fn track(&self) -> Option<RemoteTrack> {
+        if self.has("recvonly") || self.has("inactive") {
+            return None;
+        }
+        let (payload_type, _) = self.opus()?;
+        let source = |value: &str| value.split_ascii_whitespace().next()?.parse::<u32>().ok();
+        let mut sources: Vec<u32> = Vec::new();
+        for found in self.values("ssrc").filter_map(source) {
+            if sources.len() < MAX_SOURCES && !sources.contains(&found) {
+                sources.push(found);
+            }
+        }
+        let (stream, id) = self.values("msid").next().and_then(|value| value.split_once(' ')).unwrap_or_default();
+        Some(RemoteTrack {
+            mid: self.values("mid").next().unwrap_or_default().to_owned(),
+            stream: stream.to_owned(),
+            id: id.trim().to_owned(),
+            sources,
+            payload_type,
+        })
+    }
+
+    /// The first payload type of the section's head that is Opus, and its format parameters.
     fn opus(&self) -> Option<(u8, &'a str)> {
         let types = self.fields().skip(3).filter_map(|field| field.parse::<u8>().ok()).filter(|number| *number < 128);
         let of = |name: &str, number: u8| {
@@ -74,7 +114,8 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Reads a description of the other side: exactly one audio section of Opus, a certificate's fingerprint, ICE credentials.
+/// Reads a description of the other side: audio of Opus, exactly one section of it unless a server sends it, a certificate's
+/// fingerprint, ICE credentials.
 ///
 /// # Errors
 /// What of that is missing, or the description is too long.
@@ -109,10 +150,20 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         kept.push_str("\r\n");
     }
     let audio: Vec<&Section> = sections.iter().filter(|section| section.is_audio()).collect();
-    let [section] = audio[..] else {
-        return Err(if audio.is_empty() { PeerFault::NoAudio } else { PeerFault::ManyAudio(audio.len()) });
+    let tracks: Vec<RemoteTrack> = audio.iter().filter_map(|section| section.track()).take(MAX_TRACKS).collect();
+    let section = match (&audio[..], kind) {
+        ([section], Kind::Offer | Kind::Answer | Kind::Published) => *section,
+        // The first section is the one that this side sends in.
+        ([section, ..], Kind::Joint | Kind::Heard) => *section,
+        ([], Kind::Heard) => sections.first().ok_or(PeerFault::NoAudio)?,
+        ([], _) => return Err(PeerFault::NoAudio),
+        _ => return Err(PeerFault::ManyAudio(audio.len())),
     };
-    let (payload_type, format) = section.opus().ok_or(PeerFault::NoOpus)?;
+    let (payload_type, format) = match section.opus() {
+        Some(found) => found,
+        None if kind == Kind::Heard => (OPUS, ""),
+        None => return Err(PeerFault::NoOpus),
+    };
     let has = |name: &str| section.values(name).chain(session.values(name)).any(|value| !value.is_empty());
     if !has("fingerprint") {
         return Err(PeerFault::NoFingerprint);
@@ -134,7 +185,7 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         fec: !format.contains("useinbandfec=0"),
         ..MediaParams::new(Codec::Opus)
     };
-    Ok(Remote { sdp: kept, candidates, tally, media })
+    Ok(Remote { sdp: kept, candidates, tally, media, tracks })
 }
 
 #[cfg(test)]
@@ -191,6 +242,35 @@ mod tests {
         let remote =
             read_description(&format!("{}{many}", whole()), Kind::Answer, &Guard::new(false)).expect("it can be used");
         assert_eq!((remote.candidates.len(), remote.tally.not_allowed), (0, 1000));
+    }
+
+    #[test]
+    fn tracks_of_a_server_are_told_apart() {
+        let section = |mid: &str, more: &str| AUDIO.replace("a=mid:0", &format!("a=mid:{mid}\r\n{more}"));
+        let one = section(
+            "1",
+            "a=msid:PA_a|TR_b TR_b\r\na=ssrc:7 cname:x\r\na=ssrc:7 msid:PA_a|TR_b TR_b\r\na=ssrc:8 cname:x",
+        );
+        let two = section("2", "a=recvonly").replace("a=sendrecv\r\n", "");
+        let data = "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:0\r\n";
+        let read = |sdp: &str, kind| read_description(sdp, kind, &Guard::new(true));
+        let heard = read(&format!("{SESSION}{KEYS}{data}{one}{two}"), Kind::Heard).expect("it can be used");
+        let track = RemoteTrack {
+            mid: "1".into(),
+            stream: "PA_a|TR_b".into(),
+            id: "TR_b".into(),
+            sources: vec![7, 8],
+            payload_type: 96,
+        };
+        assert_eq!((heard.tracks, heard.media.payload_type), (vec![track], 96));
+        let none = read(&format!("{SESSION}{KEYS}{data}"), Kind::Heard).expect("it can be used");
+        assert_eq!((none.tracks, none.media.payload_type), (vec![], OPUS));
+        let published = whole().replace("sendrecv", "recvonly");
+        let published = read(&published, Kind::Published).expect("it can be used");
+        assert_eq!((published.tracks, published.media.payload_type), (vec![], 96));
+        assert_eq!(read(&format!("{}{AUDIO}", whole()), Kind::Published), Err(PeerFault::ManyAudio(2)));
+        let joint = read(&format!("{SESSION}{KEYS}{two}{one}"), Kind::Joint).expect("it can be used");
+        assert_eq!(joint.tracks[0].sources, [7, 8]);
     }
 
     #[test]

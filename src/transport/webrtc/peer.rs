@@ -1,5 +1,7 @@
 //! [`MediaPeer`] on the library.
 
+mod settings;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,16 +12,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use ringer_media::leg::MediaParams;
-use rtc::ice::mdns::MulticastDnsMode;
 use rtc::interceptor::Slot;
 use rtc::media_stream::MediaStreamTrack;
-use rtc::peer_connection::configuration::media_engine::MIME_TYPE_OPUS;
-use rtc::peer_connection::configuration::setting_engine::SctpMaxMessageSize;
-use rtc::peer_connection::configuration::{RTCConfiguration, RTCIceTransportPolicy, RTCOfferOptions};
+use rtc::peer_connection::configuration::RTCOfferOptions;
 use rtc::peer_connection::transport::{RTCDtlsTransportState, RTCIceTransportState, RTCSctpTransportState};
 use rtc::rtp_transceiver::rtp_sender::{
-    RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
+    RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
 };
+use rtc::rtp_transceiver::{RTCRtpTransceiverDirection as Direction, RTCRtpTransceiverInit};
 use rtc::shared::marshal::Unmarshal;
 use rtc::{rtcp, rtp};
 use tokio::sync::{mpsc, watch};
@@ -28,18 +28,19 @@ use webrtc::data_channel::{DataChannel, DataChannelEvent, RTCDataChannelInit};
 use webrtc::media_stream::track_local::TrackLocal;
 use webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use webrtc::peer_connection::{
-    MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCConfigurationBuilder,
-    RTCIceCandidateInit, RTCIceGatheringState, RTCIceServer, RTCPeerConnectionIceEvent, RTCPeerConnectionState,
-    RTCSessionDescription, Registry, SettingEngineBuilder, StatsSelector,
+    MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCIceCandidateInit,
+    RTCIceGatheringState, RTCPeerConnectionIceEvent, RTCPeerConnectionState, RTCSessionDescription, Registry,
+    StatsSelector,
 };
 use webrtc::runtime::{Runtime, default_runtime};
 
+use self::settings::{configuration, opus, setting_engine};
 use super::candidate::{Admission, Tally};
-use super::description::{self, Kind, Remote};
+use super::description::{self, Kind, OPUS, Remote};
 use super::tap::{Counts, Epoch, Tap};
 use super::{
-    CONSENT, Candidate, ChannelId, ChannelNews, Delivery, GATHERING, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT, MediaPeer,
-    PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams,
+    Candidate, ChannelId, ChannelNews, Delivery, GATHERING, MAX_CHANNELS, MAX_MESSAGE, MAX_UNSENT, MediaPeer, Part,
+    PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams, RemoteTrack,
 };
 use crate::clock::{monotonic, random_bytes};
 use crate::tasks::Tasks;
@@ -53,10 +54,7 @@ const CANDIDATES: usize = 64;
 /// Messages of data channels that may wait to be read.
 const MESSAGES: usize = 64;
 
-/// Payload type under which Opus is offered, as browsers do.
-const OPUS: u8 = 111;
-
-/// Share of [`CONSENT`] after which the connection counts as quiet.
+/// Share of [`super::CONSENT`] after which the connection counts as quiet.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Time between checks of the path in use.
@@ -72,6 +70,7 @@ pub struct Peer {
     runtime: Arc<dyn Runtime>,
     track: Arc<TrackLocalStaticRTP>,
     ssrc: u32,
+    part: Part,
     settings: PeerSettings,
     known: Arc<Known>,
     counts: Arc<Counts>,
@@ -88,6 +87,7 @@ struct Known {
     news: mpsc::Sender<ChannelNews>,
     channels: Mutex<HashMap<ChannelId, Arc<dyn DataChannel>>>,
     media: Mutex<Option<MediaParams>>,
+    tracks: Mutex<Vec<RemoteTrack>>,
     tally: Mutex<Tally>,
     tasks: Tasks,
     refused_channels: AtomicU64,
@@ -99,22 +99,20 @@ fn refusal(error: impl std::fmt::Display) -> PeerFault {
     PeerFault::Refused(error.to_string())
 }
 
-fn opus() -> RTCRtpCodec {
-    RTCRtpCodec {
-        mime_type: MIME_TYPE_OPUS.to_owned(),
-        clock_rate: 48_000,
-        channels: 2,
-        sdp_fmtp_line: "minptime=10;useinbandfec=1".to_owned(),
-        rtcp_feedback: Vec::new(),
-    }
-}
-
 impl Peer {
     /// Returns a connection that nothing was said on yet, with its microphone track, and everything that it will tell.
     ///
     /// # Errors
     /// A local address cannot be bound, or a server's URL cannot be read.
     pub async fn new(settings: PeerSettings) -> Result<(Peer, PeerStreams), PeerFault> {
+        Peer::with_part(settings, Part::Call).await
+    }
+
+    /// Returns a connection for this use, as [`Peer::new`] does.
+    ///
+    /// # Errors
+    /// As [`Peer::new`].
+    pub async fn with_part(settings: PeerSettings, part: Part) -> Result<(Peer, PeerStreams), PeerFault> {
         let (known, streams, packets) = share(&settings);
         let runtime = default_runtime().ok_or_else(|| refusal("no runtime"))?;
         let counts = Arc::<Counts>::default();
@@ -156,9 +154,17 @@ impl Peer {
         let track = Arc::new(TrackLocalStaticRTP::new(track));
         let connection: Arc<dyn PeerConnection> = Arc::new(connection);
         let _ = known.connection.set(Arc::downgrade(&connection));
-        connection.add_track(track.clone()).await.map_err(refusal)?;
+        match part {
+            Part::Call => drop(connection.add_track(track.clone()).await.map_err(refusal)?),
+            Part::Publisher | Part::Joint => {
+                let init = RTCRtpTransceiverInit { direction: Direction::Sendonly, ..Default::default() };
+                let made = connection.add_transceiver_from_track(track.clone(), Some(init)).await;
+                drop(made.map_err(refusal)?);
+            }
+            Part::Subscriber => {}
+        }
         let (state, gathered) = (streams.state.clone(), known.gathered.subscribe());
-        Ok((Peer { connection, runtime, track, ssrc, settings, known, counts, state, gathered }, streams))
+        Ok((Peer { connection, runtime, track, ssrc, part, settings, known, counts, state, gathered }, streams))
     }
 
     /// Has the local description in force, after as many candidates as [`GATHERING`] brings.
@@ -181,6 +187,7 @@ impl Peer {
         }
         *self.known.tally.lock() = remote.tally;
         *self.known.media.lock() = Some(remote.media);
+        *self.known.tracks.lock() = remote.tracks;
         Ok(())
     }
 
@@ -256,7 +263,12 @@ impl MediaPeer for Peer {
 
     fn accept<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, Result<(), PeerFault>> {
         async move {
-            let remote = description::read_description(answer, Kind::Answer, &self.settings.guard)?;
+            let kind = match self.part {
+                Part::Call | Part::Subscriber => Kind::Answer,
+                Part::Publisher => Kind::Published,
+                Part::Joint => Kind::Joint,
+            };
+            let remote = description::read_description(answer, kind, &self.settings.guard)?;
             let described = RTCSessionDescription::answer(remote.sdp.clone()).map_err(refusal)?;
             self.connection.set_remote_description(described).await.map_err(refusal)?;
             self.take(remote).await
@@ -266,7 +278,8 @@ impl MediaPeer for Peer {
 
     fn answer<'a>(&'a self, offer: &'a str) -> BoxFuture<'a, Result<String, PeerFault>> {
         async move {
-            let remote = description::read_description(offer, Kind::Offer, &self.settings.guard)?;
+            let kind = if self.part == Part::Subscriber { Kind::Heard } else { Kind::Offer };
+            let remote = description::read_description(offer, kind, &self.settings.guard)?;
             let described = RTCSessionDescription::offer(remote.sdp.clone()).map_err(refusal)?;
             self.connection.set_remote_description(described).await.map_err(refusal)?;
             self.take(remote).await?;
@@ -305,6 +318,22 @@ impl MediaPeer for Peer {
 
     fn media(&self) -> Option<MediaParams> {
         *self.known.media.lock()
+    }
+
+    fn tracks(&self) -> Vec<RemoteTrack> {
+        self.known.tracks.lock().clone()
+    }
+
+    fn expect_tracks(&self, count: u32) -> BoxFuture<'_, Result<(), PeerFault>> {
+        async move {
+            for _ in 0..count {
+                let init = RTCRtpTransceiverInit { direction: Direction::Recvonly, ..Default::default() };
+                let made = self.connection.add_transceiver_from_kind(RtpCodecKind::Audio, Some(init)).await;
+                drop(made.map_err(refusal)?);
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     fn ssrc(&self) -> u32 {
@@ -530,6 +559,7 @@ fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<supe
         news,
         channels: Mutex::default(),
         media: Mutex::default(),
+        tracks: Mutex::default(),
         tally: Mutex::default(),
         tasks: settings.tasks.clone(),
         refused_channels: AtomicU64::new(0),
@@ -539,26 +569,4 @@ fn share(settings: &PeerSettings) -> (Arc<Known>, PeerStreams, mpsc::Sender<supe
     let streams =
         PeerStreams { state: state_seen, candidates: candidates_seen, packets: packets_seen, channels: news_seen };
     (Arc::new(known), streams, packets)
-}
-
-fn configuration(settings: &PeerSettings) -> RTCConfiguration {
-    let server = |server: &super::IceServer| RTCIceServer {
-        urls: server.urls.clone(),
-        username: server.username.clone(),
-        credential: server.credential.as_ref().map(|secret| secret.expose().to_owned()).unwrap_or_default(),
-    };
-    let servers = settings.ice_servers.iter().map(server).collect();
-    let policy = if settings.relay_only { RTCIceTransportPolicy::Relay } else { RTCIceTransportPolicy::All };
-    RTCConfigurationBuilder::new().with_ice_servers(servers).with_ice_transport_policy(policy).build()
-}
-
-fn setting_engine() -> rtc::peer_connection::configuration::setting_engine::SettingEngine {
-    SettingEngineBuilder::new()
-        // Names of multicast DNS would take another socket each, and nothing is looked up for the other side.
-        .with_multicast_dns_mode(MulticastDnsMode::Disabled)
-        .with_include_loopback_candidate(true)
-        .with_discard_local_candidates_during_ice_restart(true)
-        .with_ice_timeouts(Some(QUIET), Some(CONSENT - QUIET), Some(CHECKS))
-        .with_sctp_max_message_size(SctpMaxMessageSize::Bounded(MAX_MESSAGE as u32))
-        .build()
 }

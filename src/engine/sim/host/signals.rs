@@ -146,7 +146,7 @@ impl Host {
                 }
                 PortOutput::Media(plan) => self.media = Some(plan),
                 PortOutput::Warning(warning) => self.warnings.push(warning),
-                PortOutput::Send(ToPeer::WebSocket(_) | ToPeer::Pipeline(_))
+                PortOutput::Send(ToPeer::WebSocket(_) | ToPeer::Pipeline(_) | ToPeer::Room(_))
                 | PortOutput::Frames(_)
                 | PortOutput::ClearFrames
                 | PortOutput::Log(..) => {}

@@ -77,7 +77,7 @@ fn calls_of_tools_are_told_once_with_their_results() {
     };
     let call = |output: Value| {
         let (name, source) = ("book".into(), "pipeline".into());
-        ChannelEvent::ToolCalled { name, parameters: json!({ "n": 2 }), output, source }
+        ChannelEvent::ToolCalled { name, parameters: json!({ "n": 2 }), output, source, at_ms: None }
     };
     for id in [Some("7"), None] {
         let mut port = open();

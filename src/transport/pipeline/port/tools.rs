@@ -68,5 +68,6 @@ fn event_of((_, news): (Time, ToolNews)) -> ChannelEvent {
         parameters: news.arguments.unwrap_or(Value::Null),
         output: news.result.unwrap_or(Value::Null),
         source: SOURCE.into(),
+        at_ms: None,
     }
 }

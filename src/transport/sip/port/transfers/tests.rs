@@ -61,7 +61,7 @@ fn outputs(port: &mut SipPort) -> Vec<String> {
         PortOutput::Dial(call) => format!("dial {} at {} {:?}", call.uri, call.hops[0], call.headers),
         PortOutput::Switch => "switch".to_owned(),
         PortOutput::Warning(warning) => warning,
-        other @ (PortOutput::Send(ToPeer::WebSocket(_) | ToPeer::Pipeline(_))
+        other @ (PortOutput::Send(ToPeer::WebSocket(_) | ToPeer::Pipeline(_) | ToPeer::Room(_))
         | PortOutput::Frames(_)
         | PortOutput::ClearFrames
         | PortOutput::Log(..)) => panic!("{other:?} is not SIP's"),

@@ -1,0 +1,205 @@
+//! Calls in media rooms from the shell: whose token is used, and which room it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::clock::{Clock, random_seed};
+use crate::config::Secret;
+use crate::provider::guard::Guard;
+use crate::provider::post::Poster;
+use crate::transport::room::RoomTarget;
+use crate::transport::room::access::{RoomKey, RoomServer, Visit, join_token};
+
+/// Name of the caller in a room.
+const IDENTITY: &str = "ringer";
+
+/// Time of the requests to a room server.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Flags of calls in media rooms.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct RoomFlags {
+    /// Name of the room to join [default: a new room, which is removed after the call]
+    #[arg(long, value_name = "NAME")]
+    pub room: Option<String>,
+    /// API key of the room server; better given by the environment, as are its secret and tokens
+    #[arg(long, env = "RINGER_ROOM_KEY", hide_env_values = true)]
+    pub room_key: Option<String>,
+    /// Secret of the API key
+    #[arg(long, env = "RINGER_ROOM_SECRET", hide_env_values = true)]
+    pub room_secret: Option<String>,
+    /// Token that lets the caller join, instead of key and secret
+    #[arg(long, env = "RINGER_ROOM_TOKEN", hide_env_values = true)]
+    pub room_token: Option<String>,
+    /// Agent that is dispatched to a room that is new [default: the room server's default]
+    #[arg(long, value_name = "NAME")]
+    pub agent_name: Option<String>,
+    /// Metadata of the room and of the agent's job, a JSON object
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// Reads a JSON object.
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is no JSON object: {error}"))
+}
+
+/// A room that was created for a call.
+pub struct CreatedRoom {
+    server: RoomServer,
+    name: String,
+}
+
+impl CreatedRoom {
+    /// Removes the room, whoever is still there.
+    ///
+    /// # Errors
+    /// The request that failed.
+    pub async fn remove(&self) -> Result<(), String> {
+        self.server.remove(&self.name).await.map_err(|fault| format!("the room {} was not removed: {fault}", self.name))
+    }
+}
+
+/// The way into a room.
+#[derive(Debug, PartialEq)]
+enum Way<'a> {
+    Token(&'a str),
+    Key(RoomKey),
+}
+
+impl RoomFlags {
+    /// Checks the flags of a call; `in_room`: the call is in a media room.
+    ///
+    /// # Errors
+    /// The flag that has no effect, or what is missing.
+    pub fn check(&self, in_room: bool) -> Result<(), String> {
+        // What comes from the environment may stand there for other calls.
+        let own = [
+            ("--room", self.room.is_some()),
+            ("--agent-name", self.agent_name.is_some()),
+            ("--metadata", self.metadata.is_some()),
+        ];
+        match own.iter().find(|(_, given)| *given) {
+            Some((flag, _)) if !in_room => Err(format!("{flag} is for room: addresses")),
+            _ if !in_room => Ok(()),
+            flag => match (self.way()?, flag) {
+                (Way::Token(_), Some((flag, _))) => {
+                    Err(format!("{flag} needs the API key of the room server: a token says all of it itself"))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn way(&self) -> Result<Way<'_>, String> {
+        let given = |text: &'_ Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
+        let is_set = [&self.room_key, &self.room_secret, &self.room_token].map(given);
+        match (is_set, &self.room_token) {
+            ([_, _, true], Some(token)) if !is_set[0] || !is_set[1] => Ok(Way::Token(token.trim())),
+            ([true, true, false], _) => Ok(Way::Key(RoomKey {
+                key: self.room_key.clone().unwrap_or_default(),
+                secret: Secret::new(self.room_secret.clone().unwrap_or_default()),
+            })),
+            ([true, true, true], _) => {
+                Err("both a token and a key of the room server are set: give one of them".to_owned())
+            }
+            ([true, false, false], _) => {
+                Err("the secret of the room server's key is missing: RINGER_ROOM_SECRET".to_owned())
+            }
+            ([false, true, false], _) => Err("the room server's key is missing: RINGER_ROOM_KEY".to_owned()),
+            _ => Err("a room needs RINGER_ROOM_KEY and RINGER_ROOM_SECRET, or RINGER_ROOM_TOKEN".to_owned()),
+        }
+    }
+
+    /// Opens the room of a call: signs its token, and creates the room where none is named.
+    ///
+    /// # Errors
+    /// What is missing, or the request that failed.
+    pub async fn open(&self, server_url: &str) -> Result<(RoomTarget, Option<CreatedRoom>), String> {
+        let target = |token| RoomTarget { server_url: server_url.to_owned(), token, tool_topic: None };
+        let key = match self.way()? {
+            Way::Token(token) => return Ok((target(Secret::new(token.to_owned())), None)),
+            Way::Key(key) => key,
+        };
+        let metadata = Value::Object(self.metadata.clone().unwrap_or_default()).to_string();
+        let visit = Visit {
+            room: self.room.clone().unwrap_or_else(|| format!("svc-call-{:08x}", random_seed() as u32)),
+            identity: IDENTITY.to_owned(),
+            name: IDENTITY.to_owned(),
+            job_metadata: metadata.clone(),
+            metadata,
+            attributes: Map::new(),
+            agent_name: self.agent_name.clone().unwrap_or_default(),
+        };
+        let token = join_token(&key, &visit, Clock::Real.now_ms());
+        if self.room.is_some() {
+            return Ok((target(token), None));
+        }
+        let poster = Arc::new(Poster::new(Guard::by(|_| true), PATIENCE));
+        let server = RoomServer::new(server_url, key, poster, Clock::Real).map_err(|why| format!("room: {why}"))?;
+        server.create(&visit).await.map_err(|fault| fault.to_string())?;
+        Ok((target(token), Some(CreatedRoom { server, name: visit.room })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(key: &str, secret: &str, token: &str) -> RoomFlags {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        RoomFlags { room_key: given(key), room_secret: given(secret), room_token: given(token), ..RoomFlags::default() }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let key = RoomKey { key: "k".into(), secret: Secret::new("s".into()) };
+        for (given, expect) in [
+            (flags("k", "s", ""), Ok(Way::Key(key))),
+            (flags("", "", " t "), Ok(Way::Token("t"))),
+            (flags("k", "", "t"), Ok(Way::Token("t"))),
+            (flags("k", "s", "t"), Err("give one of them")),
+            (flags("k", " ", ""), Err("RINGER_ROOM_SECRET")),
+            (flags("", "s", ""), Err("RINGER_ROOM_KEY")),
+            (flags("", "", ""), Err("or RINGER_ROOM_TOKEN")),
+        ] {
+            match (given.way(), expect) {
+                (Ok(found), Ok(expect)) => assert_eq!(found, expect),
+                (Err(why), Err(part)) => assert!(why.ends_with(part), "{why}"),
+                (found, expect) => panic!("{found:?} {expect:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn flags_without_effect_are_refused() {
+        let named = |given: RoomFlags| RoomFlags { room: Some("r".into()), ..given };
+        let told = |given: RoomFlags| RoomFlags { metadata: Some(Map::new()), ..given };
+        for (given, in_room, expect) in [
+            (flags("k", "s", ""), false, None),
+            (named(flags("k", "s", "")), false, Some("--room is for room: addresses")),
+            (told(flags("", "", "")), false, Some("--metadata is for room: addresses")),
+            (named(flags("k", "s", "")), true, None),
+            (named(flags("", "", "t")), true, Some("--room needs the API key")),
+            (flags("", "", "t"), true, None),
+            (flags("", "", ""), true, Some("a room needs RINGER_ROOM_KEY")),
+        ] {
+            let found = given.check(in_room).err();
+            let starts = found.as_deref().zip(expect).is_some_and(|(why, start)| why.starts_with(start));
+            assert!(starts || found.is_none() && expect.is_none(), "{found:?} {expect:?}");
+        }
+        assert!(object("[1]").is_err() && object("{\"a\":1}").is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_room_that_is_named_needs_no_request() {
+        let given = RoomFlags { room: Some("r".into()), ..flags("k", "s", "") };
+        let (target, created) = given.open("ws://127.0.0.1:1").await.expect("a token is signed here");
+        assert_eq!((target.server_url.as_str(), created.is_none()), ("ws://127.0.0.1:1", true));
+        assert_eq!(target.token.expose().split('.').count(), 3);
+        let why = flags("k", "s", "").open("ws://127.0.0.1:1").await.err().expect("nobody is there");
+        assert!(why.starts_with("CreateRoom at the room server 127.0.0.1: no connection"), "{why}");
+    }
+}

@@ -1,0 +1,280 @@
+//! A room as the port of a call: news of its connections become signals, controls become orders. It keeps the state of the call
+//! up to the end.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use ringer_media::call::{ChannelEvent, Control, EndDetail, RemoteEnd, RemoteKind, Signal};
+use ringer_media::leg::MediaParams;
+use ringer_media::time::Time;
+use serde_json::{Value, json};
+
+use super::data::DataEvent;
+use super::fault::{Reason, RoomFault};
+use super::signal::{Flow, RoomEvent};
+use super::{Joined, Order, RoomEnd, RoomNews};
+use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
+use crate::transport::websocket::dial::DialFault;
+use crate::transport::websocket::port::without_secrets;
+
+/// Most events of the other side that go into a timeline.
+const MAX_EVENTS: usize = 5000;
+
+/// Most lines of the log.
+const MAX_LINES: usize = 20_000;
+
+/// Status of the answer that a call comes about by: that of HTTP.
+const ANSWERED: u16 = 200;
+
+/// Source of calls of tools, as timelines tell it.
+const SOURCE: &str = "room";
+
+/// State of the call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// The room is joined, or the agent waited for.
+    Opening,
+    /// The call is up.
+    Open,
+    /// The connection is over, or the call is.
+    Over,
+}
+
+/// A room in which the agent is heard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connected {
+    /// Parameters of the audio.
+    pub media: MediaParams,
+    /// Facts of the room.
+    pub joined: Joined,
+    /// Address of this side and that of the server.
+    pub path: Option<(SocketAddr, SocketAddr)>,
+}
+
+/// The room's side of one call.
+#[derive(Debug)]
+pub struct RoomPort {
+    state: State,
+    /// The same moment on both clocks.
+    epoch: (Time, i64),
+    now: Time,
+    out: VecDeque<PortOutput>,
+    peer: PeerInfo,
+    events: usize,
+    lines: usize,
+}
+
+impl RoomPort {
+    /// Returns the port of a call in a room of the server at `url`; `now` and `epoch_ms` are the same moment.
+    pub fn new(url: &str, now: Time, epoch_ms: i64) -> RoomPort {
+        let peer = PeerInfo {
+            protocol: "WebRTC",
+            codec: Some("OPUS"),
+            profile: Some("UDP/TLS/RTP/SAVPF"),
+            ..PeerInfo::default()
+        };
+        let out = VecDeque::new();
+        let mut port = RoomPort { state: State::Opening, epoch: (now, epoch_ms), now, out, peer, events: 0, lines: 0 };
+        let address = without_secrets(url);
+        port.log(format!("> join at {address}"));
+        port.signal(Signal::Dialing { address });
+        port
+    }
+
+    /// Takes the news that the agent is heard.
+    pub fn open(&mut self, now: Time, connected: Connected) {
+        self.now = now;
+        if self.state != State::Opening {
+            return;
+        }
+        self.state = State::Open;
+        self.peer.address = connected.path.map(|(_, there)| there.to_string());
+        let Joined { sid, agent, flow } = connected.joined;
+        let form = if flow == Flow::Joint { "one connection" } else { "two connections" };
+        self.log(format!("connected to {} by {form}", self.peer.address.as_deref().unwrap_or("an unknown address")));
+        self.peer.call_id = sid;
+        self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
+        agent.into_iter().for_each(|agent| self.tell_other("agent_joined", json!({ "identity": agent })));
+    }
+
+    /// Takes news of the room.
+    pub fn receive(&mut self, now: Time, news: RoomNews) {
+        self.now = now;
+        match news {
+            RoomNews::Warning(text) => self.out.push_back(PortOutput::Warning(text)),
+            RoomNews::Event(at, event) => {
+                self.now = at.max(self.epoch.0);
+                self.take_event(event);
+            }
+            // What was told before the call is up belongs to none of its turns.
+            _ if self.state != State::Open => {}
+            RoomNews::Data(at, event) => {
+                self.now = at.max(self.epoch.0);
+                self.take_data(event);
+            }
+            RoomNews::Returns(why) => {
+                self.log(format!("the connection is lost: {why}"));
+                self.tell_other("connection_restarts", json!({ "why": why }));
+            }
+            RoomNews::Returned => {
+                self.log("the connection is back".to_owned());
+                self.tell_other("connection_restarted", json!({}));
+            }
+            RoomNews::Media(media) => {
+                self.log("< another track of the agent".to_owned());
+                self.signal(Signal::Renegotiated { leg: media.into() });
+            }
+            RoomNews::Held(is_held) => {
+                self.log(if is_held { "< the agent is mute" } else { "< the agent is no longer mute" }.to_owned());
+                self.signal(Signal::Hold(is_held));
+            }
+        }
+    }
+
+    /// Takes the end of the connection.
+    pub fn finish(&mut self, now: Time, end: RoomEnd) {
+        self.now = now;
+        if self.state == State::Over {
+            return;
+        }
+        match end {
+            RoomEnd::HungUp => {
+                self.log("> closed".to_owned());
+                self.state = State::Over;
+            }
+            RoomEnd::AgentLeft => {
+                self.log("< the agent has left".to_owned());
+                self.end(RemoteKind::Bye, EndDetail::None, String::new());
+            }
+            RoomEnd::Failed(fault) => self.fail(&fault),
+        }
+    }
+
+    /// Takes a control of the Call.
+    pub fn control(&mut self, control: &Control) {
+        match control {
+            Control::Cancel | Control::Hangup(_) => {
+                if self.state != State::Over {
+                    self.log("> leave".to_owned());
+                    self.order(Order::HangUp);
+                }
+                self.state = State::Over;
+            }
+            Control::Digit { digit, .. } => {
+                self.log("> dtmf".to_owned());
+                self.order(Order::Key(*digit));
+            }
+            // There are no transfers.
+            Control::CancelTarget | Control::Transfer(_) => {}
+        }
+    }
+
+    /// Returns the next output.
+    pub fn poll(&mut self) -> Option<PortOutput> {
+        self.out.pop_front()
+    }
+
+    /// Returns the other side, as far as it is known.
+    pub fn peer(&self) -> &PeerInfo {
+        &self.peer
+    }
+
+    /// True when nothing more happens.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    fn take_event(&mut self, event: RoomEvent) {
+        match event {
+            // Who was there before the call is told with its beginning.
+            RoomEvent::AgentJoined(_) if self.state != State::Open => self.log("< the agent is there".to_owned()),
+            RoomEvent::AgentJoined(identity) => self.tell_other("agent_joined", json!({ "identity": identity })),
+            RoomEvent::AgentState(state) => self.tell_other("agent_state", json!({ "state": state })),
+        }
+    }
+
+    fn take_data(&mut self, event: DataEvent) {
+        match event {
+            DataEvent::Tool(call) => {
+                self.log("< a call of a tool".to_owned());
+                self.tell(ChannelEvent::ToolCalled {
+                    name: call.name.into(),
+                    parameters: call.parameters,
+                    output: call.output,
+                    source: SOURCE.into(),
+                    at_ms: call.at_ms,
+                });
+            }
+            DataEvent::AgentText(text) => {
+                self.log("< words of the agent".to_owned());
+                self.tell(ChannelEvent::Reported { text });
+            }
+            DataEvent::CallerText(text) => self.tell_other("caller_reported", json!({ "text": text })),
+            DataEvent::Chat(text) => self.tell_other("agent_message", json!({ "type": "chat", "data": text })),
+            DataEvent::Digit(digit) => {
+                self.log("< dtmf".to_owned());
+                self.signal(Signal::DigitMessage { digit, duration_ms: 0 });
+            }
+        }
+    }
+
+    fn fail(&mut self, fault: &RoomFault) {
+        self.log(fault.to_string());
+        let was_open = self.state == State::Open;
+        let kind = match &fault.reason {
+            _ if was_open => RemoteKind::Lost,
+            Reason::NotPermitted(_) | Reason::Dial(DialFault::Unauthorized(_), _) => RemoteKind::AuthFailed,
+            Reason::Dial(DialFault::Refused { .. } | DialFault::Busy(_), _)
+            | Reason::NoAgent(..)
+            | Reason::Left(_)
+            | Reason::AgentFailed
+            | Reason::Protocol(_) => RemoteKind::Refused,
+            Reason::Address(_)
+            | Reason::Dial(DialFault::NoSocket(_) | DialFault::Unreachable { .. }, _)
+            | Reason::NoJoin(_)
+            | Reason::Lost(..)
+            | Reason::Peer(_)
+            | Reason::Local(_) => RemoteKind::Unreachable,
+        };
+        self.end(kind, EndDetail::Pipeline { code: fault.code().as_str().to_owned() }, fault.to_string());
+    }
+
+    fn end(&mut self, kind: RemoteKind, detail: EndDetail, text: String) {
+        self.state = State::Over;
+        self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
+    }
+
+    fn tell_other(&mut self, name: &'static str, data: Value) {
+        self.log(format!("< {name}"));
+        self.tell(ChannelEvent::Other { name: name.into(), data });
+    }
+
+    fn tell(&mut self, told: ChannelEvent) {
+        self.events += 1;
+        if self.events == MAX_EVENTS {
+            let text = format!("the room told more than {MAX_EVENTS} things that are events: later ones are not kept");
+            self.out.push_back(PortOutput::Warning(text));
+        } else if self.events < MAX_EVENTS {
+            self.signal(Signal::Channel { told, follows_own: false });
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.out.push_back(PortOutput::Signal(signal));
+    }
+
+    fn order(&mut self, order: Order) {
+        self.out.push_back(PortOutput::Send(ToPeer::Room(order)));
+    }
+
+    fn log(&mut self, line: String) {
+        self.lines += 1;
+        if self.lines <= MAX_LINES {
+            let at_ms = self.epoch.1 + self.now.since(self.epoch.0).as_millis() as i64;
+            self.out.push_back(PortOutput::Log(at_ms, line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use std::time::Duration;
+
+use ringer_media::call::HangupCause;
+use ringer_media::codec::Codec;
+
+use super::*;
+use crate::transport::room::Step;
+use crate::transport::room::data::ToolCall;
+use crate::transport::webrtc::PeerFault;
+
+fn at(seconds: u64) -> Time {
+    Time(seconds * 1_000_000_000)
+}
+
+fn outputs(port: &mut RoomPort) -> Vec<PortOutput> {
+    std::iter::from_fn(|| port.poll()).collect()
+}
+
+fn signals(port: &mut RoomPort) -> Vec<Signal> {
+    let signal = |output| if let PortOutput::Signal(signal) = output { Some(signal) } else { None };
+    outputs(port).into_iter().filter_map(signal).collect()
+}
+
+fn opening() -> RoomPort {
+    let mut port = RoomPort::new("wss://rooms.example/?secret=1", at(1), 1000);
+    let begun = outputs(&mut port);
+    let lines: Vec<&str> = begun
+        .iter()
+        .filter_map(|output| if let PortOutput::Log(_, line) = output { Some(line.as_str()) } else { None })
+        .collect();
+    assert!(!lines.iter().any(|line| line.contains("secret")), "{lines:?}");
+    port
+}
+
+fn open() -> RoomPort {
+    let mut port = opening();
+    let joined = Joined { sid: "PA_1".into(), agent: Some("agent".into()), flow: Flow::Split };
+    port.open(at(2), Connected { media: MediaParams::new(Codec::Opus), joined, path: None });
+    assert_eq!(port.peer().call_id, "PA_1");
+    let told = signals(&mut port);
+    assert!(matches!(told[..], [Signal::Answered { text: true, .. }, Signal::Channel { .. }]), "{told:?}");
+    port
+}
+
+fn told_by(port: &mut RoomPort, news: RoomNews) -> Vec<Signal> {
+    port.receive(at(3), news);
+    signals(port)
+}
+
+fn channel(told: ChannelEvent) -> Signal {
+    Signal::Channel { told, follows_own: false }
+}
+
+#[test]
+fn news_of_the_room_become_signals() {
+    let other = |name: &'static str, data| channel(ChannelEvent::Other { name: name.into(), data });
+    let check = |news: RoomNews, expect: Signal| assert_eq!(told_by(&mut open(), news), [expect]);
+    let data = |event| RoomNews::Data(at(3), event);
+    check(data(DataEvent::AgentText("a".into())), channel(ChannelEvent::Reported { text: "a".into() }));
+    check(data(DataEvent::CallerText("a".into())), other("caller_reported", json!({ "text": "a" })));
+    check(data(DataEvent::Chat("a".into())), other("agent_message", json!({ "type": "chat", "data": "a" })));
+    check(data(DataEvent::Digit('5')), Signal::DigitMessage { digit: '5', duration_ms: 0 });
+    let call = ToolCall { name: "book".into(), parameters: json!({ "n": 2 }), output: json!("ok"), at_ms: Some(1500) };
+    let called = ChannelEvent::ToolCalled {
+        name: "book".into(),
+        parameters: json!({ "n": 2 }),
+        output: json!("ok"),
+        source: "room".into(),
+        at_ms: Some(1500),
+    };
+    check(data(DataEvent::Tool(call)), channel(called));
+    check(
+        RoomNews::Event(at(3), RoomEvent::AgentState("thinking".into())),
+        other("agent_state", json!({ "state": "thinking" })),
+    );
+    check(RoomNews::Returns("w".into()), other("connection_restarts", json!({ "why": "w" })));
+    check(RoomNews::Returned, other("connection_restarted", json!({})));
+    check(RoomNews::Held(true), Signal::Hold(true));
+    let media = MediaParams::new(Codec::Opus);
+    check(RoomNews::Media(media), Signal::Renegotiated { leg: media.into() });
+    // Before the call is up nothing of that is one of its events.
+    assert_eq!(told_by(&mut opening(), data(DataEvent::Digit('5'))), []);
+    assert_eq!(told_by(&mut opening(), RoomNews::Held(true)), []);
+}
+
+#[test]
+fn every_end_is_told_once() {
+    let check = |mut port: RoomPort, end: RoomEnd, kind: RemoteKind, code: Option<&str>| {
+        port.finish(at(4), end.clone());
+        let told = signals(&mut port);
+        let [Signal::Ended(remote)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!((remote.kind, remote.pipeline_code()), (kind, code));
+        port.finish(at(5), end);
+        assert_eq!((signals(&mut port), port.is_over()), (vec![], true));
+    };
+    let fault = |step, reason| RoomEnd::Failed(RoomFault { step, reason });
+    check(open(), RoomEnd::AgentLeft, RemoteKind::Bye, None);
+    let lost = Reason::Lost("it broke".into(), 3);
+    check(open(), fault(Step::Call, lost), RemoteKind::Lost, Some("BRIDGE_DISCONNECTED"));
+    check(open(), fault(Step::Call, Reason::AgentFailed), RemoteKind::Lost, Some("P1_AGENT_ERROR"));
+    let absent = Reason::NoAgent(Duration::from_secs(30), "no agent joined the room");
+    check(opening(), fault(Step::Agent, absent), RemoteKind::Refused, Some("NO_ANSWER"));
+    let refused = Reason::Dial(DialFault::Unauthorized(401), None);
+    check(opening(), fault(Step::Join, refused), RemoteKind::AuthFailed, Some("P1_AUTH_FAILED"));
+    let failed = Reason::Peer(PeerFault::Failed);
+    check(opening(), fault(Step::Agent, failed), RemoteKind::Unreachable, Some("P1_BRIDGE_CONNECT_FAILED"));
+}
+
+#[test]
+fn controls_become_orders() {
+    let order =
+        |output: PortOutput| if let PortOutput::Send(ToPeer::Room(order)) = output { Some(order) } else { None };
+    let mut port = open();
+    port.control(&Control::Digit { digit: 'A', duration_ms: 100 });
+    port.control(&Control::Hangup(HangupCause::Normal));
+    port.control(&Control::Hangup(HangupCause::Normal));
+    let orders: Vec<Order> = outputs(&mut port).into_iter().filter_map(order).collect();
+    assert_eq!(orders, [Order::Key('A'), Order::HangUp]);
+    port.finish(at(9), RoomEnd::HungUp);
+    assert_eq!(signals(&mut port), []);
+}
+
+#[test]
+fn a_flood_of_events_is_cut_and_told() {
+    let mut port = open();
+    for _ in 0..6000 {
+        port.receive(at(3), RoomNews::Data(at(3), DataEvent::Chat("x".into())));
+    }
+    let told = outputs(&mut port);
+    let warnings = told.iter().filter(|output| matches!(output, PortOutput::Warning(_))).count();
+    let events = told.iter().filter(|output| matches!(output, PortOutput::Signal(_))).count();
+    // One was the agent's coming.
+    assert_eq!((warnings, events), (1, MAX_EVENTS - 2));
+}

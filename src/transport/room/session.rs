@@ -1,0 +1,530 @@
+//! A call to a room: the WebSocket, the peer connections and the way back when one of them is lost.
+
+mod back;
+mod steps;
+
+use std::future::pending;
+
+use futures_util::future::BoxFuture;
+use prost::Message as _;
+use ringer_media::leg::MediaParams;
+use ringer_media::time::Time;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use self::back::Back;
+use super::data::{DataCounts, DataEvent, Inbox, packet_of_key};
+use super::fault::{Reason, RoomFault, Step};
+use super::line::{Connected, Way};
+use super::messages::{LeaveRequest, Request, SessionDescription};
+use super::side::{Side, SideNews};
+use super::signal::{Flow, RoomEvent, Signalling, encode, trickle};
+use super::{Patience, RoomTarget};
+use crate::clock::monotonic;
+use crate::config::Secret;
+use crate::transport::webrtc::{
+    Arrived, ChannelId, ChannelNews, MediaPeer, PeerFault, PeerFigures, PeerSettings, PeerState, Pump,
+};
+use crate::transport::websocket::dial::Dialer;
+use crate::transport::websocket::link::{Link, LinkNews};
+use crate::transport::websocket::protocol::Message;
+
+/// Packets of the agent that may wait for the pump: 5 s of one track.
+const PACKETS: usize = 256;
+
+/// Time that a server may take to close the WebSocket.
+const FAREWELL: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Something that a call to a room tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoomNews {
+    /// An event of the room, and when its message came.
+    Event(Time, RoomEvent),
+    /// Something that a data packet tells, and when it came.
+    Data(Time, DataEvent),
+    /// A connection is lost and is taken up again; how it was lost.
+    Returns(String),
+    /// The connection is back.
+    Returned,
+    /// Audio is sent and heard in another form from now on.
+    Media(MediaParams),
+    /// The agent sends no audio for now, or sends it again.
+    Held(bool),
+    /// For the user of the result.
+    Warning(String),
+}
+
+/// Something that a call to a room is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The call is over.
+    HangUp,
+    /// A key is pressed.
+    Key(char),
+}
+
+/// The end of a call to a room.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoomEnd {
+    /// This side ended it.
+    HungUp,
+    /// The agent ended it: it left, or had the room closed.
+    AgentLeft,
+    /// It broke off, for this reason.
+    Failed(RoomFault),
+}
+
+/// Facts of a room that was joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Name of this side's participant.
+    pub sid: String,
+    /// Identity of the agent.
+    pub agent: Option<String>,
+    /// Form of the protocol.
+    pub flow: Flow,
+}
+
+/// End of a connection, before it is told as that of the call.
+enum Carried {
+    HungUp,
+    AgentLeft,
+    Failed(Reason),
+}
+
+/// Something that woke the call.
+enum Woken {
+    Order(Option<Order>),
+    Link(LinkNews),
+    Dialled(Result<Connected, Reason>),
+    Publisher(SideNews),
+    Subscriber(SideNews),
+    Timer,
+}
+
+/// A call to a room.
+pub struct RoomCall {
+    way: Way,
+    token: Secret,
+    tool_topic: Option<String>,
+    settings: PeerSettings,
+    patience: Patience,
+    flow: Flow,
+    link: Option<Link>,
+    signalling: Signalling,
+    publisher: Option<Side>,
+    subscriber: Option<Side>,
+    /// Data channel for packets that are not to be lost.
+    reliable: Option<ChannelId>,
+    /// Offer that waits until the track may be published.
+    offer: Option<SessionDescription>,
+    last_answer: Option<SessionDescription>,
+    offers: u32,
+    /// The answer to an offer has not come.
+    awaits_answer: bool,
+    /// Tracks that the next offer is to ask for.
+    more_tracks: u32,
+    /// Sources of the track that is heard; `None`: nothing is heard.
+    sources: Option<Vec<u32>>,
+    media: Option<MediaParams>,
+    is_held: bool,
+    /// The call is up: what changes from now on is news.
+    is_up: bool,
+    packets: mpsc::Sender<Arrived>,
+    heard: Option<mpsc::Receiver<Arrived>>,
+    /// Number of publishers so far, each of which the pump begins anew for.
+    generation: u64,
+    back: Option<Back>,
+    /// Times that the way back was begun.
+    returns: u32,
+    dialling: Option<BoxFuture<'static, Result<Connected, Reason>>>,
+    inbox: Inbox,
+    lost_packets: u64,
+    last_figures: PeerFigures,
+}
+
+impl RoomCall {
+    /// Joins the room and waits until the agent's audio is there. News of that time are told, too.
+    ///
+    /// # Errors
+    /// The step that failed, and why.
+    pub async fn open(
+        target: RoomTarget,
+        settings: PeerSettings,
+        dialer: Dialer,
+        patience: Patience,
+        orders: &mut mpsc::Receiver<Order>,
+        news: &mpsc::Sender<RoomNews>,
+    ) -> Result<RoomCall, RoomEnd> {
+        let failed = |step, reason| RoomEnd::Failed(RoomFault { step, reason });
+        let RoomTarget { server_url, token, tool_topic } = target;
+        let way = Way { dialer, guard: settings.guard.clone(), server_url };
+        let connected = tokio::select! {
+            connected = way.clone().connect(token.clone(), None, None, patience.join) => connected,
+            () = hung_up(orders) => return Err(RoomEnd::HungUp),
+        };
+        let connected = connected.map_err(|reason| failed(Step::Join, reason))?;
+        if let Some(place) = connected.unverified {
+            let text = format!("the certificate of {place} was not verified (tls.insecure_hosts)");
+            let _ = news.try_send(RoomNews::Warning(text));
+        }
+        let (packets, heard) = mpsc::channel(PACKETS);
+        let mut call = RoomCall {
+            way,
+            token,
+            tool_topic,
+            settings,
+            patience,
+            flow: connected.flow,
+            link: Some(connected.link),
+            signalling: Signalling::default(),
+            publisher: None,
+            subscriber: None,
+            reliable: None,
+            offer: None,
+            last_answer: None,
+            offers: 0,
+            awaits_answer: false,
+            more_tracks: 0,
+            sources: None,
+            media: None,
+            is_held: false,
+            is_up: false,
+            packets,
+            heard: Some(heard),
+            generation: 0,
+            back: None,
+            returns: 0,
+            dialling: None,
+            inbox: Inbox::default(),
+            lost_packets: 0,
+            last_figures: PeerFigures::default(),
+        };
+        match call.become_ready(orders, news).await {
+            Ok(()) => Ok(call),
+            Err((step, carried)) => {
+                call.leave().await;
+                Err(end_of(carried, step))
+            }
+        }
+    }
+
+    /// Returns what was settled for the audio.
+    pub fn media(&self) -> Option<MediaParams> {
+        self.media
+    }
+
+    /// Returns the facts of the room.
+    pub fn facts(&self) -> Joined {
+        let agent = self.signalling.agent().map(str::to_owned);
+        Joined { sid: self.signalling.own_sid().to_owned(), agent, flow: self.flow }
+    }
+
+    /// Returns the figures of the connection that this side hears by.
+    pub async fn figures(&mut self) -> PeerFigures {
+        match self.subscriber.as_ref().or(self.publisher.as_ref()) {
+            Some(side) => side.peer.figures().await,
+            None => PeerFigures::default(),
+        }
+    }
+
+    /// Returns the figures of a call that is over.
+    pub fn last_figures(&self) -> PeerFigures {
+        self.last_figures
+    }
+
+    /// Returns the counts of data packets.
+    pub fn counts(&self) -> DataCounts {
+        self.inbox.counts()
+    }
+
+    /// Returns the number of messages of the signalling that could not be read.
+    pub fn malformed_count(&self) -> u64 {
+        self.signalling.malformed_count()
+    }
+
+    /// Carries the call until it ends: moves packets, follows the room, takes lost connections up again.
+    ///
+    /// News that nobody takes are dropped.
+    pub async fn run(
+        &mut self,
+        pump: &mut Pump,
+        orders: &mut mpsc::Receiver<Order>,
+        news: &mpsc::Sender<RoomNews>,
+    ) -> RoomEnd {
+        let Some(mut heard) = self.heard.take() else { return RoomEnd::HungUp };
+        self.tell_hold(news);
+        let carried = loop {
+            let generation = self.generation;
+            let Some(peer) = self.publisher.as_ref().map(|side| side.peer.clone()) else {
+                match self.turn(orders, news).await {
+                    Some(carried) => break carried,
+                    None => continue,
+                }
+            };
+            let media = pump.run(&*peer, &mut heard);
+            tokio::pin!(media);
+            let over = loop {
+                tokio::select! {
+                    () = &mut media => break Some(Carried::Failed(Reason::Peer(PeerFault::Closed))),
+                    carried = self.turn(orders, news) => {
+                        if carried.is_some() || self.generation != generation {
+                            break carried;
+                        }
+                    }
+                }
+            };
+            if let Some(carried) = over {
+                break carried;
+            }
+        };
+        self.leave().await;
+        end_of(carried, Step::Call)
+    }
+
+    /// Waits until the room is joined, the agent is there, and media can flow.
+    async fn become_ready(
+        &mut self,
+        orders: &mut mpsc::Receiver<Order>,
+        news: &mpsc::Sender<RoomNews>,
+    ) -> Result<(), (Step, Carried)> {
+        let Patience { join, agent, .. } = self.patience;
+        let joining = async {
+            while self.publisher.is_none() {
+                if let Some(carried) = self.turn(orders, news).await {
+                    return Some(carried);
+                }
+            }
+            None
+        };
+        match timeout(join, joining).await {
+            Ok(None) => {}
+            Ok(Some(carried)) => return Err((Step::Join, carried)),
+            Err(_) => return Err((Step::Join, Carried::Failed(Reason::NoJoin(join)))),
+        }
+        let waiting = async {
+            while !self.is_ready() {
+                if let Some(carried) = self.turn(orders, news).await {
+                    return Some(carried);
+                }
+            }
+            None
+        };
+        match timeout(agent, waiting).await {
+            Ok(None) => {}
+            Ok(Some(carried)) => return Err((Step::Agent, carried)),
+            Err(_) => return Err((Step::Agent, Carried::Failed(self.why_not_ready(agent).await))),
+        }
+        self.is_up = true;
+        self.signalling.choose_agent();
+        Ok(())
+    }
+
+    fn is_ready(&self) -> bool {
+        self.back.is_none() && self.can_flow()
+    }
+
+    /// True when audio can go both ways.
+    fn can_flow(&self) -> bool {
+        let is_connected = |side: &Option<Side>| side.as_ref().is_some_and(Side::is_connected);
+        let hears = self.flow == Flow::Joint || is_connected(&self.subscriber);
+        self.media.is_some() && self.sources.is_some() && is_connected(&self.publisher) && hears
+    }
+
+    async fn why_not_ready(&mut self, within: std::time::Duration) -> Reason {
+        if self.signalling.agent().is_none() {
+            return Reason::NoAgent(within, "no agent joined the room");
+        }
+        if self.signalling.heard_track().is_none() {
+            return Reason::NoAgent(within, "the agent is in the room and published no audio");
+        }
+        for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
+            if let Err(fault) = side.peer.wait_connected(std::time::Duration::ZERO).await {
+                let fault =
+                    if matches!(fault, PeerFault::NotConnected(_)) { PeerFault::NotConnected(within) } else { fault };
+                return Reason::Peer(fault);
+            }
+        }
+        Reason::Protocol(format!("did not deliver the agent's audio within {} s", within.as_secs_f64()))
+    }
+
+    /// Carries out what is to be done, then waits for one thing and takes it. Returns the end, where it is one.
+    async fn turn(&mut self, orders: &mut mpsc::Receiver<Order>, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+        while let Some(output) = self.signalling.poll() {
+            if let Some(carried) = self.carry_out(output, news).await {
+                return Some(carried);
+            }
+        }
+        self.look_back(news);
+        let timer = self.next_timer();
+        let RoomCall { link, dialling, publisher, subscriber, .. } = self;
+        let woken = tokio::select! {
+            order = orders.recv() => Woken::Order(order),
+            told = next_of_link(link) => Woken::Link(told),
+            dialled = next_dialled(dialling) => Woken::Dialled(dialled),
+            told = next_of_side(publisher) => Woken::Publisher(told),
+            told = next_of_side(subscriber) => Woken::Subscriber(told),
+            () = until(timer) => Woken::Timer,
+        };
+        match woken {
+            Woken::Order(Some(Order::Key(key))) => {
+                self.press(key, news).await;
+                None
+            }
+            Woken::Order(Some(Order::HangUp) | None) => Some(Carried::HungUp),
+            Woken::Link(told) => self.take_link(told, news),
+            Woken::Dialled(dialled) => {
+                self.dialling = None;
+                self.take_dialled(dialled)
+            }
+            Woken::Publisher(told) => self.take_side(told, true, news),
+            Woken::Subscriber(told) => self.take_side(told, false, news),
+            Woken::Timer => self.take_timer(news),
+        }
+    }
+
+    fn take_link(&mut self, told: LinkNews, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+        let why = match told {
+            LinkNews::Message(at, Message::Binary(bytes)) => {
+                self.signalling.receive(at, &bytes);
+                return None;
+            }
+            // The protocol has no messages of text.
+            LinkNews::Message(..) => return None,
+            LinkNews::Closed { code, .. } => format!("it closed the connection with code {code}"),
+            LinkNews::TooBig => "it sent a message of more than 1 MiB".to_owned(),
+            LinkNews::Broken(why) => format!("it broke the rules of WebSockets: {why}"),
+            LinkNews::Lost(why) => why,
+        };
+        self.link = None;
+        self.lose(why, back::How::Resume, news)
+    }
+
+    fn take_side(&mut self, told: SideNews, is_publisher: bool, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+        match told {
+            SideNews::Packet(packet) => self.relay(packet, is_publisher),
+            SideNews::Channel(ChannelNews::Message { bytes, .. }) => {
+                let now = monotonic();
+                let names = self.signalling.names(self.tool_topic.as_deref());
+                for event in self.inbox.receive(now, &bytes, names) {
+                    let _ = news.try_send(RoomNews::Data(now, event));
+                }
+            }
+            SideNews::Candidate(candidate) => {
+                let side = if is_publisher { &self.publisher } else { &self.subscriber };
+                if let (Some(link), Some(side)) = (&mut self.link, side) {
+                    link.send(Message::Binary(encode(trickle(side.target, &candidate))));
+                }
+            }
+            SideNews::State(PeerState::Failed) => {
+                return self.lose("the media connection failed".to_owned(), back::How::Anew, news);
+            }
+            SideNews::State(PeerState::Closed) | SideNews::Gone => {
+                // The end of the room follows by the signalling, when it is one.
+                let side = if is_publisher { &mut self.publisher } else { &mut self.subscriber };
+                *side = None;
+                return self.lose("the media connection was closed".to_owned(), back::How::Anew, news);
+            }
+            SideNews::Channel(_) | SideNews::State(_) => {}
+        }
+        None
+    }
+
+    /// Hands a packet of the server to the pump: those of the agent's track, and reports.
+    fn relay(&mut self, packet: Arrived, is_publisher: bool) {
+        let source = |at: usize| packet.bytes.get(at..at + 4).and_then(|four| four.first_chunk::<4>());
+        let is_agents = |source: Option<&[u8; 4]>| {
+            let Some(source) = source.map(|four| u32::from_be_bytes(*four)) else { return false };
+            // Where no source is announced there is one track alone.
+            self.sources.as_ref().is_some_and(|known| known.is_empty() || known.contains(&source))
+        };
+        let is_wanted = match (packet.is_report, is_publisher && self.flow == Flow::Split) {
+            (true, true) => true,
+            (true, false) => self.flow == Flow::Joint || is_agents(source(4)),
+            (false, _) => is_agents(source(8)),
+        };
+        if is_wanted && self.is_up && self.packets.try_send(packet).is_err() {
+            self.lost_packets += 1;
+        }
+    }
+
+    async fn press(&mut self, key: char, news: &mpsc::Sender<RoomNews>) {
+        let (Some(packet), Some(side), Some(channel)) = (packet_of_key(key), &self.publisher, self.reliable) else {
+            return;
+        };
+        if let Err(fault) = side.peer.send_bytes(channel, &packet.encode_to_vec()).await {
+            let _ = news.try_send(RoomNews::Warning(format!("a key was not sent as a message: {fault}")));
+        }
+    }
+
+    /// Tells if the agent sends audio, where that has changed.
+    fn tell_hold(&mut self, news: &mpsc::Sender<RoomNews>) {
+        let is_held = self.signalling.heard_track().is_none_or(|track| track.is_muted) || self.sources.is_none();
+        if self.is_up && self.is_held != is_held {
+            self.is_held = is_held;
+            let _ = news.try_send(RoomNews::Held(is_held));
+        }
+    }
+
+    /// Tells the server that this side leaves, and closes everything.
+    async fn leave(&mut self) {
+        self.dialling = None;
+        if let Some(link) = &mut self.link {
+            let leave = LeaveRequest { reason: 1, ..LeaveRequest::default() };
+            link.send(Message::Binary(encode(Request::Leave(leave))));
+            link.close(1000, "");
+            let closing = async { while let LinkNews::Message(..) = link.next().await {} };
+            let _ = timeout(FAREWELL, closing).await;
+        }
+        self.link = None;
+        self.last_figures = self.figures().await;
+        self.last_figures.dropped += self.lost_packets;
+        for side in [self.publisher.take(), self.subscriber.take()].into_iter().flatten() {
+            side.peer.close().await;
+        }
+    }
+}
+
+/// Returns the end of the call.
+fn end_of(carried: Carried, step: Step) -> RoomEnd {
+    match carried {
+        Carried::HungUp => RoomEnd::HungUp,
+        Carried::AgentLeft => RoomEnd::AgentLeft,
+        Carried::Failed(reason) => RoomEnd::Failed(RoomFault { step, reason }),
+    }
+}
+
+/// Waits for the order to hang up, or for the end of all orders.
+async fn hung_up(orders: &mut mpsc::Receiver<Order>) {
+    while !matches!(orders.recv().await, Some(Order::HangUp) | None) {}
+}
+
+async fn next_of_link(link: &mut Option<Link>) -> LinkNews {
+    match link {
+        Some(link) => link.next().await,
+        None => pending().await,
+    }
+}
+
+async fn next_dialled(
+    dialling: &mut Option<BoxFuture<'static, Result<Connected, Reason>>>,
+) -> Result<Connected, Reason> {
+    match dialling {
+        Some(dialling) => dialling.await,
+        None => pending().await,
+    }
+}
+
+async fn next_of_side(side: &mut Option<Side>) -> SideNews {
+    match side {
+        Some(side) => side.next().await,
+        None => pending().await,
+    }
+}
+
+async fn until(at: Option<Time>) {
+    match at {
+        Some(at) => tokio::time::sleep(at.since(monotonic())).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,151 @@
+//! The way back to a room whose signalling or media were lost: the connection is taken up, or the room is joined anew.
+
+use std::time::Duration;
+
+use ringer_media::time::Time;
+use tokio::sync::mpsc;
+
+use super::{Carried, RoomCall, RoomNews};
+use crate::clock::monotonic;
+use crate::transport::room::fault::Reason;
+use crate::transport::room::line::Connected;
+
+/// Attempts to come back.
+const ATTEMPTS: u32 = 3;
+
+/// Times that a call comes back.
+const MAX_RETURNS: u32 = 20;
+
+/// Wait before a further attempt.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// Ways back to the room.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// The participant stays, and its media go on.
+    Resume,
+    /// The room is joined anew, and media begin anew.
+    Anew,
+}
+
+/// A way back that is being taken.
+#[derive(Debug)]
+pub(super) struct Back {
+    since: Time,
+    attempts: u32,
+    how: How,
+    why: String,
+}
+
+impl RoomCall {
+    /// Begins the way back, or goes on with it. Returns the end where there is none.
+    pub(super) fn lose(&mut self, why: String, how: How, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+        if !self.signalling.is_joined() && self.back.is_none() {
+            return Some(Carried::Failed(Reason::Lost(why, 0)));
+        }
+        let back = match self.back.take() {
+            Some(back) => Back { how: if how == How::Anew { how } else { back.how }, ..back },
+            None if self.returns >= MAX_RETURNS => return Some(Carried::Failed(Reason::Lost(why, 0))),
+            None => {
+                self.returns += 1;
+                tracing::info!("the connection to the room is lost: {why}");
+                let _ = news.try_send(RoomNews::Returns(why.clone()));
+                Back { since: monotonic(), attempts: 0, how, why }
+            }
+        };
+        self.back = Some(back);
+        self.try_again()
+    }
+
+    /// Takes the outcome of an attempt.
+    pub(super) fn take_dialled(&mut self, dialled: Result<Connected, Reason>) -> Option<Carried> {
+        match dialled {
+            Ok(connected) => {
+                self.link = Some(connected.link);
+                if self.back.as_ref().is_some_and(|back| back.how == How::Anew) {
+                    self.signalling = std::mem::take(&mut self.signalling).anew();
+                    // Media of the old connection are none of the new one.
+                    self.sources = None;
+                }
+                None
+            }
+            Err(reason) => {
+                // Who is refused where it was before may still join anew.
+                let is_refused = matches!(&reason, Reason::Dial(fault, _) if !fault.may_retry());
+                if let Some(back) = &mut self.back {
+                    if is_refused && back.how == How::Anew {
+                        return Some(Carried::Failed(reason));
+                    }
+                    if is_refused {
+                        back.how = How::Anew;
+                    }
+                }
+                self.try_again()
+            }
+        }
+    }
+
+    fn try_again(&mut self) -> Option<Carried> {
+        // An attempt that is under way goes on.
+        if self.dialling.is_some() {
+            return None;
+        }
+        let back = self.back.as_mut()?;
+        let left = self.patience.reconnect.saturating_sub(monotonic().since(back.since));
+        if back.attempts >= ATTEMPTS || left.is_zero() {
+            return Some(Carried::Failed(Reason::Lost(back.why.clone(), back.attempts)));
+        }
+        // Where media alone are lost, the server may yet say that the room is over.
+        let wait = if back.attempts == 0 && self.link.is_none() { Duration::ZERO } else { WAIT };
+        back.attempts += 1;
+        let within = left / (ATTEMPTS + 1 - back.attempts);
+        let rejoin = (back.how == How::Resume).then(|| self.signalling.own_sid().to_owned());
+        let token = self.signalling.token().unwrap_or(&self.token).clone();
+        let (way, flow) = (self.way.clone(), self.flow);
+        self.dialling = Some(Box::pin(async move {
+            tokio::time::sleep(wait).await;
+            way.connect(token, Some(flow), rejoin, within).await
+        }));
+        None
+    }
+
+    /// Notes that the room is joined anew, whatever was asked for.
+    pub(super) fn joins_anew(&mut self) {
+        self.back.iter_mut().for_each(|back| back.how = How::Anew);
+    }
+
+    /// Ends the way back: the call goes on.
+    pub(super) fn end_back(&mut self, news: &mpsc::Sender<RoomNews>) {
+        if self.back.take().is_some() {
+            let _ = news.try_send(RoomNews::Returned);
+        }
+    }
+
+    /// Returns the time at which something is to be looked after.
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        let over = self.back.as_ref().map(|back| back.since + self.patience.reconnect);
+        let ping = self.signalling.next_timer().filter(|_| self.link.is_some());
+        [over, ping].into_iter().flatten().min()
+    }
+
+    /// Looks after signs of life and the way back.
+    pub(super) fn take_timer(&mut self, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+        let now = monotonic();
+        if let Some(back) = self.back.as_ref().filter(|back| back.since + self.patience.reconnect <= now) {
+            return Some(Carried::Failed(Reason::Lost(back.why.clone(), back.attempts)));
+        }
+        if self.link.is_none() {
+            return None;
+        }
+        let why = self.signalling.tick(now)?;
+        self.lose(why, How::Resume, news)
+    }
+
+    /// Ends the way back of a room that was joined anew, as soon as media flow.
+    pub(super) fn look_back(&mut self, news: &mpsc::Sender<RoomNews>) {
+        let is_anew = self.back.as_ref().is_some_and(|back| back.how == How::Anew);
+        if is_anew && self.dialling.is_none() && self.can_flow() {
+            self.end_back(news);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Steps of the connections that the signalling asks for.
+
+use tokio::sync::mpsc;
+
+use super::back::How;
+use super::{Carried, RoomCall, RoomNews};
+use crate::clock::monotonic;
+use crate::transport::room::fault::Reason;
+use crate::transport::room::messages::{
+    DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget,
+};
+use crate::transport::room::side::{Side, helpers};
+use crate::transport::room::signal::{Flow, SignalEnd, SignalOutput, encode, microphone};
+use crate::transport::webrtc::{Candidate, Delivery, MediaPeer, Part, PeerFault, PeerSettings, RemoteTrack};
+use crate::transport::websocket::protocol::Message;
+
+/// Names of the data channels that a server knows.
+const RELIABLE: &str = "_reliable";
+const LOSSY: &str = "_lossy";
+
+/// Tracks that are asked for at once.
+const MAX_TRACKS: u32 = 16;
+
+impl RoomCall {
+    /// Carries out an output of the signalling. Returns the end, where it is one.
+    pub(super) async fn carry_out(&mut self, output: SignalOutput, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+        let done = match output {
+            SignalOutput::Send(request) => {
+                self.send(request);
+                Ok(())
+            }
+            SignalOutput::Joined(servers) => {
+                self.begin_media(servers).await.map_err(|fault| Reason::Local(fault.to_string()))
+            }
+            SignalOutput::Published => {
+                if let Some(offer) = self.offer.clone() {
+                    self.send(Request::Offer(offer));
+                }
+                Ok(())
+            }
+            SignalOutput::Describe(target, description) => {
+                self.describe(target, description, news).await.map_err(Reason::Peer)
+            }
+            SignalOutput::Candidate(target, candidate) => {
+                self.add(target, candidate).await;
+                Ok(())
+            }
+            SignalOutput::MoreTracks(count) => self.ask_for_tracks(count).await.map_err(Reason::Peer),
+            SignalOutput::Hear(_) => {
+                self.settle_media(news);
+                Ok(())
+            }
+            SignalOutput::Resumed => {
+                let sync = self.signalling.sync_state(self.offer.clone(), self.last_answer.clone());
+                self.send(Request::SyncState(sync));
+                self.end_back(news);
+                Ok(())
+            }
+            SignalOutput::Event(event) => {
+                let _ = news.try_send(RoomNews::Event(monotonic(), event));
+                Ok(())
+            }
+            SignalOutput::Warning(text) => {
+                let _ = news.try_send(RoomNews::Warning(text));
+                Ok(())
+            }
+            SignalOutput::End(end) => return self.take_end(end, news),
+        };
+        match done {
+            Ok(()) => None,
+            // A connection that can no longer be described is made anew.
+            Err(Reason::Peer(fault)) if self.is_up => self.lose(fault.to_string(), How::Anew, news),
+            Err(reason) => Some(Carried::Failed(reason)),
+        }
+    }
+
+    fn take_end(&mut self, end: SignalEnd, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+        use DisconnectReason::{ParticipantRemoved, RoomClosed, RoomDeleted};
+        match end {
+            SignalEnd::AgentLeft => Some(Carried::AgentLeft),
+            SignalEnd::AgentFailed => Some(Carried::Failed(Reason::AgentFailed)),
+            SignalEnd::NotPermitted(right) => Some(Carried::Failed(Reason::NotPermitted(right))),
+            // So an agent ends a call that it hangs up.
+            SignalEnd::Left(RoomDeleted | RoomClosed | ParticipantRemoved, _) if self.is_up => Some(Carried::AgentLeft),
+            // The connection that is made anew takes the place of the old one.
+            SignalEnd::Left(DisconnectReason::DuplicateIdentity, _) if self.dialling.is_some() => None,
+            SignalEnd::Left(reason, LeaveAction::Disconnect) => Some(Carried::Failed(Reason::Left(reason))),
+            SignalEnd::Left(_, action) => {
+                let how = if action == LeaveAction::Resume { How::Resume } else { How::Anew };
+                self.link = None;
+                self.lose("the server asks for another connection".to_owned(), how, news)
+            }
+        }
+    }
+
+    pub(super) fn send(&mut self, request: Request) {
+        if let Some(link) = &mut self.link {
+            link.send(Message::Binary(encode(request)));
+        }
+    }
+
+    /// Makes the peer connections, and asks to publish the track.
+    async fn begin_media(&mut self, servers: Vec<IceServerInfo>) -> Result<(), PeerFault> {
+        for old in [self.publisher.take(), self.subscriber.take()].into_iter().flatten() {
+            old.peer.close().await;
+        }
+        (self.media, self.sources, self.last_answer) = (None, None, None);
+        (self.awaits_answer, self.more_tracks) = (true, 0);
+        self.joins_anew();
+        self.generation += 1;
+        let mut ice_servers = self.settings.ice_servers.clone();
+        ice_servers.extend(helpers(servers, &self.settings.guard).await);
+        let settings = PeerSettings { ice_servers, ..self.settings.clone() };
+        let part = if self.flow == Flow::Joint { Part::Joint } else { Part::Publisher };
+        let mut publisher = Side::new(settings.clone(), part).await?;
+        self.reliable = Some(publisher.peer.open_channel(RELIABLE, Delivery::Reliable).await?);
+        publisher.peer.open_channel(LOSSY, Delivery::Lossy).await?;
+        let sdp = publisher.offer().await?;
+        let cid = track_of(&sdp).ok_or_else(|| PeerFault::Malformed("the own offer names no track".to_owned()))?;
+        let track = microphone(&cid);
+        self.offer = Some(self.number("offer", sdp));
+        self.publisher = Some(publisher);
+        if self.flow == Flow::Split {
+            self.subscriber = Some(Side::new(settings, Part::Subscriber).await?);
+        }
+        self.send(Request::AddTrack(track));
+        Ok(())
+    }
+
+    fn number(&mut self, kind: &str, sdp: String) -> SessionDescription {
+        self.offers += 1;
+        SessionDescription { kind: kind.to_owned(), sdp, id: self.offers, ..SessionDescription::default() }
+    }
+
+    async fn describe(
+        &mut self,
+        target: SignalTarget,
+        told: SessionDescription,
+        news: &mpsc::Sender<RoomNews>,
+    ) -> Result<(), PeerFault> {
+        match target {
+            SignalTarget::Publisher => {
+                let Some(side) = &mut self.publisher else { return Ok(()) };
+                // Nothing was asked.
+                if !std::mem::take(&mut self.awaits_answer) {
+                    return Ok(());
+                }
+                side.accept(&told.sdp).await?;
+                if self.flow == Flow::Joint {
+                    self.last_answer = Some(told);
+                    self.ask_for_tracks(0).await?;
+                }
+            }
+            SignalTarget::Subscriber => {
+                let Some(side) = &mut self.subscriber else { return Ok(()) };
+                let sdp = side.answer(&told.sdp).await?;
+                let answer =
+                    SessionDescription { kind: "answer".to_owned(), sdp, id: told.id, ..SessionDescription::default() };
+                self.send(Request::Answer(answer.clone()));
+                self.last_answer = Some(answer);
+            }
+        }
+        self.settle_media(news);
+        Ok(())
+    }
+
+    async fn add(&mut self, target: SignalTarget, candidate: Candidate) {
+        let side = match (target, self.flow) {
+            (SignalTarget::Subscriber, Flow::Split) => &mut self.subscriber,
+            _ => &mut self.publisher,
+        };
+        let Some(side) = side else { return };
+        if let Err(fault) = side.add(candidate).await {
+            // The others may do.
+            tracing::debug!(%fault, "a candidate of the room server was not taken");
+        }
+    }
+
+    /// Asks for so many tracks more, as soon as the last offer is answered.
+    async fn ask_for_tracks(&mut self, count: u32) -> Result<(), PeerFault> {
+        self.more_tracks = self.more_tracks.saturating_add(count).min(MAX_TRACKS);
+        let Some(side) = self.publisher.as_mut().filter(|_| self.flow == Flow::Joint) else { return Ok(()) };
+        // One offer at a time.
+        if self.awaits_answer || self.more_tracks == 0 {
+            return Ok(());
+        }
+        self.awaits_answer = true;
+        side.peer.expect_tracks(std::mem::take(&mut self.more_tracks)).await?;
+        let sdp = side.offer().await?;
+        let offer = self.number("offer", sdp);
+        self.offer = Some(offer.clone());
+        self.send(Request::Offer(offer));
+        Ok(())
+    }
+
+    /// Finds the agent's track in the newest description of the server.
+    pub(super) fn settle_media(&mut self, news: &mpsc::Sender<RoomNews>) {
+        let before = (self.media, self.sources.take());
+        let hearing = if self.flow == Flow::Joint { &self.publisher } else { &self.subscriber };
+        let tracks = hearing.as_ref().map(|side| side.peer.tracks()).unwrap_or_default();
+        let mids = self.last_answer.as_ref().map(|told| &told.mid_to_track_id);
+        let sid = self.signalling.heard_track().map(|track| track.sid.as_str());
+        let is_heard = |track: &&RemoteTrack| {
+            let named = mids.and_then(|mids| mids.get(&track.mid)).map(String::as_str);
+            sid.is_some() && [named, Some(track.id.as_str()), track.stream.rsplit('|').next()].contains(&sid)
+        };
+        let sent = self.publisher.as_ref().and_then(|side| side.peer.media());
+        if let (Some(track), Some(sent)) = (tracks.iter().find(is_heard), sent) {
+            self.sources = Some(track.sources.clone());
+            self.media = Some(ringer_media::leg::MediaParams {
+                receive_payload_type: track.payload_type,
+                may_send: true,
+                ..sent
+            });
+        }
+        let has_changed = (self.media, &self.sources) != (before.0, &before.1);
+        if let Some(media) = self.media.filter(|_| self.is_up && has_changed && self.sources.is_some()) {
+            let _ = news.try_send(RoomNews::Media(media));
+        }
+        self.tell_hold(news);
+    }
+}
+
+/// Returns the name of the track that an offer of this side sends (RFC 8830).
+fn track_of(sdp: &str) -> Option<String> {
+    let msid = sdp.lines().find_map(|line| line.strip_prefix("a=msid:"))?;
+    msid.split_ascii_whitespace().nth(1).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::track_of;
+
+    #[test]
+    fn the_own_track_is_named_by_the_offer() {
+        let check = |sdp: &str, expect: Option<&str>| assert_eq!(track_of(sdp).as_deref(), expect, "{sdp}");
+        check("v=0\r\na=msid:stream track\r\n", Some("track"));
+        check("v=0\r\na=msid:stream\r\n", None);
+        check("v=0\r\n", None);
+    }
+}

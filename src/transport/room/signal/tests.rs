@@ -1,0 +1,241 @@
+use super::super::messages::{
+    ParticipantState, ParticipantUpdate, Permission, Pong, RequestResponse, SubscriptionResponse,
+};
+use super::*;
+
+fn at(seconds: u64) -> Time {
+    Time(seconds * 1_000_000_000)
+}
+
+fn bytes(message: Response) -> Vec<u8> {
+    SignalResponse { message: Some(message) }.encode_to_vec()
+}
+
+fn outputs(signalling: &mut Signalling, message: Response) -> Vec<SignalOutput> {
+    signalling.receive(at(1), &bytes(message));
+    std::iter::from_fn(|| signalling.poll()).collect()
+}
+
+fn track(sid: &str, muted: bool) -> TrackInfo {
+    TrackInfo { sid: sid.into(), muted, ..TrackInfo::default() }
+}
+
+fn participant(sid: &str, tracks: &[TrackInfo]) -> ParticipantInfo {
+    ParticipantInfo {
+        sid: sid.into(),
+        identity: sid.to_lowercase(),
+        tracks: tracks.to_vec(),
+        ..ParticipantInfo::default()
+    }
+}
+
+fn update(participants: &[ParticipantInfo]) -> Response {
+    Response::Update(ParticipantUpdate { participants: participants.to_vec() })
+}
+
+fn join(others: &[ParticipantInfo]) -> Response {
+    Response::Join(JoinResponse {
+        participant: Some(participant("ME", &[])),
+        other_participants: others.to_vec(),
+        ping_interval: 5,
+        ping_timeout: 15,
+        ..JoinResponse::default()
+    })
+}
+
+fn after_join() -> Signalling {
+    let mut signalling = Signalling::default();
+    assert_eq!(outputs(&mut signalling, join(&[])), [SignalOutput::Joined(vec![])]);
+    signalling
+}
+
+fn subscription_to(participant: &str, track: &str, subscribe: bool) -> SignalOutput {
+    let tracks = ParticipantTracks { participant_sid: participant.into(), track_sids: vec![track.into()] };
+    let update = UpdateSubscription { track_sids: vec![track.into()], subscribe, participant_tracks: vec![tracks] };
+    SignalOutput::Send(Request::Subscription(update))
+}
+
+fn hear(sid: &str, is_muted: bool) -> SignalOutput {
+    SignalOutput::Hear(Some(HeardTrack { sid: sid.into(), is_muted }))
+}
+
+fn came(identity: &str) -> SignalOutput {
+    SignalOutput::Event(RoomEvent::AgentJoined(identity.into()))
+}
+
+#[test]
+fn the_agents_track_is_followed() {
+    let mut signalling = after_join();
+    let agent = |tracks: &[TrackInfo]| update(&[participant("A", tracks)]);
+    assert_eq!(outputs(&mut signalling, agent(&[])), [came("a")]);
+    // Late.
+    assert_eq!(
+        outputs(&mut signalling, agent(&[track("T1", false)])),
+        [subscription_to("A", "T1", true), hear("T1", false)]
+    );
+    // Muted and back.
+    assert_eq!(outputs(&mut signalling, agent(&[track("T1", true)])), [hear("T1", true)]);
+    assert_eq!(outputs(&mut signalling, agent(&[track("T1", false)])), [hear("T1", false)]);
+    // Published anew.
+    assert_eq!(outputs(&mut signalling, agent(&[])), [subscription_to("A", "T1", false), SignalOutput::Hear(None)]);
+    assert_eq!(
+        outputs(&mut signalling, agent(&[track("T2", false)])),
+        [subscription_to("A", "T2", true), hear("T2", false)]
+    );
+    assert_eq!(outputs(&mut signalling, agent(&[track("T2", false)])), []);
+    // News of this side are none.
+    assert_eq!(outputs(&mut signalling, update(&[participant("ME", &[track("T9", false)])])), []);
+    // Somebody who is an agent takes its place, as long as no call is up.
+    let better = ParticipantInfo { kind: 4, ..participant("B", &[track("T3", false)]) };
+    assert_eq!(
+        outputs(&mut signalling, update(&[better])),
+        [came("b"), subscription_to("A", "T2", false), subscription_to("B", "T3", true), hear("T3", false)]
+    );
+    assert_eq!(signalling.heard_track().map(|track| track.sid.as_str()), Some("T3"));
+}
+
+#[test]
+fn the_agents_state_is_told_once() {
+    let mut signalling = after_join();
+    let agent = |state: &str| {
+        let attributes = [("lk.agent.state".to_owned(), state.to_owned())].into();
+        update(&[ParticipantInfo { attributes, ..participant("A", &[]) }])
+    };
+    let state = |state: &str| SignalOutput::Event(RoomEvent::AgentState(state.into()));
+    assert_eq!(outputs(&mut signalling, agent("listening")), [came("a"), state("listening")]);
+    assert_eq!(outputs(&mut signalling, agent("listening")), []);
+    assert_eq!(outputs(&mut signalling, agent("speaking")), [state("speaking")]);
+    assert_eq!(outputs(&mut signalling, agent(&"x".repeat(1000))), [state(&"x".repeat(200))]);
+}
+
+#[test]
+fn ends_are_told_apart() {
+    let left = |reason: DisconnectReason, action: LeaveAction| {
+        Response::Leave(LeaveRequest { reason: reason as i32, action: action as i32, can_reconnect: false })
+    };
+    let check = |message: Response, expect: SignalEnd| {
+        assert_eq!(outputs(&mut after_join(), message), [SignalOutput::End(expect)]);
+    };
+    use {DisconnectReason as Why, LeaveAction as Action};
+    for reason in 0..=16 {
+        let reason = DisconnectReason::try_from(reason).expect("it is known");
+        for action in [Action::Disconnect, Action::Resume, Action::Reconnect] {
+            check(left(reason, action), SignalEnd::Left(reason, action));
+        }
+    }
+    let later = LeaveRequest { reason: 99, action: 77, can_reconnect: false };
+    check(Response::Leave(later.clone()), SignalEnd::Left(Why::Unknown, Action::Disconnect));
+    let older = LeaveRequest { reason: 0, action: 0, can_reconnect: true };
+    check(Response::Leave(older), SignalEnd::Left(Why::Unknown, Action::Reconnect));
+
+    let gone = |reason: Why| {
+        let state = ParticipantState::Disconnected as i32;
+        update(&[ParticipantInfo { state, disconnect_reason: reason as i32, ..participant("A", &[]) }])
+    };
+    let present = update(&[participant("A", &[])]);
+    for (reason, expect) in [(Why::ClientInitiated, SignalEnd::AgentLeft), (Why::AgentError, SignalEnd::AgentFailed)] {
+        let mut signalling = after_join();
+        outputs(&mut signalling, present.clone());
+        signalling.choose_agent();
+        assert_eq!(outputs(&mut signalling, gone(reason))[0], SignalOutput::End(expect));
+    }
+    // Before the call is up another agent may come.
+    let mut signalling = after_join();
+    outputs(&mut signalling, present.clone());
+    assert_eq!(outputs(&mut signalling, gone(Why::ClientInitiated)), []);
+    // Gone while this side was away.
+    let mut signalling = after_join();
+    outputs(&mut signalling, present);
+    signalling.choose_agent();
+    let mut signalling = signalling.anew();
+    assert_eq!(
+        outputs(&mut signalling, join(&[participant("B", &[])])),
+        [SignalOutput::Joined(vec![]), SignalOutput::End(SignalEnd::AgentLeft)]
+    );
+}
+
+#[test]
+fn rights_of_the_token_are_looked_at() {
+    let check = |can_publish, can_subscribe, expect: Option<&'static str>| {
+        let permission = Some(Permission { can_subscribe, can_publish, can_publish_data: false });
+        let participant = Some(ParticipantInfo { permission, ..participant("ME", &[]) });
+        let told = outputs(
+            &mut Signalling::default(),
+            Response::Join(JoinResponse { participant, ..JoinResponse::default() }),
+        );
+        let expect =
+            expect.map_or(SignalOutput::Joined(vec![]), |right| SignalOutput::End(SignalEnd::NotPermitted(right)));
+        assert_eq!(told, [expect]);
+    };
+    check(true, true, None);
+    check(false, true, Some("to publish audio"));
+    check(true, false, Some("to hear the agent"));
+}
+
+#[test]
+fn signs_of_life_are_given_and_missed() {
+    let mut signalling = after_join();
+    assert_eq!((signalling.next_timer(), signalling.tick(at(5))), (Some(at(6)), None));
+    assert_eq!(signalling.poll(), None);
+    assert_eq!(signalling.tick(at(6)), None);
+    let sent: Vec<SignalOutput> = std::iter::from_fn(|| signalling.poll()).collect();
+    let ping = Ping { timestamp: 6000, rtt: 0 };
+    assert_eq!(sent, [SignalOutput::Send(Request::PingTime(6000)), SignalOutput::Send(Request::Ping(ping))]);
+    let pong = Pong { last_ping_timestamp: 6000, timestamp: 0 };
+    signalling.receive(Time(6_250_000_000), &bytes(Response::Pong(pong)));
+    assert_eq!((signalling.tick(at(11)), signalling.round_trip_ms), (None, 250));
+    assert_eq!(signalling.tick(at(22)).as_deref(), Some("no message came within 15 s"));
+    assert_eq!(Signalling::default().next_timer(), None);
+}
+
+#[test]
+fn what_is_not_known_is_passed_over() {
+    let mut signalling = after_join();
+    // A message and a field of a later version.
+    let later: &[&[u8]] = &[&[0xc2, 0x3e, 2, 8, 1], &[0x2a, 4, 0xf8, 0x7f, 1, 0], &[]];
+    for message in later {
+        signalling.receive(at(2), message);
+        assert_eq!((signalling.poll(), signalling.malformed_count()), (None, 0), "{message:?}");
+    }
+    let broken: &[&[u8]] = &[&[0xff; 20], &[0x0a, 0x7f, 1], &[0x0a, 2, 0x12, 0x55]];
+    for message in broken {
+        signalling.receive(at(2), message);
+    }
+    assert_eq!((signalling.poll(), signalling.malformed_count()), (None, 3));
+    // Every cut of a good message.
+    let whole = bytes(join(&[participant("A", &[track("T", false)])]));
+    for len in 0..whole.len() {
+        Signalling::default().receive(at(2), &whole[..len]);
+    }
+}
+
+#[test]
+fn tokens_are_kept_and_refusals_told() {
+    let mut signalling = after_join();
+    assert_eq!(outputs(&mut signalling, Response::RefreshToken("newer".into())), []);
+    assert_eq!(signalling.anew().token().map(Secret::expose), Some("newer"));
+    let warned = |message: Response| match &outputs(&mut after_join(), message)[..] {
+        [SignalOutput::Warning(text)] => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let refused = RequestResponse { request_id: 1, reason: 2, message: "not\nallowed".into() };
+    assert_eq!(warned(Response::RequestResponse(refused)), "the server refused a request (reason 2): not allowed");
+    let unheard = SubscriptionResponse { track_sid: "T".into(), err: 1 };
+    assert_eq!(
+        warned(Response::SubscriptionResponse(unheard)),
+        "a track could not be subscribed: its codec is not supported"
+    );
+}
+
+#[test]
+fn candidates_are_read_and_written() {
+    let candidate =
+        Candidate { line: "candidate:1 1 udp 1 192.0.2.1 9 typ host".into(), mid: Some("0".into()), section: Some(0) };
+    let Request::Trickle(sent) = trickle(SignalTarget::Subscriber, &candidate) else { panic!("it is a candidate") };
+    let expect = SignalOutput::Candidate(SignalTarget::Subscriber, candidate);
+    assert_eq!(outputs(&mut after_join(), Response::Trickle(sent)), [expect]);
+    for init in ["", "{}", "[]", r#"{"candidate":""}"#, r#"{"candidate":7}"#] {
+        let trickle = TrickleRequest { candidate_init: init.into(), ..TrickleRequest::default() };
+        assert_eq!(outputs(&mut after_join(), Response::Trickle(trickle)), [], "{init}");
+    }
+}
