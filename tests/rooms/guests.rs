@@ -336,7 +336,7 @@ async fn what_becomes_of_rooms_that_cannot_be_joined() {
 /// Messages of later versions, broken ones, and data packets of every size: the call goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_strange_does_no_harm() {
-    let later = vec![vec![0xc2, 0x3e, 2, 8, 1], vec![0x2a, 4, 0xf8, 0x7f, 1, 0], vec![], vec![0xff; 100]];
+    let later = vec![vec![0xc2, 0x3e, 2, 8, 1], vec![0x2a, 3, 0xf8, 0x7f, 1], vec![], vec![0xff; 100]];
     let server = RoomServer::with(Behaviour { extra: later, ..Behaviour::default() }).await;
     let agent = official(&server, "agent-1", &[]).await;
     let mut guest = Guest::join(&server).await;
