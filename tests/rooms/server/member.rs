@@ -58,6 +58,8 @@ pub struct Member {
     /// `None` where one connection has both directions.
     subscriber: Option<Arc<dyn PeerConnection>>,
     gathered: (watch::Receiver<bool>, watch::Receiver<bool>),
+    /// Candidates that came before the first offer of the client.
+    early: Mutex<Vec<RTCIceCandidateInit>>,
     channels: Mutex<HashMap<String, Arc<dyn DataChannel>>>,
     forwards: Mutex<HashMap<String, Forward>>,
     /// An offer is out, and another one is to follow.
@@ -112,6 +114,17 @@ fn opus() -> RTCRtpCodec {
     codec(MIME_TYPE_OPUS, 48_000, 2, "minptime=10;useinbandfec=1")
 }
 
+/// Returns loopback, and the address of another interface where there is one: official clients leave loopback out.
+fn local_addresses() -> Vec<String> {
+    let outward = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        // Nothing is sent: a route is looked up.
+        socket.connect("198.51.100.1:9")?;
+        socket.local_addr()
+    });
+    let others = outward.ok().map(|at| at.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified());
+    others.map(|ip| format!("{ip}:0")).into_iter().chain(["127.0.0.1:0".to_owned()]).collect()
+}
+
 async fn connection(owner: &Owner) -> (Arc<dyn PeerConnection>, watch::Receiver<bool>) {
     let mut media = MediaEngine::default();
     let opus = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS };
@@ -129,7 +142,7 @@ async fn connection(owner: &Owner) -> (Arc<dyn PeerConnection>, watch::Receiver<
         .with_media_engine(media)
         .with_runtime(default_runtime().expect("a runtime"))
         .with_handler(Arc::new(Events { owner: owner.clone(), gathered }))
-        .with_udp_addrs(vec!["127.0.0.1:0".to_owned()])
+        .with_udp_addrs(local_addresses())
         .build()
         .await
         .expect("loopback can be bound");
@@ -167,6 +180,7 @@ impl Member {
             publisher,
             subscriber,
             gathered: (published, heard),
+            early: Mutex::default(),
             channels: Mutex::default(),
             forwards: Mutex::default(),
             offering: tokio::sync::Mutex::default(),
@@ -246,6 +260,10 @@ impl Member {
         if let Err(error) = self.publisher.set_remote_description(described).await {
             return println!("{}: an offer is not taken: {error}", self.identity);
         }
+        let early = std::mem::take(&mut *lock(&self.early));
+        for candidate in early {
+            let _ = self.publisher.add_ice_candidate(candidate).await;
+        }
         let answer = self.publisher.create_answer(None).await.expect("an answer");
         self.publisher.set_local_description(answer).await.expect("it is ours");
         let sdp = described_after(&self.publisher, &self.gathered.0).await;
@@ -299,7 +317,10 @@ impl Member {
             sdp_mline_index: init["sdpMLineIndex"].as_u64().map(|section| section as u16),
             ..Default::default()
         };
-        let _ = connection.add_ice_candidate(init).await;
+        if connection.add_ice_candidate(init.clone()).await.is_err() {
+            // Its offer is still to come.
+            lock(&self.early).push(init);
+        }
     }
 
     /// Has this participant hear a track of another one.
