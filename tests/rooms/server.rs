@@ -263,6 +263,9 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
             let sid = format!("PA_{}", room.next.fetch_add(1, Ordering::Relaxed));
             let member = Member::new(&room, sid, &who, wish.auto_subscribe, is_joint, out, cut).await;
             welcome(&room, &member, &behaviour, is_joint).await;
+            if let Some(offer) = wish.offer {
+                member.take_offer(offer).await;
+            }
             member
         }
     };

@@ -25,7 +25,7 @@ use webrtc::peer_connection::{
     MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCConfigurationBuilder,
     RTCIceCandidateInit, RTCIceGatheringState, RTCSessionDescription, SettingEngineBuilder,
 };
-use webrtc::rtp_transceiver::RtpSender;
+use webrtc::rtp_transceiver::{RtpSender, RtpTransceiver};
 use webrtc::runtime::default_runtime;
 
 use super::tokens::Who;
@@ -42,6 +42,7 @@ struct Forward {
     track: Arc<TrackLocalStaticRTP>,
     ssrc: u32,
     sender: Option<Arc<dyn RtpSender>>,
+    transceiver: Option<Arc<dyn RtpTransceiver>>,
 }
 
 pub struct Member {
@@ -271,10 +272,25 @@ impl Member {
             kind: "answer".into(),
             sdp,
             id: offer.id,
-            ..SessionDescription::default()
+            mid_to_track_id: self.mids().await,
         }));
         self.forget_unpublished(&self.publisher.remote_description().await.map(|told| told.sdp).unwrap_or_default())
             .await;
+    }
+
+    /// Returns the names of the tracks that go to this participant, by those of their sections.
+    async fn mids(&self) -> HashMap<String, String> {
+        let forwards: Vec<_> = lock(&self.forwards)
+            .iter()
+            .filter_map(|(sid, forward)| Some((sid.clone(), forward.transceiver.clone()?)))
+            .collect();
+        let mut mids = HashMap::new();
+        for (sid, transceiver) in forwards {
+            if let Ok(Some(mid)) = transceiver.mid().await {
+                mids.insert(mid, sid);
+            }
+        }
+        mids
     }
 
     /// Takes the answer to an offer of the server, and makes the next one that waits.
@@ -347,13 +363,15 @@ impl Member {
             if forwards.contains_key(sid) {
                 return;
             }
-            forwards.insert(sid.to_owned(), Forward { track: track.clone(), ssrc, sender: None });
+            forwards.insert(sid.to_owned(), Forward { track: track.clone(), ssrc, sender: None, transceiver: None });
         }
         let connection = self.subscriber.as_ref().unwrap_or(&self.publisher);
         let init = RTCRtpTransceiverInit { direction: RTCRtpTransceiverDirection::Sendonly, ..Default::default() };
         let made = connection.add_transceiver_from_track(track, Some(init)).await.expect("it is made");
         let sender = made.sender().await.ok().flatten();
-        lock(&self.forwards).entry(sid.to_owned()).and_modify(|forward| forward.sender = sender);
+        lock(&self.forwards).entry(sid.to_owned()).and_modify(|forward| {
+            (forward.sender, forward.transceiver) = (sender, Some(made));
+        });
         match self.subscriber {
             Some(_) => self.renegotiate().await,
             None => self.send(Response::MediaSections(MediaSectionsRequirement { num_audios: 1, num_videos: 0 })),
