@@ -416,14 +416,13 @@ impl RoomCall {
                     link.send(Message::Binary(encode(trickle(side.target, &candidate))));
                 }
             }
-            SideNews::State(PeerState::Failed) => {
-                return self.lose("the media connection failed".to_owned(), back::How::Anew, news);
-            }
-            SideNews::State(PeerState::Closed) | SideNews::Gone => {
-                // The end of the room follows by the signalling, when it is one.
+            SideNews::State(PeerState::Failed | PeerState::Closed) | SideNews::Gone => {
                 let side = if is_publisher { &mut self.publisher } else { &mut self.subscriber };
                 *side = None;
-                return self.lose("the media connection was closed".to_owned(), back::How::Anew, news);
+                // A server that lets this side in again ends the old media.
+                if self.back.is_none() {
+                    return self.lose("the media connection was closed or failed".to_owned(), back::How::Anew, news);
+                }
             }
             SideNews::Channel(_) | SideNews::State(_) => {}
         }

@@ -66,6 +66,7 @@ impl RoomCall {
                     self.signalling = std::mem::take(&mut self.signalling).anew();
                     // Media of the old connection are none of the new one.
                     self.sources = None;
+                    (self.publisher, self.subscriber) = (None, None);
                 }
                 None
             }

@@ -54,6 +54,10 @@ impl RoomCall {
                 let sync = self.signalling.sync_state(self.offer.clone(), self.last_answer.clone());
                 self.send(Request::SyncState(sync));
                 self.end_back(news);
+                // Media that ended meanwhile are made anew.
+                if self.publisher.is_none() || self.flow == Flow::Split && self.subscriber.is_none() {
+                    return self.lose("the media connection was closed or failed".to_owned(), How::Anew, news);
+                }
                 Ok(())
             }
             SignalOutput::Event(event) => {
