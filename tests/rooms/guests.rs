@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::official::official;
 use super::phone::{PATIENCE, Phone, loopback};
-use super::server::{Behaviour, RoomServer, lock, token};
+use super::server::{Behaviour, RoomServer, token};
 
 /// Identity of the Digital Human.
 const OWN: &str = "dh-42";
@@ -355,7 +355,7 @@ async fn what_is_strange_does_no_harm() {
     // The newest token is the one that it comes back with.
     server.cut_line(OWN);
     guest.until(|news| *news == RoomNews::Returned).await;
-    assert!(lock(&server.room.asked).iter().any(|(_, asked)| matches!(asked, Request::SyncState(_))));
+    server.wait_asked(OWN, |asked| matches!(asked, Request::SyncState(_))).await;
     guest.orders.send(Order::HangUp).await.expect("it runs");
     assert_eq!(guest.wait_ended().await, RoomEnd::HungUp);
 }

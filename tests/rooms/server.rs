@@ -232,7 +232,7 @@ fn given_token(headers: &HeaderMap, uri: &Uri) -> String {
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
 async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<String, String>, is_joint: bool) {
-    let (out, mut to_send) = mpsc::unbounded_channel();
+    let (out, mut to_send) = mpsc::channel(1024);
     let (cut, mut is_cut) = watch::channel(false);
     let wish = track::Wish::of(&query, is_joint);
     let known = wish.rejoins.as_ref().and_then(|sid| {

@@ -404,10 +404,10 @@ impl RoomCall {
         match told {
             SideNews::Packet(packet) => self.relay(packet, is_publisher),
             SideNews::Channel(ChannelNews::Message { bytes, .. }) => {
-                let now = monotonic();
+                let at = now();
                 let names = self.signalling.names(self.tool_topic.as_deref());
-                for event in self.inbox.receive(now, &bytes, names) {
-                    let _ = news.try_send(RoomNews::Data(now, event));
+                for event in self.inbox.receive(at, &bytes, names) {
+                    let _ = news.try_send(RoomNews::Data(at, event));
                 }
             }
             SideNews::Candidate(candidate) => {
@@ -523,7 +523,12 @@ async fn next_of_side(side: &mut Option<Side>) -> SideNews {
 
 async fn until(at: Option<Time>) {
     match at {
-        Some(at) => tokio::time::sleep(at.since(monotonic())).await,
+        Some(at) => tokio::time::sleep(at.since(now())).await,
         None => pending().await,
     }
+}
+
+/// Returns the time of messages and waits.
+fn now() -> Time {
+    monotonic()
 }

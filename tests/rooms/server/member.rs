@@ -35,7 +35,7 @@ use super::{Room, lock, new_info, start};
 const OPUS: u8 = 111;
 const VP8: u8 = 96;
 
-type Out = mpsc::UnboundedSender<Vec<u8>>;
+type Out = mpsc::Sender<Vec<u8>>;
 
 /// A track of another participant, as it goes to this one.
 struct Forward {
@@ -218,7 +218,7 @@ impl Member {
     }
 
     pub fn send_raw(&self, bytes: Vec<u8>) {
-        let _ = lock(&self.out).send(bytes);
+        let _ = lock(&self.out).try_send(bytes);
     }
 
     pub fn cut_line(&self) {

@@ -1,3 +1,5 @@
+//! The signalling without a server: messages in, requests and steps out.
+
 use super::super::messages::{
     ParticipantState, ParticipantUpdate, Permission, Pong, RequestResponse, SubscriptionResponse,
 };
