@@ -146,9 +146,7 @@ impl RoomCall {
         if let Some(back) = self.back.as_ref().filter(|back| back.since + self.patience.reconnect <= now) {
             return Some(Carried::Failed(Reason::Lost(back.why.clone(), back.attempts)));
         }
-        if self.link.is_none() {
-            return None;
-        }
+        self.link.as_ref()?;
         let why = self.signalling.tick(now)?;
         self.lose(why, How::Resume, news)
     }
