@@ -7,7 +7,7 @@ use ringer::engine::{CallReport, Destination, Placement, RoomDial};
 use ringer::provider::guard::Guard;
 use ringer::transport::room::RoomTarget;
 use ringer::transport::webrtc::PeerTerms;
-use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, Interruption, Opening, What};
+use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, Opening, What};
 use serde_json::{Value, json};
 
 use super::official::official;
@@ -45,7 +45,7 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
     let (server, stage) = (RoomServer::start().await, Stage::new().await);
     let agent = official(&server, "agent-1", &["--seconds", "60"]).await;
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let mut placement = placement(&stage, &server, 9000);
+    let mut placement = placement(&stage, &server, 5000);
     placement.folder = Some(folder.path().to_owned());
     placement.captured = true;
     placement.spec.extension = Some("5".to_owned());
@@ -92,7 +92,7 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
     assert!(report.warnings.contains(&bad), "{:?}", report.warnings);
     // Figures of the packets.
     let quality = &report.ending.quality;
-    assert!(quality.sent_frames > 400 && quality.received_packets > 300, "{quality:?}");
+    assert!(quality.sent_frames > 200 && quality.received_packets > 200, "{quality:?}");
     assert_eq!((quality.lost_packets, quality.unknown_payload_type, quality.foreign_source), (0, 0, 0), "{quality:?}");
     assert!(quality.pacing_p99_ms > 0.0, "{quality:?}");
     let log = std::fs::read_to_string(folder.path().join("room.log")).expect("it was written");
@@ -101,14 +101,14 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
     }
     assert!(!log.contains("Good day") && !log.contains("eyJ"), "{log}");
     let captured = std::fs::metadata(folder.path().join("media.pcapng")).expect("it was captured").len();
-    assert!(captured > 400 * 100, "{captured} bytes of some 800 packets");
+    assert!(captured > 200 * 100, "{captured} bytes of some 400 packets");
     agent.sees(|seen| seen["left"] == json!(["dh-42"])).await;
     stage.engine.stop().await;
 }
 
-/// Each side gives way to the other one's speech.
+/// The agent speaks into the caller's words, and the caller gives way.
 #[tokio::test(flavor = "multi_thread")]
-async fn both_sides_of_a_room_give_way() {
+async fn a_caller_in_a_room_gives_way() {
     let (server, stage) = (RoomServer::start().await, Stage::new().await);
     let agent = official(&server, "agent-1", &["--speech", SPEECH, "--silent"]).await;
     let mut first = placement(&stage, &server, 20_000);
@@ -124,18 +124,6 @@ async fn both_sides_of_a_room_give_way() {
     let cut = report.timeline.iter().any(|entry| matches!(entry.what, What::SpeechEnded { interrupted: true, .. }));
     assert!(cut, "{:?}", names(&report));
     assert_eq!(report.ending.reason, EndReason::AgentHangup);
-
-    let agent = official(&server, "agent-2", &["--speech", SPEECH, "--yields"]).await;
-    let mut second = placement(&stage, &server, 12_000);
-    second.spec.interruption =
-        Interruption::Level { name: "level", probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
-    let report = stage.call(second).await.expect("there is room");
-    let seen = agent.look().await;
-    assert!(seen["yields"].as_u64() >= Some(1), "{seen} {:?}", names(&report));
-    let is_cut = |entry: &&ringer::engine::TimelineEntry| entry.name() == "barge_in" && entry.data()["by"] == "dh";
-    let stops: Vec<Option<i64>> =
-        report.timeline.iter().filter(is_cut).map(|entry| entry.data()["stop_ms"].as_i64()).collect();
-    assert!(matches!(stops[..], [Some(stop), ..] if stop <= 1000), "{stops:?} {:?}", names(&report));
     stage.engine.stop().await;
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::official::official;
 use super::phone::{PATIENCE, Phone, loopback};
-use super::server::{Behaviour, RoomServer, lock, token};
+use super::server::{Behaviour, RoomServer, token};
 
 /// Identity of the Digital Human.
 const OWN: &str = "dh-42";
@@ -236,7 +236,7 @@ async fn lost_connections_come_back() {
             server.dismiss(OWN, DisconnectReason::Migration, LeaveAction::Resume).await;
         }
         let news = guest.until(returned).await;
-        assert!(matches!(news[0], RoomNews::Returns(_)), "{news:?}");
+        assert!(news.iter().any(|news| matches!(news, RoomNews::Returns(_))), "{news:?}");
         let room = &server.room;
         let counts = (room.resumes.load(Ordering::Relaxed), room.joins.load(Ordering::Relaxed));
         assert_eq!(counts, (resumes, joins));
@@ -336,7 +336,7 @@ async fn what_becomes_of_rooms_that_cannot_be_joined() {
 /// Messages of later versions, broken ones, and data packets of every size: the call goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_strange_does_no_harm() {
-    let later = vec![vec![0xc2, 0x3e, 2, 8, 1], vec![0x2a, 4, 0xf8, 0x7f, 1, 0], vec![], vec![0xff; 100]];
+    let later = vec![vec![0xc2, 0x3e, 2, 8, 1], vec![0x2a, 3, 0xf8, 0x7f, 1], vec![], vec![0xff; 100]];
     let server = RoomServer::with(Behaviour { extra: later, ..Behaviour::default() }).await;
     let agent = official(&server, "agent-1", &[]).await;
     let mut guest = Guest::join(&server).await;
@@ -355,7 +355,7 @@ async fn what_is_strange_does_no_harm() {
     // The newest token is the one that it comes back with.
     server.cut_line(OWN);
     guest.until(|news| *news == RoomNews::Returned).await;
-    assert!(lock(&server.room.asked).iter().any(|(_, asked)| matches!(asked, Request::SyncState(_))));
+    server.wait_asked(OWN, |asked| matches!(asked, Request::SyncState(_))).await;
     guest.orders.send(Order::HangUp).await.expect("it runs");
     assert_eq!(guest.wait_ended().await, RoomEnd::HungUp);
 }

@@ -254,7 +254,7 @@ fn given_token(headers: &HeaderMap, uri: &Uri) -> String {
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
 async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<String, String>, is_joint: bool) {
-    let (out, mut to_send) = mpsc::unbounded_channel();
+    let (out, mut to_send) = mpsc::channel(1024);
     let (cut, mut is_cut) = watch::channel(false);
     let wish = track::Wish::of(&query, is_joint);
     let known = wish.rejoins.as_ref().and_then(|sid| {
@@ -285,6 +285,9 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
             let sid = format!("PA_{}", room.next.fetch_add(1, Ordering::Relaxed));
             let member = Member::new(&room, sid, &who, wish.auto_subscribe, is_joint, out, cut).await;
             welcome(&room, &member, &behaviour, is_joint).await;
+            if let Some(offer) = wish.offer {
+                member.take_offer(offer).await;
+            }
             member
         }
     };
@@ -330,6 +333,7 @@ async fn welcome(room: &Arc<Room>, member: &Arc<Member>, behaviour: &Behaviour, 
         participant: Some(member.info()),
         other_participants: others.iter().map(|other| other.info()).collect(),
         server_version: "1.9.0".into(),
+        // Nobody is there; clients that know TLS look for it all the same.
         ice_servers: vec![IceServerInfo {
             urls: vec!["turns:turn.invalid:443?transport=tcp".into()],
             // The official client makes no connection with a relay that has none of them.

@@ -93,6 +93,7 @@ enum Carried {
 }
 
 /// Something that woke the call.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is read at once")]
 enum Woken {
     Order(Option<Order>),
     Link(LinkNews),
@@ -404,10 +405,10 @@ impl RoomCall {
         match told {
             SideNews::Packet(packet) => self.relay(packet, is_publisher),
             SideNews::Channel(ChannelNews::Message { bytes, .. }) => {
-                let now = monotonic();
+                let at = now();
                 let names = self.signalling.names(self.tool_topic.as_deref());
-                for event in self.inbox.receive(now, &bytes, names) {
-                    let _ = news.try_send(RoomNews::Data(now, event));
+                for event in self.inbox.receive(at, &bytes, names) {
+                    let _ = news.try_send(RoomNews::Data(at, event));
                 }
             }
             SideNews::Candidate(candidate) => {
@@ -416,14 +417,13 @@ impl RoomCall {
                     link.send(Message::Binary(encode(trickle(side.target, &candidate))));
                 }
             }
-            SideNews::State(PeerState::Failed) => {
-                return self.lose("the media connection failed".to_owned(), back::How::Anew, news);
-            }
-            SideNews::State(PeerState::Closed) | SideNews::Gone => {
-                // The end of the room follows by the signalling, when it is one.
+            SideNews::State(PeerState::Failed | PeerState::Closed) | SideNews::Gone => {
                 let side = if is_publisher { &mut self.publisher } else { &mut self.subscriber };
                 *side = None;
-                return self.lose("the media connection was closed".to_owned(), back::How::Anew, news);
+                // A server that lets this side in again ends the old media.
+                if self.back.is_none() {
+                    return self.lose("the media connection was closed or failed".to_owned(), back::How::Anew, news);
+                }
             }
             SideNews::Channel(_) | SideNews::State(_) => {}
         }
@@ -524,7 +524,12 @@ async fn next_of_side(side: &mut Option<Side>) -> SideNews {
 
 async fn until(at: Option<Time>) {
     match at {
-        Some(at) => tokio::time::sleep(at.since(monotonic())).await,
+        Some(at) => tokio::time::sleep(at.since(now())).await,
         None => pending().await,
     }
+}
+
+/// Returns the time of messages and waits.
+fn now() -> Time {
+    monotonic()
 }

@@ -26,7 +26,7 @@ use webrtc::peer_connection::{
     MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCConfigurationBuilder,
     RTCIceCandidateInit, RTCIceGatheringState, RTCSessionDescription, SettingEngineBuilder,
 };
-use webrtc::rtp_transceiver::RtpSender;
+use webrtc::rtp_transceiver::{RtpSender, RtpTransceiver};
 use webrtc::runtime::default_runtime;
 
 use super::tokens::Who;
@@ -36,13 +36,14 @@ use super::{Room, lock, new_info, start};
 const OPUS: u8 = 111;
 const VP8: u8 = 96;
 
-type Out = mpsc::UnboundedSender<Vec<u8>>;
+type Out = mpsc::Sender<Vec<u8>>;
 
 /// A track of another participant, as it goes to this one.
 struct Forward {
     track: Arc<TrackLocalStaticRTP>,
     ssrc: u32,
     sender: Option<Arc<dyn RtpSender>>,
+    transceiver: Option<Arc<dyn RtpTransceiver>>,
 }
 
 pub struct Member {
@@ -59,6 +60,8 @@ pub struct Member {
     /// `None` where one connection has both directions.
     subscriber: Option<Arc<dyn PeerConnection>>,
     gathered: (watch::Receiver<bool>, watch::Receiver<bool>),
+    /// Candidates that came before the first offer of the client.
+    early: Mutex<Vec<RTCIceCandidateInit>>,
     channels: Mutex<HashMap<String, Arc<dyn DataChannel>>>,
     forwards: Mutex<HashMap<String, Forward>>,
     /// An offer is out, and another one is to follow.
@@ -113,6 +116,17 @@ fn opus() -> RTCRtpCodec {
     codec(MIME_TYPE_OPUS, 48_000, 2, "minptime=10;useinbandfec=1")
 }
 
+/// Returns loopback, and the address of another interface where there is one: official clients leave loopback out.
+fn local_addresses() -> Vec<String> {
+    let outward = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        // Nothing is sent: a route is looked up.
+        socket.connect("198.51.100.1:9")?;
+        socket.local_addr()
+    });
+    let others = outward.ok().map(|at| at.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified());
+    others.map(|ip| format!("{ip}:0")).into_iter().chain(["127.0.0.1:0".to_owned()]).collect()
+}
+
 async fn connection(owner: &Owner) -> (Arc<dyn PeerConnection>, watch::Receiver<bool>) {
     let mut media = MediaEngine::default();
     let opus = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS };
@@ -130,7 +144,7 @@ async fn connection(owner: &Owner) -> (Arc<dyn PeerConnection>, watch::Receiver<
         .with_media_engine(media)
         .with_runtime(default_runtime().expect("a runtime"))
         .with_handler(Arc::new(Events { owner: owner.clone(), gathered }))
-        .with_udp_addrs(vec!["127.0.0.1:0".to_owned()])
+        .with_udp_addrs(local_addresses())
         .build()
         .await
         .expect("loopback can be bound");
@@ -168,6 +182,7 @@ impl Member {
             publisher,
             subscriber,
             gathered: (published, heard),
+            early: Mutex::default(),
             channels: Mutex::default(),
             forwards: Mutex::default(),
             offering: tokio::sync::Mutex::default(),
@@ -204,7 +219,7 @@ impl Member {
     }
 
     pub fn send_raw(&self, bytes: Vec<u8>) {
-        let _ = lock(&self.out).send(bytes);
+        let _ = lock(&self.out).try_send(bytes);
     }
 
     pub fn cut_line(&self) {
@@ -247,6 +262,10 @@ impl Member {
         if let Err(error) = self.publisher.set_remote_description(described).await {
             return println!("{}: an offer is not taken: {error}", self.identity);
         }
+        let early = std::mem::take(&mut *lock(&self.early));
+        for candidate in early {
+            let _ = self.publisher.add_ice_candidate(candidate).await;
+        }
         let answer = self.publisher.create_answer(None).await.expect("an answer");
         self.publisher.set_local_description(answer).await.expect("it is ours");
         let sdp = described_after(&self.publisher, &self.gathered.0).await;
@@ -254,10 +273,25 @@ impl Member {
             kind: "answer".into(),
             sdp,
             id: offer.id,
-            ..SessionDescription::default()
+            mid_to_track_id: self.mids().await,
         }));
         self.forget_unpublished(&self.publisher.remote_description().await.map(|told| told.sdp).unwrap_or_default())
             .await;
+    }
+
+    /// Returns the names of the tracks that go to this participant, by those of their sections.
+    async fn mids(&self) -> HashMap<String, String> {
+        let forwards: Vec<_> = lock(&self.forwards)
+            .iter()
+            .filter_map(|(sid, forward)| Some((sid.clone(), forward.transceiver.clone()?)))
+            .collect();
+        let mut mids = HashMap::new();
+        for (sid, transceiver) in forwards {
+            if let Ok(Some(mid)) = transceiver.mid().await {
+                mids.insert(mid, sid);
+            }
+        }
+        mids
     }
 
     /// Takes the answer to an offer of the server, and makes the next one that waits.
@@ -300,7 +334,10 @@ impl Member {
             sdp_mline_index: init["sdpMLineIndex"].as_u64().map(|section| section as u16),
             ..Default::default()
         };
-        let _ = connection.add_ice_candidate(init).await;
+        if connection.add_ice_candidate(init.clone()).await.is_err() {
+            // Its offer is still to come.
+            lock(&self.early).push(init);
+        }
     }
 
     /// Has this participant hear a track of another one.
@@ -327,13 +364,15 @@ impl Member {
             if forwards.contains_key(sid) {
                 return;
             }
-            forwards.insert(sid.to_owned(), Forward { track: track.clone(), ssrc, sender: None });
+            forwards.insert(sid.to_owned(), Forward { track: track.clone(), ssrc, sender: None, transceiver: None });
         }
         let connection = self.subscriber.as_ref().unwrap_or(&self.publisher);
         let init = RTCRtpTransceiverInit { direction: RTCRtpTransceiverDirection::Sendonly, ..Default::default() };
         let made = connection.add_transceiver_from_track(track, Some(init)).await.expect("it is made");
         let sender = made.sender().await.ok().flatten();
-        lock(&self.forwards).entry(sid.to_owned()).and_modify(|forward| forward.sender = sender);
+        lock(&self.forwards).entry(sid.to_owned()).and_modify(|forward| {
+            (forward.sender, forward.transceiver) = (sender, Some(made));
+        });
         match self.subscriber {
             Some(_) => self.renegotiate().await,
             None => self.send(Response::MediaSections(MediaSectionsRequirement { num_audios: 1, num_videos: 0 })),

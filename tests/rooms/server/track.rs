@@ -6,12 +6,14 @@ use axum::http::Uri;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;
 use prost::Message;
-use ringer::transport::room::messages::{JoinRequest, WrappedJoinRequest};
+use ringer::transport::room::messages::{JoinRequest, SessionDescription, WrappedJoinRequest};
 
 /// Wishes of whoever connects.
 pub struct Wish {
     pub auto_subscribe: bool,
     pub rejoins: Option<String>,
+    /// The first offer, where it is in the address.
+    pub offer: Option<SessionDescription>,
 }
 
 /// Returns the query of an address.
@@ -25,7 +27,7 @@ impl Wish {
         let is = |name: &str| query.get(name).is_some_and(|value| value == "1" || value == "true");
         if !is_joint {
             let rejoins = query.get("sid").filter(|_| is("reconnect")).cloned();
-            return Wish { auto_subscribe: is("auto_subscribe"), rejoins };
+            return Wish { auto_subscribe: is("auto_subscribe"), rejoins, offer: None };
         }
         let wrapped = query.get("join_request").and_then(|wrapped| URL_SAFE.decode(wrapped).ok()).unwrap_or_default();
         let wrapped = WrappedJoinRequest::decode(&wrapped[..]).unwrap_or_default();
@@ -36,7 +38,7 @@ impl Wish {
         let request = JoinRequest::decode(&request[..]).unwrap_or_default();
         let auto_subscribe = request.connection_settings.is_some_and(|settings| settings.auto_subscribe);
         let rejoins = request.reconnect.then_some(request.participant_sid);
-        Wish { auto_subscribe, rejoins }
+        Wish { auto_subscribe, rejoins, offer: request.publisher_offer }
     }
 }
 

@@ -1,3 +1,5 @@
+//! Data packets of every kind, and those that cannot be read.
+
 use serde_json::json;
 
 use super::super::messages::{StreamChunk, StreamHeader, StreamTrailer, TextHeader, TranscriptionSegment};

@@ -1,3 +1,5 @@
+//! The port of a room without connections: news in, signals and orders out.
+
 use std::time::Duration;
 
 use ringer_media::call::HangupCause;

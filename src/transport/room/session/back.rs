@@ -5,8 +5,7 @@ use std::time::Duration;
 use ringer_media::time::Time;
 use tokio::sync::mpsc;
 
-use super::{Carried, RoomCall, RoomNews};
-use crate::clock::monotonic;
+use super::{Carried, RoomCall, RoomNews, now};
 use crate::transport::room::fault::Reason;
 use crate::transport::room::line::Connected;
 
@@ -35,6 +34,8 @@ pub(super) struct Back {
     attempts: u32,
     how: How,
     why: String,
+    /// Time from which the server may know of the newest attempt.
+    dials_at: Time,
 }
 
 impl RoomCall {
@@ -50,7 +51,10 @@ impl RoomCall {
                 self.returns += 1;
                 tracing::info!("the connection to the room is lost: {why}");
                 let _ = news.try_send(RoomNews::Returns(why.clone()));
-                Back { since: monotonic(), attempts: 0, how, why }
+                {
+                    let now = super::now();
+                    Back { since: now, attempts: 0, how, why, dials_at: now }
+                }
             }
         };
         self.back = Some(back);
@@ -66,6 +70,7 @@ impl RoomCall {
                     self.signalling = std::mem::take(&mut self.signalling).anew();
                     // Media of the old connection are none of the new one.
                     self.sources = None;
+                    (self.publisher, self.subscriber) = (None, None);
                 }
                 None
             }
@@ -91,13 +96,14 @@ impl RoomCall {
             return None;
         }
         let back = self.back.as_mut()?;
-        let left = self.patience.reconnect.saturating_sub(monotonic().since(back.since));
+        let left = self.patience.reconnect.saturating_sub(now().since(back.since));
         if back.attempts >= ATTEMPTS || left.is_zero() {
             return Some(Carried::Failed(Reason::Lost(back.why.clone(), back.attempts)));
         }
         // Where media alone are lost, the server may yet say that the room is over.
         let wait = if back.attempts == 0 && self.link.is_none() { Duration::ZERO } else { WAIT };
         back.attempts += 1;
+        back.dials_at = now() + wait;
         let within = left / (ATTEMPTS + 1 - back.attempts);
         let rejoin = (back.how == How::Resume).then(|| self.signalling.own_sid().to_owned());
         let token = self.signalling.token().unwrap_or(&self.token).clone();
@@ -107,6 +113,12 @@ impl RoomCall {
             way.connect(token, Some(flow), rejoin, within).await
         }));
         None
+    }
+
+    /// True while the server may be letting this side in again.
+    pub(super) fn may_be_let_in(&self) -> bool {
+        let has_begun = |back: &Back| back.dials_at <= now();
+        self.dialling.is_some() && self.back.as_ref().is_some_and(has_begun)
     }
 
     /// Notes that the room is joined anew, whatever was asked for.
@@ -130,13 +142,11 @@ impl RoomCall {
 
     /// Looks after signs of life and the way back.
     pub(super) fn take_timer(&mut self, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
-        let now = monotonic();
+        let now = super::now();
         if let Some(back) = self.back.as_ref().filter(|back| back.since + self.patience.reconnect <= now) {
             return Some(Carried::Failed(Reason::Lost(back.why.clone(), back.attempts)));
         }
-        if self.link.is_none() {
-            return None;
-        }
+        self.link.as_ref()?;
         let why = self.signalling.tick(now)?;
         self.lose(why, How::Resume, news)
     }

@@ -3,8 +3,7 @@
 use tokio::sync::mpsc;
 
 use super::back::How;
-use super::{Carried, RoomCall, RoomNews};
-use crate::clock::monotonic;
+use super::{Carried, RoomCall, RoomNews, now};
 use crate::transport::room::fault::Reason;
 use crate::transport::room::messages::{
     DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget,
@@ -54,10 +53,14 @@ impl RoomCall {
                 let sync = self.signalling.sync_state(self.offer.clone(), self.last_answer.clone());
                 self.send(Request::SyncState(sync));
                 self.end_back(news);
+                // Media that ended meanwhile are made anew.
+                if self.publisher.is_none() || self.flow == Flow::Split && self.subscriber.is_none() {
+                    return self.lose("the media connection was closed or failed".to_owned(), How::Anew, news);
+                }
                 Ok(())
             }
             SignalOutput::Event(event) => {
-                let _ = news.try_send(RoomNews::Event(monotonic(), event));
+                let _ = news.try_send(RoomNews::Event(now(), event));
                 Ok(())
             }
             SignalOutput::Warning(text) => {
@@ -83,7 +86,7 @@ impl RoomCall {
             // So an agent ends a call that it hangs up.
             SignalEnd::Left(RoomDeleted | RoomClosed | ParticipantRemoved, _) if self.is_up => Some(Carried::AgentLeft),
             // The connection that is made anew takes the place of the old one.
-            SignalEnd::Left(DisconnectReason::DuplicateIdentity, _) if self.dialling.is_some() => None,
+            SignalEnd::Left(DisconnectReason::DuplicateIdentity, _) if self.may_be_let_in() => None,
             SignalEnd::Left(reason, LeaveAction::Disconnect) => Some(Carried::Failed(Reason::Left(reason))),
             SignalEnd::Left(_, action) => {
                 let how = if action == LeaveAction::Resume { How::Resume } else { How::Anew };

@@ -1,3 +1,5 @@
+//! The signalling without a server: messages in, requests and steps out.
+
 use super::super::messages::{
     ParticipantState, ParticipantUpdate, Permission, Pong, RequestResponse, SubscriptionResponse,
 };
@@ -192,7 +194,7 @@ fn signs_of_life_are_given_and_missed() {
 fn what_is_not_known_is_passed_over() {
     let mut signalling = after_join();
     // A message and a field of a later version.
-    let later: &[&[u8]] = &[&[0xc2, 0x3e, 2, 8, 1], &[0x2a, 4, 0xf8, 0x7f, 1, 0], &[]];
+    let later: &[&[u8]] = &[&[0xc2, 0x3e, 2, 8, 1], &[0x2a, 3, 0xf8, 0x7f, 1], &[]];
     for message in later {
         signalling.receive(at(2), message);
         assert_eq!((signalling.poll(), signalling.malformed_count()), (None, 0), "{message:?}");
