@@ -54,11 +54,11 @@ pub async fn stream(ctx: Ctx, result_id: i64) -> Result<Response> {
         let piece = watch.next().await?;
         Some((Ok(piece), watch))
     });
-    Ok(streamed(pieces))
+    Ok(event_stream(pieces))
 }
 
 /// Returns the answer that sends events as they come.
-pub(super) fn streamed(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+pub(super) fn event_stream(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
     let mut response = Sse::new(events).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -216,7 +216,7 @@ mod tests {
             (piece("a\nb", Some(-1), &"1\n2"), "event: a b\nid: -1\ndata: 1\ndata: 2\n\n"),
             (still_here(), ": still here\n\n"),
         ] {
-            let response = streamed(stream::iter([Ok(event)]));
+            let response = event_stream(stream::iter([Ok(event)]));
             assert_eq!(response.headers()["content-type"], "text/event-stream");
             assert_eq!(response.headers()["cache-control"], "no-store");
             let body = to_bytes(response.into_body(), 1000).await.expect("it ends");

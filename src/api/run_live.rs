@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::api::endpoint::Ctx;
-use crate::api::live::{changed, last_seen, piece, still_here, streamed};
+use crate::api::live::{changed, event_stream, last_seen, piece, still_here};
 use crate::error::Result;
 use crate::model::status::RunStatus;
 
@@ -46,7 +46,7 @@ pub(super) async fn stream(ctx: Ctx, run_id: i64) -> Result<Response> {
         let piece = watch.next().await?;
         Some((Ok(piece), watch))
     });
-    Ok(streamed(pieces))
+    Ok(event_stream(pieces))
 }
 
 /// One watcher of one run.

@@ -45,7 +45,7 @@ const HANG_UP: Duration = Duration::from_secs(15);
   ringer load --pipeline --calls 50
   ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
 pub struct Args {
-    /// Who to call [default: a far side that is started for it]
+    /// Address to call [default: a far side that is started for it]
     #[arg(long, value_name = "URI", value_parser = line_address)]
     pub to: Option<String>,
     /// Call over WebSockets, in the engine's own protocol

@@ -107,12 +107,12 @@ where
         ..ChatRequest::default()
     };
     let read =
-        |object: &Json<'_>| typed::<T>(object).map_err(Wrong::Form).and_then(|it| check(it).map_err(Wrong::Value));
+        |object: &Json<'_>| read_typed::<T>(object).map_err(Wrong::Form).and_then(|it| check(it).map_err(Wrong::Value));
     ask_text(model, request, TYPED_REPEATS, |text| read_object(text, read)).await.map_err(Unanswered::into_error)
 }
 
 /// An object of an answer, converted along the schema.
-fn typed<T: DeserializeOwned + JsonSchema>(object: &Json<'_>) -> Result<T, String> {
+fn read_typed<T: DeserializeOwned + JsonSchema>(object: &Json<'_>) -> Result<T, String> {
     let mut issues = Issues::default();
     let value = validate(Source::Body, &Node::of::<T>(), object, &mut issues);
     if !issues.is_empty() {

@@ -150,7 +150,7 @@ impl Export {
         xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
         text(&mut xml, "\n")?;
         xml.create_element("testsuite")
-            .with_attribute(("name", &*held(&self.name)))
+            .with_attribute(("name", &*representable(&self.name)))
             .with_attribute(("tests", &*self.callers.len().to_string()))
             .with_attribute(("failures", &*count(&|verdict| matches!(verdict, Verdict::Failed(_))).to_string()))
             .with_attribute(("errors", &*count(&|verdict| matches!(verdict, Verdict::Broken(_))).to_string()))
@@ -167,8 +167,8 @@ impl Export {
     fn case(&self, xml: &mut Xml, result: &ResultRecord, (caller, repetition): &(String, i64)) -> io::Result<()> {
         text(xml, "  ")?;
         xml.create_element("testcase")
-            .with_attribute(("classname", &*held(&self.name)))
-            .with_attribute(("name", &*held(&format!("{caller} {repetition}"))))
+            .with_attribute(("classname", &*representable(&self.name)))
+            .with_attribute(("name", &*representable(&format!("{caller} {repetition}"))))
             .with_attribute(("time", &*result.body.duration.unwrap_or(0).to_string()))
             .write_inner_content(|xml| {
                 write_review(xml, &evaluation(result))?;
@@ -178,7 +178,7 @@ impl Export {
                     Verdict::Broken(why) => ("error", why),
                     Verdict::Skipped(why) => ("skipped", why.to_owned()),
                 };
-                xml.create_element(kind).with_attribute(("message", &*held(&why))).write_empty().map(|_| ())
+                xml.create_element(kind).with_attribute(("message", &*representable(&why))).write_empty().map(|_| ())
             })?;
         text(xml, "\n")
     }
@@ -214,8 +214,8 @@ fn write_review(xml: &mut Xml, evaluation: &Evaluation) -> io::Result<()> {
     xml.create_element("properties").write_inner_content(|xml| {
         all.try_for_each(|(name, value)| {
             let Some(value) = value else { return Ok(()) };
-            let property = xml.create_element("property").with_attribute(("name", &*held(&name)));
-            property.with_attribute(("value", &*held(&value))).write_empty().map(|_| ())
+            let property = xml.create_element("property").with_attribute(("name", &*representable(&name)));
+            property.with_attribute(("value", &*representable(&value))).write_empty().map(|_| ())
         })
     })?;
     Ok(())
@@ -302,7 +302,7 @@ fn cell(value: Value) -> String {
 }
 
 /// Returns a text without the characters that XML cannot carry at all (XML 1.0, section 2.2).
-fn held(text: &str) -> String {
+fn representable(text: &str) -> String {
     let is_held =
         |c: char| !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
     text.chars().filter(|c| is_held(*c)).collect()
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     /// The cell as it stands in a table.
-    fn written(value: Value) -> String {
+    fn cell_text(value: Value) -> String {
         let row = table([vec![json!("first"), value]]).expect("memory takes every byte");
         row.strip_prefix("first,").and_then(|row| row.strip_suffix("\r\n")).expect("a row of two cells").to_owned()
     }
@@ -321,7 +321,7 @@ mod tests {
     /// The text as it stands in an attribute.
     fn attribute(text: &str) -> String {
         let mut xml = Writer::new(Vec::new());
-        let element = xml.create_element("a").with_attribute(("b", &*held(text)));
+        let element = xml.create_element("a").with_attribute(("b", &*representable(text)));
         element.write_empty().expect("memory takes every byte");
         let element = String::from_utf8(xml.into_inner()).expect("text");
         element.strip_prefix("<a b=\"").and_then(|rest| rest.strip_suffix("\"/>")).expect("an attribute").to_owned()
@@ -331,10 +331,10 @@ mod tests {
     fn cells_and_attributes_carry_any_text() {
         for (text, expect) in [("a", "a"), ("a,b", "\"a,b\""), ("say \"x\"", "\"say \"\"x\"\"\""), ("a\nb", "\"a\nb\"")]
         {
-            assert_eq!(written(text.into()), expect);
+            assert_eq!(cell_text(text.into()), expect);
         }
         assert_eq!(
-            (written(Value::Null), written(json!(1.5)), written(json!({"a": 1}))),
+            (cell_text(Value::Null), cell_text(json!(1.5)), cell_text(json!({"a": 1}))),
             (String::new(), "1.5".into(), "\"{\"\"a\"\":1}\"".into())
         );
         for (value, expect) in [
@@ -350,7 +350,7 @@ mod tests {
             (json!(-1.5), "-1.5"),
             (json!(-3), "-3"),
         ] {
-            assert_eq!(written(value.clone()), expect, "{value}");
+            assert_eq!(cell_text(value.clone()), expect, "{value}");
         }
         for (kind, value, expect) in [
             ("float", "-1.5", "-1.5"),
@@ -362,7 +362,7 @@ mod tests {
         ] {
             let (response_type, response_value) = (kind.to_owned(), value.to_owned());
             let metric = CustomResult { response_type, response_value, ..CustomResult::default() };
-            assert_eq!(written(judged_value(&metric)), expect, "{kind} {value}");
+            assert_eq!(cell_text(judged_value(&metric)), expect, "{kind} {value}");
         }
         let forbidden: String = (0..0x20).map(char::from).filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
         assert_eq!(attribute(&format!("{forbidden}\u{fffe}\u{ffff}a\u{7f}")), "a\u{7f}");

@@ -23,7 +23,7 @@ const BASE_URL: &str = "P2_base_url";
 /// Field of the credentials that holds the address of the room server.
 const ROOM_URL: &str = "P1_url";
 
-/// What deleting a folder answers.
+/// Response to deleting a folder.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FolderDeleted {
     /// Id of the deleted folder.

@@ -115,7 +115,7 @@ fn of_error(record: &Value, code: &str, spoke: bool, ended: Option<&str>) -> Jud
         (ErrorCode::SipAuthFailed | ErrorCode::WebsocketAuthFailed, _) => Judgement::unknown(CREDENTIALS, message),
         (_, Owner::Engine | Owner::SimulatedCaller) => unknown(),
         // Nothing came back from it, which is not ringing out.
-        (ErrorCode::NoAnswer, _) if noted(record, "reached") == &Value::Bool(false) => unknown(),
+        (ErrorCode::NoAnswer, _) if note_of(record, "reached") == &Value::Bool(false) => unknown(),
         (ErrorCode::CallRejected | ErrorCode::NoAnswer | ErrorCode::AgentHungUpBeforeSpeech, _) => agent(),
         _ => match (spoke, ended) {
             (true, Some(status)) => {
@@ -149,14 +149,14 @@ fn led_by_fault(record: &Value) -> Option<&str> {
 }
 
 /// Returns what the engine noted under this key; null when nothing.
-fn noted<'r>(record: &'r Value, key: &str) -> &'r Value {
+fn note_of<'r>(record: &'r Value, key: &str) -> &'r Value {
     let metadata = &record["metadata"];
     metadata.get(beside(key)).unwrap_or(&metadata[key])
 }
 
 /// Steps of the playback, as the engine tells of them.
 fn steps(record: &Value) -> impl Iterator<Item = &Value> {
-    noted(record, "playback").as_array().into_iter().flatten()
+    note_of(record, "playback").as_array().into_iter().flatten()
 }
 
 /// Returns the reason of the first expectation or step of this status.
@@ -213,7 +213,7 @@ mod tests {
             "outcome": "failed", "latency": [], "metrics": [{"name": "num_turns", "value": turns}]})
     }
 
-    fn unreached(metadata: Value) -> Value {
+    fn not_reached(metadata: Value) -> Value {
         let mut record = error("NO_ANSWER", false);
         record["metadata"] = metadata;
         record
@@ -269,9 +269,9 @@ mod tests {
                 "the agent was silent where it could answer; this side failed: synthesizer_failed",
             ),
             // It did not even ring.
-            (unreached(json!({"reached": false})), None, Verdict::Unknown, "NO_ANSWER", "m"),
-            (unreached(json!({"reached": true, "engine.reached": false})), None, Verdict::Unknown, "NO_ANSWER", "m"),
-            (unreached(json!({})), None, Verdict::Failed, "NO_ANSWER", "m"),
+            (not_reached(json!({"reached": false})), None, Verdict::Unknown, "NO_ANSWER", "m"),
+            (not_reached(json!({"reached": true, "engine.reached": false})), None, Verdict::Unknown, "NO_ANSWER", "m"),
+            (not_reached(json!({})), None, Verdict::Failed, "NO_ANSWER", "m"),
             // Broken off.
             (error("MEDIA_TIMEOUT", true), None, Verdict::Unknown, "MEDIA_TIMEOUT", "m"),
             (

@@ -19,7 +19,7 @@ fn completion(message: &Value) -> String {
 }
 
 /// Refuses as providers do whose limit is reached.
-async fn limited() -> Response {
+async fn answer_limit() -> Response {
     let body = json!({ "error": { "message": "You exceeded your current quota.", "type": "insufficient_quota" } });
     (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "0")], body.to_string()).into_response()
 }
@@ -30,7 +30,7 @@ async fn limited_later(body: String) -> Response {
     let messages = body["messages"].as_array().expect("a list").iter();
     match messages.filter(|message| message["role"] == "user").count() {
         0 | 1 => completion(&json!({ "role": "assistant", "content": "For how many?" })).into_response(),
-        _ => limited().await,
+        _ => answer_limit().await,
     }
 }
 
@@ -39,9 +39,9 @@ async fn a_limit_of_a_provider_is_not_the_agents_fault() {
     let bench = Bench::new();
     let full = Answers::with(Manner::Full).await;
     let counted = Answers::with(Manner::Refuses(500, "Call limit of the account reached")).await;
-    let (at_once, _serving) = serve(Router::new().route("/v1/chat/completions", post(limited))).await;
+    let (at_once, _serving) = serve(Router::new().route("/v1/chat/completions", post(answer_limit))).await;
     let (later, _serving_later) = serve(Router::new().route("/v1/chat/completions", post(limited_later))).await;
-    let (hook, _serving_hook) = serve(Router::new().route("/hook", post(limited))).await;
+    let (hook, _serving_hook) = serve(Router::new().route("/hook", post(answer_limit))).await;
     let goal = "    goal: I want a table. For two.\n    expect: [{ heard: booked }]\n";
     let mut files = Vec::new();
     for (name, connect) in [
@@ -72,7 +72,7 @@ async fn a_limit_of_a_provider_is_not_the_agents_fault() {
 #[tokio::test]
 async fn a_limit_of_this_sides_model_is_not_the_agents_fault() {
     let bench = Bench::new();
-    let (address, _serving) = serve(Router::new().route("/v1/chat/completions", post(limited))).await;
+    let (address, _serving) = serve(Router::new().route("/v1/chat/completions", post(answer_limit))).await;
     let config = format!("[language_model]\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\n");
     bench.write("limited.toml", &config);
     let scenarios = "  - name: speaks
