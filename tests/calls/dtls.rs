@@ -86,7 +86,8 @@ async fn a_softphone_shakes_hands_when_it_calls() {
         assert_eq!(report.ending.reason, EndReason::MaxDuration, "{how}: {}", peer.output());
         assert_eq!(report.peer.transport(), profile, "{how}");
         let [sent, heard] = channels(report.recording.as_deref().expect("it was recorded"));
-        let steady = &heard[24_000..56_000];
+        // Handshakes of a busy machine take their time from the call's four seconds.
+        let steady = &heard[24_000..heard.len().min(56_000)];
         assert!(share_at(steady, f64::from(TONE_HZ)) > 0.95, "{how}: the tone is what is heard");
         assert!(sent.iter().any(|sample| sample.abs() > 1000), "{how}: something was said");
         peer.wait_for("terminated");
