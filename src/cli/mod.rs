@@ -71,7 +71,7 @@ pub enum Command {
     /// Run the engine and its API in this process.
     Up(up::Args),
     /// Call one SIP address now and print what happens.
-    Call(call::Args),
+    Call(Box<call::Args>),
     /// Run the sample voice agent, which answers calls and takes bookings.
     Agent(agent::Args),
     /// Make four calls to the sample agent through the API, and check what they came to.
@@ -101,7 +101,7 @@ pub enum Command {
 pub async fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Up(args) => up::run(args).await,
-        Command::Call(args) => call::run(args).await,
+        Command::Call(args) => call::run(*args).await,
         Command::Agent(args) => agent::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Run(args) => run::run(args).await,

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -162,8 +163,9 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
         plan.tell(args, out);
         return Ok(0);
     }
-    write::claim(&args.out)?;
+    // It may lie in the folder that is emptied.
     let baseline = args.baseline.as_deref().map(write::baseline).transpose()?;
+    write::claim(&args.out)?;
     let mut stop = Signals::new().map_err(Stop::bad)?;
     let work = tempfolder()?;
     let ended = serve(args, &plan, &work, &mut stop).await;
@@ -310,12 +312,13 @@ async fn calls(args: &Args, plan: &Plan, client: &Client, at_once: usize, stop: 
     let show = Arc::new(Show::new(args.json, plan.masked.clone()));
     let halt = CancellationToken::new();
     let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out: args.out.clone() };
-    let making = all(args, plan, &ready, &caller, at_once);
+    let played = Mutex::new(Vec::new());
+    let making = all(args, plan, &ready, &caller, at_once, &played);
     tokio::pin!(making);
     let limit = Duration::from_secs(args.timeout.unwrap_or(u64::MAX / 4));
     let (mut interrupted, mut late) = (false, false);
-    let calls = tokio::select! {
-        calls = &mut making => Some(calls),
+    let made = tokio::select! {
+        made = &mut making => Some(made),
         () = stop.wait() => {
             interrupted = true;
             None
@@ -325,22 +328,33 @@ async fn calls(args: &Args, plan: &Plan, client: &Client, at_once: usize, stop: 
             None
         }
     };
-    let calls = match calls {
-        Some(calls) => calls,
+    let made = match made {
+        Some(made) => made,
         None => {
             halt.cancel();
             // Calls hang up, are evaluated and written; a second signal is not waited for.
-            tokio::time::timeout(HANGING_UP, &mut making).await.unwrap_or_else(|_| Ok(Vec::new()))
+            tokio::time::timeout(HANGING_UP, &mut making).await.unwrap_or(Ok(()))
         }
     };
     show.clear();
-    Ok(Ended { calls: calls?, interrupted, late })
+    made?;
+    let calls = std::mem::take(&mut *played.lock());
+    Ok(Ended { calls, interrupted, late })
 }
 
-/// Returns the calls of all suites, in the order of the files.
-async fn all(args: &Args, plan: &Plan, ready: &[Ready], caller: &Caller, at_once: usize) -> Result<Vec<Played>, Stop> {
-    let mut played = Vec::new();
+/// Makes the calls of all suites, in the order of the files; each that is over is in `played`, whatever becomes of the others.
+async fn all(
+    args: &Args,
+    plan: &Plan,
+    ready: &[Ready],
+    caller: &Caller,
+    at_once: usize,
+    played: &Mutex<Vec<Played>>,
+) -> Result<(), Stop> {
     for suite in &plan.suites {
+        if caller.halt.is_cancelled() {
+            break;
+        }
         let jobs: Vec<(&Job, &Ready)> = plan.jobs.iter().zip(ready).filter(|(job, _)| job.suite == suite.at).collect();
         if jobs.is_empty() {
             continue;
@@ -348,25 +362,34 @@ async fn all(args: &Args, plan: &Plan, ready: &[Ready], caller: &Caller, at_once
         let mut running = match &suite.spawn {
             Some(spawn) if !args.sim => {
                 let log = args.out.join(format!("command-{}.log", suite.at + 1));
-                Some((Running::start(spawn, &log).map_err(|why| Stop::bad(format!("{}: {why}", suite.file)))?, spawn))
+                match Running::start(spawn, &log) {
+                    Ok(running) => Some((running, spawn)),
+                    Err(why) if played.lock().is_empty() => return Err(Stop::bad(format!("{}: {why}", suite.file))),
+                    // Calls of other files are over, and their results count.
+                    Err(why) => {
+                        let why = Judgement::unknown("spawn", format!("the command was not started: {why}"));
+                        played.lock().extend(jobs.iter().map(|(job, _)| job.not_made(why.clone())));
+                        continue;
+                    }
+                }
             }
             _ => None,
         };
         if let Some((command, spawn)) = &mut running
-            && let Err(why) = command.ready(spawn).await
+            && let Some(readiness) = caller.halt.run_until_cancelled(command.ready(spawn)).await
+            && let Err(why) = readiness
         {
-            played.extend(jobs.iter().map(|(job, _)| job.not_made(Judgement::not_started(why.clone()))));
+            played.lock().extend(jobs.iter().map(|(job, _)| job.not_made(Judgement::not_started(why.clone()))));
             continue;
         }
         let ended = Arc::new(tokio::sync::Mutex::new(running.take().map(|(command, _)| command)));
         let calls = jobs.into_iter().map(|(job, ready)| caller.hold(job, ready, ended.clone()));
-        let calls: Vec<Played> = stream::iter(calls).buffered(at_once).collect().await;
-        played.extend(calls);
+        stream::iter(calls).buffered(at_once).for_each(async |call| played.lock().push(call)).await;
         if let Some(command) = ended.lock().await.take() {
             command.stop().await;
         }
     }
-    Ok(played)
+    Ok(())
 }
 
 /// Returns a number as the text that bodies and paths carry.

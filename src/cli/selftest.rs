@@ -15,7 +15,7 @@ use super::{failed, run as suites};
 use crate::agent::Fault;
 use crate::suite::Played;
 use crate::suite::stats::wilson;
-use crate::suite::verdict::Verdict;
+use crate::suite::verdict::{NOT_STARTED, Verdict};
 
 /// Flags of `ringer selftest`.
 #[derive(Debug, clap::Args)]
@@ -108,7 +108,12 @@ struct Tally {
 impl Tally {
     fn of(name: &str, played: &[Played]) -> Tally {
         let calls: Vec<&Played> = played.iter().filter(|call| call.scenario == name).collect();
-        let count = |verdict| calls.iter().filter(|call| call.judgement.verdict == verdict).count() as u64;
+        // An agent that did not start is no fault that was found.
+        let verdict = |call: &Played| match call.judgement.code == NOT_STARTED {
+            true => Verdict::Unknown,
+            false => call.judgement.verdict,
+        };
+        let count = |wanted| calls.iter().filter(|call| verdict(call) == wanted).count() as u64;
         let reasons = || calls.iter().map(|call| &call.judgement).filter(|judgement| !judgement.reason.is_empty());
         let reason = reasons().find(|judgement| judgement.verdict == Verdict::Failed).or_else(|| reasons().next());
         Tally {

@@ -230,7 +230,8 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return tool(name, expected, grounds.material.calls, grounds.moments).unless(faults, led_by(expected));
     }
     if let Some(side) = expected.ended_by {
-        return check_end(side, expected.within_s, grounds).unless(faults, LEADING);
+        let leading = if expected.within_s.is_some() { LEADING_IN_TIME } else { LEADING };
+        return check_end(side, expected.within_s, grounds).unless(faults, leading);
     }
     if let Some(digits) = &expected.dtmf_received {
         return check_digits(digits, grounds).unless(faults, LEADING);
@@ -443,7 +444,7 @@ pub fn own_faults(moments: &[TimelineEntry], is_voice_substituted: bool, untrust
         if let Some(heard) = reading::turn(moment) {
             turn += 1;
             let code = match heard.missing {
-                None | Some("no_recognizer" | "unsupported_language") => continue,
+                None | Some("no_recognizer") => continue,
                 Some("recognizer_late") => FaultCode::RecognizerLate,
                 Some("recognizer_busy") => FaultCode::RecognizerBusy,
                 Some("not_understood" | "unclear") => FaultCode::SpeechUnclear,

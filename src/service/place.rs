@@ -249,7 +249,7 @@ impl Cast {
             notes.insert("voice_substituted".to_owned(), json!(substituted));
         }
         let room = matches!(destination, Destination::Room(_)).then(|| Box::new(room::plan(&self, room::draw())));
-        notes.extend(room.iter().map(|room| ("room".to_owned(), json!(room.name()))));
+        notes.extend(room.iter().map(|room| ("room".to_owned(), json!(room.room()))));
         let profile = self.profile(&placer.behaviour, traits);
         let tool_topic = room::tool_topic(&self);
         let placement = Placement {

@@ -1,6 +1,7 @@
 //! Comparison of a run with an earlier one, paired by scenario and seed.
 
 use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
 
 use ringer_media::seed::Seed;
 use serde_json::Value;
@@ -37,10 +38,17 @@ pub fn compare(now: &[Played], before: &[(Played, Value)], seed: u64) -> Vec<Dif
     names.into_iter().filter_map(|name| difference(name, now, before, seed)).collect()
 }
 
+/// True for two paths of one file, written with or without `./`.
+fn is_same_file(one: &str, other: &str) -> bool {
+    let plain =
+        |path: &str| Path::new(path).components().filter(|part| *part != Component::CurDir).collect::<PathBuf>();
+    plain(one) == plain(other)
+}
+
 fn difference(name: &str, now: &[Played], before: &[(Played, Value)], seed: u64) -> Option<Difference> {
     let paired = now.iter().filter(|call| call.scenario == name).filter_map(|call| {
         let same = |(other, _): &&(Played, Value)| {
-            other.scenario == name && other.seed == call.seed && other.file == call.file
+            other.scenario == name && other.seed == call.seed && is_same_file(&other.file, &call.file)
         };
         Some((&before.iter().find(same)?.0, call))
     });

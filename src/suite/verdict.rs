@@ -89,7 +89,11 @@ pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
         };
     }
     if record["outcome"] == "failed" {
-        return Judgement::of(Verdict::Failed, "outcome", goal(record));
+        let why = goal(record);
+        return match led_by_fault(record) {
+            Some(fault) => Judgement::unknown("outcome", format!("{why}; this side failed: {fault}")),
+            None => Judgement::of(Verdict::Failed, "outcome", why),
+        };
     }
     if let Some(reason) = reason_of(record, "unknown").or_else(|| reason_of(record, "not_reached")) {
         return Judgement::unknown("expectation", reason);

@@ -1,5 +1,7 @@
 //! Client of a run at its server: JSON and files over HTTP, with the reason where a request is refused.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::cli::demo::api::Events;
@@ -28,6 +30,11 @@ impl std::fmt::Display for Trouble {
     }
 }
 
+/// Longest time until a connection is made.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// Longest time without a byte of an answer; streams of events say every 15 s that they are still there.
+const SILENT: Duration = Duration::from_secs(120);
+
 /// A client of one server.
 #[derive(Clone)]
 pub struct Client {
@@ -43,7 +50,15 @@ impl Client {
     /// No client can be made.
     pub fn new(base: &str, key: &str) -> Result<Client, String> {
         crate::provider::chat::install_tls();
-        let client = reqwest::Client::builder().build().map_err(|error| error.to_string())?;
+        let is_here = reqwest::Url::parse(base)
+            .is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")));
+        // The key goes to no other server, and a server of this machine is asked without a proxy.
+        let builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECTING)
+            .read_timeout(SILENT);
+        let builder = if is_here { builder.no_proxy() } else { builder };
+        let client = builder.build().map_err(|error| error.to_string())?;
         Ok(Client { client, base: base.trim_end_matches('/').into(), key: key.into() })
     }
 

@@ -35,7 +35,7 @@ impl Running {
     /// # Errors
     /// It cannot be started.
     pub fn start(spawn: &Spawn, log: &Path) -> Result<Running, String> {
-        let told = |error: std::io::Error| format!("{}: {error}", spawn.command.join(" "));
+        let told = |error: std::io::Error| format!("{}: {error}", spawn.command.first().map_or("", String::as_str));
         let (program, args) = spawn.command.split_first().ok_or("there is no command")?;
         let out = File::create(log).map_err(told)?;
         let mut command = Command::new(program);

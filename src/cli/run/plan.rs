@@ -180,8 +180,12 @@ impl Plan {
                 if !made.codecs.is_empty() && !self.codecs.is_empty() && self.codecs != made.codecs {
                     problems.push(format!("{file}: another file of the run has other codecs"));
                 }
-                self.codecs.clone_from(&made.codecs);
-                self.is_local &= args.sim || is_here(made.agent.get("sip_uri").and_then(Value::as_str));
+                if !made.codecs.is_empty() {
+                    self.codecs.clone_from(&made.codecs);
+                }
+                // A telephone number is reached through a trunk, which is elsewhere.
+                let is_near = made.kind != "phone" && is_here(made.agent.get("sip_uri").and_then(Value::as_str));
+                self.is_local &= args.sim || is_near;
             }
         }
         problems

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
@@ -138,6 +139,8 @@ impl Pool {
 
     fn work(&self, job: &dyn Job) {
         let hear = || self.model.hear(job.pcm(), job.language(), &|| job.is_cancelled());
+        // A fault of the model costs this job its text, and no thread.
+        let hear = || catch_unwind(AssertUnwindSafe(hear)).ok().flatten();
         let (heard, spent_s) = clock::seconds_of(|| (!job.is_cancelled()).then(hear).flatten());
         if heard.is_some() {
             let mut queue = self.lock();

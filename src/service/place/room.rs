@@ -44,7 +44,7 @@ enum Way {
 
 impl RoomPlan {
     /// Returns the name of the room.
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn room(&self) -> &str {
         &self.visit.room
     }
 
@@ -228,7 +228,7 @@ mod tests {
             { "trait_name": "vip", "trait_data_type": "BOOLEAN", "value": true },
         ]);
         let plan = plan_of(json!({}), json!({ "name": "Ada", "traits": facts }), json!({}));
-        assert_eq!((plan.name(), plan.own_name()), ("svc-17-0000abcd", Some("svc-17-0000abcd")));
+        assert_eq!((plan.room(), plan.own_name()), ("svc-17-0000abcd", Some("svc-17-0000abcd")));
         assert_eq!((plan.visit.identity.as_str(), plan.visit.name.as_str()), ("dh-17", "Ada"));
         let expect = json!({
             "X-Simulation-Result-Id": "17", "simulation_result_id": "17",
