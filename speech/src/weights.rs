@@ -86,7 +86,11 @@ impl Weights {
         let mut values = self.numbers(&name, &entry)?;
         if entry.kind == Kind::I8 {
             let rows = shape.first().copied().unwrap_or(1).max(1);
-            let scales = self.take(&format!("{name}_scale"), &[rows])?;
+            let scale = format!("{name}_scale");
+            if self.entry(&scale).is_some_and(|entry| entry.kind == Kind::I8) {
+                return unusable(format!("the tensor {scale} is of whole numbers of 8 bits, which scales are not"));
+            }
+            let scales = self.take(&scale, &[rows])?;
             let width = values.len() / rows;
             for (row, scale) in values.chunks_exact_mut(width.max(1)).zip(scales) {
                 row.iter_mut().for_each(|value| *value /= scale);

@@ -39,6 +39,10 @@ pub(super) fn parse((mut file, file_bytes): (File, u64)) -> Result<Weights, Unus
         };
         entries.insert(name.clone(), entry);
     }
+    // Overlapping ones would take many times the memory that the file has bytes.
+    if entries.values().map(|entry: &Entry| u128::from(entry.bytes)).sum::<u128>() > u128::from(file_bytes) {
+        return unusable("its tensors overlap");
+    }
     Ok(Weights { file, entries, aliases: HashMap::new() })
 }
 

@@ -12,6 +12,9 @@ pub const BYTES_MAX: u64 = 4 << 30;
 /// Most entries of an archive.
 pub const ENTRIES_MAX: usize = 200;
 
+/// Bytes of the longest name or attributes of an entry.
+const ATTRIBUTES_MAX: u64 = 64 << 10;
+
 /// Names of files beside the voices.
 const NAMES: [&str; 14] = [
     "model.bin",
@@ -47,11 +50,38 @@ pub fn unpack(mut file: File, into: &Path) -> Result<usize, String> {
     file.read_exact(&mut head).map_err(broken)?;
     let packed = head == [0x1f, 0x8b];
     file.seek(SeekFrom::Start(0)).map_err(broken)?;
+    let looked_at = file.try_clone().map_err(broken)?;
+    match packed {
+        true => look(Archive::new(GzDecoder::new(looked_at).take(BYTES_MAX + 1)))?,
+        false => look(Archive::new(looked_at.take(BYTES_MAX + 1)))?,
+    }
+    file.seek(SeekFrom::Start(0)).map_err(broken)?;
     // One byte more than is allowed tells of all that is too much.
     match packed {
         true => take(Archive::new(GzDecoder::new(file).take(BYTES_MAX + 1)), into),
         false => take(Archive::new(file.take(BYTES_MAX + 1)), into),
     }
+}
+
+/// Refuses entries whose long names and attributes, which are read into memory as a whole, are larger than any name.
+fn look<R: Read>(mut archive: Archive<R>) -> Result<(), String> {
+    let broken = |cause: std::io::Error| format!("it is no tar archive, or was cut: {cause}");
+    // An entry has at most three of them.
+    for (count, entry) in archive.entries().map_err(broken)?.raw(true).enumerate() {
+        let entry = entry.map_err(broken)?;
+        if count >= 4 * ENTRIES_MAX {
+            return Err(format!("it has more than {ENTRIES_MAX} entries"));
+        }
+        let kind = entry.header().entry_type();
+        let is_attribute = kind.is_gnu_longname()
+            || kind.is_gnu_longlink()
+            || kind.is_pax_local_extensions()
+            || kind.is_pax_global_extensions();
+        if is_attribute && entry.size() > ATTRIBUTES_MAX {
+            return Err(format!("an entry has attributes of more than {ATTRIBUTES_MAX} bytes"));
+        }
+    }
+    Ok(())
 }
 
 fn take<R: Read>(mut archive: Archive<R>, into: &Path) -> Result<usize, String> {
