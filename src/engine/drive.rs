@@ -48,6 +48,8 @@ use crate::transport::sip::transfer::TargetCall;
 const CLOSING: Duration = Duration::from_secs(5);
 /// Time limit for the other side to accept that this one hung up.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// Warnings of a call's channel that are kept.
+const MAX_WARNINGS: usize = 200;
 /// Interval at which the audio ring is emptied while a recognizer listens.
 const LISTEN_EVERY: Duration = Duration::from_millis(40);
 
@@ -287,7 +289,11 @@ impl Driver {
                 self.keys.iter_mut().for_each(|keys| keys.follow(&plan));
                 self.drain_keys();
             }
-            PortOutput::Warning(warning) => self.files.warnings.push(warning),
+            PortOutput::Warning(warning) => {
+                if self.files.warnings.len() < MAX_WARNINGS {
+                    self.files.warnings.push(warning);
+                }
+            }
             PortOutput::Send(_)
             | PortOutput::Frames(_)
             | PortOutput::ClearFrames

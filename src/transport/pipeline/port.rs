@@ -204,6 +204,12 @@ impl PipelinePort {
                 if self.state != State::Over {
                     self.log("> hang up".to_owned());
                     self.order(Order::HangUp);
+                    // The Call takes no more events.
+                    let left = self.tools.all().len();
+                    if left > 0 {
+                        let text = format!("{left} calls of tools had no result when the call ended, and are not kept");
+                        self.out.push_back(PortOutput::Warning(text));
+                    }
                 }
                 self.state = State::Over;
             }

@@ -195,6 +195,9 @@ impl Rtvi {
             return;
         }
         let read = serde_json::from_slice::<Value>(message).ok();
+        if read.as_ref().and_then(|read| read["type"].as_str()).is_some_and(|kind| PIECES.contains(&kind)) {
+            return;
+        }
         match read.as_ref().and_then(event) {
             Some(event) => {
                 if matches!(event, RtviEvent::Ready(_)) {
@@ -224,6 +227,17 @@ impl Rtvi {
         }
     }
 }
+
+/// Types of messages that tell a turn of the agent by the word or token; its transcription tells the same.
+const PIECES: [&str; 7] = [
+    "bot-llm-text",
+    "bot-tts-text",
+    "bot-output",
+    "bot-llm-started",
+    "bot-llm-stopped",
+    "bot-tts-started",
+    "bot-tts-stopped",
+];
 
 /// Reads a message; `None` when it has no known form.
 fn event(message: &Value) -> Option<RtviEvent> {

@@ -61,6 +61,7 @@ impl RoomFault {
         let platform = |fault| ErrorCode::Platform(Platform::P1, fault);
         match (&self.reason, self.step) {
             (Reason::AgentFailed, _) => platform(PlatformFault::AgentError),
+            (Reason::Local(_), Step::Call) => ErrorCode::InternalError,
             (_, Step::Call) => ErrorCode::BridgeDisconnected,
             (Reason::Local(_), _) => ErrorCode::BridgePreStartFailed,
             (Reason::Dial(DialFault::NoSocket(_), _), _) => ErrorCode::BridgePreStartFailed,

@@ -26,6 +26,9 @@ const MAX_LINES: usize = 20_000;
 /// Status of the answer that a call comes about by: that of HTTP.
 const ANSWERED: u16 = 200;
 
+/// Calls of tools that are kept before the call is up.
+const MAX_EARLY: usize = 64;
+
 /// Source of calls of tools, as timelines tell it.
 const SOURCE: &str = "room";
 
@@ -62,6 +65,8 @@ pub struct RoomPort {
     peer: PeerInfo,
     events: usize,
     lines: usize,
+    /// Calls of tools before the call is up, with their times of arrival.
+    early: Vec<(Time, DataEvent)>,
 }
 
 impl RoomPort {
@@ -74,7 +79,16 @@ impl RoomPort {
             ..PeerInfo::default()
         };
         let out = VecDeque::new();
-        let mut port = RoomPort { state: State::Opening, epoch: (now, epoch_ms), now, out, peer, events: 0, lines: 0 };
+        let mut port = RoomPort {
+            state: State::Opening,
+            epoch: (now, epoch_ms),
+            now,
+            out,
+            peer,
+            events: 0,
+            lines: 0,
+            early: Vec::new(),
+        };
         let address = without_secrets(url);
         port.log(format!("> join at {address}"));
         port.signal(Signal::Dialing { address });
@@ -95,6 +109,9 @@ impl RoomPort {
         self.peer.call_id = sid;
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
         agent.into_iter().for_each(|agent| self.tell_other("agent_joined", json!({ "identity": agent })));
+        for (_, call) in std::mem::take(&mut self.early) {
+            self.take_data(call);
+        }
     }
 
     /// Takes news of the room.
@@ -106,7 +123,12 @@ impl RoomPort {
                 self.now = at.max(self.epoch.0);
                 self.take_event(event);
             }
-            // What was told before the call is up belongs to none of its turns.
+            RoomNews::Data(at, DataEvent::Tool(call)) if self.state == State::Opening => {
+                if self.early.len() < MAX_EARLY {
+                    self.early.push((at, DataEvent::Tool(call)));
+                }
+            }
+            // Anything else that was told before the call is up belongs to none of its turns.
             _ if self.state != State::Open => {}
             RoomNews::Data(at, event) => {
                 self.now = at.max(self.epoch.0);
@@ -213,7 +235,10 @@ impl RoomPort {
             DataEvent::Chat(text) => self.tell_other("agent_message", json!({ "type": "chat", "data": text })),
             DataEvent::Digit(digit) => {
                 self.log("< dtmf".to_owned());
-                self.signal(Signal::DigitMessage { digit, duration_ms: 0 });
+                self.events += 1;
+                if self.events < MAX_EVENTS {
+                    self.signal(Signal::DigitMessage { digit, duration_ms: 0 });
+                }
             }
         }
     }

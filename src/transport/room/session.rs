@@ -336,6 +336,9 @@ impl RoomCall {
         if self.signalling.agent().is_none() {
             return Reason::NoAgent(within, "no agent joined the room");
         }
+        if !self.signalling.has_agent() {
+            return Reason::NoAgent(within, "the agent left the room before its audio came");
+        }
         if self.signalling.heard_track().is_none() {
             return Reason::NoAgent(within, "the agent is in the room and published no audio");
         }

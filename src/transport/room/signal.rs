@@ -121,6 +121,11 @@ impl Signalling {
         Signalling { roster, agent, agent_state, token, malformed, ..Signalling::default() }
     }
 
+    /// Counts the time without a sign of life from `now`: another connection to the server begins.
+    pub fn begin(&mut self, now: Time) {
+        self.last_sign = now;
+    }
+
     /// Reads a message of the server; one that is none of the protocol is counted.
     pub fn receive(&mut self, now: Time, bytes: &[u8]) {
         self.last_sign = now;
@@ -324,6 +329,11 @@ impl Signalling {
     /// Returns the identity of the agent, where it is known.
     pub fn agent(&self) -> Option<&str> {
         self.agent.as_deref()
+    }
+
+    /// True while the agent is in the room.
+    pub fn has_agent(&self) -> bool {
+        self.roster.agent().is_some()
     }
 
     /// Returns the track that is heard.

@@ -132,6 +132,13 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         if at >= MAX_LINES {
             return Err(PeerFault::Malformed(format!("it has more than {MAX_LINES} lines")));
         }
+        // The library reads such lines too, by laxer rules: nothing may pass unjudged.
+        let is_lax = line.contains('\r')
+            || line.starts_with(char::is_whitespace)
+            || line.strip_prefix("a=").is_some_and(|value| value.starts_with(char::is_whitespace));
+        if is_lax {
+            return Err(PeerFault::Malformed(format!("line {} has a blank where none may be", at + 1)));
+        }
         if line.starts_with("a=candidate:") {
             if let Admission::Used(line) = tally.admit(line, guard) {
                 candidates.push(line);
@@ -242,6 +249,14 @@ mod tests {
         let remote =
             read_description(&format!("{}{many}", whole()), Kind::Answer, &Guard::new(false)).expect("it can be used");
         assert_eq!((remote.candidates.len(), remote.tally.not_allowed), (0, 1000));
+        // Spellings that the library takes for candidates.
+        for line in
+            ["a= candidate:1 1 udp 1 169.254.169.254 80 typ host", "\ra=candidate:1 1 udp 1 10.0.0.1 80 typ host"]
+        {
+            let sdp = format!("{}{line}\r\n", whole());
+            let refused = read_description(&sdp, Kind::Answer, &Guard::new(false));
+            assert!(matches!(refused, Err(PeerFault::Malformed(_))), "{line:?}: {refused:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod settings;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -76,6 +76,8 @@ pub struct Peer {
     counts: Arc<Counts>,
     state: watch::Receiver<PeerState>,
     gathered: watch::Receiver<bool>,
+    /// True once this side has closed it; one that the other side closed is still open here.
+    was_closed: AtomicBool,
 }
 
 /// Everything that calls and callbacks share.
@@ -164,7 +166,10 @@ impl Peer {
             Part::Subscriber => {}
         }
         let (state, gathered) = (streams.state.clone(), known.gathered.subscribe());
-        Ok((Peer { connection, runtime, track, ssrc, part, settings, known, counts, state, gathered }, streams))
+        let was_closed = AtomicBool::new(false);
+        let peer =
+            Peer { connection, runtime, track, ssrc, part, settings, known, counts, state, gathered, was_closed };
+        Ok((peer, streams))
     }
 
     /// Has the local description in force, after as many candidates as [`GATHERING`] brings.
@@ -412,6 +417,7 @@ impl MediaPeer for Peer {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async move {
+            self.was_closed.store(true, Ordering::Relaxed);
             let _ = self.connection.close().await;
             self.known.state.send_replace(PeerState::Closed);
             self.known.channels.lock().clear();
@@ -423,7 +429,7 @@ impl MediaPeer for Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         self.known.channels.lock().clear();
-        if *self.state.borrow() != PeerState::Closed && tokio::runtime::Handle::try_current().is_ok() {
+        if !self.was_closed.load(Ordering::Relaxed) && tokio::runtime::Handle::try_current().is_ok() {
             let connection = self.connection.clone();
             self.settings.tasks.spawn("close a peer connection", async move {
                 let _ = connection.close().await;

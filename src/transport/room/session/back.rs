@@ -72,6 +72,7 @@ impl RoomCall {
                     self.sources = None;
                     (self.publisher, self.subscriber) = (None, None);
                 }
+                self.signalling.begin(now());
                 None
             }
             Err(reason) => {
@@ -148,6 +149,8 @@ impl RoomCall {
         }
         self.link.as_ref()?;
         let why = self.signalling.tick(now)?;
+        // Whoever says nothing any more is not asked again.
+        self.link = None;
         self.lose(why, How::Resume, news)
     }
 
