@@ -153,6 +153,7 @@ mod tests {
         check(Agent, Reason::NoAgent(second, "w"), "NO_ANSWER");
         check(Agent, Reason::Peer(PeerFault::Failed), "P1_BRIDGE_CONNECT_FAILED");
         check(Agent, Reason::AgentFailed, "P1_AGENT_ERROR");
+        check(Call, Reason::Local("w".into()), "INTERNAL_ERROR");
         check(Call, Reason::AgentFailed, "P1_AGENT_ERROR");
         check(Call, Reason::Left(DisconnectReason::ServerShutdown), "BRIDGE_DISCONNECTED");
         check(Call, Reason::Lost("w".into(), 3), "BRIDGE_DISCONNECTED");
