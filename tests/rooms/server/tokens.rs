@@ -1,11 +1,12 @@
 //! Tokens (JWT, RFC 7519, HS256) that let somebody into a room.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
+use ringer::clock::realtime_ns;
 use ringer::transport::room::messages::AGENT_KIND;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -22,7 +23,7 @@ pub struct Who {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    realtime_ns() / 1_000_000_000
 }
 
 fn signature(signed: &str) -> String {
