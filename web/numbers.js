@@ -32,7 +32,7 @@ export function figuresOf(data) {
   const events = (data.timeline && data.timeline.events) || [];
   const whole = lengthOf(data);
   const [ofAgent, ofCaller] = ["latency", "reply"].map((kind) => latencies(turns).filter((figure) => figure.kind === kind));
-  return [...ofAgent, ...cuts(events), ...silences(turns, whole), ...ofCaller, ...lateness(events), ...losses(events), ...metrics(data, turns, whole), ...network(data, whole)];
+  return [...ofAgent, ...cuts(events), ...silences(turns, whole), ...ofCaller, ...lateness(events), ...losses(events), ...network(data, whole), ...metrics(data, turns, whole)];
 }
 
 /**
