@@ -8,7 +8,7 @@ use super::pipelines::bot;
 use crate::calls::stage::{Stage, names};
 
 /// Milliseconds from each onset of `by` until the other side was silent.
-fn stops(report: &CallReport, by: &str) -> Vec<Option<i64>> {
+pub fn stops(report: &CallReport, by: &str) -> Vec<Option<i64>> {
     let cuts = report.timeline.iter().filter(|entry| entry.name() == "barge_in" && entry.data()["by"] == by);
     cuts.map(|entry| entry.data()["stop_ms"].as_i64()).collect()
 }

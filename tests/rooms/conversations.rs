@@ -7,7 +7,7 @@ use ringer::engine::{CallReport, Destination, Placement, RoomDial};
 use ringer::provider::guard::Guard;
 use ringer::transport::room::RoomTarget;
 use ringer::transport::webrtc::PeerTerms;
-use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, Opening, What};
+use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, Interruption, Opening, What};
 use serde_json::{Value, json};
 
 use super::official::official;
@@ -125,6 +125,32 @@ async fn a_caller_in_a_room_gives_way() {
     let cut = report.timeline.iter().any(|entry| matches!(entry.what, What::SpeechEnded { interrupted: true, .. }));
     assert!(cut, "{:?}", names(&report));
     assert_eq!(report.ending.reason, EndReason::AgentHangup);
+    stage.engine.stop().await;
+}
+
+/// The caller cuts in on the agent's words, and the agent gives way.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_in_a_room_gives_way() {
+    let (server, stage) = (RoomServer::start().await, Stage::new().await);
+    let agent = official(&server, "agent-1", &["--speech", SPEECH, "--silent"]).await;
+    let mut call = placement(&stage, &server, 30_000);
+    call.spec.opening = Opening::Say("Good morning.".to_owned());
+    call.spec.interruption =
+        Interruption::Level { name: "level", probability: 1.0, from_ms: 1500, to_ms: 1600, at_most: Some(1) };
+    let answer = async {
+        // The greeting is over.
+        agent.sees(|seen| seen["loud"].as_u64() > Some(10) && seen["quiet"].as_u64() > Some(25)).await;
+        agent.tell("/set", json!({ "speaks": true, "yields": true })).await;
+        agent.sees(|seen| seen["yields"].as_u64() > Some(0)).await;
+        agent.sees(|seen| seen["quiet"].as_u64() > Some(50)).await;
+        agent.post("/leave").await;
+    };
+    let (report, ()) = tokio::join!(stage.call(call), answer);
+    let report = report.expect("there is room");
+    let events = names(&report).join(" ");
+    let stops: Vec<Option<i64>> = super::barge_in::stops(&report, "dh");
+    assert!(matches!(stops[..], [Some(stop)] if (0..=900).contains(&stop)), "{stops:?}: {events}");
+    assert_eq!(report.ending.reason, EndReason::AgentHangup, "{events}");
     stage.engine.stop().await;
 }
 
