@@ -114,6 +114,12 @@ impl<'a> Section<'a> {
     }
 }
 
+/// True for a line that the library reads by laxer rules than this side: nothing may pass it unjudged.
+fn is_lax(line: &str) -> bool {
+    let is_indented = |text: &str| text.starts_with(char::is_whitespace);
+    line.contains('\r') || is_indented(line) || line.strip_prefix("a=").is_some_and(is_indented)
+}
+
 /// Reads a description of the other side: audio of Opus, exactly one section of it unless a server sends it, a certificate's
 /// fingerprint, ICE credentials.
 ///
@@ -132,11 +138,7 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         if at >= MAX_LINES {
             return Err(PeerFault::Malformed(format!("it has more than {MAX_LINES} lines")));
         }
-        // The library reads such lines too, by laxer rules: nothing may pass unjudged.
-        let is_lax = line.contains('\r')
-            || line.starts_with(char::is_whitespace)
-            || line.strip_prefix("a=").is_some_and(|value| value.starts_with(char::is_whitespace));
-        if is_lax {
+        if is_lax(line) {
             return Err(PeerFault::Malformed(format!("line {} has a blank where none may be", at + 1)));
         }
         if line.starts_with("a=candidate:") {
