@@ -21,6 +21,7 @@ const BOOKS: Plan = (
       - { metric: agent_interruption_count, at_most: 0 }
       - { metric: num_turns, at_most: 5 }
       - { metric: agent_snr, at_least: 25 }
+      - { metric: agent_audio_clarity, at_least: 85 }
       - { heard: \"booked|appointment is|and goodbye\", as: regex }
       - { ended_by: agent, within_s: 80 }
 ",

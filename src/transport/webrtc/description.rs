@@ -114,6 +114,16 @@ impl<'a> Section<'a> {
     }
 }
 
+/// Refuses a description without a certificate's fingerprint or without ICE credentials.
+fn check_keys(section: &Section<'_>, session: &Section<'_>) -> Result<(), PeerFault> {
+    let has = |name: &str| section.values(name).chain(session.values(name)).any(|value| !value.is_empty());
+    match has("ice-ufrag") && has("ice-pwd") {
+        _ if !has("fingerprint") => Err(PeerFault::NoFingerprint),
+        false => Err(PeerFault::NoIce),
+        true => Ok(()),
+    }
+}
+
 /// True for a line that the library reads by laxer rules than this side: nothing may pass it unjudged.
 fn is_lax(line: &str) -> bool {
     let is_indented = |text: &str| text.starts_with(char::is_whitespace);
@@ -173,13 +183,7 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         None if kind == Kind::Heard => (OPUS, ""),
         None => return Err(PeerFault::NoOpus),
     };
-    let has = |name: &str| section.values(name).chain(session.values(name)).any(|value| !value.is_empty());
-    if !has("fingerprint") {
-        return Err(PeerFault::NoFingerprint);
-    }
-    if !has("ice-ufrag") || !has("ice-pwd") {
-        return Err(PeerFault::NoIce);
-    }
+    check_keys(section, &session)?;
     let may_send = ![section, &session].iter().any(|part| part.has("sendonly") || part.has("inactive"));
     if kind == Kind::Answer && (section.has("recvonly") || section.has("inactive")) {
         // It will never be heard.
