@@ -26,9 +26,9 @@ use crate::transport::sip::transfer::Forwarding;
 const UDP: &str = "127.0.0.1:0";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns an engine with these SIP sockets that asks `server`, and what speaks in its calls.
-async fn engine(listen: &str, server: &NameServer) -> (Engine, Arc<FakeSynthesizer>) {
-    let config = EngineConfig {
+/// Returns settings of an engine of one media thread with these SIP sockets, which looks names up by `names`.
+pub(super) fn config(listen: &str, names: Resolver) -> EngineConfig {
+    EngineConfig {
         sip: listen.parse::<SipListen>().expect("an address"),
         tls: Default::default(),
         rtp_ports: 20_000..=29_999,
@@ -41,8 +41,13 @@ async fn engine(listen: &str, server: &NameServer) -> (Engine, Arc<FakeSynthesiz
         offer: OfferedIn::Invite,
         session_interval_s: None,
         forwarding: Forwarding::default(),
-        names: Resolver::new(&[server.address]),
-    };
+        names,
+    }
+}
+
+/// Returns an engine with these SIP sockets that asks `server`, and what speaks in its calls.
+async fn engine(listen: &str, server: &NameServer) -> (Engine, Arc<FakeSynthesizer>) {
+    let config = config(listen, Resolver::new(&[server.address]));
     let synthesizer = Arc::new(FakeSynthesizer::default());
     let speech = Speech { synthesizer: synthesizer.clone(), recognizer: Arc::new(FakeRecognizer::new(&[], 0)) };
     let (engine, _) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");

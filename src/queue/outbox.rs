@@ -1,7 +1,7 @@
 //! Outbox of webhook events. An event is stored in the transaction of the change that it reports, one row a webhook. It
 //! stays until it was delivered or given up. A claim is exclusive until its lease ends.
 //!
-//! Of one webhook at most [`AT_ONCE`] events are sent at the same time, and an event waits for the earlier ones of its
+//! At most [`AT_ONCE`] events of one webhook are sent at the same time, and an event waits for the earlier ones of its
 //! subject.
 
 use uuid::Uuid;

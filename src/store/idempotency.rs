@@ -4,7 +4,7 @@
 //! transaction that a request commits marks its key, and the one that completes its work stores the answer
 //! ([`Session::answer`]). A key without a mark belongs to a request that has changed nothing, and may run again.
 //!
-//! Where several engines work on one database, a key names the engine that runs its request. When that one is gone, the
+//! A key names the engine that runs its request, as several may work on one database. When that one is gone, the
 //! next that asks takes the key over. An engine that was only thought to be gone finds its key taken when it commits,
 //! and its work is undone.
 

@@ -250,7 +250,7 @@ pub fn is_wav(bytes: &[u8]) -> bool {
 }
 
 /// Reads the header of a file whose first bytes are here: all of it when `is_whole`. `None`: more of it is needed.
-/// Where the sizes of the chunks lead nowhere, the format and the samples are looked for by name.
+/// The format and the samples are found by the names of their chunks where the sizes of the chunks lead nowhere.
 ///
 /// # Errors
 ///

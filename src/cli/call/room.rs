@@ -116,7 +116,7 @@ impl RoomFlags {
     /// Opens the room of a call: signs its token, and creates the room where none is named.
     ///
     /// # Errors
-    /// What is missing, or the request that failed.
+    /// Names what is missing, or the request that failed.
     pub async fn open(&self, server_url: &str) -> Result<(RoomTarget, Option<CreatedRoom>), String> {
         let target = |token| RoomTarget { server_url: server_url.to_owned(), token, tool_topic: None };
         let key = match self.way()? {

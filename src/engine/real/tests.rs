@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::clock::Clock;
-use crate::config::{Encryption, OfferedIn, SrtpKeys};
+use crate::engine::named;
 use crate::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use crate::transport::sip::names::Resolver;
-use crate::transport::sip::transfer::Forwarding;
 
 #[test]
 fn a_media_thread_ends_with_its_engine() {
@@ -23,21 +22,7 @@ fn a_media_thread_ends_with_its_engine() {
 /// The tasks of an engine run on threads that outlive it, and must not hold it.
 #[tokio::test]
 async fn an_engine_that_nobody_holds_any_more_is_gone_with_its_threads() {
-    let config = EngineConfig {
-        sip: "127.0.0.1:0".parse().expect("an address"),
-        tls: Default::default(),
-        rtp_ports: 20_000..=29_999,
-        advertise: None,
-        shards: 1,
-        max_calls: 10,
-        srtp: Encryption::Off,
-        srtp_keys: SrtpKeys::default(),
-        symmetric_rtp: false,
-        offer: OfferedIn::Invite,
-        session_interval_s: None,
-        forwarding: Forwarding::default(),
-        names: Resolver::default(),
-    };
+    let config = named::config("127.0.0.1:0", Resolver::default());
     let speech =
         Speech { synthesizer: Arc::new(FakeSynthesizer::default()), recognizer: Arc::new(FakeRecognizer::new(&[], 0)) };
     let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");

@@ -358,7 +358,6 @@ pub struct MediaSectionsRequirement {
 }
 
 /// Contents of a message of the client.
-#[allow(clippy::large_enum_variant, reason = "messages are few, and each is read at once")]
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Request {
     /// An offer of the client.
@@ -397,7 +396,7 @@ pub enum Request {
 }
 
 /// Contents of a message of the server.
-#[allow(clippy::large_enum_variant, reason = "messages are few, and each is read at once")]
+#[expect(clippy::large_enum_variant, reason = "messages are few, and each is read at once")]
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Response {
     /// The room is joined.

@@ -93,7 +93,7 @@ enum Carried {
 }
 
 /// Something that woke the call.
-#[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is read at once")]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is read at once")]
 enum Woken {
     Order(Option<Order>),
     Link(LinkNews),

@@ -67,7 +67,7 @@ pub enum SignalEnd {
 }
 
 /// Something to be carried out.
-#[allow(clippy::large_enum_variant, reason = "outputs are few, and each is carried out at once")]
+#[expect(clippy::large_enum_variant, reason = "outputs are few, and each is carried out at once")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum SignalOutput {
     /// A message for the server.

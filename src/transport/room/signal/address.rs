@@ -30,7 +30,7 @@ pub struct Rejoin<'a> {
 /// Returns the address of the WebSocket.
 ///
 /// # Errors
-/// What is wrong with the address of the server.
+/// Says what is wrong with the address of the server.
 pub fn address(server: &str, flow: Flow, rejoin: Option<Rejoin<'_>>) -> Result<String, String> {
     let mut url = base(server, true)?;
     let version = env!("CARGO_PKG_VERSION");
