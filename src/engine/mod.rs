@@ -21,6 +21,7 @@ pub mod noise;
 pub mod pace;
 mod pipeline;
 mod placement;
+mod queues;
 mod real;
 mod recorder;
 mod room;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use ringer_media::call::Quality;
 use ringer_media::time::Time;
-use tokio::sync::mpsc;
 
+use super::queues::{self, Queues, Told, Turn};
 use super::socket::SocketSide;
 use crate::provider::post::Poster;
 use crate::transport::pipeline::answered::IncomingPipeline;
@@ -17,15 +17,6 @@ use crate::transport::pipeline::{
     Order, Patience, Pipeline, PipelineEnd, PipelineFault, PipelineNews, PipelineTarget, hung_up,
 };
 use crate::transport::webrtc::{PeerFigures, PeerSettings, Pump, PumpFigures};
-
-/// News that may wait for the driver.
-const NEWS: usize = 256;
-
-/// Orders that may wait for the task.
-const ORDERS: usize = 64;
-
-/// Steps in the life of a connection.
-const STEPS: usize = 2;
 
 /// Figures of a connection that is over.
 #[derive(Debug)]
@@ -51,21 +42,14 @@ pub(super) enum SideNews {
 
 /// The connection of one call.
 pub(super) struct PipelineSide {
-    orders: mpsc::Sender<Order>,
-    told: mpsc::Receiver<PipelineNews>,
-    steps: mpsc::Receiver<SideNews>,
+    queues: Queues<Order, PipelineNews, SideNews>,
     pub finished: Option<Box<Finished>>,
     is_open: bool,
     is_over: bool,
-    unsent: u64,
 }
 
-/// Ends of the queues that the task of a connection holds.
-pub(super) struct Line {
-    orders: mpsc::Receiver<Order>,
-    told: mpsc::Sender<PipelineNews>,
-    steps: mpsc::Sender<SideNews>,
-}
+/// Ends of the queues that the task holds.
+pub(super) type Line = queues::Line<Order, PipelineNews, SideNews>;
 
 /// A pipeline that is to be asked.
 pub(super) struct Asking {
@@ -78,11 +62,8 @@ pub(super) struct Asking {
 impl PipelineSide {
     /// Returns the driver's ends of the queues, and those of the task.
     pub fn new() -> (PipelineSide, Line) {
-        let (orders, to_do) = mpsc::channel(ORDERS);
-        let (tell, told) = mpsc::channel(NEWS);
-        let (step, steps) = mpsc::channel(STEPS);
-        let side = PipelineSide { orders, told, steps, finished: None, is_open: false, is_over: false, unsent: 0 };
-        (side, Line { orders: to_do, told: tell, steps: step })
+        let (queues, line) = Queues::new();
+        (PipelineSide { queues, finished: None, is_open: false, is_over: false }, line)
     }
 
     /// Returns the time of the media threads.
@@ -95,49 +76,30 @@ impl PipelineSide {
         if self.is_over {
             return None;
         }
-        let news = tokio::select! {
-            biased;
+        let turn = match self.is_open {
             // Messages may come at once, and yet they follow the connection.
-            Some(news) = self.told.recv(), if self.is_open => Some(SideNews::Told(news)),
-            Some(step) = self.steps.recv() => Some(step),
-            else => None,
+            false => Turn::StepsAlone,
+            true => Turn::NewsFirst,
         };
+        let news = self.queues.next(turn).await.map(|told| match told {
+            Told::News(news) => SideNews::Told(news),
+            Told::Step(step) => step,
+        });
         self.is_open |= matches!(news, Some(SideNews::Opened(_)));
         self.is_over = matches!(news, None | Some(SideNews::Refused(_) | SideNews::Ended(_)));
         news
     }
 
-    /// Returns news that came before the end and were not read.
-    pub fn rest(&mut self) -> Option<PipelineNews> {
-        self.told.try_recv().ok()
-    }
-
-    /// Gives an order to the task.
-    pub fn order(&mut self, order: Order) {
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.orders.try_send(order) {
-            self.unsent += 1;
-        }
-    }
-
-    /// Ends the connection, whatever waits.
-    pub fn hang_up(&mut self) {
-        // Without a sender the task hangs up.
-        let (closed, _) = mpsc::channel(1);
-        self.orders = closed;
-    }
-
-    /// Returns the number of messages that found no room.
-    pub fn unsent_count(&self) -> u64 {
-        self.unsent
+    /// Returns the queues of orders and unread news.
+    pub fn queues(&mut self) -> &mut Queues<Order, PipelineNews, SideNews> {
+        &mut self.queues
     }
 
     /// Adds what was measured at the connection to the figures of the media thread.
     pub fn add_to(&self, quality: &mut Quality) {
-        let Some(Finished { pump: PumpFigures { pacing, late, lost }, .. }) = self.finished.as_deref() else { return };
-        quality.pacing_p99_ms = quality.pacing_p99_ms.max(pacing.quantile_ms(0.99));
-        quality.pacing_max_ms = quality.pacing_max_ms.max(pacing.max_ms());
-        quality.late_frames += late;
-        quality.late_packets += lost;
+        if let Some(finished) = &self.finished {
+            queues::add_figures(&finished.pump, quality);
+        }
     }
 
     /// Returns warnings about the other side's behaviour.
@@ -145,7 +107,7 @@ impl PipelineSide {
         let Some(Finished { peer, counts, .. }) = self.finished.as_deref() else { return Vec::new() };
         let candidates = peer.candidates;
         let unused = candidates.not_allowed + candidates.names + candidates.malformed + candidates.transport;
-        [
+        queues::warnings_of(&[
             (counts.flooding, "messages of the agent came faster than they are read, and were dropped"),
             (counts.dropped + peer.dropped_messages, "messages of the agent found no room, and were dropped"),
             (counts.malformed, "messages of the agent cannot be read"),
@@ -153,11 +115,7 @@ impl PipelineSide {
             (peer.refused_channels, "data channels of the agent were one too many, and were closed"),
             (candidates.too_many, "candidates of the agent were more than 20, and were not used"),
             (unused, "candidates of the agent cannot be used or are not allowed"),
-        ]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect()
+        ])
     }
 }
 

@@ -3,23 +3,14 @@
 
 use futures_util::future::BoxFuture;
 use ringer_media::call::Quality;
-use tokio::sync::mpsc;
 
+use super::queues::{self, Queues, Told, Turn};
 use crate::transport::room::port::Connected;
 use crate::transport::room::{
     DataCounts, Order, Patience, Reason, RoomCall, RoomEnd, RoomFault, RoomNews, RoomTarget, Step,
 };
 use crate::transport::webrtc::{PeerFigures, PeerSettings, Pump, PumpFigures};
 use crate::transport::websocket::dial::Dialer;
-
-/// News that may wait for the driver.
-const NEWS: usize = 256;
-
-/// Orders that may wait for the task.
-const ORDERS: usize = 64;
-
-/// Steps in the life of a call.
-const STEPS: usize = 2;
 
 /// Figures of connections that are over.
 #[derive(Debug)]
@@ -43,21 +34,14 @@ pub(super) enum SideNews {
 
 /// The room of one call.
 pub(super) struct RoomSide {
-    orders: mpsc::Sender<Order>,
-    told: mpsc::Receiver<RoomNews>,
-    steps: mpsc::Receiver<SideNews>,
+    queues: Queues<Order, RoomNews, SideNews>,
     pub finished: Option<Box<Finished>>,
     is_open: bool,
     is_over: bool,
-    unsent: u64,
 }
 
-/// Ends of the queues that the task of a call holds.
-pub(super) struct Line {
-    orders: mpsc::Receiver<Order>,
-    told: mpsc::Sender<RoomNews>,
-    steps: mpsc::Sender<SideNews>,
-}
+/// Ends of the queues that the task holds.
+pub(super) type Line = queues::Line<Order, RoomNews, SideNews>;
 
 /// A room that is to be joined.
 pub(super) struct Joining {
@@ -70,11 +54,8 @@ pub(super) struct Joining {
 impl RoomSide {
     /// Returns the driver's ends of the queues, and those of the task.
     pub fn new() -> (RoomSide, Line) {
-        let (orders, to_do) = mpsc::channel(ORDERS);
-        let (tell, told) = mpsc::channel(NEWS);
-        let (step, steps) = mpsc::channel(STEPS);
-        let side = RoomSide { orders, told, steps, finished: None, is_open: false, is_over: false, unsent: 0 };
-        (side, Line { orders: to_do, told: tell, steps: step })
+        let (queues, line) = Queues::new();
+        (RoomSide { queues, finished: None, is_open: false, is_over: false }, line)
     }
 
     /// Returns the next news; `None` after the last. Safe to drop and call again.
@@ -82,58 +63,30 @@ impl RoomSide {
         if self.is_over {
             return None;
         }
-        let RoomSide { told, steps, is_open, .. } = self;
-        let news = match is_open {
-            // What is told behind the beginning of the call belongs to it.
-            false => tokio::select! {
-                biased;
-                Some(step) = steps.recv() => Some(step),
-                Some(news) = told.recv() => Some(SideNews::Told(news)),
-                else => None,
-            },
-            true => tokio::select! {
-                biased;
-                Some(news) = told.recv() => Some(SideNews::Told(news)),
-                Some(step) = steps.recv() => Some(step),
-                else => None,
-            },
+        let turn = match self.is_open {
+            // Warnings and messages may come before the agent is there; what is told behind the beginning belongs to the call.
+            false => Turn::StepsFirst,
+            true => Turn::NewsFirst,
         };
+        let news = self.queues.next(turn).await.map(|told| match told {
+            Told::News(news) => SideNews::Told(news),
+            Told::Step(step) => step,
+        });
         self.is_open |= matches!(news, Some(SideNews::Opened(_)));
         self.is_over = matches!(news, None | Some(SideNews::Ended(..)));
         news
     }
 
-    /// Returns news that came before the end and were not read.
-    pub fn rest(&mut self) -> Option<RoomNews> {
-        self.told.try_recv().ok()
-    }
-
-    /// Gives an order to the task.
-    pub fn order(&mut self, order: Order) {
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.orders.try_send(order) {
-            self.unsent += 1;
-        }
-    }
-
-    /// Ends the connections, whatever waits.
-    pub fn hang_up(&mut self) {
-        // Without a sender the task hangs up.
-        let (closed, _) = mpsc::channel(1);
-        self.orders = closed;
-    }
-
-    /// Returns the number of messages that found no room.
-    pub fn unsent_count(&self) -> u64 {
-        self.unsent
+    /// Returns the queues of orders and unread news.
+    pub fn queues(&mut self) -> &mut Queues<Order, RoomNews, SideNews> {
+        &mut self.queues
     }
 
     /// Adds what was measured at the connections to the figures of the media thread.
     pub fn add_to(&self, quality: &mut Quality) {
-        let Some(Finished { pump: PumpFigures { pacing, late, lost }, .. }) = self.finished.as_deref() else { return };
-        quality.pacing_p99_ms = quality.pacing_p99_ms.max(pacing.quantile_ms(0.99));
-        quality.pacing_max_ms = quality.pacing_max_ms.max(pacing.max_ms());
-        quality.late_frames += late;
-        quality.late_packets += lost;
+        if let Some(finished) = &self.finished {
+            queues::add_figures(&finished.pump, quality);
+        }
     }
 
     /// Returns warnings about the other side's behaviour.
@@ -141,7 +94,7 @@ impl RoomSide {
         let Some(Finished { peer, counts, malformed, .. }) = self.finished.as_deref() else { return Vec::new() };
         let candidates = peer.candidates;
         let unused = candidates.not_allowed + candidates.names + candidates.malformed + candidates.transport;
-        [
+        queues::warnings_of(&[
             (counts.bad_tools, "data packets on the topic of tools are no calls of tools, and were not read"),
             (counts.flooding, "data packets came faster than they are read, and were dropped"),
             (counts.malformed, "data packets cannot be read"),
@@ -152,11 +105,7 @@ impl RoomSide {
             (candidates.too_many, "candidates of the room server were more than 20, and were not used"),
             (unused, "candidates of the room server cannot be used or are not allowed"),
             (*malformed, "messages of the room server cannot be read"),
-        ]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect()
+        ])
     }
 }
 

@@ -41,7 +41,7 @@ impl Driver {
             SideNews::Refused(fault) => port.refuse(now, &fault),
             SideNews::Told(news) => port.receive(now, news),
             SideNews::Ended(finished) => {
-                while let Some(news) = side.rest() {
+                while let Some(news) = side.queues().rest() {
                     port.receive(now, news);
                 }
                 port.finish(now, finished.end.clone());
@@ -55,15 +55,15 @@ impl Driver {
     pub(super) fn order_pipeline(&mut self, order: Order) {
         let Some(side) = &mut self.pipeline else { return };
         match order {
-            Order::HangUp => side.hang_up(),
-            order => side.order(order),
+            Order::HangUp => side.queues().hang_up(),
+            order => side.queues().order(order),
         }
     }
 
     /// Waits for the end of the connection, and adds its figures to those of the call.
     pub(super) async fn close_pipeline(&mut self) {
         let Some(side) = &mut self.pipeline else { return };
-        side.hang_up();
+        side.queues().hang_up();
         let closing = async {
             while let Some(side) = &mut self.pipeline
                 && let Some(news) = side.next().await
@@ -73,7 +73,7 @@ impl Driver {
         };
         let _ = tokio::time::timeout(PATIENCE, closing).await;
         let Some(side) = &mut self.pipeline else { return };
-        let unsent = side.unsent_count();
+        let unsent = side.queues().unsent_count();
         if unsent > 0 {
             self.files.warnings.push(format!("{unsent} messages to the agent were not sent"));
         }

@@ -34,7 +34,7 @@ impl Driver {
             }
             SideNews::Told(news) => port.receive(now, news),
             SideNews::Ended(end, finished) => {
-                while let Some(news) = side.rest() {
+                while let Some(news) = side.queues().rest() {
                     port.receive(now, news);
                 }
                 port.finish(now, end);
@@ -48,15 +48,15 @@ impl Driver {
     pub(super) fn order_room(&mut self, order: Order) {
         let Some(side) = &mut self.room else { return };
         match order {
-            Order::HangUp => side.hang_up(),
-            order => side.order(order),
+            Order::HangUp => side.queues().hang_up(),
+            order => side.queues().order(order),
         }
     }
 
     /// Waits for the end of the connections, and adds their figures to those of the call.
     pub(super) async fn close_room(&mut self) {
         let Some(side) = &mut self.room else { return };
-        side.hang_up();
+        side.queues().hang_up();
         let closing = async {
             while let Some(side) = &mut self.room
                 && let Some(news) = side.next().await
@@ -66,7 +66,7 @@ impl Driver {
         };
         let _ = tokio::time::timeout(PATIENCE, closing).await;
         let Some(side) = &mut self.room else { return };
-        let unsent = side.unsent_count();
+        let unsent = side.queues().unsent_count();
         if unsent > 0 {
             self.files.warnings.push(format!("{unsent} messages to the room were not sent"));
         }
