@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use ringer_media::call::Quality;
-use ringer_media::time::Time;
 
 use super::queues::{self, Queues, Told, Turn};
-use super::socket::SocketSide;
 use crate::provider::post::Poster;
 use crate::transport::pipeline::answered::IncomingPipeline;
 use crate::transport::pipeline::port::Connected;
@@ -64,11 +62,6 @@ impl PipelineSide {
     pub fn new() -> (PipelineSide, Line) {
         let (queues, line) = Queues::new();
         (PipelineSide { queues, finished: None, is_open: false, is_over: false }, line)
-    }
-
-    /// Returns the time of the media threads.
-    pub fn now() -> Time {
-        SocketSide::now()
     }
 
     /// Returns the next news; `None` after the last. Safe to drop and call again.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::pipeline::{PipelineSide, SideNews};
+use super::super::pipeline::SideNews;
 use super::super::shard::ToShard;
+use super::super::socket::SocketSide;
 use super::Driver;
 use crate::transport::pipeline::Order;
 use crate::transport::port::Port;
@@ -29,7 +30,7 @@ impl Driver {
 
     /// Takes news of the connection.
     pub(super) async fn follow_pipeline(&mut self, news: SideNews) {
-        let now = PipelineSide::now();
+        let now = SocketSide::now();
         let (Port::Pipeline(port), Some(side)) = (&mut self.port, &mut self.pipeline) else { return };
         match news {
             SideNews::Opened(connected) => {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::pipeline::PipelineSide;
 use super::super::room::SideNews;
 use super::super::shard::ToShard;
+use super::super::socket::SocketSide;
 use super::Driver;
 use crate::transport::port::Port;
 use crate::transport::room::Order;
@@ -23,7 +23,7 @@ impl Driver {
 
     /// Takes news of the room.
     pub(super) async fn follow_room(&mut self, news: SideNews) {
-        let now = PipelineSide::now();
+        let now = SocketSide::now();
         let (Port::Room(port), Some(side)) = (&mut self.port, &mut self.room) else { return };
         match news {
             SideNews::Opened(connected) => {

@@ -7,6 +7,7 @@ use ringer_media::packet_rings::packet_rings;
 use super::{CallChannel, Engine};
 use crate::engine::pipeline::{Asking, PipelineSide, answer, dial};
 use crate::engine::placement::PipelineDial;
+use crate::engine::socket::SocketSide;
 use crate::engine::{CallHandle, PlaceError, Placement, timed};
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
@@ -29,7 +30,7 @@ impl Engine {
             poster: Arc::new(Poster::new(guard, terms.patience.request)),
             patience: terms.patience,
         };
-        let port = PipelinePort::caller(&terms.target.base_url, PipelineSide::now(), self.inner.clock.now_ms());
+        let port = PipelinePort::caller(&terms.target.base_url, SocketSide::now(), self.inner.clock.now_ms());
         let (side, line) = PipelineSide::new();
         let (channel, pump) = pipeline_channel(port, side);
         let (driver, handle) = self.inner.start_call(no, channel, placement, room);
@@ -46,7 +47,7 @@ impl Engine {
     ) -> Result<CallHandle, PlaceError> {
         let room = self.inner.take_room()?;
         let no = self.inner.next_no();
-        let port = PipelinePort::incoming(&incoming.pc_id, PipelineSide::now(), self.inner.clock.now_ms());
+        let port = PipelinePort::incoming(&incoming.pc_id, SocketSide::now(), self.inner.clock.now_ms());
         let (side, line) = PipelineSide::new();
         let (channel, pump) = pipeline_channel(port, side);
         let (driver, handle) = self.inner.start_call(no, channel, placement, room);

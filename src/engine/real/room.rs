@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ringer_media::packet_rings::packet_rings;
 
 use super::{CallChannel, Engine};
-use crate::engine::pipeline::PipelineSide;
 use crate::engine::placement::RoomDial;
 use crate::engine::room::{Joining, RoomSide, join};
+use crate::engine::socket::SocketSide;
 use crate::engine::{CallHandle, PlaceError, Placement, timed};
 use crate::provider::guard::Guard;
 use crate::transport::path::MediaPath;
@@ -27,7 +27,7 @@ impl Engine {
             dialer: self.inner.dialer.clone(),
             patience: terms.patience,
         };
-        let port = RoomPort::new(&terms.target.server_url, PipelineSide::now(), self.inner.clock.now_ms());
+        let port = RoomPort::new(&terms.target.server_url, SocketSide::now(), self.inner.clock.now_ms());
         let (side, line) = RoomSide::new();
         let bell = Arc::<Bell>::default();
         let (rings, peer) = packet_rings(bell.waker());
