@@ -9,7 +9,7 @@ mod plan;
 mod show;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,7 @@ use super::{BAD_USAGE, Place, complain, local};
 use crate::config::{Config, variable};
 use crate::suite::Played;
 use crate::suite::verdict::{Judgement, Verdict};
+use crate::suite::yaml::mask;
 
 /// Flags of `ringer run`.
 #[derive(Debug, clap::Args)]
@@ -359,9 +360,9 @@ async fn all(
         if jobs.is_empty() {
             continue;
         }
+        let log = args.out.join(format!("command-{}.log", suite.at + 1));
         let mut running = match &suite.spawn {
             Some(spawn) if !args.sim => {
-                let log = args.out.join(format!("command-{}.log", suite.at + 1));
                 match Running::start(spawn, &log) {
                     Ok(running) => Some((running, spawn)),
                     Err(why) if played.lock().is_empty() => return Err(Stop::bad(format!("{}: {why}", suite.file))),
@@ -387,9 +388,21 @@ async fn all(
         stream::iter(calls).buffered(at_once).for_each(async |call| played.lock().push(call)).await;
         if let Some(command) = ended.lock().await.take() {
             command.stop().await;
+            hide_values(&log, &plan.masked);
         }
     }
     Ok(())
+}
+
+/// Takes values of variables out of what a command has printed.
+fn hide_values(log: &Path, masked: &[String]) {
+    if masked.is_empty() {
+        return;
+    }
+    let hidden = std::fs::read(log).map(|bytes| mask(&String::from_utf8_lossy(&bytes), masked));
+    if let Err(error) = hidden.and_then(|text| std::fs::write(log, text)) {
+        complain(format!("{}: values are not hidden in it: {error}", log.display()));
+    }
 }
 
 /// Returns a number as the text that bodies and paths carry.

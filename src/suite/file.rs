@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::expand::{Connect, connect};
 use super::reading::{check_known, number, texts};
 use super::spawn::{Spawn, spawn};
-use super::yaml::{Key, Loaded, Node, Place, Problem, load};
+use super::yaml::{Key, Loaded, Node, Place, Problem, load, mask};
 use super::{evals, turns};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::expectation::Expectation;
@@ -76,8 +76,12 @@ pub struct Scenario {
 /// Everything that is wrong in it.
 pub fn read(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Suite, Vec<Problem>> {
     let Loaded { root, masked } = load(path, variable)?;
-    let suite = of_node(&root, path)?;
-    Ok(Suite { masked, ..suite })
+    // What is wrong may be told with the value that is.
+    let hidden = |problem: Problem| Problem { text: mask(&problem.text, &masked), ..problem };
+    match of_node(&root, path) {
+        Ok(suite) => Ok(Suite { masked, ..suite }),
+        Err(problems) => Err(problems.into_iter().map(hidden).collect()),
+    }
 }
 
 /// Reads a document.

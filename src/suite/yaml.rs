@@ -186,6 +186,8 @@ pub fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Lo
         Ok(done) => *text = done,
         Err(why) => problems.push(Problem::new(at, why)),
     });
+    let escaped: Vec<String> = masked.iter().flat_map(|value| escaped_forms(value)).collect();
+    masked.extend(escaped);
     masked.sort_by_key(|value: &String| std::cmp::Reverse(value.len()));
     masked.dedup();
     if problems.is_empty() { Ok(Loaded { root, masked }) } else { Err(problems) }
@@ -198,6 +200,12 @@ pub fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Lo
 pub fn parse(text: &str, file: &str) -> Result<Node, Problem> {
     let folder = PathBuf::new();
     Loader { nodes: 0, open: Vec::new() }.text(text, &file.into(), &folder)
+}
+
+/// Returns a value as JSON and XML documents carry it.
+fn escaped_forms(value: &str) -> [String; 2] {
+    let json = serde_json::Value::from(value).to_string();
+    [json[1..json.len() - 1].to_owned(), quick_xml::escape::escape(value).into_owned()]
 }
 
 /// Takes masked values out of a text.
@@ -497,6 +505,7 @@ mod tests {
             assert_eq!(masked.len(), usize::from(text.contains("TOKEN")), "short values are not masked");
         }
         assert_eq!(mask("a secret-1 b", &["secret-1".to_owned()]), "a *** b");
+        assert_eq!(escaped_forms("a\"b<c"), ["a\\\"b<c", "a&quot;b&lt;c"]);
     }
 
     #[test]
