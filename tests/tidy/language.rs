@@ -95,13 +95,19 @@ fn in_circles(files: &BTreeMap<String, String>) -> usize {
     files.keys().filter(|path| reaches(path, path)).count()
 }
 
+/// Returns the path of a file's top-level module: `sip/src/sdp` of `sip/src/sdp.rs` and `sip/src/sdp/offer.rs`.
+fn root_of(path: &str) -> &str {
+    let after = path.find("src/").map_or(0, |at| at + 4);
+    let len = path[after..].find('/').unwrap_or(path.len() - after);
+    path[..after + len].trim_end_matches(".rs")
+}
+
 /// Returns the files of the same module that a file names as `super::name` or `crate::module::name`.
 fn neighbours<'f>(path: &str, text: &str, files: &'f BTreeMap<String, String>) -> BTreeSet<&'f str> {
     let code = scan::code(scan::shipped(text));
-    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-    let own = if file == "mod.rs" { folder.to_owned() } else { format!("{folder}/{}", file.trim_end_matches(".rs")) };
+    let own = path.trim_end_matches(".rs");
     let parent = own.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
-    let root = folder.split('/').take(2).collect::<Vec<_>>().join("/");
+    let root = root_of(path).to_owned();
     let module = root.rsplit('/').next().unwrap_or_default().to_owned();
     let mut found = BTreeSet::new();
     for (prefix, base) in [("super::".to_owned(), parent), (format!("crate::{module}::"), root)] {
@@ -111,8 +117,7 @@ fn neighbours<'f>(path: &str, text: &str, files: &'f BTreeMap<String, String>) -
             }
             let name: String =
                 code[at + prefix.len()..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            let candidates = [format!("{base}/{name}.rs"), format!("{base}/{name}/mod.rs")];
-            let known = candidates.iter().find_map(|candidate| files.get_key_value(candidate));
+            let known = files.get_key_value(&format!("{base}/{name}.rs"));
             found.extend(known.map(|(known, _)| known.as_str()).filter(|known| *known != path));
         }
     }
@@ -126,16 +131,8 @@ fn counts() -> BTreeMap<&'static str, usize> {
     let functions: Vec<(String, usize)> = texts.values().flat_map(|text| functions(text)).collect();
     let mut modules: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (path, text) in texts.iter().filter(|(path, _)| path.contains("src/") && !scan::is_test(path)) {
-        let after = path.find("src/").map_or(0, |at| at + 4);
-        if let Some((module, _)) = path[after..].split_once('/') {
-            modules.entry(format!("{}{module}", &path[..after])).or_default().insert(path.clone(), text.clone());
-        }
+        modules.entry(root_of(path).to_owned()).or_default().insert(path.clone(), text.clone());
     }
-    let beside = |path: &&String| {
-        let folder = path.strip_suffix(".rs").map(|stem| format!("{stem}/"));
-        folder.is_some_and(|folder| texts.keys().any(|other| other.starts_with(&folder)))
-    };
-    let plain = texts.keys().filter(beside).count();
     let folders = texts.keys().filter(|path| path.contains("src/") && path.ends_with("/mod.rs")).count();
     BTreeMap::from([
         ("docstrings_without_subject", docs.iter().filter(|text| has_no_subject(text)).count()),
@@ -143,7 +140,7 @@ fn counts() -> BTreeMap<&'static str, usize> {
         ("functions_named_by_a_participle", functions.iter().filter(|(name, _)| is_participle(name)).count()),
         ("functions_over_70_lines", functions.iter().filter(|(_, lines)| *lines > MOST_FUNCTION_LINES).count()),
         ("files_in_circles", modules.values().map(in_circles).sum()),
-        ("folders_of_the_rarer_form", plain.min(folders)),
+        ("files_named_mod", folders),
     ])
 }
 
@@ -186,7 +183,7 @@ fn unclear_words_and_shapes_are_counted() {
         functions(&format!("pub fn one() {{\n{body}}}\nfn two() {{}}\nimpl A {{\n    fn three() {{\n    }}\n}}\n"));
     assert_eq!(long, [("one".to_owned(), 72), ("two".to_owned(), 1), ("three".to_owned(), 2)]);
     let files = [
-        ("src/a/mod.rs", "mod b;\nmod c;"),
+        ("src/a.rs", "mod b;\nmod c;"),
         ("src/a/b.rs", "use super::c::C;"),
         ("src/a/c.rs", "fn f() { crate::a::b::g() }"),
         ("src/a/d.rs", "use super::b::B;"),
