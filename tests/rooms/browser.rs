@@ -20,7 +20,17 @@ const ANSWER: &str = "
     const pc = window.pc = new RTCPeerConnection();
     window.heard = { messages: [] };
     await navigator.mediaDevices.getUserMedia({ audio: true });
-    const context = window.context = new AudioContext();
+    // A context whose output does not start in time is made anew.
+    const running = async () => {
+        const context = new AudioContext();
+        for (const end = performance.now() + 5000; performance.now() < end;) {
+            if (context.state === 'running' && context.currentTime > 0) return context;
+            await new Promise((done) => setTimeout(done, 20));
+        }
+        context.close();
+        return await running();
+    };
+    const context = window.context = await running();
     const tone = new OscillatorNode(context, { frequency: 700 });
     const out = context.createMediaStreamDestination();
     tone.connect(out);
@@ -35,7 +45,10 @@ const ANSWER: &str = "
     pc.ondatachannel = (event) => {
         window.channel = event.channel;
         event.channel.onmessage = (message) => window.heard.messages.push(message.data);
-        event.channel.send(JSON.stringify({ label: 'rtvi-ai', type: 'bot-ready', id: '1', data: { version: '2.2.0' } }));
+        const ready = { label: 'rtvi-ai', type: 'bot-ready', id: '1', data: { version: '2.2.0' } };
+        const tell = () => event.channel.send(JSON.stringify(ready));
+        if (event.channel.readyState === 'open') tell();
+        else event.channel.onopen = tell;
     };
     await pc.setRemoteDescription({ type: 'offer', sdp: OFFER });
     pc.addTrack(out.stream.getAudioTracks()[0], out.stream);
@@ -50,7 +63,8 @@ const HEARD: &str = "
     let loudest = 0;
     bins.forEach((level, at) => { if (level > bins[loudest]) loudest = at; });
     const hz = window.ear ? loudest * window.context.sampleRate / window.ear.fftSize : 0;
-    return { hz, level: bins[loudest], state: window.pc.connectionState, messages: window.heard.messages };";
+    const clock = window.context.state + ' ' + window.context.currentTime;
+    return { hz, level: bins[loudest], state: window.pc.connectionState, clock, messages: window.heard.messages };";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_heard_and_hears() {
@@ -72,7 +86,8 @@ async fn a_browser_is_heard_and_hears() {
     let opened = Pipeline::open(target(&base), loopback(), poster(), patience).await;
     let mut call = Call::carry(opened.unwrap_or_else(|fault| panic!("{fault}")));
     call.until(|news| matches!(news, PipelineNews::Event(_, RtviEvent::Ready(_)))).await;
-    assert!(call.phone.hear(700.0).await, "{:?}", call.phone.figures());
+    let is_heard = call.phone.hear(700.0).await;
+    assert!(is_heard, "{:?} {}", call.phone.figures(), browser.run(HEARD).await);
     call.orders.send(Order::Send("hello".to_owned())).await.expect("it runs");
     let heard = async {
         loop {
