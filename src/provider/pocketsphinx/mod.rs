@@ -3,12 +3,6 @@
 //! with its audio, and catches up; where as many wait already, it is told so at once (`recognizer_busy`).
 //!
 //! Bias words are not used: the library takes them only with a pronunciation, and its dictionary has 134,000 words already.
-//!
-//! The second pass is off: the same words are wrong (11 of 102), and the final text comes 41 ms instead of 182 ms after
-//! the end.
-//!
-//! Decoders load while nobody asks for one, all but the first when the first call is placed. Five take 2.5 s of a core
-//! and 400 MB; a single thread was 3 s late behind their loading.
 
 mod library;
 mod line;
