@@ -1,4 +1,7 @@
 //! The program `ringer`: wires the command line, the log and the runtime. Decides nothing.
+//!
+//! Half as many task threads as cores: on two cores one thread that wakes no other answers 25 % more requests a
+//! CPU-second.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -5,6 +5,9 @@
 //! sent audio is correlated with the received at 4 kHz, and the likeliest lags are tried at full rate. A filter is
 //! fitted to one part of the stretch and has to predict the other. From then on that filter removes the echo before
 //! speech is looked for, and follows the path.
+//!
+//! An echo that many searches did not find is searched for more seldom. A search cost 65 us, a fifth of a call while
+//! both sides speak.
 
 mod path;
 mod ring;

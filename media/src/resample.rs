@@ -4,6 +4,9 @@
 //! The two share one half-band FIR (71 taps, Kaiser window): flat within 0.01 dB to 3.4 kHz, images and aliases
 //! more than 80 dB down, [`DELAY`] late. They take blocks of any length, give exactly twice or half as many samples, and
 //! do not allocate.
+//!
+//! Streams go through filters of this file, which cost 10 ms of delay; whole clips go through `rubato`, which cost
+//! none. Between any two rates nothing is left beside a tone above -78 dB.
 
 mod clip;
 mod ratio;

@@ -6,6 +6,19 @@
 //! end. Both edges are moved back to the first and the last 10 ms whose level is that of speech. In noise, a second
 //! network takes the scores of the judges (`near`), for every frame at once and again 120, 240 and 480 ms later
 //! (`hindsight`). There an end is 200 ms without anything that still counts as speech.
+//!
+//! The first 500 ms of a channel that was never quiet are speech also where the detector alone says so (0.75 in three
+//! of five frames). A word that began before the channel is as steady as noise.
+//!
+//! Speech 24 dB above the noise begins and ends where something stands out of it. The network alone set edges 20 to 60
+//! ms apart with and without an echo.
+//!
+//! Nothing is known of a channel before its first packet. Silence assumed there made 26 % of the first 3 s of noise (a
+//! cafe at 17.5 dB) speech, now 3 %.
+//!
+//! A channel becomes quiet when a fiftieth of the last 3 s is, and stays so for 6 s without a quiet block. With a
+//! tenth, speech without pauses made a quiet channel noisy 70 % of the time. Without the 6 s, 12 s of dense speech were
+//! six pieces.
 
 mod detector;
 mod floor;

@@ -102,28 +102,32 @@ struct WhoseKey {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let agents = vec![
-        post("/v1/add-agent", add).about("Register an agent"),
-        post("/v1/update-agent", update).about("Change the given fields of an agent"),
-        put("/v1/update-agent-by-external-id", update_by_external_id).about("Change an agent found by its external id"),
-        get("/v1/agents/{agent_id}", read).about("One agent"),
-        get("/v1/agent-by-external-id/{external_id}", read_by_external_id).about("One agent by its external id"),
-        get("/v1/all-agents", all).of("Organization").about("All agents, newest first"),
+        post("/v1/add-agent", add).about("Create an agent"),
+        post("/v1/update-agent", update).about("Update fields of an agent"),
+        put("/v1/update-agent-by-external-id", update_by_external_id).about("Update an agent found by its external id"),
+        get("/v1/agents/{agent_id}", read).about("Get an agent"),
+        get("/v1/agent-by-external-id/{external_id}", read_by_external_id).about("Get an agent by its external id"),
+        get("/v1/all-agents", all).of("Organization").about("List agents, newest first"),
         delete("/v1/agent/{agent_id}", remove).about("Delete an agent with its simulations, runs and results"),
-        post("/v1/generate-http-webhook-key", generate_key).about("Make a new signing key"),
-        post("/v1/get-http-webhook-key", read_key).repeatable().about("The signing key"),
+        post("/v1/generate-http-webhook-key", generate_key).about("Replace the signing key of an agent by a new one"),
+        post("/v1/get-http-webhook-key", read_key).repeatable().about("Get the signing key of an agent"),
     ];
     let folders = vec![
-        post("/v1/create-folder", create_folder).about("Make a folder"),
-        get("/v1/all-folders", folders).of("Organization").about("All folders, newest first"),
-        get("/v1/folder/{folder_id}", folder).about("One folder"),
+        post("/v1/create-folder", create_folder).about("Create a folder"),
+        get("/v1/all-folders", folders).of("Organization").about("List folders, newest first"),
+        get("/v1/folder/{folder_id}", folder).about("Get a folder"),
         put("/v1/update-folder/{folder_id}", update_folder).about("Rename a folder"),
         delete("/v1/folder/{folder_id}", remove_folder).about("Delete a folder; its agents stay"),
-        put("/v1/folders/move-agent", move_agent).about("Put an agent into a folder, or into none"),
-        get("/v1/get-agents-by-folder/{folder_id}", agents_of_folder).about("The agents of a folder"),
+        put("/v1/folders/move-agent", move_agent).about("Move an agent into a folder, or out of its folder"),
+        get("/v1/get-agents-by-folder/{folder_id}", agents_of_folder).about("List the agents of a folder"),
     ];
     let integrations = vec![
-        get("/v1/integrations", integrations).admin().about("Which credentials are set"),
-        endpoint(Method::PATCH, "/v1/integrations", update_integrations).admin().about("Set or clear credentials"),
+        get("/v1/integrations", integrations)
+            .admin()
+            .about("List the platform credentials that are set, without their values"),
+        endpoint(Method::PATCH, "/v1/integrations", update_integrations)
+            .admin()
+            .about("Set or clear platform credentials"),
     ];
     tagged("Agents", "Agent", agents)
         .chain(tagged("Folders", "Folder", folders))

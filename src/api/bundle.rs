@@ -23,11 +23,12 @@ struct CodePath {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/svc-as-code", push).generates().about("Make what is stored equal to a bundle"),
-        get("/v1/svc-as-code/{root_type}/{root_id}", pull).about("What is stored, as a bundle that can be pushed"),
-        post("/v1/svc-as-code/run/{svc_as_code_id}", run)
-            .makes(RESULTS)
-            .about("Queue a run of the simulation of a bundle"),
+        post("/v1/svc-as-code", push)
+            .generates()
+            .about("Push a bundle: create, update and delete until the stored set-up equals it"),
+        get("/v1/svc-as-code/{root_type}/{root_id}", pull)
+            .about("Pull the stored set-up as a bundle that can be pushed"),
+        post("/v1/svc-as-code/run/{svc_as_code_id}", run).makes(RESULTS).about("Queue a run of a bundle's simulation"),
     ];
     tagged("Push and pull", "Simulation", endpoints).collect()
 }

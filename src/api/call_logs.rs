@@ -57,11 +57,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/evaluate", evaluate).of("Agent").generates().with_audio().about("Evaluate a production call"),
         post("/v1/evaluate-call", evaluate).of("Agent").generates().with_audio().about("Evaluate a production call"),
-        get("/v1/retrieve-call-logs/{agent_id}", page).of("Agent").about("The call logs of an agent by page"),
-        get("/v1/retrieve-call-log/{call_id}", read).about("One call log"),
+        get("/v1/retrieve-call-logs/{agent_id}", page).of("Agent").about("List the call logs of an agent by page"),
+        get("/v1/retrieve-call-log/{call_id}", read).about("Get a call log"),
         put("/v1/update-log/{call_id}", update).about("Add tool calls, events or metadata to a call log"),
         post("/v1/re-evaluate/{call_id}", re_evaluate).generates().about("Evaluate a call again"),
-        delete("/v1/call-log/{call_id}", remove).about("Delete a call log, or its recording alone"),
+        delete("/v1/call-log/{call_id}", remove).about("Delete a call log, or only its recording"),
         delete("/v1/call-logs", remove_many).about("Delete several call logs"),
     ];
     tagged("Call logs", "Call log", endpoints).collect()

@@ -65,26 +65,30 @@ struct Members {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let personas = vec![
-        post("/v1/create-customer-persona", create_persona).of("Agent").about("Make a customer persona"),
-        get("/v1/customer-persona/{persona_id}", persona).about("One customer persona"),
-        get("/v1/customer-personas-by-agent/{agent_id}", personas_of).of("Agent").about("The personas of an agent"),
-        put("/v1/update-customer-persona/{persona_id}", update_persona).about("Change the given fields of a persona"),
+        post("/v1/create-customer-persona", create_persona).of("Agent").about("Create a customer persona"),
+        get("/v1/customer-persona/{persona_id}", persona).about("Get a customer persona"),
+        get("/v1/customer-personas-by-agent/{agent_id}", personas_of)
+            .of("Agent")
+            .about("List the personas of an agent"),
+        put("/v1/update-customer-persona/{persona_id}", update_persona).about("Update fields of a persona"),
         delete("/v1/customer-persona/{persona_id}", remove_persona).about("Delete a customer persona"),
     ];
     let traits = vec![
-        post("/v1/create-customer-trait", create_trait).of("Agent").about("Make a customer trait"),
-        get("/v1/customer-trait/{trait_id}", one_trait).about("One customer trait"),
-        put("/v1/update-customer-trait/{trait_id}", update_trait).about("Change the given fields of a trait"),
+        post("/v1/create-customer-trait", create_trait).of("Agent").about("Create a customer trait"),
+        get("/v1/customer-trait/{trait_id}", one_trait).about("Get a customer trait"),
+        put("/v1/update-customer-trait/{trait_id}", update_trait).about("Update fields of a trait"),
         delete("/v1/customer-trait/{trait_id}", remove_trait).about("Delete a customer trait"),
-        get("/v1/customer-traits", traits).of("Agent").about("All customer traits, or those of an agent"),
+        get("/v1/customer-traits", traits).of("Agent").about("List customer traits, of all agents or of one"),
     ];
     let communities = vec![
-        post("/v1/create-community", create_community).about("Make a community of Digital Humans"),
-        get("/v1/communities", communities).of("Digital human").about("All communities, or those of a Digital Human"),
-        get("/v1/community/{id}", community).about("One community"),
-        put("/v1/update-community/{id}", update_community).about("Change the given fields of a community"),
+        post("/v1/create-community", create_community).about("Create a community of Digital Humans"),
+        get("/v1/communities", communities)
+            .of("Digital human")
+            .about("List communities, all or those of a Digital Human"),
+        get("/v1/community/{id}", community).about("Get a community"),
+        put("/v1/update-community/{id}", update_community).about("Update fields of a community"),
         put("/v1/add-to-community/{id}", add).about("Add Digital Humans to a community"),
-        put("/v1/remove-from-community/{id}", take_out).about("Take Digital Humans out of a community"),
+        put("/v1/remove-from-community/{id}", take_out).about("Remove Digital Humans from a community"),
         delete("/v1/community/{id}", remove_community).about("Delete a community; its members stay"),
     ];
     tagged("Customers", "Customer persona", personas)

@@ -24,7 +24,7 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();
     let endpoint = get("/metrics", move |ctx, parts| metrics(engine.clone(), ctx, parts));
     let endpoint = if setup.public_metrics { endpoint.open() } else { endpoint.admin() };
-    tagged("System", "", vec![endpoint.about("Figures of this process for Prometheus")]).collect()
+    tagged("System", "", vec![endpoint.about("Get metrics of this process in the format of Prometheus")]).collect()
 }
 
 async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {

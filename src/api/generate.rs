@@ -18,10 +18,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Agent")
             .about("Generate Digital Humans for an agent"),
         post("/v1/generate-test-scenarios", scenarios).generates().repeatable().about("Draft test scenarios"),
-        post("/v1/move-regen-test-scenarios", moved).generates().repeatable().about("Give test scenarios a new goal"),
+        post("/v1/move-regen-test-scenarios", moved)
+            .generates()
+            .repeatable()
+            .about("Change the goal of test scenarios"),
         post("/v1/regen-test-scenarios", regen).generates().repeatable().about("Rewrite test scenarios"),
         post("/v1/generate-customer-personas", personas).generates().of("Agent").about("Draft customer personas"),
-        post("/v1/generate-trait-values", values).generates().about("Invent values of customer traits"),
+        post("/v1/generate-trait-values", values).generates().about("Generate values of customer traits"),
         graph("/v1/scenario/generate-from-prompt"),
         graph("/v1/workflow/generate-from-prompt"),
     ];

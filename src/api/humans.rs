@@ -99,18 +99,18 @@ struct IdsQuery {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/create-digital-human", create).about("Make a Digital Human"),
-        post("/v1/create-digital-humans", create_many).about("Make several Digital Humans"),
-        get("/v1/digital-human/{digital_human_id}", read).about("One Digital Human"),
-        put("/v1/update-digital-human/{digital_human_id}", update).about("Change the given fields of a Digital Human"),
+        post("/v1/create-digital-human", create).about("Create a Digital Human"),
+        post("/v1/create-digital-humans", create_many).about("Create several Digital Humans"),
+        get("/v1/digital-human/{digital_human_id}", read).about("Get a Digital Human"),
+        put("/v1/update-digital-human/{digital_human_id}", update).about("Update fields of a Digital Human"),
         delete("/v1/digital-human/{digital_human_id}", remove).about("Delete a Digital Human; its results stay"),
         delete("/v1/delete-digital-humans", remove_many).of("Organization").about("Delete several Digital Humans"),
-        get("/v1/digital-humans", page).of("Organization").about("All Digital Humans by page, newest first"),
+        get("/v1/digital-humans", page).of("Organization").about("List Digital Humans by page, newest first"),
         get("/v1/digital-humans-by-simulation/{simulation_id}", of_simulation)
             .of("Simulation")
-            .about("The Digital Humans of a simulation"),
+            .about("List the Digital Humans of a simulation"),
         get("/v1/digital-human-by-test-name/{test_name}", by_test_name)
-            .about("The newest Digital Human of a test name"),
+            .about("Get the newest Digital Human with a test name"),
     ];
     tagged("Digital Humans", "Digital human", endpoints).collect()
 }

@@ -42,18 +42,18 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/internal/spend-allowed/{agent_id}", spend_allowed)
             .internal()
             .of("Agent")
-            .about("Whether the usage limit admits new work"),
+            .about("Check if the usage limit admits new conversations"),
         post("/v1/internal/run-autosync", autosync)
             .internal()
             .status(StatusCode::ACCEPTED)
             .of("Agent")
-            .about("Let agents follow their platforms' definitions"),
+            .about("Synchronize agents with their definitions on the platforms"),
         post("/v1/internal/sweep-journeys", sweep)
             .internal()
             .repeatable()
             .status(StatusCode::ACCEPTED)
             .of("Organization")
-            .about("Let lost journey steps go"),
+            .about("Release journey steps whose conversation was lost"),
     ];
     tagged("Internal", "Organization", endpoints).collect()
 }

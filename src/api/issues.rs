@@ -17,9 +17,12 @@ struct IssuePath {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        get("/v1/issues", list).deprecated().of("Organization").about("Issues, those with the newest failure first"),
-        get("/v1/issues/{issue_id}", read).about("One issue with its newest failures"),
-        endpoint(Method::PATCH, "/v1/issues/{issue_id}", triage).about("Decide about an issue"),
+        get("/v1/issues", list)
+            .deprecated()
+            .of("Organization")
+            .about("List issues, the one with the newest failure first"),
+        get("/v1/issues/{issue_id}", read).about("Get an issue with its newest failures"),
+        endpoint(Method::PATCH, "/v1/issues/{issue_id}", triage).about("Update state, urgency or assignee of an issue"),
     ];
     tagged("Issues", "Issue", endpoints).collect()
 }

@@ -16,9 +16,9 @@ struct KeyPath {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/api-keys", create).admin().about("Make a key; its text is shown this once"),
-        get("/v1/api-keys", all).admin().about("All keys, newest first"),
-        delete("/v1/api-keys/{key_id}", revoke).admin().status(StatusCode::NO_CONTENT).about("Revoke a key"),
+        post("/v1/api-keys", create).admin().about("Create an API key; its text is shown only in this answer"),
+        get("/v1/api-keys", all).admin().about("List API keys, newest first"),
+        delete("/v1/api-keys/{key_id}", revoke).admin().status(StatusCode::NO_CONTENT).about("Revoke an API key"),
     ];
     tagged("API keys", "API key", endpoints).collect()
 }

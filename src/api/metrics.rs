@@ -83,17 +83,17 @@ fn fifty() -> i64 {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/create-custom-metric", create).about("Make a custom metric"),
-        post("/v1/create-custom-metrics", create_all).about("Make several custom metrics, or none of them"),
-        get("/v1/custom-metric/{metric_id}", read).about("One custom metric"),
+        post("/v1/create-custom-metric", create).about("Create a custom metric"),
+        post("/v1/create-custom-metrics", create_all).about("Create several custom metrics, all or none"),
+        get("/v1/custom-metric/{metric_id}", read).about("Get a custom metric"),
         delete("/v1/custom-metric/{metric_id}", remove).deprecated().about("Delete a custom metric"),
-        get("/v1/custom-metrics", all).of("Agent").about("Custom metrics, newest first"),
+        get("/v1/custom-metrics", all).of("Agent").about("List custom metrics, newest first"),
         get("/v1/custom-metrics-by-agent/{agent_id}", of_agent)
             .of("Agent")
             .deprecated()
-            .about("All custom metrics of an agent on one page"),
-        put("/v1/update-custom-metric/{metric_id}", update).about("Change the given fields of a custom metric"),
-        put("/v1/update-custom-metrics", update_all).about("Change the given fields of several custom metrics"),
+            .about("List all custom metrics of an agent on one page"),
+        put("/v1/update-custom-metric/{metric_id}", update).about("Update fields of a custom metric"),
+        put("/v1/update-custom-metrics", update_all).about("Update the same fields of several custom metrics"),
         post("/v1/delete-custom-metrics", remove_all).repeatable().about("Delete several custom metrics"),
         post("/v1/generate-custom-metrics", generate)
             .of("Agent")

@@ -28,8 +28,8 @@ struct NewNoise {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/custom-background-noises", create).uploads().about("Keep a background noise"),
-        get("/v1/custom-background-noises", all).about("All background noises, newest first"),
+        post("/v1/custom-background-noises", create).uploads().about("Upload a background noise"),
+        get("/v1/custom-background-noises", all).about("List background noises, newest first"),
         endpoint(Method::PATCH, "/v1/custom-background-noises/{noise_id}", rename).about("Rename a background noise"),
         delete("/v1/custom-background-noises/{noise_id}", remove).about("Delete a background noise"),
     ];

@@ -62,7 +62,7 @@ fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>) -> V
         "ValidationError".to_owned(),
         json!({
             "type": "object",
-            "description": "Everything that is wrong with a request.",
+            "description": "List of all errors of a request.",
             "required": ["detail"],
             "properties": { "detail": { "type": "array", "items": reference("ValidationIssue") } },
         }),
@@ -76,7 +76,7 @@ fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>) -> V
         "info": {
             "title": "Ringer",
             "version": VERSION,
-            "description": "Places live simulated calls to voice agents and measures them.",
+            "description": "Makes live simulated calls to voice agents and measures what the agents do.",
         },
         "paths": paths,
         "components": {
@@ -92,7 +92,7 @@ fn document(paths: Map<String, Value>, mut definitions: Map<String, Value>) -> V
 fn issue() -> Value {
     json!({
         "type": "object",
-        "description": "One thing that is wrong.",
+        "description": "One error of a request: its type, its place, a text and the rejected value.",
         "required": ["type", "loc", "msg", "input"],
         "properties": {
             "type": { "type": "string" },
@@ -155,20 +155,20 @@ fn operation(
     if endpoint.scope.is_some() || endpoint.carrier {
         let takes_input = ![path_node, query_node, body_node].iter().all(|node| node.is_nothing());
         for (code, text, is_possible) in [
-            ("400", "What was asked for is not allowed", takes_input),
+            ("400", "Well-formed, but not allowed", takes_input),
             ("401", "Invalid or missing API key", true),
             (
                 "403",
                 "The key's scope is not sufficient, or the row is another organization's",
                 endpoint.scope.is_some(),
             ),
-            ("404", "There is no such row", true),
-            ("409", "The state of the row, or another request, does not allow it", endpoint.method != Method::GET),
-            ("408", "The body does not come in time", !body_node.is_nothing()),
-            ("413", "The body is too large", !body_node.is_nothing()),
+            ("404", "Not found", true),
+            ("409", "Conflict with the present state or with another request", endpoint.method != Method::GET),
+            ("408", "The request body did not arrive in time", !body_node.is_nothing()),
+            ("413", "The request body is too large", !body_node.is_nothing()),
             ("429", "Too many requests", true),
-            ("500", "A fault of the engine", true),
-            ("503", "A part that is needed is not there", true),
+            ("500", "Internal error of the engine", true),
+            ("503", "A required part is not available", true),
         ] {
             if is_possible {
                 answers[code] = refusal(text);
@@ -178,12 +178,12 @@ fn operation(
         answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
     }
     if endpoint.if_match {
-        answers["412"] = refusal("The row was changed since it was read");
+        answers["412"] = refusal("The resource was changed since it was read");
         parameters.push(header("If-Match", json!({ "type": "string" })));
     }
     if endpoint.of_page {
-        answers["403"] = refusal("The token is wrong, used or old");
-        answers["421"] = refusal("The host is not served here");
+        answers["403"] = refusal("The token is wrong, used or expired");
+        answers["421"] = refusal("Requests for this Host header are not served");
         answers["422"] = json!({ "description": "Validation error" });
     }
     let mut operation = json!({

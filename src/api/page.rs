@@ -64,28 +64,36 @@ struct SampleAgentOut {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let runs = vec![
-        get("/v1/simulation-runs", runs).of("Organization").about("Runs of all simulations by page, newest first"),
-        get("/v1/simulation-run/{id}/events", run_events).about("Changes of a run's results as they happen"),
+        get("/v1/simulation-runs", runs)
+            .of("Organization")
+            .about("List the runs of all simulations by page, newest first"),
+        get("/v1/simulation-run/{id}/events", run_events)
+            .about("Stream changes of a run's results as server-sent events"),
     ];
     let results = vec![
-        get("/v1/simulation-result/{id}/ladder", ladder).packs().about("Signalling with its times, figures and keys"),
+        get("/v1/simulation-result/{id}/ladder", ladder)
+            .packs()
+            .about("Get signalling messages, network figures and DTMF keys with their times"),
         get("/v1/simulation-result/{id}/turns", turns)
             .packs()
-            .about("Turns of both sides with what is measured of each"),
-        put("/v1/simulation-result/{id}/review", review).if_match().about("Set values beside the judged ones"),
-        get("/v1/simulation-result/{id}/reviews", reviews).about("Changes that people made to the evaluation"),
-        get("/v1/simulation-result/{id}/capture", capture).about("Packets of a finished conversation as pcapng"),
-        get("/v1/simulation-result/{id}/page", file).about("One conversation as a page to keep, with its recording"),
+            .about("List the turns of both sides with their measurements"),
+        put("/v1/simulation-result/{id}/review", review)
+            .if_match()
+            .about("Set a person's values, which override the judged ones"),
+        get("/v1/simulation-result/{id}/reviews", reviews).about("List the changes that people made to the evaluation"),
+        get("/v1/simulation-result/{id}/capture", capture)
+            .about("Get the packet capture of a finished conversation (pcapng)"),
+        get("/v1/simulation-result/{id}/page", file).about("Get one conversation as an HTML file with its recording"),
     ];
     let page = vec![
         get("/v1/behaviour-levels", levels)
             .of("Organization")
-            .about("Numbers behind the named levels of Digital Humans"),
+            .about("Get the numbers behind the named levels of Digital Humans"),
         post("/v1/page-session", session)
             .open()
             .repeatable()
             .of_page()
-            .about("Change the printed start token for a key"),
+            .about("Exchange the printed start token for an API key"),
         post("/v1/sample-agent", sample_agent)
             .repeatable()
             .of("Organization")

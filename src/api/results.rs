@@ -108,21 +108,25 @@ struct OneResult {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        get("/v1/retrieve-simulation-result/{simulation_result_id}", read).about("One result"),
-        post("/v1/update-simulation-result", update).about("Add events, tool calls, tags, metadata or a transcript"),
+        get("/v1/retrieve-simulation-result/{simulation_result_id}", read).about("Get a result"),
+        post("/v1/update-simulation-result", update)
+            .about("Add events, tool calls, tags, metadata or a transcript to a result"),
         post("/v1/end-conversations", end).of("Organization").about("End running conversations"),
         post("/v1/simulation-result/{id}/hangup", hangup).about("End one conversation"),
         delete("/v1/simulation-result/{id}", remove).about("Delete a result"),
-        post("/v1/re-evaluate-simulation-result/{id}", re_evaluate).generates().about("Judge a result again"),
-        get("/v1/simulation-result/{id}/timeline", timeline).packs().about("Every event on the sample clock"),
+        post("/v1/re-evaluate-simulation-result/{id}", re_evaluate).generates().about("Evaluate a result again"),
+        get("/v1/simulation-result/{id}/timeline", timeline)
+            .packs()
+            .about("Get the timeline: every event with its sample position"),
         get("/v1/simulation-result/{id}/transcript", transcript)
             .packs()
-            .about("What was said, as JSON, text or WebVTT"),
-        get("/v1/simulation-result/{id}/recording", recording).about("What was heard, whole or by channel"),
-        get("/v1/simulation-result/{id}/peaks", peaks).about("The recording as a waveform to draw"),
+            .about("Get the transcript as JSON, text or WebVTT"),
+        get("/v1/simulation-result/{id}/recording", recording).about("Get the recording, both channels or one"),
+        get("/v1/simulation-result/{id}/peaks", peaks).about("Get the waveform of the recording as minima and maxima"),
         get("/v1/simulation-result/{id}/evidence", evidence)
-            .about("All there is of a finished conversation, as an archive"),
-        get("/v1/simulation-result/{id}/events", events).about("Events as they happen"),
+            .about("Get all files of a finished conversation as a tar archive"),
+        get("/v1/simulation-result/{id}/events", events)
+            .about("Stream the events of a conversation as server-sent events"),
     ];
     tagged("Results", "Simulation result", endpoints).collect()
 }

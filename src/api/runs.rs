@@ -52,21 +52,22 @@ pub(super) const RESULTS: &str = "result";
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/queue-simulation-run", queue).of("Simulation").makes(RESULTS).about("Run a simulation"),
+        post("/v1/queue-simulation-run", queue).of("Simulation").makes(RESULTS).about("Queue a run of a simulation"),
         post("/v1/queue-http-text-simulation-run", queue_text)
             .of("Simulation")
             .makes(RESULTS)
-            .about("Run a simulation of an agent that writes over HTTP"),
+            .about("Queue a run of a simulation whose agent writes over HTTP"),
         post("/v1/queue-sms-simulation-run", queue_sms)
             .of("Simulation")
             .makes(RESULTS)
-            .about("Run a simulation of an agent that texts"),
+            .about("Queue a run of a simulation whose agent uses text messages"),
         get("/v1/get-simulation-runs/{simulation_id}", of_simulation)
             .of("Simulation")
-            .about("The runs of a simulation"),
-        get("/v1/retrieve-simulation-results/{simulation_run_id}", results).about("A run with all its results"),
-        get("/v1/simulation-run/{id}/export", export).about("A run with its results as a table, JSON or JUnit's XML"),
-        post("/v1/simulation-run/{id}/cancel", cancel).about("Cancel what has not started, or end everything"),
+            .about("List the runs of a simulation"),
+        get("/v1/retrieve-simulation-results/{simulation_run_id}", results).about("Get a run with all its results"),
+        get("/v1/simulation-run/{id}/export", export).about("Export a run with its results as CSV, JSON or JUnit XML"),
+        post("/v1/simulation-run/{id}/cancel", cancel)
+            .about("Cancel results that have not begun, or end all results of a run"),
         delete("/v1/simulation-run/{id}", remove).about("Delete a run with its results"),
     ];
     tagged("Runs", "Simulation run", endpoints).collect()

@@ -42,22 +42,22 @@ struct ToValidate {
 }
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
-    let checked = |path| post(path, validate).repeatable().about("Check a graph").read_only();
+    let checked = |path| post(path, validate).repeatable().about("Validate the graph of a scenario").read_only();
     let endpoints = vec![
-        post("/v1/scenario", create).about("Make a scenario"),
-        post("/v1/workflow", create).about("Make a scenario"),
-        get("/v1/scenario", all).of("Agent").about("All scenarios, or those of an agent, newest first"),
-        get("/v1/workflow", all).of("Agent").about("All scenarios, or those of an agent, newest first"),
+        post("/v1/scenario", create).about("Create a scenario"),
+        post("/v1/workflow", create).about("Create a scenario"),
+        get("/v1/scenario", all).of("Agent").about("List scenarios, of all agents or of one, newest first"),
+        get("/v1/workflow", all).of("Agent").about("List scenarios, of all agents or of one, newest first"),
         checked("/v1/scenario/validate-definition"),
         checked("/v1/workflow/validate-definition"),
-        get("/v1/scenario/{workflow_id}", read).about("One scenario"),
-        get("/v1/workflow/{workflow_id}", read).about("One scenario"),
-        put("/v1/scenario/{workflow_id}", update).about("Change the given fields of a scenario"),
-        put("/v1/workflow/{workflow_id}", update).about("Change the given fields of a scenario"),
+        get("/v1/scenario/{workflow_id}", read).about("Get a scenario"),
+        get("/v1/workflow/{workflow_id}", read).about("Get a scenario"),
+        put("/v1/scenario/{workflow_id}", update).about("Update fields of a scenario"),
+        put("/v1/workflow/{workflow_id}", update).about("Update fields of a scenario"),
         delete("/v1/scenario/{workflow_id}", remove).about("Delete a scenario; its Digital Humans stay"),
         delete("/v1/workflow/{workflow_id}", remove).about("Delete a scenario; its Digital Humans stay"),
-        post("/v1/scenario/{workflow_id}/duplicate", duplicate).about("Make a copy of a scenario"),
-        post("/v1/workflow/{workflow_id}/duplicate", duplicate).about("Make a copy of a scenario"),
+        post("/v1/scenario/{workflow_id}/duplicate", duplicate).about("Copy a scenario"),
+        post("/v1/workflow/{workflow_id}/duplicate", duplicate).about("Copy a scenario"),
     ];
     tagged("Scenarios", "Scenario", endpoints).collect()
 }

@@ -15,11 +15,11 @@ struct SchedulePath {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/create-schedule", create).about("Run a simulation at fixed times"),
-        put("/v1/update-schedule/{schedule_id}", update).about("Change when a simulation runs, or whether it does"),
+        post("/v1/create-schedule", create).about("Create a schedule that runs a simulation at fixed times"),
+        put("/v1/update-schedule/{schedule_id}", update).about("Update the times of a schedule, pause it or resume it"),
         delete("/v1/delete-schedule/{schedule_id}", remove).about("Delete a schedule"),
-        get("/v1/schedule/{schedule_id}", read).about("One schedule"),
-        get("/v1/schedules", all).about("All schedules, newest first"),
+        get("/v1/schedule/{schedule_id}", read).about("Get a schedule"),
+        get("/v1/schedules", all).about("List schedules, newest first"),
     ];
     tagged("Schedules", "Schedule", endpoints).collect()
 }

@@ -35,18 +35,18 @@ struct Simulations {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/create-simulation", create).about("Make a simulation"),
-        get("/v1/simulation/{simulation_id}", read).about("One simulation"),
-        put("/v1/simulation/{simulation_id}", update).about("Change the given fields of a simulation"),
+        post("/v1/create-simulation", create).about("Create a simulation"),
+        get("/v1/simulation/{simulation_id}", read).about("Get a simulation"),
+        put("/v1/simulation/{simulation_id}", update).about("Update fields of a simulation"),
         delete("/v1/simulation/{simulation_id}", remove).about("Delete a simulation with its runs and results"),
-        get("/v1/get-all-simulations", all).of("Organization").about("All simulations, newest first"),
-        get("/v1/get-simulations-by-agent/{agent_id}", of_agent).of("Agent").about("The simulations of an agent"),
+        get("/v1/get-all-simulations", all).of("Organization").about("List simulations, newest first"),
+        get("/v1/get-simulations-by-agent/{agent_id}", of_agent).of("Agent").about("List the simulations of an agent"),
         post("/v1/simulation/{simulation_id}/add-digital-humans", link)
             .repeatable()
-            .about("Make Digital Humans part of a simulation"),
+            .about("Add Digital Humans to a simulation"),
         post("/v1/simulation/{simulation_id}/remove-digital-humans", unlink)
             .repeatable()
-            .about("Take Digital Humans out of a simulation"),
+            .about("Remove Digital Humans from a simulation"),
     ];
     tagged("Simulations", "Simulation", endpoints).collect()
 }

@@ -19,7 +19,7 @@ use crate::model::time::Timestamp;
 
 const DOCS: &str = include_str!("../../web/docs.html");
 
-/// Answer of a process that works.
+/// Answer of a running process.
 #[derive(Serialize, JsonSchema)]
 struct Health {
     /// Always `ok`; the process answers.
@@ -57,7 +57,7 @@ struct TrunkHealth {
     keepalive: Option<LineHealth>,
 }
 
-/// Health of a trunk in one respect.
+/// Health of a trunk's registration, or of its answers to OPTIONS.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct LineHealth {
     /// State at this moment.
@@ -68,13 +68,13 @@ struct LineHealth {
     error: Option<String>,
 }
 
-/// State of a trunk in one respect.
+/// State of a trunk's registration, or of its answers to OPTIONS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum LineState {
-    /// Works as of the last answer.
+    /// The last answer was good.
     Up,
-    /// It does not work.
+    /// The last request failed.
     Down,
     /// Not known yet, before the first answer.
     Unknown,
@@ -137,7 +137,7 @@ pub struct Parts {
 pub struct Part {
     /// State of the part.
     pub status: PartStatus,
-    /// Error of the part, or which one it is; null: nothing to tell.
+    /// Error of the part, or its name or version; null: none.
     pub detail: Option<String>,
     /// Time that it took to answer, in milliseconds; null: not measured.
     pub latency_ms: Option<f64>,
@@ -147,11 +147,11 @@ pub struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartStatus {
-    /// It answers, or works.
+    /// The part answers or works.
     Ok,
-    /// It does not answer, or fails.
+    /// The part does not answer, or fails.
     Down,
-    /// It is not set up in this process.
+    /// The part is not configured.
     NotConfigured,
 }
 
@@ -177,13 +177,13 @@ pub type SampleAgent = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>
 pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();
     let endpoints = vec![
-        get("/health", health).open().about("Whether the process answers"),
+        get("/health", health).open().about("Check that the process answers"),
         get("/health/deps", move |ctx, parts| deps(engine.clone(), ctx, parts))
             .open()
-            .about("Health of everything that the engine needs"),
-        get("/v1/ping", ping).open().about("Answers pong"),
-        get("/openapi.json", document).open().about("This description"),
-        get("/docs", docs).open().of_page().about("This description as a page"),
+            .about("Get the health of each part that the engine needs"),
+        get("/v1/ping", ping).open().about("Ping: always answers pong"),
+        get("/openapi.json", document).open().about("Get this OpenAPI description"),
+        get("/docs", docs).open().of_page().about("Get the page that shows this description"),
     ];
     tagged("System", "", endpoints).collect()
 }

@@ -10,16 +10,17 @@ use crate::service::Accepted;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/send-http-text-message", take).about("A message or tool call of the agent in a text conversation"),
+        post("/v1/send-http-text-message", take)
+            .about("Post a message or tool call of the agent in a text conversation"),
         post("/v1/send-text", turn)
             .repeatable()
             .of("Digital human")
-            .about("One turn of a Digital Human in a conversation that you hold"),
+            .about("Get the next turn of a Digital Human in a conversation that the client drives"),
         post("/v1/inbound-sms", inbound)
             .repeatable()
             .carrier()
             .of("Organization")
-            .about("A text message that the carrier delivers, as JSON or a form"),
+            .about("Post a text message from the carrier, as JSON or a form"),
     ];
     tagged("Text", "Simulation result", endpoints).collect()
 }

@@ -79,31 +79,32 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     const OLDEST: &str = "/v1/agents/{agent_id}/prompts/{version}";
     let mut versions = Vec::new();
     for (path, old) in [("/v1/agents/{agent_id}/versions", false), ("/v1/agents/{agent_id}/prompts/versions", true)] {
-        versions.push(marked(old, post(path, create).about("Make the next version of an agent")));
-        versions.push(marked(old, get(path, all).about("The versions of an agent, highest first")));
-        versions.push(marked(old, delete(path, remove_by_label).about("Delete the version that holds a label")));
+        versions.push(marked(old, post(path, create).about("Create the next version of an agent")));
+        versions.push(marked(old, get(path, all).about("List the versions of an agent, highest first")));
+        versions.push(marked(old, delete(path, remove_by_label).about("Delete the version that has a label")));
     }
     for (path, old) in
         [("/v1/agents/{agent_id}/versions/promote", false), ("/v1/agents/{agent_id}/prompts/promote", true)]
     {
-        versions.push(marked(old, post(path, promote).repeatable().about("Move production to a version")));
+        versions.push(marked(old, post(path, promote).repeatable().about("Promote a version to production")));
     }
     for (path, old) in [(VERSION, false), (OLD, true), (OLDEST, true)] {
-        versions.push(marked(old, get(path, read).about("One version, by number or id")));
+        versions.push(marked(old, get(path, read).about("Get a version, by number or id")));
         versions.push(marked(old, delete(path, remove).about("Delete a version, by number or id")));
     }
     for (path, old) in [(LABELS, false), (OLD_LABELS, true)] {
-        versions.push(marked(old, get(path, labels).about("The labels of a version")));
-        versions.push(marked(old, post(path, put_on).repeatable().about("Put labels on a version")));
-        versions.push(marked(old, delete(path, take_off).about("Take labels from a version")));
+        versions.push(marked(old, get(path, labels).about("List the labels of a version")));
+        versions.push(marked(old, post(path, put_on).repeatable().about("Add labels to a version")));
+        versions.push(marked(old, delete(path, take_off).about("Remove labels from a version")));
     }
-    versions.push(get("/v1/agents/{agent_id}/prompts", by_label).deprecated().about("The version that holds a label"));
+    versions
+        .push(get("/v1/agents/{agent_id}/prompts", by_label).deprecated().about("Get the version that has a label"));
     let labels = vec![
-        get("/v1/agents/{agent_id}/labels", search).of("Agent").about("The labels of an agent, by their texts"),
-        post("/v1/agents/{agent_id}/labels", create_label).of("Agent").about("Make a label"),
-        get("/v1/agents/{agent_id}/labels/{label_id}", label).about("One label"),
+        get("/v1/agents/{agent_id}/labels", search).of("Agent").about("List the labels of an agent, sorted by text"),
+        post("/v1/agents/{agent_id}/labels", create_label).of("Agent").about("Create a label"),
+        get("/v1/agents/{agent_id}/labels/{label_id}", label).about("Get a label"),
         put("/v1/agents/{agent_id}/labels/{label_id}", rename).about("Rename a label"),
-        delete("/v1/agents/{agent_id}/labels/{label_id}", remove_label).about("Delete a label that no version holds"),
+        delete("/v1/agents/{agent_id}/labels/{label_id}", remove_label).about("Delete a label that no version has"),
     ];
     tagged("Agent versions", "Agent", versions).chain(tagged("Labels", "Agent", labels)).collect()
 }

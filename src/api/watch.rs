@@ -60,23 +60,26 @@ fn fifty() -> i64 {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let monitors = vec![
-        post("/v1/uptime/monitors", create_monitor).of("Agent").about("Watch an agent by calling it again and again"),
-        get("/v1/uptime/monitors", monitors).of("Organization").about("Monitors by page, newest first"),
-        get("/v1/uptime/monitors/{monitor_id}", monitor).about("One monitor with its newest checks"),
-        put("/v1/uptime/monitors/{monitor_id}", update_monitor).about("Change the given fields of a monitor"),
+        post("/v1/uptime/monitors", create_monitor)
+            .of("Agent")
+            .about("Create a monitor, which calls an agent at intervals"),
+        get("/v1/uptime/monitors", monitors).of("Organization").about("List monitors by page, newest first"),
+        get("/v1/uptime/monitors/{monitor_id}", monitor).about("Get a monitor with its newest checks"),
+        put("/v1/uptime/monitors/{monitor_id}", update_monitor).about("Update fields of a monitor"),
         delete("/v1/uptime/monitors/{monitor_id}", delete_monitor).about("Delete a monitor with its checks"),
     ];
     let alerts = vec![
-        post("/v1/create-alert", create_alert).about("Make an alert"),
-        put("/v1/update-alert/{alert_id}", update_alert).about("Change the given fields of an alert"),
+        post("/v1/create-alert", create_alert).about("Create an alert"),
+        put("/v1/update-alert/{alert_id}", update_alert).about("Update fields of an alert"),
         delete("/v1/alert/{alert_id}", delete_alert).about("Delete an alert"),
-        get("/v1/alerts", alerts).of("Organization").about("Alerts by page, newest first"),
-        get("/v1/alerts/{alert_id}/results", alert_results).about("What broke the rule of an alert, newest first"),
+        get("/v1/alerts", alerts).of("Organization").about("List alerts by page, newest first"),
+        get("/v1/alerts/{alert_id}/results", alert_results)
+            .about("List the violations of an alert's rule, newest first"),
     ];
     let numbers = vec![
-        get("/v1/phone-numbers", numbers).of("Organization").about("The phone numbers of the organization"),
-        post("/v1/phone-numbers/add", add_number).about("Register a phone number, or take a free one"),
-        delete("/v1/phone-numbers/{phone_number}/release", release_number).about("Give a phone number back"),
+        get("/v1/phone-numbers", numbers).of("Organization").about("List the phone numbers of the organization"),
+        post("/v1/phone-numbers/add", add_number).about("Register a phone number, or take one from the pool"),
+        delete("/v1/phone-numbers/{phone_number}/release", release_number).about("Release a phone number"),
     ];
     tagged("Uptime", "Monitor", monitors)
         .chain(tagged("Alerts", "Alert", alerts))

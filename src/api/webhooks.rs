@@ -44,15 +44,19 @@ struct PageQuery {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        post("/v1/webhooks", create).admin().about("Make a webhook; its signing key is shown this once"),
-        get("/v1/webhooks", all).admin().about("All webhooks, newest first"),
-        get("/v1/webhooks/{webhook_id}", read).admin().about("One webhook"),
-        put("/v1/webhooks/{webhook_id}", update).admin().about("Change the given fields of a webhook"),
+        post("/v1/webhooks", create).admin().about("Create a webhook; its signing key is shown in this answer"),
+        get("/v1/webhooks", all).admin().about("List webhooks, newest first"),
+        get("/v1/webhooks/{webhook_id}", read).admin().about("Get a webhook"),
+        put("/v1/webhooks/{webhook_id}", update).admin().about("Update fields of a webhook"),
         delete("/v1/webhooks/{webhook_id}", remove).admin().about("Delete a webhook"),
-        post("/v1/webhooks/{webhook_id}/test", test).admin().about("Send a ping now"),
-        get("/v1/webhooks/{webhook_id}/deliveries", deliveries).admin().about("The attempts of seven days"),
-        post("/v1/generate-signing-key", generate_key).admin().about("Make a new signing key"),
-        post("/v1/get-signing-key", read_key).admin().about("The signing key"),
+        post("/v1/webhooks/{webhook_id}/test", test).admin().about("Send a test event (ping) to a webhook"),
+        get("/v1/webhooks/{webhook_id}/deliveries", deliveries)
+            .admin()
+            .about("List the delivery attempts of the last 7 days"),
+        post("/v1/generate-signing-key", generate_key)
+            .admin()
+            .about("Replace the signing key of a webhook by a new one"),
+        post("/v1/get-signing-key", read_key).admin().about("Get the signing key of a webhook"),
     ];
     tagged("Webhooks", "Webhook", endpoints).collect()
 }

@@ -1,5 +1,9 @@
 //! Background noise loops: made once per kind, language and seed, kept in memory for all calls, and on disk for the next start.
 //! The people of a place speak the call's language, by the engine's synthesizer; where nobody can say it, speech is imitated.
+//!
+//! A loop is 1.9 MB and is scaled while mixing, since its level depends on the negotiated codec. Voices are made when
+//! no call runs, at the latest after twenty calls. Making twelve people speak takes 4 s of a processor, and beside
+//! three calls packets were 5 ms late.
 
 mod people;
 

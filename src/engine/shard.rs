@@ -2,6 +2,20 @@
 //! deadlines of its slot. A thread with calls wakes for their slots and for every fourth one, and never waits for anything but its
 //! next deadline; without calls it rests until a command comes. Commands come by a ring, everything that a call says leaves by a ring, audio for files and recognizers
 //! leaves by a ring a call.
+//!
+//! A thread serves many calls, instead of a task each. 1000 PCMU calls (packets only) take 13.5 % of a core and are 88
+//! us late at the median. Tasks took 54 % and were 1 ms late.
+//!
+//! A slot is filled to 40 calls before the next is opened. That is 0.74 ms of CPU per call-second at 200 calls instead
+//! of 1.02, for a p99 lateness of 0.4 ms instead of 0.2.
+//!
+//! Cache misses bound a tick, so scratch frames are on the stack and payloads are lent last in, first out. Prefetching
+//! the next call, huge pages, jemalloc and mimalloc changed the cost by no more than the spread of the runs.
+//!
+//! Network figures wake their readers every 250 ms: 200 calls with one figure a second would else be 200 wake-ups.
+//!
+//! One core is left to everything else. On two cores a second media thread raised the p99.9 lateness of 500 calls from
+//! 2 ms to at least 5, at 8 % more CPU.
 
 mod datagrams;
 

@@ -1,5 +1,8 @@
 //! Rings into which a media thread puts recorded audio, one a track, emptied by the recorder. Audio that finds no room
 //! becomes silence of the same length, so that the tracks of a call stay aligned.
+//!
+//! There is a ring a track, not one a thread. The recorder moves a call's samples in one piece, and memory follows the
+//! calls that exist (84 KB each).
 
 use rtrb::Producer;
 

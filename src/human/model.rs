@@ -3,6 +3,9 @@
 //! A late model is covered by a filler, a silent or failing one by the built-in speaker. After it was late, it is
 //! waited for only as long as its first words may take. The built-in speaker then answers instead of a filler, until
 //! the model is in time again: the agent has gone on meanwhile.
+//!
+//! After it was late it has 2.5 s. With 6 s for each turn the agent had answered the filler each time, for 46 s of
+//! fillers.
 
 use std::pin::pin;
 use std::sync::Arc;

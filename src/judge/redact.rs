@@ -1,6 +1,9 @@
 //! Takes what is private out of a conversation: numbers, addresses, dates and the traits of the Digital Human. Pure.
 //!
 //! Numbers are found as they are written and as they are spoken, one English digit word after the other.
+//!
+//! The whole utterance of a private word is silenced in the recording: the times of its words are estimates, and a rest
+//! would be left.
 
 use std::ops::Range;
 use std::sync::LazyLock;

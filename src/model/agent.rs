@@ -375,7 +375,7 @@ pub struct AgentDoc {
     pub inbound_token: Option<String>,
 }
 
-/// An agent as read.
+/// An agent, as the API returns it.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AgentRecord {
     /// Identifier of the agent.

@@ -39,7 +39,7 @@ impl VersionDoc {
     }
 }
 
-/// A version as read.
+/// A version, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VersionRecord {
     /// Identifier of the version.
@@ -151,7 +151,7 @@ pub struct LabelSpec {
     pub label_text: LabelText,
 }
 
-/// A label as read.
+/// A label, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LabelRecord {
     /// Identifier of the label.

@@ -143,7 +143,7 @@ pub struct AlertDoc {
     pub trigger_count: i64,
 }
 
-/// An alert as read.
+/// An alert, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AlertRecord {
     /// Identifier of the alert.

@@ -29,7 +29,7 @@ pub struct CreateKeyIn {
     pub name: Option<String>,
 }
 
-/// A key as read.
+/// A key, as the API returns it.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyOut {
     /// Identifier of the key, not secret.

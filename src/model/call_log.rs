@@ -230,7 +230,7 @@ pub struct CallLogDoc {
     pub private: bool,
 }
 
-/// A call log as read.
+/// A call log, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CallLogRecord {
     /// Identifier of the call log.

@@ -168,7 +168,7 @@ impl CustomMetricSpec {
     }
 }
 
-/// A custom metric as read.
+/// A custom metric, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CustomMetricRecord {
     /// Identifier of the metric.

@@ -33,7 +33,7 @@ pub struct PersonaChange {
     pub goal: String,
 }
 
-/// A persona as read.
+/// A persona, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PersonaRecord {
     /// Identifier of the persona.
@@ -70,7 +70,7 @@ impl Default for TraitDoc {
     }
 }
 
-/// A trait as read.
+/// A trait, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraitRecord {
     /// Identifier of the trait.
@@ -109,7 +109,7 @@ pub struct CommunitySpec {
     pub digital_human_ids: Vec<i64>,
 }
 
-/// A community as read.
+/// A community, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CommunityRecord {
     /// Identifier of the community.

@@ -364,7 +364,7 @@ pub struct DigitalHumanSpec {
     /// True: the call ends at the first step of the agent that is not met.
     #[serde(default)]
     pub stop_on_failure: bool,
-    /// Expectations that the conversation is held against.
+    /// Expectations that the conversation is checked against.
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub expectations: Vec<Expectation>,
@@ -440,7 +440,7 @@ impl DigitalHumanSpec {
     }
 }
 
-/// A Digital Human as read.
+/// A Digital Human, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DigitalHumanRecord {
     /// Identifier of the Digital Human.

@@ -35,7 +35,7 @@ words! {
     Role { Agent = "AGENT", User = "USER" }
 }
 
-/// One thing that a conversation has to be. Exactly one of `metric`, `heard`, `not_heard`, `tool`, `ended_by`, `dtmf_received`,
+/// One expectation of a conversation. Exactly one of `metric`, `heard`, `not_heard`, `tool`, `ended_by`, `dtmf_received`,
 /// `meaning` and `event` is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
@@ -145,24 +145,24 @@ impl Expectation {
 pub struct ExpectationResult {
     /// The expectation as it was given.
     pub expected: Expectation,
-    /// The value, the words, the calls, the side or the count that was found; null when there is none.
+    /// Measured value, words, calls, side or count; null when nothing was found.
     pub measured: Value,
-    /// Verdict of the engine on it.
+    /// Verdict on the expectation.
     pub status: ExpectationStatus,
-    /// Reason for it, for a person; null when it passed.
+    /// Reason for the verdict, in words; null when it passed.
     pub reason: Option<String>,
-    /// Milliseconds from connect of what decided it; null when no single moment did.
+    /// Milliseconds from connect at which the verdict was decided; null when no single moment decided it.
     pub at_ms: Option<i64>,
 }
 
-/// A part of this side that failed in a conversation: what leans on it is not charged to the agent.
+/// A part of this side that failed in a conversation. Failures that follow from it are not charged to the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnFault {
     /// Part of this side that failed.
     pub code: FaultCode,
-    /// Milliseconds from connect; null when it is of the whole conversation.
+    /// Milliseconds from connect; null: the failure concerns the whole conversation.
     pub at_ms: Option<i64>,
-    /// Number of the agent's turn that it concerns, from 1; null when it is of none.
+    /// Number of the agent's turn that the failure concerns, from 1; null: none.
     pub turn: Option<i64>,
 }
 

@@ -14,7 +14,7 @@ pub struct FolderSpec {
     pub name: String,
 }
 
-/// A folder as read.
+/// A folder, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FolderRecord {
     /// Identifier of the folder.

@@ -231,7 +231,7 @@ pub struct CheckDoc {
     pub checks: Vec<CheckItem>,
 }
 
-/// One call of a monitor as read.
+/// One call of a monitor, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CheckRecord {
     /// Identifier of the call's record.
@@ -248,7 +248,7 @@ pub struct CheckRecord {
     pub checks: Vec<CheckItem>,
 }
 
-/// A monitor as read.
+/// A monitor, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MonitorRecord {
     /// Identifier of the monitor.

@@ -20,7 +20,7 @@ pub struct NoiseName {
     pub name: String,
 }
 
-/// A noise as read.
+/// A noise, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NoiseRecord {
     /// Identifier of the noise, by which Digital Humans name it.

@@ -29,7 +29,7 @@ pub struct NumberDoc {
     pub price: Option<i64>,
 }
 
-/// A number as read.
+/// A number, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NumberRecord {
     /// Identifier of the number; below 0 for a number of a trunk in the settings, which cannot be released.

@@ -391,7 +391,7 @@ pub fn beside(key: &str) -> String {
     format!("engine.{key}")
 }
 
-/// A result as read.
+/// A result, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ResultRecord {
     /// Identifier of the result.

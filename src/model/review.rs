@@ -139,7 +139,7 @@ pub struct ReviewDoc {
     pub changes: Vec<ReviewChange>,
 }
 
-/// A change as it is read.
+/// One change of a review, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReviewRecord {
     /// Name that the reviewer gave.

@@ -93,7 +93,7 @@ pub struct ScenarioDoc {
     pub definition: Definition,
 }
 
-/// A scenario as read.
+/// A scenario, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenarioRecord {
     /// Identifier of the scenario.

@@ -201,7 +201,7 @@ pub struct ScheduleAdded {
     pub enabled: bool,
 }
 
-/// A schedule as read.
+/// A schedule, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScheduleRecord {
     /// Identifier of the schedule.

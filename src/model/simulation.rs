@@ -245,7 +245,7 @@ pub struct SimulationSettings {
     pub rerun_max_retries: i64,
 }
 
-/// A simulation as read.
+/// A simulation, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimulationRecord {
     /// Identifier of the simulation.

@@ -125,12 +125,12 @@ fn frames() -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Turn {
-    /// The words without a frame.
+    /// Answer with the words as one member.
     Text {
         /// Words of the Digital Human; empty: it is silent.
         response: String,
     },
-    /// The words in a frame.
+    /// Answer with the words in a frame.
     Frame {
         /// Type of the frame, always `text`.
         #[serde(rename = "type")]

@@ -43,14 +43,19 @@ const CODE: Members = &[("code", Integer)];
 
 /// Every known event: its name, the side where that tells two apart, what it is, its members.
 const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
-    ("call.dialing", None, "The call is placed.", &[("address", Text)]),
-    ("call.ringing", None, "It rings.", RINGING),
-    ("call.early_media", None, "Media comes before the answer.", RINGING),
-    ("call.connected", None, "The answer; sample 0.", &[("address", TextOrNull), ("code", Integer), ("codec", Text)]),
+    ("call.dialing", None, "The call was placed to this address.", &[("address", Text)]),
+    ("call.ringing", None, "The other side rings (SIP 180).", RINGING),
+    ("call.early_media", None, "Early media: audio arrives before the answer.", RINGING),
+    (
+        "call.connected",
+        None,
+        "The call was answered; this is sample 0.",
+        &[("address", TextOrNull), ("code", Integer), ("codec", Text)],
+    ),
     (
         "call.ended",
         None,
-        "The end: by AGENT, USER or engine, and why.",
+        "The call ended. `by`: AGENT, USER or engine. `reason`: code of the end.",
         &[
             ("by", Text),
             ("reason", Text),
@@ -59,12 +64,17 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
             ("close_code", Integer),
         ],
     ),
-    ("speech.started", Some("dh"), "Words of the Digital Human begin, as planned.", SPEECH_STARTED),
-    ("speech.started", Some("agent"), "The agent begins to speak; arrival_ms: when it was heard.", ARRIVAL),
+    ("speech.started", Some("dh"), "The Digital Human begins to speak. `text`: the planned words.", SPEECH_STARTED),
+    (
+        "speech.started",
+        Some("agent"),
+        "The agent begins to speak. `arrival_ms`: arrival of that sound, in milliseconds from connect.",
+        ARRIVAL,
+    ),
     (
         "speech.ended",
         Some("dh"),
-        "Words of the Digital Human end; text is what was really said, scripted: word for word as written.",
+        "The Digital Human stops to speak. `text`: the words that were spoken. `scripted`: spoken exactly as written.",
         &[
             ("utterance_id", Integer),
             ("text", Text),
@@ -74,11 +84,16 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
             ("pauses", Pauses),
         ],
     ),
-    ("speech.ended", Some("agent"), "The agent falls silent; arrival_ms: when it was heard.", ARRIVAL),
+    (
+        "speech.ended",
+        Some("agent"),
+        "The agent stops to speak. `arrival_ms`: arrival of its last sound, in milliseconds from connect.",
+        ARRIVAL,
+    ),
     (
         "turn.ended",
         None,
-        "A turn of the agent is over and its text is final. Of a written one channel says where it was written.",
+        "A turn of the agent ended and its text is final. `channel`: channel of a written message.",
         &[
             ("text", Text),
             ("from_sample", Integer),
@@ -95,54 +110,74 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
     (
         "language.taken",
         None,
-        "From here on the Digital Human speaks the agent's language.",
+        "The Digital Human changed to the agent's language.",
         &[("language", Text), ("by", Text), ("from_sample", Integer)],
     ),
-    ("transcript.partial", None, "Running text of the agent; only while it happens.", &[("text", Text)]),
+    (
+        "transcript.partial",
+        None,
+        "Words of the agent that are recognized so far; only in the live stream.",
+        &[("text", Text)],
+    ),
     (
         "barge_in",
         None,
-        "Overlapping speech by dh or agent; stop_ms: from its onset to the silence of the other side.",
+        "Interruption. `by`: the side that interrupted. `stop_ms`: time from its onset until the other side was silent.",
         &[("by", Text), ("overlap_ms", Integer), ("stop_ms", IntegerOrNull)],
     ),
-    ("late_turn", None, "Words were not ready when they were due.", &[("late_ms", Integer), ("utterance_id", Integer)]),
+    (
+        "late_turn",
+        None,
+        "The Digital Human's words were ready `late_ms` after they were due.",
+        &[("late_ms", Integer), ("utterance_id", Integer)],
+    ),
     (
         "scripted_response",
         None,
-        "A scripted rule fired.",
+        "A scripted response was triggered. `index`: its position in the list, from 0.",
         &[("index", Integer), ("match_type", Text), ("response_type", Text)],
     ),
     (
         "interruption.decided",
         None,
-        "A cut-in is planned.",
+        "The Digital Human is going to interrupt, `at_ms` after the onset of the agent's turn. `u`: the random draw, 0 to 1.",
         &[("type", Text), ("u", Number), ("at_ms", Integer), ("keyword", TextOrNull)],
     ),
-    ("silence_tool", None, "The Digital Human chose silence.", &[("seconds", Integer)]),
-    ("reprompt", None, "It got no answer and asks again.", &[("n", Integer)]),
-    ("dtmf_sent", None, "A key of the Digital Human, at its onset.", KEY),
-    ("dtmf_received", None, "A key of the agent, at its onset.", KEY),
+    ("silence_tool", None, "The language model chose to stay silent for `seconds`.", &[("seconds", Integer)]),
+    (
+        "reprompt",
+        None,
+        "The Digital Human got no answer and asks again. `n`: number of the repetition.",
+        &[("n", Integer)],
+    ),
+    ("dtmf_sent", None, "The Digital Human pressed a key (DTMF); the position is its onset.", KEY),
+    ("dtmf_received", None, "The agent sent a key (DTMF); the position is its onset.", KEY),
     ("hold", None, "The agent put the call on hold.", CODE),
-    ("unhold", None, "The agent took it back.", CODE),
-    ("session.answered", None, "A change of the session was answered.", CODE),
+    ("unhold", None, "The agent resumed the call.", CODE),
+    ("session.answered", None, "A change of the session by the agent was answered with this SIP code.", CODE),
     ("transfer", None, "The agent asked for a transfer.", &[("to", Text), ("accepted", Boolean), ("code", Integer)]),
     (
         "transferred",
         None,
-        "The target of an accepted transfer was called; answered: it is the agent's side from here on.",
+        "The target of an accepted transfer was called. `outcome` `answered`: the target is the agent from now on.",
         &[("to", Text), ("outcome", Text), ("code", Integer)],
     ),
-    ("probe", None, "A sound that asks for no answer: backchannel, vocal_tic or non_directed.", &[("kind", Text)]),
+    (
+        "probe",
+        None,
+        "The Digital Human made a sound that needs no answer: backchannel, vocal_tic or non_directed.",
+        &[("kind", Text)],
+    ),
     (
         "line_tone",
         None,
-        "A tone of the telephone network: ringback, busy, reorder, special_information, dial or beep. cadence_ms: lengths of the tone and of its pauses in turn.",
+        "A tone of the telephone network: ringback, busy, reorder, special_information, dial or beep. `cadence_ms`: lengths of tones and pauses, alternating.",
         &[("kind", Text), ("frequency_hz", Integer), ("cadence_ms", Integers)],
     ),
     (
         "answering_machine",
         None,
-        "A beep after speech, as answering machines have it. It says nothing of the result by itself.",
+        "A beep after speech, as of an answering machine. It does not change the outcome by itself.",
         &[
             ("greeting_from_sample", Integer),
             ("greeting_end_sample", Integer),
@@ -153,34 +188,49 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
     (
         "network",
         None,
-        "Once per second: packets so far, and the jitter now.",
+        "Figures of the network, once a second: packets since connect, and the present jitter.",
         &[("received", Integer), ("lost", Integer), ("late", Integer), ("jitter_ms", Number)],
     ),
     (
         "suspected_echo_event",
         None,
-        "The Digital Human's words come back: as sound, or as a message that the agent begins to speak.",
+        "Echo of the Digital Human's own words, in the agent's audio or reported by the agent as speech.",
         &[("delay_ms", Number), ("erl_db", Number), ("utterance_id", Text)],
     ),
     (
         "agent_speech_event",
         None,
-        "A message of the agent that it begins to speak; effect: interrupt, none, ignored or floor_held.",
+        "The agent reported by a message that it speaks. `effect`: interrupt, none, ignored or floor_held.",
         &[("utterance_id", Text), ("effect", Text)],
     ),
-    ("agent_reported", None, "Text of the agent's words, as its side tells it.", &[("text", Text)]),
-    ("agent_cleared", None, "The agent took back audio that was not heard yet.", &[("dropped_ms", Integer)]),
-    ("agent_error", None, "An error that the agent tells of.", &[("code", Text), ("message", Text)]),
+    ("agent_reported", None, "Words of the agent, as the agent's side reported them.", &[("text", Text)]),
+    ("agent_cleared", None, "The agent discarded audio that was not played yet.", &[("dropped_ms", Integer)]),
+    ("agent_error", None, "The agent reported an error.", &[("code", Text), ("message", Text)]),
     (
         "dialect_violation",
         None,
         "A message of the agent broke the rules of its protocol.",
         &[("code", Text), ("excerpt", Text)],
     ),
-    ("channel_event", None, "Something else that the channel tells.", &[("name", Text), ("data", Any)]),
-    ("rx_underrun", None, "Sound of the agent did not come and was made up.", &[("duration_ms", Integer)]),
-    ("rx_overflow", None, "Packets came at once and were dropped.", &[("packets", Integer)]),
-    ("engine.late_frames", None, "Frames were not sent in time.", &[("count", Integer)]),
+    (
+        "channel_event",
+        None,
+        "Another message of the channel, with its name and data.",
+        &[("name", Text), ("data", Any)],
+    ),
+    ("rx_underrun", None, "Audio of the agent was missing and was concealed.", &[("duration_ms", Integer)]),
+    (
+        "rx_overflow",
+        None,
+        "More packets arrived at once than the jitter buffer holds; the excess was dropped.",
+        &[("packets", Integer)],
+    ),
+    (
+        "engine.late_frames",
+        None,
+        "The engine skipped this number of frames because it was late.",
+        &[("count", Integer)],
+    ),
     (
         "message.sent",
         None,
@@ -202,11 +252,16 @@ const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
     (
         "playback_step",
         None,
-        "How the agent went through a step of a playback; null: not judged.",
+        "Verdict on a playback step. `passed` null: not judged.",
         &[("index", Integer), ("passed", BooleanOrNull)],
     ),
-    ("late_first_token", None, "A note: the language model's first words were late.", &[("message", Text)]),
-    ("fallback_speaker", None, "A note: the built-in speaker answered for the model.", &[("message", Text)]),
+    ("late_first_token", None, "Note: the first words of the language model were late.", &[("message", Text)]),
+    (
+        "fallback_speaker",
+        None,
+        "Note: the built-in speaker answered in place of the language model.",
+        &[("message", Text)],
+    ),
 ];
 
 /// One event of a timeline, for its description.
@@ -223,8 +278,8 @@ impl JsonSchema for TimelineEvent {
         names.dedup();
         let schema = json!({
             "type": "object",
-            "description": "One event on the sample clock. A client takes names and members that it does not know as they are: \
-                later releases add some. An event of another name whose data has at most a message is a note.",
+            "description": "One event with its sample position. Clients must accept unknown names and members: later releases add \
+                some. An event of another name whose data has at most a message is a note.",
             "required": ["seq", "sample", "offset_ms", "event", "side", "data"],
             "properties": {
                 "seq": {
@@ -233,12 +288,12 @@ impl JsonSchema for TimelineEvent {
                 },
                 "sample": {
                     "type": "integer", "format": "int64",
-                    "description": "Position, 16 a millisecond, 0 at connect; negative before.",
+                    "description": "Position in samples, 16000 a second, 0 at connect; negative before.",
                 },
-                "offset_ms": { "type": "number", "description": "sample / 16, to three decimals." },
+                "offset_ms": { "type": "number", "description": "Position in milliseconds: sample / 16, to three decimals." },
                 "event": { "type": "string", "description": "Name of the event.", "examples": names },
-                "side": { "type": "string", "enum": ["dh", "agent", "engine"], "description": "Whose doing it is." },
-                "data": { "type": "object", "additionalProperties": true, "description": "What the event tells." },
+                "side": { "type": "string", "enum": ["dh", "agent", "engine"], "description": "Side that caused the event: dh is the Digital Human." },
+                "data": { "type": "object", "additionalProperties": true, "description": "Data of the event; its members depend on the name." },
             },
             "additionalProperties": true,
             "allOf": EVENTS.iter().map(|(name, side, about, members)| rule(name, *side, about, members)).collect::<Value>(),

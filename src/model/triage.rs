@@ -79,7 +79,7 @@ impl IssueDoc {
     }
 }
 
-/// An issue as read.
+/// An issue, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IssueRecord {
     /// Identifier of the issue.

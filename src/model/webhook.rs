@@ -81,7 +81,7 @@ pub struct WebhookDoc {
 
 masked_debug!(WebhookDoc);
 
-/// A webhook as read.
+/// A webhook, as the API returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookRecord {
     /// Identifier of the webhook.

@@ -3,6 +3,8 @@
 //!
 //! At most [`AT_ONCE`] events of one webhook are sent at the same time, and an event waits for the earlier ones of its
 //! subject.
+//!
+//! Its claims are its own and not a lane of the queue: an event that waits hours for its retry must not hold a place.
 
 use uuid::Uuid;
 

@@ -42,7 +42,7 @@ pub struct ToJudge {
     pub agent_prompt: String,
     /// Success criteria of the Digital Human, or of its journey's step.
     pub success_criteria: String,
-    /// Expectations that the conversation is held against.
+    /// Expectations that the conversation is checked against.
     pub expectations: Vec<Expectation>,
     /// Rules of the agent that the Digital Human probes.
     pub rules: Vec<String>,

@@ -21,13 +21,13 @@ const AT_ONCE: usize = 200;
 pub struct NumberAdded {
     /// Phone number in E.164 form.
     pub phone_number: String,
-    /// Id at the carrier; empty where nobody told.
+    /// Id at the carrier; empty when it is not known.
     pub carrier_sid: String,
     /// Organization that holds the number.
     pub organization_id: String,
     /// `YYYY-MM-DD`; null for a number that was bought elsewhere.
     pub purchase_date: Option<String>,
-    /// Smallest unit of the currency, a month; null where nobody told.
+    /// Price a month in the smallest unit of the currency; null when it is not known.
     pub price: Option<i64>,
 }
 

@@ -21,7 +21,7 @@ use crate::model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSp
 use crate::model::{Object, Page};
 use crate::store::{Row, Session};
 
-/// A new webhook, and its key this once.
+/// A new webhook with its signing key.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WebhookAdded {
     /// The new webhook, without its key.

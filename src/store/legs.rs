@@ -1,5 +1,7 @@
 //! Addresses on which results are called. One result at a time holds an address, the others wait for it, of whatever
 //! organization, since calls come to one engine.
+//!
+//! Addresses are rows and not memory: READY outlives a restart without a task a result.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,9 @@
 //! Media sockets: non-blocking UDP with kernel receive times, read in batches. Used by media threads, so nothing here
 //! allocates after its making.
+//!
+//! A packet is one system call. Send and recvmmsg take 5.4 to 6.2 us for a packet each way, io_uring 5.2 to 8.6 (200
+//! sockets). Sockets are connected: the kernel then refuses other senders, and a send costs less. Kept ICMP errors tell
+//! of an unreachable address at once instead of after 32 s.
 
 use std::io;
 use std::mem::{size_of, zeroed};

@@ -1,4 +1,8 @@
 //! The other side's turns: segments of speech, their text as it comes, and turns that are over but still wait for text.
+//!
+//! The recognizer hears through pauses of up to 400 ms, since words that belong together are recognized better in one
+//! piece. Hang-up phrases want their text at once and switch that off. A turn's text is made when a recognition comes
+//! and then shared: 1.1 allocations an event instead of 3.5.
 
 use std::sync::Arc;
 

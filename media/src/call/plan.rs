@@ -1,4 +1,6 @@
 //! The next move of this side, from the moment the other side fell silent until it is taken or dropped.
+//!
+//! Notes of a mind are reported when the move is made. Each pause of the other side begins a move, and few are made.
 
 use std::sync::Arc;
 

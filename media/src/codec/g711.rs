@@ -1,5 +1,7 @@
 //! ITU-T G.711: mu-law and A-law. Encoding follows the Recommendation exactly, also at the decision values (14 significant
 //! bits for mu-law, 13 for A-law, truncated as in the reference software of ITU-T G.191), where common tools differ.
+//!
+//! At the decision values sox and ffmpeg differ from the Recommendation on 510 to 1020 of 65536 inputs.
 
 /// Returns the mu-law byte of a sample.
 pub(crate) fn mu_law(sample: i16) -> u8 {

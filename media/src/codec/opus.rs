@@ -2,6 +2,9 @@
 //! its settings, the length of a packet without decoding it, and packets of lengths that one frame cannot have.
 //!
 //! The library allocates within a frame (about 70 times to encode one, 12 to decode one).
+//!
+//! Complexity 1 at 32 kbit/s: below that rate wideband has no room for in-band FEC. Complexity 2 takes 150 us a frame
+//! instead of 84 for 0.04 of P.862.2.
 
 use ropus::{
     OPUS_APPLICATION_VOIP, OPUS_BANDWIDTH_WIDEBAND, OPUS_SIGNAL_VOICE, OpusDecoder as Decode, OpusEncoder as Encode,

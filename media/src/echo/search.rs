@@ -1,4 +1,6 @@
 //! Search for lags at which the received audio may be the sent one: correlation at 4 kHz, by way of the spectrum.
+//!
+//! Two pairs of blocks of 1024 take 5 transforms instead of 2600 sums of 320 products.
 
 use std::sync::LazyLock;
 

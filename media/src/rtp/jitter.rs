@@ -6,6 +6,8 @@
 //! takes more than time asks for (see [`JitterBuffer::excess_ms`]).
 //!
 //! A gap in timestamps without a gap in sequence numbers (DTX, comfort noise) is silence, not a loss.
+//!
+//! It starts at 60 ms, since nothing is known of the network when the first words come, and shrinks in quiet.
 
 use super::packet::Header;
 use super::payloads::{Payloads, SLOTS};

@@ -4,7 +4,11 @@
 //! One layer of [`NARROW`] rectified sums, a gated recurrent unit (Cho et al. 2014) of [`STATE`] values, one of
 //! [`SECOND`] on the first, and [`HEADS`] sums of both. They are the log odds of speech now, and, with later frames, of
 //! speech some frames ago. The recent mean of each band is subtracted from it, so that neither the connection nor the
-//! level counts. ARCHITECTURE.md tells the training data.
+//! level counts.
+//!
+//! Trained by `make train` on 85 hours of 263 voices: synthesizers, prompts and games in many languages, and whole
+//! words in any order. The noise is of every kind at -4 to 22 dB, through PCMU, PCMA and G.722. A second unit of 48
+//! missed 7 utterances at 0 dB, this one 4. One unit of 64 had 90 % of its edges at 10 dB within 190 ms.
 
 use std::sync::LazyLock;
 

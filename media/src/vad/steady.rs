@@ -1,6 +1,9 @@
 //! Noise that has come into a quiet channel while the detector takes it for speech: its level stays steady for longer
 //! than that of speech, and it does not repeat itself. A drawn-out vowel is as steady, but periodic (0.93 and more,
 //! noise and babble 0.71 at most).
+//!
+//! Noise of most kinds was speech for 3 s without this, now for 1 s. Steady means a standard deviation of frames below
+//! 2.7 dB in 1 s. At 4.2 dB speech in a room of 1 s reverberation would count as noise.
 
 use super::floor::Floor;
 use crate::dot::dot;

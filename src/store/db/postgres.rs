@@ -1,5 +1,11 @@
 //! A PostgreSQL server. Writers of all processes exclude each other by an advisory lock. So a rule that was checked
 //! holds until the commit, and no transaction can fail because of another one.
+//!
+//! A write transaction begins in a task of its own. The driver forgets a transaction whose beginning is dropped; its
+//! connection kept the writers' lock.
+//!
+//! An engine holds a share of an advisory lock while it is connected. One that starts alone takes up at once what was
+//! left; beside others it waits for the leases to expire.
 
 use std::str::FromStr as _;
 use std::sync::Arc;

@@ -1,6 +1,12 @@
 //! SQLite in this process. Statements run on the calling thread: on a file whose pages are in memory they take
 //! microseconds, less than waking another thread. A task of its own does what may wait for the disk: copying the
 //! write-ahead log into the file.
+//!
+//! A database file is of one engine, by a lock on a file beside it. Without it a second engine took the first one's
+//! live calls for lost.
+//!
+//! SQLite's statement journal stays in memory up to 124 KB in one piece. A POST then writes 5.5 KB instead of 11 to 13;
+//! pieces of 1 KB cost it 3 of 18 us. SQLite counts no memory.
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
