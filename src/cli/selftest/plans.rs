@@ -6,13 +6,13 @@ use crate::agent::Fault;
 pub type Plan = (&'static str, &'static str);
 
 // Words are expected that the recognizer of a machine without neural models hears right. A caller who speaks of appointments would
-// key what the menu offers for them.
+// key what the menu offers for them. Answers wait for 2 s, so that a recognizer that has calls of both sides to hear is in time.
 const BOOKS: Plan = (
     "books",
     "
     goal: I would like to see a doctor. The third of March. Yes please.
     traits: { date_of_birth: \"The third of March.\" }
-    endpointing_delay: 1
+    endpointing_delay: 2
     max_seconds: 90
     expect:
       - { not_heard: walker }
@@ -30,7 +30,7 @@ const BOOKS: Plan = (
 const KEYS: Plan = (
     "keys",
     "
-    endpointing_delay: 1
+    endpointing_delay: 2
     max_seconds: 90
     turns:
       - expect: { contains: press }
@@ -46,7 +46,7 @@ const KEYS: Plan = (
 const ASKS: Plan = (
     "asks",
     "
-    endpointing_delay: 1
+    endpointing_delay: 2
     max_seconds: 90
     turns:
       - expect: { within_ms: 15000 }
@@ -60,7 +60,7 @@ const ASKS: Plan = (
 const CUTS_IN: Plan = (
     "cuts in",
     "
-    endpointing_delay: 1
+    endpointing_delay: 2
     max_seconds: 60
     turns:
       - interrupt: { after_ms: 1500, say: \"Excuse me, I have one question for you.\" }
@@ -69,15 +69,16 @@ const CUTS_IN: Plan = (
 ",
 );
 
-// Much is said by the agent, so that coughs fall into it in every call.
+// Much is said by the agent, so that coughs fall into it in every call. A pause between two sentences can look like a stop beside a
+// cough: an agent that yields does so at most of them.
 const COUGHS: Plan = (
     "coughs",
     "
     goal: What are your opening hours? Yes, I would like to see a doctor. The third of March. No, not then. Yes please.
-    endpointing_delay: 1
+    endpointing_delay: 2
     max_seconds: 120
     duplex: { vocal_tic_per_minute: 10 }
-    expect: [{ metric: vocal_tic_selectivity, at_least: 1 }]
+    expect: [{ metric: vocal_tic_selectivity, at_least: 0.5 }]
 ",
 );
 
@@ -94,7 +95,7 @@ const ENDS: Plan = (
     "ends",
     "
     goal: I would like to see a doctor. The third of March. Yes please.
-    endpointing_delay: 1
+    endpointing_delay: 2
     max_seconds: 90
     expect: [{ ended_by: agent }]
 ",
