@@ -1,6 +1,7 @@
 //! Digital Humans that can be called at any time: each call that comes in makes a result of its own, in its simulation's run
 //! of the day (UTC). What they listen on is read when a call comes, so that a change of it acts at once and outlives a restart.
 
+use super::human_rules::always_on::is_one_always_on;
 use super::legs::{Goal, Leg, has_place, leg_user, login};
 use super::runs::{Plan, new_result, repetitions_so_far};
 use super::{Caller, Service, agents, versions};
@@ -137,32 +138,6 @@ impl Service {
         }
         Ok(())
     }
-}
-
-/// Refuses a Digital Human that is to be always on and whose simulations, these, are not.
-pub(super) async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, simulations: &[i64]) -> Result<()> {
-    if human.always_on_mode && !is_one_always_on(db, simulations).await? {
-        return Err(Error::Refused("Simulation is not an always-on simulation".into()));
-    }
-    Ok(())
-}
-
-/// Checks several Digital Humans as [`check_always_on`] does, with their present simulations.
-pub(super) async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpec>]) -> Result<()> {
-    for human in humans.iter().filter(|human| human.doc.always_on_mode) {
-        let simulations = db.simulations_of(human.id).await?;
-        check_always_on(db, &human.doc, &simulations).await?;
-    }
-    Ok(())
-}
-
-async fn is_one_always_on(db: &mut Session, simulations: &[i64]) -> Result<bool> {
-    for simulation in simulations {
-        if db.get::<SimulationSpec>(*simulation).await?.doc.always_on {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Returns the Digital Human that an address of the form `dh-ID-TOKEN` names.

@@ -13,6 +13,7 @@ use url::Url;
 use uuid::Uuid;
 
 pub(super) use self::private::{redact_call, redactor_of};
+use super::artifacts::CALLS_FOLDER;
 use super::check;
 use super::judging::{metrics_of_log, prompt_of};
 use super::metrics::check_selected;
@@ -39,8 +40,6 @@ const AUDIO_ENDINGS: [&str; 6] = ["mp3", "mp4", "wav", "m4a", "flac", "ogg"];
 /// File name extensions that a transcript's URL may have.
 const TEXT_ENDINGS: [&str; 1] = ["json"];
 const DAY_MS: i64 = 86_400_000;
-/// Folder of the calls' recordings, inside the data folder.
-pub(super) const CALLS_FOLDER: &str = "call-logs";
 
 /// Response to a call that was sent in for evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -156,6 +156,11 @@ pub fn patched<T: Serialize + DeserializeOwned + Default>(stored: &T, patch: &Ob
     merge(stored, patch).map_err(Error::internal)
 }
 
+/// True when `patch` gives a value, not null, for `key`.
+pub(super) fn gives(patch: &Object, key: &str) -> bool {
+    patch.get(key).is_some_and(|value| !value.is_null())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

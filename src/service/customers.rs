@@ -6,7 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::check::patched;
-use super::human_rules::{check_value, fits};
+use super::human_rules::values::{check_value, fits};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::Object;

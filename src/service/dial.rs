@@ -7,8 +7,10 @@ use std::net::IpAddr;
 use parking_lot::Mutex;
 use ringer_sip::uri::{Scheme, Uri};
 
-use super::trunks::{UserPart, default_name, trunk_at, user_part};
-use super::{Obstacle, Service};
+use super::Service;
+use super::obstacle::Obstacle;
+use super::trunks::{default_name, trunk_at};
+use super::user_part::{UserPart, user_part};
 use crate::config::DialLimits;
 use crate::engine::{DialGate, Forwarded};
 use crate::error::Result;

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::wanted::{Item, wanted};
-use super::generate::invented;
+use super::human_rules::values::{fits, invent};
 use super::scenarios::check_definition;
 use super::versions::version_of;
-use super::{Caller, Service, check, human_rules};
+use super::{Caller, Service, check};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::ask_typed;
@@ -286,8 +286,8 @@ fn exactly<T>(mut list: Vec<T>, count: usize) -> std::result::Result<Vec<T>, Str
 /// Returns the value that was given for a trait when it has the trait's type, else a plain one.
 fn fitting(name: &str, kind: TraitType, given: &[TraitValue], seed: Seed) -> Value {
     let value = given.iter().find(|value| value.name == name).map(|value| &value.value);
-    let value = value.filter(|value| human_rules::fits(kind, value)).cloned();
-    value.unwrap_or_else(|| invented(name, kind, &mut seed.stream(name)))
+    let value = value.filter(|value| fits(kind, value)).cloned();
+    value.unwrap_or_else(|| invent(name, kind, &mut seed.stream(name)))
 }
 
 /// Returns the scenarios of one item.

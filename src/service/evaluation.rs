@@ -3,15 +3,14 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use super::in_force::human_in_force;
-use super::judging::unheard_in;
+use super::facts::{facts_of_conversation, human_in_force, spoken_facts};
+use super::inputs::{CALLS_MET, WORD_ERRORS, unheard_in};
 use super::outcome::outcome;
-use super::place::{as_held, named};
-use super::privacy::{redacted_calls, redactor_of};
-use super::rerun::rerun_is_due;
+use super::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
+use super::rerun::{CUSTOM_ERROR, rerun_is_due};
 use crate::error::{Error, Result};
 use crate::human::Facts;
-use crate::judge::{WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
+use crate::judge::{Redactor, WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::expectation::ExpectationResult;
@@ -22,15 +21,6 @@ use crate::model::tool_call::{self, attack_verdict, stray};
 use crate::model::transcript::Transcript;
 use crate::model::triage::SourceKind;
 use crate::store::{Row, Session};
-
-/// Name of the metric that tells whether the expected tool calls were made.
-pub(super) const CALLS_MET: &str = "expected_tool_calls_met";
-
-/// Name of the metric that tells how well the agent was understood.
-pub(super) const WORD_ERRORS: &str = "predicted_wer";
-
-/// Tag of a result whose simulation's own question was answered with yes.
-pub(super) const CUSTOM_ERROR: &str = "custom_error";
 
 /// Prefix of an evaluation's warnings; those of the next evaluation replace them.
 const JUDGING: &str = "evaluation: ";
@@ -89,12 +79,27 @@ impl Service {
         Ok(row)
     }
 
+    /// Redacts the evaluation of a conversation, and everything that is kept of the conversation.
+    pub async fn redact(
+        &self,
+        organization: &str,
+        result_id: i64,
+        redactor: &Redactor,
+        judged: &mut Judged,
+    ) -> Result<()> {
+        through(&mut judged.evaluation, redactor, JUDGED)?;
+        redact_metrics(&mut judged.metrics, redactor);
+        through(&mut judged.expectations, redactor, EXPECTED)?;
+        through(&mut judged.metadata, redactor, &["playback", "custom_error"])?;
+        self.redact_conversation(organization, result_id, redactor).await
+    }
+
     /// Returns the playback steps of a result's Digital Human, with its facts filled in; empty without a playback.
     pub async fn playback_steps(&self, organization: &str, result_id: i64) -> Result<Vec<Object>> {
         let mut db = self.store.org(organization).read().await?;
         let row = db.get::<ResultDoc>(result_id).await?;
         let human = human_in_force(&mut db, &row).await?.unwrap_or_default();
-        let traits = named(&as_held(&mut db, &row.doc, human.traits).await?);
+        let traits = spoken_facts(&facts_of_conversation(&mut db, &row.doc, human.traits).await?);
         let facts = Facts::of(&traits);
         let mut steps = human.enriched_playback.unwrap_or_default();
         steps.iter_mut().flat_map(Object::values_mut).for_each(|value| fill(value, &facts));

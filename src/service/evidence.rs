@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub(super) use self::capture::{Message, messages};
+use super::artifacts::is_hidden;
 use super::in_force::settings_of;
-use super::privacy::{is_hidden, redact_settings, redactor_of};
+use super::privacy::{redact_settings, redactor_of};
 use super::{Caller, Service};
 use crate::config::Capture;
 use crate::engine::{CAPTURED, PIPELINE_LOG, ROOM_LOG, WEBSOCKET_LOG};

@@ -4,7 +4,6 @@
 use uuid::Uuid;
 
 use super::Service;
-use super::issues::Found;
 use crate::error::{Error, Result};
 use crate::judge::Decision;
 use crate::model::call_log::CallLogDoc;
@@ -48,7 +47,7 @@ impl Service {
             _ => true,
         };
         if counts {
-            self.note_failures(&mut db, &finished, Found::of(&finished.body)).await?;
+            self.note_failures(&mut db, &finished).await?;
         }
         self.hold_against_alerts(&mut db, &finished).await?;
         db.commit().await

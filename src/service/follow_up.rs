@@ -3,16 +3,17 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use super::judging::{criteria_of, unheard_in};
+use super::inputs::unheard_in;
+use super::judging::criteria_of;
 use super::legs::stage;
 use super::privacy::redactor_of;
-use super::sms::same_number;
 use crate::error::Result;
 use crate::judge::{Decision, Trigrams, Unheard};
 use crate::model::Object;
 use crate::model::agent::AgentMode;
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
+use crate::model::text::same_number;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
 use crate::queue::FollowUpJob;

@@ -4,7 +4,6 @@
 mod attacks;
 mod callers;
 mod finish;
-mod invent;
 mod replay;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -14,8 +13,8 @@ use uuid::Uuid;
 
 use self::attacks::Vector;
 use self::callers::Wish;
-pub(super) use self::finish::mend as mend_settings;
-pub(super) use self::invent::{bound, is_invented, value as invented};
+use super::human_rules::transcripts::transcript_lines;
+use super::human_rules::values::{fits, resolve};
 use super::scenarios::paths;
 use super::versions::version_of;
 use super::{Caller, Service, check};
@@ -30,8 +29,6 @@ use crate::model::simulation::SimulationSpec;
 use crate::model::transcript::Transcript;
 use crate::provider::LanguageModel;
 use crate::store::{Row, Session};
-
-pub(super) use self::replay::{lines as transcript_lines, own as own_lines};
 
 /// Digital Humans of one request.
 const MAX_HUMANS: usize = 100;
@@ -256,7 +253,7 @@ impl Plan {
             ReplayAsked::Conversation(asked) => (&asked.success_criteria, asked.mode),
         };
         let criteria = criteria.clone().filter(|criteria| !criteria.trim().is_empty());
-        let lines = replay::lines(text);
+        let lines = transcript_lines(text);
         if lines.is_none() && !has_model {
             return Err(Error::Unavailable("Language model is not configured".into()));
         }
@@ -321,10 +318,9 @@ fn known(human: &mut DigitalHumanSpec, batch: &AttackBatch, seed: Seed) -> Vec<V
     for given in &batch.traits {
         let kind = TraitType::parse(&given.data_type.to_uppercase()).unwrap_or(TraitType::String);
         let mut draw = seed.stream(&given.name);
-        let (value, completeness) =
-            invent::resolved(&given.name, kind, &given.value, given.completeness.as_deref(), &mut draw);
+        let (value, completeness) = resolve(&given.name, kind, &given.value, given.completeness.as_deref(), &mut draw);
         // A part of a value is only a text.
-        let fits = super::human_rules::fits(kind, &value);
+        let fits = fits(kind, &value);
         let (kind, value) = match (fits, value) {
             (true, value) => (kind, value),
             (false, Value::String(text)) => (TraitType::String, Value::String(text)),

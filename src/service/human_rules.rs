@@ -1,9 +1,15 @@
 //! Rules on a Digital Human's fields that need more than one field.
 
+pub mod always_on;
+pub mod settings;
+pub mod transcripts;
+pub mod values;
+
 use serde_json::Value;
 
-use super::generate::{is_invented, transcript_lines};
-use super::simulations::gives;
+use self::transcripts::transcript_lines;
+use self::values::{check_value, fits, is_invented};
+use super::check::gives;
 use super::{Settings, check};
 use crate::error::{Error, Result};
 use crate::model::Object;
@@ -121,49 +127,12 @@ fn check_trait(given: &Trait) -> Result<()> {
     if is_invented(&given.value) { Ok(()) } else { check_value(&given.trait_name, given.trait_data_type, &given.value) }
 }
 
-/// Checks that a value of a trait has the trait's type.
-pub(super) fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<()> {
-    match fits(kind, value) {
-        true => Ok(()),
-        false => Err(Error::Refused(format!("value of trait {name} is not a valid {}", kind.as_str()))),
-    }
-}
-
 /// Returns a trait whose type, where it is not given, is the one that the value has.
 pub(super) fn trait_of(asked: &TraitAsked) -> Trait {
     let TraitAsked { trait_name, trait_data_type, value, is_sip_header } = asked.clone();
     let told = || [TraitType::Boolean, TraitType::Number, TraitType::Date].into_iter().find(|kind| fits(*kind, &value));
     let trait_data_type = trait_data_type.or_else(told).unwrap_or(TraitType::String);
     Trait { trait_name, trait_data_type, value, is_sip_header }
-}
-
-/// True for a value of this type.
-pub(super) fn fits(kind: TraitType, value: &Value) -> bool {
-    match kind {
-        TraitType::Boolean => value.is_boolean(),
-        TraitType::String => value.is_string(),
-        TraitType::Date => value.as_str().is_some_and(is_date),
-        TraitType::Number => value.is_number(),
-    }
-}
-
-/// True for `YYYY-MM-DD` of the Gregorian calendar.
-fn is_date(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let [year, month, day] = parts[..] else { return false };
-    let digits = |part: &str, len| part.len() == len && part.bytes().all(|b| b.is_ascii_digit());
-    if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
-        return false;
-    }
-    let number = |part: &str| part.parse::<u32>().unwrap_or(0);
-    let (year, month, day) = (number(year), number(month), number(day));
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let last = match month {
-        2 => 28 + u32::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    (1..=12).contains(&month) && (1..=last).contains(&day)
 }
 
 fn check_scripted(index: usize, response: &ScriptedResponse, settings: &Settings) -> Result<()> {

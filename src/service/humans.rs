@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::always_on::check_always_on;
 use super::check::patched;
+use super::human_rules::always_on::check_always_on;
 use super::simulations::check_journeys;
 use super::{Caller, Service, check, human_rules, names};
 use crate::clock;

@@ -5,28 +5,17 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::folders::stored_integrations;
-use super::runs::Purpose;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, Provider};
 use crate::model::id::IdString;
 use crate::model::integration::IntegrationSpec;
 use crate::model::result::ResultDoc;
-use crate::model::run::QueueSpec;
+use crate::model::run::{NO_HUMANS, Purpose, QueueSpec};
 use crate::model::schedule::ScheduleDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::queue::AutosyncJob;
 use crate::store::Resource as _;
-
-/// Refusal of a simulation that has nothing to run.
-pub(super) const NO_HUMANS: &str = "Simulation has no digital humans";
-
-/// Response to work that was taken in.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Accepted {
-    /// Always the text `accepted`.
-    pub status: String,
-}
 
 /// Response to starting a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

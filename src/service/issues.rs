@@ -30,7 +30,7 @@ const TITLE_CHARS: usize = 120;
 
 /// A failure of one conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Found {
+enum Found {
     /// An error that is known by itself.
     Known { source: &'static str, code: Option<String>, message: String },
     /// Words of a judge about what went wrong.
@@ -101,8 +101,8 @@ impl Service {
     }
 
     /// Keeps the failures of a conversation, each once, and the issues that they make or belong to.
-    pub(super) async fn note_failures(&self, db: &mut Session, of: &Finished, all: Vec<Found>) -> Result<()> {
-        for found in all {
+    pub(super) async fn note_failures(&self, db: &mut Session, of: &Finished) -> Result<()> {
+        for found in Found::of(&of.body) {
             match found {
                 Found::Known { source, code, message } => {
                     self.note_error(db, of, source, code, message).await?;

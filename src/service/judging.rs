@@ -5,11 +5,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Service;
-use super::evaluation::{CALLS_MET, WORD_ERRORS};
-use super::in_force::human_in_force;
-use super::monitors::looked_at;
+use super::facts::human_in_force;
+use super::inputs::{CALLS_MET, WORD_ERRORS, monitored_metrics, unheard_in};
 use crate::error::Result;
-use crate::judge::{Material, Metric, Unheard, is_of_tool_calls, judge_by_rules, moments, predicted_wer, unheard};
+use crate::judge::{Material, Metric, Unheard, is_of_tool_calls, judge_by_rules, predicted_wer};
 use crate::model::Object;
 use crate::model::agent_version::VersionDoc;
 use crate::model::call_log::CallSpec;
@@ -62,8 +61,8 @@ impl Service {
         let human = human_in_force(&mut db, &row).await?.unwrap_or_default();
         let agent_prompt = prompt_of(&mut db, body.agent_version_id).await?;
         let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
-        let looked_at = looked_at(&mut db, result_id).await?;
-        let metrics = metrics_of(&mut db, &row.doc, &looked_at).await?;
+        let monitored = monitored_metrics(&mut db, result_id).await?;
+        let metrics = metrics_of(&mut db, &row.doc, &monitored).await?;
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
         let met = tool_call::met(&tool_call::group(&human.expected_tool_calls, &calls));
         let unheard = unheard_in(&mut db, result_id).await?;
@@ -160,12 +159,6 @@ fn add(
 fn meant(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric> {
     let here = rows.into_iter().filter(|row| row.doc.scope != elsewhere);
     here.map(|row| Metric { id: row.id, spec: row.doc }).collect()
-}
-
-/// Returns the turns of a result that were not heard, by its timeline.
-pub(super) async fn unheard_in(db: &mut Session, result_id: i64) -> Result<Vec<Unheard>> {
-    let timeline: Option<Value> = db.text("timelines", result_id).await?;
-    Ok(timeline.map(|timeline| unheard(&moments(&timeline))).unwrap_or_default())
 }
 
 /// Returns the prompt of an agent version; empty when there is none.

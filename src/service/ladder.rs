@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::artifacts::is_hidden;
 use super::evidence::{HTTP_LOG, messages};
-use super::privacy::is_hidden;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;

@@ -7,24 +7,24 @@ use std::net::SocketAddr;
 use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 
-use super::place::{is_sms, is_written, text_number};
+use super::Service;
+use super::facts::is_written;
+use super::obstacle::Obstacle;
 use super::privacy::redactor_of;
-use super::sms::pair;
 use super::stream_address::{self, AGENT_STREAM};
-use super::texts::writes;
-use super::trunks::called_number;
-use super::{Obstacle, Service};
+use super::user_part::called_number;
 use crate::clock;
 use crate::config::Secret;
 use crate::error::Result;
 use crate::model::Object;
-use crate::model::agent::{AgentDoc, AgentSpec, AgentType, ConnectionType};
-use crate::model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Modality};
+use crate::model::agent::{AgentDoc, AgentSpec};
+use crate::model::digital_human::{DigitalHumanSpec, JourneyStep};
 use crate::model::error_code::ErrorCode;
 use crate::model::result::ResultDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
-use crate::model::time::{Timestamp, span_ms};
+use crate::model::text::pair_address;
+use crate::model::time::Timestamp;
 use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
 use crate::store::{Row, Session};
 
@@ -82,26 +82,6 @@ pub(super) struct Stage {
     pub step: Option<JourneyStep>,
 }
 
-/// True when the agent makes the call. A journey's step says so itself.
-pub(super) fn agent_calls(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
-    match step {
-        Some(step) => step.direction == Direction::Outbound,
-        None => agent.kind == AgentType::Outbound,
-    }
-}
-
-/// Returns the time to wait for the agent, in milliseconds.
-pub(super) fn patience_ms(step: Option<&JourneyStep>, simulation: &SimulationSpec) -> i64 {
-    let of_step = step.filter(|step| step.direction == Direction::Outbound);
-    span_ms(of_step.map_or(simulation.ringing_timeout as f64, |step| step.response_window_seconds))
-}
-
-/// True when a call is waited for.
-pub(super) fn listens(agent: &AgentSpec, step: Option<&JourneyStep>) -> bool {
-    let speaks = step.is_none_or(|step| step.modality == Modality::Voice);
-    (over_sip(agent) || over_socket(agent)) && speaks && agent_calls(agent, step)
-}
-
 /// Returns the number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes
 /// otherwise.
 pub(super) fn number<'a>(
@@ -109,21 +89,11 @@ pub(super) fn number<'a>(
     human: &'a DigitalHumanSpec,
     step: Option<&'a JourneyStep>,
 ) -> Option<&'a str> {
-    if is_sms(agent) {
-        return text_number(human);
+    if agent.is_sms() {
+        return human.text_number();
     }
     let of_step = step.and_then(|step| step.phone_number.as_deref());
-    of_step.or(human.phone_number.as_deref()).filter(|_| !is_written(agent))
-}
-
-/// True when the agent is met by telephone.
-pub(super) fn over_sip(agent: &AgentSpec) -> bool {
-    matches!(agent.connection(), Some(ConnectionType::Sip | ConnectionType::Phone))
-}
-
-/// True when the agent is met by a WebSocket.
-pub(super) fn over_socket(agent: &AgentSpec) -> bool {
-    agent.connection() == Some(ConnectionType::WebSocket)
+    of_step.or(human.phone_number.as_deref()).filter(|_| !agent.is_written())
 }
 
 /// Returns the user part of the address of a Digital Human: its own as long as it is always on, else one for each run.
@@ -164,8 +134,8 @@ impl Service {
         let Some(stage) = stage(&mut db, &row).await? else { return Ok(Turn::Dials) };
         let run_id = row.doc.body.simulation_run_id;
         let mut addresses = Vec::new();
-        let is_called = listens(&stage.agent, stage.step.as_ref());
-        if is_called && over_socket(&stage.agent) {
+        let is_called = stage.agent.is_awaited(stage.step.as_ref());
+        if is_called && stage.agent.is_over_websocket() {
             addresses.push(format!("{AGENT_STREAM}{result_id}"));
         } else if is_called {
             addresses.push(leg_user(organization, stage.human_id, &stage.human, run_id));
@@ -211,7 +181,7 @@ impl Service {
         if !matches!(body.status, ResultStatus::Queued | ResultStatus::Ready) {
             return Ok(false);
         }
-        let mut addresses: Vec<String> = numbers.map(pair).into_iter().collect();
+        let mut addresses: Vec<String> = numbers.map(pair_address).into_iter().collect();
         if db.get::<SimulationSpec>(body.simulation_id).await?.doc.sequential_calling {
             addresses.push(in_order(body.simulation_run_id));
         }
@@ -230,7 +200,7 @@ impl Service {
         let (now, organization) = (self.clock.now_ms(), db.organization().to_owned());
         let body = &row.doc.body;
         let user = leg_user(&organization, stage.human_id, &stage.human, body.simulation_run_id);
-        let at = match over_socket(&stage.agent) {
+        let at = match stage.agent.is_over_websocket() {
             true => stream_address::note(&self.settings, &organization, row.id),
             false => json!({ "sip_uri": leg_uri(&user, self.live.sip_address()), "phone_number": stage.number() }),
         };
@@ -241,7 +211,7 @@ impl Service {
         self.step(db, row, ResultStatus::Ready).await?;
         let (result_id, attempt) = (row.id, row.doc.body.attempt);
         let job = UnansweredJob { organization, result_id, attempt };
-        db.put(&job, now + patience_ms(stage.step.as_ref(), &stage.simulation.doc), None).await
+        db.put(&job, now + stage.simulation.doc.patience_ms(stage.step.as_ref()), None).await
     }
 
     /// Frees the addresses of a conversation that is over or will not be: results that wait for them, or for its end,
@@ -270,7 +240,7 @@ impl Service {
                 let call = CallJob { organization, result_id, attempt: 1 };
                 let again = CallAgain { call, serial: clock::new_id() };
                 // Numbers that are called, pairs that write and runs in order have one kind of conversations each.
-                match writes(db, result.doc.body.agent_id).await? {
+                match is_written(db, result.doc.body.agent_id).await? {
                     true => db.put(&TextAgain(again), self.clock.now_ms(), None).await?,
                     false => db.put(&again, self.clock.now_ms(), None).await?,
                 }
@@ -327,7 +297,7 @@ impl Service {
             let mut db = self.store.org(&organization).read().await?;
             let row = db.get::<ResultDoc>(result_id).await?;
             let stage = stage(&mut db, &row).await?;
-            if stage.as_ref().is_some_and(|stage| over_socket(&stage.agent)) {
+            if stage.as_ref().is_some_and(|stage| stage.agent.is_over_websocket()) {
                 // Its token is its address, and no user part of SIP.
                 continue;
             }
@@ -423,7 +393,9 @@ impl Stage {
 
     /// Returns the reason why this result may not listen on its number, if there is one.
     async fn foreign_number(&self, db: &mut Session, is_called: bool) -> Result<Option<Obstacle>> {
-        let Some(number) = self.number().filter(|_| is_called && !over_socket(&self.agent)) else { return Ok(None) };
+        let Some(number) = self.number().filter(|_| is_called && !self.agent.is_over_websocket()) else {
+            return Ok(None);
+        };
         let other = db.always_on(number).await?.filter(|(_, id)| *id != self.human_id);
         Ok(other.map(|_| Obstacle {
             code: ErrorCode::AlwaysOnPhoneInUse,

@@ -10,7 +10,6 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use self::cadence::{Cadence, Window};
-pub(super) use self::checks::looked_at;
 use self::verdict::MALFUNCTIONS;
 use super::{Caller, Service};
 use crate::error::{Error, Result};

@@ -10,8 +10,7 @@ use std::path::Path;
 
 use ringer_media::recording::WAV_HEADER;
 
-use super::privacy::is_hidden;
-use super::retention::PEAKS;
+use super::artifacts::{PEAKS, is_hidden};
 use super::{Caller, Peaks, Service, Track};
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;

@@ -3,7 +3,6 @@
 
 mod dynamic;
 mod earlier;
-mod facts;
 mod idle;
 mod levels;
 mod line;
@@ -29,17 +28,15 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use self::facts::identity;
-pub(super) use self::facts::{as_held, facts};
 pub use self::room::RoomPlan;
-pub(super) use self::route::named;
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
-pub(super) use self::text::{alone, is_http_text, is_sms, is_written, numbers, text_number};
+pub(super) use self::text::alone;
 use super::dial::Outgoing;
-use super::generate::bound;
-use super::runs::seed_key;
-use super::{Service, Settings, legs};
+use super::facts::{identity, spoken_facts};
+use super::human_rules::values::bind;
+use super::obstacle::Obstacle;
+use super::{Service, Settings};
 use crate::config::{Behaviour, Capture, Dtmf};
 use crate::engine::noise::NoiseBeds;
 use crate::engine::{Destination, Placement};
@@ -78,21 +75,6 @@ pub struct Placer {
     pub noises: Arc<NoiseBeds>,
     /// Sounds that users named.
     pub sounds: Arc<Sounds>,
-}
-
-/// Reason why a call cannot be placed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
-    /// Error code of the result.
-    pub code: ErrorCode,
-    /// Explanation in words, for display.
-    pub message: String,
-}
-
-impl Obstacle {
-    fn new(code: ErrorCode, message: impl Into<String>) -> Obstacle {
-        Obstacle { code, message: message.into() }
-    }
 }
 
 /// A call that can be placed.
@@ -196,13 +178,13 @@ impl Service {
         let mut steps = human.doc.journey_steps.iter().flatten();
         let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
         let seed = Seed(body.seed as u64);
-        let identity = identity(&row.doc, &seed_key(&human), run.seed);
+        let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
         let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
         let platforms = platform::credentials(&mut db, &agent.spec).await?;
         drop(db);
         self.keep_settings(organization, result_id, &agent.spec, &human.doc, &simulation).await?;
         let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
-        human.traits = bound(human.traits, identity);
+        human.traits = bind(human.traits, identity);
         Ok(Ok(Cast {
             result_id,
             run_id: body.simulation_run_id,
@@ -416,17 +398,17 @@ impl Cast {
 
     /// Returns the facts by name, as text.
     fn traits(&self) -> Vec<(String, String)> {
-        named(&self.human.traits)
+        spoken_facts(&self.human.traits)
     }
 
     /// True when the agent makes contact.
     fn agent_calls(&self) -> bool {
-        legs::agent_calls(&self.agent.spec, self.step.as_ref())
+        self.agent.spec.is_caller(self.step.as_ref())
     }
 
     /// True when the agent's call is waited for.
     fn is_called(&self) -> bool {
-        legs::listens(&self.agent.spec, self.step.as_ref())
+        self.agent.spec.is_awaited(self.step.as_ref())
     }
 
     /// True when the Digital Human has the first word unless something else is said of it.

@@ -15,10 +15,9 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-use super::in_force::SETTINGS;
-use super::place::facts;
-use super::retention::remove;
-use super::{Caller, Judged, Service};
+use super::Service;
+use super::artifacts::remove_files;
+use super::facts::{SETTINGS, facts};
 use crate::error::{Error, Result};
 use crate::judge::{self, Redactor};
 use crate::model::agent::AgentDoc;
@@ -41,18 +40,8 @@ impl Service {
         redactor_of(&mut db, &row.doc).await
     }
 
-    /// Takes what is private out of what is kept of a conversation that was judged, and shows the rest.
-    pub async fn redact(
-        &self,
-        organization: &str,
-        result_id: i64,
-        redactor: &Redactor,
-        judged: &mut Judged,
-    ) -> Result<()> {
-        through(&mut judged.evaluation, redactor, JUDGED)?;
-        redact_metrics(&mut judged.metrics, redactor);
-        through(&mut judged.expectations, redactor, EXPECTED)?;
-        through(&mut judged.metadata, redactor, &["playback", "custom_error"])?;
+    /// Redacts timeline, transcript, recording, settings and record of a conversation that is over, and shows the rest.
+    pub async fn redact_conversation(&self, organization: &str, result_id: i64, redactor: &Redactor) -> Result<()> {
         let caller = Service::engine_caller(organization);
         let mut timeline = match self.timeline(&caller, result_id).await {
             Ok(timeline) => timeline.events,
@@ -81,10 +70,10 @@ impl Service {
         let mut warning = None;
         // Other forms of a recording, journals and signalling go in any case.
         if !heard_all {
-            remove(&folder, |_| true).await?;
+            remove_files(&folder, |_| true).await?;
             warning = Some("the recording was not kept: words that nobody recognized may be private");
         } else {
-            remove(&folder, |name| !name.ends_with(".wav") || name == "early_media.wav").await?;
+            remove_files(&folder, |name| !name.ends_with(".wav") || name == "early_media.wav").await?;
             for (name, layout) in [("recording.wav", Layout::Stereo), ("caller_clean.wav", Layout::CallerClean)] {
                 silence(&folder.join(name), layout, &spans).await?;
             }
@@ -97,7 +86,7 @@ impl Service {
     /// # Errors
     /// A file that cannot be removed.
     pub async fn forget_messages(&self, result_id: i64) -> Result<()> {
-        remove(&self.result_folder(result_id), |name| name == "websocket.log").await.map(drop)
+        remove_files(&self.result_folder(result_id), |name| name == "websocket.log").await.map(drop)
     }
 
     /// Removes what was kept of a private conversation that nobody will judge.
@@ -114,7 +103,7 @@ impl Service {
 
     /// Removes the files of a private conversation, and says so in its record.
     pub(super) async fn forget_words(&self, result_id: i64, doc: &mut ResultDoc) -> Result<()> {
-        remove(&self.result_folder(result_id), |_| true).await?;
+        remove_files(&self.result_folder(result_id), |_| true).await?;
         doc.body.audio_url = None;
         doc.private = false;
         doc.warn("nothing was kept of the conversation: it broke off before what is private could be taken out");
@@ -151,12 +140,6 @@ impl Service {
     }
 }
 
-/// True if words and sounds of a result are hidden from `caller`, since they are not redacted yet. A caller without an
-/// API key sees them.
-pub(super) fn is_hidden(doc: &ResultDoc, caller: &Caller) -> bool {
-    doc.private && !caller.key_id.is_nil()
-}
-
 /// Knows what is private in a result's conversation; `None`: its agent does not ask for it, or is gone.
 pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Option<Redactor>> {
     let Some(agent) = db.find::<AgentDoc>(doc.body.agent_id).await? else { return Ok(None) };
@@ -172,7 +155,7 @@ pub(super) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -> Result<Opt
 }
 
 /// Members of an expectation and its result that hold words.
-const EXPECTED: &[&str] = &["heard", "not_heard", "args", "meaning", "measured", "reason"];
+pub(super) const EXPECTED: &[&str] = &["heard", "not_heard", "args", "meaning", "measured", "reason"];
 
 /// Members of an evaluation that hold words.
 pub(super) const JUDGED: &[&str] = &[

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::facts::is_written;
 use super::outcome::outcome;
 use super::rerun::reconnects;
-use super::texts::{put_conversation, writes};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
@@ -90,7 +90,7 @@ impl Service {
         let mut db = self.store.org(organization).read().await?;
         let body = db.get::<ResultDoc>(result_id).await?.doc.body;
         let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
-        Ok(lane(body.simulation_run_id, &simulation))
+        Ok(Lane::of_run(body.simulation_run_id, &simulation))
     }
 
     /// Changes a result without moving it: what arrives while it is in some state.
@@ -187,9 +187,9 @@ impl Service {
         let job = CallJob { organization, result_id: next.id, attempt: next.doc.body.attempt };
         let simulation = db.get::<SimulationSpec>(done.body.simulation_id).await?.doc;
         // A step that has to wait must not hold one of the run's places meanwhile.
-        let lane = lane(done.body.simulation_run_id, &simulation).filter(|_| wait_ms == 0);
-        let written = writes(db, done.body.agent_id).await?;
-        put_conversation(db, job, written, self.clock.now_ms() + wait_ms, lane.as_ref()).await?;
+        let lane = Lane::of_run(done.body.simulation_run_id, &simulation).filter(|_| wait_ms == 0);
+        let written = is_written(db, done.body.agent_id).await?;
+        db.put_conversation(job, written, self.clock.now_ms() + wait_ms, lane.as_ref()).await?;
         match &lane {
             Some(lane) => db.release(lane).await,
             None => Ok(()),
@@ -272,9 +272,4 @@ impl Service {
     pub fn engine_caller(organization: &str) -> Caller {
         Caller { organization: organization.to_owned(), key_id: uuid::Uuid::nil(), scope: Scope::Admin }
     }
-}
-
-/// Returns the lane of a run's conversations, when its simulation limits them.
-pub(super) fn lane(run_id: i64, simulation: &SimulationSpec) -> Option<Lane> {
-    simulation.concurrency().map(|limit| Lane { name: format!("run:{run_id}"), limit })
 }

@@ -3,12 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use super::evaluation::CUSTOM_ERROR;
-use super::in_force::SETTINGS;
+use super::artifacts::remove_files;
+use super::facts::{SETTINGS, is_written};
 use super::outcome::outcome;
-use super::progress::lane;
-use super::retention::remove;
-use super::texts::{put_conversation, writes};
 use crate::error::Result;
 use crate::model::error_code::ErrorCode;
 use crate::model::evaluation::Evaluation;
@@ -16,8 +13,11 @@ use crate::model::result::{ResultBody, ResultDoc};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
-use crate::queue::CallJob;
+use crate::queue::{CallJob, Lane};
 use crate::store::{Row, Session};
+
+/// Tag of a result whose simulation's own question was answered with yes.
+pub(super) const CUSTOM_ERROR: &str = "custom_error";
 
 impl Service {
     /// Queues a result again in the place of becoming `end`; what it was is kept in its metadata. What the last attempt has
@@ -45,16 +45,16 @@ impl Service {
         self.step(db, row, ResultStatus::Queued).await?;
         let organization = db.organization().to_owned();
         let job = CallJob { organization, result_id: row.id, attempt: row.doc.body.attempt };
-        let lane = lane(row.doc.body.simulation_run_id, simulation);
-        let written = writes(db, row.doc.body.agent_id).await?;
-        put_conversation(db, job, written, self.clock.now_ms(), lane.as_ref()).await?;
+        let lane = Lane::of_run(row.doc.body.simulation_run_id, simulation);
+        let written = is_written(db, row.doc.body.agent_id).await?;
+        db.put_conversation(job, written, self.clock.now_ms(), lane.as_ref()).await?;
         if let Some(lane) = &lane {
             db.release(lane).await?;
         }
         for table in ["transcripts", "timelines", SETTINGS] {
             db.drop_text(table, row.id).await?;
         }
-        if let Err(error) = remove(&self.result_folder(row.id), |_| true).await {
+        if let Err(error) = remove_files(&self.result_folder(row.id), |_| true).await {
             tracing::warn!(result_id = row.id, %error, "files of an earlier attempt could not be removed");
         }
         Ok(())

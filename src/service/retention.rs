@@ -1,20 +1,18 @@
 //! Retention of results, production calls and recordings, by age and by size.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use uuid::Uuid;
 
 use super::Service;
-use super::call_logs::CALLS_FOLDER;
+use super::artifacts::{CALLS_FOLDER, PEAKS, files, remove_files};
 use super::noises::FOLDER as NOISES_FOLDER;
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::store::{Old, Store};
 
-/// The file of the steps, in the folder of a result.
-pub(super) const PEAKS: &str = "peaks.bin";
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// An upload that was not taken by then never will be: it was refused, or the engine was ended in it.
 const LOST_AFTER_MS: i64 = 3600 * 1000;
@@ -39,7 +37,7 @@ impl Service {
         let mut cleared = Cleared::default();
         let lost_ms = self.clock.now_ms() - LOST_AFTER_MS;
         for folder in [CALLS_FOLDER, NOISES_FOLDER] {
-            remove(&self.settings.data.join(folder), |name| is_lost(name, lost_ms)).await?;
+            remove_files(&self.settings.data.join(folder), |name| is_lost(name, lost_ms)).await?;
         }
         let before = |days: u32| (days > 0).then(|| self.clock.now_ms() - i64::from(days) * DAY_MS);
         if let Some(before) = before(keep.results_days) {
@@ -116,7 +114,7 @@ impl Service {
             db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
             db.commit().await?;
         }
-        let was_there = remove(&self.result_folder(result_id), is_audio).await?;
+        let was_there = remove_files(&self.result_folder(result_id), is_audio).await?;
         Ok(was_linked || was_there)
     }
 }
@@ -186,18 +184,6 @@ fn is_lost(name: &str, before_ms: i64) -> bool {
     made.is_some_and(|(seconds, _)| i64::try_from(seconds).is_ok_and(|seconds| seconds * 1000 < before_ms))
 }
 
-/// Removes the files of a folder whose names are `wanted`; false when there were none.
-pub(super) async fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<bool> {
-    let mut removed = false;
-    for path in files(folder).await? {
-        if path.file_name().and_then(|name| name.to_str()).is_some_and(&wanted) {
-            tokio::fs::remove_file(&path).await.map_err(Error::internal)?;
-            removed = true;
-        }
-    }
-    Ok(removed)
-}
-
 /// Returns the bytes of all files in a folder, and in those within it.
 async fn size_of(folder: PathBuf) -> Result<u64> {
     let (mut folders, mut bytes) = (vec![folder], 0);
@@ -211,18 +197,4 @@ async fn size_of(folder: PathBuf) -> Result<u64> {
         }
     }
     Ok(bytes)
-}
-
-/// Returns the paths of the entries of a folder; empty if it does not exist.
-async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut entries = match tokio::fs::read_dir(folder).await {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::internal(format!("{}: {error}", folder.display()))),
-    };
-    let mut paths = Vec::new();
-    while let Some(entry) = entries.next_entry().await.map_err(Error::internal)? {
-        paths.push(entry.path());
-    }
-    Ok(paths)
 }

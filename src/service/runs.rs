@@ -10,23 +10,22 @@ use uuid::Uuid;
 
 use super::agents::base_seed;
 use super::check;
-use super::internal::NO_HUMANS;
-use super::place::{is_http_text, is_sms, is_written, numbers};
-use super::progress::lane;
-use super::texts::put_conversation;
 use super::versions::version_of;
-use super::waiting::counted;
+use super::waiting::count_reasons;
 use super::{Caller, Service, Settings};
 use crate::error::{Error, Result};
 use crate::model::agent::{AgentDoc, AgentMode, AgentSpec, ConnectionType};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::id::IdString;
 use crate::model::result::{ResultBody, ResultDoc, ResultRecord, StatusChange};
-use crate::model::run::{Counters, QueueAnswer, QueueRequest, QueueSpec, RunDoc, RunItem, RunRecord};
+use crate::model::run::{
+    AgentWanted, Counters, NO_HUMANS, Purpose, QueueAnswer, QueueRequest, QueueSpec, RunDoc, RunItem, RunRecord,
+    result_seed,
+};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{ResultStatus, RunOutcome, RunStatus};
 use crate::model::time::Timestamp;
-use crate::queue::CallJob;
+use crate::queue::{CallJob, Lane};
 use crate::store::{Owner, Row, Session};
 
 /// A run with its results.
@@ -60,29 +59,6 @@ pub struct RunDeleted {
     pub deleted_simulation_run_id: i64,
 }
 
-/// Purpose for which a run is queued.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Purpose {
-    /// Tag that every result gets.
-    pub tag: Option<&'static str>,
-    /// True for one result a Digital Human, however often it is to be repeated.
-    pub once: bool,
-    /// Kind of agent that the run requires.
-    pub agent: Wanted,
-}
-
-/// The agents that a way of queueing is for.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// Agents of any kind.
-    #[default]
-    Any,
-    /// Agents that write over HTTP.
-    HttpText,
-    /// Agents that write text messages (SMS).
-    Sms,
-}
-
 /// Everything that a run is made of, found and checked.
 pub(super) struct Plan {
     pub simulation: Row<SimulationSpec>,
@@ -100,7 +76,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Returns the numbers of a conversation by text messages.
     fn pair(&self, human: &DigitalHumanSpec) -> Option<[String; 2]> {
-        let (own, agent) = numbers(self.texter.as_ref()?, human, &self.overrides);
+        let [own, agent] = self.overrides.text_numbers(self.texter.as_ref()?, human);
         Some([own?, agent?])
     }
 }
@@ -149,7 +125,7 @@ impl Service {
             created_by: Some(caller.key_id),
         };
         let run_id = db.insert(&run, now, Some(caller.key_id)).await?;
-        let lane = lane(run_id, &plan.simulation.doc);
+        let lane = Lane::of_run(run_id, &plan.simulation.doc);
         let mut ids = Vec::new();
         for human in &plan.humans {
             let count = if purpose.once { 1 } else { repetitions(&plan, human) };
@@ -161,7 +137,7 @@ impl Service {
                     ids.push(id.to_string());
                     if step.is_none_or(|step| step == 1) {
                         let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
-                        put_conversation(db, job, plan.written, now, lane.as_ref()).await?;
+                        db.put_conversation(job, plan.written, now, lane.as_ref()).await?;
                     }
                 }
             }
@@ -189,7 +165,7 @@ impl Service {
             let reasons = match run.doc.status {
                 RunStatus::Running => {
                     let results = db.results_of_run(run.id).await?;
-                    counted(&self.queue_reasons(&mut db, &results).await?)
+                    count_reasons(&self.queue_reasons(&mut db, &results).await?)
                 }
                 RunStatus::Completed | RunStatus::Unknown(_) => BTreeMap::new(),
             };
@@ -207,7 +183,7 @@ impl Service {
         let results = db.results_of_run(run_id).await?;
         let reasons = self.queue_reasons(&mut db, &results).await?;
         Ok(RunResults {
-            simulation_run: run_record(run, counters, &simulation, counted(&reasons)),
+            simulation_run: run_record(run, counters, &simulation, count_reasons(&reasons)),
             simulation_results: results.into_iter().map(|row| self.result_record(row, &reasons)).collect(),
             status: "200".into(),
         })
@@ -284,10 +260,10 @@ impl Service {
         twin?;
         spec.agent_version_id = version;
         match purpose.agent {
-            Wanted::HttpText if !is_http_text(&agent.spec) => {
+            AgentWanted::HttpText if !agent.spec.is_http_text() => {
                 return Err(Error::Refused("Agent is not an HTTP text agent".into()));
             }
-            Wanted::Sms if !is_sms(&agent.spec) => return Err(Error::Refused("Agent is not an SMS agent".into())),
+            AgentWanted::Sms if !agent.spec.is_sms() => return Err(Error::Refused("Agent is not an SMS agent".into())),
             _ => {}
         }
         if agent.spec.simulations_disabled {
@@ -306,8 +282,8 @@ impl Service {
             spoken.into_iter().try_for_each(|name| check_carried(&agent.spec, name, self.settings()))?;
         }
         let runs = spec.runs_per_digital_human.or(simulation.doc.runs_per_digital_human).unwrap_or(1);
-        let written = is_written(&agent.spec);
-        let texter = Some(agent.spec).filter(is_sms);
+        let written = agent.spec.is_written();
+        let texter = Some(agent.spec).filter(AgentSpec::is_sms);
         let plan = Plan { simulation, agent_id, version, humans, runs, written, texter, overrides: spec };
         let total = plan.humans.iter().fold(0i64, |total, human| {
             let results = repetitions(&plan, human).saturating_mul(steps(human).len() as i64);
@@ -404,18 +380,7 @@ fn steps(human: &Row<DigitalHumanSpec>) -> Vec<Option<i64>> {
     }
 }
 
-/// Returns the text that the seeds of a Digital Human follow from: its stable identifier, its name in a suite, or its id.
-pub(super) fn seed_key(human: &Row<DigitalHumanSpec>) -> String {
-    let code = human.doc.svc_as_code_id.map(|code| code.to_string());
-    code.or_else(|| human.doc.suite_name.clone()).unwrap_or_else(|| human.id.to_string())
-}
-
-/// Returns the seed of a result of the run with seed `base`.
-pub(super) fn result_seed(base: Seed, key: &str, repetition: i64, step: Option<i64>) -> Seed {
-    let step = step.map(|step| step.to_string()).unwrap_or_default();
-    Seed::of(&format!("{}:{key}:{repetition}:{step}", base.0))
-}
-
+/// Returns a result of a run before its conversation.
 pub(super) fn new_result(
     plan: &Plan,
     run_id: i64,
@@ -425,7 +390,7 @@ pub(super) fn new_result(
     step: Option<i64>,
     now_ms: i64,
 ) -> ResultDoc {
-    let seed = result_seed(base, &seed_key(human), repetition, step);
+    let seed = result_seed(base, &human.doc.seed_key(human.id), repetition, step);
     let human_id = human.id;
     let status = ResultStatus::Initializing;
     let body = ResultBody {

@@ -5,11 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::runs::Purpose;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::cron::Cron;
-use crate::model::run::QueueSpec;
+use crate::model::run::{Purpose, QueueSpec};
 use crate::model::schedule::{
     CreateCronJobRequest, Schedule, ScheduleAdded, ScheduleDoc, ScheduleRecord, UpdateCronJobRequest,
 };

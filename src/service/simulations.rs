@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::always_on::check_all_always_on;
 use super::check::{self, Broken, patched};
-use super::generate::mend_settings;
+use super::human_rules::always_on::check_all_always_on;
+use super::human_rules::settings::mend_settings;
 use super::metrics::check_selected;
 use super::versions::version_of;
 use super::{Caller, Service};
@@ -306,9 +305,4 @@ fn summary(row: Row<SimulationSpec>) -> SimulationSummary {
         settings: row.doc.settings(),
         selected_custom_metrics: row.doc.selected_custom_metrics.clone().unwrap_or_default(),
     }
-}
-
-/// True when `patch` gives a value, not null, for `key`.
-pub(super) fn gives(patch: &Object, key: &str) -> bool {
-    patch.get(key).is_some_and(|value| *value != Value::Null)
 }

@@ -5,16 +5,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::internal::Accepted;
-use super::runs::{Purpose, Wanted};
-use super::texts::INBOX_MOST;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::result::ResultDoc;
-use crate::model::run::QueueAnswer;
+use crate::model::run::{Accepted, AgentWanted, Purpose, QueueAnswer};
 use crate::model::status::ResultStatus;
-use crate::model::text::{Arrived, SmsQueueSpec};
+use crate::model::text::{Arrived, INBOX_MOST, SmsQueueSpec, pair_address};
 use crate::store::{Row, Session};
 
 /// Response to queueing a run of conversations by text messages.
@@ -43,7 +40,7 @@ impl Service {
     /// at a time.
     pub async fn queue_sms_run(&self, caller: &Caller, spec: SmsQueueSpec) -> Result<SmsQueued> {
         let (terminate, spec) = (spec.terminate_overlapping_simulations, spec.run.general());
-        let purpose = Purpose { agent: Wanted::Sms, ..Purpose::default() };
+        let purpose = Purpose { agent: AgentWanted::Sms, ..Purpose::default() };
         let mut db = self.store.org(&caller.organization).write().await?;
         let pairs = self.pairs(&mut db, spec.clone(), purpose).await?;
         let (mut terminated, mut running) = (Vec::new(), Vec::new());
@@ -80,7 +77,7 @@ impl Service {
         let given = |name: &str| fields.get(sms.inbound_field(name)).and_then(Value::as_str).map(str::to_owned);
         let [from, to, text] = ["from", "to", "text"].map(|name| given(name).unwrap_or_default());
         let message_id = given("message_id");
-        let holder = self.store.org("").read().await?.leg_holder(&pair([&to, &from])).await?;
+        let holder = self.store.org("").read().await?.leg_holder(&pair_address([&to, &from])).await?;
         if let Some((organization, _)) = holder {
             let mut db = self.store.org(&organization).write().await?;
             if let Some(mut row) = open_between(&mut db, [&to, &from]).await? {
@@ -111,25 +108,9 @@ fn is_open(status: ResultStatus) -> bool {
     matches!(status, ResultStatus::Ready | ResultStatus::Dispatched | ResultStatus::Running)
 }
 
-/// True if two numbers have the same digits; carriers write them with and without plus sign, blanks and hyphens.
-pub(super) fn same_number(one: &str, other: &str) -> bool {
-    digits(one) == digits(other)
-}
-
-fn digits(number: &str) -> String {
-    number.chars().filter(char::is_ascii_digit).collect()
-}
-
-/// Returns the address that reserves two numbers, the Digital Human's and the agent's, for one conversation. The blank
-/// in it keeps calls from reaching it.
-pub(super) fn pair(numbers: [&str; 2]) -> String {
-    let [own, agent] = numbers.map(digits);
-    format!("texts: {own} {agent}")
-}
-
 /// Returns the result of the organization whose conversation is open between two numbers, the Digital Human's and the
 /// agent's.
 async fn open_between(db: &mut Session, numbers: [&str; 2]) -> Result<Option<Row<ResultDoc>>> {
-    let Some((_, result_id)) = db.leg_holder(&pair(numbers)).await? else { return Ok(None) };
+    let Some((_, result_id)) = db.leg_holder(&pair_address(numbers)).await? else { return Ok(None) };
     Ok(db.find::<ResultDoc>(result_id).await?.filter(|row| is_open(row.doc.body.status)))
 }

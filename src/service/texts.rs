@@ -1,25 +1,21 @@
 //! Text conversations: queueing them, and what their agents send while they go on.
 
-use super::place::{is_http_text, is_written};
+use super::facts::is_written;
 use super::privacy::{redact_doc, redactor_of};
-use super::runs::{Purpose, Wanted};
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
 use crate::model::result::{PostedToolCall, ResultDoc};
-use crate::model::run::QueueAnswer;
+use crate::model::run::{AgentWanted, Purpose, QueueAnswer};
 use crate::model::status::ResultStatus;
-use crate::model::text::{AgentMessage, Arrived, MessageTaken, TextQueueSpec};
+use crate::model::text::{AgentMessage, Arrived, INBOX_MOST, MessageTaken, TextQueueSpec};
 use crate::model::time::Timestamp;
-use crate::queue::{CallJob, Lane, TextJob};
+use crate::queue::CallJob;
 use crate::store::{Row, Session};
 
 /// Refusal of a message that comes after the end.
 pub(super) const ENDED: &str = "Conversation has already ended";
-
-/// Messages and tool calls of an agent in one conversation.
-pub(super) const INBOX_MOST: usize = 5000;
 
 /// New status, messages and tool calls of a result since a conversation last looked.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +34,7 @@ impl Service {
     /// Queues a run as [`Service::queue_simulation_run`] does, for agents that write over HTTP.
     pub async fn queue_http_text_run(&self, caller: &Caller, spec: TextQueueSpec) -> Result<QueueAnswer> {
         let mut db = self.store.org(&caller.organization).write().await?;
-        let purpose = Purpose { agent: Wanted::HttpText, ..Purpose::default() };
+        let purpose = Purpose { agent: AgentWanted::HttpText, ..Purpose::default() };
         let answer = self.queue_in(&mut db, caller, spec.general(), purpose).await?;
         db.answer(answer).await
     }
@@ -64,7 +60,7 @@ impl Service {
             return Err(Error::Refused(ENDED.into()));
         }
         let agent = db.get::<AgentDoc>(row.doc.body.agent_id).await?.doc;
-        if !is_http_text(&agent.spec) {
+        if !agent.spec.is_http_text() {
             return Err(Error::Refused("Simulation result is not an HTTP text conversation".into()));
         }
         if row.doc.inbox.messages.len() + row.doc.inbox.call_ids.len() >= INBOX_MOST {
@@ -133,7 +129,7 @@ impl Service {
         let mut db = self.store.org(&job.organization).read().await?;
         let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(false) };
         let waits = matches!(row.doc.body.status, ResultStatus::Initializing | ResultStatus::Queued);
-        Ok(waits && writes(&mut db, row.doc.body.agent_id).await? != written)
+        Ok(waits && is_written(&mut db, row.doc.body.agent_id).await? != written)
     }
 
     /// Returns the status, and the messages and tool calls that follow the given counts.
@@ -153,23 +149,4 @@ impl Service {
             calls: doc.heard_calls.get(calls..).unwrap_or_default().to_vec(),
         })
     }
-}
-
-/// Puts the job that holds a result's conversation.
-pub(super) async fn put_conversation(
-    db: &mut Session,
-    job: CallJob,
-    written: bool,
-    due_ms: i64,
-    lane: Option<&Lane>,
-) -> Result<()> {
-    match written {
-        true => db.put(&TextJob(job), due_ms, lane).await,
-        false => db.put(&job, due_ms, lane).await,
-    }
-}
-
-/// True if conversations with an agent are written, and held by this engine.
-pub(super) async fn writes(db: &mut Session, agent_id: i64) -> Result<bool> {
-    Ok(is_written(&db.get::<AgentDoc>(agent_id).await?.doc.spec))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Service;
-use super::legs::{Stage, leg_uri, leg_user, over_sip, over_socket, stage};
+use super::legs::{Stage, leg_uri, leg_user, stage};
 use super::simulations::name_of;
 use super::stream_address::url_of;
 use crate::error::Result;
@@ -87,11 +87,11 @@ impl Service {
     fn trigger_body(&self, job: &TriggerJob, doc: &ResultDoc, stage: &Stage) -> Value {
         let body = &doc.body;
         let user = leg_user(&job.organization, stage.human_id, &stage.human, body.simulation_run_id);
-        let sip_uri = leg_uri(&user, self.live.sip_address().filter(|_| over_sip(&stage.agent)));
+        let sip_uri = leg_uri(&user, self.live.sip_address().filter(|_| stage.agent.is_over_sip()));
         let (number, id) = (stage.number().unwrap_or_default(), job.result_id.to_string());
         let websocket_url = url_of(doc);
         let Some(template) = &stage.agent.outbound_trigger_payload_template else {
-            return match over_socket(&stage.agent) {
+            return match stage.agent.is_over_websocket() {
                 true => json!({
                     "phone_number": number, "websocket_url": websocket_url, "sim_conversation_id": id,
                 }),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::privacy::is_hidden;
+use super::artifacts::is_hidden;
 use super::{Caller, Service};
 use crate::error::{Error, Result};
 use crate::judge::{self, Facts, TurnItem, turn_list};

@@ -40,7 +40,7 @@ impl Service {
 }
 
 /// Returns the number of results that wait for each reason.
-pub(super) fn counted(reasons: &HashMap<i64, QueueReason>) -> BTreeMap<String, i64> {
+pub(super) fn count_reasons(reasons: &HashMap<i64, QueueReason>) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for reason in reasons.values() {
         *counts.entry(reason.as_str().to_owned()).or_default() += 1;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::generate::{own_lines, transcript_lines};
+use super::super::human_rules::transcripts::{customer_lines, transcript_lines};
 use crate::error::Result;
 use crate::model::Object;
 use crate::model::digital_human::{ExpectedToolCall, TranscriptLine};
@@ -111,7 +111,7 @@ fn from_transcript(asked: &TranscriptWanted) -> Item {
     // The customer's own words, as a JSON text; a transcript without roles is all the customer's.
     let utterances = || {
         let own: Vec<&str> = match &lines {
-            Some(lines) => own_lines(lines),
+            Some(lines) => customer_lines(lines),
             None => asked.transcript.lines().map(str::trim).filter(|line| !line.is_empty()).collect(),
         };
         json!(own).to_string()

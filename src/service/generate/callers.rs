@@ -10,6 +10,7 @@ use crate::judge::ask_typed;
 use crate::model::digital_human::TranscriptLine;
 use crate::model::generate::ReplayMode;
 use crate::provider::LanguageModel;
+use crate::service::human_rules::transcripts::customer_lines;
 
 /// One caller as the model invents it.
 #[derive(Deserialize, JsonSchema)]
@@ -98,7 +99,7 @@ impl Wish {
     pub async fn grant(mut self, model: &dyn LanguageModel, drafts: &mut [Draft]) -> Result<()> {
         if let Kind::Replay { unread: Some(text), mode, .. } = &self.kind {
             let material = json!({ "transcript": text });
-            let spoken = |answer: Formatted| match replay::own(&answer.lines).is_empty() {
+            let spoken = |answer: Formatted| match customer_lines(&answer.lines).is_empty() {
                 true => Err("no line has the role USER".to_owned()),
                 false => Ok(answer.lines),
             };

@@ -1,48 +1,15 @@
-//! Transcripts as lines, and the Digital Humans that replay them.
+//! Digital Humans that replay a transcript.
 
 use serde_json::{Value, json};
 
 use crate::model::Object;
 use crate::model::digital_human::{DigitalHumanSpec, Role, TranscriptLine};
 use crate::model::generate::ReplayMode;
-use crate::model::transcript::NOT_UNDERSTOOD;
-
-/// Returns the lines of a text in which every line is `ROLE: text`; `None` for other forms. A line without a role goes
-/// on with the one before it. Speech that a transcript shows as not understood is nothing that can be said.
-pub fn lines(text: &str) -> Option<Vec<TranscriptLine>> {
-    let mut lines: Vec<TranscriptLine> = Vec::new();
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        match line.split_once(':').and_then(|(name, said)| Some((role(name)?, said.trim()))) {
-            Some((role, said)) => lines.push(TranscriptLine { role, utterance: said.to_owned() }),
-            None => {
-                let last = lines.last_mut()?;
-                last.utterance = format!("{} {line}", last.utterance).trim().to_owned();
-            }
-        }
-    }
-    for line in lines.iter_mut().filter(|line| line.utterance.contains(NOT_UNDERSTOOD)) {
-        line.utterance = line.utterance.replace(NOT_UNDERSTOOD, "").trim().to_owned();
-    }
-    lines.retain(|line| !line.utterance.is_empty());
-    lines.iter().any(|line| line.role == Role::User).then_some(lines)
-}
-
-fn role(name: &str) -> Option<Role> {
-    match name.trim().trim_matches(['*', '[', ']']).to_lowercase().as_str() {
-        "user" | "customer" | "caller" => Some(Role::User),
-        "agent" | "assistant" | "bot" => Some(Role::Agent),
-        _ => None,
-    }
-}
-
-/// Returns the caller's utterances, in order.
-pub fn own(lines: &[TranscriptLine]) -> Vec<&str> {
-    lines.iter().filter(|line| line.role == Role::User).map(|line| line.utterance.as_str()).collect()
-}
+use crate::service::human_rules::transcripts::customer_lines;
 
 /// Lays a transcript over a Digital Human.
 pub fn lay(human: &mut DigitalHumanSpec, text: &str, lines: Vec<TranscriptLine>, mode: ReplayMode) {
-    let said = own(&lines);
+    let said = customer_lines(&lines);
     let first = said.first().copied().unwrap_or_default();
     human.success_criteria = format!("The agent resolves: {first}");
     match mode {
@@ -74,32 +41,4 @@ fn step(line: &TranscriptLine) -> Object {
     let members: [(&str, Value); 3] =
         [("speaker", json!(speaker)), ("type", json!("message")), (key, json!(line.utterance))];
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_have_a_role_or_go_on() {
-        for (text, expect) in [
-            (
-                "Agent: Hi.\nCUSTOMER: I need help\nwith my bill.\n\nbot : Sure.",
-                Some("AHi.|UI need help with my bill.|ASure."),
-            ),
-            ("caller: It is 10:30.", Some("UIt is 10:30.")),
-            ("User: Hi.\nAgent: [speech not understood]\nUser: Yes, [speech not understood]", Some("UHi.|UYes,")),
-            ("User: [speech not understood]", None),
-            ("**User**: x", Some("Ux")),
-            ("Hello there.\nUser: x", None),
-            ("agent: only me", None),
-            ("", None),
-        ] {
-            let short = |line: &TranscriptLine| {
-                format!("{}{}", if line.role == Role::User { "U" } else { "A" }, line.utterance)
-            };
-            let read = lines(text).map(|lines| lines.iter().map(short).collect::<Vec<_>>().join("|"));
-            assert_eq!(read.as_deref(), expect, "{text}");
-        }
-    }
 }

@@ -4,9 +4,8 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::judging::unheard_in;
+use super::super::inputs::unheard_in;
 use super::super::notify::about;
-use super::super::runs::Purpose;
 use super::cadence::Cadence;
 use super::verdict::{Seen, judge};
 use super::{LONGEST_RING_S, TAG, next_check};
@@ -19,7 +18,7 @@ use crate::model::digital_human::Role;
 use crate::model::monitor::{Check, CheckDoc, CheckItem, CheckType, Incident, MonitorDoc, Verdict};
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::result::ResultBody;
-use crate::model::run::{QueueAnswer, QueueSpec};
+use crate::model::run::{Purpose, QueueAnswer, QueueSpec};
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::Timestamp;
 use crate::model::transcript::Transcript;
@@ -276,16 +275,6 @@ impl Service {
         };
         self.notify(db, &row.doc.spec.notifications.channels, &notice).await
     }
-}
-
-/// Returns the custom metrics that a monitor looks at in a result that is its check; none in other results.
-pub(in crate::service) async fn looked_at(db: &mut Session, result_id: i64) -> Result<Vec<Uuid>> {
-    let Some(check) = db.by::<CheckDoc>("result_id", result_id).await?.into_iter().next() else {
-        return Ok(Vec::new());
-    };
-    let checks = db.find::<MonitorDoc>(check.doc.monitor_id).await?.map(|row| row.doc.spec.checks);
-    let graded = checks.into_iter().flatten().filter(|check| check.enabled && check.kind == CheckType::CustomMetric);
-    Ok(graded.filter_map(|check| check.config.custom_metric_id).collect())
 }
 
 /// Metrics of a monitor's checks that have become metrics of production calls alone since they were chosen.

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Cast, is_sms, is_written};
+use super::Cast;
 use crate::config::Sms;
 use crate::model::agent::{AgentMode, ConnectionType};
 use crate::model::digital_human::{DigitalHumanSpec, Fluency, JourneyStep, Modality, TranscriptLine, Verbosity};
-use crate::service::generate::{own_lines, transcript_lines};
+use crate::service::human_rules::transcripts::{customer_lines, transcript_lines};
 
 impl Cast {
     /// Names the fields that are set and do not act, or act otherwise than they say.
     pub(super) fn idle_fields(&self, has_model: bool, sms: &Sms) -> Vec<String> {
-        let (human, written) = (&self.human, is_written(&self.agent.spec));
+        let (human, written) = (&self.human, self.agent.spec.is_written());
         let (text, lines) = (human.original_transcript.as_deref().unwrap_or_default(), &human.formatted_transcript);
         let step = |has: fn(&JourneyStep) -> bool| self.step.as_ref().is_some_and(has);
         let by_trunk = !written && self.telephony() == Some(ConnectionType::Phone);
@@ -62,7 +62,7 @@ impl Cast {
     /// True when the agent's contact is waited for: its call, or its first message.
     pub(super) fn is_met(&self) -> bool {
         let agent = &self.agent.spec;
-        let writes = is_written(agent) && agent.connection() != Some(ConnectionType::P12) && self.agent_calls();
+        let writes = agent.is_written() && agent.connection() != Some(ConnectionType::P12) && self.agent_calls();
         writes || self.is_called()
     }
 
@@ -87,13 +87,13 @@ impl Cast {
     /// address or the number; text messages read the number.
     fn idle_overrides(&self) -> impl Iterator<Item = &'static str> {
         let (run, agent) = (&self.overrides, &self.agent.spec);
-        let dials = !is_written(agent) && !self.is_called();
+        let dials = !agent.is_written() && !self.is_called();
         let by_socket = dials && agent.connection() == Some(ConnectionType::WebSocket);
         let by_room = dials && agent.connection() == Some(ConnectionType::P1);
         let by_pipeline = dials && agent.connection() == Some(ConnectionType::P2);
         let by_trunk = self.telephony() == Some(ConnectionType::Phone);
         let set = [
-            ("phone_number", run.phone_number.is_some() && !is_sms(agent) && !(dials && by_trunk)),
+            ("phone_number", run.phone_number.is_some() && !agent.is_sms() && !(dials && by_trunk)),
             ("sip_uri", run.sip_uri.is_some() && (!dials || by_trunk || by_socket || by_room || by_pipeline)),
             ("websocket_url", run.websocket_url.is_some() && !by_socket),
             ("websocket_dialect", run.websocket_dialect.is_some() && !by_socket),
@@ -158,7 +158,7 @@ fn replays(human: &DigitalHumanSpec, lines: Option<&[TranscriptLine]>) -> bool {
     }
     let Some(lines) = lines else { return false };
     let mut rest = human.intent.as_str();
-    own_lines(lines).into_iter().all(|line| match rest.split_once(line) {
+    customer_lines(lines).into_iter().all(|line| match rest.split_once(line) {
         Some((_, after)) => {
             rest = after;
             true

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Cast, Obstacle, is_sms};
+use super::{Cast, Obstacle};
 use crate::config::Sms;
 use crate::error::Result;
 use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
@@ -121,8 +121,8 @@ impl Cast {
         let agent = &self.agent.spec;
         match self.other_channel() {
             None => Ok(()),
-            Some(Modality::Sms) if is_sms(agent) => Ok(()),
-            Some(Modality::Chat) if agent.mode == AgentMode::Text && !is_sms(agent) => Ok(()),
+            Some(Modality::Sms) if agent.is_sms() => Ok(()),
+            Some(Modality::Chat) if agent.mode == AgentMode::Text && !agent.is_sms() => Ok(()),
             Some(Modality::Email) => Err(no_mail()),
             Some(Modality::Sms) if sms.send_url.is_none() => Err(no_carrier()),
             Some(Modality::Sms) => {

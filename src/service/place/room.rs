@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::route::named;
 use super::{Cast, Obstacle, Placed};
 use crate::clock::random_seed;
 use crate::config::Secret;
@@ -18,6 +17,7 @@ use crate::model::integration::IntegrationSpec;
 use crate::model::result::ResultDoc;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
+use crate::service::facts::spoken_facts;
 use crate::service::folders::stored_integrations;
 use crate::service::{Service, Settings, WEBHOOK_PATIENCE};
 use crate::transport::room::access::{AccessFault, Admission, RoomKey, RoomServer, TokenServer, Visit, join_token};
@@ -69,8 +69,9 @@ pub(super) fn plan(cast: &Cast, draw: u32) -> RoomPlan {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let metadata = metadata(cast);
     let mut attributes = with_ids(Object::new(), &id);
-    attributes
-        .extend(named(&cast.human.traits).into_iter().map(|(name, value)| (format!("trait.{name}"), json!(value))));
+    attributes.extend(
+        spoken_facts(&cast.human.traits).into_iter().map(|(name, value)| (format!("trait.{name}"), json!(value))),
+    );
     let way = match given(&agent.p1_token_webhook_url) {
         Some(url) => {
             Way::Webhook(TokenServer { url, authorization: given(&agent.p1_token_webhook_auth).map(Secret::new) })

@@ -2,18 +2,17 @@
 
 use ringer_media::codec::Codec;
 use ringer_sip::Hop;
-use serde_json::Value;
 
 use super::platform::NOT_SUPPORTED;
 use super::{Cast, Obstacle, phone, pipeline, room, socket};
 use crate::config::Secret;
 use crate::engine::{Answering, Destination, SipDial};
 use crate::model::agent::ConnectionType;
-use crate::model::digital_human::Trait;
 use crate::model::error_code::ErrorCode;
 use crate::provider::guard::Guard;
 use crate::service::Settings;
 use crate::service::dial::Outgoing;
+use crate::service::facts::spoken_value;
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 
@@ -114,7 +113,7 @@ fn headers(cast: &Cast) -> Vec<(String, String)> {
     let custom = cast.agent.spec.custom_sip_headers.iter().flatten();
     let traits = cast.human.traits.iter().filter(|fact| fact.is_sip_header);
     let custom = custom.map(|(name, value)| (name.clone(), value.clone()));
-    for (name, value) in custom.chain(traits.map(|fact| (fact.trait_name.clone(), text(&fact.value)))) {
+    for (name, value) in custom.chain(traits.map(|fact| (fact.trait_name.clone(), spoken_value(&fact.value)))) {
         let name = header_name(&name);
         if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(&name)) {
             continue;
@@ -139,22 +138,9 @@ fn header_value(value: &str) -> String {
     line.trim().to_owned()
 }
 
-/// Traits by name, as they are said.
-pub(in crate::service) fn named(traits: &[Trait]) -> Vec<(String, String)> {
-    traits.iter().map(|fact| (fact.trait_name.clone(), text(&fact.value))).collect()
-}
-
-/// Returns a trait's value as it is said and sent.
-pub(super) fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::service::place::tests::cast;

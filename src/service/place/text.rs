@@ -13,18 +13,17 @@ use crate::engine::dialogue::{DialogueSpec, First};
 use crate::error::Result;
 use crate::human::{self, Facts, Mind, Profile, Verbosity};
 use crate::model::Object;
-use crate::model::agent::{AgentMode, AgentSpec, ConnectionType};
+use crate::model::agent::ConnectionType;
 use crate::model::agent_version::VersionDoc;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::{ErrorCode, Platform, Setting};
-use crate::model::run::QueueSpec;
 use crate::model::simulation::SimulationSpec;
 use crate::model::time::span_ms;
 use crate::provider::LanguageModel;
 use crate::provider::messages::{Carrier, ChatAgent, Contact, Webhook};
 use crate::provider::post::Poster;
-use crate::service::generate::bound;
-use crate::service::{Service, Settings, legs};
+use crate::service::human_rules::values::bind;
+use crate::service::{Service, Settings};
 
 /// Seconds without a message after which a conversation ends, unless its simulation says otherwise.
 const INACTIVITY_S: i64 = 300;
@@ -49,23 +48,6 @@ pub struct TextPlaced {
     pub notes: Object,
     /// Settings that have no effect in this conversation, or a different one than asked.
     pub warnings: Vec<String>,
-}
-
-/// True if conversations with an agent are written, and held by this engine.
-pub(in crate::service) fn is_written(agent: &AgentSpec) -> bool {
-    agent.mode == AgentMode::Text && agent.connection().is_some()
-}
-
-/// True if conversations with an agent use text messages (SMS).
-pub(in crate::service) fn is_sms(agent: &AgentSpec) -> bool {
-    agent.mode == AgentMode::Text && agent.connection() == Some(ConnectionType::Sms)
-}
-
-/// True if an agent is asked over HTTP and answers in text.
-pub(in crate::service) fn is_http_text(agent: &AgentSpec) -> bool {
-    use ConnectionType as C;
-    let over_http = matches!(agent.connection(), Some(C::HttpWebhook | C::P8 | C::P11 | C::P12));
-    agent.mode == AgentMode::Text && over_http
 }
 
 impl Service {
@@ -123,7 +105,7 @@ impl Cast {
             script: if silent { Vec::new() } else { plain.script },
             ..plain
         };
-        let ringing_ms = legs::patience_ms(self.step.as_ref(), &self.simulation);
+        let ringing_ms = self.simulation.patience_ms(self.step.as_ref());
         let in_force = json!({
             "language": self.language(),
             "follows_language": self.follows(),
@@ -191,7 +173,7 @@ pub(in crate::service) fn alone(
     behaviour: &Behaviour,
     model: Option<Arc<dyn LanguageModel>>,
 ) -> (DialogueSpec, Box<dyn Mind>) {
-    human.traits = bound(human.traits, seed);
+    human.traits = bind(human.traits, seed);
     let cast = Cast { seed, human, identity: seed, ..Cast::default() };
     let first = if begins { cast.opening_words(behaviour) } else { First::Agent };
     let plain = cast.dialogue("text", &mut Vec::new());
@@ -224,35 +206,16 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
             Ok(Contact::Chat(ChatAgent { poster, base_url, key, model, description, conversation }))
         }
         Some(ConnectionType::Sms) if sms.send_url.is_none() => Err(no_carrier()),
-        Some(ConnectionType::Sms) => match numbers(agent, &cast.human, &cast.overrides) {
-            (Some(from), Some(to)) => Ok(Contact::Sms(Carrier { poster, sms, from, to })),
-            (None, _) => {
+        Some(ConnectionType::Sms) => match cast.overrides.text_numbers(agent, &cast.human) {
+            [Some(from), Some(to)] => Ok(Contact::Sms(Carrier { poster, sms, from, to })),
+            [None, _] => {
                 Err(Obstacle::new(ErrorCode::InvalidPhoneNumber, "The Digital Human has no number for text messages"))
             }
-            (_, None) => Err(Obstacle::new(ErrorCode::InvalidPhoneNumber, "The agent has no phone_number")),
+            [_, None] => Err(Obstacle::new(ErrorCode::InvalidPhoneNumber, "The agent has no phone_number")),
         },
         Some(other) => Err(cast.unmet(other)),
         None => Err(Obstacle::new(ErrorCode::NoConnectionType, "The agent has no connection_type and no address")),
     }
-}
-
-/// Returns the numbers of a conversation by text messages: the Digital Human's and the agent's.
-pub(in crate::service) fn numbers(
-    agent: &AgentSpec,
-    human: &DigitalHumanSpec,
-    overrides: &QueueSpec,
-) -> (Option<String>, Option<String>) {
-    let agents = given(&overrides.phone_number).or_else(|| given(&agent.phone_number));
-    (text_number(human).map(str::to_owned), agents.map(str::to_owned))
-}
-
-/// Returns the number that a Digital Human has for text messages.
-pub(in crate::service) fn text_number(human: &DigitalHumanSpec) -> Option<&str> {
-    given(&human.outbound_text_number).or_else(|| given(&human.phone_number))
-}
-
-fn given(number: &Option<String>) -> Option<&str> {
-    number.as_deref().filter(|number| !number.is_empty())
 }
 
 /// Returns who begins. A journey's step decides; else an agent that posts its messages begins, unless the Digital Human

@@ -17,7 +17,7 @@ use crate::model::webhook::{EventType, WebhookDoc};
 use crate::model::webhook_event::{AwaitedHuman, OutboundStarted, ResultEvaluated, SimulationEnded, call_evaluated};
 use crate::queue::outbox::Event;
 use crate::service::Service;
-use crate::service::legs::{leg_uri, leg_user, number, over_sip};
+use crate::service::legs::{leg_uri, leg_user, number};
 use crate::store::{Row, Session, to_text};
 
 /// The webhooks of an event, and the folder of its agent.
@@ -111,7 +111,7 @@ async fn awaited(
     agent: &AgentSpec,
     at: Option<SocketAddr>,
 ) -> Result<Vec<AwaitedHuman>> {
-    let at = at.filter(|_| over_sip(agent));
+    let at = at.filter(|_| agent.is_over_sip());
     let mut humans: Vec<AwaitedHuman> = Vec::new();
     let results = db.results_of_run(run_id).await?;
     // A journey listens on the number of the step that has come.

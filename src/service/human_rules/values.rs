@@ -1,9 +1,11 @@
-//! Inventing plausible values of traits, and parts of them.
+//! Values of traits: their types, and plausible values, or parts of them, that are invented.
 
 use ringer_media::seed::{Seed, Stream};
 use serde_json::{Value, json};
 
+use crate::error::{Error, Result};
 use crate::model::digital_human::{Trait, TraitType};
+use crate::service::names;
 
 const CITIES: [&str; 8] =
     ["Springfield", "Riverton", "Lakewood", "Fairview", "Georgetown", "Madison", "Clinton", "Salem"];
@@ -22,7 +24,7 @@ pub fn is_invented(given: &Value) -> bool {
 
 /// Returns the value that `given` stands for, and how much of a whole one it is: `completeness`, unless a part was
 /// invented.
-pub fn resolved(
+pub fn resolve(
     name: &str,
     kind: TraitType,
     given: &Value,
@@ -30,7 +32,7 @@ pub fn resolved(
     draw: &mut Stream,
 ) -> (Value, Option<String>) {
     match given.as_str() {
-        Some(WHOLE) => (value(name, kind, draw), completeness.map(str::to_owned)),
+        Some(WHOLE) => (invent(name, kind, draw), completeness.map(str::to_owned)),
         Some(PART) => {
             let (part, how) = part(name, kind, completeness, draw);
             (part, Some(how))
@@ -40,17 +42,17 @@ pub fn resolved(
 }
 
 /// Returns the facts of a caller whom `identity` draws. The same caller has the same facts.
-pub fn bound(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
+pub fn bind(traits: Vec<Trait>, identity: Seed) -> Vec<Trait> {
     let bind = |fact: Trait| {
         let mut draw = identity.stream(&format!("trait {}", fact.trait_name));
-        let (value, _) = resolved(&fact.trait_name, fact.trait_data_type, &fact.value, None, &mut draw);
+        let (value, _) = resolve(&fact.trait_name, fact.trait_data_type, &fact.value, None, &mut draw);
         Trait { value, ..fact }
     };
     traits.into_iter().map(bind).collect()
 }
 
 /// Returns a whole value of a trait with this name.
-pub fn value(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
+pub fn invent(name: &str, kind: TraitType, draw: &mut Stream) -> Value {
     match kind {
         TraitType::Boolean => json!(draw.unit() < 0.5),
         TraitType::Number => json!(1 + draw.index(999)),
@@ -78,6 +80,43 @@ pub fn part(name: &str, kind: TraitType, completeness: Option<&str>, draw: &mut 
         }
     };
     (json!(shown), how.to_owned())
+}
+
+/// Checks that a value of a trait has the trait's type.
+pub fn check_value(name: &str, kind: TraitType, value: &Value) -> Result<()> {
+    match fits(kind, value) {
+        true => Ok(()),
+        false => Err(Error::Refused(format!("value of trait {name} is not a valid {}", kind.as_str()))),
+    }
+}
+
+/// True for a value of this type.
+pub fn fits(kind: TraitType, value: &Value) -> bool {
+    match kind {
+        TraitType::Boolean => value.is_boolean(),
+        TraitType::String => value.is_string(),
+        TraitType::Date => value.as_str().is_some_and(is_date),
+        TraitType::Number => value.is_number(),
+    }
+}
+
+/// True for `YYYY-MM-DD` of the Gregorian calendar.
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [year, month, day] = parts[..] else { return false };
+    let digits = |part: &str, len| part.len() == len && part.bytes().all(|b| b.is_ascii_digit());
+    if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
+        return false;
+    }
+    let number = |part: &str| part.parse::<u32>().unwrap_or(0);
+    let (year, month, day) = (number(year), number(month), number(day));
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + u32::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    (1..=12).contains(&month) && (1..=last).contains(&day)
 }
 
 fn digits(count: usize, draw: &mut Stream) -> String {
@@ -111,7 +150,7 @@ fn text(name: &str, draw: &mut Stream) -> String {
     } else if has(&["id", "number", "code", "account", "order", "policy", "pin"]) {
         format!("{}{}", 1 + draw.index(9), digits(6, draw))
     } else if has(&["name"]) {
-        super::super::names::draw(Seed(u64::from(draw.bits())), Default::default(), None)
+        names::draw(Seed(u64::from(draw.bits())), Default::default(), None)
     } else {
         format!("{} {}", one(&WORDS, draw), one(&WORDS, draw))
     }
@@ -120,7 +159,6 @@ fn text(name: &str, draw: &mut Stream) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::human_rules::fits;
 
     #[test]
     fn values_have_their_type_and_repeat_by_seed() {
@@ -128,9 +166,9 @@ mod tests {
             for name in ["phone", "e-mail", "zip", "city", "address", "dob", "card", "ssn", "member_id", "name", "mood"]
             {
                 let mut draw = Seed(3).stream(name);
-                let made = value(name, *kind, &mut draw);
+                let made = invent(name, *kind, &mut draw);
                 assert!(fits(*kind, &made), "{name} {kind:?}: {made}");
-                assert_eq!(made, value(name, *kind, &mut Seed(3).stream(name)));
+                assert_eq!(made, invent(name, *kind, &mut Seed(3).stream(name)));
             }
         }
     }
@@ -149,7 +187,7 @@ mod tests {
             fact("age", TraitType::Number, json!(WHOLE)),
             fact("city", TraitType::String, json!("Graz")),
         ];
-        let values = |seed| bound(given.clone(), Seed(seed)).into_iter().map(|fact| fact.value).collect::<Vec<_>>();
+        let values = |seed| bind(given.clone(), Seed(seed)).into_iter().map(|fact| fact.value).collect::<Vec<_>>();
         let first = values(1);
         assert_eq!((&first, &first[3]), (&values(1), &json!("Graz")));
         assert_ne!(first, values(2));

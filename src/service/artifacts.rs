@@ -1,7 +1,7 @@
 //! Timeline, transcript and recording of a conversation.
 
 use std::io::SeekFrom;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringer_media::clip::wav::{self, Head};
 use schemars::JsonSchema;
@@ -11,7 +11,6 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, BufReader};
 
 use super::packing::{self, Packing, Track};
-use super::privacy::is_hidden;
 use super::{Caller, Service};
 use crate::engine::JOURNAL;
 use crate::error::{Error, Result};
@@ -20,6 +19,12 @@ use crate::model::time::Timestamp;
 use crate::model::timeline::{self, TimelineEvent};
 use crate::model::transcript::Transcript;
 use crate::store::{Row, Session};
+
+/// Folder of the recordings of production calls, in the data folder.
+pub(super) const CALLS_FOLDER: &str = "call-logs";
+
+/// File of the steps of a recording's outline, in the folder of a result.
+pub(super) const PEAKS: &str = "peaks.bin";
 
 /// Samples per second of the timeline and of recordings.
 const SAMPLE_RATE: i64 = 16_000;
@@ -194,6 +199,38 @@ impl Service {
         let file = File::open(path).await.map_err(Error::internal)?;
         outline(BufReader::with_capacity(1 << 16, file), points.max(1)).await.map_err(Error::internal)
     }
+}
+
+/// True if words and sounds of a result are hidden from `caller`, since they are not redacted yet. A caller without an
+/// API key sees them.
+pub(super) fn is_hidden(doc: &ResultDoc, caller: &Caller) -> bool {
+    doc.private && !caller.key_id.is_nil()
+}
+
+/// Removes the files of a folder whose names are `wanted`; false when there were none.
+pub(super) async fn remove_files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<bool> {
+    let mut removed = false;
+    for path in files(folder).await? {
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(&wanted) {
+            tokio::fs::remove_file(&path).await.map_err(Error::internal)?;
+            removed = true;
+        }
+    }
+    Ok(removed)
+}
+
+/// Returns the paths of the entries of a folder; empty if it does not exist.
+pub(super) async fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut entries = match tokio::fs::read_dir(folder).await {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::internal(format!("{}: {error}", folder.display()))),
+    };
+    let mut paths = Vec::new();
+    while let Some(entry) = entries.next_entry().await.map_err(Error::internal)? {
+        paths.push(entry.path());
+    }
+    Ok(paths)
 }
 
 /// Bytes that a header may have.
