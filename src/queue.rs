@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::model::simulation::SimulationSpec;
 use crate::model::triage::SourceKind;
 use crate::store::db::{self, Cell};
 use crate::store::{Session, Store, from_text, to_text};
@@ -352,7 +353,28 @@ pub struct Lane {
     pub limit: i64,
 }
 
+impl Lane {
+    /// Returns the lane of a run's conversations; `None` if its simulation does not limit them.
+    pub fn of_run(run_id: i64, simulation: &SimulationSpec) -> Option<Lane> {
+        simulation.concurrency().map(|limit| Lane { name: format!("run:{run_id}"), limit })
+    }
+}
+
 impl Session {
+    /// Stores the job that holds the conversation of a result, in writing or by voice.
+    pub async fn put_conversation(
+        &mut self,
+        job: CallJob,
+        written: bool,
+        due_ms: i64,
+        lane: Option<&Lane>,
+    ) -> Result<()> {
+        match written {
+            true => self.put(&TextJob(job), due_ms, lane).await,
+            false => self.put(&job, due_ms, lane).await,
+        }
+    }
+
     /// Stores a job, due at `due_ms`. A job with a lane is held until [`Session::release`] releases it.
     pub async fn put<J: Job>(&mut self, job: &J, due_ms: i64, lane: Option<&Lane>) -> Result<()> {
         let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held) \

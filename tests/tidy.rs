@@ -8,6 +8,7 @@ mod language;
 mod linked;
 mod locks;
 mod scan;
+mod service;
 
 /// The order of the modules of the root package: a module uses only those of earlier lines, or of its own.
 const ORDER: [&[&str]; 14] = [

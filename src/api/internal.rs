@@ -8,7 +8,8 @@ use uuid::Uuid;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, tagged};
 use crate::error::Result;
 use crate::model::id::IdString;
-use crate::service::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
+use crate::model::run::Accepted;
+use crate::service::{AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentPath {

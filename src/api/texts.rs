@@ -4,9 +4,9 @@ use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, tagged};
 use crate::config::Sms;
 use crate::error::Result;
 use crate::model::Object;
+use crate::model::run::Accepted;
 use crate::model::schema::{Field, Kind, Node};
 use crate::model::text::{AgentMessage, MessageTaken, Turn, TurnSpec};
-use crate::service::Accepted;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![

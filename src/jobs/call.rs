@@ -21,7 +21,7 @@ use crate::model::result::{EngineQuality, PostedToolCall, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::queue::CallJob;
-use crate::service::{Judged, Obstacle, Placed, Service, Turn};
+use crate::service::{Obstacle, Placed, Service, Turn};
 use crate::transport::port::{Incoming, Refusal};
 use crate::transport::websocket::port::AgentError;
 
@@ -234,7 +234,7 @@ impl CallWork<'_> {
             None => service.amend(&self.job.organization, id, patch).await.map(drop)?,
         }
         match redactor {
-            Some(redactor) => service.redact(&self.job.organization, id, redactor, &mut Judged::default()).await,
+            Some(redactor) => service.redact_conversation(&self.job.organization, id, redactor).await,
             None => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use ringer::model::result::QueueReason;
 use ringer::model::status::ResultStatus as S;
 use ringer::provider::post::signature;
 use ringer::queue::CallJob;
-use ringer::service::{Leg, Reached, Turn};
+use ringer::service::{InboundAddress, Reached, Turn};
 use serde_json::{Value, json};
 
 use super::{Fixture, extend, map, spec};
@@ -62,14 +62,14 @@ impl Fixture {
     }
 
     /// Returns the leg that waits at an address; `None` if nobody does.
-    pub(super) async fn leg(&self, user: &str) -> Option<Leg> {
+    pub(super) async fn leg(&self, user: &str) -> Option<InboundAddress> {
         match self.service.reached(user).await.expect("it can be asked") {
-            Reached::Leg(leg) => Some(leg),
+            Reached::Address(leg) => Some(leg),
             Reached::Busy | Reached::Nobody => None,
         }
     }
 
-    pub(super) async fn answer(&self, leg: &Leg) -> Option<i64> {
+    pub(super) async fn answer(&self, leg: &InboundAddress) -> Option<i64> {
         let about: Object = map(json!({ "from": "sip:agent@h" }));
         self.service.take_call(leg, about).await.expect("it can be taken").map(|job| job.result_id)
     }
