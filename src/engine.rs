@@ -96,6 +96,12 @@ pub struct EngineConfig {
     pub names: Resolver,
 }
 
+/// Name of the file of a call's recording: the Digital Human and the agent.
+pub const RECORDING: &str = "recording.wav";
+/// Name of the file of the Digital Human before noise, audio quality and loss.
+pub const CALLER_CLEAN: &str = "caller_clean.wav";
+/// Name of the file of what the agent sent before the call was connected.
+pub const EARLY_MEDIA: &str = "early_media.wav";
 /// Name of the file of a call's events, a line each as they happen.
 pub const JOURNAL: &str = "timeline.jsonl";
 /// Name of the file of a call's signalling by SIP.

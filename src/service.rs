@@ -38,17 +38,18 @@ use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::{Dialect, Kind};
 
 pub use self::conversation::agent_stream::StreamGoal;
-pub use self::conversation::artifacts::{Peaks, Timeline};
+pub use self::conversation::artifacts::{HTTP_LOG, Peaks, RECOGNIZED, Timeline};
 pub use self::conversation::inbound_address::{InboundAddress, Reached, Turn};
 pub use self::conversation::live::Running;
 pub use self::conversation::obstacle::Obstacle;
+pub use self::conversation::outcome::{CallOutcome, Circumstances};
 pub use self::conversation::peaks::{Levels, PeakStretch, Zoom};
 pub use self::conversation::retention::Cleared;
 pub use self::conversation::stream_address::AGENT_STREAM;
 pub use self::conversation::transcode::{Packing, Track};
 pub use self::conversation::usage::SpendAllowed;
 pub use self::evaluation::call_logs::{
-    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted, RECOGNIZED,
+    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
 };
 pub use self::evaluation::follow_up::FollowUp;
 pub use self::evaluation::material::ToJudge;
@@ -72,8 +73,7 @@ pub use self::library::scenarios::{ScenarioDeleted, ScenarioList, Validated};
 pub use self::library::simulations::{Message, SimulationAdded, SimulationDeleted};
 pub use self::library::versions::{VersionDeleted, VersionLabels};
 pub use self::placement::dial::{CallerNumber, Outgoing, Refusals};
-pub use self::placement::{Placed, Placer, RoomPlan, Sounds, TextPlaced};
-pub use self::runs::evidence::HTTP_LOG;
+pub use self::placement::{Begin, Placed, Placer, RoomPlan, Sounds, TextPlaced};
 pub use self::runs::export::ExportFormat;
 pub use self::runs::ladder::Ladder;
 pub use self::runs::page_file::CallFile;
@@ -122,7 +122,7 @@ pub trait LiveCalls: Send + Sync {
     }
 
     /// Notes that the state of a result has changed and is stored.
-    fn changed(&self, result_id: i64) {
+    fn note_change(&self, result_id: i64) {
         let _ = result_id;
     }
 
@@ -327,22 +327,5 @@ impl Service {
     /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         self.live.feed(result_id)
-    }
-
-    /// Returns the folder of the files of a result.
-    pub fn result_folder(&self, result_id: i64) -> PathBuf {
-        self.settings.data.join("results").join(result_id.to_string())
-    }
-
-    /// Removes the files of deleted results. A file that cannot be removed is left and logged.
-    async fn remove_files(&self, result_ids: &[i64]) {
-        for id in result_ids {
-            match tokio::fs::remove_dir_all(self.result_folder(*id)).await {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!(result = id, %error, "files of a deleted result could not be removed");
-                }
-                _ => {}
-            }
-        }
     }
 }

@@ -27,7 +27,7 @@ use crate::agent;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::sim::script::Script;
 use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
-use crate::engine::{Destination, Placement, SIP_LOG, SipDial, WEBSOCKET_LOG};
+use crate::engine::{Destination, EARLY_MEDIA, Placement, RECORDING, SIP_LOG, SipDial, WEBSOCKET_LOG};
 use crate::human::{self, Profile};
 use crate::provider::canned::Canned;
 use crate::transport::websocket::{Dialect, Kind as Protocol};
@@ -261,11 +261,11 @@ fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
     for (name, side) in [("caller", &outcome.caller), ("agent", &outcome.agent)].into_iter().chain(target) {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join("recording.wav"), &side.recording)?;
+        std::fs::write(folder.join(RECORDING), &side.recording)?;
         std::fs::write(folder.join("timeline.json"), timeline(side))?;
         std::fs::write(folder.join(if side.is_socket { WEBSOCKET_LOG } else { SIP_LOG }), &side.sip_log)?;
         if !side.early.is_empty() {
-            std::fs::write(folder.join("early_media.wav"), wav(Layout::Agent, &side.early))?;
+            std::fs::write(folder.join(EARLY_MEDIA), wav(Layout::Agent, &side.early))?;
         }
     }
     Ok(())

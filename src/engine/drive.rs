@@ -36,7 +36,7 @@ use super::socket::{SocketNews, SocketSide};
 use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
 use super::wire::Wire;
-use super::{CAPTURED, CallNews, CallReport, Destination, JOURNAL, Placement};
+use super::{CALLER_CLEAN, CAPTURED, CallNews, CallReport, Destination, EARLY_MEDIA, JOURNAL, Placement, RECORDING};
 use crate::provider::guard::Guard;
 use crate::transport::port::{Lookup, Port, PortOutput, ToPeer};
 use crate::transport::sip::address::Address;
@@ -98,9 +98,9 @@ impl Files {
         }
         rest.log = std::fs::File::create(folder.join(log)).ok();
         let tracks = Tracks {
-            recording: recorder.stereo(folder.join("recording.wav")),
-            clean: recorder.mono(folder.join("caller_clean.wav"), Layout::CallerClean),
-            early: recorder.mono(folder.join("early_media.wav"), Layout::Agent),
+            recording: recorder.stereo(folder.join(RECORDING)),
+            clean: recorder.mono(folder.join(CALLER_CLEAN), Layout::CallerClean),
+            early: recorder.mono(folder.join(EARLY_MEDIA), Layout::Agent),
         };
         let wire = captured.then(|| {
             let (ring, file) = recorder.bytes(folder.join(CAPTURED));

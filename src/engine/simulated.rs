@@ -94,7 +94,7 @@ pub(super) fn place(
 /// Writes the recording into the folder of its result.
 async fn keep(folder: Option<PathBuf>, wav: &[u8], mut warnings: Vec<String>) -> (Option<PathBuf>, Vec<String>) {
     let Some(folder) = folder.filter(|_| !wav.is_empty()) else { return (None, warnings) };
-    let path = folder.join("recording.wav");
+    let path = folder.join(super::RECORDING);
     let written = async {
         tokio::fs::create_dir_all(&folder).await?;
         tokio::fs::write(&path, wav).await

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::incoming::Desk;
-use super::{call, logged};
+use super::{call, log_failure};
 use crate::error::Result;
 use crate::model::Object;
 use crate::queue::CallJob;
@@ -109,7 +109,7 @@ impl AgentStreams {
                 }
                 None => call::abandon(&desk.workshop, &job, &desk.stopping).await,
             };
-            logged("a call of an agent failed", done);
+            log_failure("call over an agent's WebSocket failed", done);
         });
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Workshop, call, logged};
+use super::{Workshop, call, log_failure};
 use crate::error::Result;
 use crate::model::Object;
 use crate::service::{InboundAddress, Reached};
@@ -39,8 +39,7 @@ impl Desk {
             };
             let Some(incoming) = next else { return };
             let desk = desk.clone();
-            tasks
-                .spawn("incoming call", async move { logged("a call that came in failed", desk.take(incoming).await) });
+            tasks.spawn("incoming call", async move { log_failure("incoming call failed", desk.take(incoming).await) });
         }
     }
 

@@ -2,11 +2,13 @@
 
 pub(super) mod agent_stream;
 pub(super) mod artifacts;
+pub(super) mod commands;
 pub(super) mod facts;
 pub(super) mod inbound_address;
 pub(super) mod lifecycle;
 pub(super) mod live;
 pub(super) mod obstacle;
+pub(super) mod outcome;
 pub(super) mod peaks;
 pub(super) mod privacy;
 pub(super) mod rerun;

@@ -1,6 +1,7 @@
 //! Turns a result into a call: agent, address, caller, and the caller's behaviour. It takes resources and returns plain
 //! values for the engine, or an error code. It places no call itself.
 
+mod begin;
 mod behaviour;
 pub(super) mod dial;
 mod dynamic;
@@ -30,6 +31,7 @@ use ringer_media::seed::Seed;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub use self::begin::Begin;
 pub use self::room::RoomPlan;
 pub use self::sound::Sounds;
 pub use self::text::TextPlaced;
@@ -435,7 +437,7 @@ mod tests {
     use crate::config::CODECS;
     use crate::provider::fake::FakeSynthesizer;
 
-    fn merged(mut base: Value, over: Value) -> Value {
+    fn merge(mut base: Value, over: Value) -> Value {
         let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
         base_map.extend(over.clone());
         base
@@ -449,11 +451,11 @@ mod tests {
             run_id: 3,
             seed: Seed(5),
             agent: AgentDoc {
-                spec: serde_json::from_value(merged(json!({ "name": "a" }), agent)).expect(read),
+                spec: serde_json::from_value(merge(json!({ "name": "a" }), agent)).expect(read),
                 ..AgentDoc::default()
             },
             human: serde_json::from_value(human).expect(read),
-            overrides: serde_json::from_value(merged(json!({ "simulation_id": "1" }), run)).expect(read),
+            overrides: serde_json::from_value(merge(json!({ "simulation_id": "1" }), run)).expect(read),
             identity: Seed(5),
             ..Cast::default()
         }

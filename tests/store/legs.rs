@@ -63,7 +63,7 @@ impl Fixture {
 
     /// Returns the leg that waits at an address; `None` if nobody does.
     pub(super) async fn leg(&self, user: &str) -> Option<InboundAddress> {
-        match self.service.reached(user).await.expect("it can be asked") {
+        match self.service.receiver_of(user).await.expect("it can be asked") {
             Reached::Address(leg) => Some(leg),
             Reached::Busy | Reached::Nobody => None,
         }
@@ -105,12 +105,12 @@ async fn an_address_is_held_by_one_result_at_a_time() {
         assert!(f.leg(address).await.is_some(), "{address}");
     }
     for address in ["", "+15550002222", "dh-1-00000000", "in order: 1"] {
-        assert_eq!(f.service.reached(address).await, Ok(Reached::Nobody), "{address}");
+        assert_eq!(f.service.receiver_of(address).await, Ok(Reached::Nobody), "{address}");
     }
     let leg = f.leg(user).await.expect("it listens");
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
     assert_eq!(f.answer(&leg).await, None, "it has been taken");
-    assert_eq!(f.service.reached(user).await, Ok(Reached::Busy));
+    assert_eq!(f.service.receiver_of(user).await, Ok(Reached::Busy));
     assert_eq!(f.turns().await, [], "the first still talks");
     f.walk(ids[0], &TO_END[1..]).await;
     assert_eq!(f.turns().await, [(ids[1], Turn::Listens)], "who has waited longest");
@@ -122,7 +122,7 @@ async fn an_address_is_held_by_one_result_at_a_time() {
     assert!(f.turns().await.iter().all(|(_, turn)| *turn == Turn::Waits));
     assert_eq!((f.status(ids[2]).await, f.status(ids[3]).await), (S::Cancelled, S::Cancelled));
     f.service.hangup(&f.caller, later[0]).await.expect("hung up");
-    assert_eq!(f.service.reached("+15550001111").await, Ok(Reached::Nobody));
+    assert_eq!(f.service.receiver_of("+15550001111").await, Ok(Reached::Nobody));
 }
 
 #[tokio::test]

@@ -35,13 +35,13 @@ pub(super) fn entries(bytes: &[u8], most: usize) -> Result<Vec<PostedEntry>, Str
     let mut issues = Issues::default();
     let entries = validate(Source::Body, &Node::of::<Vec<PostedEntry>>(), list, &mut issues);
     match issues.first() {
-        Some(first) => Err(told(&first, issues.len())),
+        Some(first) => Err(describe_problem(&first, issues.len())),
         None => serde_json::from_value(entries).map_err(|error| error.to_string()),
     }
 }
 
 /// Returns the first problem of `count`, and where it is.
-fn told(first: &Value, count: usize) -> String {
+fn describe_problem(first: &Value, count: usize) -> String {
     let steps = first["loc"].as_array().map(Vec::as_slice).unwrap_or_default();
     let place = |step: &Value| match step {
         Value::String(name) => format!(": {name}"),

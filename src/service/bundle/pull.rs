@@ -45,7 +45,7 @@ impl Service {
         let mut codes = Vec::new();
         for id in members.simulations {
             let row = db.get::<SimulationSpec>(id).await?;
-            let (code, mut fields) = self.coded(&mut db, caller, row, |doc| &mut doc.svc_as_code_id).await?;
+            let (code, mut fields) = self.ensure_code(&mut db, caller, row, |doc| &mut doc.svc_as_code_id).await?;
             let agent_id = fields.shift_remove("agent_id");
             let agent_id = agent_id.as_ref().and_then(Value::as_str).and_then(|id| id.parse().ok());
             let agent = db.get::<AgentDoc>(agent_id.ok_or(Error::NotFound("Agent"))?).await?;
@@ -57,7 +57,7 @@ impl Service {
         }
         for id in members.humans {
             let row = db.get::<DigitalHumanSpec>(id).await?;
-            let (_, mut fields) = self.coded(&mut db, caller, row, |doc| &mut doc.svc_as_code_id).await?;
+            let (_, mut fields) = self.ensure_code(&mut db, caller, row, |doc| &mut doc.svc_as_code_id).await?;
             let linked = db.simulations_of(id).await?;
             let linked = codes.iter().filter(|(id, _)| linked.contains(id)).map(|(_, code)| code.to_string());
             fields.insert("simulations".into(), linked.collect());
@@ -106,7 +106,7 @@ impl Service {
     }
 
     /// Returns the stable identifier of a row, made when it has none, and its fields.
-    async fn coded<R: Resource>(
+    async fn ensure_code<R: Resource>(
         &self,
         db: &mut Session,
         caller: &Caller,
@@ -152,7 +152,7 @@ async fn members(db: &mut Session, root_type: RootType, root_id: &str) -> Result
             members.metrics.insert(metric.id);
             members.agents.extend(&metric.doc.agent_ids);
             for row in db.all::<SimulationSpec>().await? {
-                if selected(db, &row.doc).await?.contains(&metric.id) {
+                if metrics_of_simulation(db, &row.doc).await?.contains(&metric.id) {
                     members.simulations.insert(row.id);
                 }
             }
@@ -162,13 +162,13 @@ async fn members(db: &mut Session, root_type: RootType, root_id: &str) -> Result
         let simulation = db.get::<SimulationSpec>(id).await?.doc;
         members.agents.extend(simulation.agent_id.get());
         members.humans.extend(db.digital_humans_of(id).await?.iter().map(|row| row.id));
-        members.metrics.extend(selected(db, &simulation).await?);
+        members.metrics.extend(metrics_of_simulation(db, &simulation).await?);
     }
     Ok(members)
 }
 
 /// Returns the metrics that judge a simulation's results.
-async fn selected(db: &mut Session, simulation: &SimulationSpec) -> Result<Vec<Uuid>> {
+async fn metrics_of_simulation(db: &mut Session, simulation: &SimulationSpec) -> Result<Vec<Uuid>> {
     match (&simulation.selected_custom_metrics, simulation.agent_id.get()) {
         (Some(selected), _) => Ok(selected.clone()),
         (None, Some(id)) => {

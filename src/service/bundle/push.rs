@@ -81,7 +81,7 @@ impl Service {
             ("agent", agent, urls.collect::<Vec<_>>())
         });
         let humans = bundle.digital_humans.iter();
-        let humans = humans.map(|human| ("digital_human", human, human_rules::fetched(&Value::Object(human.clone()))));
+        let humans = humans.map(|human| ("digital_human", human, human_rules::urls_of(&Value::Object(human.clone()))));
         let mut refused = Vec::new();
         for (kind, entity, urls) in agents.chain(humans).collect::<Vec<_>>() {
             match field_rules::look(&urls, &self.settings, self.poster.guard()).await {
@@ -143,7 +143,7 @@ impl Push<'_> {
 
     /// Takes what a write refused as an error of the entity; `broken`: the rules of its kind that it breaks, as far as they
     /// are known.
-    fn allowed<T, V: JsonSchema>(
+    fn require_valid<T, V: JsonSchema>(
         &mut self,
         kind: &str,
         entity: &Object,
@@ -174,7 +174,7 @@ impl Push<'_> {
         self.actions.push(format!("{verb} {what} '{name}'"));
     }
 
-    fn checked<T: JsonSchema + DeserializeOwned>(
+    fn check_entity<T: JsonSchema + DeserializeOwned>(
         &mut self,
         kind: &str,
         entity: &Object,
@@ -183,7 +183,7 @@ impl Push<'_> {
         code: Code,
     ) -> Result<Option<Checked<T>>> {
         let mut wrong = more;
-        let (created, changed) = (walked::<T>(entity, code), walked::<Patch<T>>(entity, code));
+        let (created, changed) = (walk_entity::<T>(entity, code), walk_entity::<Patch<T>>(entity, code));
         wrong.extend(created.as_ref().err().into_iter().flatten().cloned());
         let code = created.as_ref().ok().and_then(|walked| walked.get(CODE)?.as_str().map(str::to_owned));
         if entity.get(CODE).is_none_or(Value::is_null) {
@@ -207,7 +207,7 @@ impl Push<'_> {
 
     async fn agent(&mut self, entity: &Object) -> Result<Option<Anchor>> {
         const KIND: &str = "agent";
-        let Some(checked) = self.checked::<AgentSpec>(KIND, entity, vec![], &mut vec![], Code::Uuid)? else {
+        let Some(checked) = self.check_entity::<AgentSpec>(KIND, entity, vec![], &mut vec![], Code::Uuid)? else {
             return Ok(None);
         };
         let (service, caller) = (self.service, self.caller);
@@ -216,14 +216,14 @@ impl Push<'_> {
         let Some(row) = self.db.by::<AgentDoc>("code_id", checked.code).await?.pop() else {
             let broken = broken_rules(&mut checked.spec.clone(), service.settings());
             let done = service.insert_agent(&mut self.db, caller, checked.spec).await;
-            let made = self.allowed::<_, AgentSpec>(KIND, entity, done, broken)?;
+            let made = self.require_valid::<_, AgentSpec>(KIND, entity, done, broken)?;
             self.did("Created", "agent", &name);
             return Ok(made.map(|(id, _)| Anchor { id, code, is_new: true }));
         };
         let id = row.id;
-        let broken = broken_rules(&mut field_rules::patched(&row.doc.spec, &checked.patch)?, service.settings());
+        let broken = broken_rules(&mut field_rules::apply_patch(&row.doc.spec, &checked.patch)?, service.settings());
         let done = service.amend_agent(&mut self.db, caller, row, &checked.patch).await;
-        let amended = self.allowed::<_, AgentSpec>(KIND, entity, done, broken)?;
+        let amended = self.require_valid::<_, AgentSpec>(KIND, entity, done, broken)?;
         if amended.is_some_and(|amended| amended.changed) {
             self.did("Updated", "agent", &name);
         }
@@ -239,7 +239,7 @@ impl Push<'_> {
         // The selection follows from the metrics of the bundle.
         fields.shift_remove("selected_custom_metrics");
         fields.insert("agent_id".into(), agent.id.to_string().into());
-        let Some(checked) = self.checked::<SimulationSpec>(KIND, &fields, more, &mut vec![], Code::Uuid)? else {
+        let Some(checked) = self.check_entity::<SimulationSpec>(KIND, &fields, more, &mut vec![], Code::Uuid)? else {
             return Ok(None);
         };
         let (service, caller) = (self.service, self.caller);
@@ -249,14 +249,16 @@ impl Push<'_> {
             None => {
                 let broken = simulations::broken_rules(&mut checked.spec.clone(), None);
                 let done = service.insert_simulation(&mut self.db, caller, checked.spec).await;
-                let Some(id) = self.allowed::<_, SimulationSpec>(KIND, entity, done, broken)? else { return Ok(None) };
+                let Some(id) = self.require_valid::<_, SimulationSpec>(KIND, entity, done, broken)? else {
+                    return Ok(None);
+                };
                 (id, true, Some("Created"))
             }
             Some(row) => {
-                let mut spec = simulations::changed(&row.doc, checked.patch.clone())?;
+                let mut spec = simulations::lay_patch(&row.doc, checked.patch.clone())?;
                 let broken = simulations::broken_rules(&mut spec, Some(&row.doc));
                 let done = service.amend_simulation(&mut self.db, caller, &row, checked.patch).await;
-                let changed = self.allowed::<_, SimulationSpec>(KIND, entity, done, broken)?;
+                let changed = self.require_valid::<_, SimulationSpec>(KIND, entity, done, broken)?;
                 (row.id, false, changed.filter(|changed| *changed).map(|_| "Updated"))
             }
         };
@@ -330,21 +332,26 @@ impl Push<'_> {
                 }
             }
         }
-        let checked = self.checked::<DigitalHumanSpec>(KIND, &fields, more.into_iter().collect(), codes, Code::Uuid)?;
+        let checked =
+            self.check_entity::<DigitalHumanSpec>(KIND, &fields, more.into_iter().collect(), codes, Code::Uuid)?;
         let Some(checked) = checked else { return Ok(None) };
         let (service, caller) = (self.service, self.caller);
         let Some(row) = self.db.by::<DigitalHumanSpec>("code_id", checked.code).await?.pop() else {
             let broken = human_rules::broken(&mut checked.spec.clone(), service.settings());
             let done = service.make_human(&mut self.db, caller, checked.spec, &[simulation.id]).await;
-            let Some(made) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else { return Ok(None) };
+            let Some(made) = self.require_valid::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else {
+                return Ok(None);
+            };
             self.did("Created", "digital human", made.digital_human.spec.name.as_deref().unwrap_or_default());
             return Ok(Some((made.digital_human.id, true)));
         };
         let mut links = self.db.simulations_of(row.id).await?;
         links.push(simulation.id);
-        let broken = human_rules::broken(&mut field_rules::patched(&row.doc, &checked.patch)?, service.settings());
+        let broken = human_rules::broken(&mut field_rules::apply_patch(&row.doc, &checked.patch)?, service.settings());
         let done = service.amend_human(&mut self.db, caller, &row, &checked.patch, Some(&links), false).await;
-        let Some(changed) = self.allowed::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else { return Ok(None) };
+        let Some(changed) = self.require_valid::<_, DigitalHumanSpec>(KIND, entity, done, broken)? else {
+            return Ok(None);
+        };
         if changed {
             let name = self.db.get::<DigitalHumanSpec>(row.id).await?.doc.name.unwrap_or_default();
             self.did("Updated", "digital human", &name);
@@ -385,7 +392,7 @@ impl Push<'_> {
         let mut found = self.db.by::<CustomMetricSpec>("code_id", sent).await?;
         let is_text = !found.is_empty() && Uuid::parse_str(sent).is_err();
         let code = if is_text { Code::Text } else { Code::Uuid };
-        let checked = self.checked::<CustomMetricSpec>(KIND, entity, vec![], codes, code)?;
+        let checked = self.check_entity::<CustomMetricSpec>(KIND, entity, vec![], codes, code)?;
         let Some(mut checked) = checked else { return Ok(None) };
         let (service, caller) = (self.service, self.caller);
         let name = checked.spec.name.clone();
@@ -398,7 +405,7 @@ impl Push<'_> {
             }
             let broken = metrics::broken_rules(&checked.spec);
             let done = service.insert_metric(&mut self.db, caller, checked.spec).await;
-            let made = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, broken)?;
+            let made = self.require_valid::<_, CustomMetricSpec>(KIND, entity, done, broken)?;
             self.did("Created", "custom metric", &name);
             return Ok(made.map(|row| row.id));
         };
@@ -408,9 +415,11 @@ impl Push<'_> {
         {
             agents.push(agent.id.into());
         }
-        let broken = metrics::broken_rules(&field_rules::patched(&row.doc, &checked.patch)?);
+        let broken = metrics::broken_rules(&field_rules::apply_patch(&row.doc, &checked.patch)?);
         let done = service.amend_metric(&mut self.db, caller, &row, &checked.patch).await;
-        let Some(changed) = self.allowed::<_, CustomMetricSpec>(KIND, entity, done, broken)? else { return Ok(None) };
+        let Some(changed) = self.require_valid::<_, CustomMetricSpec>(KIND, entity, done, broken)? else {
+            return Ok(None);
+        };
         if changed {
             self.did("Updated", "custom metric", &name);
         }
@@ -446,7 +455,7 @@ fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
 }
 
 /// Returns an entity as its schema takes it, else all that is wrong with it.
-fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Object, Vec<String>> {
+fn walk_entity<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Object, Vec<String>> {
     let text = Value::Object(entity.clone()).to_string();
     let mut issues = Issues::default();
     let mut node = Node::of::<T>();

@@ -9,9 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, BufReader};
+use uuid::Uuid;
 
 use super::transcode::{self, Packing, Track};
-use crate::engine::JOURNAL;
+pub(in crate::service) use crate::engine::{
+    CALLER_CLEAN, CAPTURED, EARLY_MEDIA, JOURNAL, PIPELINE_LOG, RECORDING, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG,
+};
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
@@ -20,14 +23,76 @@ use crate::model::transcript::Transcript;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
-/// Folder of the recordings of production calls, in the data folder.
+/// Folder of the results, in the data folder; each result has a folder of its own in it.
+pub(in crate::service) const RESULTS_FOLDER: &str = "results";
+
+/// Folder of the recordings of production calls, in the data folder; each call has a folder of its own in it.
 pub(in crate::service) const CALLS_FOLDER: &str = "call-logs";
+
+/// File of the recording of a production call as it came, in the folder of the call.
+pub(in crate::service) const CALL_RECORDING: &str = "recording";
+
+/// File of the words that were recognized in the recording of a production call, beside it.
+pub const RECOGNIZED: &str = "transcript.json";
 
 /// File of the steps of a recording's outline, in the folder of a result.
 pub(in crate::service) const PEAKS: &str = "peaks.bin";
 
+/// Log of the requests and answers of a written conversation, in the folder of a result.
+pub const HTTP_LOG: &str = "http.log";
+
+/// Log of e-mails, in the folder of a result.
+pub(in crate::service) const MAIL_LOG: &str = "mail.log";
+
+/// Files of a result that belong into its evidence as they are.
+pub(in crate::service) const EVIDENCE: [&str; 8] =
+    [RECORDING, CALLER_CLEAN, EARLY_MEDIA, SIP_LOG, WEBSOCKET_LOG, PIPELINE_LOG, ROOM_LOG, HTTP_LOG];
+
+/// Ending of files that are not finished.
+const UNFINISHED: &str = ".part";
+
+/// Returns the name of a file that is being made, which no other has.
+pub(in crate::service) fn unfinished_name() -> String {
+    format!("{}{UNFINISHED}", crate::clock::new_id())
+}
+
+/// Returns the id in the name of an unfinished file; `None` for other names.
+pub(in crate::service) fn unfinished_id(name: &str) -> Option<Uuid> {
+    name.strip_suffix(UNFINISHED).and_then(|id| Uuid::parse_str(id).ok())
+}
+
+/// True for names of files with sound: recordings in every form in which they are handed out, their outlines, captured media.
+pub(in crate::service) fn is_audio(name: &str) -> bool {
+    let kind = name.rsplit_once('.').map(|(_, kind)| kind);
+    name == PEAKS || matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
+}
+
+/// True for names of recordings of a conversation, from its connection on.
+pub(in crate::service) fn is_recording(name: &str) -> bool {
+    name.ends_with(".wav") && name != EARLY_MEDIA
+}
+
 /// Samples per second of the timeline and of recordings.
 const SAMPLE_RATE: i64 = 16_000;
+
+impl Track {
+    /// Returns the file that holds it.
+    pub fn file(self) -> &'static str {
+        if self == Track::CallerClean { CALLER_CLEAN } else { RECORDING }
+    }
+
+    /// Returns the file of it in another form.
+    pub fn packed_file(self, packing: Packing) -> String {
+        let track = match self {
+            Track::Both => "recording".to_owned(),
+            Track::Channel(channel) => format!("recording_{channel}"),
+            Track::Mix => "recording_mix".to_owned(),
+            Track::CallerClean => "caller_clean".to_owned(),
+        };
+        let ending = if packing == Packing::Flac { "flac" } else { "opus" };
+        format!("{track}.{ending}")
+    }
+}
 
 /// Everything that happened, on the sample clock.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -71,6 +136,28 @@ pub struct Peaks {
 }
 
 impl Service {
+    /// Returns the folder of the files of a result.
+    pub fn result_folder(&self, result_id: i64) -> PathBuf {
+        self.settings.data.join(RESULTS_FOLDER).join(result_id.to_string())
+    }
+
+    /// Returns the folder of the files of a production call.
+    pub(in crate::service) fn call_folder(&self, call_id: Uuid) -> PathBuf {
+        self.settings.data.join(CALLS_FOLDER).join(call_id.to_string())
+    }
+
+    /// Removes the files of deleted results. A file that cannot be removed is left and logged.
+    pub(in crate::service) async fn remove_files(&self, result_ids: &[i64]) {
+        for id in result_ids {
+            match tokio::fs::remove_dir_all(self.result_folder(*id)).await {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    tracing::warn!(result = id, %error, "failed to remove files of a deleted result");
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Returns the timeline, once the conversation is over.
     pub async fn timeline(&self, caller: &Caller, result_id: i64) -> Result<Timeline> {
         let mut db = self.store.org(&caller.organization).read().await?;
@@ -144,7 +231,7 @@ impl Service {
             return Ok(to);
         }
         // Whoever asks at the same time makes a file of their own; the last one stays.
-        let making = to.with_file_name(format!("{}.part", crate::clock::new_id()));
+        let making = to.with_file_name(unfinished_name());
         let (source, unfinished) = (from.clone(), making.clone());
         let packed = tokio::task::spawn_blocking(move || transcode::pack(&source, track, packing, &unfinished)).await;
         let packed = match packed {

@@ -150,7 +150,7 @@ impl Service {
             row.doc.body.fail(obstacle.code, obstacle.message);
             self.step(&mut db, &mut row, ResultStatus::NoConnection).await?;
             db.commit().await?;
-            self.live.changed(result_id);
+            self.live.note_change(result_id);
             return Ok(Turn::Waits);
         }
         if stage.simulation.doc.sequential_calling {
@@ -165,7 +165,7 @@ impl Service {
             self.listen(&mut db, &mut row, &stage).await?;
         }
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         Ok(match held {
             true if is_called => Turn::Listens,
             true => Turn::Dials,
@@ -197,7 +197,7 @@ impl Service {
         let held = body.status == ResultStatus::Ready || !is_blocked(&mut db, result_id, &addresses).await?;
         db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         Ok(held)
     }
 
@@ -277,21 +277,21 @@ impl Service {
             self.step(&mut db, &mut row, ResultStatus::ConversationEnded).await?;
         }
         db.commit().await?;
-        self.live.changed(job.result_id);
+        self.live.note_change(job.result_id);
         Ok(())
     }
 
     /// Returns whom a call is for by the user parts of its Request-URI and its To header field. A trunk that calls the address that was
     /// registered names the number in To alone.
     pub async fn reached_by(&self, user: &str, to: &str) -> Result<Reached> {
-        match self.reached(user).await? {
-            Reached::Nobody if called_number(&self.settings.trunks, to).is_some() => self.reached(to).await,
+        match self.receiver_of(user).await? {
+            Reached::Nobody if called_number(&self.settings.trunks, to).is_some() => self.receiver_of(to).await,
             reached => Ok(reached),
         }
     }
 
     /// Returns the receiver of a call to `user`, the user part of its Request-URI.
-    pub async fn reached(&self, user: &str) -> Result<Reached> {
+    pub async fn receiver_of(&self, user: &str) -> Result<Reached> {
         let mut busy = false;
         let mut forms = spellings(user);
         forms.extend(called_number(&self.settings.trunks, user).filter(|number| !forms.contains(number)));
@@ -341,7 +341,7 @@ impl Service {
         }
         self.begin_answered(&mut db, &mut row, about).await?;
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         let (organization, attempt) = (inbound.organization.clone(), row.doc.body.attempt);
         Ok(Some(CallJob { organization, result_id, attempt }))
     }

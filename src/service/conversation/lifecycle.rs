@@ -12,7 +12,7 @@ use crate::model::error_code::ErrorCode;
 use crate::model::result::{ResultDoc, StatusChange, noted};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
-use crate::model::status::{Outcome, ResultStatus, RunStatus};
+use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
 use crate::model::time::{Timestamp, span_ms};
 use crate::model::triage::SourceKind;
 use crate::queue::{CallJob, EvaluateJob, Lane};
@@ -42,12 +42,12 @@ impl Service {
         patch(&mut row.doc);
         self.step(&mut db, &mut row, to).await?;
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         let (from, to) = (from.as_str(), row.doc.body.status.as_str());
         let error_code = row.doc.body.error_code.as_ref().map(ErrorCode::as_str);
         // Known where the call is over.
         let call_id = || noted(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
-        tracing::info!(result_id, from, to, error_code, call_id = call_id(), "a result moved on");
+        tracing::info!(result_id, from, to, error_code, call_id = call_id(), "result changed its status");
         Ok(row)
     }
 
@@ -64,7 +64,7 @@ impl Service {
                 }
             }
             db.commit().await?;
-            of_organization.iter().for_each(|(_, id)| self.live.changed(*id));
+            of_organization.iter().for_each(|(_, id)| self.live.note_change(*id));
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Service {
         // Also when somebody else has admitted it: until this commit readers may not see that yet.
         db.commit().await?;
         if is_new {
-            self.live.changed(result_id);
+            self.live.note_change(result_id);
         }
         Ok(())
     }
@@ -139,34 +139,31 @@ impl Service {
             }
         }
         db.update(row.id, &row.doc, now, None).await?;
-        if from == ResultStatus::Running {
-            self.count_usage(db, &row.doc).await?;
-        }
-        if to == ResultStatus::ConversationEnded {
-            let organization = db.organization().to_owned();
-            let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
-            db.put(&job, now, None).await?;
-            self.tell_ended(db, row).await?;
-        }
-        if from.is_open() && !to.is_open() {
-            self.free_addresses(db, row).await?;
-        }
-        if to == ResultStatus::Ready {
-            self.tell_awaited(db, row).await?;
-            self.ask_owner(db, row).await?;
-        }
-        if to.is_terminal() && to != ResultStatus::Cancelled {
-            self.tell_evaluated(db, row).await?;
-        }
-        if to == ResultStatus::Completed {
-            self.ask_for_grade(db, row).await?;
-        }
-        if to.is_terminal() {
-            self.announce_finished(db, SourceKind::Simulation, row.id).await?;
-            self.start_next_step(db, &row.doc).await?;
-            self.complete_run(db, row.doc.body.simulation_run_id).await?;
+        for effect in Effect::of(from, to) {
+            self.carry_out(db, row, effect).await?;
         }
         Ok(())
+    }
+
+    /// Does the work that follows on a change of state.
+    async fn carry_out(&self, db: &mut Session, row: &mut Row<ResultDoc>, effect: Effect) -> Result<()> {
+        match effect {
+            Effect::CountUsage => self.count_usage(db, &row.doc).await,
+            Effect::RequestEvaluation => {
+                let organization = db.organization().to_owned();
+                let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
+                db.put(&job, self.clock.now_ms(), None).await
+            }
+            Effect::TellEnded => self.tell_ended(db, row).await,
+            Effect::FreeAddresses => self.free_addresses(db, row).await,
+            Effect::TellAwaited => self.tell_awaited(db, row).await,
+            Effect::AskOwner => self.ask_owner(db, row).await,
+            Effect::TellEvaluated => self.tell_evaluated(db, row).await,
+            Effect::AskForGrade => self.ask_for_grade(db, row).await,
+            Effect::Announce => self.announce_finished(db, SourceKind::Simulation, row.id).await,
+            Effect::StartNextStep => self.start_next_step(db, &row.doc).await,
+            Effect::CompleteRun => self.complete_run(db, row.doc.body.simulation_run_id).await,
+        }
     }
 
     /// Lets the next step of a journey go, its pause after this one.
@@ -227,7 +224,7 @@ impl Service {
     /// work of a dead engine resumes when its leases expire.
     pub async fn recover(&self) -> Result<usize> {
         if !self.store.enter().await? {
-            tracing::info!("another engine works on this database");
+            tracing::info!("another engine uses this database");
             return self.restore_schedules().await.map(|_| 0);
         }
         let interrupted = self.store.system().await?.interrupted().await?;
@@ -245,7 +242,7 @@ impl Service {
     pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
         // Work that this engine holds is not abandoned, however long its lease could not be renewed.
         if !self.live.holds(result_id) && self.break_off(organization, result_id).await? {
-            tracing::warn!(result_id, "an engine that is gone has left a conversation");
+            tracing::warn!(result_id, "conversation of a dead engine ended");
         }
         Ok(())
     }

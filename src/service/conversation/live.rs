@@ -66,7 +66,7 @@ impl LiveCalls for Running {
         Some(self.feeds.of(result_id))
     }
 
-    fn changed(&self, result_id: i64) {
+    fn note_change(&self, result_id: i64) {
         self.feeds.touch(result_id);
         self.changes.send_modify(|changes| *changes += 1);
     }

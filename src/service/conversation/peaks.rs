@@ -11,7 +11,7 @@ use std::path::Path;
 use ringer_media::recording::WAV_HEADER;
 
 use super::artifacts::Peaks;
-use super::artifacts::{PEAKS, is_hidden};
+use super::artifacts::{PEAKS, is_hidden, unfinished_name};
 use super::transcode::Track;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
@@ -229,7 +229,7 @@ fn make(path: &Path, wav: &mut File, samples: i64) -> io::Result<()> {
         steps[at].extend(step.iter().flat_map(|level| level.to_le_bytes()));
         Ok(())
     })?;
-    let unfinished = path.with_file_name(format!("{}.part", crate::clock::new_id()));
+    let unfinished = path.with_file_name(unfinished_name());
     let written = (|| {
         let mut file = BufWriter::new(File::create(&unfinished)?);
         file.write_all(&head_of(samples))?;
@@ -331,7 +331,7 @@ mod tests {
             bytes.extend(level.to_le_bytes());
             bytes.extend((-level).to_le_bytes());
         }
-        let path = folder.join("recording.wav");
+        let path = folder.join(crate::service::conversation::artifacts::RECORDING);
         std::fs::write(&path, bytes).expect("a file");
         path
     }

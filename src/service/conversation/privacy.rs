@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, SeekFrom};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-use super::artifacts::remove_files;
+use super::artifacts::{CALLER_CLEAN, RECORDING, WEBSOCKET_LOG, is_recording, remove_files};
 use super::facts::{SETTINGS, facts};
 use crate::error::{Error, Result};
 use crate::judge::{self, Redactor};
@@ -73,8 +73,8 @@ impl Service {
             remove_files(&folder, |_| true).await?;
             warning = Some("the recording was not kept: words that nobody recognized may be private");
         } else {
-            remove_files(&folder, |name| !name.ends_with(".wav") || name == "early_media.wav").await?;
-            for (name, layout) in [("recording.wav", Layout::Stereo), ("caller_clean.wav", Layout::CallerClean)] {
+            remove_files(&folder, |name| !is_recording(name)).await?;
+            for (name, layout) in [(RECORDING, Layout::Stereo), (CALLER_CLEAN, Layout::CallerClean)] {
                 silence(&folder.join(name), layout, &spans).await?;
             }
         }
@@ -86,7 +86,7 @@ impl Service {
     /// # Errors
     /// A file that cannot be removed.
     pub async fn forget_messages(&self, result_id: i64) -> Result<()> {
-        remove_files(&self.result_folder(result_id), |name| name == "websocket.log").await.map(drop)
+        remove_files(&self.result_folder(result_id), |name| name == WEBSOCKET_LOG).await.map(drop)
     }
 
     /// Removes what was kept of a private conversation that nobody will judge.
@@ -354,9 +354,9 @@ mod tests {
 
     /// Returns the samples that are left of a file of ones in which `spans` (milliseconds) were silenced, frame by
     /// frame.
-    async fn left(layout: Layout, samples: usize, spans: &[Range<i64>]) -> Vec<bool> {
+    async fn find_remaining(layout: Layout, samples: usize, spans: &[Range<i64>]) -> Vec<bool> {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("recording.wav");
+        let path = folder.path().join(RECORDING);
         let channels = usize::from(layout.channels());
         let mut file = wav_header(layout, samples as u64).to_vec();
         file.extend([1, 0].repeat(samples * channels));
@@ -384,7 +384,7 @@ mod tests {
             (Layout::Stereo, 1600, vec![500..600, 700..800], vec![]),
             (Layout::Agent, 0, vec![0..100, 200..300], vec![]),
         ] {
-            let left = left(layout, samples, &spans).await;
+            let left = find_remaining(layout, samples, &spans).await;
             assert_eq!(left.len(), samples);
             for (at, is_left) in left.iter().enumerate() {
                 assert_eq!(*is_left, !silent.iter().any(|span| span.contains(&at)), "sample {at} of {spans:?}");
@@ -412,7 +412,7 @@ mod tests {
     #[tokio::test]
     async fn a_recording_that_is_not_there_needs_no_silence() {
         let folder = tempfile::tempdir().expect("a folder");
-        silence(&folder.path().join("recording.wav"), Layout::Stereo, &[0..1, 2..3]).await.expect("nothing to do");
+        silence(&folder.path().join(RECORDING), Layout::Stereo, &[0..1, 2..3]).await.expect("nothing to do");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
     }
 }

@@ -55,7 +55,7 @@ impl Service {
             db.drop_text(table, row.id).await?;
         }
         if let Err(error) = remove_files(&self.result_folder(row.id), |_| true).await {
-            tracing::warn!(result_id = row.id, %error, "files of an earlier attempt could not be removed");
+            tracing::warn!(result_id = row.id, %error, "failed to remove files of an earlier attempt");
         }
         Ok(())
     }

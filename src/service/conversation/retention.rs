@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use super::artifacts::{CALLS_FOLDER, PEAKS, files, remove_files};
+use super::artifacts::{CALLS_FOLDER, RESULTS_FOLDER, files, is_audio, remove_files, unfinished_id};
 use crate::config::Retention;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
@@ -66,7 +66,7 @@ impl Service {
         if keep.disk_quota_mb > 0 {
             let quota = u64::from(keep.disk_quota_mb) * 1_000_000;
             let mut taken = 0;
-            for folder in ["results", CALLS_FOLDER] {
+            for folder in [RESULTS_FOLDER, CALLS_FOLDER] {
                 taken += size_of(self.settings.data.join(folder)).await?;
             }
             let mut old = Walk::before(i64::MAX);
@@ -171,16 +171,9 @@ fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
     Oldest { what: what(old.id), organization: old.organization, created_ms: old.created_ms }
 }
 
-/// True for names of files with sound: recordings in every form in which they are handed out, their outlines, captured media.
-fn is_audio(name: &str) -> bool {
-    let kind = name.rsplit_once('.').map(|(_, kind)| kind);
-    name == PEAKS || matches!(kind, Some("wav" | "flac" | "ogg" | "opus" | "pcapng" | "part"))
-}
-
 /// True for names of uploads (`ID.part`) whose id is older than `before_ms`.
 fn is_lost(name: &str, before_ms: i64) -> bool {
-    let id = name.strip_suffix(".part").and_then(|id| Uuid::parse_str(id).ok());
-    let made = id.and_then(|id| id.get_timestamp()).map(|at| at.to_unix());
+    let made = unfinished_id(name).and_then(|id| id.get_timestamp()).map(|at| at.to_unix());
     made.is_some_and(|(seconds, _)| i64::try_from(seconds).is_ok_and(|seconds| seconds * 1000 < before_ms))
 }
 

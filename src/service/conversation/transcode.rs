@@ -46,23 +46,6 @@ pub enum Packing {
 }
 
 impl Track {
-    /// Returns the file that holds it.
-    pub fn file(self) -> &'static str {
-        if self == Track::CallerClean { "caller_clean.wav" } else { "recording.wav" }
-    }
-
-    /// Returns the file of it in another form.
-    pub fn packed_file(self, packing: Packing) -> String {
-        let track = match self {
-            Track::Both => "recording".to_owned(),
-            Track::Channel(channel) => format!("recording_{channel}"),
-            Track::Mix => "recording_mix".to_owned(),
-            Track::CallerClean => "caller_clean".to_owned(),
-        };
-        let ending = if packing == Packing::Flac { "flac" } else { "opus" };
-        format!("{track}.{ending}")
-    }
-
     fn source_channels(self) -> usize {
         let layout = if self == Track::CallerClean { Layout::CallerClean } else { Layout::Stereo };
         usize::from(layout.channels())
@@ -244,7 +227,7 @@ mod tests {
     }
 
     /// Decodes a file with ffmpeg to interleaved samples at 16 kHz.
-    fn decoded(path: &Path) -> Vec<i16> {
+    fn decode(path: &Path) -> Vec<i16> {
         let mut decode = Command::new("ffmpeg");
         decode.args(["-v", "error", "-xerror", "-i"]).arg(path);
         let output =
@@ -253,14 +236,14 @@ mod tests {
         output.stdout.chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect()
     }
 
-    fn packed(track: Track, packing: Packing) -> Vec<i16> {
+    fn pack_and_decode(track: Track, packing: Packing) -> Vec<i16> {
         let folder = tempfile::tempdir().expect("a folder");
         let from = wav(folder.path(), track);
         let to = folder.path().join(track.packed_file(packing));
         pack(&from, track, packing, &to).expect("it is packed");
         let [large, small] = [&from, &to].map(|path| path.metadata().expect("a file").len());
         assert!(small < large, "{track:?} {packing:?}: {small} of {large}");
-        decoded(&to)
+        decode(&to)
     }
 
     const TRACKS: [Track; 5] = [Track::Both, Track::Channel(0), Track::Channel(1), Track::Mix, Track::CallerClean];
@@ -268,7 +251,7 @@ mod tests {
     #[test]
     fn flac_is_the_same_audio() {
         for track in TRACKS {
-            let found = packed(track, Packing::Flac);
+            let found = pack_and_decode(track, Packing::Flac);
             let expect: Vec<i16> = (0..LENGTH)
                 .flat_map(|n| match track {
                     Track::Both => vec![sample(n, 0), sample(n, 1)],
@@ -295,7 +278,7 @@ mod tests {
     #[test]
     fn opus_sounds_the_same() {
         for track in TRACKS {
-            let found = packed(track, Packing::Opus);
+            let found = pack_and_decode(track, Packing::Opus);
             assert_eq!(found.len(), LENGTH * track.channels(), "{track:?}");
             for channel in 0..track.channels() {
                 let pcm: Vec<f64> = found
@@ -332,7 +315,7 @@ mod tests {
         for packing in [Packing::Flac, Packing::Opus] {
             let to = folder.path().join(Track::Mix.packed_file(packing));
             pack(&from, Track::Mix, packing, &to).expect("it is packed");
-            assert_eq!(decoded(&to).len(), 0, "{packing:?}");
+            assert_eq!(decode(&to).len(), 0, "{packing:?}");
         }
     }
 }

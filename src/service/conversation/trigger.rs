@@ -59,7 +59,12 @@ impl Service {
             Ok(status) => format!("The outbound trigger webhook answered {status}"),
             Err(why) => format!("The outbound trigger webhook could not be asked: {why}"),
         };
-        tracing::warn!(result = job.result_id, request = job.request, why, "a call was not asked for");
+        tracing::warn!(
+            result = job.result_id,
+            request = job.request,
+            why,
+            "failed to request a call from the agent's owner"
+        );
         self.trigger_failed(job, why).await
     }
 
@@ -80,7 +85,7 @@ impl Service {
             }
         }
         db.commit().await?;
-        self.live.changed(job.result_id);
+        self.live.note_change(job.result_id);
         Ok(())
     }
 
@@ -112,7 +117,7 @@ impl Service {
             ("agent.id", json!(body.agent_id)),
             ("agent.name", json!(stage.agent.name)),
         ]);
-        Value::Object(filled(template, &tokens, &Room::default()))
+        Value::Object(fill_template(template, &tokens, &Room::default()))
     }
 }
 
@@ -126,7 +131,7 @@ type Tokens = std::collections::BTreeMap<&'static str, Value>;
 
 /// Returns a template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text
 /// that is one token becomes the token's own value; within other text it becomes text. What is no known token stays.
-fn filled(template: &Object, tokens: &Tokens, room: &Room) -> Object {
+fn fill_template(template: &Object, tokens: &Tokens, room: &Room) -> Object {
     template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens, room))).collect()
 }
 
@@ -134,7 +139,7 @@ fn filled_value(value: &Value, tokens: &Tokens, room: &Room) -> Value {
     match value {
         Value::String(text) => filled_text(text, tokens, room),
         Value::Array(items) => items.iter().map(|item| filled_value(item, tokens, room)).collect(),
-        Value::Object(members) => Value::Object(filled(members, tokens, room)),
+        Value::Object(members) => Value::Object(fill_template(members, tokens, room)),
         plain => plain.clone(),
     }
 }
@@ -180,7 +185,7 @@ mod tests {
             ),
         ] {
             let given = template.as_object().expect("an object");
-            assert_eq!(Value::Object(filled(given, &tokens, &Room::default())), expect, "{template}");
+            assert_eq!(Value::Object(fill_template(given, &tokens, &Room::default())), expect, "{template}");
         }
     }
 
@@ -190,7 +195,7 @@ mod tests {
         let token = "{{digital_human.intent}}";
         let template = json!({ "a": [token, token, format!("{token}{token}"), "{".repeat(4 << 20)] });
         let given = template.as_object().expect("an object");
-        let made = Value::Object(filled(given, &tokens, &Room::default()));
+        let made = Value::Object(fill_template(given, &tokens, &Room::default()));
         assert!(made.to_string().len() < template.to_string().len() + (1 << 20));
         assert_eq!(made["a"][2], template["a"][2]);
     }

@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 pub(in crate::service) use self::private::{redact_call, redactor_of};
 use super::material::{metrics_of_log, prompt_of};
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::Metric;
 use crate::model::Object;
@@ -29,7 +28,7 @@ use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
 use crate::model::triage::SourceKind;
 use crate::queue::CallLogJob;
-use crate::service::conversation::artifacts::CALLS_FOLDER;
+use crate::service::conversation::artifacts::{CALL_RECORDING, CALLS_FOLDER, unfinished_name};
 use crate::service::library::field_rules;
 use crate::service::library::metrics::check_selected;
 use crate::service::{Caller, Service};
@@ -189,7 +188,7 @@ impl Service {
         if let Some(kept) = kept {
             let folder = self.call_folder(call_id);
             tokio::fs::create_dir_all(&folder).await.map_err(Error::internal)?;
-            tokio::fs::rename(&kept, folder.join(RECORDING)).await.map_err(Error::internal)?;
+            tokio::fs::rename(&kept, folder.join(CALL_RECORDING)).await.map_err(Error::internal)?;
         }
         let job = CallLogJob { organization: caller.organization.clone(), call_id, serial: now };
         db.put(&job, now, None).await?;
@@ -210,7 +209,7 @@ impl Service {
         let page = crate::model::Page { items, total_count, page, page_size };
         Ok(CallLogPage {
             total_pages: page.total_pages(),
-            call_logs: page.items.into_iter().map(shown).collect(),
+            call_logs: page.items.into_iter().map(record_of).collect(),
             total_count,
             page: page.page,
             page_size,
@@ -220,7 +219,7 @@ impl Service {
     /// Returns one call log of the caller's organization.
     pub async fn call_log(&self, caller: &Caller, call_id: &str) -> Result<CallLogRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        find(&mut db, call_id).await.map(shown)
+        find(&mut db, call_id).await.map(record_of)
     }
 
     /// Adds what the agent's owner knows; null clears.
@@ -256,7 +255,7 @@ impl Service {
             false => db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await.map(drop)?,
         }
         db.commit().await?;
-        Ok(done("Call log updated"))
+        Ok(confirmation("Call log updated"))
     }
 
     /// Asks for a new evaluation; the old one stays until then.
@@ -281,7 +280,7 @@ impl Service {
         }
         db.commit().await?;
         self.remove_call_files(row.id).await;
-        Ok(done(if recording_only { "Recording deleted" } else { "Call log deleted" }))
+        Ok(confirmation(if recording_only { "Recording deleted" } else { "Call log deleted" }))
     }
 
     /// Deletes call logs; ids that are none do not matter.
@@ -304,7 +303,7 @@ impl Service {
     /// Returns a call that is to be evaluated, and where its recording is, or is to be put; `None` when it was deleted.
     pub async fn log_to_evaluate(&self, job: &CallLogJob) -> Result<Option<(CallSpec, PathBuf)>> {
         let row = self.store.org(&job.organization).read().await?.find::<CallLogDoc>(job.call_id).await?;
-        Ok(row.map(|row| (row.doc.call, self.call_folder(row.id).join(RECORDING))))
+        Ok(row.map(|row| (row.doc.call, self.call_folder(row.id).join(CALL_RECORDING))))
     }
 
     /// Begins the evaluation of a call; `None` when it was deleted.
@@ -355,22 +354,17 @@ impl Service {
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
         let (agent_id, tag) = (row.doc.agent_id, row.doc.call.webhook_tag.clone());
-        if let Value::Object(call_log) = serde_json::to_value(shown(row)).map_err(Error::internal)? {
+        if let Value::Object(call_log) = serde_json::to_value(record_of(row)).map_err(Error::internal)? {
             self.tell_call(&mut db, agent_id, tag.as_deref(), call_log).await?;
         }
         db.commit().await
-    }
-
-    /// Returns the folder of the recording of a call.
-    pub(in crate::service) fn call_folder(&self, call_id: Uuid) -> PathBuf {
-        self.settings.data.join(CALLS_FOLDER).join(call_id.to_string())
     }
 
     /// Removes the recording of a call. What cannot be removed is left and logged.
     pub(in crate::service) async fn remove_call_files(&self, call_id: Uuid) {
         match tokio::fs::remove_dir_all(self.call_folder(call_id)).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(call = %call_id, %error, "the recording of a deleted call log could not be removed");
+                tracing::warn!(call = %call_id, %error, "failed to remove the recording of a deleted call log");
             }
             _ => {}
         }
@@ -412,16 +406,11 @@ impl Service {
             .ok_or_else(|| Error::Refused("recording_base64 must be a base64 data URL of an audio file".into()))?;
         let folder = self.settings.data.join(CALLS_FOLDER);
         tokio::fs::create_dir_all(&folder).await.map_err(Error::internal)?;
-        let path = folder.join(format!("{}.part", clock::new_id()));
+        let path = folder.join(unfinished_name());
         tokio::fs::write(&path, bytes).await.map_err(Error::internal)?;
         Ok(Some(path))
     }
 }
-
-/// Name of the file that a recording is kept in, as it came.
-const RECORDING: &str = "recording";
-/// The words that were recognized in it, beside it.
-pub const RECOGNIZED: &str = "transcript.json";
 
 fn check_ending(field: &str, text: &str, endings: &[&str]) -> Result<()> {
     let path = Url::parse(text).map(|url| url.path().to_ascii_lowercase()).unwrap_or_default();
@@ -451,11 +440,11 @@ async fn find(db: &mut Session, call_id: &str) -> Result<Row<CallLogDoc>> {
     db.get::<CallLogDoc>(id).await
 }
 
-fn done(message: &str) -> LogUpdated {
+fn confirmation(message: &str) -> LogUpdated {
     LogUpdated { message: message.to_owned(), status: "200".into() }
 }
 
-fn shown(row: Row<CallLogDoc>) -> CallLogRecord {
+fn record_of(row: Row<CallLogDoc>) -> CallLogRecord {
     let CallLogDoc {
         agent_id,
         external_agent_id,

@@ -83,13 +83,13 @@ impl Service {
             return Ok(());
         }
         messages.push(json!({ "text": text, "from": from, "received_at": Timestamp(now) }));
-        row.doc.body.follow_up_sms = Some(told(messages, None, None));
+        row.doc.body.follow_up_sms = Some(grade_note(messages, None, None));
         db.update(row.id, &row.doc, now, None).await?;
         if row.doc.body.status == ResultStatus::Completed {
             self.ask_for_grade(&mut db, &row).await?;
         }
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         Ok(())
     }
 
@@ -140,10 +140,10 @@ impl Service {
         if let (Some(redactor), Some(reasoning)) = (redactor_of(&mut db, &row.doc).await?, &mut reasoning) {
             *reasoning = redactor.text(reasoning);
         }
-        row.doc.body.follow_up_sms = Some(told(messages, success, reasoning));
+        row.doc.body.follow_up_sms = Some(grade_note(messages, success, reasoning));
         db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
         db.commit().await?;
-        self.live.changed(job.result_id);
+        self.live.note_change(job.result_id);
         Ok(())
     }
 }
@@ -154,7 +154,7 @@ fn messages(doc: &ResultDoc) -> Vec<Value> {
     kept.cloned().unwrap_or_default()
 }
 
-fn told(messages: Vec<Value>, success: Option<bool>, reasoning: Option<String>) -> Object {
+fn grade_note(messages: Vec<Value>, success: Option<bool>, reasoning: Option<String>) -> Object {
     Object::from_iter([
         ("messages".to_owned(), Value::Array(messages)),
         ("success".to_owned(), json!(success)),

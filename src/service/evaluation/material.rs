@@ -134,7 +134,7 @@ async fn metrics_of(db: &mut Session, doc: &ResultDoc, more: &[Uuid]) -> Result<
         let all = db.metrics(Metrics::All, i64::MAX, 0).await?;
         add(&mut rows, all, |row| ids.contains(&row.id));
     }
-    Ok(meant(rows, MetricScope::Observability))
+    Ok(metrics_in_scope(rows, MetricScope::Observability))
 }
 
 /// Returns the metrics of its agent that are meant for calls held in production, and those that the call itself names.
@@ -150,7 +150,7 @@ pub(in crate::service) async fn metrics_of_log(
         let all = db.metrics(Metrics::All, i64::MAX, 0).await?;
         add(&mut rows, all, |row| ids.contains(&row.id) || row.doc.tags.iter().any(|tag| tags.contains(tag)));
     }
-    Ok(meant(rows, MetricScope::Simulation))
+    Ok(metrics_in_scope(rows, MetricScope::Simulation))
 }
 
 /// Adds those of `all` that are wanted and are not there yet.
@@ -164,7 +164,7 @@ fn add(
 }
 
 /// Returns the metrics whose scope is not `elsewhere`.
-fn meant(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric> {
+fn metrics_in_scope(rows: Vec<Row<CustomMetricSpec>>, elsewhere: MetricScope) -> Vec<Metric> {
     let here = rows.into_iter().filter(|row| row.doc.scope != elsewhere);
     here.map(|row| Metric { id: row.id, spec: row.doc }).collect()
 }

@@ -88,8 +88,8 @@ impl Service {
         let is_private = row.doc.private;
         self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
         db.commit().await?;
-        self.live.changed(result_id);
-        tracing::warn!(result_id, why, "an evaluation was given up");
+        self.live.note_change(result_id);
+        tracing::warn!(result_id, why, "evaluation abandoned");
         match self.redactor(organization, result_id).await? {
             Some(redactor) if is_private => {
                 self.redact(organization, result_id, &redactor, &mut Judged::default()).await
@@ -133,7 +133,7 @@ impl Service {
         }
         row.doc.private = false;
         self.close_log(db, row).await?;
-        tracing::warn!(%call_id, why, "the evaluation of a call was given up");
+        tracing::warn!(%call_id, why, "evaluation of a production call abandoned");
         Ok(())
     }
 }

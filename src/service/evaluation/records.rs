@@ -75,7 +75,7 @@ impl Service {
             }
         }
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         Ok(row)
     }
 

@@ -101,7 +101,7 @@ impl Service {
         db.insert(&kept, at.0, Some(caller.key_id)).await?;
         self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         Ok(answer_of(result_id, &row.doc.body))
     }
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::wanted::{Item, wanted};
+use self::wanted::{Item, list_items};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::judge::ask_typed;
@@ -122,7 +122,7 @@ impl Service {
             return Err(empty());
         }
         let model = self.model()?;
-        let (mut items, cut) = wanted(&asked)?;
+        let (mut items, cut) = list_items(&asked)?;
         self.name_workflows(caller, &mut items).await?;
         let about = json!({
             "agent": about(&asked.agent, &text), "properties_of_callers": asked.selected_properties,
@@ -134,7 +134,7 @@ impl Service {
             .flatten()
             .map(|wanted| (wanted.name.clone(), wanted.data_type.kind()))
             .collect();
-        let made = items.into_iter().map(|item| drafted(model.as_ref(), item, &about, &traits));
+        let made = items.into_iter().map(|item| draft_item(model.as_ref(), item, &about, &traits));
         let made: Vec<Vec<TestScenario>> = stream::iter(made).buffered(AT_ONCE).try_collect().await?;
         Ok(answer(made.into_iter().flatten().collect(), cut))
     }
@@ -292,7 +292,7 @@ fn fitting(name: &str, kind: TraitType, given: &[TraitValue], seed: Seed) -> Val
 }
 
 /// Returns the scenarios of one item.
-async fn drafted(
+async fn draft_item(
     model: &dyn LanguageModel,
     item: Item,
     about: &Value,

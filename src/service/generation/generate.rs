@@ -191,7 +191,7 @@ impl Plan {
         }
         for batch in spec.red_team_attacks.iter().flat_map(|attacks| &attacks.batches) {
             let unknown = || Error::Refused(format!("Unknown attack vector '{}'", batch.vector_id));
-            let vector = Vector::named(&batch.vector_id).ok_or_else(unknown)?;
+            let vector = Vector::of_id(&batch.vector_id).ok_or_else(unknown)?;
             let count = self.take(batch.count);
             self.attack(vector, &batch.intent, count, mode, Some(batch), has_model);
         }
@@ -302,7 +302,7 @@ impl Plan {
         let draft = |nth: usize| {
             let mut human = DigitalHumanSpec::default();
             let seed = Seed::of(&format!("{} {intent} {nth}", vector.id));
-            let known = batch.map(|batch| known(&mut human, batch, seed)).unwrap_or_default();
+            let known = batch.map(|batch| give_knowledge(&mut human, batch, seed)).unwrap_or_default();
             attacks::lay(&mut human, vector, intent, mode, &known);
             let custom = batch.and_then(|batch| batch.custom_success_criteria.clone());
             human.success_criteria = custom.filter(|text| !text.trim().is_empty()).unwrap_or(human.success_criteria);
@@ -314,7 +314,7 @@ impl Plan {
 }
 
 /// Gives an attacker what it knows of the victim, inventing what is to be invented, and tells it for the plan.
-fn known(human: &mut DigitalHumanSpec, batch: &AttackBatch, seed: Seed) -> Vec<Value> {
+fn give_knowledge(human: &mut DigitalHumanSpec, batch: &AttackBatch, seed: Seed) -> Vec<Value> {
     let mut plan = Vec::with_capacity(batch.traits.len());
     for given in &batch.traits {
         let kind = TraitType::parse(&given.data_type.to_uppercase()).unwrap_or(TraitType::String);

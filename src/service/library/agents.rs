@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::field_rules::{self, patched};
+use super::field_rules::{self, apply_patch};
 use super::versions::{Draft, first_version, versions_of};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -226,7 +226,7 @@ impl Service {
         mut agent: AgentGiven,
     ) -> Result<AgentUpdated> {
         let changed = self.amend_agent(&mut db, caller, row, &patch).await?;
-        agent.fields.extend(given(&patch, &changed.spec)?);
+        agent.fields.extend(fields_of_patch(&patch, &changed.spec)?);
         db.answer(AgentUpdated { agent, status: "200".into(), http_webhook_key: changed.new_key }).await
     }
 
@@ -240,7 +240,7 @@ impl Service {
     ) -> Result<AgentAmended> {
         let old = row.doc.clone();
         let mut doc = row.doc;
-        let mut spec = patched(&doc.spec, patch)?;
+        let mut spec = apply_patch(&doc.spec, patch)?;
         self.check_agent(db, &mut spec, Some(row.id)).await?;
         if patch.contains_key("folder") {
             doc.folder_id = self.folder_named(db, caller, spec.folder.as_deref()).await?;
@@ -381,7 +381,7 @@ async fn find_agent(db: &mut Session, id: Option<&IdString>, external: Option<&s
 }
 
 /// Returns the fields of `patch` that an agent has, with the values that they now have.
-fn given(patch: &Object, spec: &AgentSpec) -> Result<Object> {
+fn fields_of_patch(patch: &Object, spec: &AgentSpec) -> Result<Object> {
     let stored = object(spec)?;
     let value = |key: &str, given: &Value| match key {
         "system_prompt" | "labels" | "folder" => Some(given.clone()),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::field_rules::patched;
+use super::field_rules::apply_patch;
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::AgentDoc;
@@ -64,7 +64,7 @@ impl Service {
     pub async fn update_customer_persona(&self, caller: &Caller, id: Uuid, patch: Object) -> Result<PersonaRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let stored = db.get::<PersonaDoc>(id).await?;
-        let doc = patched(&stored.doc, &patch)?;
+        let doc = apply_patch(&stored.doc, &patch)?;
         db.update(id, &doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
         db.commit().await?;
@@ -119,12 +119,12 @@ impl Service {
         let now = self.clock.now_ms();
         let mut db = self.store.org(&caller.organization).write().await?;
         let old = db.get::<TraitDoc>(id).await?.doc;
-        let new = patched(&old, &patch)?;
+        let new = apply_patch(&old, &patch)?;
         check_trait(&mut db, &new, Some(id)).await?;
         db.update(id, &new, now, Some(caller.key_id)).await?;
         if sync_existing {
             for human in db.digital_humans_of_agent(old.agent_id).await? {
-                if let Some(changed) = followed(&human.doc, &old, &new)? {
+                if let Some(changed) = adapt_human(&human.doc, &old, &new)? {
                     db.update(human.id, &changed, now, Some(caller.key_id)).await?;
                 }
             }
@@ -159,7 +159,7 @@ async fn check_trait(db: &mut Session, doc: &TraitDoc, this: Option<Uuid>) -> Re
 /// Returns the Digital Human after a change of a trait that it has: the trait's new name, in its texts too, and its new
 /// type; the old default becomes the new one, and a value that no longer fits is converted, or else becomes the
 /// default.
-fn followed(human: &DigitalHumanSpec, old: &TraitDoc, new: &TraitDoc) -> Result<Option<DigitalHumanSpec>> {
+fn adapt_human(human: &DigitalHumanSpec, old: &TraitDoc, new: &TraitDoc) -> Result<Option<DigitalHumanSpec>> {
     if !human.traits.iter().any(|given| given.trait_name == old.name) {
         return Ok(None);
     }
@@ -181,7 +181,7 @@ fn follow(given: &mut Trait, old: &TraitDoc, new: &TraitDoc) {
     if given.value == old.default_value && !new.default_value.is_null() {
         given.value = new.default_value.clone();
     } else if !fits(new.data_type, &given.value) {
-        match converted(new.data_type, &given.value) {
+        match convert(new.data_type, &given.value) {
             Some(value) => given.value = value,
             None if !new.default_value.is_null() => given.value = new.default_value.clone(),
             // No value of the new type is known: the old one stays, with its type.
@@ -192,7 +192,7 @@ fn follow(given: &mut Trait, old: &TraitDoc, new: &TraitDoc) {
 }
 
 /// Returns the value in another type, where that is plain.
-fn converted(kind: TraitType, value: &Value) -> Option<Value> {
+fn convert(kind: TraitType, value: &Value) -> Option<Value> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let read: Value = match kind {
         TraitType::String | TraitType::Date => Value::String(text),

@@ -67,7 +67,7 @@ pub fn sip_uri(value: Option<&str>, settings: &Settings) -> Result<()> {
 pub fn webhook(field: &str, value: Option<&str>, settings: &Settings) -> Result<()> {
     let Some(text) = value else { return Ok(()) };
     match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => allowed(field, &url, settings.allow_private_targets),
+        Ok(url) if matches!(url.scheme(), "http" | "https") => check_host(field, &url, settings.allow_private_targets),
         _ => Err(Error::Refused(format!("{field} must be a valid http or https URL"))),
     }
 }
@@ -82,7 +82,7 @@ pub fn socket_url(field: &str, value: Option<&str>, settings: &Settings) -> Resu
     let Some(text) = value else { return Ok(()) };
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "ws" | "wss" | "http" | "https") && url.has_host() => {
-            allowed(field, &url, settings.allow_private_agents)
+            check_host(field, &url, settings.allow_private_agents)
         }
         _ => Err(Error::Refused(format!("{field} must be a ws, wss, http or https URL"))),
     }
@@ -100,7 +100,7 @@ pub fn parameters(value: Option<&BTreeMap<String, String>>) -> Result<()> {
 }
 
 /// Refuses hosts by what they are written as. Names are checked again, with their addresses, when they are connected to.
-fn allowed(field: &str, url: &Url, private: bool) -> Result<()> {
+fn check_host(field: &str, url: &Url, private: bool) -> Result<()> {
     if host_allowed(url, private) { Ok(()) } else { Err(not_allowed(field)) }
 }
 
@@ -152,7 +152,7 @@ pub fn twins(agent_version_id: Option<Uuid>, prompt_id: Option<Uuid>) -> Result<
 
 /// Returns a stored Spec with a partial update laid over it. The update was walked against the Spec's schema, so that
 /// what does not fit is a fault of the engine.
-pub fn patched<T: Serialize + DeserializeOwned + Default>(stored: &T, patch: &Object) -> Result<T> {
+pub fn apply_patch<T: Serialize + DeserializeOwned + Default>(stored: &T, patch: &Object) -> Result<T> {
     merge(stored, patch).map_err(Error::internal)
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::agents::read_agent;
-use super::field_rules::{self, patched};
+use super::field_rules::{self, apply_patch};
 use crate::error::{Error, Result};
 use crate::model::Object;
 use crate::model::agent::{AgentDoc, AgentRecord};
@@ -50,19 +50,19 @@ impl Service {
         check_name(&mut db, &spec.name, None).await?;
         let id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.answer(shown(caller, row)).await
+        db.answer(record_of(caller, row)).await
     }
 
     /// Returns all folders, newest first.
     pub async fn all_folders(&self, caller: &Caller) -> Result<Vec<FolderRecord>> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
-        Ok(rows.into_iter().map(|row| shown(caller, row)).collect())
+        Ok(rows.into_iter().map(|row| record_of(caller, row)).collect())
     }
 
     /// Returns one folder of the caller's organization.
     pub async fn folder(&self, caller: &Caller, folder_id: Uuid) -> Result<FolderRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(folder_id).await?;
-        Ok(shown(caller, row))
+        Ok(record_of(caller, row))
     }
 
     /// Renames a folder; the new name must be free.
@@ -73,7 +73,7 @@ impl Service {
         db.update(folder_id, &spec, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(folder_id).await?;
         db.commit().await?;
-        Ok(shown(caller, row))
+        Ok(record_of(caller, row))
     }
 
     /// Deletes a folder; its agents then lie in none, and webhooks name it no more.
@@ -146,7 +146,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let stored = db.all::<Integrations>().await?.into_iter().next();
         let old = stored.as_ref().map(|row| row.doc.0.clone()).unwrap_or_default();
-        let new = Integrations(patched(&old, &patch)?);
+        let new = Integrations(apply_patch(&old, &patch)?);
         match stored {
             Some(row) => db.update(row.id, &new, now, Some(caller.key_id)).await.map(drop)?,
             None => db.insert(&new, now, Some(caller.key_id)).await.map(drop)?,
@@ -166,7 +166,7 @@ async fn check_name(db: &mut Session, name: &str, this: Option<Uuid>) -> Result<
     if taken { Err(Error::Conflict("Folder name is already used".into())) } else { Ok(()) }
 }
 
-fn shown(caller: &Caller, row: Row<FolderSpec>) -> FolderRecord {
+fn record_of(caller: &Caller, row: Row<FolderSpec>) -> FolderRecord {
     FolderRecord {
         id: row.id,
         name: row.doc.name,

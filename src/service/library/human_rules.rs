@@ -54,7 +54,7 @@ pub fn broken(spec: &mut DigitalHumanSpec, settings: &Settings) -> Vec<Error> {
 }
 
 /// Returns the URLs that a Digital Human refers to, each with its field.
-pub fn fetched(fields: &Value) -> Vec<(String, String)> {
+pub fn urls_of(fields: &Value) -> Vec<(String, String)> {
     let url = |value: &Value| value.as_str().filter(|text| text.contains("://")).map(str::to_owned);
     let noise = fields.get("custom_background_noise_url").and_then(url);
     let responses = fields.get("scripted_responses").and_then(Value::as_array).into_iter().flatten();
@@ -320,7 +320,7 @@ mod tests {
             let mut old: DigitalHumanSpec = serde_json::from_value(stored.clone()).expect("fits");
             take_lines(&mut old);
             let patch = patch.as_object().expect("an object");
-            let mut new: DigitalHumanSpec = field_rules::patched(&old, patch).expect("fits");
+            let mut new: DigitalHumanSpec = field_rules::apply_patch(&old, patch).expect("fits");
             assert_eq!(check_update(&old, &mut new, patch), Ok(()));
             let found = (json!(new.original_transcript), json!(new.formatted_transcript));
             assert_eq!(found, expect, "{stored} {patch:?}");

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::field_rules::patched;
+use super::field_rules::apply_patch;
 use super::simulations::check_journeys;
 use super::{field_rules, human_rules, names};
 use crate::clock;
@@ -150,14 +150,14 @@ impl Service {
 
     /// Refuses files whose hosts' names lead to where nothing may be asked. Done before the transaction: names may take long.
     async fn look_at_human(&self, fields: &Value) -> Result<()> {
-        field_rules::look(&human_rules::fetched(fields), &self.settings, self.poster.guard()).await
+        field_rules::look(&human_rules::urls_of(fields), &self.settings, self.poster.guard()).await
     }
 
     /// Returns one Digital Human of the caller's organization, with its simulations.
     pub async fn digital_human(&self, caller: &Caller, id: i64) -> Result<LinkedDigitalHuman> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = owned(&mut db, id).await?;
-        linked(&mut db, row).await
+        with_simulations(&mut db, row).await
     }
 
     /// Returns the newest Digital Human with this handle.
@@ -165,7 +165,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).read().await?;
         let rows = db.by::<DigitalHumanSpec>("test_name", test_name).await?;
         let row = rows.into_iter().next().ok_or(Error::NotFound("Digital human"))?;
-        linked(&mut db, row).await
+        with_simulations(&mut db, row).await
     }
 
     /// Changes the given fields; given `simulation_ids` replace all links. `override_conflict` takes a number over from the
@@ -182,7 +182,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let old = owned(&mut db, id).await?;
         if looked.is_err() {
-            let spec = patched(&old.doc, &patch)?;
+            let spec = apply_patch(&old.doc, &patch)?;
             check_named(&mut db, &spec, simulation_ids.unwrap_or_default(), old.doc.workflow_v2_id).await?;
         }
         looked?;
@@ -196,7 +196,7 @@ impl Service {
             self.link_all(&mut db, id, wanted).await?;
         }
         let row = db.get(id).await?;
-        let answer = linked(&mut db, row).await?;
+        let answer = with_simulations(&mut db, row).await?;
         db.answer(answer).await
     }
 
@@ -219,8 +219,8 @@ impl Service {
         }
         db.delete::<DigitalHumanSpec>(id).await?;
         db.commit().await?;
-        cancelled.iter().for_each(|id| self.live.changed(*id));
-        Ok(shown(row))
+        cancelled.iter().for_each(|id| self.live.note_change(*id));
+        Ok(record_of(row))
     }
 
     /// Deletes several, given as comma separated ids.
@@ -249,7 +249,7 @@ impl Service {
         let rows = db.slice(page_size, (page - 1).saturating_mul(page_size)).await?;
         let page = Page { items: rows, total_count, page, page_size };
         let total_pages = page.total_pages();
-        let digital_humans = page.items.into_iter().map(shown).collect();
+        let digital_humans = page.items.into_iter().map(record_of).collect();
         Ok(DigitalHumanPage { digital_humans, total_count, page: page.page, page_size, total_pages })
     }
 
@@ -263,7 +263,7 @@ impl Service {
         db.get::<SimulationSpec>(simulation_id).await?;
         let rows = db.digital_humans_of(simulation_id).await?;
         let total = rows.len() as i64;
-        let digital_humans = rows.into_iter().rev().map(shown).collect();
+        let digital_humans = rows.into_iter().rev().map(record_of).collect();
         Ok(HumansOfSimulation { digital_humans, total, simulation_id })
     }
 
@@ -278,7 +278,7 @@ impl Service {
         links: Option<&[i64]>,
         take_over: bool,
     ) -> Result<bool> {
-        let mut spec: DigitalHumanSpec = patched(&old.doc, patch)?;
+        let mut spec: DigitalHumanSpec = apply_patch(&old.doc, patch)?;
         check_named(db, &spec, links.unwrap_or_default(), old.doc.workflow_v2_id).await?;
         check_code(db, &spec, Some(old.id)).await?;
         human_rules::check_update(&old.doc, &mut spec, patch)?;
@@ -326,7 +326,7 @@ impl Service {
         let id = db.insert(&spec, self.clock.now_ms(), Some(caller.key_id)).await?;
         self.link_all(db, id, simulation_ids).await?;
         let row = db.get(id).await?;
-        linked(db, row).await
+        with_simulations(db, row).await
     }
 
     async fn check_simulations(&self, caller: &Caller, simulation_ids: &[i64]) -> Result<()> {
@@ -427,13 +427,13 @@ async fn check_code(db: &mut Session, spec: &DigitalHumanSpec, this: Option<i64>
     if taken { Err(Error::Conflict("svc_as_code_id is already used".into())) } else { Ok(()) }
 }
 
-async fn linked(db: &mut Session, row: Row<DigitalHumanSpec>) -> Result<LinkedDigitalHuman> {
+async fn with_simulations(db: &mut Session, row: Row<DigitalHumanSpec>) -> Result<LinkedDigitalHuman> {
     let simulation_ids = db.simulations_of(row.id).await?;
     let simulation_id = simulation_ids.first().copied();
-    Ok(LinkedDigitalHuman { digital_human: shown(row), simulation_ids, simulation_id })
+    Ok(LinkedDigitalHuman { digital_human: record_of(row), simulation_ids, simulation_id })
 }
 
-fn shown(row: Row<DigitalHumanSpec>) -> DigitalHumanRecord {
+fn record_of(row: Row<DigitalHumanSpec>) -> DigitalHumanRecord {
     let mut spec = row.doc;
     let listens = spec.listens_on().is_some();
     spec.always_on_active.get_or_insert(listens);

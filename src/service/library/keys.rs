@@ -27,13 +27,13 @@ impl Service {
         let row = self.key_row(&caller.organization, &text, scope, spec.name.unwrap_or_default());
         let mut db = self.store.org(&caller.organization).write().await?;
         db.insert_key(&row).await?;
-        db.answer(KeyOut { api_key: text, ..shown(row) }).await
+        db.answer(KeyOut { api_key: text, ..record_of(row) }).await
     }
 
     /// Returns the organization's keys, newest first, without their texts.
     pub async fn keys(&self, caller: &Caller) -> Result<Vec<KeyOut>> {
         let rows = self.store.org(&caller.organization).read().await?.keys().await?;
-        Ok(rows.into_iter().map(shown).collect())
+        Ok(rows.into_iter().map(record_of).collect())
     }
 
     /// True when any organization has a key.
@@ -107,7 +107,7 @@ fn scope_of(word: &str) -> Result<Scope> {
     Scope::parse(word).ok_or_else(|| Error::Refused("scope must be read, write or admin".into()))
 }
 
-fn shown(row: KeyRow) -> KeyOut {
+fn record_of(row: KeyRow) -> KeyOut {
     KeyOut {
         id: row.id,
         api_key: format!("{}...", row.prefix),

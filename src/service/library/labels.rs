@@ -32,7 +32,7 @@ impl Service {
         let mut rows = db.by::<LabelDoc>("agent_id", agent_id).await?;
         rows.retain(|row| row.doc.label_text.to_lowercase().contains(&part));
         rows.sort_by(|one, other| one.doc.label_text.cmp(&other.doc.label_text));
-        Ok(rows.into_iter().map(|row| shown(row, &versions)).collect())
+        Ok(rows.into_iter().map(|row| record_of(row, &versions)).collect())
     }
 
     /// Makes a label that no version holds yet.
@@ -43,7 +43,7 @@ impl Service {
         let doc = LabelDoc { agent_id, label_text: spec.label_text.0 };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.answer(shown(row, &[])).await
+        db.answer(record_of(row, &[])).await
     }
 
     /// Returns one label of an agent.
@@ -51,7 +51,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
         let row = label_of(&mut db, agent_id, label_id).await?;
-        Ok(shown(row, &versions_of(&mut db, agent_id).await?))
+        Ok(record_of(row, &versions_of(&mut db, agent_id).await?))
     }
 
     /// Renames a label, also on the versions that hold it.
@@ -77,7 +77,7 @@ impl Service {
             db.update(version.id, &version.doc, now, Some(caller.key_id)).await?;
         }
         db.commit().await?;
-        Ok(shown(row, &versions))
+        Ok(record_of(row, &versions))
     }
 
     /// Deletes a label that no version holds.
@@ -144,7 +144,7 @@ async fn check_text(db: &mut Session, agent_id: i64, text: &LabelText, this: Opt
 }
 
 /// Returns the record of a label. `versions` must be in descending order of number.
-fn shown(row: Row<LabelDoc>, versions: &[Row<VersionDoc>]) -> LabelRecord {
+fn record_of(row: Row<LabelDoc>, versions: &[Row<VersionDoc>]) -> LabelRecord {
     let holder = versions.iter().find(|version| version.doc.holds(&row.doc.label_text)).map(|version| version.id);
     LabelRecord {
         id: row.id,

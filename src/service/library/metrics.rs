@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::field_rules::{self, patched};
+use super::field_rules::{self, apply_patch};
 use crate::error::{Error, Result};
 use crate::judge::schema_of;
 use crate::model::agent::AgentDoc;
@@ -61,7 +61,7 @@ impl Service {
     pub async fn create_custom_metric(&self, caller: &Caller, spec: CustomMetricSpec) -> Result<CustomMetricRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let row = self.insert_metric(&mut db, caller, spec).await?;
-        db.answer(shown(caller, row, self.settings.hears)).await
+        db.answer(record_of(caller, row, self.settings.hears)).await
     }
 
     /// Makes several, or none when one of them is refused.
@@ -75,13 +75,13 @@ impl Service {
         for spec in specs {
             made.push(self.insert_metric(&mut db, caller, spec).await?);
         }
-        db.answer(made.into_iter().map(|row| shown(caller, row, self.settings.hears)).collect()).await
+        db.answer(made.into_iter().map(|row| record_of(caller, row, self.settings.hears)).collect()).await
     }
 
     /// Returns one custom metric of the caller's organization.
     pub async fn custom_metric(&self, caller: &Caller, id: Uuid) -> Result<CustomMetricRecord> {
         let row = self.store.org(&caller.organization).read().await?.metric(id).await?;
-        Ok(shown(caller, row, self.settings.hears))
+        Ok(record_of(caller, row, self.settings.hears))
     }
 
     /// Returns one page, newest first; of one agent when it is given.
@@ -99,7 +99,7 @@ impl Service {
         };
         let total = db.count_metrics(which).await?;
         let rows = db.metrics(which, page_size, (page - 1).saturating_mul(page_size)).await?;
-        Ok(paged(caller, self.settings.hears, rows, total, page, page_size))
+        Ok(page_of(caller, self.settings.hears, rows, total, page, page_size))
     }
 
     /// Returns all metrics of an agent on one page.
@@ -108,7 +108,7 @@ impl Service {
         db.get::<AgentDoc>(agent_id).await?;
         let rows = db.metrics(Metrics::OfAgent(agent_id), i64::MAX, 0).await?;
         let total = rows.len() as i64;
-        Ok(paged(caller, self.settings.hears, rows, total, 1, total))
+        Ok(page_of(caller, self.settings.hears, rows, total, 1, total))
     }
 
     /// Changes the given fields.
@@ -118,7 +118,7 @@ impl Service {
         self.amend_metric(&mut db, caller, &old, patch).await?;
         let row = db.metric(id).await?;
         db.commit().await?;
-        Ok(shown(caller, row, self.settings.hears))
+        Ok(record_of(caller, row, self.settings.hears))
     }
 
     /// Changes the given fields of several, or of none when one of them is refused.
@@ -144,7 +144,7 @@ impl Service {
         let row = db.metric(id).await?;
         self.remove_metrics(&mut db, caller, &[id]).await?;
         db.commit().await?;
-        Ok(shown(caller, row, self.settings.hears))
+        Ok(record_of(caller, row, self.settings.hears))
     }
 
     /// Deletes several; those that are not there do not matter.
@@ -176,7 +176,7 @@ impl Service {
         old: &Row<CustomMetricSpec>,
         patch: &Object,
     ) -> Result<bool> {
-        let mut spec = patched(&old.doc, patch)?;
+        let mut spec = apply_patch(&old.doc, patch)?;
         check_metric(db, &mut spec, Some(old.id)).await?;
         let changed = spec != old.doc;
         if changed {
@@ -265,7 +265,7 @@ pub(in crate::service) fn broken_rules(spec: &CustomMetricSpec) -> Vec<Error> {
     broken
 }
 
-fn paged(
+fn page_of(
     caller: &Caller,
     hears: bool,
     rows: Vec<Row<CustomMetricSpec>>,
@@ -273,7 +273,7 @@ fn paged(
     page: i64,
     page_size: i64,
 ) -> MetricPage {
-    let metrics: Vec<CustomMetricRecord> = rows.into_iter().map(|row| shown(caller, row, hears)).collect();
+    let metrics: Vec<CustomMetricRecord> = rows.into_iter().map(|row| record_of(caller, row, hears)).collect();
     let counted: Page<()> = Page { items: vec![], total_count: total, page, page_size };
     MetricPage {
         total_pages: counted.total_pages(),
@@ -286,7 +286,7 @@ fn paged(
     }
 }
 
-fn shown(caller: &Caller, row: Row<CustomMetricSpec>, hears: bool) -> CustomMetricRecord {
+fn record_of(caller: &Caller, row: Row<CustomMetricSpec>, hears: bool) -> CustomMetricRecord {
     let mut spec = row.doc;
     let chosen = spec.eval_modality == EvalModality::Auto;
     spec.eval_modality = spec.modality(hears);

@@ -65,7 +65,7 @@ impl Service {
         let id: Uuid = db.insert(&NoiseDoc { name }, self.clock.now_ms(), Some(caller.key_id)).await?;
         self.write_noise(id, &bytes).await?;
         let row = db.get(id).await?;
-        db.answer(shown(caller, row, 0)).await
+        db.answer(record_of(caller, row, 0)).await
     }
 
     /// Returns all noises, newest first.
@@ -74,7 +74,7 @@ impl Service {
         let uses = db.noise_uses().await?;
         let rows: Vec<Row<NoiseDoc>> = db.all().await?;
         let count = |id: Uuid| uses.get(&id.to_string()).copied().unwrap_or(0);
-        Ok(rows.into_iter().map(|row| (count(row.id), row)).map(|(count, row)| shown(caller, row, count)).collect())
+        Ok(rows.into_iter().map(|row| (count(row.id), row)).map(|(count, row)| record_of(caller, row, count)).collect())
     }
 
     /// Renames a noise; its id and audio stay.
@@ -85,7 +85,7 @@ impl Service {
         let count = db.noise_uses().await?.get(&id.to_string()).copied().unwrap_or(0);
         let row = db.get(id).await?;
         db.commit().await?;
-        Ok(shown(caller, row, count))
+        Ok(record_of(caller, row, count))
     }
 
     /// Deletes a noise that no Digital Human uses, with its file.
@@ -98,7 +98,7 @@ impl Service {
         db.delete::<NoiseDoc>(id).await?;
         db.commit().await?;
         if let Err(error) = tokio::fs::remove_file(self.settings.noise_file(id)).await {
-            tracing::warn!(noise = %id, %error, "the file of a deleted noise could not be removed");
+            tracing::warn!(noise = %id, %error, "failed to remove the file of a deleted background noise");
         }
         Ok(NoiseDeleted { message: "Background noise deleted successfully".into(), deleted_noise_id: id })
     }
@@ -130,7 +130,7 @@ impl Service {
     }
 }
 
-fn shown(caller: &Caller, row: Row<NoiseDoc>, usage_count: i64) -> NoiseRecord {
+fn record_of(caller: &Caller, row: Row<NoiseDoc>, usage_count: i64) -> NoiseRecord {
     NoiseRecord {
         id: row.id,
         organization_id: caller.organization.clone(),

@@ -57,14 +57,14 @@ impl Service {
     pub async fn create_scenario(&self, caller: &Caller, spec: ScenarioSpec) -> Result<ScenarioRecord> {
         let ScenarioSpec { name, definition, agent_ids, description } = spec;
         let definition = graph_of(definition)?;
-        Graph::read(&definition)?;
+        Graph::parse(&definition)?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let agents = check_agents(&mut db, agent_ids).await?;
         let doc = ScenarioDoc { name, description, definition };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         db.link_scenario(id, &agents).await?;
         let row = db.get(id).await?;
-        let record = shown(&mut db, row).await?;
+        let record = record_of(&mut db, row).await?;
         db.answer(record).await
     }
 
@@ -80,7 +80,7 @@ impl Service {
         };
         let mut scenarios = Vec::with_capacity(rows.len());
         for row in rows {
-            scenarios.push(shown(&mut db, row).await?);
+            scenarios.push(record_of(&mut db, row).await?);
         }
         Ok(ScenarioList { total_count: scenarios.len() as i64, workflows: scenarios.clone(), scenarios })
     }
@@ -89,7 +89,7 @@ impl Service {
     pub async fn scenario(&self, caller: &Caller, id: &str) -> Result<ScenarioRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get(id_of(id)?).await?;
-        shown(&mut db, row).await
+        record_of(&mut db, row).await
     }
 
     /// Changes the given fields: links are replaced as a whole, and so is the graph, whose Digital Humans follow.
@@ -108,7 +108,7 @@ impl Service {
         let mut graph = None;
         if let Some(definition) = given("definition") {
             doc.definition = graph_of(serde_json::from_value(definition).map_err(Error::internal)?)?;
-            graph = Some(Graph::read(&doc.definition)?);
+            graph = Some(Graph::parse(&doc.definition)?);
         }
         if let Some(agent_ids) = patch.get("agent_ids") {
             let agent_ids: Option<Vec<i64>> = serde_json::from_value(agent_ids.clone()).map_err(Error::internal)?;
@@ -125,7 +125,7 @@ impl Service {
             None => None,
         };
         let row = db.get(id).await?;
-        let record = shown(&mut db, row).await?;
+        let record = record_of(&mut db, row).await?;
         db.commit().await?;
         Ok(ScenarioRecord { dh_sync_summary: summary, ..record })
     }
@@ -144,10 +144,10 @@ impl Service {
     pub async fn duplicate_scenario(&self, caller: &Caller, id: &str, name: Option<String>) -> Result<ScenarioRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut doc = db.get::<ScenarioDoc>(id_of(id)?).await?.doc;
-        doc.name = name.unwrap_or_else(|| copied(&doc.name));
+        doc.name = name.unwrap_or_else(|| name_copy(&doc.name));
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        let record = shown(&mut db, row).await?;
+        let record = record_of(&mut db, row).await?;
         db.answer(record).await
     }
 
@@ -162,7 +162,7 @@ impl Service {
             (None, Some(text)) => read_definition(text)?,
             (None, None) => return Err(Error::Refused("definition or json_text is required".into())),
         };
-        let (_, cut) = Graph::read(&definition)?.paths();
+        let (_, cut) = Graph::parse(&definition)?.paths();
         Ok(Validated { success: true, warnings: paths::cut_warning(cut) })
     }
 
@@ -173,7 +173,7 @@ impl Service {
         id: &str,
     ) -> Result<(Uuid, String, Vec<Path>)> {
         let row = db.get::<ScenarioDoc>(id_of(id)?).await?;
-        let (paths, _) = Graph::read(&row.doc.definition)?.paths();
+        let (paths, _) = Graph::parse(&row.doc.definition)?.paths();
         Ok((row.id, row.doc.name, paths))
     }
 
@@ -186,11 +186,11 @@ impl Service {
         old_name: &str,
         doc: &ScenarioDoc,
     ) -> Result<()> {
-        let (paths, _) = Graph::read(&doc.definition)?.paths();
+        let (paths, _) = Graph::parse(&doc.definition)?.paths();
         for human in db.by::<DigitalHumanSpec>("scenario_id", id).await? {
             let mut new = human.doc.clone();
             paths::rename(&mut new, (old_name, &doc.name), None);
-            let is_its = |path: &&Path| Some(paths::tested(path)) == human.doc.tested_path;
+            let is_its = |path: &&Path| Some(paths::node_ids(path)) == human.doc.tested_path;
             let at = paths.iter().enumerate().find(|(_, path)| is_its(path)).filter(|_| human.doc.is_workflow());
             if let Some((index, path)) = at {
                 paths::word(&mut new, &doc.name, index, path);
@@ -215,7 +215,7 @@ impl Service {
         let mut humans = db.by::<DigitalHumanSpec>("scenario_id", id).await?;
         humans.reverse();
         let (paths, _) = graph.paths();
-        let tested: Vec<Vec<String>> = paths.iter().map(paths::tested).collect();
+        let tested: Vec<Vec<String>> = paths.iter().map(paths::node_ids).collect();
         let mut summary = SyncSummary::default();
         let mut covered = vec![false; paths.len()];
         let mut simulations = Vec::new();
@@ -289,7 +289,7 @@ fn id_of(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text).map_err(|_| Error::NotFound("Scenario"))
 }
 
-fn copied(name: &str) -> String {
+fn name_copy(name: &str) -> String {
     const COPY: &str = " (copy)";
     let kept: String = name.chars().take(MAX_NAME - COPY.len()).collect();
     kept + COPY
@@ -297,7 +297,7 @@ fn copied(name: &str) -> String {
 
 /// Returns the number of paths of a graph that keeps all rules.
 pub(in crate::service) fn check_definition(definition: &Definition) -> Result<usize> {
-    Ok(Graph::read(definition)?.paths().0.len())
+    Ok(Graph::parse(definition)?.paths().0.len())
 }
 
 /// Returns a graph in JSON text.
@@ -319,9 +319,9 @@ fn shapeless() -> Error {
 }
 
 /// Returns the record of a scenario with its links and its present warnings.
-async fn shown(db: &mut Session, row: Row<ScenarioDoc>) -> Result<ScenarioRecord> {
+async fn record_of(db: &mut Session, row: Row<ScenarioDoc>) -> Result<ScenarioRecord> {
     let agent_ids = db.agents_of_scenario(row.id).await?;
-    let graph = Graph::read(&row.doc.definition)?;
+    let graph = Graph::parse(&row.doc.definition)?;
     let mut known = Vec::with_capacity(agent_ids.len());
     for agent in &agent_ids {
         let traits = db.by::<TraitDoc>("agent_id", *agent).await?;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::field_rules::{self, Broken, patched};
+use super::field_rules::{self, Broken, apply_patch};
 use super::metrics::check_selected;
 use super::versions::version_of;
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ impl Service {
     /// Returns one simulation of the caller's organization.
     pub async fn simulation(&self, caller: &Caller, simulation_id: i64) -> Result<SimulationRecord> {
         let row = self.store.org(&caller.organization).read().await?.get(simulation_id).await?;
-        Ok(shown(row))
+        Ok(record_of(row))
     }
 
     /// Changes the given fields.
@@ -89,7 +89,7 @@ impl Service {
             check_all_always_on(&mut db, &humans).await?;
         }
         db.commit().await?;
-        Ok(shown(row))
+        Ok(record_of(row))
     }
 
     /// Lays the given fields over a simulation, checks what comes out and stores it when it differs; true then.
@@ -100,7 +100,7 @@ impl Service {
         stored: &Row<SimulationSpec>,
         patch: Object,
     ) -> Result<bool> {
-        let mut spec = changed(&stored.doc, patch)?;
+        let mut spec = lay_patch(&stored.doc, patch)?;
         check_simulation(db, &mut spec, Some(stored)).await?;
         if spec.digital_humans_settings != stored.doc.digital_humans_settings {
             check_settings(&mut spec.digital_humans_settings)?;
@@ -182,19 +182,19 @@ async fn humans_of(db: &mut Session, ids: &[i64]) -> Result<Vec<Row<DigitalHuman
 }
 
 /// Returns a simulation with the given fields laid over it.
-pub(in crate::service) fn changed(stored: &SimulationSpec, mut patch: Object) -> Result<SimulationSpec> {
+pub(in crate::service) fn lay_patch(stored: &SimulationSpec, mut patch: Object) -> Result<SimulationSpec> {
     // A lone twin speaks for the pair; without this the stored version would seem to contradict it.
     if let (Some(prompt), false) = (patch.get("prompt_id").cloned(), patch.contains_key("agent_version_id")) {
         patch.insert("agent_version_id".into(), prompt);
     }
-    patched(stored, &patch)
+    apply_patch(stored, &patch)
 }
 
 /// Returns every rule on a simulation's fields that is broken, in their order; those that need other rows are not among
 /// them. Settings that are `stored` so are not looked at.
 pub(in crate::service) fn broken_rules(spec: &mut SimulationSpec, stored: Option<&SimulationSpec>) -> Vec<Broken> {
     let twins = field_rules::twins(spec.agent_version_id, spec.prompt_id).err().map(Broken::from);
-    let fields: Vec<Broken> = twins.into_iter().chain(crossed(spec)).collect();
+    let fields: Vec<Broken> = twins.into_iter().chain(crossed_thresholds(spec)).collect();
     let given = &mut spec.digital_humans_settings;
     let settings = match stored {
         Some(stored) if stored.digital_humans_settings == *given => vec![],
@@ -248,11 +248,11 @@ async fn check_simulation(
     {
         return Err(Error::Conflict("svc_as_code_id is already used".into()));
     }
-    crossed(spec).next().map_or(Ok(()), |broken| Err(broken.error))
+    crossed_thresholds(spec).next().map_or(Ok(()), |broken| Err(broken.error))
 }
 
 /// Pairs of thresholds that are the wrong way round, each told of its first field.
-fn crossed(spec: &SimulationSpec) -> impl Iterator<Item = Broken> + use<> {
+fn crossed_thresholds(spec: &SimulationSpec) -> impl Iterator<Item = Broken> + use<> {
     let pairs = [
         (
             "custom_metrics_failing_threshold",
@@ -267,7 +267,7 @@ fn crossed(spec: &SimulationSpec) -> impl Iterator<Item = Broken> + use<> {
     })
 }
 
-fn shown(row: Row<SimulationSpec>) -> SimulationRecord {
+fn record_of(row: Row<SimulationSpec>) -> SimulationRecord {
     let name = name_of(&row);
     let spec = row.doc;
     let kind = match spec.concurrency() {

@@ -60,7 +60,7 @@ impl Service {
             metadata: spec.metadata,
         };
         let made = self.add_version(&mut db, caller, agent_id, draft).await?;
-        db.answer(shown(made)).await
+        db.answer(record_of(made)).await
     }
 
     /// Returns the versions of an agent, highest first, those with the label and the number only when these are given.
@@ -78,14 +78,14 @@ impl Service {
             label.is_none_or(|label| row.doc.holds(label)) && version.is_none_or(|number| row.doc.version == number)
         };
         let rows = versions_of(&mut db, agent_id).await?;
-        Ok(rows.into_iter().filter(fits).take(limit.max(0) as usize).map(shown).collect())
+        Ok(rows.into_iter().filter(fits).take(limit.max(0) as usize).map(record_of).collect())
     }
 
     /// Returns one version of an agent, by id or by number.
     pub async fn version(&self, caller: &Caller, agent_id: i64, name: VersionName) -> Result<VersionRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
-        named(&mut db, agent_id, name).await.map(shown)
+        find_version(&mut db, agent_id, name).await.map(record_of)
     }
 
     /// Returns the one version that holds a label.
@@ -93,14 +93,14 @@ impl Service {
         let mut db = self.store.org(&caller.organization).read().await?;
         db.get::<AgentDoc>(agent_id).await?;
         let label = label.ok_or_else(|| Error::Refused("label is required".into()))?;
-        only_holder(&versions_of(&mut db, agent_id).await?, label).cloned().map(shown)
+        only_holder(&versions_of(&mut db, agent_id).await?, label).cloned().map(record_of)
     }
 
     /// Deletes a version; latest moves to the highest that remains, its simulations are of the production version then.
     pub async fn delete_version(&self, caller: &Caller, agent_id: i64, name: VersionName) -> Result<VersionDeleted> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.hold_agent(agent_id).await?;
-        let version = named(&mut db, agent_id, name).await?;
+        let version = find_version(&mut db, agent_id, name).await?;
         self.remove_version(db, caller, version).await
     }
 
@@ -137,7 +137,7 @@ impl Service {
     ) -> Result<VersionLabels> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.hold_agent(agent_id).await?;
-        let mut version = named(&mut db, agent_id, name).await?;
+        let mut version = find_version(&mut db, agent_id, name).await?;
         let labels = spec.labels.unwrap_or_default();
         let others = versions_of(&mut db, agent_id).await?.into_iter().filter(|row| row.id != version.id).collect();
         self.attach(&mut db, caller, agent_id, others, &labels, spec.override_label).await?;
@@ -157,7 +157,7 @@ impl Service {
     ) -> Result<VersionLabels> {
         let mut db = self.store.org(&caller.organization).write().await?;
         db.hold_agent(agent_id).await?;
-        let mut version = named(&mut db, agent_id, name).await?;
+        let mut version = find_version(&mut db, agent_id, name).await?;
         let asked = taken.labels.unwrap_or_default();
         let goes = |label: &String| label != LATEST && (asked.is_empty() || asked.iter().any(|one| one.0 == *label));
         if version.doc.labels.iter().any(|label| label == PRODUCTION && goes(label)) {
@@ -190,7 +190,7 @@ impl Service {
         put_on(&mut version.doc, &labels);
         db.update(version.id, &version.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         db.commit().await?;
-        Ok(shown(version))
+        Ok(record_of(version))
     }
 
     /// Inserts the next version of an agent that has one. The agent is held.
@@ -352,7 +352,7 @@ pub(in crate::service) fn first_version(agent_id: i64, prompt_text: String, labe
     doc
 }
 
-async fn named(db: &mut Session, agent_id: i64, name: VersionName) -> Result<Row<VersionDoc>> {
+async fn find_version(db: &mut Session, agent_id: i64, name: VersionName) -> Result<Row<VersionDoc>> {
     match name {
         VersionName::Id(id) => version_of(db, agent_id, id).await,
         VersionName::Number(number) => {
@@ -405,6 +405,6 @@ fn production_stays() -> Error {
     Error::Refused("The production label must be moved to another version first".into())
 }
 
-fn shown(row: Row<VersionDoc>) -> VersionRecord {
+fn record_of(row: Row<VersionDoc>) -> VersionRecord {
     VersionRecord { id: row.id, doc: row.doc }
 }

@@ -133,7 +133,7 @@ impl Service {
                 match admitted {
                     Ok(admitted) => admitted.map_err(|obstacle| format!("{}: {}", obstacle.code, obstacle.message)),
                     Err(error) => {
-                        tracing::error!(%error, result_id, "a number could not be counted, and is not dialled");
+                        tracing::error!(%error, result_id, "failed to count a call to a number; it is not dialled");
                         Err("The number could not be counted".to_owned())
                     }
                 }
@@ -287,7 +287,7 @@ impl Service {
     fn note_refusal(&self, organization: &str, asked: &Asked<'_>, obstacle: &Obstacle) {
         let (trunk, code, result_id) = (asked.trunk, obstacle.code.as_str(), asked.result_id);
         let prefix: String = asked.number.chars().take(LOGGED_CHARS).collect();
-        tracing::warn!(trunk, organization, code, prefix, result_id, "a number was not dialled");
+        tracing::warn!(trunk, organization, code, prefix, result_id, "number refused by the dial limits");
         let mut counts = self.refusals.lock();
         *counts.entry((code.to_owned(), trunk.to_owned())).or_default() += 1;
     }

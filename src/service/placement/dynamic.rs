@@ -120,7 +120,7 @@ impl Asked<'_> {
             };
             let mut asked_s = None;
             match self.poster.exchange(posting).await {
-                Ok(posted) if posted.status == 200 => match self.read(&posted.body) {
+                Ok(posted) if posted.status == 200 => match self.parse_answer(&posted.body) {
                     Ok(told) => return Ok(told),
                     Err(bad) => why = bad,
                 },
@@ -140,7 +140,7 @@ impl Asked<'_> {
         Err(why)
     }
 
-    fn read(&self, body: &[u8]) -> std::result::Result<Told, String> {
+    fn parse_answer(&self, body: &[u8]) -> std::result::Result<Told, String> {
         let mut told: Told =
             serde_json::from_slice(body).map_err(|_| "its answer is no JSON of an address".to_owned())?;
         let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());

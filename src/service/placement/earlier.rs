@@ -24,7 +24,7 @@ pub(super) async fn earlier(
         let Some(step) = steps.find(|step| step.step == number) else { continue };
         let transcript: Option<Transcript> = db.text("transcripts", row.id).await?;
         let summary = row.doc.body.evaluations.first().and_then(|evaluation| evaluation.call_summary.clone());
-        let words = summary.or_else(|| transcript.as_ref().map(said));
+        let words = summary.or_else(|| transcript.as_ref().map(last_words));
         memories.push(memory(step, row.doc.body.status, words.as_deref()));
     }
     Ok(memories)
@@ -50,7 +50,7 @@ fn memory(step: &JourneyStep, status: ResultStatus, words: Option<&str>) -> Stri
 }
 
 /// Returns the last words of a conversation, with who said them.
-fn said(transcript: &Transcript) -> String {
+fn last_words(transcript: &Transcript) -> String {
     let mut lines = Vec::new();
     let mut left = MOST_WORDS;
     for entry in transcript.entries.iter().rev().filter(|entry| !entry.utterance.trim().is_empty()) {
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn the_end_of_a_conversation_is_remembered() {
         let short = [(Role::Agent, "Front desk."), (Role::User, " "), (Role::User, "A table, please.")];
-        assert_eq!(said(&transcript(&short)), "Agent: Front desk. / You: A table, please.");
-        assert_eq!(said(&transcript(&[])), "");
+        assert_eq!(last_words(&transcript(&short)), "Agent: Front desk. / You: A table, please.");
+        assert_eq!(last_words(&transcript(&[])), "");
         let long = "word ".repeat(200);
-        let told = said(&transcript(&[(Role::User, "Lost."), (Role::Agent, &long), (Role::User, "The end.")]));
+        let told = last_words(&transcript(&[(Role::User, "Lost."), (Role::Agent, &long), (Role::User, "The end.")]));
         assert!(told.starts_with("... / Agent: ... word word") && told.ends_with("/ You: The end."), "{told}");
         assert_eq!(told.matches("word").count(), 148, "{told}");
     }

@@ -20,7 +20,7 @@ impl Cast {
         }
         for (index, rule) in self.human.scripted_responses.iter().enumerate() {
             let digits = rule.response_value.as_deref().filter(|_| rule.response_type == ResponseType::Dtmf);
-            let text = digits.and_then(|digits| unpressed(&traits.fill(digits)));
+            let text = digits.and_then(|digits| unpressed_warning(&traits.fill(digits)));
             told.extend(text.map(|text| format!("scripted_responses[{index}]: {text}")));
         }
         told
@@ -41,14 +41,14 @@ fn misread(given: &Object, traits: &Facts<'_>) -> impl Iterator<Item = String> {
         unknown("speaker", is_speaker, "user"),
         unknown("role", is_speaker, "user"),
         unknown("type", |text| ["message", "silence", "dtmf"].contains(&text), "message"),
-        digits.and_then(|digits| unpressed(&traits.fill(digits))),
+        digits.and_then(|digits| unpressed_warning(&traits.fill(digits))),
         played.is_none().then(|| "there is nothing to play, it is left out".to_owned()),
     ];
     told.into_iter().flatten()
 }
 
 /// Returns a warning if some of these digits are not keys of a telephone.
-fn unpressed(digits: &str) -> Option<String> {
+fn unpressed_warning(digits: &str) -> Option<String> {
     let rest = no_keys(digits);
     match keys(digits).is_empty() {
         true => Some("there is no key to press".to_owned()),

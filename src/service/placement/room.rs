@@ -193,7 +193,7 @@ impl Service {
             Err(obstacle) => Err(obstacle.message),
         };
         if let Err(why) = removed {
-            tracing::warn!(room, why, "a media room could not be removed");
+            tracing::warn!(room, why, "failed to delete a media room");
         }
     }
 

@@ -23,7 +23,7 @@ type Key = (i64, String);
 type Kept = Arc<OnceCell<Arc<Sound>>>;
 
 /// Returns the file of an uploaded noise.
-async fn uploaded(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
+async fn read_upload(id: &str, settings: &Settings) -> Result<Vec<u8>, Failure> {
     let missing = || Failure { code: "fetch_failed", message: format!("There is no uploaded sound '{id}'") };
     let noise = Uuid::parse_str(id).map_err(|_| missing())?;
     tokio::fs::read(settings.noise_file(noise)).await.map_err(|_| missing())
@@ -44,7 +44,7 @@ impl Sounds {
         let made = sound.get_or_try_init(|| async {
             let bytes = match url.contains("://") {
                 true => fetch(url, move |address| ip_allowed(address, private)).await?,
-                false => uploaded(url, settings).await?,
+                false => read_upload(url, settings).await?,
             };
             let decoded = tokio::task::spawn_blocking(move || audio::decode(bytes)).await;
             let stopped =

@@ -84,7 +84,7 @@ impl Service {
             self.begin_answered(&mut db, &mut row, about).await?;
         }
         db.commit().await?;
-        self.live.changed(id);
+        self.live.note_change(id);
         let organization = organization.to_owned();
         Ok(is_admitted.then_some(CallJob { organization, result_id: id, attempt: 1 }))
     }

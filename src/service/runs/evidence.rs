@@ -13,28 +13,14 @@ use sha2::{Digest, Sha256};
 
 pub(in crate::service) use self::capture::{Message, messages};
 use crate::config::Capture;
-use crate::engine::{CAPTURED, PIPELINE_LOG, ROOM_LOG, WEBSOCKET_LOG};
 use crate::error::{Error, Result};
 use crate::model::result::{ResultDoc, noted};
 use crate::model::secret::masked;
-use crate::service::conversation::artifacts::is_hidden;
+use crate::service::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
 use crate::service::conversation::privacy::{redact_settings, redactor_of};
 use crate::service::conversation::snapshot::settings_of;
 use crate::service::{Caller, Service};
 
-/// The log of what a written conversation has sent and received, in the folder of its result.
-pub const HTTP_LOG: &str = "http.log";
-/// Files that lie in the folder of a result and belong into the archive as they are.
-const FILES: [&str; 8] = [
-    "recording.wav",
-    "caller_clean.wav",
-    "early_media.wav",
-    "sip.log",
-    WEBSOCKET_LOG,
-    PIPELINE_LOG,
-    ROOM_LOG,
-    HTTP_LOG,
-];
 /// Bytes of a file that are hashed at once.
 const PIECE: usize = 64 * 1024;
 
@@ -76,7 +62,7 @@ impl Service {
             ("config.json".to_owned(), pretty(&masked(&config))?),
             ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
         ];
-        for name in FILES {
+        for name in EVIDENCE {
             let path = folder.join(name);
             if tokio::fs::try_exists(&path).await.unwrap_or(false) {
                 members.push((name.to_owned(), Member::File(path)));
@@ -93,7 +79,7 @@ impl Service {
             Err(error) => return Err(error),
         }
         if self.settings.capture != Capture::Off {
-            let log = tokio::fs::read_to_string(folder.join("sip.log")).await.unwrap_or_default();
+            let log = tokio::fs::read_to_string(folder.join(SIP_LOG)).await.unwrap_or_default();
             members.push(("capture.pcapng".to_owned(), Member::Capture { log, media: folder.join(CAPTURED) }));
         }
         members.sort_by(|one, other| one.0.cmp(&other.0));
@@ -120,7 +106,7 @@ impl Service {
             return Err(none());
         }
         let (folder, data) = (self.result_folder(result_id), self.settings.data.clone());
-        let log = tokio::fs::read_to_string(folder.join("sip.log")).await.unwrap_or_default();
+        let log = tokio::fs::read_to_string(folder.join(SIP_LOG)).await.unwrap_or_default();
         let packing = move || {
             let mut packets = BufWriter::new(nameless(&data)?);
             let any = capture::write(&log, File::open(folder.join(CAPTURED)).ok(), &mut packets)?;

@@ -6,23 +6,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::evidence::{HTTP_LOG, messages};
+use super::evidence::messages;
 use crate::error::{Error, Result};
 use crate::model::result::ResultDoc;
 use crate::model::time::Timestamp;
-use crate::service::conversation::artifacts::is_hidden;
+use crate::service::conversation::artifacts::{
+    HTTP_LOG, MAIL_LOG, PIPELINE_LOG, ROOM_LOG, SIP_LOG, WEBSOCKET_LOG, is_hidden,
+};
 use crate::service::{Caller, Service};
 
-/// The log of SIP messages, in the folder of a result.
-const SIP_LOG: &str = "sip.log";
-/// The log of a WebSocket, in the folder of a result.
-const WEBSOCKET_LOG: &str = "websocket.log";
-/// The log of a voice pipeline, in the folder of a result.
-const PIPELINE_LOG: &str = "pipeline.log";
-/// The log of a media room, in the folder of a result.
-const ROOM_LOG: &str = "room.log";
-/// The log of e-mails, in the folder of a result.
-const MAIL_LOG: &str = "mail.log";
 /// Most entries of one answer; a call of an hour has 3,600 figures of the network.
 const MOST_ENTRIES: usize = 50_000;
 /// Most bytes of a log that are read.

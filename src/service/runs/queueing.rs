@@ -209,7 +209,7 @@ impl Service {
             }
         }
         db.commit().await?;
-        cancelled.iter().for_each(|id| self.live.changed(*id));
+        cancelled.iter().for_each(|id| self.live.note_change(*id));
         for id in dialling {
             self.live.hangup(id, EndReason::Cancelled);
         }

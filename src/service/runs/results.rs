@@ -134,7 +134,7 @@ impl Service {
             self.cancel(&mut db, &mut row).await?;
         }
         db.commit().await?;
-        self.live.changed(result_id);
+        self.live.note_change(result_id);
         let mut status = row.doc.body.status;
         if before == ResultStatus::Dispatched {
             self.live.hangup(result_id, EndReason::Cancelled);
@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    fn posted(mut body: serde_json::Value) -> UpdateResultSpec {
+    fn parse_update(mut body: serde_json::Value) -> UpdateResultSpec {
         body["simulation_result_id"] = "1".into();
         serde_json::from_value(body).expect("an update")
     }
@@ -243,8 +243,8 @@ mod tests {
         let mut doc = ResultDoc::default();
         doc.body.tags = ["old", "kept"].map(str::to_owned).to_vec();
         doc.note("codec", json!("PCMU"));
-        add(&mut doc, posted(json!({"tags": ["b", "old", "b", "a"], "metadata": {"codec": 1, "x": 2}})));
-        add(&mut doc, posted(json!({"metadata": {"x": 3, "codec": 4}})));
+        add(&mut doc, parse_update(json!({"tags": ["b", "old", "b", "a"], "metadata": {"codec": 1, "x": 2}})));
+        add(&mut doc, parse_update(json!({"metadata": {"x": 3, "codec": 4}})));
         assert_eq!(doc.body.tags, ["old", "kept", "b", "a"]);
         assert_eq!(json!(doc.body.metadata), json!({"codec": 4, "engine.codec": "PCMU", "x": 3}));
         assert_eq!(doc.posted_keys, ["codec", "x"]);
@@ -254,7 +254,7 @@ mod tests {
     fn long_lists_are_added_without_a_search_for_each_entry() {
         let names: Vec<String> = (0..500_000).map(|at| format!("entry {at}")).collect();
         let members: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!(1))).collect();
-        let update = || posted(json!({"tags": names, "trace_ids": names, "metadata": members}));
+        let update = || parse_update(json!({"tags": names, "trace_ids": names, "metadata": members}));
         let mut doc = ResultDoc::default();
         add(&mut doc, update());
         add(&mut doc, update());

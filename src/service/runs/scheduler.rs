@@ -98,7 +98,7 @@ impl Service {
             Some(provider) if !has_credentials(&platforms, provider) => "no credentials of the platform are set",
             Some(_) => "no adapter of the platform is set up",
         };
-        tracing::info!(agent = job.agent_id, provider = job.provider, outcome, "a definition was looked at");
+        tracing::info!(agent = job.agent_id, provider = job.provider, outcome, "definition of an agent checked");
         Ok(outcome)
     }
 

@@ -42,13 +42,13 @@ impl Service {
         let mut db = self.store.org(&caller.organization).write().await?;
         let simulation_id = spec.simulation_id.get().ok_or(Error::NotFound("Simulation"))?;
         db.get::<SimulationSpec>(simulation_id).await?;
-        let (cron_expression, cron) = read(&spec.schedule.0)?;
+        let (cron_expression, cron) = parse_schedule(&spec.schedule.0)?;
         let now = self.clock.now_ms();
         let next_ms = if spec.enabled { cron.after(now) } else { None };
         let doc = ScheduleDoc { simulation_id, cron_expression, enabled: spec.enabled, next_ms };
         let id = db.insert(&doc, now, Some(caller.key_id)).await?;
-        put(&mut db, id, &doc).await?;
-        db.answer(added(id, doc)).await
+        put_job(&mut db, id, &doc).await?;
+        db.answer(answer_of(id, doc)).await
     }
 
     /// Changes when a simulation runs, or whether it does.
@@ -62,15 +62,15 @@ impl Service {
         let mut row = find(&mut db, schedule_id).await?;
         withdraw(&mut db, row.id, &row.doc).await?;
         if let Some(schedule) = &spec.schedule {
-            row.doc.cron_expression = read(schedule)?.0;
+            row.doc.cron_expression = parse_schedule(schedule)?.0;
         }
         row.doc.enabled = spec.enabled.unwrap_or(row.doc.enabled);
         let now = self.clock.now_ms();
         row.doc.next_ms = if row.doc.enabled { cron_of(&row.doc)?.after(now) } else { None };
         db.update(row.id, &row.doc, now, Some(caller.key_id)).await?;
-        put(&mut db, row.id, &row.doc).await?;
+        put_job(&mut db, row.id, &row.doc).await?;
         db.commit().await?;
-        Ok(shown(row))
+        Ok(record_of(row))
     }
 
     /// Deletes a schedule and withdraws its pending job.
@@ -86,13 +86,13 @@ impl Service {
     /// Returns one schedule of the caller's organization.
     pub async fn schedule(&self, caller: &Caller, schedule_id: &str) -> Result<ScheduleRecord> {
         let mut db = self.store.org(&caller.organization).read().await?;
-        find(&mut db, schedule_id).await.map(shown)
+        find(&mut db, schedule_id).await.map(record_of)
     }
 
     /// Returns all schedules, newest first.
     pub async fn schedules(&self, caller: &Caller) -> Result<ScheduleList> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
-        Ok(ScheduleList { schedules: rows.into_iter().map(shown).collect() })
+        Ok(ScheduleList { schedules: rows.into_iter().map(record_of).collect() })
     }
 
     /// Runs what is due, once, and moves the schedule on to its next time. A schedule whose simulation has nothing to run any
@@ -112,19 +112,19 @@ impl Service {
             let spec = QueueSpec { simulation_id: row.doc.simulation_id.into(), ..QueueSpec::default() };
             let schedule = job.schedule_id;
             match self.queue_in(&mut db, &caller, spec, Purpose::default()).await {
-                Ok(run) => tracing::info!(%schedule, run = run.simulation_run_id, "a schedule has run"),
+                Ok(run) => tracing::info!(%schedule, run = run.simulation_run_id, "schedule started a run"),
                 Err(Error::Internal(cause)) => return Err(Error::Internal(cause)),
                 Err(error) if Service::is_gone(&error) => {
-                    tracing::warn!(%schedule, %error, "a schedule is disabled");
+                    tracing::warn!(%schedule, %error, "schedule disabled");
                     (row.doc.enabled, row.doc.next_ms) = (false, None);
                 }
-                Err(error) => tracing::warn!(%schedule, %error, "a schedule could not run"),
+                Err(error) => tracing::warn!(%schedule, %error, "schedule failed to start a run"),
             }
         } else {
-            tracing::warn!(schedule = %job.schedule_id, "a schedule was due too long ago");
+            tracing::warn!(schedule = %job.schedule_id, "schedule skipped: it was due too long ago");
         }
         db.update(row.id, &row.doc, row.updated_ms, row.updated_by).await?;
-        put(&mut db, row.id, &row.doc).await?;
+        put_job(&mut db, row.id, &row.doc).await?;
         db.commit().await
     }
 
@@ -134,7 +134,7 @@ impl Service {
         for (organization, id) in &lost {
             let mut db = self.store.org(organization).write().await?;
             let row = find(&mut db, id).await?;
-            put(&mut db, row.id, &row.doc).await?;
+            put_job(&mut db, row.id, &row.doc).await?;
             db.commit().await?;
         }
         Ok(lost.len())
@@ -146,7 +146,7 @@ fn job(organization: &str, id: Uuid, doc: &ScheduleDoc) -> Option<ScheduleJob> {
     Some(ScheduleJob { organization: organization.to_owned(), schedule_id: id, due_ms })
 }
 
-async fn put(db: &mut Session, id: Uuid, doc: &ScheduleDoc) -> Result<()> {
+async fn put_job(db: &mut Session, id: Uuid, doc: &ScheduleDoc) -> Result<()> {
     match job(db.organization(), id, doc) {
         Some(job) => db.put(&job, job.due_ms, None).await,
         None => Ok(()),
@@ -164,7 +164,7 @@ async fn find(db: &mut Session, schedule_id: &str) -> Result<Row<ScheduleDoc>> {
     db.get(Uuid::parse_str(schedule_id).map_err(|_| Error::NotFound("Schedule"))?).await
 }
 
-fn read(schedule: &Schedule) -> Result<(String, Cron)> {
+fn parse_schedule(schedule: &Schedule) -> Result<(String, Cron)> {
     let refused = |text: &str| Error::Refused(text.into());
     let expression = schedule.expression().ok_or_else(|| refused("time must be a valid HH:MM time"))?;
     let cron = Cron::parse(&expression).filter(Cron::comes);
@@ -175,13 +175,13 @@ fn cron_of(doc: &ScheduleDoc) -> Result<Cron> {
     Cron::parse(&doc.cron_expression).ok_or_else(|| Error::internal("a stored schedule cannot be read"))
 }
 
-fn added(id: Uuid, doc: ScheduleDoc) -> ScheduleAdded {
+fn answer_of(id: Uuid, doc: ScheduleDoc) -> ScheduleAdded {
     let ScheduleDoc { simulation_id, cron_expression, enabled, .. } = doc;
     ScheduleAdded { id, simulation_id: simulation_id.into(), cron_expression, enabled }
 }
 
-fn shown(row: Row<ScheduleDoc>) -> ScheduleRecord {
+fn record_of(row: Row<ScheduleDoc>) -> ScheduleRecord {
     let created_at = Timestamp(row.created_ms);
-    let ScheduleAdded { id, simulation_id, cron_expression, enabled } = added(row.id, row.doc);
+    let ScheduleAdded { id, simulation_id, cron_expression, enabled } = answer_of(row.id, row.doc);
     ScheduleRecord { id, simulation_id, cron_expression, enabled, created_at }
 }

@@ -63,7 +63,7 @@ impl Service {
         let terminated_conversations = Some(terminated).filter(|ended| !ended.is_empty());
         let answer = db.answer(SmsQueued { queued, terminated_conversations }).await?;
         for (id, status) in running {
-            self.live.changed(id);
+            self.live.note_change(id);
             let reason = if status.is_early() { EndReason::Cancelled } else { EndReason::ApiHangup };
             self.live.hangup(id, reason);
         }
@@ -88,19 +88,19 @@ impl Service {
                     inbox.messages.push(Arrived { at_ms, message_id, text, more: false, ends: false });
                     db.update(row.id, &row.doc, at_ms, None).await?;
                     db.commit().await?;
-                    self.live.changed(row.id);
+                    self.live.note_change(row.id);
                 }
-                return Ok(accepted());
+                return Ok(acceptance());
             }
         }
         if !self.take_follow_up(&from, &to, &text).await? {
-            tracing::info!("a text message belongs to no conversation");
+            tracing::info!("text message matches no conversation");
         }
-        Ok(accepted())
+        Ok(acceptance())
     }
 }
 
-fn accepted() -> Accepted {
+fn acceptance() -> Accepted {
     Accepted { status: "accepted".into() }
 }
 

@@ -53,7 +53,7 @@ impl Service {
                 None => None,
             };
             let name = human.and_then(|human| human.doc.name).unwrap_or_else(|| "A caller".to_owned());
-            let _ = write!(text, "\n- {name}: {}", told(&row.doc.body));
+            let _ = write!(text, "\n- {name}: {}", describe_result(&row.doc.body));
         }
         Ok(Some(RunTold { text, counted }))
     }
@@ -72,7 +72,7 @@ impl Service {
 }
 
 /// Returns outcome, error, reasoning and summary of one conversation, joined by semicolons.
-fn told(body: &ResultBody) -> String {
+fn describe_result(body: &ResultBody) -> String {
     let mut parts = vec![body.outcome.map_or(body.status.as_str(), |outcome| outcome.as_str()).to_owned()];
     parts.extend(body.error_code.iter().map(ErrorCode::to_string).chain(body.error_message.clone()));
     if let Some(evaluation) = body.evaluations.first() {

@@ -85,7 +85,7 @@ impl Service {
         };
         db.update(id, &row.doc, now, Some(caller.key_id)).await?;
         let answer = db.answer(taken(end)).await?;
-        self.live.changed(id);
+        self.live.note_change(id);
         Ok(answer)
     }
 

@@ -69,7 +69,7 @@ impl Service {
         let doc = AlertDoc { spec, in_alert: false, last_triggered_at: None, trigger_count: 0 };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.answer(shown(caller, row)).await
+        db.answer(record_of(caller, row)).await
     }
 
     /// Changes the given fields. What lies in the window is counted again.
@@ -84,7 +84,7 @@ impl Service {
         self.count_violations(&mut db, row).await?;
         let row = db.get(alert_id).await?;
         db.commit().await?;
-        Ok(shown(caller, row))
+        Ok(record_of(caller, row))
     }
 
     /// Deletes an alert with its violations.
@@ -101,7 +101,7 @@ impl Service {
         let mut db = self.store.org(&caller.organization).read().await?;
         let total_count = db.count::<AlertDoc>().await?;
         let rows = db.slice(page_size, (page - 1).saturating_mul(page_size)).await?;
-        Ok(AlertPage { alerts: rows.into_iter().map(|row| shown(caller, row)).collect(), total_count })
+        Ok(AlertPage { alerts: rows.into_iter().map(|row| record_of(caller, row)).collect(), total_count })
     }
 
     /// Returns a page of what broke the rule of an alert.
@@ -231,7 +231,7 @@ fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
             if is_late && TIMED.iter().any(|part| field.contains(part)) {
                 return None;
             }
-            body.metric(field).cloned().or_else(|| judged(body, field))
+            body.metric(field).cloned().or_else(|| judged_value(body, field))
         }
         EntityType::CustomGoal => {
             let goal = body.evaluations.first()?.goal()?;
@@ -248,7 +248,7 @@ fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
 }
 
 /// Returns a value of the evaluation that a language model judged.
-fn judged(body: &ResultBody, field: &str) -> Option<Value> {
+fn judged_value(body: &ResultBody, field: &str) -> Option<Value> {
     const NAMES: [&str; 8] = [
         "goal_success",
         "hallucination",
@@ -265,7 +265,7 @@ fn judged(body: &ResultBody, field: &str) -> Option<Value> {
     NAMES.contains(&field).then(|| of_person.or(evaluation.get(field)).cloned())?.filter(|value| !value.is_null())
 }
 
-fn shown(caller: &Caller, row: Row<AlertDoc>) -> AlertRecord {
+fn record_of(caller: &Caller, row: Row<AlertDoc>) -> AlertRecord {
     let AlertDoc { spec, in_alert, last_triggered_at, trigger_count } = row.doc;
     AlertRecord {
         id: row.id,

@@ -41,7 +41,7 @@ impl Service {
     /// `told_error`: what a language model says to [`Service::asked_for_errors`].
     pub async fn look_at_finished(&self, job: &FinishedJob, told_error: Option<&Decision>) -> Result<()> {
         let mut db = self.store.org(&job.organization).write().await?;
-        let Some(finished) = finished(&mut db, job).await? else { return Ok(()) };
+        let Some(finished) = find_finished(&mut db, job).await? else { return Ok(()) };
         let counts = match (job.source, job.source_id.parse()) {
             (SourceKind::Simulation, Ok(id)) => self.settle_check(&mut db, id, &finished.body, told_error).await?,
             _ => true,
@@ -55,7 +55,7 @@ impl Service {
 }
 
 /// Returns the finished conversation; `None` when it is gone, was cancelled, or is being repeated.
-async fn finished(db: &mut Session, job: &FinishedJob) -> Result<Option<Finished>> {
+async fn find_finished(db: &mut Session, job: &FinishedJob) -> Result<Option<Finished>> {
     let body = match job.source {
         SourceKind::Simulation => {
             let id = job.source_id.parse().map_err(Error::internal)?;

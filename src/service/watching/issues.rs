@@ -15,7 +15,7 @@ use crate::model::result::ResultBody;
 use crate::model::time::Timestamp;
 use crate::model::tool_call;
 use crate::model::triage::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
-use crate::service::library::field_rules::patched;
+use crate::service::library::field_rules::apply_patch;
 use crate::service::{Caller, Service};
 use crate::store::{FailureRow, Row, Session};
 
@@ -78,7 +78,7 @@ impl Service {
     /// Issues as asked, those with the newest failure first.
     pub async fn issues(&self, caller: &Caller, query: &IssueQuery) -> Result<Vec<IssueRecord>> {
         let rows = self.store.org(&caller.organization).read().await?.issues(query).await?;
-        Ok(rows.into_iter().map(shown).collect())
+        Ok(rows.into_iter().map(record_of).collect())
     }
 
     /// Returns one issue with its newest failures.
@@ -86,18 +86,18 @@ impl Service {
         let mut db = self.store.org(&caller.organization).read().await?;
         let row = db.get::<IssueDoc>(issue_id).await?;
         let occurrences = db.occurrences(&row.doc.group_key, SHOWN).await?;
-        Ok(IssueDetail { issue: shown(row), occurrences })
+        Ok(IssueDetail { issue: record_of(row), occurrences })
     }
 
     /// Changes what people decided about an issue.
     pub async fn triage_issue(&self, caller: &Caller, issue_id: Uuid, patch: Object) -> Result<IssueRecord> {
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<IssueDoc>(issue_id).await?;
-        row.doc.triage = patched::<TriageSpec>(&row.doc.triage, &patch)?;
+        row.doc.triage = apply_patch::<TriageSpec>(&row.doc.triage, &patch)?;
         db.update(issue_id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(issue_id).await?;
         db.commit().await?;
-        Ok(shown(row))
+        Ok(record_of(row))
     }
 
     /// Keeps the failures of a conversation, each once, and the issues that they make or belong to.
@@ -132,7 +132,7 @@ impl Service {
         let issue = IssueDoc {
             agent_id: of.agent_id,
             kind: IssueType::Deterministic,
-            title: cut(&message),
+            title: shorten_title(&message),
             description: description.unwrap_or_else(|| message.clone()),
             triage: TriageSpec::default(),
             error_source: Some(source.to_owned()),
@@ -164,7 +164,7 @@ impl Service {
         let issue = IssueDoc {
             agent_id: of.agent_id,
             kind: IssueType::NonDeterministic,
-            title: cut(core),
+            title: shorten_title(core),
             description: core.to_owned(),
             triage: TriageSpec::default(),
             error_source: Some("evaluation".to_owned()),
@@ -226,7 +226,7 @@ fn nearest_to_centre<'a>(members: &[&'a str]) -> &'a str {
     (0..members.len()).max_by(near).map_or("", |at| members[at])
 }
 
-fn cut(text: &str) -> String {
+fn shorten_title(text: &str) -> String {
     text.chars().take(TITLE_CHARS).collect()
 }
 
@@ -284,7 +284,7 @@ fn without_digits(word: &str) -> String {
     plain
 }
 
-fn shown(row: Row<IssueDoc>) -> IssueRecord {
+fn record_of(row: Row<IssueDoc>) -> IssueRecord {
     let IssueDoc { kind, group_key, title, description, triage, error_source, error_code, .. } = row.doc;
     let is_known = kind == IssueType::Deterministic;
     IssueRecord {

@@ -273,7 +273,7 @@ impl Service {
             last_checked_at: doc.last_checked_at,
             next_check_at: doc.next_check_at,
             open_incident: doc.open_incident,
-            recent_checks: recent.into_iter().map(shown).collect(),
+            recent_checks: recent.into_iter().map(record_of).collect(),
             created_at: Timestamp(row.created_ms),
             updated_at: Timestamp(row.updated_ms),
         })
@@ -310,7 +310,7 @@ pub fn malfunction_phrases(more: &[String]) -> Vec<String> {
     MALFUNCTIONS.iter().map(|phrase| (*phrase).to_owned()).chain(more.iter().cloned()).collect()
 }
 
-fn shown(row: Row<CheckDoc>) -> CheckRecord {
+fn record_of(row: Row<CheckDoc>) -> CheckRecord {
     let CheckDoc { simulation_result_id, started_at, finished_at, verdict, checks, .. } = row.doc;
     CheckRecord { id: row.id, simulation_result_id, started_at, finished_at, verdict, checks }
 }

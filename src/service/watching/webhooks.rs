@@ -16,7 +16,7 @@ use crate::model::time::Timestamp;
 use crate::model::webhook::{DeliveryRecord, WebhookDoc, WebhookRecord, WebhookSpec};
 use crate::model::{Object, Page};
 use crate::service::library::agents::{SigningKey, signing_key};
-use crate::service::library::field_rules::{self, patched};
+use crate::service::library::field_rules::{self, apply_patch};
 use crate::service::library::lists::check_named;
 use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
@@ -75,19 +75,19 @@ impl Service {
         let doc = WebhookDoc { spec, signing_key: signing_key(), ..WebhookDoc::default() };
         let id = db.insert(&doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         let row = db.get(id).await?;
-        db.answer(WebhookAdded { webhook: shown(caller, row), signing_key: doc.signing_key }).await
+        db.answer(WebhookAdded { webhook: record_of(caller, row), signing_key: doc.signing_key }).await
     }
 
     /// Returns all webhooks, newest first.
     pub async fn webhooks(&self, caller: &Caller) -> Result<WebhookList> {
         let rows = self.store.org(&caller.organization).read().await?.all().await?;
-        let webhooks: Vec<WebhookRecord> = rows.into_iter().map(|row| shown(caller, row)).collect();
+        let webhooks: Vec<WebhookRecord> = rows.into_iter().map(|row| record_of(caller, row)).collect();
         Ok(WebhookList { total_count: webhooks.len() as i64, webhooks })
     }
 
     /// Returns one webhook of the caller's organization.
     pub async fn webhook(&self, caller: &Caller, id: Uuid) -> Result<WebhookRecord> {
-        Ok(shown(caller, self.store.org(&caller.organization).read().await?.get(id).await?))
+        Ok(record_of(caller, self.store.org(&caller.organization).read().await?.get(id).await?))
     }
 
     /// Changes the given fields. One that is enabled again begins without failures.
@@ -99,7 +99,7 @@ impl Service {
         }
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut doc = db.get::<WebhookDoc>(id).await?.doc;
-        let spec: WebhookSpec = patched(&doc.spec, &patch)?;
+        let spec: WebhookSpec = apply_patch(&doc.spec, &patch)?;
         check_filters(&mut db, &spec, Some(&doc.spec)).await?;
         if spec.enabled && !doc.spec.enabled {
             doc.consecutive_failures = 0;
@@ -110,7 +110,7 @@ impl Service {
         // Events that waited while it was disabled may go now.
         db.note_job();
         db.commit().await?;
-        Ok(shown(caller, row))
+        Ok(record_of(caller, row))
     }
 
     /// Deletes a webhook with what waits for it and the log of what it was told.
@@ -172,7 +172,7 @@ async fn check_filters(db: &mut Session, spec: &WebhookSpec, old: Option<&Webhoo
     check_named::<FolderSpec>(db, spec.folder_ids.as_deref(), old.and_then(|old| old.folder_ids.as_deref())).await
 }
 
-fn shown(caller: &Caller, row: Row<WebhookDoc>) -> WebhookRecord {
+fn record_of(caller: &Caller, row: Row<WebhookDoc>) -> WebhookRecord {
     WebhookRecord {
         id: row.id,
         organization_id: caller.organization.clone(),

@@ -10,13 +10,14 @@ use ringer_media::frame::{PER_MS, RATE_HZ};
 use tokio::fs;
 use uuid::Uuid;
 
-use super::{CallLogDoc, LogEvaluated, RECOGNIZED, RECORDING, Service};
+use super::{CallLogDoc, LogEvaluated, Service};
 use crate::error::{Error, Result};
 use crate::judge::Redactor;
 use crate::model::agent::AgentDoc;
 use crate::model::transcript::{Transcript, TranscriptEntry};
 use crate::provider::audio;
 use crate::queue::CallLogJob;
+use crate::service::conversation::artifacts::{CALL_RECORDING, RECOGNIZED};
 use crate::service::conversation::privacy::{CALLED, JUDGED, NOTED, redact_metrics, through};
 use crate::store::Session;
 
@@ -56,13 +57,13 @@ impl Service {
         let is_heard = !said.is_empty();
         let mut transcript = Transcript { simulation_result_id: 0, language: String::new(), entries: said };
         let spans = redactor.transcript(&mut transcript);
-        let path = self.call_folder(call_id).join(RECORDING);
+        let path = self.call_folder(call_id).join(CALL_RECORDING);
         // The words as they were recognized are found again in the recording, as far as it is kept.
         match fs::remove_file(path.with_file_name(RECOGNIZED)).await {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::internal(error)),
             _ => {}
         }
-        let silenced = if is_heard { silenced(&path, two_sides, spans).await? } else { Err(UNWRITTEN) };
+        let silenced = if is_heard { write_silenced(&path, two_sides, spans).await? } else { Err(UNWRITTEN) };
         let Err(why) = silenced else { return Ok(None) };
         let was_there = fs::try_exists(&path).await.map_err(Error::internal)?;
         self.remove_call_files(call_id).await;
@@ -86,7 +87,7 @@ pub(in crate::service) fn redact_call(doc: &mut CallLogDoc, redactor: &Redactor)
 }
 
 /// Writes a recording anew without the sound of some stretches (milliseconds). The inner error says why it cannot be kept.
-async fn silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<Result<(), &'static str>> {
+async fn write_silenced(path: &Path, two_sides: bool, spans: Vec<Range<i64>>) -> Result<Result<(), &'static str>> {
     let Ok(bytes) = fs::read(path).await else { return Ok(Err(UNWRITTEN)) };
     let written = tokio::task::spawn_blocking(move || {
         let mut sides = audio::decode_call(bytes, two_sides).map_err(|_| UNWRITTEN)?.sides;

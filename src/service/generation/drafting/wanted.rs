@@ -43,7 +43,7 @@ impl Item {
 }
 
 /// Returns the items, at most 100 scenarios in all, and the warning when there would have been more.
-pub fn wanted(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)> {
+pub fn list_items(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)> {
     let mut items: Vec<Item> = Vec::new();
     for request in &asked.scenarios {
         items.push(Item {
@@ -54,7 +54,7 @@ pub fn wanted(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)> {
             ..Item::default()
         });
     }
-    allocated(&asked.call_allocation, &mut items);
+    add_allocation(&asked.call_allocation, &mut items);
     let mut left = MAX_SCENARIOS;
     let mut cut = false;
     for item in &mut items {
@@ -66,7 +66,7 @@ pub fn wanted(asked: &ScenariosAsked) -> Result<(Vec<Item>, Option<String>)> {
     Ok((items, cut.then(|| format!("Request was truncated to {MAX_SCENARIOS} scenarios"))))
 }
 
-fn allocated(allocation: &CallAllocation, items: &mut Vec<Item>) {
+fn add_allocation(allocation: &CallAllocation, items: &mut Vec<Item>) {
     let maps: [(&str, &Object); 5] = [
         ("goalAdherence", &allocation.goal_adherence),
         ("systemIntegrity", &allocation.system_integrity),

@@ -222,7 +222,7 @@ pub const VECTORS: [Vector; 23] = [
 
 impl Vector {
     /// Returns the vector of this name.
-    pub fn named(id: &str) -> Option<&'static Vector> {
+    pub fn of_id(id: &str) -> Option<&'static Vector> {
         VECTORS.iter().find(|vector| vector.id == id)
     }
 
@@ -323,7 +323,7 @@ mod tests {
                 assert_eq!(unique.len(), MAX_ROTATIONS, "{rotation:?}");
             }
         }
-        assert!(Vector::named("none").is_none());
+        assert!(Vector::of_id("none").is_none());
     }
 
     /// Returns an attacker of this vector, as a user could have written it.
@@ -354,7 +354,7 @@ mod tests {
             let plan = human.attack_plan.expect("a plan");
             let techniques = plan["techniques"].as_array().expect("a list").iter().filter_map(Value::as_str);
             let audible: Vec<&str> =
-                techniques.filter(|id| Vector::named(id).is_some_and(|vector| vector.attack_type == AUDIO)).collect();
+                techniques.filter(|id| Vector::of_id(id).is_some_and(|vector| vector.attack_type == AUDIO)).collect();
             let own = Some(vector.id).filter(|_| vector.attack_type == AUDIO);
             assert_eq!(audible, Vec::from_iter(own), "no technique without its sound");
         }

@@ -30,7 +30,7 @@ pub fn finish(drafts: &mut [Draft], spec: &GenerateSpec, frame: &Frame, seed: Se
     let mut numbers = HashSet::new();
     let mut taken = HashSet::new();
     for name in drafts.iter_mut().filter_map(|draft| draft.human.name.as_mut()) {
-        *name = counted(name, &mut taken);
+        *name = number_name(name, &mut taken);
     }
     for (index, draft) in drafts.iter_mut().enumerate() {
         let own = Seed::of(&format!("{} {index}", seed.0));
@@ -113,7 +113,7 @@ fn draw(
 }
 
 /// Returns a name that is given, from its second time on with how often it was.
-fn counted(name: &str, taken: &mut HashSet<String>) -> String {
+fn number_name(name: &str, taken: &mut HashSet<String>) -> String {
     let mut nth = 1;
     let mut free = name.to_owned();
     while !taken.insert(free.clone()) {

@@ -85,7 +85,7 @@ impl Graph {
     ///
     /// # Errors
     /// The text of the first rule that is broken.
-    pub fn read(definition: &Definition) -> Result<Graph> {
+    pub fn parse(definition: &Definition) -> Result<Graph> {
         let Definition { nodes, edges, .. } = definition;
         at_most(nodes.len(), MAX_NODES, "nodes")?;
         at_most(edges.len(), MAX_EDGES, "edges")?;

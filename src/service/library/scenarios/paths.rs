@@ -28,7 +28,7 @@ pub fn rename(human: &mut DigitalHumanSpec, (old, new): (&str, &str), index: Opt
 }
 
 /// Returns the node ids after the start, to the leaf.
-pub fn tested(path: &Path) -> Vec<String> {
+pub fn node_ids(path: &Path) -> Vec<String> {
     path.iter().map(|stop| stop.id.clone()).collect()
 }
 
@@ -37,7 +37,7 @@ pub fn lay(human: &mut DigitalHumanSpec, scenario_id: Uuid, scenario: &str, inde
     human.tag = Some(WORKFLOW.into());
     human.workflow_v2_id = Some(scenario_id);
     human.workflow_path_index = Some(index as i64);
-    human.tested_path = Some(tested(path));
+    human.tested_path = Some(node_ids(path));
     human.enriched_playback = Some(path.iter().map(step).collect());
     word(human, scenario, index, path);
 }
@@ -46,7 +46,7 @@ pub fn lay(human: &mut DigitalHumanSpec, scenario_id: Uuid, scenario: &str, inde
 pub fn word(human: &mut DigitalHumanSpec, scenario: &str, index: usize, path: &Path) {
     let of = |speaker: Role| {
         let done = path.iter().filter(move |stop| stop.content.speaker == speaker);
-        done.map(|stop| told(&stop.content.act)).collect::<Vec<_>>().join("; ")
+        done.map(|stop| describe_act(&stop.content.act)).collect::<Vec<_>>().join("; ")
     };
     let (own, others) = (of(Role::User), of(Role::Agent));
     let path_name = name(scenario, index);
@@ -73,7 +73,7 @@ fn step(stop: &Stop) -> Object {
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-fn told(act: &Act) -> String {
+fn describe_act(act: &Act) -> String {
     match act {
         Act::Exact(text) => format!("says \"{text}\""),
         Act::Contextual(text) => text.trim().trim_end_matches('.').to_owned(),

@@ -127,7 +127,7 @@ mod tests {
         Shown::parse(&format!("{text}:00.0Z")).expect("a time").0
     }
 
-    fn shown(ms: i64) -> String {
+    fn local_time(ms: i64) -> String {
         Shown(ms).to_string()[..16].to_owned()
     }
 
@@ -182,7 +182,7 @@ mod tests {
             ("5,10 1 31 * *", "2026-01-31T01:10", "2026-01-31T01:10", "2026-03-31T01:05"),
         ] {
             let cadence = Cadence::parse(text).expect("a frequency");
-            assert_eq!(shown(cadence.after(ms(due), ms(now))), expect, "{text} after {now}");
+            assert_eq!(local_time(cadence.after(ms(due), ms(now))), expect, "{text} after {now}");
         }
     }
 
@@ -212,7 +212,7 @@ mod tests {
             (all, "10:00", "10:00", "UTC", "2026-01-05T09:59", "2026-01-05T09:59"),
         ] {
             let window = window(days, start, end, zone).expect("a window");
-            assert_eq!(shown(window.from(ms(at))), expect, "{start}-{end} {zone} at {at}");
+            assert_eq!(local_time(window.from(ms(at))), expect, "{start}-{end} {zone} at {at}");
         }
         let unknown = window(all, "09:00", "17:00", "Europe/Bielefeld").map(drop).map_err(|error| error.to_string());
         assert_eq!(unknown, Err("timezone must be an IANA time zone name".to_owned()));

@@ -58,11 +58,13 @@ impl Seen<'_> {
     /// Returns true if the agent spoke; `None` when it cannot be told.
     fn agent_spoke(&self) -> Option<bool> {
         let turns = self.body.metric("num_turns").and_then(Value::as_i64).map(|turns| turns > 0);
-        turns.or_else(|| self.transcript.map(|_| self.agent_lines().next().is_some() || self.lost().next().is_some()))
+        turns.or_else(|| {
+            self.transcript.map(|_| self.agent_lines().next().is_some() || self.lost_turns().next().is_some())
+        })
     }
 
     /// Returns the turns of the agent of which words are not known.
-    fn lost(&self) -> impl Iterator<Item = &Unheard> {
+    fn lost_turns(&self) -> impl Iterator<Item = &Unheard> {
         self.unheard.iter().filter(|turn| turn.speaker == Role::Agent && turn.lacks_words())
     }
 
@@ -82,9 +84,9 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
         S::Unknown(_) => unknown("the status of the result is not known to this version"),
         // A fault of this side shows nothing about the agent, whatever was measured before.
         _ if seen.body.error_owner.is_some_and(Owner::is_own) => unknown(&seen.error()),
-        S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => unreached(check, seen),
+        S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => judge_failed_call(check, seen),
         S::NoConnection | S::NoAnswer => unknown("there was no conversation"),
-        S::CallDropped if check.kind == CheckType::AgentResponds => unreached(check, seen),
+        S::CallDropped if check.kind == CheckType::AgentResponds => judge_failed_call(check, seen),
         _ => match check.kind {
             CheckType::AgentResponds => responds(check, seen),
             CheckType::AgentMalfunction => malfunction(check, seen),
@@ -96,7 +98,7 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
 }
 
 /// Returns the outcome of a check for a failed call, which counts against the agent when it was not this side's fault.
-fn unreached(check: &Check, seen: &Seen<'_>) -> CheckItem {
+fn judge_failed_call(check: &Check, seen: &Seen<'_>) -> CheckItem {
     let verdict = match seen.body.error_owner {
         Some(owner) if !owner.is_own() => Verdict::Down,
         _ => Verdict::Unknown,
@@ -120,7 +122,7 @@ fn malfunction(check: &Check, seen: &Seen<'_>) -> CheckItem {
     if seen.transcript.is_none() {
         return unknown("there is no transcript");
     }
-    let lost = seen.lost().count();
+    let lost = seen.lost_turns().count();
     if lost == 0 && seen.agent_lines().next().is_none() {
         return unknown("the agent said nothing");
     }
@@ -211,33 +213,82 @@ mod tests {
         serde_json::from_value(whole).expect("a transcript")
     }
 
-    #[test]
-    fn each_check_reads_its_own_part() {
-        let metric = "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11";
-        let quality = |trusted: bool| {
-            json!({ "pacing_p99_ms": 0.1, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": trusted,
-                "echo": null })
-        };
-        let custom =
-            |value: &str, status: &str| json!({ "metric_id": metric, "response_value": value, "status": status });
-        let rated = |metric: Value| json!({ "evaluations": [{ "custom_metrics": [metric] }] });
+    const METRIC: &str = "6a1e0b64-6f0a-4c3b-9a25-0f4f6f7a1c11";
+    const POLITE: &[(&str, &str)] = &[("AGENT", "How can I help?"), ("USER", "An error occurred here.")];
+    const BROKEN: &[(&str, &str)] = &[("AGENT", "Sorry, an ERROR occurred.")];
+
+    fn quality(trusted: bool) -> Value {
+        json!({ "pacing_p99_ms": 0.1, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": trusted,
+            "echo": null })
+    }
+
+    fn custom(value: &str, status: &str) -> Value {
+        json!({ "metric_id": METRIC, "response_value": value, "status": status })
+    }
+
+    fn rule(operator: &str) -> Value {
+        json!({ "custom_metric_id": METRIC, "operator": operator, "value": 75 })
+    }
+
+    fn overlay(mut base: Value, more: &Value) -> Value {
+        base.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        base
+    }
+
+    /// Returns a result that passes every check, with some fields replaced.
+    fn with(more: Value) -> Value {
         let fine = json!({
             "status": "COMPLETED", "engine_quality": quality(true),
             "metrics": [{ "name": "num_turns", "value": 2 }, { "name": "avg_agent_latency", "value": 1.25 }],
             "evaluations": [{ "custom_metrics": [custom("80", "evaluated")] }],
         });
-        let with = |more: Value| {
-            let mut body = fine.clone();
-            body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-            body
+        overlay(fine, &more)
+    }
+
+    /// Checks the verdict on a result: without a model's word, and with either word of it.
+    fn expect_verdict(kind: &str, config: &Value, body: &Value, lines: &[(&str, &str)], expect: &str) {
+        let whole = overlay(serde_json::to_value(ResultBody::default()).expect("an object"), body);
+        let body: ResultBody = serde_json::from_value(whole).expect("a result");
+        let transcript = transcript(lines);
+        let phrases = MALFUNCTIONS.map(str::to_owned);
+        let seen = Seen {
+            body: &body,
+            transcript: Some(&transcript),
+            unheard: &[],
+            is_voice: true,
+            phrases: &phrases,
+            told_error: None,
+            elsewhere: &[],
         };
+        let item = judge(&check(kind, config.clone()), &seen);
+        assert_eq!(item.verdict.as_str(), expect, "{kind} {config}: {}", item.message);
+        // A model's word goes before the phrases, and before nothing else.
+        for yes in [true, false] {
+            let decision = Decision { yes, reasoning: Some("So it is.".into()) };
+            let seen = Seen { told_error: Some(&decision), ..seen };
+            let item = judge(&check(kind, config.clone()), &seen);
+            let expect = match (kind, expect) {
+                ("agent_malfunction", "UP" | "DOWN") => {
+                    if yes {
+                        "DOWN"
+                    } else {
+                        "UP"
+                    }
+                }
+                (_, expect) => expect,
+            };
+            assert_eq!(item.verdict.as_str(), expect, "{kind} {config} {yes}: {}", item.message);
+            assert_eq!(item.message.ends_with(": So it is."), kind == "agent_malfunction" && expect != "UNKNOWN");
+        }
+    }
+
+    #[test]
+    fn checks_of_failed_calls_count_against_the_agent_by_the_owner_of_the_error() {
+        let fine = || with(json!({}));
         let failed =
             |status: &str, owner: &str| with(json!({ "status": status, "error_owner": owner, "error_code": "X" }));
-        let rule = |operator: &str| json!({ "custom_metric_id": metric, "operator": operator, "value": 75 });
-        let polite = [("AGENT", "How can I help?"), ("USER", "An error occurred here.")];
-        let broken = [("AGENT", "Sorry, an ERROR occurred.")];
         for (kind, config, body, lines, expect) in [
-            ("agent_responds", json!({}), fine.clone(), &polite[..], "UP"),
+            ("agent_responds", json!({}), fine(), POLITE, "UP"),
             (
                 "agent_responds",
                 json!({}),
@@ -251,10 +302,10 @@ mod tests {
             ("agent_responds", json!({}), failed("SYSTEM_ERROR", "engine"), &[][..], "UNKNOWN"),
             ("agent_responds", json!({}), failed("NO_CONNECTION", "simulated_caller"), &[][..], "UNKNOWN"),
             ("agent_responds", json!({}), failed("NO_CONNECTION", "provider"), &[][..], "DOWN"),
-            ("agent_responds", json!({}), failed("CALL_DROPPED", "engine"), &polite[..], "UNKNOWN"),
-            ("agent_malfunction", json!({}), failed("CALL_DROPPED", "engine"), &broken[..], "UNKNOWN"),
-            ("latency", json!({ "latency_threshold_ms": 1 }), failed("CALL_DROPPED", "engine"), &polite[..], "UNKNOWN"),
-            ("custom_metric", rule("less_than"), failed("CALL_DROPPED", "simulated_caller"), &polite[..], "UNKNOWN"),
+            ("agent_responds", json!({}), failed("CALL_DROPPED", "engine"), POLITE, "UNKNOWN"),
+            ("agent_malfunction", json!({}), failed("CALL_DROPPED", "engine"), BROKEN, "UNKNOWN"),
+            ("latency", json!({ "latency_threshold_ms": 1 }), failed("CALL_DROPPED", "engine"), POLITE, "UNKNOWN"),
+            ("custom_metric", rule("less_than"), failed("CALL_DROPPED", "simulated_caller"), POLITE, "UNKNOWN"),
             (
                 "agent_responds",
                 json!({}),
@@ -262,68 +313,47 @@ mod tests {
                 &[][..],
                 "UNKNOWN",
             ),
-            ("agent_malfunction", json!({}), fine.clone(), &[("USER", "Hello?")][..], "UNKNOWN"),
-            ("agent_malfunction", json!({}), fine.clone(), &polite[..], "UP"),
-            ("agent_malfunction", json!({}), fine.clone(), &broken[..], "DOWN"),
+        ] {
+            expect_verdict(kind, &config, &body, lines, expect);
+        }
+    }
+
+    #[test]
+    fn each_check_reads_its_own_part() {
+        let fine = || with(json!({}));
+        let rated = |metric: Value| json!({ "evaluations": [{ "custom_metrics": [metric] }] });
+        let failed =
+            |status: &str, owner: &str| with(json!({ "status": status, "error_owner": owner, "error_code": "X" }));
+        for (kind, config, body, lines, expect) in [
+            ("agent_malfunction", json!({}), fine(), &[("USER", "Hello?")][..], "UNKNOWN"),
+            ("agent_malfunction", json!({}), fine(), POLITE, "UP"),
+            ("agent_malfunction", json!({}), fine(), BROKEN, "DOWN"),
             ("agent_malfunction", json!({}), failed("NO_ANSWER", "agent_owner"), &[][..], "UNKNOWN"),
-            ("latency", json!({}), fine.clone(), &polite[..], "UP"),
-            ("latency", json!({ "latency_threshold_ms": 1250 }), fine.clone(), &polite[..], "DOWN"),
-            ("latency", json!({ "latency_threshold_ms": 1251 }), fine.clone(), &polite[..], "UP"),
-            ("latency", json!({}), with(json!({ "engine_quality": quality(false) })), &polite[..], "UNKNOWN"),
-            ("latency", json!({}), with(json!({ "metrics": [] })), &polite[..], "UNKNOWN"),
-            ("custom_metric", rule("greater_than"), fine.clone(), &polite[..], "UP"),
-            ("custom_metric", rule("less_than"), fine.clone(), &polite[..], "DOWN"),
-            ("custom_metric", rule("less_than"), with(json!({ "evaluations": [] })), &polite[..], "UNKNOWN"),
+            ("latency", json!({}), fine(), POLITE, "UP"),
+            ("latency", json!({ "latency_threshold_ms": 1250 }), fine(), POLITE, "DOWN"),
+            ("latency", json!({ "latency_threshold_ms": 1251 }), fine(), POLITE, "UP"),
+            ("latency", json!({}), with(json!({ "engine_quality": quality(false) })), POLITE, "UNKNOWN"),
+            ("latency", json!({}), with(json!({ "metrics": [] })), POLITE, "UNKNOWN"),
+            ("custom_metric", rule("greater_than"), fine(), POLITE, "UP"),
+            ("custom_metric", rule("less_than"), fine(), POLITE, "DOWN"),
+            ("custom_metric", rule("less_than"), with(json!({ "evaluations": [] })), POLITE, "UNKNOWN"),
             (
                 "custom_metric",
                 rule("not_equals"),
                 with(rated(custom("Not Applicable", "not_applicable"))),
-                &polite[..],
+                POLITE,
                 "UNKNOWN",
             ),
-            ("custom_metric", rule("not_equals"), with(rated(custom("", "not_evaluated"))), &polite[..], "UNKNOWN"),
+            ("custom_metric", rule("not_equals"), with(rated(custom("", "not_evaluated"))), POLITE, "UNKNOWN"),
             (
                 "custom_metric",
                 rule("not_equals"),
-                with(rated(json!({ "metric_id": metric, "status": "error", "human_response_value": "70" }))),
-                &polite[..],
+                with(rated(json!({ "metric_id": METRIC, "status": "error", "human_response_value": "70" }))),
+                POLITE,
                 "UP",
             ),
         ] {
-            let mut whole = serde_json::to_value(ResultBody::default()).expect("an object");
-            whole.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
-            let body: ResultBody = serde_json::from_value(whole).expect("a result");
-            let transcript = transcript(lines);
-            let phrases = MALFUNCTIONS.map(str::to_owned);
-            let seen = Seen {
-                body: &body,
-                transcript: Some(&transcript),
-                unheard: &[],
-                is_voice: true,
-                phrases: &phrases,
-                told_error: None,
-                elsewhere: &[],
-            };
-            let item = judge(&check(kind, config.clone()), &seen);
-            assert_eq!(item.verdict.as_str(), expect, "{kind} {config}: {}", item.message);
-            // A model's word goes before the phrases, and before nothing else.
-            for yes in [true, false] {
-                let decision = Decision { yes, reasoning: Some("So it is.".into()) };
-                let seen = Seen { told_error: Some(&decision), ..seen };
-                let item = judge(&check(kind, config.clone()), &seen);
-                let expect = match (kind, expect) {
-                    ("agent_malfunction", "UP" | "DOWN") => {
-                        if yes {
-                            "DOWN"
-                        } else {
-                            "UP"
-                        }
-                    }
-                    (_, expect) => expect,
-                };
-                assert_eq!(item.verdict.as_str(), expect, "{kind} {config} {yes}: {}", item.message);
-                assert_eq!(item.message.ends_with(": So it is."), kind == "agent_malfunction" && expect != "UNKNOWN");
-            }
+            expect_verdict(kind, &config, &body, lines, expect);
         }
     }
 

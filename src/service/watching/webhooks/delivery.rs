@@ -154,7 +154,7 @@ impl Service {
                 true => format!("the receiver answered {GONE}"),
                 false => format!("{failures} events in a row failed"),
             };
-            tracing::warn!(webhook = %webhook.id, "a webhook is disabled: {why}");
+            tracing::warn!(webhook = %webhook.id, "webhook disabled: {why}");
             let record = DeliveryRecord {
                 id: clock::new_id(),
                 event: "webhook_disabled".to_owned(),
@@ -165,7 +165,7 @@ impl Service {
                 body_sha256: hex::encode(Sha256::digest(outgoing.body.as_bytes())),
             };
             db.log_delivery(webhook.id, outgoing.event_id, &record).await?;
-            self.notify_admins(db, &self.disabled(webhook, &why)).await?;
+            self.notify_admins(db, &self.disabled_notice(webhook, &why)).await?;
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Service {
 
 impl Service {
     /// Returns the notice of a disabled webhook. Its address may hold a password: it is not repeated.
-    fn disabled(&self, webhook: &Row<WebhookDoc>, why: &str) -> Notice {
+    fn disabled_notice(&self, webhook: &Row<WebhookDoc>, why: &str) -> Notice {
         let id = webhook.id;
         Notice {
             kind: NoticeKind::WebhookDisabled,

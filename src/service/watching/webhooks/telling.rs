@@ -55,7 +55,7 @@ impl Service {
         db.update(run.id, &run.doc, self.clock.now_ms(), None).await?;
         let kind = EventType::OutboundSimulationStarted;
         let audience = audience(db, kind, body.agent_id, None).await?;
-        let humans = awaited(db, run.id, &agent.spec, self.live.sip_address()).await?;
+        let humans = awaited_humans(db, run.id, &agent.spec, self.live.sip_address()).await?;
         let event = OutboundStarted::of(body.agent_id, body.simulation_id, run.id, humans);
         self.tell(db, &audience, kind, None, &event).await
     }
@@ -105,7 +105,7 @@ async fn audience(db: &mut Session, kind: EventType, agent_id: i64, tag: Option<
 }
 
 /// Returns the Digital Humans of a run with their results, in order of their first. `at`: where calls come in.
-async fn awaited(
+async fn awaited_humans(
     db: &mut Session,
     run_id: i64,
     agent: &AgentSpec,

@@ -28,18 +28,22 @@ fn graph(nodes: &[Value], edges: &[(&str, &str)]) -> Definition {
 }
 
 fn refusal(definition: &Definition) -> String {
-    Graph::read(definition).err().map(|error| error.to_string()).unwrap_or_default()
+    Graph::parse(definition).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+fn raw(nodes: Value, edges: Value) -> Definition {
+    definition(json!({"nodes": nodes, "edges": edges}))
+}
+
+fn check(definition: &Definition, expect: &str) {
+    assert_eq!(refusal(definition), expect, "{}", serde_json::to_string(definition).expect("JSON"));
 }
 
 #[test]
-fn the_first_broken_rule_is_told() {
+fn the_first_broken_rule_of_a_node_is_told() {
     let start = json!({"id": "s", "type": "start"});
     let one = |data: Value| graph(&[single("a", data)], &[("s", "a")]);
-    let branches =
-        |all: Value| graph(&[json!({"id": "o", "type": "options", "data": {"branch_options": all}})], &[("s", "o")]);
-    let raw = |nodes: Value, edges: Value| definition(json!({"nodes": nodes, "edges": edges}));
     let a = says("a", "agent");
-    let only = std::slice::from_ref(&a);
     for (definition, expect) in [
         (raw(json!([{"id": ""}]), json!([])), "Node at index 0 must have a non-empty string id"),
         (raw(json!([start, {"id": 7}]), json!([])), "Node at index 1 must have a non-empty string id"),
@@ -73,6 +77,16 @@ fn the_first_broken_rule_is_told() {
         (one(json!({"type": "dtmf", "digits": " 1*#d "})), ""),
         (one(json!({"type": "exact", "message": "m", "speaker": "bot"})), "Node 'a': speaker must be agent or user"),
         (one(json!({"type": "exact", "message": "m", "speaker": null})), ""),
+    ] {
+        check(&definition, expect);
+    }
+}
+
+#[test]
+fn the_first_broken_rule_of_options_is_told() {
+    let branches =
+        |all: Value| graph(&[json!({"id": "o", "type": "options", "data": {"branch_options": all}})], &[("s", "o")]);
+    for (definition, expect) in [
         (
             graph(
                 &[json!({"id": "o", "type": "options", "data": {"speaker": "agent", "branch_options": []}})],
@@ -90,6 +104,16 @@ fn the_first_broken_rule_is_told() {
             ),
             "Node 'o': branch 'c': contextual is only allowed for speaker agent",
         ),
+    ] {
+        check(&definition, expect);
+    }
+}
+
+#[test]
+fn the_first_broken_rule_of_edges_is_told() {
+    let a = says("a", "agent");
+    let only = std::slice::from_ref(&a);
+    for (definition, expect) in [
         (graph(only, &[("s", "a"), ("a", "z")]), "Edge 'a-z' references unknown node 'z'"),
         (graph(only, &[("y", "z")]), "Edge 'y-z' references unknown node 'y'"),
         (
@@ -114,12 +138,12 @@ fn the_first_broken_rule_is_told() {
         (graph(&[a.clone(), says("b", "user")], &[("s", "a")]), "Node 'b' is not connected to Start"),
         (graph(only, &[("s", "a")]), ""),
     ] {
-        assert_eq!(refusal(&definition), expect, "{}", serde_json::to_string(&definition).expect("JSON"));
+        check(&definition, expect);
     }
 }
 
-fn walked(definition: &Definition) -> Vec<Vec<String>> {
-    let (paths, cut) = Graph::read(definition).expect("a graph").paths();
+fn walk_paths(definition: &Definition) -> Vec<Vec<String>> {
+    let (paths, cut) = Graph::parse(definition).expect("a graph").paths();
     assert!(!cut);
     paths.into_iter().map(|path| path.into_iter().map(|stop| stop.id).collect()).collect()
 }
@@ -147,8 +171,8 @@ fn paths_are_depth_first_by_edges_and_branches() {
         vec!["hello", "o:b2"],
         vec!["hello", "o:b3", "z"],
     ];
-    assert_eq!(walked(&menu), expect);
-    let (paths, _) = Graph::read(&menu).expect("a graph").paths();
+    assert_eq!(walk_paths(&menu), expect);
+    let (paths, _) = Graph::parse(&menu).expect("a graph").paths();
     let acts: Vec<(Role, &Act)> = paths[3].iter().map(|stop| (stop.content.speaker, &stop.content.act)).collect();
     let [hello, end] = ["hello", "z"].map(|id| Act::Exact(format!("This is {id}.")));
     assert_eq!(acts, [(Role::Agent, &hello), (Role::User, &Act::SilenceMs(900)), (Role::Agent, &end)]);
@@ -172,9 +196,9 @@ fn ladder(depth: usize) -> Definition {
 
 #[test]
 fn many_paths_are_cut_and_large_graphs_are_refused() {
-    assert_eq!(walked(&ladder(7)).len(), 128);
+    assert_eq!(walk_paths(&ladder(7)).len(), 128);
     for depth in [8, 600] {
-        let (paths, cut) = Graph::read(&ladder(depth)).expect("a graph").paths();
+        let (paths, cut) = Graph::parse(&ladder(depth)).expect("a graph").paths();
         assert_eq!((paths.len(), cut), (MAX_PATHS, true));
         assert_eq!(paths[0].len(), 2 * depth + 1);
         let first: Vec<&str> = paths[1][2 * depth - 2..].iter().map(|stop| stop.id.as_str()).collect();
@@ -188,5 +212,5 @@ fn many_paths_are_cut_and_large_graphs_are_refused() {
     let edges: Vec<Value> = (1..1999).map(|n| edge(&format!("c{}", n - 1), &format!("c{n}"))).collect();
     let nodes = [vec![json!({"id": "s", "type": "start"})], chain].concat();
     let edges = [vec![edge("s", "c0")], edges].concat();
-    assert_eq!(walked(&definition(json!({"nodes": nodes, "edges": edges})))[0].len(), 1999);
+    assert_eq!(walk_paths(&definition(json!({"nodes": nodes, "edges": edges})))[0].len(), 1999);
 }

@@ -1,7 +1,5 @@
 //! Figures of the engine's own part in a call, and the bounds within which they can be relied on.
 
-use std::path::Path;
-
 use ringer_media::call::Ending;
 use ringer_media::connection::Impairment;
 use ringer_media::frame::{FRAME, PER_MS};
@@ -36,16 +34,13 @@ pub(super) fn impairment(done: Impairment) -> Value {
 }
 
 /// Returns the figures of the engine's own part, and whether they can be relied on; `None` for a call that never connected.
-pub(super) async fn quality(ending: &Ending, recording: Option<&Path>) -> Option<EngineQuality> {
+/// `recording_bytes`: size of the stereo file, when there is one.
+pub(super) fn quality(ending: &Ending, recording_bytes: Option<u64>) -> Option<EngineQuality> {
     if !ending.connected {
         return None;
     }
     let quality = &ending.quality;
-    let bytes = match recording {
-        Some(path) => tokio::fs::metadata(path).await.map(|file| file.len()).ok(),
-        None => None,
-    };
-    let untrusted_reason = untrusted_reason(ending, bytes);
+    let untrusted_reason = untrusted_reason(ending, recording_bytes);
     Some(EngineQuality {
         pacing_p99_ms: (quality.pacing_p99_ms * 1000.0).round() / 1000.0,
         late_frames: quality.late_frames as i64,
@@ -149,12 +144,11 @@ mod tests {
         Ending { reason, connected: true, samples, remote: None, fault: None, other_spoke: true, quality }
     }
 
-    #[tokio::test]
-    async fn an_echo_is_in_the_figures_and_costs_no_trust() {
+    #[test]
+    fn an_echo_is_in_the_figures_and_costs_no_trust() {
         use ringer_media::echo::EchoFigures;
 
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), vec![0; WAV_HEADER + 4 * 16_000]).expect("writes");
+        let bytes = Some(WAV_HEADER as u64 + 4 * 16_000);
         let echo = |echo| Quality { pacing_p99_ms: 0.7, sent_frames: 50, echo, ..Quality::default() };
         for (given, expect) in [
             (None, None),
@@ -163,15 +157,15 @@ mod tests {
                 Some(EchoQuality { delay_ms: 240.0, erl_db: 18.1 }),
             ),
         ] {
-            let told = quality(&ending(16_000, echo(given)), Some(file.path())).await.expect("it was connected");
+            let told = quality(&ending(16_000, echo(given)), bytes).expect("it was connected");
             assert_eq!((told.echo, told.trusted, told.untrusted_reason), (expect, true, None));
         }
         let never = Ending { connected: false, ..ending(0, echo(None)) };
-        assert_eq!(quality(&never, Some(file.path())).await, None);
+        assert_eq!(quality(&never, bytes), None);
     }
 
-    #[tokio::test]
-    async fn what_was_not_heard_is_in_the_figures() {
+    #[test]
+    fn what_was_not_heard_is_in_the_figures() {
         let unheard = Quality {
             unknown_payload_type: 1,
             wrong_length: 2,
@@ -181,7 +175,7 @@ mod tests {
             unprotected: 6,
             ..Quality::default()
         };
-        let told = json!(quality(&ending(16_000, unheard), None).await.expect("it was connected"));
+        let told = json!(quality(&ending(16_000, unheard), None).expect("it was connected"));
         let names =
             ["unknown_payload_type", "wrong_length", "foreign_source", "foreign_address", "malformed", "unprotected"];
         for (count, name) in (1..).zip(names) {

@@ -2,6 +2,7 @@
 
 use ringer_media::call::{EndDetail, EndReason, Ending, Fault, RemoteEnd, RemoteKind};
 
+use crate::engine::dialogue::DialogueEnd;
 use crate::model::error_code::ErrorCode;
 use crate::model::status::EndedBy;
 
@@ -21,13 +22,6 @@ impl Verdict {
         Verdict { error: Some((code, message.into())), ..Verdict::default() }
     }
 
-    /// Turns an address that is not known into a number that is not: the agent was dialled by telephone.
-    pub fn blame_number(&mut self) {
-        if let Some((code @ ErrorCode::InvalidSipDestination, _)) = &mut self.error {
-            *code = ErrorCode::InvalidPhoneNumber;
-        }
-    }
-
     fn by(side: EndedBy) -> Verdict {
         Verdict { by: Some(side), ..Verdict::default() }
     }
@@ -36,6 +30,27 @@ impl Verdict {
 /// Reads an ending; `stopping`: the engine is being stopped.
 pub fn verdict(ending: &Ending, stopping: bool) -> Verdict {
     if ending.connected { after_answer(ending) } else { before_answer(ending, stopping) }
+}
+
+/// Returns error and ending side of a written conversation.
+pub fn verdict_of_dialogue(end: &DialogueEnd) -> (Option<(ErrorCode, String)>, Option<EndedBy>) {
+    match end.reason {
+        EndReason::AgentHangup if !end.other_spoke => {
+            let text = "The agent ended the conversation before it wrote anything";
+            (Some((ErrorCode::AgentHungUpBeforeSpeech, text.to_owned())), Some(EndedBy::Agent))
+        }
+        EndReason::AgentHangup => (None, Some(EndedBy::Agent)),
+        EndReason::Shutdown => {
+            (Some((ErrorCode::EngineShutdown, "The engine was stopped during the conversation".to_owned())), None)
+        }
+        EndReason::Fault => {
+            let lost = || (ErrorCode::InternalError, "The conversation could not go on".to_owned());
+            let fault = end.fault.as_ref().map(|(code, message)| (ErrorCode::from(*code), message.clone()));
+            (Some(fault.unwrap_or_else(lost)), None)
+        }
+        EndReason::Cancelled => (None, None),
+        _ => (None, Some(EndedBy::User)),
+    }
 }
 
 fn after_answer(ending: &Ending) -> Verdict {
