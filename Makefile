@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql turn
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql turn rooms
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -112,6 +112,15 @@ matrix: peers ## every combination of transport, keys, codec and direction with 
 turn: peers ## a call over WebRTC whose media go through a relay alone
 	@$(call install,coturn)
 	RINGER_TURN=1 $(CARGO) test --locked --test integration rooms::turn::
+
+# The room server that the protocol comes from is a Go program: Go's own client brings and builds this version of it.
+ROOM_SERVER ?= v1.9.0
+
+rooms: ## calls in rooms of the protocol's own server, which Go 1.24 or newer builds; without Go it fails
+	@command -v go >/dev/null || tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" false
+	@$(MAKE) --no-print-directory peers
+	tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" \
+	    $(CARGO) test --locked --test integration rooms::foreign:: -- --nocapture
 
 selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
 	"$(RINGER)" selftest --seeds 25

@@ -426,6 +426,14 @@ impl Driver {
             port.own_event(&event);
             self.drain_port().await;
         }
+        if matches!(event.what, What::Ended { .. }) {
+            self.add_unfinished_tools(event.sample);
+        }
+        self.add(event);
+    }
+
+    /// Adds an event to the journal, and tells of it.
+    fn add(&mut self, event: Event) {
         let entry = self.files.journal.add(event);
         let _ = self.news.try_send(CallNews::Event(entry));
     }

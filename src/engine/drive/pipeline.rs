@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use ringer_media::call::{ChannelEvent, Event, Side, ToolCall, What};
+use ringer_media::frame::{PER_MS, Sample};
+
 use super::super::pipeline::SideNews;
 use super::super::shard::ToShard;
 use super::super::socket::SocketSide;
@@ -39,17 +42,27 @@ impl Driver {
                 }
                 port.open(now, *connected);
             }
-            SideNews::Refused(fault) => port.refuse(now, &fault),
             SideNews::Told(news) => port.receive(now, news),
-            SideNews::Ended(finished) => {
+            SideNews::Ended(end, finished) => {
                 while let Some(news) = side.queues().rest() {
                     port.receive(now, news);
                 }
-                port.finish(now, finished.end.clone());
-                side.finished = Some(finished);
+                port.finish(now, end);
+                side.finished = finished;
             }
         }
         self.drain_port().await;
+    }
+
+    /// Adds calls of tools that wait for their results to the journal of a call that ends at `end`.
+    pub(super) fn add_unfinished_tools(&mut self, end: Sample) {
+        let Port::Pipeline(port) = &mut self.port else { return };
+        for told in port.take_unfinished() {
+            let ChannelEvent::ToolCalled { name, parameters, output, source, at_ms } = told else { continue };
+            let call = ToolCall { name, parameters, output, source: Some(source) };
+            let sample = at_ms.map_or(end, |at| Sample::from(at) * PER_MS).min(end);
+            self.add(Event { sample, side: Side::Agent, what: What::ToolCall(Box::new(call)) });
+        }
     }
 
     /// Carries out an order of the port.
@@ -74,10 +87,7 @@ impl Driver {
         };
         let _ = tokio::time::timeout(PATIENCE, closing).await;
         let Some(side) = &mut self.pipeline else { return };
-        let unsent = side.queues().unsent_count();
-        if unsent > 0 {
-            self.files.warnings.push(format!("{unsent} messages to the agent were not sent"));
-        }
+        self.files.warnings.extend(side.queues().warnings("the agent"));
         self.files.warnings.extend(side.warnings());
         if let Some(ending) = self.ending.as_mut().filter(|ending| ending.connected) {
             side.add_to(&mut ending.quality);

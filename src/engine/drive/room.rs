@@ -66,10 +66,7 @@ impl Driver {
         };
         let _ = tokio::time::timeout(PATIENCE, closing).await;
         let Some(side) = &mut self.room else { return };
-        let unsent = side.queues().unsent_count();
-        if unsent > 0 {
-            self.files.warnings.push(format!("{unsent} messages to the room were not sent"));
-        }
+        self.files.warnings.extend(side.queues().warnings("the room"));
         self.files.warnings.extend(side.warnings());
         if let Some(ending) = self.ending.as_mut().filter(|ending| ending.connected) {
             side.add_to(&mut ending.quality);

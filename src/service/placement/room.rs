@@ -86,6 +86,7 @@ pub(super) fn plan(cast: &Cast, draw: u32) -> RoomPlan {
         attributes,
         agent_name: agent_name(cast),
         job_metadata: json!(with_ids(metadata, &id)).to_string(),
+        is_agent: false,
     };
     RoomPlan { visit, way, may_exist: false }
 }
