@@ -1,13 +1,13 @@
 //! HTTP: routes, reading of requests, writing of answers. Every rule of the product is the service's; a handler here parses,
 //! calls the service once and returns.
 
-pub mod answer;
 pub mod audio;
 pub mod endpoint;
-pub mod gate;
 pub mod idempotency;
 pub mod openapi;
+pub mod pipeline;
 pub mod rate;
+pub mod response;
 pub mod serve;
 pub mod upload;
 
@@ -18,7 +18,9 @@ mod call_logs;
 mod customers;
 mod figures;
 mod generate;
+mod health;
 mod host;
+mod http_errors;
 mod humans;
 mod internal;
 mod issues;
@@ -40,7 +42,6 @@ mod texts;
 mod versions;
 mod watch;
 mod webhooks;
-mod worded;
 
 use std::future::Future;
 use std::io;
@@ -56,12 +57,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::endpoint::Endpoint;
-use crate::api::gate::{Ready, Route};
+pub use crate::api::health::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::api::idempotency::Running;
+use crate::api::pipeline::{Ready, Route};
 use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
 pub use crate::api::serve::Patience;
-pub use crate::api::system::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::clock;
 use crate::config::Secret;
 use crate::engine::Engine;
@@ -215,7 +216,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
     for route in routes(ready) {
         let path = route.methods[0].endpoint.path;
         let (server, route) = (Arc::clone(&server), Arc::new(route));
-        router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
+        router = router.route(path, any(move |request: Request| pipeline::pass(server, route, request)));
         router = router.route(&format!("{path}/"), any(redirected));
     }
     let of_streams = Arc::clone(&server);
@@ -226,7 +227,7 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
 }
 
 fn nowhere() -> Response {
-    identified(answer::no_route())
+    identified(response::no_route())
 }
 
 /// Groups endpoints by path, in order of declaration.
@@ -254,11 +255,11 @@ async fn redirected(request: Request) -> Response {
     let without = request.uri().path().strip_suffix('/').filter(|path| !path.ends_with('/'));
     let Some(path) = without else { return nowhere() };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    identified(answer::redirect(&format!("{path}{query}")))
+    identified(response::redirect(&format!("{path}{query}")))
 }
 
 fn identified(mut response: Response) -> Response {
-    gate::finish(&mut response, &clock::new_id().to_string());
+    pipeline::finish(&mut response, &clock::new_id().to_string());
     response
 }
 

@@ -16,6 +16,7 @@ pub mod talk;
 mod template;
 pub(crate) mod text;
 mod whole;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

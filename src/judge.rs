@@ -28,6 +28,7 @@ mod summary;
 mod transcript;
 mod turn_list;
 mod unheard;
+pub mod warnings;
 mod words;
 
 use ringer_media::call::TimelineEntry;
@@ -39,8 +40,9 @@ use serde_json::Value;
 use crate::model::Object;
 use crate::model::result::noted;
 
+pub use self::answer::Wrong;
 pub use self::asides::judge_asides;
-pub use self::ask::{Unanswered, Wrong, ask, ask_typed, question};
+pub use self::ask::{Unanswered, ask, ask_typed, question};
 pub use self::conversation::judge_words;
 pub use self::custom::{
     Ear, Material, Metric, NO_MODEL, PartMeasures, is_by_ear, is_of_tool_calls, judge_by_rules, parts_to_measure, told,

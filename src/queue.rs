@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::model::triage::SourceKind;
+use crate::model::issue::SourceKind;
 use crate::store::db::{self, Cell};
 use crate::store::{Session, Store, from_text, to_text};
 

@@ -411,8 +411,8 @@ fn check(rule: impl Fn(&str, &str) -> Vec<String>, path: &str, bad: &str, good: 
 #[test]
 fn arrows_that_run_backwards_are_found() {
     check(arrows, "src/store.rs", "use crate::service::Service;", "use crate::model::Agent;");
-    check(arrows, "src/engine/real.rs", "fn f() { crate::api::go() }", "use crate::{provider::Voice, human};");
-    check(arrows, "src/engine/real.rs", "use crate::{provider::{A, B}, cli::C};", "// crate::cli\nuse crate::clock;");
+    check(arrows, "src/engine/live.rs", "fn f() { crate::api::go() }", "use crate::{provider::Voice, human};");
+    check(arrows, "src/engine/live.rs", "use crate::{provider::{A, B}, cli::C};", "// crate::cli\nuse crate::clock;");
     check(arrows, "src/clock.rs", "use crate::tasks::Tasks;", "use crate::clock::Clock;");
     check(arrows, "src/model.rs", "use crate::store;", "#[cfg(test)]\nmod tests {\n use crate::store;\n}");
     assert_eq!(arrows("src/thing.rs", "").len(), 1);

@@ -12,7 +12,7 @@ use ringer_media::frame::{FRAME, PER_MS};
 use serde_json::{Value, json};
 
 use crate::clock::{monotonic, realtime_ns};
-use crate::engine::{CallNews, CallReport, TimelineEntry};
+use crate::engine::{CallReport, CallUpdate, TimelineEntry};
 
 /// Sound of the caller that is shorter is no turn, in samples (100 ms).
 const SHORT: i64 = 100 * PER_MS;
@@ -61,11 +61,11 @@ impl CallLog {
     }
 
     /// Writes down what happened.
-    pub fn add(&mut self, news: &CallNews) {
+    pub fn add(&mut self, news: &CallUpdate) {
         match news {
-            CallNews::Event(entry) => self.entry(entry),
-            CallNews::Ended(report) => self.ended(report),
-            CallNews::Dispatched | CallNews::Connected(_) => {}
+            CallUpdate::Event(entry) => self.entry(entry),
+            CallUpdate::Ended(report) => self.ended(report),
+            CallUpdate::Dispatched | CallUpdate::Connected(_) => {}
         }
     }
 

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::answer::{Answer, Described};
-use crate::api::system::{Probe, SampleAgent};
+use crate::api::health::{Probe, SampleAgent};
+use crate::api::response::{Answer, Described};
 use crate::api::upload::Upload;
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;

@@ -13,8 +13,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::api::Setup;
-use crate::api::answer::{Figures, OPENMETRICS, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
+use crate::api::response::{Figures, OPENMETRICS, respond};
 use crate::engine::lateness;
 use crate::engine::{Calls, Engine, Histogram, LineReport, Standing};
 use crate::error::{Error, Result};
@@ -64,10 +64,10 @@ impl EngineFigures {
         EngineFigures {
             live: engine.live_calls(),
             most: engine.max_calls(),
-            calls: engine.tally().calls(),
+            calls: engine.counters().calls(),
             late: lateness::histogram(&engine.lateness().0),
-            effects: engine.tally().effects(),
-            recorder_lag_s: engine.tally().recorder_lag_ms() as f64 / 1000.0,
+            effects: engine.counters().effects(),
+            recorder_lag_s: engine.counters().recorder_lag_ms() as f64 / 1000.0,
             lines: engine.lines().reports(),
             strangers_limited: engine.lines().count_limited(),
         }

@@ -18,11 +18,11 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use crate::api::Server;
-use crate::api::answer::{self, detail, refused};
 use crate::api::endpoint::{Ctx, Endpoint};
+use crate::api::response::{self, detail, refused};
 use crate::error::Error;
-use crate::model::issue::{Issues, Problem, Step};
 use crate::model::json::Json;
+use crate::model::validation_error::{Problem, Step, ValidationErrors};
 use crate::store::idempotency::{Carried, IN_PROGRESS, RequestKey, Seen};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -54,7 +54,7 @@ impl Running {
 }
 
 /// Adds the faults of the header to `issues`; no header has none.
-pub fn check_key(headers: &HeaderMap, issues: &mut Issues) {
+pub fn check_key(headers: &HeaderMap, issues: &mut ValidationErrors) {
     let Some(value) = headers.get(KEY) else { return };
     let text = String::from_utf8_lossy(value.as_bytes());
     let problem = if text.chars().count() as u64 > MAX_KEY_CHARS {
@@ -90,7 +90,7 @@ impl Call {
             Ok(Err(error)) => refused(error, &self.request_id),
             Err(_) => {
                 tracing::error!(request_id = self.request_id, "a handler panicked");
-                answer::fault(&self.request_id)
+                response::fault(&self.request_id)
             }
         }
     }
@@ -110,7 +110,7 @@ pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
         // The client may have disconnected; the answer is stored all the same.
         let _ = answered.send(response);
     });
-    answer.await.unwrap_or_else(|_| answer::fault(&request_id))
+    answer.await.unwrap_or_else(|_| response::fault(&request_id))
 }
 
 /// Runs a request when it is the first under its key, else waits for that one and returns its answer.
@@ -172,7 +172,7 @@ async fn kept(response: Response) -> (Response, Option<(u16, String)>) {
 
 fn again(status: u16, body: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-    let mut response = answer::respond(status, answer::JSON, body);
+    let mut response = response::respond(status, response::JSON, body);
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }

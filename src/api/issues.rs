@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, endpoint, get, tagged};
 use crate::error::Result;
+use crate::model::issue::{IssueDetail, IssueQuery, IssueRecord, TriageSpec};
 use crate::model::patch::Patch;
-use crate::model::triage::{IssueDetail, IssueQuery, IssueRecord, TriageSpec};
 
 #[derive(Deserialize, JsonSchema)]
 struct IssuePath {

@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::answer::Empty;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
+use crate::api::response::Empty;
 use crate::error::Result;
 use crate::model::api_key::{CreateKeyIn, KeyOut};
 

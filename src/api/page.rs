@@ -10,11 +10,11 @@ use axum::routing::any;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
 use crate::api::audio;
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put, tagged};
 use crate::api::host::{is_own_host, misdirection, protect};
 use crate::api::page_file::{ASSETS, SHELL, call_page};
+use crate::api::response::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
 use crate::api::{packed, run_live};
 use crate::error::{Error, Result};
 use crate::model::api_key::KeyOut;
@@ -176,7 +176,7 @@ pub(super) fn add_to(mut router: Router, is_loopback: bool, identify: fn(Respons
                     protect(response.headers_mut());
                     if packed::is_taken(request.headers()) { packed::pack(response).await } else { response }
                 }
-                _ => answer::no_method(HeaderValue::from_static("GET, HEAD")),
+                _ => response::no_method(HeaderValue::from_static("GET, HEAD")),
             })
         };
         router = router.route(path, any(shown));

@@ -5,13 +5,13 @@ use axum::http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{
-    Answer, Archive, Audio, FLAC, OCTETS, OGG, Outline, Script, Stream, TAR, TEXT, VTT, WAV, respond,
-};
 use crate::api::audio::{self, View};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
 use crate::api::live;
 use crate::api::page_file::small;
+use crate::api::response::{
+    Answer, Archive, Audio, FLAC, OCTETS, OGG, Outline, Script, Stream, TAR, TEXT, VTT, WAV, respond,
+};
 use crate::error::{Error, Result};
 use crate::model::result::{ResultRecord, UpdateResultSpec};
 use crate::service::{

@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{CSV, JSON, Table, XML, respond};
 use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
+use crate::api::response::{CSV, JSON, Table, XML, respond};
 use crate::error::{Error, Result};
 use crate::model::run::{QueueAnswer, QueueRequest, RunItem};
 use crate::model::text::{SmsQueueSpec, TextQueueSpec};

@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::agent_stream::CameFrom;
-use crate::api::worded::Worded;
+use crate::api::http_errors::Worded;
 use crate::tasks::Tasks;
 
 /// Time to wait when there is no file handle for another connection.

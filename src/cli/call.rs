@@ -32,7 +32,7 @@ use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallNews, CallReport, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
+use crate::engine::{CallReport, CallUpdate, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
 use crate::human::{self, Profile};
 use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
@@ -218,9 +218,9 @@ async fn hold(
     loop {
         tokio::select! {
             news = handle.news.recv() => match news {
-                Some(CallNews::Event(entry)) => show.event(&entry),
-                Some(CallNews::Ended(report)) => return Ok(*report),
-                Some(CallNews::Dispatched | CallNews::Connected(_)) => {}
+                Some(CallUpdate::Event(entry)) => show.event(&entry),
+                Some(CallUpdate::Ended(report)) => return Ok(*report),
+                Some(CallUpdate::Dispatched | CallUpdate::Connected(_)) => {}
                 None => return Err("the call was lost".into()),
             },
             () = stop.wait() => control.hangup(EndReason::ApiHangup),

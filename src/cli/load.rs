@@ -22,7 +22,7 @@ use super::tls::TlsFlags;
 use super::{count, failed};
 use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, OfferedIn, SrtpKeys, most_calls, raise_file_limit};
-use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
+use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig};
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
@@ -237,12 +237,12 @@ impl Run<'_> {
     }
 }
 
-async fn watch(mut news: mpsc::Receiver<CallNews>, tell: mpsc::Sender<News>, placed: ringer_media::time::Time) {
+async fn watch(mut news: mpsc::Receiver<CallUpdate>, tell: mpsc::Sender<News>, placed: ringer_media::time::Time) {
     while let Some(item) = news.recv().await {
         let item = match item {
-            CallNews::Connected(_) => News::Connected { after: monotonic().since(placed) },
-            CallNews::Ended(report) => News::Ended(report),
-            CallNews::Dispatched | CallNews::Event(_) => continue,
+            CallUpdate::Connected(_) => News::Connected { after: monotonic().since(placed) },
+            CallUpdate::Ended(report) => News::Ended(report),
+            CallUpdate::Dispatched | CallUpdate::Event(_) => continue,
         };
         let _ = tell.send(item).await;
     }

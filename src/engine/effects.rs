@@ -11,10 +11,10 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::Placement;
+use super::counters::InFlight;
 use super::following::Following;
-use super::real::Inner;
+use super::services::CallServices;
 use super::shard::{CallNo, ToShard};
-use super::tally::InFlight;
 use crate::human::{Fluency, Mind, SpeechPart, voiced};
 use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, SpokenIn, Voice};
 
@@ -56,7 +56,7 @@ struct Segment {
 /// The way back to the call.
 #[derive(Clone)]
 struct Link {
-    inner: Arc<Inner>,
+    services: Arc<CallServices>,
     no: CallNo,
     shard: usize,
 }
@@ -79,14 +79,20 @@ impl Started {
 
 impl Link {
     fn done(&self, id: EffectId, done: Effected) {
-        self.inner.order(self.shard, ToShard::Done(self.no, id, done));
+        self.services.order(self.shard, ToShard::Done(self.no, id, done));
     }
 }
 
 impl Effects {
-    pub fn new(inner: Arc<Inner>, no: CallNo, shard: usize, placement: Placement, tap: Consumer<i16>) -> Effects {
+    pub fn new(
+        services: Arc<CallServices>,
+        no: CallNo,
+        shard: usize,
+        placement: Placement,
+        tap: Consumer<i16>,
+    ) -> Effects {
         Effects {
-            link: Link { inner, no, shard },
+            link: Link { services, no, shard },
             mind: Arc::new(Mutex::new(placement.mind)),
             fluency: placement.fluency,
             following: placement
@@ -114,7 +120,7 @@ impl Effects {
 
     /// Returns `Ok` if turns can be given text; else the reason why not.
     pub fn hears_words(&mut self, rate_hz: u32) -> Result<(), String> {
-        let recognizer = &self.link.inner.speech.recognizer;
+        let recognizer = &self.link.services.speech.recognizer;
         let supported = recognizer.supports(&self.language, rate_hz);
         if let Some(following) = &mut self.following {
             following.can_hear(supported.clone().and_then(|()| recognizer.identifies()));
@@ -160,13 +166,13 @@ impl Effects {
         let token = CancellationToken::new();
         self.running.retain(|_, running| !running.is_cancelled());
         self.running.insert(id, token.clone());
-        Started { token, _counted: InFlight::new(&self.link.inner.tally) }
+        Started { token, _counted: InFlight::new(&self.link.services.counters) }
     }
 
     /// Speaks the other side's language from now on, once it is known to be another one.
     fn identify(&mut self, id: EffectId, turn: i64, text: &str, told: &Tongue) {
         let Some(following) = &mut self.following else { return };
-        let Some(taken) = following.heard(turn, text, told, &*self.link.inner.speech.synthesizer) else { return };
+        let Some(taken) = following.heard(turn, text, told, &*self.link.services.speech.synthesizer) else { return };
         self.language.clone_from(&taken.language);
         self.fluency.speak(&taken.language);
         self.voice = taken.voice.or(self.voice.take());
@@ -177,7 +183,7 @@ impl Effects {
         let language = self.following.is_some().then(|| self.language.clone());
         let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
         let (out, mut moves) = mpsc::channel(MOVES);
-        self.link.inner.spawn("think", async move {
+        self.link.services.spawn("think", async move {
             let thinking = async {
                 let mut mind = mind.lock().await;
                 if let Some(language) = &language {
@@ -199,7 +205,7 @@ impl Effects {
 
     fn compare(&mut self, id: EffectId, comparison: Comparison) {
         let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
-        self.link.inner.spawn("compare", async move {
+        self.link.services.spawn("compare", async move {
             let comparing = async {
                 let meant = mind.lock().await.compare(comparison).await;
                 link.done(id, meant.map_or_else(failed, Effected::Meant));
@@ -218,9 +224,9 @@ impl Effects {
             return link.done(id, failed(no_voice()));
         };
         if let Some(voiced) = voiced(&parts, text) {
-            link.inner.order(link.shard, ToShard::Voiced(link.no, id, voiced));
+            link.services.order(link.shard, ToShard::Voiced(link.no, id, voiced));
         }
-        self.link.inner.spawn("speak", async move {
+        self.link.services.spawn("speak", async move {
             tokio::select! {
                 () = started.cancelled() => {}
                 () = say_parts(&link, id, parts, &voice) => started.over(),
@@ -252,7 +258,7 @@ impl Effects {
     fn open(&mut self, hear: EffectId) {
         let language =
             if self.following.is_some() { SpokenIn::Likely(&self.language) } else { SpokenIn::Known(&self.language) };
-        let recognizer = &self.link.inner.speech.recognizer;
+        let recognizer = &self.link.services.speech.recognizer;
         let (feed, mut heard) = match self.wants_running {
             true => recognizer.open_running(language, &self.keyterms),
             false => recognizer.open(language, &self.keyterms),
@@ -261,7 +267,7 @@ impl Effects {
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);
         }
-        self.link.inner.spawn("recognise", async move {
+        self.link.services.spawn("recognise", async move {
             let passing = async {
                 while let Some(heard) = heard.recv().await {
                     link.done(hear, effected(heard, base));
@@ -347,7 +353,7 @@ async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: b
         }
         held
     };
-    let (result, held) = tokio::join!(link.inner.speech.synthesizer.synthesize(text, voice, out), passing);
+    let (result, held) = tokio::join!(link.services.speech.synthesizer.synthesize(text, voice, out), passing);
     if result.is_ok() || held.is_some() {
         let last = last && result.is_ok();
         link.done(id, Effected::Audio { pcm: held.unwrap_or_default(), last });

@@ -19,7 +19,7 @@ use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
-use super::tally::Tally;
+use super::counters::Counters;
 
 /// Interval at which rings are emptied.
 const EVERY: Duration = Duration::from_millis(180);
@@ -75,9 +75,9 @@ pub(super) struct Written {
 
 impl Recorder {
     /// Starts the thread; it ends when the last `Recorder` is dropped and all files are closed.
-    pub fn start(tally: Arc<Tally>) -> std::io::Result<Recorder> {
+    pub fn start(counters: Arc<Counters>) -> std::io::Result<Recorder> {
         let (orders, waiting) = sync_channel(WAITING);
-        thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting, &tally))?;
+        thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting, &counters))?;
         Ok(Recorder { orders })
     }
 
@@ -119,9 +119,9 @@ impl Recorder {
     }
 }
 
-fn run(orders: &Receiver<Growing>, tally: &Tally) {
+fn run(orders: &Receiver<Growing>, counters: &Counters) {
     let mut files: Vec<Growing> = Vec::new();
-    let mut room = Room::default();
+    let mut room = Scratch::default();
     loop {
         let order = match files.is_empty() {
             true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -139,14 +139,14 @@ fn run(orders: &Receiver<Growing>, tally: &Tally) {
             Err(RecvTimeoutError::Timeout) => {}
         }
         let waited = files.iter().map(|file| file.source.samples_waiting()).max().unwrap_or(0);
-        tally.recorder_lag_ms.store(waited as u64 / PER_MS as u64, Ordering::Relaxed);
+        counters.recorder_lag_ms.store(waited as u64 / PER_MS as u64, Ordering::Relaxed);
         files.retain_mut(|file| file.go_on(&mut room));
     }
 }
 
 /// Scratch buffers, which grow as needed.
 #[derive(Default)]
-struct Room {
+struct Scratch {
     channels: [Vec<i16>; 2],
     bytes: Vec<u8>,
 }
@@ -194,7 +194,7 @@ impl Source {
     }
 
     /// Takes what can be written out of the rings, as it lies in the file.
-    fn take<'r>(&mut self, room: &'r mut Room) -> &'r [u8] {
+    fn take<'r>(&mut self, room: &'r mut Scratch) -> &'r [u8] {
         let count = self.samples_waiting();
         match self {
             Source::Sound { rings, samples, .. } => {
@@ -230,7 +230,7 @@ fn sized<T: Clone + Default>(room: &mut Vec<T>, count: usize) -> &mut [T] {
 }
 
 /// Returns `count` samples of each ring, interleaved.
-fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Room) -> &'r [u8] {
+fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Scratch) -> &'r [u8] {
     for (ring, channel) in rings.iter_mut().zip(&mut room.channels) {
         // All of them are there.
         let _ = ring.pop_entire_slice(sized(channel, count));
@@ -250,7 +250,7 @@ fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Room
 
 impl Growing {
     /// Writes what the rings hold, by way of `room`; false when the file is complete.
-    fn go_on(&mut self, room: &mut Room) -> bool {
+    fn go_on(&mut self, room: &mut Scratch) -> bool {
         let ended = self.source.has_ended();
         let bytes = self.source.take(room);
         if self.state.problem().is_none()
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn bytes_are_written_as_they_are() {
         let folder = tempfile::tempdir().expect("a folder");
-        let recorder = Recorder::start(Arc::new(Tally::default())).expect("a thread starts");
+        let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
         let [some, none] = ["some", "none"].map(|name| recorder.bytes(folder.path().join(name)));
         let (mut ring, file) = some;
         ring.push_entire_slice(b"head").expect("there is room");
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn channels_lie_beside_each_other_as_far_as_both_go() {
         let folder = tempfile::tempdir().expect("a folder");
-        let recorder = Recorder::start(Arc::new(Tally::default())).expect("a thread starts");
+        let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
         let track = recorder.stereo(folder.path().join("a.wav"));
         let [mut sent, mut heard] = track.rings;
         sent.push_entire_slice(&[1, 2, 3, 4]).expect("there is room");

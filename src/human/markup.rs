@@ -228,7 +228,7 @@ impl Page<'_> {
 
     /// True if the words between single marks are an action, and not an emphasized word.
     fn is_action(&self, part: Range<usize>) -> bool {
-        let words: Vec<String> = super::text::plain_words(&self.text[part.clone()]);
+        let words: Vec<String> = super::words::plain_words(&self.text[part.clone()]);
         let (Some(first), false) = (words.first(), self.tells(part.clone())) else { return false };
         if self.text[part.clone()].contains(unspaced) {
             return true;

@@ -4,8 +4,9 @@
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::answer::Wrong;
 use super::answer::{Number, is_nothing, truth};
-use super::ask::{Wrong, ask, question};
+use super::ask::{ask, question};
 use super::attempts::judge_attempts;
 use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
 use super::decide::{Decision, UNREAD, unread};

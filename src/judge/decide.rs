@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::answer::Wrong;
 use super::answer::truth;
-use super::ask::{Unanswered, Wrong, ask, question};
+use super::ask::{Unanswered, ask, question};
 use super::custom::{Material, told};
 use crate::model::Object;
 use crate::provider::LanguageModel;

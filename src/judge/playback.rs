@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 pub use self::excuse::excuse;
 pub(super) use self::timed::own_spans;
+use super::answer::Wrong;
 use super::answer::{Number, truth};
-use super::ask::{Wrong, ask, question};
+use super::ask::{ask, question};
 use super::decide::unread;
 use super::reading::{key, speech_end, turn};
 use crate::model::Object;

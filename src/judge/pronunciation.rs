@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::answer::Number;
-use super::ask::{Wrong, ask, question};
+use super::answer::Wrong;
+use super::ask::{ask, question};
 use super::custom::{Ear, Material, heard, told};
 use super::decide::unread;
 use crate::model::Object;

@@ -97,10 +97,10 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::issue::Issues;
     use crate::model::json;
     use crate::model::schema::Node;
     use crate::model::validate::{Source, validate};
+    use crate::model::validation_error::ValidationErrors;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     struct Spec {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn check(body: &str, expect: impl Fn(&mut Spec)) {
-        let mut issues = Issues::default();
+        let mut issues = ValidationErrors::default();
         let node = Node::of::<Patch<Spec>>();
         let value = validate(Source::Body, &node, &json::read(body).expect("JSON"), &mut issues);
         assert!(issues.is_empty(), "{}", issues.body());

@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use crate::model::issue::Side;
+use crate::model::validation_error::Side;
 
 /// Schema key of a field: further names under which the field is read (array of strings).
 pub const ALIASES: &str = "x-aliases";

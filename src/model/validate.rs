@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::model::issue::{Issues, Problem, Side, Step};
 use crate::model::json::Json;
 use crate::model::literal;
 use crate::model::scalar::{self, Read};
 use crate::model::schema::{Bound, Field, Kind, Need, Node};
+use crate::model::validation_error::{Problem, Side, Step, ValidationErrors};
 
 /// Part of a request that a value came from; the first step of its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Source {
 }
 
 /// Checks `json` against `node`. Problems are added to `issues`; the returned value is complete only when none was added.
-pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut Issues) -> Value {
+pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut ValidationErrors) -> Value {
     let mut walk = Walk::new(vec![Step::Name(Cow::Borrowed(source.word()))]);
     walk.shows_parent = source == Source::Body;
     let value = walk.node(node, json);
@@ -50,7 +50,7 @@ pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut Issue
 
 struct Walk<'s> {
     loc: Vec<Step<'s>>,
-    issues: Issues,
+    issues: ValidationErrors,
     /// True once something had to be converted: a plain union prefers a member that takes the value as it stands.
     converted: bool,
     /// True: the error of a missing field shows the object that lacks it; false: it shows null, as for a parameter.
@@ -61,7 +61,7 @@ struct Walk<'s> {
 
 impl<'s> Walk<'s> {
     fn new(loc: Vec<Step<'s>>) -> Walk<'s> {
-        Walk { loc, issues: Issues::default(), converted: false, shows_parent: true, needed: &[] }
+        Walk { loc, issues: ValidationErrors::default(), converted: false, shows_parent: true, needed: &[] }
     }
 
     fn fail(&mut self, problem: &Problem, input: &Json<'_>) -> Value {
@@ -252,7 +252,7 @@ impl<'s> Walk<'s> {
     /// all; else adds all errors.
     fn plain(&mut self, members: &'s [(String, Node)], json: &Json<'_>) -> Value {
         let mut lax = None;
-        let mut refused = Issues::default();
+        let mut refused = ValidationErrors::default();
         for (name, node) in members {
             let mut attempt = Walk::new(self.loc.clone());
             attempt.shows_parent = self.shows_parent;
@@ -397,8 +397,8 @@ mod tests {
         Three,
     }
 
-    fn walked(body: &str) -> (Value, Issues) {
-        let mut issues = Issues::default();
+    fn walked(body: &str) -> (Value, ValidationErrors) {
+        let mut issues = ValidationErrors::default();
         let node = Node::of::<All>();
         let value = validate(Source::Body, &node, &read(body).expect("the case is JSON"), &mut issues);
         (value, issues)
@@ -502,7 +502,7 @@ mod tests {
             (r#"{"kind":"a","config":{}}"#, json!([["body", "config", "x"], ["body", "config", "y"]])),
             (r#"{"kind":"a"}"#, json!([["body", "config"]])),
         ] {
-            let mut issues = Issues::default();
+            let mut issues = ValidationErrors::default();
             validate(Source::Body, &Node::of::<Choosy>(), &read(body).expect("JSON"), &mut issues);
             let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
             let got: Vec<&Value> = got["detail"].as_array().expect("a list").iter().map(|one| &one["loc"]).collect();
@@ -523,7 +523,7 @@ mod tests {
             (r#"{"simulation_result_id":"1","type":"tool_call"}"#, Err(json!(["body", "tool_call", "name"]))),
             (r#"{"type":"other"}"#, Err(json!(["body"]))),
         ] {
-            let mut issues = Issues::default();
+            let mut issues = ValidationErrors::default();
             let value = validate(Source::Body, &Node::of::<AgentMessage>(), &read(body).expect("JSON"), &mut issues);
             let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
             let got = if issues.is_empty() { Ok(value) } else { Err(got["detail"][0]["loc"].clone()) };
@@ -535,10 +535,10 @@ mod tests {
     fn the_number_of_items_is_limited() {
         let body = format!(r#"{{"plan":{{}},"x":[{}1]}}"#, "1,".repeat(9));
         assert_eq!(walked(&body).1.len(), 3);
-        let mut issues = Issues::default();
+        let mut issues = ValidationErrors::default();
         let node = Node::of::<Vec<String>>();
         let many = format!("[{}1]", "1,".repeat(20_000));
         validate(Source::Body, &node, &read(&many).expect("JSON"), &mut issues);
-        assert_eq!(issues.len(), crate::model::issue::MAX_ISSUES);
+        assert_eq!(issues.len(), crate::model::validation_error::MAX_ISSUES);
     }
 }

@@ -15,7 +15,6 @@ mod tools;
 use std::error::Error as _;
 use std::io;
 use std::pin::pin;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ use self::retry::{Attempts, Cause};
 use self::thinking::Manner;
 pub(super) use self::thinking::without as without_reasoning;
 use super::post::retry_after;
-use super::tls::Roots;
+use super::tls::{Roots, install_tls};
 use super::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 
 /// Parameters that one request is made again without.
@@ -89,15 +88,6 @@ impl ChatConfig {
             roots: Roots::default(),
         }
     }
-}
-
-/// Chooses the cryptography of all HTTP clients of this process; one has to be chosen before the first client is made.
-pub fn install_tls() {
-    static TLS: Once = Once::new();
-    TLS.call_once(|| {
-        // Somebody else may have installed one before: then that one serves.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }
 
 /// A language model reached by HTTP.

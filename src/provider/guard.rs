@@ -16,7 +16,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect;
 use url::{Host, Url};
 
-use super::chat::install_tls;
+use super::tls::install_tls;
 
 /// Time limit for looking up a name when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);

@@ -54,8 +54,7 @@ pub use self::http_recognizer::HttpRecognizer;
 pub use self::probe::{Part, Probed, probe};
 pub use self::synthesizer::{Form, RemoteSynthesizer, RemoteVoices};
 pub use self::ws_recognizer::WsRecognizer;
-use super::chat::install_tls;
-use super::tls::Roots;
+use super::tls::{Roots, install_tls};
 use super::{Failure, RecognizedWord, Status};
 
 /// Address of a provider, credentials and time limits.

@@ -1,11 +1,20 @@
 //! Trust in servers: certificates of the well-known authorities, and of authorities that the settings add.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+
+/// Chooses the cryptography of all HTTP clients of this process; one has to be chosen before the first client is made.
+pub fn install_tls() {
+    static TLS: Once = Once::new();
+    TLS.call_once(|| {
+        // Somebody else may have installed one before: then that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
 
 /// Authorities beside the well-known ones; none unless they were read.
 #[derive(Clone, Debug, Default)]

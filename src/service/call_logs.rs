@@ -26,11 +26,11 @@ use crate::model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
 };
 use crate::model::evaluation::Evaluation;
+use crate::model::issue::SourceKind;
 use crate::model::patch::Patch;
 use crate::model::result::{MetricValue, beside};
 use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
-use crate::model::triage::SourceKind;
 use crate::queue::CallLogJob;
 use crate::store::{LogFilter, Row, Session};
 

@@ -15,12 +15,12 @@ use crate::judge::{WordErrors, is_timed_tool, moments, predicted_wer, rejudge_to
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::expectation::ExpectationResult;
+use crate::model::issue::SourceKind;
 use crate::model::result::{EngineQuality, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::tool_call::{self, attack_verdict, stray};
 use crate::model::transcript::Transcript;
-use crate::model::triage::SourceKind;
 use crate::store::{Row, Session};
 
 /// Name of the metric that tells whether the expected tool calls were made.

@@ -8,10 +8,10 @@ use super::issues::Found;
 use crate::error::{Error, Result};
 use crate::judge::Decision;
 use crate::model::call_log::CallLogDoc;
+use crate::model::issue::SourceKind;
 use crate::model::result::{ResultBody, ResultDoc};
 use crate::model::status::ResultStatus;
 use crate::model::tool_call;
-use crate::model::triage::SourceKind;
 use crate::queue::FinishedJob;
 use crate::store::Session;
 

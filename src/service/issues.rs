@@ -13,10 +13,10 @@ use crate::judge::Trigrams;
 use crate::model::Object;
 use crate::model::error_code::Owner;
 use crate::model::evaluation::{CustomResult, Evaluation};
+use crate::model::issue::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
 use crate::model::result::ResultBody;
 use crate::model::time::Timestamp;
 use crate::model::tool_call;
-use crate::model::triage::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
 use crate::store::{FailureRow, Row, Session};
 
 /// Failures that are shown with an issue.

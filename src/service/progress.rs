@@ -10,12 +10,12 @@ use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::ErrorCode;
+use crate::model::issue::SourceKind;
 use crate::model::result::{ResultDoc, StatusChange, noted};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus, RunStatus};
 use crate::model::time::{Timestamp, span_ms};
-use crate::model::triage::SourceKind;
 use crate::queue::{CallJob, EvaluateJob, Lane};
 use crate::store::{Owner, Row, Session};
 

@@ -15,12 +15,12 @@ use crate::model::agent::{AgentDoc, AgentSpec};
 use crate::model::bundle::{Bundle, EntityError, Pushed};
 use crate::model::custom_metric::CustomMetricSpec;
 use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::issue::Issues;
 use crate::model::patch::Patch;
 use crate::model::playback::ScriptedResponse;
 use crate::model::schema::{Kind, Node};
 use crate::model::simulation::SimulationSpec;
 use crate::model::validate::{Source, validate};
+use crate::model::validation_error::ValidationErrors;
 use crate::model::{Object, json};
 use crate::store::{Metrics, Row, Session};
 
@@ -447,7 +447,7 @@ fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
 /// Returns an entity as its schema takes it, else all that is wrong with it.
 fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Object, Vec<String>> {
     let text = Value::Object(entity.clone()).to_string();
-    let mut issues = Issues::default();
+    let mut issues = ValidationErrors::default();
     let mut node = Node::of::<T>();
     if let (Code::Uuid, Kind::Fields(fields, _)) = (code, &mut node.kind) {
         // Whatever it is elsewhere, here it is a uuid.
@@ -464,7 +464,7 @@ fn walked<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Obj
 }
 
 /// Returns `FIELD: TEXT` of each item, the steps of a field joined by dots.
-fn texts(issues: &Issues) -> Vec<String> {
+fn texts(issues: &ValidationErrors) -> Vec<String> {
     let body: Value = serde_json::from_str(&issues.body()).unwrap_or_default();
     let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
     let text = |item: &Value| {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::db::Cell;
-use super::sealing::place;
+use super::vault::place_of;
 use super::{Session, Store, to_text};
 use crate::error::{Error, Result};
 
@@ -149,7 +149,7 @@ impl Store {
                 None | Some(BEGUN) => return Ok(Seen::Running),
                 Some(status) => {
                     let body =
-                        self.parts.vault.unseal(&place(request.organization, TABLE), &body.unwrap_or_default())?;
+                        self.parts.vault.unseal(&place_of(request.organization, TABLE), &body.unwrap_or_default())?;
                     return Ok(Seen::Answered { status: status as u16, body });
                 }
             }
@@ -166,7 +166,7 @@ impl Store {
     pub async fn finish_request(&self, request: RequestKey<'_>, status: u16, body: &str) -> Result<()> {
         let mut db = self.system().await?;
         // The answer may hold a key that is shown only once.
-        let body = self.parts.vault.seal(&place(request.organization, TABLE), body)?;
+        let body = self.parts.vault.seal(&place_of(request.organization, TABLE), body)?;
         db.mark(request, i64::from(status), Some(body)).await?;
         db.commit().await
     }
@@ -210,7 +210,7 @@ impl Session {
         };
         let (status, body) = match &now {
             Done::Answered(text) => {
-                let body = self.vault().seal(&place(&carried.organization, TABLE), text)?;
+                let body = self.vault().seal(&place_of(&carried.organization, TABLE), text)?;
                 (i64::from(carried.status), Some(body))
             }
             _ => (BEGUN, None),

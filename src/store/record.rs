@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::db::{self, Cell};
-use super::sealing::place;
+use super::vault::place_of;
 use super::{Session, from_text, to_text};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -177,7 +177,7 @@ impl Session {
     /// Returns a document as it is stored.
     fn text_of<R: Resource>(&self, doc: &R) -> Result<String> {
         match R::SEALED {
-            true => self.vault().write(&place(self.organization(), R::TABLE), doc),
+            true => self.vault().write(&place_of(self.organization(), R::TABLE), doc),
             false => to_text(doc),
         }
     }
@@ -185,7 +185,7 @@ impl Session {
     /// Returns a row of the columns in `FIELDS`.
     pub(super) fn row_of<R: Resource>(&self, row: &db::Row) -> Result<Row<R>> {
         match R::SEALED {
-            true => row_with(row, |text| self.vault().read(&place(self.organization(), R::TABLE), text)),
+            true => row_with(row, |text| self.vault().read(&place_of(self.organization(), R::TABLE), text)),
             false => row_with(row, from_text),
         }
     }

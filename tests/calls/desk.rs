@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ringer::engine::{CallNews, CallReport, Destination, Placement, SipDial, Speech};
+use ringer::engine::{CallReport, CallUpdate, Destination, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::speech::EmbeddedSpeech;
@@ -104,7 +104,7 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
     let ended = async {
         loop {
             match handle.news.recv().await {
-                Some(CallNews::Ended(report)) => return *report,
+                Some(CallUpdate::Ended(report)) => return *report,
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }

@@ -265,8 +265,8 @@ async fn a_call_without_keys_ends_and_says_why() {
         let mut connected = false;
         let report = loop {
             match tokio::time::timeout(PATIENCE, handle.news.recv()).await.expect("it ends").expect("it ends") {
-                ringer::engine::CallNews::Ended(report) => break report,
-                ringer::engine::CallNews::Connected(_) => connected = true,
+                ringer::engine::CallUpdate::Ended(report) => break report,
+                ringer::engine::CallUpdate::Connected(_) => connected = true,
                 _ => {}
             }
         };

@@ -2,7 +2,7 @@
 
 use ringer::clock::Clock;
 use ringer::config::Secret;
-use ringer::engine::CallNews;
+use ringer::engine::CallUpdate;
 use ringer_media::call::EndReason;
 use ringer_media::level::rms_dbov;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
     assert_eq!(read["simulation_run"]["status"], "COMPLETED");
     // The leg is gone with its conversation.
     assert_eq!(answered(&agent, &target).await, 404);
-    let calls = house.engine.tally().calls();
+    let calls = house.engine.counters().calls();
     assert_eq!((calls.placed, calls.answered, calls.connected), (0, 1, 1), "it came in, and nobody was dialled");
     assert_eq!(calls.set_up.counts.iter().sum::<u64>(), 0);
     house.stop().await;
@@ -116,9 +116,9 @@ async fn a_wall_clock_that_is_set_during_a_call_is_a_slip() {
         let mut handle = agent.engine.place(placement).await.expect("it was placed");
         let report = loop {
             match handle.news.recv().await.expect("it ends") {
-                CallNews::Connected(_) => clock.advance_ms(by_ms),
-                CallNews::Ended(report) => break report,
-                CallNews::Dispatched | CallNews::Event(_) => {}
+                CallUpdate::Connected(_) => clock.advance_ms(by_ms),
+                CallUpdate::Ended(report) => break report,
+                CallUpdate::Dispatched | CallUpdate::Event(_) => {}
             }
         };
         assert!(report.ending.connected, "{:?}", report.ending);
@@ -287,8 +287,8 @@ async fn an_always_on_digital_human_takes_every_call() {
         let mut handle = agent.engine.place(agent.placement(&target, "Good day.")).await.expect("it was placed");
         loop {
             match handle.news.recv().await {
-                Some(CallNews::Connected(_)) => return handle,
-                Some(CallNews::Ended(report)) => panic!("{:?}", report.ending),
+                Some(CallUpdate::Connected(_)) => return handle,
+                Some(CallUpdate::Ended(report)) => panic!("{:?}", report.ending),
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }

@@ -1,6 +1,6 @@
 //! A softphone that calls, holds, resumes and hangs up.
 
-use ringer::engine::{CallHandle, CallNews, CallReport};
+use ringer::engine::{CallHandle, CallReport, CallUpdate};
 use ringer::provider::fake::FakeSynthesizer;
 use ringer_media::call::EndReason;
 use ringer_media::clip::Clip;
@@ -63,7 +63,7 @@ pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (V
     let mut told = Vec::new();
     let report = loop {
         match handle.news.recv().await.expect("the call ends") {
-            CallNews::Event(entry) => {
+            CallUpdate::Event(entry) => {
                 let order = match entry.name() {
                     "speech.ended" if told.is_empty() => Some("hold"),
                     "hold" => Some("resume"),
@@ -76,8 +76,8 @@ pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (V
                     told.push(entry.name().to_owned());
                 }
             }
-            CallNews::Ended(report) => break *report,
-            CallNews::Connected(_) | CallNews::Dispatched => {}
+            CallUpdate::Ended(report) => break *report,
+            CallUpdate::Connected(_) | CallUpdate::Dispatched => {}
         }
     };
     (told, report)

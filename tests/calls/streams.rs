@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair};
 use ringer::config::SipListen;
-use ringer::engine::{CallNews, CallReport, Engine, Speech};
+use ringer::engine::{CallReport, CallUpdate, Engine, Speech};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::tls::Roots;
 use ringer::transport::port::Incoming;
@@ -79,7 +79,7 @@ async fn conversation(
         let mut handle = engine.answer(call, terms).await.expect("there is room");
         loop {
             match timeout(LIMIT, handle.news.recv()).await.expect("it ends") {
-                Some(CallNews::Ended(report)) => return (*report, source),
+                Some(CallUpdate::Ended(report)) => return (*report, source),
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }

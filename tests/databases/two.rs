@@ -85,7 +85,7 @@ async fn shared(location: Location) {
         assert_eq!(read["simulation_run"]["status"], "COMPLETED", "{read}");
         assert_eq!(read["simulation_run"]["tests_completed"], RESULTS, "{read}");
     }
-    let placed = |house: &House| house.engine.tally().calls().placed as usize;
+    let placed = |house: &House| house.engine.counters().calls().placed as usize;
     let (of_first, of_second) = (placed(&first), placed(&second));
     println!("{of_first} calls were placed by the first engine, {of_second} by the second");
     assert_eq!(of_first + of_second, ids.len(), "each result is called for once");

@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use super::gzip::{self, Packed};
-use crate::model::issue::Issues;
 use crate::model::json::{self, Json};
 use crate::model::schema::Node;
 use crate::model::transcript::PostedEntry;
 use crate::model::validate::{Source, validate};
+use crate::model::validation_error::ValidationErrors;
 
 /// Members under which the list may stand.
 const NAMES: [&str; 2] = ["transcript", "entries"];
@@ -32,7 +32,7 @@ pub(super) fn entries(bytes: &[u8], most: usize) -> Result<Vec<PostedEntry>, Str
     if items.is_empty() {
         return Err("the file has no transcript entries".into());
     }
-    let mut issues = Issues::default();
+    let mut issues = ValidationErrors::default();
     let entries = validate(Source::Body, &Node::of::<Vec<PostedEntry>>(), list, &mut issues);
     match issues.first() {
         Some(first) => Err(told(&first, issues.len())),

@@ -12,7 +12,7 @@ use crate::judge::unheard::{self, Unheard};
 use crate::judge::{Unanswered, Wrong, ask, question};
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
 use crate::model::json::Json;
-use crate::model::placeholder::{self, Room};
+use crate::model::placeholder::{self, Budget};
 use crate::model::{Object, text_of};
 use crate::provider::{ChatRequest, LanguageModel};
 
@@ -120,7 +120,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
 
 /// Returns the request that judges one part of a conversation.
 pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
-    let room = Room::default();
+    let room = Budget::default();
     let filled = |text: &str| with_values(text, part.whole.metadata, &room);
     let mut task = match &spec.prompt {
         Some(prompt) => filled(prompt),
@@ -229,7 +229,7 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
 }
 
 /// Returns the text in which each `{{key}}` became the member `key` of the metadata; unknown ones stay.
-fn with_values(text: &str, metadata: Option<&Object>, room: &Room) -> String {
+fn with_values(text: &str, metadata: Option<&Object>, room: &Budget) -> String {
     let Some(metadata) = metadata else { return text.to_owned() };
     placeholder::filled(text, room, |key| metadata.get(key.trim()).map(text_of))
 }

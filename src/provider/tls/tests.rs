@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::provider::chat::{ChatConfig, ChatModel, install_tls};
+use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::{
     ChatMessage, ChatRequest, ChatRole, Failure, Recognized, Recognizer, SpokenIn, Voice, complete, whole_speech,

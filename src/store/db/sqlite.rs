@@ -15,7 +15,8 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::cell::{Cell, Names, Row};
-use super::line::{Line, Turn};
+use super::group_commit::{WriteLock, Writers};
+use super::sqlite_error::{closed, fault};
 use crate::error::{Error, Result};
 use crate::tasks::Tasks;
 
@@ -44,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A database file with its connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
-    line: Arc<Line>,
+    writers: Arc<Writers>,
     readers: Arc<Readers>,
     tasks: Tasks,
     /// Locked file that shows the presence of the engine; `None` before [`Sqlite::enter`].
@@ -76,8 +77,8 @@ impl Sqlite {
         writer.wal_hook(Some(hook)).map_err(fault)?;
         let copier = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let readers = Arc::new(Readers { path, places: Arc::new(Semaphore::new(READERS)), free: Mutex::default() });
-        let sqlite = Sqlite { line: Line::new(writer), readers, tasks: Tasks::new(), presence: Arc::default() };
-        sqlite.tasks.spawn_until_stop("checkpoint", checkpoints(copier, full, sqlite.line.clone()));
+        let sqlite = Sqlite { writers: Writers::new(writer), readers, tasks: Tasks::new(), presence: Arc::default() };
+        sqlite.tasks.spawn_until_stop("checkpoint", checkpoints(copier, full, sqlite.writers.clone()));
         Ok(sqlite)
     }
 
@@ -97,14 +98,14 @@ impl Sqlite {
     }
 
     /// Waits for the write lock and begins a transaction.
-    pub async fn write(&self) -> Result<Turn> {
-        self.line.enter().await
+    pub async fn write(&self) -> Result<WriteLock> {
+        self.writers.enter().await
     }
 
     /// Switches the foreign keys of the writing connection on or off.
     pub async fn keep_references(&self, on: bool) -> Result<()> {
         let switch = |writer: &Connection| writer.pragma_update(None, "foreign_keys", on).map_err(fault);
-        self.line.between(switch).await
+        self.writers.between(switch).await
     }
 
     /// Rewrites the whole file, so that nothing is left in it of overwritten rows.
@@ -149,14 +150,9 @@ impl Sqlite {
             self.readers.places.close();
             self.readers.free.lock().clear();
         }
-        self.line.close().await;
+        self.writers.close().await;
         *self.presence.lock() = None;
     }
-}
-
-/// Returns the error of a database that was closed.
-pub fn closed() -> Error {
-    Error::internal("the database is closed")
 }
 
 /// A connection that reads; it returns to the pool when dropped.
@@ -212,14 +208,14 @@ fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
 /// Copies the write-ahead log into the file whenever it has grown, on a thread that may wait for the disk.
 ///
 /// While others write it never reaches the log's end, so a long log is finished under the write lock.
-async fn checkpoints(connection: Connection, full: Arc<Notify>, line: Arc<Line>) {
+async fn checkpoints(connection: Connection, full: Arc<Notify>, writers: Arc<Writers>) {
     let connection = Arc::new(Mutex::new(connection));
     loop {
         full.notified().await;
         if checkpoint(&connection).await < MOST_PAGES {
             continue;
         }
-        let Ok(_turn) = line.enter().await else { return };
+        let Ok(_lock) = writers.enter().await else { return };
         checkpoint(&connection).await;
     }
 }
@@ -301,14 +297,6 @@ fn read(value: ValueRef<'_>) -> Result<Cell> {
     }
 }
 
-/// Converts an error of the driver, with SQLite's own text.
-pub fn fault(error: rusqlite::Error) -> Error {
-    match error {
-        rusqlite::Error::SqliteFailure(_, Some(text)) => Error::Internal(text),
-        error => Error::internal(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,9 +307,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = Sqlite::open(folder.path().join("a.db")).expect("a file");
         let change = async |sql: &str| {
-            let mut turn = file.write().await?;
-            execute(turn.statement()?, sql, &[])?;
-            Ok::<_, Error>(turn)
+            let mut lock = file.write().await?;
+            execute(lock.statement()?, sql, &[])?;
+            Ok::<_, Error>(lock)
         };
         change("CREATE TABLE t (n INTEGER, pad TEXT)").await.expect("it runs").commit().await.expect("kept");
         let fill = format!(

@@ -21,22 +21,22 @@ use tracing::Instrument;
 use url::form_urlencoded;
 
 use crate::api::Server;
-use crate::api::answer::{
-    detail, no_method, options, refused, respond, scope_missing, too_large, too_slow, unauthorized,
-};
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::host::{is_own_host, misdirection};
 use crate::api::idempotency::{self, Call};
 use crate::api::packed;
 use crate::api::rate::Quota;
+use crate::api::response::{
+    detail, no_method, options, refused, respond, scope_missing, too_large, too_slow, unauthorized,
+};
 use crate::api::upload::{self, Upload};
 use crate::clock;
 use crate::error::Error;
 use crate::model::api_key::Scope;
-use crate::model::issue::{Issues, Problem, Step};
 use crate::model::json::{self, Json};
 use crate::model::schema::Node;
 use crate::model::validate::{Source, validate};
+use crate::model::validation_error::{Problem, Step, ValidationErrors};
 use crate::service::Caller;
 
 /// Most characters of a body of the wrong content type that the error shows.
@@ -278,7 +278,7 @@ fn bearer(value: &str) -> Option<&str> {
 /// Validates all parts at once. Returns the values that the typed parts are built from, and the uploaded file.
 async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3], Option<Upload>), Stop> {
     let [path_node, query_node, body_node] = &ready.nodes;
-    let mut issues = Issues::default();
+    let mut issues = ValidationErrors::default();
     let unreadable = || Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body"));
     // JSON is read as JSON also where a file is possible; any other body must be a form with a file.
     let form = match ready.endpoint.uploads && (bytes.is_empty() || !is_json(&parts.headers)) {
@@ -324,8 +324,8 @@ async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3
     if issues.is_empty() { Ok(([path, query, body], file)) } else { Err(Box::new(unprocessable(&issues))) }
 }
 
-fn unprocessable(issues: &Issues) -> Response {
-    respond(StatusCode::UNPROCESSABLE_ENTITY, crate::api::answer::JSON, issues.body())
+fn unprocessable(issues: &ValidationErrors) -> Response {
+    respond(StatusCode::UNPROCESSABLE_ENTITY, crate::api::response::JSON, issues.body())
 }
 
 /// Returns the value of the body. Text of another content type becomes a string, which fails where an object is due.
@@ -338,7 +338,7 @@ fn read_body<'b>(text: &'b str, headers: &HeaderMap) -> Result<Option<Json<'b>>,
         return Ok(Some(Json::Text(Cow::Borrowed(shown))));
     }
     json::read(text).map(Some).map_err(|fault| {
-        let mut issues = Issues::default();
+        let mut issues = ValidationErrors::default();
         let loc = [Step::Name(Cow::Borrowed("body")), Step::Index(fault.at_char)];
         issues.add(&loc, &Problem::json_invalid(fault.why), &json::empty_object());
         Box::new(unprocessable(&issues))

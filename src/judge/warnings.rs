@@ -1,11 +1,9 @@
 //! Warnings about a conversation, from its timeline: faults that its words do not show. Pure.
 
-use ringer_media::call::What;
-
-use super::TimelineEntry;
+use ringer_media::call::{TimelineEntry, What};
 
 /// Sentences for the result's warnings. `scripted`: something was to follow what the agent says.
-pub fn amiss(timeline: &[TimelineEntry], scripted: bool) -> Vec<String> {
+pub fn timeline_warnings(timeline: &[TimelineEntry], scripted: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(unheard(timeline, scripted));
     warnings.extend(answered_unheard(timeline, scripted));
@@ -139,7 +137,7 @@ mod tests {
     }
 
     fn check(timeline: &[TimelineEntry], scripted: bool, expect: &[&str]) {
-        assert_eq!(amiss(timeline, scripted), expect);
+        assert_eq!(timeline_warnings(timeline, scripted), expect);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::api::answer::JSON;
+use crate::api::response::JSON;
 use crate::clock;
 
 /// A stream on which refusals of the HTTP layer get a body.
