@@ -8,6 +8,37 @@ use super::monitors::{Call, MINUTE_MS, answer, create, pass, path, read};
 use super::receiver::{Receiver, Relay};
 use super::world::World;
 
+/// Checks that every channel was told of the incident, and of its end.
+fn check_notices(receiver: &Receiver, relay: &Relay, monitor: &Value) {
+    let seen = receiver.seen();
+    let at = |path: &str| seen.iter().filter(|one| one.path == path).cloned().collect::<Vec<_>>();
+    let pages: Vec<Value> = at("/events").iter().map(|one| one.json()).collect();
+    assert_eq!(pages.len(), 2);
+    assert_eq!(pages[0]["routing_key"], "routing");
+    assert_eq!((&pages[0]["event_action"], &pages[1]["event_action"]), (&json!("trigger"), &json!("resolve")));
+    assert_eq!((&pages[0]["dedup_key"], &pages[1]["dedup_key"]), (&monitor["id"], &monitor["id"]));
+    let payload = json!({ "summary": "Desk is down", "source": "ringer", "severity": "critical",
+        "timestamp": "2026-01-05T09:10:00.000000Z" });
+    assert_eq!(pages[0]["payload"], payload);
+    let post = &at("/post")[0];
+    assert_eq!(post.json()["channel"], "C1");
+    assert_eq!(post.headers["authorization"], "Bearer secret");
+    let hook = at("/hook")[0].json();
+    assert_eq!((&hook["title"], &hook["text"]), (&json!("Desk is down"), &json!("agent_responds: NO_ANSWER: as told")));
+    assert_eq!(hook["data"]["monitor_id"], monitor["id"]);
+    assert!(at("/hook")[0].headers.get("x-svc-signature").is_none(), "there is no key to sign with");
+    let mail = relay.lines();
+    for line in [
+        "MAIL FROM:<ringer@desk.example>",
+        "RCPT TO:<ops@desk.example>",
+        "Subject: Desk is down",
+        "Subject: Desk has recovered",
+    ] {
+        assert!(mail.iter().any(|one| one.starts_with(line)), "{line} in {mail:?}");
+    }
+    assert_eq!(mail.iter().filter(|line| line.starts_with("Subject: Desk is down")).count(), 1);
+}
+
 #[tokio::test]
 async fn an_incident_is_told_once_and_its_end_once() {
     let (receiver, relay) = (Receiver::new(&[]).await, Relay::new().await);
@@ -53,33 +84,7 @@ async fn an_incident_is_told_once_and_its_end_once() {
         }
         pass(&world, 10 * MINUTE_MS).await;
     }
-    let seen = receiver.seen();
-    let at = |path: &str| seen.iter().filter(|one| one.path == path).cloned().collect::<Vec<_>>();
-    let pages: Vec<Value> = at("/events").iter().map(|one| one.json()).collect();
-    assert_eq!(pages.len(), 2);
-    assert_eq!(pages[0]["routing_key"], "routing");
-    assert_eq!((&pages[0]["event_action"], &pages[1]["event_action"]), (&json!("trigger"), &json!("resolve")));
-    assert_eq!((&pages[0]["dedup_key"], &pages[1]["dedup_key"]), (&monitor["id"], &monitor["id"]));
-    let payload = json!({ "summary": "Desk is down", "source": "ringer", "severity": "critical",
-        "timestamp": "2026-01-05T09:10:00.000000Z" });
-    assert_eq!(pages[0]["payload"], payload);
-    let post = &at("/post")[0];
-    assert_eq!(post.json()["channel"], "C1");
-    assert_eq!(post.headers["authorization"], "Bearer secret");
-    let hook = at("/hook")[0].json();
-    assert_eq!((&hook["title"], &hook["text"]), (&json!("Desk is down"), &json!("agent_responds: NO_ANSWER: as told")));
-    assert_eq!(hook["data"]["monitor_id"], monitor["id"]);
-    assert!(at("/hook")[0].headers.get("x-svc-signature").is_none(), "there is no key to sign with");
-    let mail = relay.lines();
-    for line in [
-        "MAIL FROM:<ringer@desk.example>",
-        "RCPT TO:<ops@desk.example>",
-        "Subject: Desk is down",
-        "Subject: Desk has recovered",
-    ] {
-        assert!(mail.iter().any(|one| one.starts_with(line)), "{line} in {mail:?}");
-    }
-    assert_eq!(mail.iter().filter(|line| line.starts_with("Subject: Desk is down")).count(), 1);
+    check_notices(&receiver, &relay, &monitor);
     let uptime = read(&world, &monitor).await["uptime_percentage"].as_f64().expect("a share");
     assert_eq!(uptime, 50.0, "three of six");
 }

@@ -32,23 +32,30 @@ fn refused(text: &str) -> Value {
     json!({ "detail": text })
 }
 
+fn version(version: i64, text: &str, labels: Value) -> Value {
+    json!({"version": version, "prompt_text": text, "labels": labels})
+}
+
 /// Returns the label table, row by row, and the moves that belong to it.
 fn rules() -> Vec<Rule> {
-    let made =
-        |version: i64, text: &str, labels: Value| json!({"version": version, "prompt_text": text, "labels": labels});
+    [rules_of_new_versions(), rules_of_deletion(), rules_of_labels(), rules_of_lists()].into_iter().flatten().collect()
+}
+
+/// Rules of versions that are made.
+fn rules_of_new_versions() -> Vec<Rule> {
     vec![
         Rule(
             "create without prompt_text copies the latest text and counts up",
             vec![
-                step("POST", "@/v", json!({}), 200, made(2, "One.", json!(["latest"]))),
-                step("POST", "@/v", json!({"prompt_text": "Three."}), 200, made(3, "Three.", json!(["latest"]))),
-                step("POST", "@/v", json!({"prompt_text": null}), 200, made(4, "Three.", json!(["latest"]))),
-                step("GET", "@/v/3", Value::Null, 200, made(3, "Three.", json!([]))),
+                step("POST", "@/v", json!({}), 200, version(2, "One.", json!(["latest"]))),
+                step("POST", "@/v", json!({"prompt_text": "Three."}), 200, version(3, "Three.", json!(["latest"]))),
+                step("POST", "@/v", json!({"prompt_text": null}), 200, version(4, "Three.", json!(["latest"]))),
+                step("GET", "@/v/3", Value::Null, 200, version(3, "Three.", json!([]))),
             ],
         ),
         Rule(
             "create with an empty prompt_text stores a blank prompt",
-            vec![step("POST", "@/v", json!({"prompt_text": ""}), 200, made(2, "", json!(["latest"])))],
+            vec![step("POST", "@/v", json!({"prompt_text": ""}), 200, version(2, "", json!(["latest"])))],
         ),
         Rule(
             "create with labels takes them when override_label is true, production included",
@@ -80,6 +87,12 @@ fn rules() -> Vec<Rule> {
                 step("GET", "@/v/1/labels", Value::Null, 200, json!({"labels": ["production", "beta"]})),
             ],
         ),
+    ]
+}
+
+/// Rules of labels and versions that are deleted.
+fn rules_of_deletion() -> Vec<Rule> {
+    vec![
         Rule(
             "the production label is not deleted",
             vec![
@@ -135,6 +148,12 @@ fn rules() -> Vec<Rule> {
             "the only version holds production, which is said first",
             vec![step("DELETE", "@/v?label=latest", Value::Null, 400, refused(STAYS))],
         ),
+    ]
+}
+
+/// Rules of labels that are moved.
+fn rules_of_labels() -> Vec<Rule> {
+    vec![
         Rule(
             "promote moves production, to the latest when nothing else is said",
             vec![
@@ -197,6 +216,12 @@ fn rules() -> Vec<Rule> {
                 step("POST", "@/v/2/labels", Value::Null, 422, json!({})),
             ],
         ),
+    ]
+}
+
+/// Rules of lists and paths.
+fn rules_of_lists() -> Vec<Rule> {
+    vec![
         Rule(
             "versions are listed highest first",
             vec![

@@ -205,7 +205,7 @@ fn messages_close_together_are_one_turn() {
 }
 
 #[test]
-fn how_it_ends() {
+fn silence_and_time_end_it() {
     let by = |change: fn(&mut DialogueSpec), play: fn(&mut Stage)| {
         let mut spec = spec();
         change(&mut spec);
@@ -214,12 +214,6 @@ fn how_it_ends() {
         (stage.reason(), stage.asked(), stage.now - 1_000_000)
     };
     let whole = |_: &mut DialogueSpec| {};
-    let turn = |stage: &mut Stage| {
-        stage.hears("Yes?");
-        stage.thinks("Hm.", Then::Listen);
-        stage.sent();
-        stage.asked();
-    };
     // Nobody writes on.
     let quiet = by(whole, |stage| {
         stage.hears("Yes?");
@@ -241,6 +235,18 @@ fn how_it_ends() {
         },
     );
     assert_eq!(long, (Some(EndReason::MaxDuration), vec![], 60_000));
+}
+
+/// Hears one message and answers it.
+fn turn(stage: &mut Stage) {
+    stage.hears("Yes?");
+    stage.thinks("Hm.", Then::Listen);
+    stage.sent();
+    stage.asked();
+}
+
+#[test]
+fn turns_and_phrases_end_it() {
     // The last turn is not answered.
     let mut stage = Stage::of(DialogueSpec { max_turns: Some(2), ..spec() });
     turn(&mut stage);
@@ -260,6 +266,10 @@ fn how_it_ends() {
         (stage.reason(), stage.asked.last().map(String::as_str)),
         (Some(EndReason::HangupPhrase), Some("send Good bye. END"))
     );
+}
+
+#[test]
+fn the_agent_a_fault_and_a_last_decision_end_it() {
     // The agent ends it, whatever is on its way.
     let mut stage = Stage::of(spec());
     stage.hears("Yes?");
