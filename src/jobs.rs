@@ -278,7 +278,7 @@ async fn claim<J: Job>(service: &Service) -> (Claimed, J) {
             Ok(job) => return (claimed, job),
             Err(error) => {
                 tracing::error!(job = claimed.id, %error, "unreadable job dropped");
-                log_failure("failed to drop an unreadable job", service.queue().done(&claimed).await);
+                log_failure("failed to drop an unreadable job", service.queue().finish_job(&claimed).await);
             }
         }
     }
@@ -352,14 +352,14 @@ async fn left_off(service: &Service, claimed: &Claimed, left: Result<Left>) {
 /// Tries a job that could not be done again a little later, a few times.
 async fn finish_job(service: &Service, claimed: &Claimed, done: Result<()>) {
     let queue = service.queue();
-    let Err(error) = done else { return log_failure("failed to close a job", queue.done(claimed).await) };
+    let Err(error) = done else { return log_failure("failed to close a job", queue.finish_job(claimed).await) };
     tracing::error!(job = claimed.id, kind = claimed.kind, attempts = claimed.attempts, %error, "job failed");
     let again = service.clock().now_ms() + 1000 * claimed.attempts;
     match claimed.attempts < MOST_ATTEMPTS {
         true => log_failure("failed to requeue a job", queue.retry(claimed, again).await),
         false => {
             log_failure("failed to continue what waits for a failed job", catch_panic(give_up(service, claimed)).await);
-            log_failure("failed to close a job", queue.done(claimed).await);
+            log_failure("failed to close a job", queue.finish_job(claimed).await);
         }
     }
 }
@@ -414,7 +414,7 @@ mod tests {
         let vault = Vault::open(folder, None, &[]).expect("a vault");
         let store = Store::open(folder.join("ringer.db").as_path(), vault).await.expect("a database");
         let settings = Settings::new(folder);
-        let service = Service::new(store, Clock::fixed(1_767_603_600_000), settings, Arc::new(NoLiveCalls));
+        let service = Service::new(store, Clock::standing_at(1_767_603_600_000), settings, Arc::new(NoLiveCalls));
         let caller = service.bootstrap("first", "key").await.expect("a key");
         (service, caller)
     }

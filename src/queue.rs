@@ -4,6 +4,7 @@
 //! whose worker died is claimed again with a higher `attempts`. Of one lane at most `limit` jobs are released at a
 //! time, in the order of their creation. The others are held until a released one is done or leaves the lane.
 
+mod conversation;
 pub mod outbox;
 
 use serde::de::DeserializeOwned;
@@ -13,8 +14,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::model::simulation::SimulationSpec;
-use crate::model::triage::SourceKind;
+use crate::model::issue::SourceKind;
 use crate::store::db::{self, Cell};
 use crate::store::{Session, Store, from_text, to_text};
 
@@ -353,28 +353,7 @@ pub struct Lane {
     pub limit: i64,
 }
 
-impl Lane {
-    /// Returns the lane of a run's conversations; `None` if its simulation does not limit them.
-    pub fn of_run(run_id: i64, simulation: &SimulationSpec) -> Option<Lane> {
-        simulation.concurrency().map(|limit| Lane { name: format!("run:{run_id}"), limit })
-    }
-}
-
 impl Session {
-    /// Stores the job that holds the conversation of a result, in writing or by voice.
-    pub async fn put_conversation(
-        &mut self,
-        job: CallJob,
-        written: bool,
-        due_ms: i64,
-        lane: Option<&Lane>,
-    ) -> Result<()> {
-        match written {
-            true => self.put(&TextJob(job), due_ms, lane).await,
-            false => self.put(&job, due_ms, lane).await,
-        }
-    }
-
     /// Stores a job, due at `due_ms`. A job with a lane is held until [`Session::release`] releases it.
     pub async fn put<J: Job>(&mut self, job: &J, due_ms: i64, lane: Option<&Lane>) -> Result<()> {
         let sql = "INSERT INTO jobs (kind, job_key, payload, due_ms, lane, lane_limit, held) \
@@ -488,7 +467,7 @@ impl Queue {
     }
 
     /// Deletes a job that is done. False: the lease had ended and another worker has it.
-    pub async fn done(&self, claimed: &Claimed) -> Result<bool> {
+    pub async fn finish_job(&self, claimed: &Claimed) -> Result<bool> {
         let mut db = self.store.system().await?;
         let sql = "DELETE FROM jobs WHERE id = $1 AND attempts = $2 RETURNING lane, lane_limit";
         let row = db.row(sql, &[claimed.id.into(), claimed.attempts.into()]).await?;

@@ -32,7 +32,7 @@ use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallNews, CallReport, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
+use crate::engine::{CallReport, CallUpdate, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
 use crate::human::{self, Profile};
 use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
@@ -228,7 +228,7 @@ async fn unless_stopped(
     tokio::pin!(entering);
     let why = tokio::select! {
         biased;
-        () = out.gone() => "nobody reads what is printed",
+        () = out.wait_until_closed() => "nobody reads what is printed",
         () = stop.wait() => "stopped before the call",
         made = &mut entering => return made,
     };
@@ -254,13 +254,13 @@ async fn hold(
     loop {
         tokio::select! {
             news = handle.news.recv() => match news {
-                Some(CallNews::Event(entry)) => show.event(&entry),
-                Some(CallNews::Ended(report)) => return Ok(*report),
-                Some(CallNews::Dispatched | CallNews::Connected(_)) => {}
+                Some(CallUpdate::Event(entry)) => show.event(&entry),
+                Some(CallUpdate::Ended(report)) => return Ok(*report),
+                Some(CallUpdate::Dispatched | CallUpdate::Connected(_)) => {}
                 None => return Err("the call was lost".into()),
             },
             () = stop.wait() => control.hangup(EndReason::ApiHangup),
-            () = out.gone(), if read => {
+            () = out.wait_until_closed(), if read => {
                 read = false;
                 control.hangup(EndReason::ApiHangup);
             }
@@ -365,7 +365,7 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     let synthesizer: Arc<dyn Synthesizer> = Arc::new(local::synthesizer()?);
     let prepared = beds.prepare(kind, LANGUAGE, &*synthesizer).await;
     let made = tokio::task::spawn_blocking(move || match prepared {
-        Ok(()) => beds.spoken(kind, LANGUAGE, snr_db, &mut seed.stream("noise")).0,
+        Ok(()) => beds.with_voices(kind, LANGUAGE, snr_db, &mut seed.stream("noise")).0,
         Err(failure) => {
             complain(format_args!("the background's voices say no words: {}", failure.message));
             beds.bed(kind, snr_db, &mut seed.stream("noise"))

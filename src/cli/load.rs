@@ -20,10 +20,10 @@ use super::call::{RoomFlags, address, local_address, room};
 use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
-use super::{count, failed};
+use super::{count, fail};
 use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, OfferedIn, SrtpKeys, most_calls, raise_file_limit};
-use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
+use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig};
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
@@ -159,7 +159,7 @@ pub async fn run(args: Args) -> ExitCode {
                 None => out.verdict(figures.failed == 0),
             }
         }
-        Err(why) => failed(why),
+        Err(why) => fail(why),
     }
 }
 
@@ -324,12 +324,12 @@ async fn wait_stopped(tasks: &Tasks) {
     tokio::time::sleep(CREATING).await;
 }
 
-async fn watch(mut news: mpsc::Receiver<CallNews>, tell: mpsc::Sender<News>, placed: ringer_media::time::Time) {
+async fn watch(mut news: mpsc::Receiver<CallUpdate>, tell: mpsc::Sender<News>, placed: ringer_media::time::Time) {
     while let Some(item) = news.recv().await {
         let item = match item {
-            CallNews::Connected(_) => News::Connected { after: monotonic().since(placed) },
-            CallNews::Ended(report) => News::Ended(report),
-            CallNews::Dispatched | CallNews::Event(_) => continue,
+            CallUpdate::Connected(_) => News::Connected { after: monotonic().since(placed) },
+            CallUpdate::Ended(report) => News::Ended(report),
+            CallUpdate::Dispatched | CallUpdate::Event(_) => continue,
         };
         let _ = tell.send(item).await;
     }

@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use self::websocket::{OWN, kind, over_websocket};
 use super::call::{Noise, noise};
 use super::out::Out;
-use super::{count, failed, own_cpu};
+use super::{count, fail, own_cpu};
 use crate::agent;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::sim::script::Script;
@@ -117,7 +117,7 @@ pub async fn run(args: Args) -> ExitCode {
             Err(why) => out.finish(Err(why)),
         }
     });
-    ran.await.unwrap_or_else(failed)
+    ran.await.unwrap_or_else(fail)
 }
 
 fn calls(args: &Args, out: &Out) -> Result<bool, String> {
@@ -205,7 +205,7 @@ fn by_flags(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> S
         network,
         then: None,
         caller: caller(args, seed, beds),
-        agent: agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec()),
+        agent: agent::placement("sim".into(), seed, Canned::voice_named("agent"), Codec::ALL.to_vec()),
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(args.max_seconds.into()),
@@ -232,7 +232,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
         destination: Destination::Sip(SipDial { codecs, ..SipDial::default() }),
         fluency: profile.fluency(seed),
         mind: human::mind(profile, None, seed),
-        voice: Some(Canned::named("caller")),
+        voice: Some(Canned::voice_named("caller")),
         language: "en".into(),
         follows: None,
         keyterms: Vec::new(),

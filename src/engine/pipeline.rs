@@ -1,4 +1,4 @@
-//! The connection of a call to a voice pipeline, as the call's driver holds it. A task of its own opens it and moves its packets;
+//! The connection of a call to a voice pipeline, as the call's task holds it. A task of its own opens it and moves its packets;
 //! here its news arrive and orders leave.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Finished {
     counts: RtviCounts,
 }
 
-/// News for the driver of a call.
+/// News for the task of a call.
 #[derive(Debug)]
 pub(super) enum SideNews {
     /// The connection is up: media can flow.
@@ -64,7 +64,7 @@ pub(super) struct Asking {
 }
 
 impl PipelineSide {
-    /// Returns the driver's ends of the queues, and those of the task.
+    /// Returns the call task's ends of the queues, and those of the task.
     pub fn new() -> (PipelineSide, Line) {
         let (queues, line) = Queues::new();
         (PipelineSide { queues, finished: None, is_open: false, is_over: false }, line)
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// Messages may be there before the driver has looked for the connection, and others when it has ended.
+    /// Messages may be there before the call task has looked for the connection, and others when it has ended.
     #[tokio::test]
     async fn messages_stand_between_the_connection_and_its_end() {
         let (mut side, Line { orders: _orders, told, steps }) = PipelineSide::new();

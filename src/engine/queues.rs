@@ -1,4 +1,4 @@
-//! Queues between the driver of a call and the task that holds its connections: orders one way, news and steps the other.
+//! Queues between the task of a call and the task that holds its connections: orders one way, news and steps the other.
 
 use ringer_media::call::Quality;
 use tokio::sync::mpsc;
@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use crate::transport::news::{LostNews, NewsSender};
 use crate::transport::webrtc::PumpFigures;
 
-/// News that may wait for the driver.
+/// News that may wait for the call task.
 const NEWS: usize = 256;
 
 /// Orders that may wait for the task.
@@ -15,7 +15,7 @@ const ORDERS: usize = 64;
 /// Steps in the life of a connection.
 const STEPS: usize = 2;
 
-/// Order in which the driver takes what waits.
+/// Order in which the call task takes what waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Steps are taken alone; news wait.
@@ -26,7 +26,7 @@ pub(super) enum Turn {
     NewsFirst,
 }
 
-/// The driver's ends of the queues: orders `O`, news `N`, steps `S`.
+/// The call task's ends of the queues: orders `O`, news `N`, steps `S`.
 pub(super) struct Queues<O, N, S> {
     orders: mpsc::Sender<O>,
     news: mpsc::Receiver<N>,
@@ -51,7 +51,7 @@ pub(super) enum Told<N, S> {
 }
 
 impl<O, N, S> Queues<O, N, S> {
-    /// Returns the driver's ends of new queues, and those of the task.
+    /// Returns the call task's ends of new queues, and those of the task.
     pub fn new() -> (Queues<O, N, S>, Line<O, N, S>) {
         let (orders, to_do) = mpsc::channel(ORDERS);
         let (told, news) = NewsSender::new(NEWS);

@@ -1,4 +1,4 @@
-//! The connections of a call to a media room, as the call's driver holds them. A task of their own moves packets; here its news
+//! The connections of a call to a media room, as the call's task holds them. A task of their own moves packets; here its news
 //! arrive and orders leave.
 
 use futures_util::future::BoxFuture;
@@ -21,7 +21,7 @@ pub(super) struct Finished {
     malformed: u64,
 }
 
-/// News for the driver of a call.
+/// News for the task of a call.
 #[derive(Debug)]
 pub(super) enum SideNews {
     /// The agent is there: media can flow.
@@ -55,7 +55,7 @@ pub(super) struct Joining {
 }
 
 impl RoomSide {
-    /// Returns the driver's ends of the queues, and those of the task.
+    /// Returns the call task's ends of the queues, and those of the task.
     pub fn new() -> (RoomSide, Line) {
         let (queues, line) = Queues::new();
         (RoomSide { queues, finished: None, is_open: false, is_over: false }, line)

@@ -80,7 +80,7 @@ pub(super) fn spoken(text: &str, whole: &Whole<'_>) -> String {
     let mut said = Vec::new();
     for line in text.lines().filter_map(words_of) {
         let mut page = Page { text: line, places: whole.places(line), whole, said: String::new() };
-        page.read(0..line.len());
+        page.read_part(0..line.len());
         said.extend(page.said.split_whitespace().map(str::to_owned));
     }
     said.join(" ")
@@ -144,7 +144,7 @@ struct Page<'p> {
 }
 
 impl Page<'_> {
-    fn read(&mut self, part: Range<usize>) {
+    fn read_part(&mut self, part: Range<usize>) {
         let mut at = part.start;
         while at < part.end {
             at = match self.text[at..].chars().next() {
@@ -179,7 +179,7 @@ impl Page<'_> {
         let end = name + address.len() + 2;
         match self.text[at + 1..name - 1].trim().is_empty() {
             true => self.said.push_str(address),
-            false => self.read(at + 1..name - 1),
+            false => self.read_part(at + 1..name - 1),
         }
         Some(end)
     }
@@ -207,7 +207,7 @@ impl Page<'_> {
             if run == 1 && self.is_action(inner..close) {
                 return self.leave_out(close + run);
             }
-            self.read(inner..close);
+            self.read_part(inner..close);
             return close + run;
         }
         // The other end of this emphasis is in another sentence.
@@ -228,7 +228,7 @@ impl Page<'_> {
 
     /// True if the words between single marks are an action, and not an emphasized word.
     fn is_action(&self, part: Range<usize>) -> bool {
-        let words: Vec<String> = super::text::plain_words(&self.text[part.clone()]);
+        let words: Vec<String> = super::words::plain_words(&self.text[part.clone()]);
         let (Some(first), false) = (words.first(), self.tells(part.clone())) else { return false };
         if self.text[part.clone()].contains(unspaced) {
             return true;

@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{Workshop, catch_panic};
-use crate::engine::{CallHandle, CallNews, CallReport, PlaceError, TimelineEntry};
+use crate::engine::{CallHandle, CallReport, CallUpdate, PlaceError, TimelineEntry};
 use crate::error::{Error, Result};
-use crate::events::Happening;
+use crate::events::FeedEvent;
 use crate::judge::{self, Redactor};
 use crate::model::Object;
 use crate::model::error_code::ErrorCode;
@@ -138,18 +138,18 @@ impl CallWork<'_> {
         }
         while let Some(news) = handle.news.recv().await {
             match news {
-                CallNews::Dispatched => {}
-                CallNews::Connected(at_ms) => {
+                CallUpdate::Dispatched => {}
+                CallUpdate::Connected(at_ms) => {
                     if !self.connect(at_ms).await? {
                         handle.control.hangup(EndReason::ApiHangup);
                     }
                 }
-                CallNews::Event(entry) => {
+                CallUpdate::Event(entry) => {
                     if let Some(feed) = &feed {
-                        feed.add(happening(self.job.attempt, &entry, redactor.as_ref()));
+                        feed.add(feed_event(self.job.attempt, &entry, redactor.as_ref()));
                     }
                 }
-                CallNews::Ended(report) => return self.finish(*report, redactor.as_ref(), notes, warnings).await,
+                CallUpdate::Ended(report) => return self.finish(*report, redactor.as_ref(), notes, warnings).await,
             }
         }
         Err(Error::internal("the call was lost"))
@@ -255,7 +255,7 @@ fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
     Obstacle { code, message: refusal.to_string() }
 }
 
-fn happening(attempt: i64, entry: &TimelineEntry, redactor: Option<&Redactor>) -> Happening {
+fn feed_event(attempt: i64, entry: &TimelineEntry, redactor: Option<&Redactor>) -> FeedEvent {
     // Running text is not kept: no number of the timeline is its own.
     let (seq, mut data) = match &entry.what {
         What::TranscriptPartial { .. } => (None, json!(entry.event)),
@@ -264,7 +264,7 @@ fn happening(attempt: i64, entry: &TimelineEntry, redactor: Option<&Redactor>) -
     if let Some(redactor) = redactor {
         redactor.event(&mut data);
     }
-    Happening::new(attempt, seq, entry.name(), &data)
+    FeedEvent::new(attempt, seq, entry.name(), &data)
 }
 
 #[cfg(test)]
@@ -279,10 +279,10 @@ mod tests {
             seq: 7,
             event: Event::from_wire(16, event, "agent", json!({ "text": "hello" })),
         };
-        let partial = happening(1, &entry("transcript.partial"), None);
+        let partial = feed_event(1, &entry("transcript.partial"), None);
         let told = json!({ "sample": 16, "offset_ms": 1.0, "event": "transcript.partial", "side": "agent", "data": { "text": "hello" } });
         assert_eq!((partial.seq, &*partial.data), (None, &*told.to_string()));
-        let kept = happening(1, &entry("turn.ended"), None);
+        let kept = feed_event(1, &entry("turn.ended"), None);
         let told: Value = serde_json::from_str(&kept.data).expect("JSON");
         assert_eq!((kept.seq, &told["seq"]), (Some(7), &json!(7)));
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Facts, Grounds, Material, Measured, PartMeasures};
 use crate::model::Object;
 use crate::model::custom_metric::EvalSegment;
-use crate::model::result::{MetricValue, ResultBody, noted};
+use crate::model::result::{MetricValue, ResultBody, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::provider::LanguageModel;
@@ -77,7 +77,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
 
 /// Judges how the agent followed the steps that were played, and says so in the timeline.
 async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &mut Value, judged: &mut Judged) {
-    let (moments, speaker) = (judge::moments(timeline), noted(&body.metadata, "speaker").and_then(Value::as_str));
+    let (moments, speaker) = (judge::moments(timeline), find_note(&body.metadata, "speaker").and_then(Value::as_str));
     // Each step was a move of its own where the built-in speaker stood in for a model.
     let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.name() == "fallback_speaker");
     let mut played = judge::playback(steps, &moments, joined);
@@ -91,7 +91,7 @@ async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline
     let untrusted = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref());
     judge::excuse(&mut played, &body.own_faults, untrusted);
     judge::enter_playback(&played, timeline);
-    judged.metadata.insert("playback".into(), played.iter().map(judge::Played::told).collect());
+    judged.metadata.insert("playback".into(), played.iter().map(judge::Played::to_json).collect());
 }
 
 /// Asks what the simulation wants to know of each of its conversations.
@@ -121,7 +121,7 @@ async fn judge_conversation(
     timeline: &Value,
     recording: Option<PathBuf>,
 ) -> Result<Judged> {
-    let behaviour = noted(&body.metadata, "behaviour");
+    let behaviour = find_note(&body.metadata, "behaviour");
     let cuts_in = behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none");
     let facts = facts_of(workshop, body);
     let moments = judge::moments(timeline);
@@ -175,7 +175,7 @@ async fn judge_conversation(
 
 /// Returns the facts of a call that its measures depend on.
 fn facts_of(workshop: &Workshop, body: &ResultBody) -> Facts {
-    let extension = noted(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
+    let extension = find_note(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
     let is_digit = |digit: &char| *digit != ',';
     Facts {
         extension_digits: extension.map_or(0, |digits| digits.chars().filter(is_digit).count()),
@@ -202,7 +202,7 @@ async fn measure_sound(
     body: &ResultBody,
     recording: Option<PathBuf>,
 ) -> Result<Sound> {
-    let codec = noted(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
+    let codec = find_note(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
     let measure = move || {
         let codec = codec.as_deref();
         let of = |recording: Option<&Path>, fault: Option<std::io::Error>| {

@@ -105,7 +105,7 @@ impl Upkeep {
         let mut count = 0;
         while let Some(claimed) = queue.claim(&kinds, LEASE_MS).await? {
             self.perform(&claimed).await?;
-            queue.done(&claimed).await?;
+            queue.finish_job(&claimed).await?;
             count += 1;
         }
         Ok(count)

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     /// Returns the words of what has no pauses.
-    fn told(text: &str, time: Range<i64>) -> Vec<(String, i64, i64)> {
+    fn words_without_pauses(text: &str, time: Range<i64>) -> Vec<(String, i64, i64)> {
         let [run] = &runs(text, time.clone(), &[])[..] else { panic!("it is one run") };
         assert_eq!((run.text.as_str(), &run.time), (text, &time));
         run.words.iter().map(|word| (word.word.clone(), word.start_offset_ms, word.end_offset_ms)).collect()
@@ -116,11 +116,11 @@ mod tests {
     fn words_take_time_by_their_letters() {
         let word = |word: &str, from, to| (word.to_owned(), from, to);
         assert_eq!(
-            told("I am here.", 1000..1700),
+            words_without_pauses("I am here.", 1000..1700),
             [word("I", 1000, 1100), word("am", 1100, 1300), word("here.", 1300, 1700)]
         );
         assert_eq!(
-            told("我要2张票。", 0..800),
+            words_without_pauses("我要2张票。", 0..800),
             [
                 word("我", 0, 100),
                 word("要", 100, 200),

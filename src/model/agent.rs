@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::Object;
 use super::agent_version::LabelText;
 use super::digital_human::{Direction, JourneyStep, Modality};
-use super::secret::masked_debug;
+use super::secret::{self, masked_debug};
 use super::set_only::set_only;
 use super::time::Timestamp;
 
@@ -351,14 +351,7 @@ impl AgentSpec {
     }
 
     /// Names of the fields that read-only keys see as null.
-    pub const SECRETS: [&str; 6] = [
-        "websocket_password",
-        "sip_password",
-        "P1_token_webhook_auth",
-        "P10_agent_token",
-        "P11_client_secret",
-        "P12_api_key",
-    ];
+    pub const SECRETS: [&str; 6] = secret::AGENT;
 
     /// Returns how the agent is reached: SIP with a dynamic address, else the given kind, else the first that has
     /// settings.

@@ -101,8 +101,11 @@ pub enum Effect {
     CompleteRun,
 }
 
+/// True if an effect follows on a change (from, to).
+type Follows = fn(S, S) -> bool;
+
 /// Effects in the order in which they happen, each with the changes (from, to) that it follows on.
-const EFFECTS: [(Effect, fn(S, S) -> bool); 11] = [
+const EFFECTS: [(Effect, Follows); 11] = [
     (Effect::CountUsage, |from, _| from == S::Running),
     (Effect::RequestEvaluation, |_, to| to == S::ConversationEnded),
     (Effect::TellEnded, |_, to| to == S::ConversationEnded),

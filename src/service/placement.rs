@@ -223,7 +223,7 @@ impl Cast {
         let wanted = self.voice();
         let voice = placer.synthesizer.voice(&wanted);
         let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
-        let voice = voice.at(placer.behaviour.speed.named(&wanted.speed) as f32);
+        let voice = voice.at(placer.behaviour.speed.level_wpm(&wanted.speed) as f32);
         let mut notes = Object::from_iter([
             ("behaviour".to_owned(), self.in_force(placer, &spec)),
             ("voice".to_owned(), json!(voice.id)),
@@ -334,7 +334,7 @@ impl Cast {
 
     fn profile(&self, behaviour: &Behaviour, traits: Vec<(String, String)>) -> Profile {
         let human = &self.human;
-        let fluency = FluencyLevel::named(human.fluency.as_str());
+        let fluency = FluencyLevel::of_name(human.fluency.as_str());
         let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
         let playback = steps::playback(human, &Facts::of(&traits));
         let stops = human.stop_on_failure;
@@ -345,7 +345,7 @@ impl Cast {
             role_description: self.role(),
             language: self.language(),
             traits,
-            verbosity: Verbosity::named(human.verbosity.as_str()),
+            verbosity: Verbosity::of_name(human.verbosity.as_str()),
             lengths: behaviour.verbosity.clone(),
             fluency,
             hesitation: fluency.hesitation(&behaviour.fluency),

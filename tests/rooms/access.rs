@@ -344,7 +344,7 @@ async fn the_program_removes_a_room_that_is_being_created() {
         let asked = rooms.until_removed().await;
         let methods: Vec<&str> = asked.iter().map(|(method, ..)| method.as_str()).collect();
         assert_eq!((methods, &asked[1].1["room"]), (vec!["CreateRoom", "DeleteRoom"], &asked[0].1["name"]));
-        assert_eq!(caller.ended().await.code(), Some(1));
+        assert_eq!(caller.wait_for_end().await.code(), Some(1));
     }
 }
 

@@ -45,7 +45,7 @@ async fn the_program_calls_its_sample_agent_by_an_offer() {
         assert!(names.iter().any(|known| known == name), "no {name} in {names:?}");
     }
     assert!(std::fs::metadata(record).is_ok_and(|file| file.len() > 100_000), "it is recorded");
-    assert!(caller.ended().await.success());
+    assert!(caller.wait_for_end().await.success());
     agent.kill().await;
     let log = std::fs::read_to_string(log).expect("it was written");
     let digits = log.lines().filter(|line| line.contains("\"dtmf.received\"") || line.contains("dtmf_received"));
@@ -65,7 +65,7 @@ async fn calls_at_once_are_measured() {
     );
     let far = &figures["far_side"];
     assert!(far["sent"].as_u64() > Some(100) && far["received"].as_u64() > Some(100), "{figures}");
-    assert!(load.ended().await.success());
+    assert!(load.wait_for_end().await.success());
 }
 
 /// Some calls at once, each in a room of its own that the program creates and removes, with its far side as the agent.
@@ -84,7 +84,7 @@ async fn calls_at_once_in_rooms_are_measured() {
         assert!(figures["received"].as_u64() > Some(100) && figures["trusted"].is_boolean(), "{figures}");
         let far = &figures["far_side"];
         assert!(far["sent"].as_u64() > Some(100) && far["received"].as_u64() > Some(100), "{figures}");
-        assert!(load.ended().await.success());
+        assert!(load.wait_for_end().await.success());
         let api = lock(&server.room.api).clone();
         let named = |wanted: &str, field: &str| {
             let of = api.iter().filter(|(method, _)| method == wanted);

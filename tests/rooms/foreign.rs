@@ -70,7 +70,7 @@ async fn the_program_calls_an_official_agent_in_it() {
     assert_eq!((&report["ok"], &report["codec"]), (&true.into(), &"OPUS".into()), "{report}");
     assert!(report["received_packets"].as_u64() > Some(200), "{report}");
     agent.sees(|seen| seen["loud"].as_u64() > Some(20)).await;
-    assert!(caller.ended().await.success());
+    assert!(caller.wait_for_end().await.success());
 }
 
 /// Rooms are created and removed, and a participant of this program's is the agent in each.

@@ -18,7 +18,7 @@ pub const RACERS: usize = 1000;
 
 /// Returns the settings with the trunks and limits of this file.
 pub fn with_trunks(settings: &Settings, file: &str) -> Settings {
-    let read = Config::read(Some((Path::new("ringer.toml"), file)), &BTreeMap::new(), &[], 4096);
+    let read = Config::from_texts(Some((Path::new("ringer.toml"), file)), &BTreeMap::new(), &[], 4096);
     let config = read.expect("good settings");
     let (trunks, dial_limits) = (config.sip.trunks.into(), config.limits.organizations.into());
     Settings { trunks, dial_limits, ..settings.clone() }

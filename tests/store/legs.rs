@@ -38,7 +38,7 @@ impl Fixture {
         while let Some(claimed) = queue.claim(&["call"], 1000).await.expect("claims") {
             let id = claimed.job::<CallJob>().expect("a call job").result_id;
             turns.push((id, self.turn(id).await));
-            queue.done(&claimed).await.expect("done");
+            queue.finish_job(&claimed).await.expect("done");
         }
         turns
     }
@@ -52,7 +52,7 @@ impl Fixture {
             let id = claimed.job::<CallJob>().expect("a text job").result_id;
             let turn = self.service.take_written_turn(&self.caller.organization, id, Some(numbers)).await;
             turns.push((id, turn.expect("a turn")));
-            queue.done(&claimed).await.expect("done");
+            queue.finish_job(&claimed).await.expect("done");
         }
         turns
     }
@@ -195,7 +195,7 @@ async fn runs_by_text_messages_are_limited_as_others_are() {
         let first = queue.claim(&["text"], 1000).await.expect("claims").expect("the first");
         assert_eq!(first.job::<CallJob>().expect("it").result_id, ids[0]);
         assert_eq!(queue.claim(&["text"], 1000).await, Ok(None));
-        assert_eq!(queue.done(&first).await, Ok(true));
+        assert_eq!(queue.finish_job(&first).await, Ok(true));
         assert!(queue.claim(&["text"], 1000).await.expect("claims").is_some());
     }
 }
@@ -256,13 +256,13 @@ async fn an_owner_is_asked_three_times() {
         f.clock.advance_ms(wait);
         assert_eq!(f.work_off().await, more);
     }
-    assert_eq!((owner.seen().len(), f.status(ids[0]).await), (2, S::Ready));
+    assert_eq!((owner.requests().len(), f.status(ids[0]).await), (2, S::Ready));
     f.clock.advance_ms(1);
     f.work_off().await;
     let message = "The outbound trigger webhook answered 503";
     let expect = (S::NoConnection, Some("OUTBOUND_TRIGGER_FAILED".to_owned()), Some(message.to_owned()));
     assert_eq!(f.error(ids[0]).await, expect);
-    let seen = owner.seen();
+    let seen = owner.requests();
     assert_eq!(seen.len(), 3);
     let body = f.service.result(&f.caller, ids[0]).await.expect("it").body;
     let agent = body.agent_id;
@@ -293,7 +293,7 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
     let (_, ids) = f.run(simulation, json!({})).await;
     f.turns().await;
     assert_eq!(f.work_off().await, 2);
-    let first = owner.seen().remove(0);
+    let first = owner.requests().remove(0);
     let uri = f.service.result(&f.caller, ids[0]).await.expect("it").body.metadata["listening"]["sip_uri"].clone();
     let expect = json!({ "phone_number": "+15550001111", "sip_uri": uri, "sim_conversation_id": ids[0].to_string() });
     assert_eq!(first.json(), expect);
@@ -302,7 +302,7 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
     f.walk(ids[1], &TO_END[..1]).await;
     f.clock.advance_ms(60_000);
     f.work_off().await;
-    assert_eq!(owner.seen().len(), 2);
+    assert_eq!(owner.requests().len(), 2);
     assert_eq!((f.status(ids[0]).await, f.status(ids[1]).await), (S::Ready, S::Dispatched));
 }
 
@@ -321,11 +321,11 @@ async fn an_owner_is_asked_for_what_is_written_too() {
         let (_, ids) = f.run(simulation, json!({})).await;
         f.walk(ids[1], &[S::Queued, S::Ready]).await;
         f.work_off().await;
-        let seen = owner.seen();
+        let seen = owner.requests();
         assert_eq!((seen.len(), &seen[0].json()["sim_conversation_id"]), (1, &json!(ids[1].to_string())));
         f.walk(ids[0], &[S::Queued, S::Ready]).await;
         f.work_off().await;
-        assert_eq!(owner.seen().len(), 2);
+        assert_eq!(owner.requests().len(), 2);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arrows between the folders of `src/service`: a folder uses only those of earlier lines, one way.
 
-use super::{check, read, scan, tree};
+use super::{check, read_file, scan, tree};
 
 /// Order of the folders.
 const ORDER: [&str; 8] =
@@ -31,14 +31,14 @@ fn folders(path: &str, text: &str) -> Vec<String> {
     let own = inside.split('/').next().unwrap_or_default().trim_end_matches(".rs");
     let Some(own_rank) = rank(own) else { return vec![format!("{path}: {own} has no place in the order of folders")] };
     let may = |name: &str| rank(name).map_or(ROOT.contains(&name), |at| at <= own_rank);
-    let names = used_names(&scan::code(scan::shipped(text)));
+    let names = used_names(&scan::code(scan::shipped_code(text)));
     let wrong = names.into_iter().filter(|name| !may(name));
     wrong.map(|name| format!("{path}: {own} may not use {name}")).collect()
 }
 
 #[test]
 fn folders_of_the_service_use_each_other_one_way() {
-    let found: Vec<String> = tree(&["rs"]).iter().flat_map(|path| folders(path, &read(path))).collect();
+    let found: Vec<String> = tree(&["rs"]).iter().flat_map(|path| folders(path, &read_file(path))).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 

@@ -159,7 +159,7 @@ impl Callers {
             destination: self.destination(number, room),
             mind: Box::new(Talker { hears_turns: self.ears.voice_activity }),
             fluency: Fluency::default(),
-            voice: Some(Canned::named("caller")),
+            voice: Some(Canned::voice_named("caller")),
             language: "en".into(),
             follows: None,
             keyterms: Vec::new(),

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::cli::failed;
+use crate::cli::fail;
 use crate::cli::out::Out;
 use crate::clock::monotonic;
 use crate::engine::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
@@ -142,11 +142,11 @@ pub async fn run() -> ExitCode {
         SipSocket::start(SocketAddr::from(([127, 0, 0, 1], 0)).into(), &TlsSettings::default(), None, &tasks).await;
     let (sip, incoming) = match started {
         Ok(started) => started,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let mut sockets = match MediaPorts::new(PORTS).bind(sip.local().ip()) {
         Ok(sockets) => sockets,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let (orders, waiting) = sync_channel(ORDERS);
     let media = Arc::new(Media::default());
@@ -154,7 +154,7 @@ pub async fn run() -> ExitCode {
     let thread = std::thread::Builder::new().name("far".into()).spawn(move || shared.run(&mut sockets, &waiting));
     let thread = match thread {
         Ok(thread) => thread,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let out = Out::standard();
     out.line(sip.local());

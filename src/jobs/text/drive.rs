@@ -14,7 +14,7 @@ use crate::clock::{self, Clock};
 use crate::engine::TimelineEntry;
 use crate::engine::dialogue::{Dialogue, DialogueEnd, Heard, Input, Output};
 use crate::error::Result;
-use crate::events::{Feed, Happening};
+use crate::events::{Feed, FeedEvent};
 use crate::human::{Mind, whole_move};
 use crate::judge::Redactor;
 use crate::model::Object;
@@ -229,7 +229,7 @@ impl<'a> Drive<'a> {
                 redactor.event(&mut data);
             }
             let (attempt, seq) = (self.work.job.attempt, Some(entry.seq));
-            feed.add(Happening::new(attempt, seq, entry.name(), &data));
+            feed.add(FeedEvent::new(attempt, seq, entry.name(), &data));
         }
         self.timeline.push(entry);
     }

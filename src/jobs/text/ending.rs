@@ -3,10 +3,10 @@
 use super::super::call::languages;
 use super::TextWork;
 use crate::engine::TimelineEntry;
-use crate::engine::amiss::amiss;
 use crate::engine::dialogue::DialogueEnd;
 use crate::error::Result;
 use crate::judge;
+use crate::judge::warnings::timeline_warnings;
 use crate::model::Object;
 use crate::service::CallOutcome;
 
@@ -24,7 +24,7 @@ impl TextWork<'_> {
         timeline.sort_by_key(|entry| (entry.sample, entry.seq));
         service.store_timeline(organization, id, &timeline).await?;
         notes.extend(languages(&timeline));
-        warnings.extend(amiss(&timeline, false));
+        warnings.extend(timeline_warnings(&timeline, false));
         if end.began_ms.is_some() {
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);

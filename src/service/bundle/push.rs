@@ -11,12 +11,12 @@ use crate::model::agent::{AgentDoc, AgentSpec};
 use crate::model::bundle::{Bundle, EntityError, Pushed};
 use crate::model::custom_metric::CustomMetricSpec;
 use crate::model::digital_human::DigitalHumanSpec;
-use crate::model::issue::Issues;
 use crate::model::patch::Patch;
 use crate::model::playback::ScriptedResponse;
 use crate::model::schema::{Kind, Node};
 use crate::model::simulation::SimulationSpec;
 use crate::model::validate::{Source, validate};
+use crate::model::validation_error::ValidationErrors;
 use crate::model::{Object, json};
 use crate::service::library::agents::broken_rules;
 use crate::service::library::field_rules::Broken;
@@ -325,7 +325,7 @@ impl Push<'_> {
         }
         let scripted = fields.get_mut("scripted_responses").and_then(Value::as_array_mut);
         for response in scripted.into_iter().flatten().filter_map(Value::as_object_mut) {
-            for (field, default) in ScriptedResponse::imported() {
+            for (field, default) in ScriptedResponse::import_defaults() {
                 let given = response.entry(field).or_insert(Value::Null);
                 if given.is_null() {
                     *given = default.into();
@@ -457,13 +457,13 @@ fn ids(rows: &[Row<CustomMetricSpec>]) -> Vec<Uuid> {
 /// Returns an entity as its schema takes it, else all that is wrong with it.
 fn walk_entity<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Result<Object, Vec<String>> {
     let text = Value::Object(entity.clone()).to_string();
-    let mut issues = Issues::default();
+    let mut issues = ValidationErrors::default();
     let mut node = Node::of::<T>();
     if let (Code::Uuid, Kind::Fields(fields, _)) = (code, &mut node.kind) {
         // Whatever it is elsewhere, here it is a uuid.
         fields.iter_mut().filter(|field| field.name == CODE).for_each(|field| field.node.kind = Kind::Uuid);
     }
-    let walked = match json::read(&text) {
+    let walked = match json::read_text(&text) {
         Ok(json) => validate(Source::Body, &node, &json, &mut issues),
         Err(fault) => return Err(vec![format!("body: {}", fault.why)]),
     };
@@ -474,7 +474,7 @@ fn walk_entity<T: JsonSchema>(entity: &Object, code: Code) -> std::result::Resul
 }
 
 /// Returns `FIELD: TEXT` of each item, the steps of a field joined by dots.
-fn texts(issues: &Issues) -> Vec<String> {
+fn texts(issues: &ValidationErrors) -> Vec<String> {
     let body: Value = serde_json::from_str(&issues.body()).unwrap_or_default();
     let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
     let text = |item: &Value| {

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::error_code::ErrorCode;
-use crate::model::result::{ResultDoc, StatusChange, noted};
+use crate::model::issue::SourceKind;
+use crate::model::result::{ResultDoc, StatusChange, find_note};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
 use crate::model::time::{Timestamp, span_ms};
-use crate::model::triage::SourceKind;
 use crate::queue::{CallJob, EvaluateJob, Lane};
 use crate::service::{Caller, Service};
 use crate::store::{Owner, Row, Session};
@@ -46,7 +46,7 @@ impl Service {
         let (from, to) = (from.as_str(), row.doc.body.status.as_str());
         let error_code = row.doc.body.error_code.as_ref().map(ErrorCode::as_str);
         // Known where the call is over.
-        let call_id = || noted(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
+        let call_id = || find_note(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
         tracing::info!(result_id, from, to, error_code, call_id = call_id(), "result changed its status");
         Ok(row)
     }

@@ -38,7 +38,7 @@ impl Service {
             "attempt": body.attempt, "status": end, "error_code": body.error_code, "goal_success": goal,
             "start_time": body.start_time, "end_time": body.end_time,
         });
-        let mut attempts = row.doc.noted("attempts").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut attempts = row.doc.find_note("attempts").and_then(Value::as_array).cloned().unwrap_or_default();
         attempts.push(attempt);
         row.doc = afresh(&row.doc);
         row.doc.note("attempts", Value::Array(attempts));

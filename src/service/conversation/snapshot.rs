@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::agent::{AgentDoc, AgentSpec};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::result::ResultDoc;
-use crate::model::secret::masked;
+use crate::model::secret::mask;
 use crate::model::simulation::SimulationSpec;
 use crate::service::Service;
 use crate::store::{Row, Session};
@@ -37,7 +37,7 @@ impl Service {
 }
 
 fn settings(agent: Option<&AgentSpec>, human: Option<&DigitalHumanSpec>, simulation: Option<&SimulationSpec>) -> Value {
-    json!({ "agent": agent.map(masked), "digital_human": human, "simulation": simulation })
+    json!({ "agent": agent.map(mask), "digital_human": human, "simulation": simulation })
 }
 
 /// Returns the settings of a result: `agent`, `digital_human`, `simulation`, each null where it is not known any more.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use crate::clock::random_bytes;
-use crate::model::result::{ResultDoc, noted};
+use crate::model::result::{ResultDoc, find_note};
 use crate::service::Settings;
 
 /// Path of the addresses, before the token.
@@ -47,7 +47,7 @@ fn stream_url(settings: &Settings, token: &str) -> String {
 
 /// Returns the address that a READY result waits at for a WebSocket; empty when it waits for none.
 pub(in crate::service) fn url_of(doc: &ResultDoc) -> String {
-    let listening = noted(&doc.body.metadata, "listening");
+    let listening = find_note(&doc.body.metadata, "listening");
     listening.and_then(|at| at["websocket_url"].as_str()).unwrap_or_default().to_owned()
 }
 

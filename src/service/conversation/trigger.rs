@@ -9,7 +9,7 @@ use super::stream_address::url_of;
 use crate::error::Result;
 use crate::model::agent::AgentDoc;
 use crate::model::error_code::ErrorCode;
-use crate::model::placeholder::{self, Room};
+use crate::model::placeholder::{self, Budget};
 use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
 use crate::model::{Object, text_of};
@@ -117,7 +117,7 @@ impl Service {
             ("agent.id", json!(body.agent_id)),
             ("agent.name", json!(stage.agent.name)),
         ]);
-        Value::Object(fill_template(template, &tokens, &Room::default()))
+        Value::Object(fill_template(template, &tokens, &Budget::default()))
     }
 }
 
@@ -131,11 +131,11 @@ type Tokens = std::collections::BTreeMap<&'static str, Value>;
 
 /// Returns a template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text
 /// that is one token becomes the token's own value; within other text it becomes text. What is no known token stays.
-fn fill_template(template: &Object, tokens: &Tokens, room: &Room) -> Object {
+fn fill_template(template: &Object, tokens: &Tokens, room: &Budget) -> Object {
     template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens, room))).collect()
 }
 
-fn filled_value(value: &Value, tokens: &Tokens, room: &Room) -> Value {
+fn filled_value(value: &Value, tokens: &Tokens, room: &Budget) -> Value {
     match value {
         Value::String(text) => filled_text(text, tokens, room),
         Value::Array(items) => items.iter().map(|item| filled_value(item, tokens, room)).collect(),
@@ -144,12 +144,12 @@ fn filled_value(value: &Value, tokens: &Tokens, room: &Room) -> Value {
     }
 }
 
-fn filled_text(text: &str, tokens: &Tokens, room: &Room) -> Value {
+fn filled_text(text: &str, tokens: &Tokens, room: &Budget) -> Value {
     let whole = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
     if let Some(value) = whole.and_then(|name| tokens.get(name.trim())).filter(|value| !value.is_string()) {
         return value.clone();
     }
-    Value::String(placeholder::filled(text, room, |name| tokens.get(name.trim()).map(text_of)))
+    Value::String(placeholder::fill(text, room, |name| tokens.get(name.trim()).map(text_of)))
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
             ),
         ] {
             let given = template.as_object().expect("an object");
-            assert_eq!(Value::Object(fill_template(given, &tokens, &Room::default())), expect, "{template}");
+            assert_eq!(Value::Object(fill_template(given, &tokens, &Budget::default())), expect, "{template}");
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let token = "{{digital_human.intent}}";
         let template = json!({ "a": [token, token, format!("{token}{token}"), "{".repeat(4 << 20)] });
         let given = template.as_object().expect("an object");
-        let made = Value::Object(fill_template(given, &tokens, &Room::default()));
+        let made = Value::Object(fill_template(given, &tokens, &Budget::default()));
         assert!(made.to_string().len() < template.to_string().len() + (1 << 20));
         assert_eq!(made["a"][2], template["a"][2]);
     }

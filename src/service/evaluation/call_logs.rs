@@ -22,11 +22,11 @@ use crate::model::call_log::{
     CallLogDoc, CallLogRecord, CallLogStatus, CallRequest, CallSpec, LogRange, UpdateLogSpec,
 };
 use crate::model::evaluation::Evaluation;
+use crate::model::issue::SourceKind;
 use crate::model::patch::Patch;
 use crate::model::result::{MetricValue, beside};
 use crate::model::time::Timestamp;
 use crate::model::transcript::TranscriptEntry;
-use crate::model::triage::SourceKind;
 use crate::queue::CallLogJob;
 use crate::service::conversation::artifacts::{CALL_RECORDING, CALLS_FOLDER, unfinished_name};
 use crate::service::library::field_rules;
@@ -224,9 +224,9 @@ impl Service {
 
     /// Adds what the agent's owner knows; null clears.
     pub async fn update_log(&self, caller: &Caller, call_id: &str, patch: &Patch<UpdateLogSpec>) -> Result<LogUpdated> {
-        let given = |field: &str| patch.given().contains_key(field);
+        let given = |field: &str| patch.fields().contains_key(field);
         let spec: UpdateLogSpec =
-            serde_json::from_value(Value::Object(patch.given().clone())).map_err(Error::internal)?;
+            serde_json::from_value(Value::Object(patch.fields().clone())).map_err(Error::internal)?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = find(&mut db, call_id).await?;
         let call = &mut row.doc.call;

@@ -64,7 +64,7 @@ impl Service {
         let monitored = monitored_metrics(&mut db, result_id).await?;
         let metrics = metrics_of(&mut db, &row.doc, &monitored).await?;
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
-        let met = tool_call::met(&tool_call::group(&human.expected_tool_calls, &calls));
+        let met = tool_call::are_met(&tool_call::group(&human.expected_tool_calls, &calls));
         let unheard = unheard_in(&mut db, result_id).await?;
         let recorded = row.doc.recorded_transcript.as_deref().unwrap_or_default();
         let errors = transcript.as_ref().and_then(|heard| predicted_wer(recorded, &heard.entries, &unheard).rate);

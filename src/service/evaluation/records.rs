@@ -9,12 +9,12 @@ use crate::judge::{Redactor, WordErrors, is_timed_tool, moments, predicted_wer, 
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::expectation::ExpectationResult;
+use crate::model::issue::SourceKind;
 use crate::model::result::{EngineQuality, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::tool_call::{self, attack_verdict, stray};
 use crate::model::transcript::Transcript;
-use crate::model::triage::SourceKind;
 use crate::service::Service;
 use crate::service::conversation::facts::{facts_of_conversation, human_in_force, spoken_facts};
 use crate::service::conversation::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
@@ -117,7 +117,7 @@ impl Service {
         let groups = tool_call::group(&expected, row.doc.posted_calls.iter().chain(&row.doc.heard_calls));
         let body = &mut row.doc.body;
         if !body.evaluations.is_empty() {
-            set(&mut body.metrics, CALLS_MET, tool_call::met(&groups).map(Value::Bool));
+            set(&mut body.metrics, CALLS_MET, tool_call::are_met(&groups).map(Value::Bool));
         }
         let calls: Vec<PostedToolCall> = row.doc.posted_calls.iter().chain(&row.doc.heard_calls).cloned().collect();
         let body = &mut row.doc.body;

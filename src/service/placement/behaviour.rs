@@ -151,7 +151,7 @@ pub(super) async fn noise(
         tokio::task::spawn_blocking(move || noises.custom(&sound.pcm, snr_db, &mut seed.stream("noise"))).await
     } else if let Some(kind) = Kind::from_name(human.background_noise.as_str()) {
         let language = cast.language();
-        let spoken = move || noises.spoken(kind, &language, snr_db, &mut seed.stream("noise"));
+        let spoken = move || noises.with_voices(kind, &language, snr_db, &mut seed.stream("noise"));
         tokio::task::spawn_blocking(spoken).await.map(|(bed, warning)| {
             warnings.extend(warning);
             bed
@@ -404,7 +404,7 @@ mod tests {
             loops.push(spec.loop_pcm);
         }
         assert!(Arc::ptr_eq(&loops[0], &loops[1]), "the calls of a run share a loop");
-        assert_eq!(web.asked(), ["/a.wav", "/a.wav"], "once a run");
+        assert_eq!(web.paths(), ["/a.wav", "/a.wav"], "once a run");
         let closed = Settings { allow_private_targets: false, ..settings.clone() };
         for (url, settings, why) in [
             (web.url("/none"), &settings, "File could not be fetched: 127.0.0.1 answered 404"),
@@ -420,7 +420,7 @@ mod tests {
                 noise(&with(&url, 3), &placer, settings, &mut Vec::new()).await.expect_err("there is no noise");
             assert_eq!((obstacle.code, obstacle.message.as_str()), (ErrorCode::CustomNoiseFailed, why));
         }
-        assert_eq!(web.asked().len(), 4, "what is not allowed is not asked");
+        assert_eq!(web.paths().len(), 4, "what is not allowed is not asked");
     }
 
     #[tokio::test]

@@ -199,10 +199,10 @@ mod tests {
             ("/429", 3, Err("it answered 429")),
             ("/503", 3, Err("it answered 503")),
         ] {
-            let clock = Clock::fixed(1_000_000);
+            let clock = Clock::standing_at(1_000_000);
             let (poster, url) = (poster(), server.url(path));
             let asked = Asked { poster: &poster, clock: &clock, settings: &settings };
-            let before = server.asked().len();
+            let before = server.paths().len();
             let body = json!({});
             let waits = async {
                 loop {
@@ -216,7 +216,7 @@ mod tests {
             };
             let found = told.map(|told| told.sip_uri.or(told.phone_number).expect("one of them"));
             assert_eq!(found, expect.map(str::to_owned).map_err(str::to_owned), "{path}");
-            assert_eq!(server.asked().len() - before, times, "{path}");
+            assert_eq!(server.paths().len() - before, times, "{path}");
             let waited = if times == 3 { 3000 } else { 0 };
             assert_eq!(clock.now_ms(), 1_000_000 + waited, "{path}");
         }

@@ -110,7 +110,7 @@ impl Cast {
             "language": self.language(),
             "follows_language": self.follows(),
             "verbosity": self.human.verbosity,
-            "words_per_turn": Verbosity::named(self.human.verbosity.as_str()).words(&placer.behaviour.verbosity),
+            "words_per_turn": Verbosity::of_name(self.human.verbosity.as_str()).words(&placer.behaviour.verbosity),
             "fluency": self.human.fluency,
             "reply_delay_ms": spec.reply_delay_ms,
             "ringing_ms": ringing_ms,

@@ -99,7 +99,7 @@ pub(in crate::service) mod tests {
 
     /// Trunks of a settings file.
     pub(in crate::service) fn trunks(file: &str) -> Trunks {
-        let read = Config::read(Some((Path::new("r.toml"), file)), &BTreeMap::new(), &[], 3200);
+        let read = Config::from_texts(Some((Path::new("r.toml"), file)), &BTreeMap::new(), &[], 3200);
         read.expect("good settings").sip.trunks
     }
 

@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 pub(in crate::service) use self::capture::{Message, messages};
 use crate::config::Capture;
 use crate::error::{Error, Result};
-use crate::model::result::{ResultDoc, noted};
-use crate::model::secret::masked;
+use crate::model::result::{ResultDoc, find_note};
+use crate::model::secret::mask;
 use crate::service::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
 use crate::service::conversation::privacy::{redact_settings, redactor_of};
 use crate::service::conversation::snapshot::settings_of;
@@ -50,7 +50,7 @@ impl Service {
             return Err(Error::NotAvailable("Evidence not available".into()));
         }
         let mut config = settings_of(&mut db, &row).await?;
-        config["behaviour"] = json!(noted(&row.doc.body.metadata, "behaviour"));
+        config["behaviour"] = json!(find_note(&row.doc.body.metadata, "behaviour"));
         if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
             redact_settings(&mut config, &redactor);
         }
@@ -59,7 +59,7 @@ impl Service {
         let seed = format!("{}\n", row.doc.body.seed);
         let mut members = vec![
             ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new()))?),
-            ("config.json".to_owned(), pretty(&masked(&config))?),
+            ("config.json".to_owned(), pretty(&mask(&config))?),
             ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
         ];
         for name in EVIDENCE {

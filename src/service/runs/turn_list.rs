@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::judge::{self, Facts, TurnItem, turn_list};
-use crate::model::result::{ResultBody, ResultDoc, noted};
+use crate::model::result::{ResultBody, ResultDoc, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::transcript::Transcript;
 use crate::service::conversation::artifacts::is_hidden;
@@ -72,6 +72,6 @@ impl Service {
 
 /// Returns the number of keys of the extension, which come before the conversation.
 fn extension_digits(body: &ResultBody) -> usize {
-    let extension = noted(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
+    let extension = find_note(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
     extension.map_or(0, |digits| digits.chars().filter(|digit| *digit != ',').count())
 }

@@ -74,7 +74,7 @@ impl Service {
 
     /// Changes the given fields. What lies in the window is counted again.
     pub async fn update_alert(&self, caller: &Caller, alert_id: Uuid, patch: &Patch<AlertSpec>) -> Result<AlertRecord> {
-        self.look_at_given_channels(patch.given().get("notification_channels")).await?;
+        self.look_at_given_channels(patch.fields().get("notification_channels")).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<AlertDoc>(alert_id).await?;
         let spec = patch.apply(&row.doc.spec).map_err(Error::internal)?;

@@ -11,10 +11,10 @@ use crate::judge::Trigrams;
 use crate::model::Object;
 use crate::model::error_code::Owner;
 use crate::model::evaluation::{CustomResult, Evaluation};
+use crate::model::issue::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
 use crate::model::result::ResultBody;
 use crate::model::time::Timestamp;
 use crate::model::tool_call;
-use crate::model::triage::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
 use crate::service::library::field_rules::apply_patch;
 use crate::service::{Caller, Service};
 use crate::store::{FailureRow, Row, Session};
@@ -182,7 +182,7 @@ impl Service {
         let known = db.by::<IssueDoc>("group_key", issue.group_key.as_str()).await?;
         match known.into_iter().next() {
             Some(mut row) => {
-                row.doc.seen(issue.last_seen_at);
+                row.doc.add_failure(issue.last_seen_at);
                 db.update(row.id, &row.doc, now, None).await.map(drop)
             }
             None => db.insert(&issue, now, None).await.map(drop),

@@ -124,7 +124,7 @@ impl Service {
         patch: &Patch<MonitorSpec>,
     ) -> Result<MonitorRecord> {
         let now = self.clock.now_ms();
-        let channels = patch.given().get("notifications").and_then(|given| given.get("channels"));
+        let channels = patch.fields().get("notifications").and_then(|given| given.get("channels"));
         self.look_at_given_channels(channels).await?;
         let mut db = self.store.org(&caller.organization).write().await?;
         let mut row = db.get::<MonitorDoc>(monitor_id).await?;
@@ -136,8 +136,8 @@ impl Service {
             row.doc.failures.clear();
         }
         let timed = ["frequency", "active_window", "enabled", "start_at"];
-        if timed.iter().any(|field| patch.given().contains_key(*field)) {
-            let start = row.doc.spec.start_at.filter(|_| patch.given().contains_key("start_at"));
+        if timed.iter().any(|field| patch.fields().contains_key(*field)) {
+            let start = row.doc.spec.start_at.filter(|_| patch.fields().contains_key("start_at"));
             row.doc.next_check_at = next_check(&row.doc.spec, start.map_or(now, |start| start.ms().max(now)))?;
         }
         db.update(monitor_id, &row.doc, now, Some(caller.key_id)).await?;

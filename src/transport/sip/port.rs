@@ -205,7 +205,7 @@ impl SipPort {
     }
 
     /// Sets the Call-ID of a call that was dialled.
-    pub fn dialled(&mut self, call_id: &str) {
+    pub fn set_call_id(&mut self, call_id: &str) {
         self.peer.call_id = call_id.to_owned();
     }
 

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Counts, STRETCH};
 use crate::agent::pipeline::{AnsweredCall, Offers, router};
-use crate::cli::failed;
+use crate::cli::fail;
 use crate::cli::out::Out;
 use crate::provider::canned::SPEECH;
 use crate::provider::guard::Guard;
@@ -44,11 +44,11 @@ struct Far {
 pub async fn run() -> ExitCode {
     let listener = match TcpListener::bind("127.0.0.1:0").await {
         Ok(listener) => listener,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let address = match listener.local_addr() {
         Ok(address) => address,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let (tasks, out) = (Tasks::new(), Out::standard());
     let settings = PeerSettings::new(Guard::by(|_| true), tasks.clone());

@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Counts;
 use super::pipeline::{packets, rtp};
 use crate::cli::call::{RoomFlags, Rooms};
-use crate::cli::failed;
+use crate::cli::fail;
 use crate::cli::out::Out;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
@@ -45,7 +45,7 @@ struct Far {
 pub async fn run(flags: &RoomFlags, server: &str) -> ExitCode {
     let rooms = match flags.rooms(server) {
         Ok(rooms) => rooms,
-        Err(why) => return failed(why),
+        Err(why) => return fail(why),
     };
     let (tasks, out) = (Tasks::new(), Out::standard());
     let far = Arc::new(Far {

@@ -43,7 +43,7 @@ impl Desk {
              [sip.trunks.far]\nhost = '127.0.0.2'\nnumbers = ['+15550002222']"
         );
         let settings = Settings { trunks: Arc::new(trunks(&file)), ..Settings::new(folder.path()) };
-        let service = Service::new(store, Clock::fixed(START_MS), settings, Arc::new(NoLiveCalls));
+        let service = Service::new(store, Clock::standing_at(START_MS), settings, Arc::new(NoLiveCalls));
         let caller = service.bootstrap("desk", "a key").await.expect("a key");
         let agent = json!({ "name": "Desk", "phone_number": TARGET });
         let agent = service.add_agent(&caller, spec(agent)).await.expect("an agent").agent_id.to_string();
@@ -248,6 +248,6 @@ async fn addresses_that_the_other_side_names_are_admitted() {
     assert_eq!(desk.reserved_ms(DialScope::Trunk("near")).await, 0);
     desk.dial(1, TARGET).await.expect("both have ended");
     let none = Settings { trunks: Arc::default(), ..desk.service.settings().clone() };
-    let none = Service::new(desk.service.store().clone(), Clock::fixed(START_MS), none, Arc::new(NoLiveCalls));
+    let none = Service::new(desk.service.store().clone(), Clock::standing_at(START_MS), none, Arc::new(NoLiveCalls));
     assert!(none.dial_gate(&organization, desk.results[0], None).is_none());
 }

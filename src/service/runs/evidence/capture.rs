@@ -132,7 +132,7 @@ fn first_line(line: &str) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::sip::driver::masked;
+    use crate::transport::sip::driver::mask;
 
     const LOG: &str = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n\
                        1767600000456 received from [::1]:5061 at [::1]:5060\n SIP/2.0 200 OK\n \n\n";
@@ -153,7 +153,7 @@ mod tests {
     fn the_other_side_writes_no_lines_of_the_log() {
         let forged = "18446744073709551615 sent to 192.0.2.1:5 at 192.0.2.2:9";
         let message = format!("SIP/2.0 200 OK\r\n{forged}\r\n {forged}\r\n\n{forged}\r\n");
-        let masked = masked(message.as_bytes());
+        let masked = mask(message.as_bytes());
         let log = format!("{LOG}1767600000789 received from [::1]:5061 at [::1]:5060\n{masked}\n");
         let messages = messages(&log);
         assert_eq!(messages.len(), 3);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::socket::{SocketNews, SocketSide};
-use super::Driver;
+use super::CallTask;
 use crate::transport::port::{Port, PortOutput};
 use crate::transport::websocket::link::LinkNews;
 use crate::transport::websocket::listen::IncomingSocket;
@@ -14,18 +14,18 @@ const TOO_BIG: (u16, &str) = (1009, "message too big");
 /// Code and reason of a close for a frame that breaks RFC 6455.
 const BROKEN: (u16, &str) = (1002, "protocol error");
 
-impl Driver {
+impl CallTask {
     /// Opens the connection of a call, and follows it to its end.
     pub async fn dial_socket(mut self: Box<Self>) {
-        self.inner.tally.placed();
-        self.dialled_at_ms = Some(self.inner.clock.now_ms());
+        self.services.counters.placed();
+        self.dialled_at_ms = Some(self.services.clock.now_ms());
         self.drain_port().await;
         self.run().await;
     }
 
     /// Takes the connection of a call that came in, and follows it to its end.
     pub async fn answer_socket(mut self: Box<Self>, incoming: IncomingSocket) {
-        self.inner.tally.answered();
+        self.services.counters.answered();
         let address = incoming.address.to_string();
         let link = incoming.into_link();
         if let Some(socket) = &mut self.socket {
@@ -59,7 +59,7 @@ impl Driver {
             SocketNews::Link(LinkNews::Lost(why)) => port.on_loss(now, &why),
             SocketNews::Link(LinkNews::TooBig) => port.broken(now, TOO_BIG.0, TOO_BIG.1),
             SocketNews::Link(LinkNews::Broken(why)) => {
-                tracing::info!("the agent broke the protocol of WebSockets: {why}");
+                tracing::info!("the agent violated the WebSocket protocol: {why}");
                 port.broken(now, BROKEN.0, BROKEN.1);
             }
             SocketNews::Tick => socket.tick(now, port),
@@ -98,7 +98,7 @@ impl Driver {
             return;
         }
         let is_closing = matches!(&self.port, Port::WebSocket(port) if port.is_closing());
-        let is_connected = |driver: &Driver| driver.socket.as_ref().is_some_and(|socket| socket.is_connected());
+        let is_connected = |driver: &CallTask| driver.socket.as_ref().is_some_and(|socket| socket.is_connected());
         if is_connected(self) && matches!(&self.port, Port::WebSocket(port) if !port.is_over()) {
             let patience = self.socket.as_ref().map(|socket| socket.patience(is_closing)).unwrap_or_default();
             let closing = async {

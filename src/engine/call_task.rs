@@ -20,23 +20,23 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use self::closing::last_messages;
-use super::amiss::amiss;
-use super::deaf::Wanted;
 use super::dialogs::{Dialogs, News, Of};
 use super::effects::Effects;
 use super::gate::{DialGate, Forwarded};
 use super::keys::{KeyNews, Keys, LOOK_EVERY};
 use super::looking::Looking;
+use super::missing_recognizer::WordNeeds;
+use super::packet_tap::PacketTap;
 use super::pipeline::{PipelineSide, SideNews};
-use super::real::{Inner, Room};
 use super::recorder::{Recorder, Track, Written};
+use super::recording_ring::{RecordingRing, RecordingRings};
 use super::room::{RoomSide, SideNews as RoomNews};
+use super::services::{CallPermit, CallServices};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::socket::{SocketNews, SocketSide};
-use super::tape::{Tape, Tapes};
 use super::timeline::Journal;
-use super::wire::Wire;
-use super::{CALLER_CLEAN, CAPTURED, CallNews, CallReport, Destination, EARLY_MEDIA, JOURNAL, Placement, RECORDING};
+use super::{CALLER_CLEAN, CAPTURED, CallReport, CallUpdate, Destination, EARLY_MEDIA, JOURNAL, Placement, RECORDING};
+use crate::judge::warnings::timeline_warnings;
 use crate::provider::guard::Guard;
 use crate::transport::port::{Lookup, Port, PortOutput, ToPeer};
 use crate::transport::sip::address::Address;
@@ -56,7 +56,7 @@ const LISTEN_EVERY: Duration = Duration::from_millis(40);
 /// The files of one call.
 pub(super) struct Files {
     tracks: Option<Tracks>,
-    wire: Option<Wire>,
+    packet_tap: Option<PacketTap>,
     rest: OpenFiles,
 }
 
@@ -67,7 +67,7 @@ struct Tracks {
     early: Track<1>,
 }
 
-/// Files of a call that the driver keeps open.
+/// Files of a call that the task keeps open.
 pub(super) struct OpenFiles {
     journal: Journal,
     log: Option<std::fs::File>,
@@ -87,10 +87,10 @@ impl Files {
             capture: None,
             warnings: Vec::new(),
         };
-        let Some(folder) = folder else { return Files { tracks: None, wire: None, rest } };
+        let Some(folder) = folder else { return Files { tracks: None, packet_tap: None, rest } };
         if let Err(error) = std::fs::create_dir_all(folder) {
             rest.warnings.push(format!("nothing is recorded: {}: {error}", folder.display()));
-            return Files { tracks: None, wire: None, rest };
+            return Files { tracks: None, packet_tap: None, rest };
         }
         match Journal::at(&folder.join(JOURNAL)) {
             Ok(journal) => rest.journal = journal,
@@ -102,35 +102,40 @@ impl Files {
             clean: recorder.mono(folder.join(CALLER_CLEAN), Layout::CallerClean),
             early: recorder.mono(folder.join(EARLY_MEDIA), Layout::Agent),
         };
-        let wire = captured.then(|| {
+        let packet_tap = captured.then(|| {
             let (ring, file) = recorder.bytes(folder.join(CAPTURED));
             let missing = Arc::<AtomicU64>::default();
             rest.capture = Some((file, missing.clone()));
-            Wire::new(ring, missing)
+            PacketTap::new(ring, missing)
         });
-        Files { tracks: Some(tracks), wire, rest }
+        Files { tracks: Some(tracks), packet_tap, rest }
     }
 
-    /// Returns the parts for the driver, and those for the media thread.
-    pub fn split(self) -> (OpenFiles, Tapes, Option<Wire>) {
-        let Files { tracks, wire, mut rest } = self;
-        let Some(Tracks { recording, clean, early }) = tracks else { return (rest, Tapes::default(), wire) };
+    /// Returns the parts for the task, and those for the media thread.
+    pub fn split(self) -> (OpenFiles, RecordingRings, Option<PacketTap>) {
+        let Files { tracks, packet_tap, mut rest } = self;
+        let Some(Tracks { recording, clean, early }) = tracks else {
+            return (rest, RecordingRings::default(), packet_tap);
+        };
         rest.recording = vec![(recording.file, recording.layout), (clean.file, clean.layout)];
-        let ([sent, heard], [clean], [early]) =
-            (recording.rings.map(Tape::new), clean.rings.map(Tape::new), early.rings.map(Tape::new));
-        (rest, Tapes { sent, heard, clean, early }, wire)
+        let ([sent, heard], [clean], [early]) = (
+            recording.rings.map(RecordingRing::new),
+            clean.rings.map(RecordingRing::new),
+            early.rings.map(RecordingRing::new),
+        );
+        (rest, RecordingRings { sent, heard, clean, early }, packet_tap)
     }
 }
 
-/// Driver of one live call.
-pub(super) struct Driver {
-    inner: Arc<Inner>,
+/// Task of one live call.
+pub(super) struct CallTask {
+    services: Arc<CallServices>,
     no: CallNo,
     shard: usize,
     effects: Effects,
     files: OpenFiles,
     from_shard: mpsc::Receiver<FromShard>,
-    news: mpsc::Sender<CallNews>,
+    news: mpsc::Sender<CallUpdate>,
     hangups: mpsc::Receiver<EndReason>,
     dialled_at_ms: Option<i64>,
     connected_at_ms: Option<i64>,
@@ -144,7 +149,7 @@ pub(super) struct Driver {
     ending: Option<Ending>,
     /// RTP is taken from here instead of the agreed address.
     moved_to: Option<std::net::SocketAddr>,
-    wanted: Wanted,
+    wanted: WordNeeds,
     guard: Guard,
     looking: Looking,
     terms: Destination,
@@ -157,35 +162,35 @@ pub(super) struct Driver {
     pipeline: Option<Box<PipelineSide>>,
     /// Present where the channel is a media room.
     room: Option<Box<RoomSide>>,
-    _place: Room,
+    _permit: CallPermit,
 }
 
-impl Driver {
+impl CallTask {
     pub fn new(
-        inner: Arc<Inner>,
+        services: Arc<CallServices>,
         no: CallNo,
         shard: usize,
         placement: Placement,
         files: OpenFiles,
         tap: Consumer<i16>,
         from_shard: mpsc::Receiver<FromShard>,
-        news: mpsc::Sender<CallNews>,
+        news: mpsc::Sender<CallUpdate>,
         hangups: mpsc::Receiver<EndReason>,
-        place: Room,
+        permit: CallPermit,
         port: Port,
         media_port: u16,
         keys: Option<Keys>,
         socket: Option<Box<SocketSide>>,
         pipeline: Option<Box<PipelineSide>>,
         room: Option<Box<RoomSide>>,
-    ) -> Driver {
-        let wanted = Wanted::of(&placement.spec, &placement.keyterms);
+    ) -> CallTask {
+        let wanted = WordNeeds::of(&placement.spec, &placement.keyterms);
         let guard = placement.destination.guard();
         let terms = placement.destination.clone();
-        inner.speech.recognizer.expect();
-        let effects = Effects::new(inner.clone(), no, shard, placement, tap);
-        Driver {
-            inner,
+        services.speech.recognizer.expect();
+        let effects = Effects::new(services.clone(), no, shard, placement, tap);
+        CallTask {
+            services,
             no,
             shard,
             effects,
@@ -210,13 +215,13 @@ impl Driver {
             socket,
             pipeline,
             room,
-            _place: place,
+            _permit: permit,
         }
     }
 
     /// Gives an order to the call.
     fn tell(&mut self, order: ToShard) {
-        self.inner.order(self.shard, order);
+        self.services.order(self.shard, order);
     }
 
     /// Passes on what the port says of a call that is about to be dialled.
@@ -227,11 +232,11 @@ impl Driver {
     }
 
     /// Follows a call that was dialled to its end.
-    pub async fn dialled(mut self: Box<Self>, key: CallKey, call_id: &str, news: mpsc::Receiver<SipNews>) {
-        self.inner.tally.placed();
-        self.dialled_at_ms = Some(self.inner.clock.now_ms());
+    pub async fn follow_dialled(mut self: Box<Self>, key: CallKey, call_id: &str, news: mpsc::Receiver<SipNews>) {
+        self.services.counters.placed();
+        self.dialled_at_ms = Some(self.services.clock.now_ms());
         if let Port::Sip(port) = &mut self.port {
-            port.dialled(call_id);
+            port.set_call_id(call_id);
         }
         self.dialogs.begin(key, news);
         self.run().await;
@@ -239,7 +244,7 @@ impl Driver {
 
     /// Answers a call that came in, and follows it to its end.
     pub async fn answer(mut self: Box<Self>, key: CallKey, news: mpsc::Receiver<SipNews>) {
-        self.inner.tally.answered();
+        self.services.counters.answered();
         self.dialogs.begin(key, news);
         if let Port::Sip(port) = &mut self.port {
             port.answer();
@@ -271,7 +276,7 @@ impl Driver {
 
     async fn order_sip(&mut self, of: Of, order: SipOrder) {
         if let Some(key) = self.dialogs.key(of) {
-            self.inner.sip.order(key, order).await;
+            self.services.sip.order(key, order).await;
         }
     }
 
@@ -330,13 +335,13 @@ impl Driver {
     /// Tells that the call is connected, where it waited for keys.
     fn say_connected(&mut self) {
         if let Some(at) = self.unsaid.take() {
-            let _ = self.news.try_send(CallNews::Connected(at));
+            let _ = self.news.try_send(CallUpdate::Connected(at));
         }
     }
 
     fn can_hear_words(&mut self, rate_hz: u32) -> bool {
         let supported = self.effects.hears_words(rate_hz);
-        self.files.warnings.extend(self.wanted.unmet(&supported, &*self.inner.speech.recognizer));
+        self.files.warnings.extend(self.wanted.unmet(&supported, &*self.services.speech.recognizer));
         supported.is_ok()
     }
 
@@ -346,7 +351,7 @@ impl Driver {
     }
 
     async fn follow(mut self: Box<Self>) {
-        let _ = self.news.try_send(CallNews::Dispatched);
+        let _ = self.news.try_send(CallUpdate::Dispatched);
         let mut listen = tokio::time::interval(LISTEN_EVERY);
         listen.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -413,10 +418,10 @@ impl Driver {
 
     async fn event(&mut self, event: Event) {
         if matches!(event.what, What::Connected { .. }) {
-            let at = self.inner.clock.now_ms();
+            let at = self.services.clock.now_ms();
             self.connected_at_ms = Some(at);
-            self.ahead_ns = self.inner.clock.ahead_ns();
-            self.inner.tally.connected(self.dialled_at_ms.map(|from| at - from));
+            self.ahead_ns = self.services.clock.ahead_ns();
+            self.services.counters.connected(self.dialled_at_ms.map(|from| at - from));
             self.unsaid = Some(at);
             if self.keys.as_ref().is_none_or(|keys| !keys.are_missing()) {
                 self.say_connected();
@@ -435,13 +440,13 @@ impl Driver {
     /// Adds an event to the journal, and tells of it.
     fn add(&mut self, event: Event) {
         let entry = self.files.journal.add(event);
-        let _ = self.news.try_send(CallNews::Event(entry));
+        let _ = self.news.try_send(CallUpdate::Event(entry));
     }
 
     async fn follow_sip(&mut self, of: Of, news: News) {
         let Port::Sip(port) = &mut self.port else { return };
         match (news, of) {
-            (News::Sip(SipNews::Trace(message)), _) => return self.write_log(self.inner.clock.now_ms(), &message),
+            (News::Sip(SipNews::Trace(message)), _) => return self.write_log(self.services.clock.now_ms(), &message),
             (News::Sip(SipNews::Event(event)), Of::Call) => port.receive(*event),
             (News::Sip(SipNews::Event(event)), Of::Target) => port.receive_target(*event),
             (News::Sip(SipNews::Event(_)), Of::Past) => {}
@@ -452,19 +457,19 @@ impl Driver {
 
     /// Finds out where a redirect or a transfer leads, and if it may be dialled, beside everything else that happens.
     fn locate(&mut self, target: Address, lookup: Lookup) {
-        let (socket, guard, names) = (self.inner.sip.clone(), self.guard.clone(), self.inner.names().clone());
+        let (socket, guard, names) = (self.services.sip.clone(), self.guard.clone(), self.services.names().clone());
         let of = if lookup == Lookup::TargetRedirect { Of::Target } else { Of::Call };
         let located = (lookup == Lookup::Transfer).then(|| self.dialogs.await_address());
         let Some(key) = self.dialogs.key(of) else { return };
         let gate = self.terms.gate().cloned();
         let forwarded = if lookup == Lookup::Transfer { Forwarded::Transfer } else { Forwarded::Redirect };
-        self.inner.tasks.spawn("locate", async move {
+        self.services.tasks.spawn("locate", async move {
             let found = match target.hops(&names, &guard).await {
                 Ok(hops) => pass_gate(gate, forwarded, &target, hops).await,
                 Err(why) => Err(why.kind().to_owned()),
             };
             if let Err(why) = &found {
-                tracing::info!(host = target.uri().host, "the call is not sent on: {why}");
+                tracing::info!(host = target.uri().host, "the call is not forwarded: {why}");
             }
             match located {
                 Some(located) => drop(located.send(found)),
@@ -475,11 +480,11 @@ impl Driver {
 
     /// Calls the target of a transfer; its messages go into the same log.
     async fn dial_target(&mut self, call: &TargetCall) {
-        let offer = self.inner.target_offer(call, self.media_port, self.no);
+        let offer = self.services.target_offer(call, self.media_port, self.no);
         let Some(invite) = self.terms.invite_target(call, offer) else { return };
         let (news, receiver) = mpsc::channel(NEWS);
         // Without a socket the engine is about to stop.
-        if let Some((key, _)) = self.inner.sip.invite(invite, news).await {
+        if let Some((key, _)) = self.services.sip.invite(invite, news).await {
             self.dialogs.add_target(key, receiver);
         }
     }
@@ -493,15 +498,15 @@ impl Driver {
     }
 
     async fn report(mut self: Box<Self>) {
-        self.inner.forget(self.no);
+        self.services.forget(self.no);
         let Some(mut ending) = self.ending.take() else { return };
         if ending.connected {
-            ending.quality.clock_slip_ms = self.inner.clock.ahead_ns().abs_diff(self.ahead_ns) as f64 / 1e6;
+            ending.quality.clock_slip_ms = self.services.clock.ahead_ns().abs_diff(self.ahead_ns) as f64 / 1e6;
         }
-        let ended_at_ms = self.inner.clock.now_ms();
-        self.inner.tally.ended(&ending);
+        let ended_at_ms = self.services.clock.now_ms();
+        self.services.counters.ended(&ending);
         tracing::debug!(reason = ?ending.reason, connected = ending.connected, "the call is over");
-        let clock = self.inner.clock.clone();
+        let clock = self.services.clock.clone();
         let mut dialogs = std::mem::take(&mut self.dialogs);
         let closing = async {
             let recording = self.close_recording(&ending).await;
@@ -514,7 +519,7 @@ impl Driver {
         if ending.quality.foreign_address > 0 && self.moved_to.is_none() {
             let agreed = self.port.peer().address.clone().unwrap_or_default();
             self.files.warnings.push(format!(
-                "{} datagrams came to the media port from other addresses than {agreed}, and were not heard (sip.symmetric_rtp)",
+                "{} datagrams came to the media port from other addresses than {agreed}, and were ignored (sip.symmetric_rtp)",
                 ending.quality.foreign_address
             ));
         }
@@ -529,7 +534,7 @@ impl Driver {
             (Vec::new(), vec!["the timeline could not be read back: see timeline.jsonl".to_owned()])
         });
         self.files.warnings.extend(warnings);
-        self.files.warnings.extend(amiss(&timeline, self.wanted.scripted()));
+        self.files.warnings.extend(timeline_warnings(&timeline, self.wanted.is_scripted()));
         if ending.remote.as_ref().is_none_or(|remote| remote.kind != RemoteKind::NoKeys) {
             self.say_connected();
         }
@@ -546,7 +551,7 @@ impl Driver {
             recording,
             ending,
         };
-        let _ = self.news.send(CallNews::Ended(Box::new(report))).await;
+        let _ = self.news.send(CallUpdate::Ended(Box::new(report))).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The way of a media thread's messages to the drivers of its calls.
+//! The way of a media thread's messages to the tasks of its calls.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -7,14 +7,14 @@ use rtrb::Consumer;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-use super::Inner;
+use crate::engine::services::CallServices;
 use crate::engine::shard::FromShard;
 use crate::engine::wake::Wake;
 
-/// Hands messages of a media thread to the drivers of its calls, until the engine stops or nobody holds it any more. The thread rings
+/// Hands messages of a media thread to the tasks of its calls, until the engine stops or nobody holds it any more. The thread rings
 /// `wake` when it ends.
 pub(super) async fn pump(
-    inner: Weak<Inner>,
+    services: Weak<CallServices>,
     stopping: impl Future<Output = ()>,
     wake: AsyncFd<Arc<Wake>>,
     mut messages: Consumer<FromShard>,
@@ -29,14 +29,14 @@ pub(super) async fn pump(
             }
             () = &mut stopping => return,
         }
-        let Some(inner) = inner.upgrade() else { return };
+        let Some(services) = services.upgrade() else { return };
         while let Ok(message) = messages.pop() {
-            inner.route(message);
+            services.route(message);
         }
     }
 }
 
-impl Inner {
+impl CallServices {
     fn route(&self, message: FromShard) {
         let no = match &message {
             FromShard::Control(no, _)
@@ -50,9 +50,9 @@ impl Inner {
             // Dropping the call closes its sockets and rings, here and not on the media thread.
             FromShard::Gone(_) => return,
         };
-        let Some(driver) = self.calls.lock().get(&no).cloned() else { return };
-        if let Err(mpsc::error::TrySendError::Full(_)) = driver.try_send(message) {
-            tracing::error!(call = no.0, "the call's driver does not keep up; a message was lost");
+        let Some(task) = self.calls.lock().get(&no).cloned() else { return };
+        if let Err(mpsc::error::TrySendError::Full(_)) = task.try_send(message) {
+            tracing::error!(call = no.0, "the queue of the call's task is full; a message was dropped");
         }
     }
 }

@@ -8,25 +8,25 @@ use ringer_media::frame::{PER_MS, Sample};
 use super::super::pipeline::SideNews;
 use super::super::shard::ToShard;
 use super::super::socket::SocketSide;
-use super::Driver;
+use super::CallTask;
 use crate::transport::pipeline::Order;
 use crate::transport::port::Port;
 
 /// Time that the end of a connection may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-impl Driver {
+impl CallTask {
     /// Follows a call whose connection is being made to its end.
     pub async fn dial_pipeline(mut self: Box<Self>) {
-        self.inner.tally.placed();
-        self.dialled_at_ms = Some(self.inner.clock.now_ms());
+        self.services.counters.placed();
+        self.dialled_at_ms = Some(self.services.clock.now_ms());
         self.drain_port().await;
         self.run().await;
     }
 
     /// Follows a call that came in to its end.
     pub async fn answer_pipeline(mut self: Box<Self>) {
-        self.inner.tally.answered();
+        self.services.counters.answered();
         self.drain_port().await;
         self.run().await;
     }
@@ -38,7 +38,7 @@ impl Driver {
         match news {
             SideNews::Opened(connected) => {
                 if let Some((here, there)) = connected.path {
-                    self.inner.order(self.shard, ToShard::Capture(self.no, here, there));
+                    self.services.order(self.shard, ToShard::Capture(self.no, here, there));
                 }
                 port.open(now, *connected);
             }

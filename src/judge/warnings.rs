@@ -1,11 +1,9 @@
 //! Warnings about a conversation, from its timeline: faults that its words do not show. Pure.
 
-use ringer_media::call::What;
-
-use super::TimelineEntry;
+use ringer_media::call::{TimelineEntry, What};
 
 /// Sentences for the result's warnings. `scripted`: something was to follow what the agent says.
-pub fn amiss(timeline: &[TimelineEntry], scripted: bool) -> Vec<String> {
+pub fn timeline_warnings(timeline: &[TimelineEntry], scripted: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(unheard(timeline, scripted));
     warnings.extend(answered_unheard(timeline, scripted));
@@ -14,7 +12,7 @@ pub fn amiss(timeline: &[TimelineEntry], scripted: bool) -> Vec<String> {
     warnings
 }
 
-fn named<'t>(timeline: &'t [TimelineEntry], event: &str) -> impl Iterator<Item = &'t TimelineEntry> {
+fn entries_named<'t>(timeline: &'t [TimelineEntry], event: &str) -> impl Iterator<Item = &'t TimelineEntry> {
     timeline.iter().filter(move |entry| entry.name() == event)
 }
 
@@ -36,8 +34,9 @@ fn unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
         _ => false,
     };
     let lacks_text = |turn: &TimelineEntry| matches!(turn.reading(), What::TurnEnded { missing: Some(_), .. });
-    let all = named(timeline, "turn.ended").filter(|turn| has_text(turn) || lacks_text(turn));
-    let lacking: Vec<&TimelineEntry> = named(timeline, "turn.ended").filter(|turn| missing(turn).is_some()).collect();
+    let all = entries_named(timeline, "turn.ended").filter(|turn| has_text(turn) || lacks_text(turn));
+    let lacking: Vec<&TimelineEntry> =
+        entries_named(timeline, "turn.ended").filter(|turn| missing(turn).is_some()).collect();
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for code in lacking.iter().filter_map(|turn| missing(turn)) {
         match reasons.iter_mut().find(|(known, _)| *known == code) {
@@ -59,7 +58,7 @@ fn unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
 }
 
 fn reason(timeline: &[TimelineEntry], code: &str) -> String {
-    let told = || named(timeline, code).find_map(message);
+    let told = || entries_named(timeline, code).find_map(message);
     match code {
         "recognizer_late" => "the recognizer was too late",
         "recognizer_busy" => "the recognizer was busy",
@@ -81,14 +80,14 @@ fn message(note: &TimelineEntry) -> Option<&str> {
 fn answered_unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
     let late =
         |turn: &&TimelineEntry| matches!(turn.reading(), What::TurnEnded { late: true, .. }) && missing(turn).is_none();
-    let count = named(timeline, "turn.ended").filter(late).count();
+    let count = entries_named(timeline, "turn.ended").filter(late).count();
     let tested = if scripted { ", and scripted responses were tested on what was known by then" } else { "" };
     let were = if count == 1 { "was" } else { "were" };
     (count > 0).then(|| format!("{} of the agent {were} answered before all words were known{tested}", turns(count)))
 }
 
 fn model(timeline: &[TimelineEntry]) -> Vec<String> {
-    let count = |event: &str| Some(named(timeline, event).count()).filter(|count| *count > 0);
+    let count = |event: &str| Some(entries_named(timeline, event).count()).filter(|count| *count > 0);
     let late = count("late_first_token").map(|count| format!("the language model was late in {}", turns(count)));
     let replaced = count("fallback_speaker").map(|count| {
         format!("the built-in speaker spoke in {}: the language model failed, or was waited for in vain", turns(count))
@@ -101,7 +100,7 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
 
 /// Returns warnings about speech that was made or recognised by others than it should have been, each trouble once.
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
-    let missed: Vec<&str> = named(timeline, "turn.ended").filter_map(missing).collect();
+    let missed: Vec<&str> = entries_named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =
         timeline.iter().any(|end| matches!(end.reading(), What::Ended { reason, .. } if reason == "fault"));
     let mut told: Vec<(&str, usize)> = Vec::new();
@@ -139,7 +138,7 @@ mod tests {
     }
 
     fn check(timeline: &[TimelineEntry], scripted: bool, expect: &[&str]) {
-        assert_eq!(amiss(timeline, scripted), expect);
+        assert_eq!(timeline_warnings(timeline, scripted), expect);
     }
 
     #[test]

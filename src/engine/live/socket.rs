@@ -4,7 +4,7 @@ use ringer_media::frame::RATE_HZ;
 use ringer_media::leg::PcmParams;
 use ringer_media::rings::frame_rings;
 
-use super::{CallChannel, Engine, Inner};
+use super::{CallChannel, Engine};
 use crate::engine::placement::WebSocketDial;
 use crate::engine::socket::SocketSide;
 use crate::engine::{Answering, CallHandle, Destination, PlaceError, Placement, timed};
@@ -17,12 +17,12 @@ use crate::transport::websocket::port::WebSocketPort;
 impl Engine {
     /// Opens a WebSocket; what happens then comes by the handle.
     pub(super) fn place_socket(&self, dial: &WebSocketDial, placement: Placement) -> Result<CallHandle, PlaceError> {
-        let room = self.inner.take_room()?;
-        let no = self.inner.next_no();
-        let facts = dial.facts(placement.spec.seed, SocketSide::now(), self.inner.clock.now_ms());
+        let room = self.services.permit()?;
+        let no = self.next_no();
+        let facts = dial.facts(placement.spec.seed, SocketSide::now(), self.services.clock.now_ms());
         let port = WebSocketPort::caller(dial.dialect(), facts, dial.settings.rules.clone());
-        let (driver, handle) = self.inner.start_call(no, self.inner.socket_channel(dial, port), placement, room);
-        timed::spawn(&self.inner.tasks, "call", driver.dial_socket());
+        let (task, handle) = self.start_call(no, self.socket_channel(dial, port), placement, room);
+        timed::spawn(&self.services.tasks, "call", task.dial_socket());
         Ok(handle)
     }
 
@@ -32,17 +32,17 @@ impl Engine {
             return Err(PlaceError::BadTarget("this call is waited for over SIP".to_owned()));
         };
         let dial = dial.clone();
-        let room = self.inner.take_room()?;
-        let no = self.inner.next_no();
-        let facts = dial.facts(placement.spec.seed, SocketSide::now(), self.inner.clock.now_ms());
+        let room = self.services.permit()?;
+        let no = self.next_no();
+        let facts = dial.facts(placement.spec.seed, SocketSide::now(), self.services.clock.now_ms());
         let port = WebSocketPort::incoming(socket.role, dial.dialect(), facts);
-        let (driver, handle) = self.inner.start_call(no, self.inner.socket_channel(&dial, port), placement, room);
-        timed::spawn(&self.inner.tasks, "call", driver.answer_socket(socket));
+        let (task, handle) = self.start_call(no, self.socket_channel(&dial, port), placement, room);
+        timed::spawn(&self.services.tasks, "call", task.answer_socket(socket));
         Ok(handle)
     }
 }
 
-impl Inner {
+impl Engine {
     /// Returns the channel of a call over a WebSocket, without a connection.
     fn socket_channel(&self, dial: &WebSocketDial, port: WebSocketPort) -> CallChannel {
         let (rings, peer) = frame_rings(PcmParams { rate_hz: RATE_HZ });
@@ -52,7 +52,7 @@ impl Inner {
             media_port: 0,
             port: Port::WebSocket(Box::new(port)),
             is_secure: false,
-            socket: Some(Box::new(SocketSide::new(self.dialer.clone(), guard, dial.settings.clone(), peer))),
+            socket: Some(Box::new(SocketSide::new(self.inner.dialer.clone(), guard, dial.settings.clone(), peer))),
             pipeline: None,
             room: None,
         }

@@ -26,8 +26,8 @@ async fn an_engine_that_nobody_holds_any_more_is_gone_with_its_threads() {
     let speech =
         Speech { synthesizer: Arc::new(FakeSynthesizer::default()), recognizer: Arc::new(FakeRecognizer::new(&[], 0)) };
     let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
-    let (inner, shared) = (Arc::downgrade(&engine.inner), engine.inner.shards[0].shared.clone());
+    let (services, shared) = (Arc::downgrade(&engine.services), engine.services.shards[0].shared.clone());
     drop((engine, incoming));
-    assert!(inner.upgrade().is_none(), "a task holds the engine");
+    assert!(services.upgrade().is_none(), "a task holds the engine");
     assert!(shared.stop.load(Ordering::Relaxed), "the media thread is told to end");
 }

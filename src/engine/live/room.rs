@@ -18,16 +18,16 @@ use crate::transport::webrtc::{Bell, Pump};
 impl Engine {
     /// Joins a room; what happens then comes by the handle.
     pub(super) fn place_room(&self, terms: &RoomDial, placement: Placement) -> Result<CallHandle, PlaceError> {
-        let place = self.inner.take_room()?;
-        let no = self.inner.next_no();
+        let place = self.services.permit()?;
+        let no = self.next_no();
         let guard = terms.guard.clone().unwrap_or_else(|| Guard::by(|_| true));
         let joining = Joining {
             target: terms.target.clone(),
-            settings: terms.peers.settings(guard, self.inner.tasks.clone()),
+            settings: terms.peers.settings(guard, self.services.tasks.clone()),
             dialer: self.inner.dialer.clone(),
             patience: terms.patience,
         };
-        let port = RoomPort::new(&terms.target.server_url, SocketSide::now(), self.inner.clock.now_ms());
+        let port = RoomPort::new(&terms.target.server_url, SocketSide::now(), self.services.clock.now_ms());
         let (side, line) = RoomSide::new();
         let bell = Arc::<Bell>::default();
         let (rings, peer) = packet_rings(bell.waker());
@@ -40,9 +40,9 @@ impl Engine {
             pipeline: None,
             room: Some(Box::new(side)),
         };
-        let (driver, handle) = self.inner.start_call(no, channel, placement, place);
-        timed::spawn(&self.inner.tasks, "room", join(joining, Pump::new(peer, bell), line));
-        self.inner.tasks.spawn("call", driver.join_room());
+        let (task, handle) = self.start_call(no, channel, placement, place);
+        timed::spawn(&self.services.tasks, "room", join(joining, Pump::new(peer, bell), line));
+        self.services.tasks.spawn("call", task.join_room());
         Ok(handle)
     }
 }

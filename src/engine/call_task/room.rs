@@ -5,18 +5,18 @@ use std::time::Duration;
 use super::super::room::SideNews;
 use super::super::shard::ToShard;
 use super::super::socket::SocketSide;
-use super::Driver;
+use super::CallTask;
 use crate::transport::port::Port;
 use crate::transport::room::Order;
 
 /// Time that the end of the connections may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-impl Driver {
+impl CallTask {
     /// Follows a call whose room is being joined to its end.
     pub async fn join_room(mut self: Box<Self>) {
-        self.inner.tally.placed();
-        self.dialled_at_ms = Some(self.inner.clock.now_ms());
+        self.services.counters.placed();
+        self.dialled_at_ms = Some(self.services.clock.now_ms());
         self.drain_port().await;
         self.run().await;
     }
@@ -28,7 +28,7 @@ impl Driver {
         match news {
             SideNews::Opened(connected) => {
                 if let Some((here, there)) = connected.path {
-                    self.inner.order(self.shard, ToShard::Capture(self.no, here, there));
+                    self.services.order(self.shard, ToShard::Capture(self.no, here, there));
                 }
                 port.open(now, *connected);
             }

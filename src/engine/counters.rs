@@ -80,14 +80,14 @@ impl Default for Calls {
 
 /// Counters of an engine since its start.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Counters {
     calls: Mutex<Calls>,
     effects: AtomicUsize,
     /// Milliseconds of audio that waited longest for the disk at the recorder's last look.
     pub(super) recorder_lag_ms: AtomicU64,
 }
 
-impl Tally {
+impl Counters {
     /// Returns a copy of what was counted.
     pub fn calls(&self) -> Calls {
         self.count(|calls| calls.clone())
@@ -140,12 +140,12 @@ impl Tally {
 }
 
 /// An effect under way, until it is dropped.
-pub(super) struct InFlight(Arc<Tally>);
+pub(super) struct InFlight(Arc<Counters>);
 
 impl InFlight {
-    pub fn new(tally: &Arc<Tally>) -> InFlight {
-        tally.effects.fetch_add(1, Ordering::Relaxed);
-        InFlight(tally.clone())
+    pub fn new(counters: &Arc<Counters>) -> InFlight {
+        counters.effects.fetch_add(1, Ordering::Relaxed);
+        InFlight(counters.clone())
     }
 }
 

@@ -5,56 +5,52 @@ mod pump;
 mod room;
 mod socket;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::{JoinHandle, Thread};
 
 use parking_lot::Mutex;
 use ringer_media::call::{Call, CallSpec, EndReason};
 use ringer_media::codec::Codec;
 use ringer_sip::auth::{Algorithm, Demand};
 use ringer_sip::sdp::Offer;
-use rtrb::{Consumer, Producer, RingBuffer};
+use rtrb::RingBuffer;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::drive::{Driver, Files};
+use super::call_task::{CallTask, Files};
+use super::counters::Counters;
 use super::keys::Keys;
 use super::lateness::Lateness;
 use super::pipeline::PipelineSide;
 use super::recorder::{RING_SAMPLES, Recorder};
 use super::room::RoomSide;
-use super::shard::{CallNo, FromShard, LiveCall, RING, Shard, Shared, ToShard};
+use super::services::{CallPermit, CallServices};
+use super::shard::{CallNo, LiveCall, ToShard};
+use super::shard_handle::start_shard;
 use super::simulated::{self, Answerer};
 use super::socket::SocketSide;
-use super::tally::Tally;
-use super::wake::Wake;
 use super::{
-    CallControl, CallHandle, CallNews, Destination, EngineConfig, PIPELINE_LOG, PlaceError, Placement, ROOM_LOG,
+    CallControl, CallHandle, CallUpdate, Destination, EngineConfig, PIPELINE_LOG, PlaceError, Placement, ROOM_LOG,
     SIP_LOG, Speech, WEBSOCKET_LOG, timed,
 };
-use crate::clock::random_bytes;
-use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen, SrtpKeys};
+use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen};
 use crate::provider::Recognizer;
 use crate::tasks::Tasks;
 use crate::transport::dtls::{self, Identity};
 use crate::transport::path::MediaPath;
 use crate::transport::port::{Incoming, IncomingChannel, Port, Refusal};
 use crate::transport::sip::driver::{IncomingDialog, NEWS, SipSocket};
-use crate::transport::sip::names::Resolver;
 use crate::transport::sip::port::{SipOrder, SipPort};
 use crate::transport::sip::sdp;
-use crate::transport::sip::transfer::TargetCall;
 use crate::transport::sockets::{MediaPorts, MediaSockets};
 use crate::transport::websocket::dial::Dialer;
 
 /// Samples that wait for a recognizer (560 ms). At most 400 ms come at once when it begins to listen, the rest 20 ms at
 /// a time.
 const TAP_SAMPLES: usize = 8960;
-/// Messages that may wait for one call's driver.
+/// Messages that may wait for one call's task.
 const MESSAGES: usize = 4096;
 /// Realm of digest authentication for incoming calls (RFC 3261 22).
 const REALM: &str = "ringer";
@@ -66,54 +62,19 @@ const WATCH: usize = 4096;
 /// Places and answers calls.
 #[derive(Clone)]
 pub struct Engine {
-    pub(super) inner: Arc<Inner>,
+    pub(super) services: Arc<CallServices>,
+    inner: Arc<Inner>,
 }
 
-pub(super) struct Inner {
-    pub config: EngineConfig,
-    pub sip: SipSocket,
+/// Parts of an engine that begin calls, and are not needed while they last.
+struct Inner {
     ports: MediaPorts,
-    shards: Vec<ShardHandle>,
     recorder: Recorder,
-    pub tally: Arc<Tally>,
-    pub speech: Speech,
-    pub tasks: Tasks,
-    calls: Mutex<HashMap<CallNo, mpsc::Sender<FromShard>>>,
-    controls: Mutex<HashMap<CallNo, CallControl>>,
     next: AtomicU64,
-    live: AtomicUsize,
-    pub clock: crate::clock::Clock,
-    /// Threads for everything that is not bound to the time of audio.
-    runtime: Handle,
-    /// Certificate for handshakes that bring keys of secure RTP.
-    identity: Identity,
     /// Makes the other side of calls in virtual time; without it calls are real.
     simulated: OnceLock<Answerer>,
     /// Way to agents that are reached by a WebSocket.
     dialer: Dialer,
-}
-
-struct ShardHandle {
-    commands: Mutex<Producer<ToShard>>,
-    shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    /// The same thread, to wake it.
-    sleeper: Thread,
-}
-
-/// Stops the thread of an engine that was not stopped: it would wait for orders as long as the process runs.
-impl Drop for ShardHandle {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-impl ShardHandle {
-    /// Ends the thread, whose calls end with it.
-    fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.rouse(&self.sleeper);
-    }
 }
 
 impl Engine {
@@ -138,38 +99,41 @@ impl Engine {
             shards.push(shard);
             messages.push(from_shard);
         }
-        let tally = Arc::<Tally>::default();
+        let counters = Arc::<Counters>::default();
         let dialer = Dialer::new(&config.tls);
         // A trunk may have secure RTP where other calls have none.
         let identity = Identity::new().map_err(io::Error::other)?;
-        let inner = Arc::new(Inner {
+        let inner = Inner {
             ports: MediaPorts::new(config.rtp_ports.clone()),
+            recorder: Recorder::start(counters.clone())?,
+            next: AtomicU64::new(1),
+            simulated: OnceLock::new(),
+            dialer,
+        };
+        let services = CallServices {
             config,
             sip,
             shards,
-            recorder: Recorder::start(tally.clone())?,
-            tally,
+            counters,
             speech,
             tasks,
             calls: Mutex::default(),
             controls: Mutex::default(),
-            next: AtomicU64::new(1),
             live: AtomicUsize::new(0),
             clock,
-            identity,
             runtime: Handle::current(),
-            simulated: OnceLock::new(),
-            dialer,
-        });
+            identity,
+        };
+        let (services, inner) = (Arc::new(services), Arc::new(inner));
         for (at, from_shard) in messages.into_iter().enumerate() {
             // SAFETY: the wake owns its descriptor and closes it only when the last Arc, of which AsyncFd holds one, is gone.
-            let wake = timed::enter(|| unsafe { AsyncFd::register(inner.shards[at].shared.wake.clone()) })?;
+            let wake = timed::enter(|| unsafe { AsyncFd::register(services.shards[at].shared.wake.clone()) })?;
             // These threads outlive engines: the task must not hold one that nobody has stopped.
-            let (tasks, engine) = (inner.tasks.clone(), Arc::downgrade(&inner));
+            let (tasks, engine) = (services.tasks.clone(), Arc::downgrade(&services));
             let stopping = async move { tasks.stopping().await };
-            timed::spawn(&inner.tasks, "shard messages", pump::pump(engine, stopping, wake, from_shard));
+            timed::spawn(&services.tasks, "shard messages", pump::pump(engine, stopping, wake, from_shard));
         }
-        Ok((Engine { inner }, incoming))
+        Ok((Engine { services, inner }, incoming))
     }
 
     /// Has every call that is placed from now on take place in virtual time, with the side that `answer` makes.
@@ -183,9 +147,9 @@ impl Engine {
     /// See [`PlaceError`].
     pub async fn place(&self, mut placement: Placement) -> Result<CallHandle, PlaceError> {
         if let Some(answer) = self.inner.simulated.get() {
-            let room = self.inner.take_room()?;
-            let (synthesizer, clock) = (self.inner.speech.synthesizer.clone(), self.inner.clock.clone());
-            return simulated::place(placement, answer, synthesizer, clock, &self.inner.tasks, room);
+            let room = self.services.permit()?;
+            let (synthesizer, clock) = (self.services.speech.synthesizer.clone(), self.services.clock.clone());
+            return simulated::place(placement, answer, synthesizer, clock, &self.services.tasks, room);
         }
         match placement.destination.clone() {
             Destination::WebSocket(dial) => return self.place_socket(&dial, placement),
@@ -196,24 +160,24 @@ impl Engine {
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
-        let (uri, hops) = dial.route(self.inner.names()).await?;
+        let (uri, hops) = dial.route(self.services.names()).await?;
         // Whoever is there may have the credentials, too, when it is called again for a transfer.
         placement.destination.sip().into_iter().for_each(|dial| dial.hops.clone_from(&hops));
         let Destination::Sip(dial) = &placement.destination else {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
-        let room = self.inner.take_room()?;
-        let sockets = self.inner.sockets()?;
+        let room = self.services.permit()?;
+        let sockets = self.sockets()?;
         let port = sockets.port();
-        let no = self.inner.next_no();
-        let srtp = self.inner.srtp_of(&placement.destination);
-        let supported = self.inner.offer(placement.destination.codecs(), srtp, port, no);
+        let no = self.next_no();
+        let srtp = self.srtp_of(&placement.destination);
+        let supported = self.offer(placement.destination.codecs(), srtp, port, no);
         let mut port = SipPort::caller(dial.target.clone(), placement.destination.guard());
         hops.first().into_iter().for_each(|first| port.set_transport(first.transport));
-        for place in hops.iter().filter(|hop| self.inner.config.tls.is_insecure(hop)) {
+        for place in hops.iter().filter(|hop| self.services.config.tls.is_insecure(hop)) {
             port.warn(format!("the certificate of {place} was not verified (tls.insecure_hosts)"));
         }
-        let (offer, port) = match self.inner.config.offer {
+        let (offer, port) = match self.services.config.offer {
             OfferedIn::Invite => (supported.session().to_string(), port),
             OfferedIn::Answer => (String::new(), port.without_offer(supported)),
         };
@@ -221,13 +185,13 @@ impl Engine {
             return Err(PlaceError::BadTarget(NO_ADDRESS.to_owned()));
         };
         let (sip_news, receiver) = mpsc::channel(NEWS);
-        let channel = self.inner.sip_channel(sockets, &placement, port);
-        let (mut driver, handle) = self.inner.start_call(no, channel, placement, room);
-        driver.begin();
-        let inner = self.inner.clone();
-        self.inner.tasks.spawn("call", async move {
-            let Some((key, call_id)) = inner.sip.invite(invite, sip_news).await else { return };
-            driver.dialled(key, &call_id, receiver).await;
+        let channel = self.sip_channel(sockets, &placement, port);
+        let (mut task, handle) = self.start_call(no, channel, placement, room);
+        task.begin();
+        let services = self.services.clone();
+        self.services.tasks.spawn("call", async move {
+            let Some((key, call_id)) = services.sip.invite(invite, sip_news).await else { return };
+            task.follow_dialled(key, &call_id, receiver).await;
         });
         Ok(handle)
     }
@@ -246,24 +210,24 @@ impl Engine {
             Ok(ready) => ready,
             Err(why) => {
                 let refusal = if why == PlaceError::Full { Refusal::Busy } else { Refusal::NoMedia };
-                self.inner.sip.order(dialog.key, refusal.into()).await;
+                self.services.sip.order(dialog.key, refusal.into()).await;
                 return Err(why);
             }
         };
         if let Destination::Incoming(terms) = &mut placement.destination {
             terms.user = incoming.called;
         }
-        let no = self.inner.next_no();
-        let channel = self.inner.sip_channel(sockets, &placement, port);
-        let (driver, handle) = self.inner.start_call(no, channel, placement, room);
-        self.inner.tasks.spawn("call", driver.answer(dialog.key, dialog.news));
+        let no = self.next_no();
+        let channel = self.sip_channel(sockets, &placement, port);
+        let (task, handle) = self.start_call(no, channel, placement, room);
+        self.services.tasks.spawn("call", task.answer(dialog.key, dialog.news));
         Ok(handle)
     }
 
     /// Tells the caller of an incoming call that it rings.
     pub async fn ring(&self, incoming: &Incoming) {
         if let IncomingChannel::Sip(dialog) = &incoming.channel {
-            self.inner.sip.order(dialog.key, SipOrder::Ring(180, None)).await;
+            self.services.sip.order(dialog.key, SipOrder::Ring(180, None)).await;
         }
     }
 
@@ -271,7 +235,7 @@ impl Engine {
     pub async fn refuse(&self, incoming: &Incoming, refusal: Refusal) {
         // A WebSocket that is not taken is closed when it is dropped.
         if let IncomingChannel::Sip(dialog) = &incoming.channel {
-            self.inner.sip.order(dialog.key, refusal.into()).await;
+            self.services.sip.order(dialog.key, refusal.into()).await;
         }
     }
 
@@ -283,7 +247,7 @@ impl Engine {
         let demand = Demand { algorithms, ..Demand::new(REALM, username, password.expose()) };
         // The address of a WebSocket is its credential.
         let IncomingChannel::Sip(dialog) = &incoming.channel else { return true };
-        self.inner.sip.authorize(dialog.key, demand).await
+        self.services.sip.authorize(dialog.key, demand).await
     }
 
     fn prepare_answer(
@@ -291,11 +255,11 @@ impl Engine {
         dialog: &IncomingDialog,
         call_id: String,
         terms: &Destination,
-    ) -> Result<(Room, MediaSockets, SipPort), PlaceError> {
-        let room = self.inner.take_room()?;
-        let sockets = self.inner.sockets()?;
-        let srtp = self.inner.config.srtp;
-        let supported = self.inner.offer(terms.codecs(), srtp, sockets.port(), self.inner.next_no());
+    ) -> Result<(CallPermit, MediaSockets, SipPort), PlaceError> {
+        let room = self.services.permit()?;
+        let sockets = self.sockets()?;
+        let srtp = self.services.config.srtp;
+        let supported = self.offer(terms.codecs(), srtp, sockets.port(), self.next_no());
         let port = SipPort::incoming(call_id, dialog.offer.as_deref(), &supported, terms.guard());
         let mut port = port.map_err(PlaceError::NoMedia)?;
         port.set_transport(dialog.transport);
@@ -304,39 +268,39 @@ impl Engine {
 
     /// Returns the first address that SIP is heard at: that of UDP where there is one.
     pub fn sip_address(&self) -> std::net::SocketAddr {
-        self.inner.sip.local().first()
+        self.services.sip.local().first()
     }
 
     /// Returns every address that SIP is heard at.
     pub fn sip_addresses(&self) -> SipListen {
-        self.inner.sip.local()
+        self.services.sip.local()
     }
 
     /// Returns the number of calls that are being made or live.
     pub fn live_calls(&self) -> usize {
-        self.inner.live.load(Ordering::Relaxed)
+        self.services.live.load(Ordering::Relaxed)
     }
 
     /// Returns the largest number of calls at the same time.
     pub fn max_calls(&self) -> usize {
-        self.inner.config.max_calls.min(self.inner.ports.pairs())
+        self.services.config.max_calls.min(self.inner.ports.pairs())
     }
 
     /// Returns the recognizer of the other sides' speech.
     pub fn recognizer(&self) -> Arc<dyn Recognizer> {
-        self.inner.speech.recognizer.clone()
+        self.services.speech.recognizer.clone()
     }
 
     /// Returns the counters since the start.
-    pub fn tally(&self) -> &Tally {
-        &self.inner.tally
+    pub fn counters(&self) -> &Counters {
+        &self.services.counters
     }
 
     /// Lateness of all media threads together.
     pub fn lateness(&self) -> (Vec<u64>, f64) {
         let mut sum = Vec::new();
         let mut max_ms = 0.0f64;
-        for shard in &self.inner.shards {
+        for shard in &self.services.shards {
             let lateness: &Lateness = &shard.shared.lateness;
             max_ms = max_ms.max(lateness.max_ms());
             for (at, count) in lateness.counts().into_iter().enumerate() {
@@ -351,7 +315,7 @@ impl Engine {
 
     /// Ends all calls (BYE, files closed), then the threads and the SIP socket.
     pub async fn stop(&self) {
-        let controls: Vec<CallControl> = self.inner.controls.lock().values().cloned().collect();
+        let controls: Vec<CallControl> = self.services.controls.lock().values().cloned().collect();
         for control in controls {
             control.hangup(EndReason::Shutdown);
         }
@@ -361,14 +325,14 @@ impl Engine {
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        for shard in &self.inner.shards {
+        for shard in &self.services.shards {
             shard.stop();
             let thread = shard.thread.lock().take();
             if let Some(thread) = thread {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
             }
         }
-        self.inner.tasks.stop().await;
+        self.services.tasks.stop().await;
     }
 }
 
@@ -384,84 +348,36 @@ struct CallChannel {
     room: Option<Box<RoomSide>>,
 }
 
-/// A call's place among `max_calls`; given back when it is dropped.
-pub(super) struct Room(Arc<Inner>);
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.0.live.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Inner {
-    /// Starts a task that is not bound to the time of audio, whatever threads this is called on.
-    pub(super) fn spawn<F>(&self, name: &'static str, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.tasks.spawn_on(&self.runtime, name, future);
-    }
-
-    fn take_room(self: &Arc<Self>) -> Result<Room, PlaceError> {
-        let room = Room(self.clone());
-        let before = self.live.fetch_add(1, Ordering::Relaxed);
-        if before >= self.config.max_calls { Err(PlaceError::Full) } else { Ok(room) }
-    }
-
+impl Engine {
     fn sockets(&self) -> Result<MediaSockets, PlaceError> {
-        self.ports.bind(self.config.sip.ip()).map_err(|error| PlaceError::NoMedia(error.to_string()))
+        self.inner.ports.bind(self.services.config.sip.ip()).map_err(|error| PlaceError::NoMedia(error.to_string()))
     }
 
     /// Returns the offer or answer of a media port, with keys of its own where the call has secure RTP.
     fn offer(&self, codecs: &[Codec], srtp: Encryption, port: u16, no: CallNo) -> Offer {
-        let plain = sdp::offer(codecs, self.sip.local().ip(), port, no.0);
-        self.secure_offer(plain, srtp, self.config.srtp_keys)
-    }
-
-    /// Returns the offer with keys of its own, of both kinds, where the call has secure RTP.
-    fn secure_offer(&self, plain: Offer, srtp: Encryption, keys: SrtpKeys) -> Offer {
-        let secured = sdp::secured(plain, srtp, random_bytes);
-        match srtp {
-            Encryption::Off => secured,
-            _ => sdp::with_handshake(secured, keys, self.identity.fingerprint(), random_bytes),
-        }
+        let plain = sdp::offer(codecs, self.services.sip.local().ip(), port, no.0);
+        self.services.secure_offer(plain, srtp, self.services.config.srtp_keys)
     }
 
     /// Returns the use of secure RTP in a call.
     fn srtp_of(&self, destination: &Destination) -> Encryption {
         let own = if let Destination::Sip(dial) = destination { dial.srtp } else { None };
-        own.unwrap_or(self.config.srtp)
-    }
-
-    /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its own.
-    pub(super) fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
-        let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
-        let offer = match call.media {
-            media if media.awaits_keys() => self.secure_offer(plain, Encryption::Required, SrtpKeys::Dtls),
-            media if media.srtp.is_some() => sdp::secured(plain, Encryption::Required, random_bytes),
-            _ => plain,
-        };
-        offer.session().to_string()
-    }
-
-    /// Returns what SIP hosts are looked up by.
-    pub(super) fn names(&self) -> &Resolver {
-        &self.config.names
+        own.unwrap_or(self.services.config.srtp)
     }
 
     fn next_no(&self) -> CallNo {
-        CallNo(self.next.fetch_add(1, Ordering::Relaxed))
+        CallNo(self.inner.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Sets in a call's spec how its recognizer hears.
     fn as_it_is_heard(&self, mut spec: CallSpec) -> CallSpec {
-        spec.ears.whole = self.speech.recognizer.hears_wholes();
+        spec.ears.whole = self.services.speech.recognizer.hears_wholes();
         spec
     }
 
     /// Returns the SIP channel of a call with its media sockets.
     fn sip_channel(&self, sockets: MediaSockets, placement: &Placement, mut port: SipPort) -> CallChannel {
-        let mut forwarding = self.config.forwarding.clone();
+        let mut forwarding = self.services.config.forwarding.clone();
         // Whoever leaves by a transfer follows none.
         if placement.spec.hangup_on_transfer {
             forwarding.refer = Refer::Refuse;
@@ -479,48 +395,49 @@ impl Inner {
     }
 
     fn start_call(
-        self: &Arc<Self>,
+        &self,
         no: CallNo,
         channel: CallChannel,
         placement: Placement,
-        room: Room,
-    ) -> (Box<Driver>, CallHandle) {
+        permit: CallPermit,
+    ) -> (Box<CallTask>, CallHandle) {
         let CallChannel { media, media_port, port, is_secure, socket, pipeline, room: side } = channel;
         let (messages, from_shard) = mpsc::channel(MESSAGES);
-        let (news, watch) = mpsc::channel::<CallNews>(WATCH);
+        let (news, watch) = mpsc::channel::<CallUpdate>(WATCH);
         let (hangup, hangups) = mpsc::channel(4);
         let control = CallControl { hangup };
-        self.calls.lock().insert(no, messages);
-        self.controls.lock().insert(no, control.clone());
+        self.services.calls.lock().insert(no, messages);
+        self.services.controls.lock().insert(no, control.clone());
         let log = match &port {
             Port::Sip(_) => SIP_LOG,
             Port::WebSocket(_) => WEBSOCKET_LOG,
             Port::Pipeline(_) => PIPELINE_LOG,
             Port::Room(_) => ROOM_LOG,
         };
-        let files = Files::open(&self.recorder, placement.folder.as_deref(), placement.captured, log);
+        let files = Files::open(&self.inner.recorder, placement.folder.as_deref(), placement.captured, log);
         let (tap, tap_reader) = RingBuffer::new(TAP_SAMPLES);
-        let (files, tapes, wire) = files.split();
-        let shard =
-            (0..self.shards.len()).min_by_key(|at| self.shards[*at].shared.calls.load(Ordering::Relaxed)).unwrap_or(0);
-        let (handshakes, keys) = is_secure.then(|| keys_of(self.identity.clone())).unzip();
+        let (files, recording, packet_tap) = files.split();
+        let shard = (0..self.services.shards.len())
+            .min_by_key(|at| self.services.shards[*at].shared.calls.load(Ordering::Relaxed))
+            .unwrap_or(0);
+        let (handshakes, keys) = is_secure.then(|| keys_of(self.services.identity.clone())).unzip();
         let live = LiveCall {
             no,
             call: Call::new(self.as_it_is_heard(placement.spec.clone())),
             media,
             tap,
             tapped: 0,
-            tapes,
-            wire,
+            recording,
+            packet_tap,
             handshakes,
             awaits_reports: false,
             dropped_frames: 0,
             ticks: 0,
-            symmetric: self.config.symmetric_rtp,
+            symmetric: self.services.config.symmetric_rtp,
         };
-        self.order(shard, ToShard::Place(Box::new(live)));
-        let driver = Driver::new(
-            self.clone(),
+        self.services.order(shard, ToShard::Place(Box::new(live)));
+        let task = CallTask::new(
+            self.services.clone(),
             no,
             shard,
             placement,
@@ -529,7 +446,7 @@ impl Inner {
             from_shard,
             news,
             hangups,
-            room,
+            permit,
             port,
             media_port,
             keys,
@@ -538,30 +455,7 @@ impl Inner {
             side,
         );
         // The task that runs it moves it more than once, and would hold room for each.
-        (Box::new(driver), CallHandle { news: watch, control })
-    }
-
-    /// Hands an order to a media thread; waits for room in the ring, which the thread empties each millisecond.
-    pub fn order(&self, shard: usize, order: ToShard) {
-        let mut order = Some(order);
-        let mut ring = self.shards[shard].commands.lock();
-        while let Some(next) = order.take() {
-            if let Err(rtrb::PushError::Full(back)) = ring.push(next) {
-                if self.shards[shard].shared.stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                order = Some(back);
-                std::thread::yield_now();
-            }
-        }
-        drop(ring);
-        self.shards[shard].shared.rouse(&self.shards[shard].sleeper);
-    }
-
-    /// Forgets a call that is over: nobody waits for its messages any more.
-    pub fn forget(&self, no: CallNo) {
-        self.calls.lock().remove(&no);
-        self.controls.lock().remove(&no);
+        (Box::new(task), CallHandle { news: watch, control })
     }
 }
 
@@ -575,22 +469,6 @@ const _: () = assert!(RING_BYTES <= 101 * 1024);
 fn keys_of(identity: Identity) -> (dtls::QueueWriter, Keys) {
     let (writer, reader) = dtls::queue();
     (writer, Keys::new(identity, reader))
-}
-
-fn start_shard(at: usize) -> io::Result<(ShardHandle, Consumer<FromShard>)> {
-    let (commands, orders) = RingBuffer::new(RING);
-    let (messages, reader) = RingBuffer::new(RING);
-    let shared = Arc::new(Shared {
-        stop: false.into(),
-        rests: false.into(),
-        calls: 0.into(),
-        lateness: Lateness::default(),
-        wake: Arc::new(Wake::new()?),
-    });
-    let shard = Shard::new(orders, messages, shared.clone());
-    let thread = std::thread::Builder::new().name(format!("media-{at}")).spawn(move || shard.run())?;
-    let (commands, sleeper) = (Mutex::new(commands), thread.thread().clone());
-    Ok((ShardHandle { commands, shared, thread: Mutex::new(Some(thread)), sleeper }, reader))
 }
 
 #[cfg(test)]

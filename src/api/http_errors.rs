@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::api::answer::JSON;
+use crate::api::response::JSON;
 use crate::clock;
 
 /// A stream on which refusals of the HTTP layer get a body.
@@ -27,7 +27,7 @@ impl<S> Worded<S> {
 
 /// Returns the same answer with a body if it is one of the HTTP layer itself; answers of routes begin with other
 /// fields.
-fn worded(answer: &[u8]) -> Option<Vec<u8>> {
+fn with_words(answer: &[u8]) -> Option<Vec<u8>> {
     let head = std::str::from_utf8(answer.strip_suffix(b"\r\n\r\n")?).ok()?;
     let (status, fields) = head.split_once("\r\n")?;
     let (_, reason) = status.strip_prefix("HTTP/1.1 ")?.split_once(' ')?;
@@ -47,7 +47,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let Worded { stream, instead } = &mut *self;
         if instead.is_none() {
-            *instead = worded(bytes).map(|words| (words, 0, bytes.len()));
+            *instead = with_words(bytes).map(|words| (words, 0, bytes.len()));
         }
         let Some((words, written, length)) = instead else { return Pin::new(stream).poll_write(cx, bytes) };
         let length = *length;

@@ -21,21 +21,21 @@ use crate::transport::webrtc::{Bell, Pump};
 impl Engine {
     /// Makes an offer to a pipeline; what happens then comes by the handle.
     pub(super) fn place_pipeline(&self, terms: &PipelineDial, placement: Placement) -> Result<CallHandle, PlaceError> {
-        let room = self.inner.take_room()?;
-        let no = self.inner.next_no();
+        let room = self.services.permit()?;
+        let no = self.next_no();
         let guard = terms.guard.clone().unwrap_or_else(|| Guard::by(|_| true));
         let asking = Asking {
             target: terms.target.clone(),
-            settings: terms.peers.settings(guard.clone(), self.inner.tasks.clone()),
+            settings: terms.peers.settings(guard.clone(), self.services.tasks.clone()),
             poster: Arc::new(Poster::new(guard, terms.patience.request)),
             patience: terms.patience,
         };
-        let port = PipelinePort::caller(&terms.target.base_url, SocketSide::now(), self.inner.clock.now_ms());
+        let port = PipelinePort::caller(&terms.target.base_url, SocketSide::now(), self.services.clock.now_ms());
         let (side, line) = PipelineSide::new();
         let (channel, pump) = pipeline_channel(port, side);
-        let (driver, handle) = self.inner.start_call(no, channel, placement, room);
-        timed::spawn(&self.inner.tasks, "pipeline", dial(asking, pump, line));
-        self.inner.tasks.spawn("call", driver.dial_pipeline());
+        let (task, handle) = self.start_call(no, channel, placement, room);
+        timed::spawn(&self.services.tasks, "pipeline", dial(asking, pump, line));
+        self.services.tasks.spawn("call", task.dial_pipeline());
         Ok(handle)
     }
 
@@ -45,14 +45,14 @@ impl Engine {
         incoming: Box<IncomingPipeline>,
         placement: Placement,
     ) -> Result<CallHandle, PlaceError> {
-        let room = self.inner.take_room()?;
-        let no = self.inner.next_no();
-        let port = PipelinePort::incoming(&incoming.pc_id, SocketSide::now(), self.inner.clock.now_ms());
+        let room = self.services.permit()?;
+        let no = self.next_no();
+        let port = PipelinePort::incoming(&incoming.pc_id, SocketSide::now(), self.services.clock.now_ms());
         let (side, line) = PipelineSide::new();
         let (channel, pump) = pipeline_channel(port, side);
-        let (driver, handle) = self.inner.start_call(no, channel, placement, room);
-        timed::spawn(&self.inner.tasks, "pipeline", answer(incoming, Patience::default(), pump, line));
-        self.inner.tasks.spawn("call", driver.answer_pipeline());
+        let (task, handle) = self.start_call(no, channel, placement, room);
+        timed::spawn(&self.services.tasks, "pipeline", answer(incoming, Patience::default(), pump, line));
+        self.services.tasks.spawn("call", task.answer_pipeline());
         Ok(handle)
     }
 }

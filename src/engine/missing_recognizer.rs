@@ -6,16 +6,16 @@ use crate::provider::Recognizer;
 
 /// Features of a call that need the other side's words.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct WordNeeds {
     script: bool,
     cuts_in: Option<&'static str>,
     keyterms: bool,
 }
 
-impl Wanted {
+impl WordNeeds {
     /// Returns the features of a call that need words.
-    pub fn of(spec: &CallSpec, keyterms: &[String]) -> Wanted {
-        Wanted {
+    pub fn of(spec: &CallSpec, keyterms: &[String]) -> WordNeeds {
+        WordNeeds {
             script: !spec.script.is_empty() || !spec.hangup_phrases.is_empty(),
             cuts_in: match &spec.interruption {
                 Interruption::Keywords(_) => Some("keywords"),
@@ -27,7 +27,7 @@ impl Wanted {
     }
 
     /// True if a script or hang-up phrases need the other side's words.
-    pub fn scripted(self) -> bool {
+    pub fn is_scripted(self) -> bool {
         self.script
     }
 
@@ -42,7 +42,7 @@ impl Wanted {
         }
         match self.cuts_in {
             Some(kind) if supported.is_err() => {
-                warnings.push(format!("interruptions: nothing is understood that {kind} could be found in"));
+                warnings.push(format!("interruptions: {kind} need speech recognition, which this call does not have"));
             }
             Some(kind) if !recognizer.tells_running_text() => {
                 warnings.push(format!("interruptions: {kind} need running text, which the recognizer does not give"));
@@ -114,7 +114,7 @@ mod tests {
             let spec = CallSpec { interruption, ..CallSpec::default() };
             let keyterms = vec!["Alvarez".to_owned(); keyterms];
             let supported = if hears { Ok(()) } else { Err("no model".to_owned()) };
-            let told = Wanted::of(&spec, &keyterms).unmet(&supported, &Hears { running, keyterms: takes });
+            let told = WordNeeds::of(&spec, &keyterms).unmet(&supported, &Hears { running, keyterms: takes });
             let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
             assert_eq!(names, expect, "{told:?}");
         }

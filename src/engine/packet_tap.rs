@@ -14,7 +14,7 @@ use crate::transport::sockets::MediaSockets;
 const BLOCK_BYTES: usize = 2200;
 
 /// The media thread's end.
-pub(super) struct Wire {
+pub(super) struct PacketTap {
     ring: Producer<u8>,
     block: Vec<u8>,
     /// Local and remote address, of RTP and of RTCP; `None` before they are known.
@@ -22,12 +22,12 @@ pub(super) struct Wire {
     missing: Arc<AtomicU64>,
 }
 
-impl Wire {
+impl PacketTap {
     /// Returns a capture that goes into `ring`. What finds no room there is counted in `missing`.
-    pub fn new(mut ring: Producer<u8>, missing: Arc<AtomicU64>) -> Wire {
+    pub fn new(mut ring: Producer<u8>, missing: Arc<AtomicU64>) -> PacketTap {
         // An empty ring has room for the head.
         let _ = ring.push_entire_slice(&head());
-        Wire { ring, block: Vec::with_capacity(BLOCK_BYTES), ends: None, missing }
+        PacketTap { ring, block: Vec::with_capacity(BLOCK_BYTES), ends: None, missing }
     }
 
     /// Notes the addresses that the sockets are connected to now.
@@ -42,12 +42,12 @@ impl Wire {
     }
 
     /// Captures a datagram that was sent.
-    pub fn sent(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
+    pub fn capture_sent(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (here, there));
     }
 
     /// Captures a datagram that was received.
-    pub fn received(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
+    pub fn capture_received(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (there, here));
     }
 

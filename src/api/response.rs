@@ -22,7 +22,7 @@ pub trait Answer: Send {
     fn answer(self, status: StatusCode) -> Result<Response>;
 
     /// Returns the description of the body for the document.
-    fn described(generator: &mut SchemaGenerator) -> Described;
+    fn describe(generator: &mut SchemaGenerator) -> Described;
 }
 
 /// Description of the body of a success, for the document.
@@ -44,7 +44,7 @@ impl<T: Serialize + JsonSchema + Send> Answer for T {
         Ok(respond(status, JSON, body))
     }
 
-    fn described(generator: &mut SchemaGenerator) -> Described {
+    fn describe(generator: &mut SchemaGenerator) -> Described {
         Described { content_types: &[JSON], schema: Some(generator.subschema_for::<T>()) }
     }
 }
@@ -58,7 +58,7 @@ impl Answer for Empty {
         Ok(bare(status))
     }
 
-    fn described(_: &mut SchemaGenerator) -> Described {
+    fn describe(_: &mut SchemaGenerator) -> Described {
         Described { content_types: &[], schema: None }
     }
 }
@@ -117,7 +117,7 @@ impl<const KIND: usize> Answer for Raw<KIND> {
         Ok(self.0)
     }
 
-    fn described(generator: &mut SchemaGenerator) -> Described {
+    fn describe(generator: &mut SchemaGenerator) -> Described {
         let schema = match KIND {
             SCRIPT => Some(generator.subschema_for::<Transcript>()),
             OUTLINE => Some(generator.subschema_for::<Peaks>()),
@@ -212,7 +212,7 @@ pub fn too_slow() -> Response {
 }
 
 /// Returns the answer to a request without a valid key.
-pub fn unauthorized() -> Response {
+pub fn key_refusal() -> Response {
     let response = detail(StatusCode::UNAUTHORIZED, "Invalid or missing API key");
     with(response, WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
@@ -224,7 +224,7 @@ pub fn scope_missing(has: Scope, needs: Scope) -> Response {
 }
 
 /// Returns the answer to a refusal of the service. The cause of an engine fault is logged under the request's id.
-pub fn refused(error: Error, request_id: &str) -> Response {
+pub fn refusal(error: Error, request_id: &str) -> Response {
     let text = error.to_string();
     match error {
         Error::NotFound(_) | Error::NotAvailable(_) => detail(StatusCode::NOT_FOUND, &text),

@@ -10,17 +10,17 @@ use ringer_media::frame::Sample;
 
 /// The tracks of a call. Those that are not recorded have no ring.
 #[derive(Debug, Default)]
-pub(super) struct Tapes {
-    pub sent: Tape,
-    pub heard: Tape,
+pub(super) struct RecordingRings {
+    pub sent: RecordingRing,
+    pub heard: RecordingRing,
     /// Sent audio before noise, audio quality and loss.
-    pub clean: Tape,
-    pub early: Tape,
+    pub clean: RecordingRing,
+    pub early: RecordingRing,
 }
 
 /// Track of a recording: the ring that frames go into.
 #[derive(Debug, Default)]
-pub(super) struct Tape {
+pub(super) struct RecordingRing {
     ring: Option<Producer<i16>>,
     /// One past the last sample of the track that is in its place.
     written: Sample,
@@ -28,10 +28,10 @@ pub(super) struct Tape {
     next: Sample,
 }
 
-impl Tape {
+impl RecordingRing {
     /// Returns a track that goes into `ring`.
-    pub fn new(ring: Producer<i16>) -> Tape {
-        Tape { ring: Some(ring), written: 0, next: 0 }
+    pub fn new(ring: Producer<i16>) -> RecordingRing {
+        RecordingRing { ring: Some(ring), written: 0, next: 0 }
     }
 
     /// Writes `pcm` at `from`, behind all that was written; returns false if there was no room.
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn what_found_no_room_is_silence_in_its_place() {
         let (ring, mut reader) = RingBuffer::new(4);
-        let mut tape = Tape::new(ring);
+        let mut tape = RecordingRing::new(ring);
         let mut read = |count| (0..count).map(|_| reader.pop().expect("it was written")).collect::<Vec<i16>>();
         assert!(tape.go_on(&[1, 2, 3]));
         assert!(!tape.go_on(&[4, 5]));
@@ -81,6 +81,6 @@ mod tests {
         assert_eq!(read(4), [0; 4]);
         assert!(tape.write(16, &[9]));
         assert_eq!(read(3), [0, 0, 9]);
-        assert!(Tape::default().write(3, &[1; 9]));
+        assert!(RecordingRing::default().write(3, &[1; 9]));
     }
 }

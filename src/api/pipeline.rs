@@ -21,22 +21,22 @@ use tracing::Instrument;
 use url::form_urlencoded;
 
 use crate::api::Server;
-use crate::api::answer::{
-    detail, no_method, options, refused, respond, scope_missing, too_large, too_slow, unauthorized,
-};
 use crate::api::endpoint::{Ctx, Endpoint};
 use crate::api::host::{is_own_host, misdirection};
 use crate::api::idempotency::{self, Call};
 use crate::api::packed;
 use crate::api::rate::Quota;
+use crate::api::response::{
+    detail, key_refusal, no_method, options, refusal, respond, scope_missing, too_large, too_slow,
+};
 use crate::api::upload::{self, Upload};
 use crate::clock;
 use crate::error::Error;
 use crate::model::api_key::Scope;
-use crate::model::issue::{Issues, Problem, Step};
 use crate::model::json::{self, Json};
 use crate::model::schema::Node;
 use crate::model::validate::{Source, validate};
+use crate::model::validation_error::{Problem, Step, ValidationErrors};
 use crate::service::Caller;
 
 /// Most characters of a body of the wrong content type that the error shows.
@@ -77,7 +77,7 @@ pub async fn pass(server: Arc<Server>, route: Arc<Route>, request: Request) -> R
     let answered = async {
         let own = |ready: &&Ready| ready.endpoint.method == *request.method();
         let changes = route.methods.iter().find(own).is_some_and(|ready| ready.endpoint.changes());
-        let response = answered(&server, &route, request, &request_id).await;
+        let response = respond_to(&server, &route, request, &request_id).await;
         let status = response.status().as_u16();
         match changes {
             true => tracing::info!(status, "answered"),
@@ -88,7 +88,7 @@ pub async fn pass(server: Arc<Server>, route: Arc<Route>, request: Request) -> R
     answered.instrument(span).await
 }
 
-async fn answered(server: &Arc<Server>, route: &Route, request: Request, request_id: &str) -> Response {
+async fn respond_to(server: &Arc<Server>, route: &Route, request: Request, request_id: &str) -> Response {
     let (head, origin) = (request.method() == Method::HEAD, request.headers().get(ORIGIN).cloned());
     let mut response = match answer(server, route, request, request_id).await {
         Ok(response) => response,
@@ -141,17 +141,17 @@ async fn answer(server: &Server, route: &Route, request: Request, request_id: &s
         return Err(Box::new(misdirection()));
     }
     if ready.endpoint.carrier && !is_carrier(server, &parts) {
-        return Err(Box::new(unauthorized()));
+        return Err(Box::new(key_refusal()));
     }
     let caller = admit(server, &ready.endpoint, &parts.headers, request_id).await?;
     if server.setup.draining.is_cancelled() && ready.endpoint.changes() {
-        return Err(Box::new(refused(Error::Unavailable("Service is shutting down".into()), request_id)));
+        return Err(Box::new(refusal(Error::Unavailable("Service is shutting down".into()), request_id)));
     }
     let quota = quota(server, ready, &caller);
     if let Some(quota) = quota.filter(|quota| !quota.allowed) {
         return Ok(quota.refusal());
     }
-    let mut response = match admitted(server, ready, caller, parts, body, request_id).await {
+    let mut response = match run_admitted(server, ready, caller, parts, body, request_id).await {
         Ok(response) => response,
         Err(stop) => *stop,
     };
@@ -177,7 +177,7 @@ fn quota(server: &Server, ready: &Ready, caller: &Caller) -> Option<Quota> {
 }
 
 /// Reads, validates and runs a request whose key was accepted.
-async fn admitted(
+async fn run_admitted(
     server: &Server,
     ready: &Ready,
     caller: Caller,
@@ -217,7 +217,7 @@ async fn admitted(
     let answered = timeout(server.setup.patience.answer, idempotency::once(server, call, &bytes)).await;
     // A request with an Idempotency-Key runs on, and its repeat gets the answer.
     let answered =
-        answered.map_err(|_| Box::new(refused(Error::Unavailable("The request took too long".into()), request_id)));
+        answered.map_err(|_| Box::new(refusal(Error::Unavailable("The request took too long".into()), request_id)));
     if takes_gzip { Ok(packed::pack(answered?).await) } else { answered }
 }
 
@@ -228,9 +228,9 @@ async fn admit(server: &Server, endpoint: &Endpoint, headers: &HeaderMap, reques
         Some(key) => key.to_str().ok(),
         None => headers.get(AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?)),
     };
-    let key = key.filter(|key| !key.is_empty()).ok_or_else(|| Box::new(unauthorized()))?;
-    let known = server.service.authenticate(key).await.map_err(|error| Box::new(refused(error, request_id)))?;
-    let caller = known.ok_or_else(|| Box::new(unauthorized()))?;
+    let key = key.filter(|key| !key.is_empty()).ok_or_else(|| Box::new(key_refusal()))?;
+    let known = server.service.authenticate(key).await.map_err(|error| Box::new(refusal(error, request_id)))?;
+    let caller = known.ok_or_else(|| Box::new(key_refusal()))?;
     if !caller.scope.covers(needed) {
         return Err(Box::new(scope_missing(caller.scope, needed)));
     }
@@ -278,11 +278,11 @@ fn bearer(value: &str) -> Option<&str> {
 /// Validates all parts at once. Returns the values that the typed parts are built from, and the uploaded file.
 async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3], Option<Upload>), Stop> {
     let [path_node, query_node, body_node] = &ready.nodes;
-    let mut issues = Issues::default();
+    let mut issues = ValidationErrors::default();
     let unreadable = || Box::new(detail(StatusCode::BAD_REQUEST, "There was an error parsing the body"));
     // JSON is read as JSON also where a file is possible; any other body must be a form with a file.
     let form = match ready.endpoint.uploads && (bytes.is_empty() || !is_json(&parts.headers)) {
-        true => Some(upload::read(&parts.headers, bytes).await.map_err(|_| unreadable())?),
+        true => Some(upload::read_form(&parts.headers, bytes).await.map_err(|_| unreadable())?),
         false => None,
     };
     let body_text = match body_node.is_nothing() || form.is_some() {
@@ -324,8 +324,8 @@ async fn check(ready: &Ready, parts: &Parts, bytes: &Bytes) -> Result<([Value; 3
     if issues.is_empty() { Ok(([path, query, body], file)) } else { Err(Box::new(unprocessable(&issues))) }
 }
 
-fn unprocessable(issues: &Issues) -> Response {
-    respond(StatusCode::UNPROCESSABLE_ENTITY, crate::api::answer::JSON, issues.body())
+fn unprocessable(issues: &ValidationErrors) -> Response {
+    respond(StatusCode::UNPROCESSABLE_ENTITY, crate::api::response::JSON, issues.body())
 }
 
 /// Returns the value of the body. Text of another content type becomes a string, which fails where an object is due.
@@ -337,8 +337,8 @@ fn read_body<'b>(text: &'b str, headers: &HeaderMap) -> Result<Option<Json<'b>>,
         let shown = text.char_indices().nth(SHOWN_CHARS).map_or(text, |(at, _)| &text[..at]);
         return Ok(Some(Json::Text(Cow::Borrowed(shown))));
     }
-    json::read(text).map(Some).map_err(|fault| {
-        let mut issues = Issues::default();
+    json::read_text(text).map(Some).map_err(|fault| {
+        let mut issues = ValidationErrors::default();
         let loc = [Step::Name(Cow::Borrowed("body")), Step::Index(fault.at_char)];
         issues.add(&loc, &Problem::json_invalid(fault.why), &json::empty_object());
         Box::new(unprocessable(&issues))
@@ -384,7 +384,7 @@ fn parameters(query: &str) -> Json<'_> {
 fn own_organization(ready: &Ready, headers: &HeaderMap, caller: &Caller, request_id: &str) -> Result<(), Stop> {
     match headers.get(ORGANIZATION) {
         Some(asked) if ready.endpoint.scope.is_some() && asked.as_bytes() != caller.organization.as_bytes() => {
-            Err(Box::new(refused(Error::NotFound(ready.endpoint.resource), request_id)))
+            Err(Box::new(refusal(Error::NotFound(ready.endpoint.resource), request_id)))
         }
         _ => Ok(()),
     }

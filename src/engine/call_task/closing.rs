@@ -9,10 +9,10 @@ use ringer_media::recording::Layout;
 
 use super::super::dialogs::{Dialogs, News};
 use super::super::recorder::{self, Written};
-use super::{CLOSING, Driver, FAREWELL};
+use super::{CLOSING, CallTask, FAREWELL};
 use crate::transport::sip::driver::SipNews;
 
-impl Driver {
+impl CallTask {
     pub(super) async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
         if ending.quality.recording_dropped > 0 {
             let frames = ending.quality.recording_dropped;

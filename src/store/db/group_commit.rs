@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
-use super::sqlite::{closed, fault};
+use super::sqlite_error::{closed_error, fault};
 use crate::error::{Error, Result};
 
 /// Statements after which a transaction is committed even though others wait for the lock.
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Queue of writers for the write lock.
 #[derive(Debug)]
-pub struct Line {
+pub struct Writers {
     state: Mutex<State>,
 }
 
@@ -37,7 +37,7 @@ pub struct Line {
 struct State {
     /// The connection while nobody has the lock.
     group: Option<Box<Group>>,
-    waiting: VecDeque<oneshot::Sender<Turn>>,
+    waiting: VecDeque<oneshot::Sender<WriteLock>>,
     closed: bool,
 }
 
@@ -54,60 +54,60 @@ struct Group {
 
 /// The write lock. Dropped before its commit, it undoes its changes.
 #[derive(Debug)]
-pub struct Turn {
-    line: Arc<Line>,
+pub struct WriteLock {
+    writers: Arc<Writers>,
     group: Option<Box<Group>>,
     begun: bool,
 }
 
-impl Line {
+impl Writers {
     /// Returns a queue for the use of `writer`.
-    pub fn new(writer: Connection) -> Arc<Line> {
+    pub fn new(writer: Connection) -> Arc<Writers> {
         let group =
             Group { connection: Mutex::new(writer), open: false, statements: 0, members: Vec::with_capacity(64) };
         let state = State { group: Some(Box::new(group)), ..State::default() };
-        Arc::new(Line { state: Mutex::new(state) })
+        Arc::new(Writers { state: Mutex::new(state) })
     }
 
     /// Waits for the lock and begins a piece of work.
-    pub async fn enter(self: &Arc<Line>) -> Result<Turn> {
-        let mut turn = self.turn().await?;
-        turn.begin().await?;
-        Ok(turn)
+    pub async fn enter(self: &Arc<Writers>) -> Result<WriteLock> {
+        let mut lock = self.lock().await?;
+        lock.begin().await?;
+        Ok(lock)
     }
 
     /// Waits for the lock and runs `work` on the connection while no transaction is open.
-    pub async fn between<T>(self: &Arc<Line>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let mut turn = self.turn().await?;
-        let group = turn.group()?;
+    pub async fn between<T>(self: &Arc<Writers>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let mut lock = self.lock().await?;
+        let group = lock.group()?;
         if group.open {
             group.commit();
         }
         work(group.connection())
     }
 
-    async fn turn(self: &Arc<Line>) -> Result<Turn> {
+    async fn lock(self: &Arc<Writers>) -> Result<WriteLock> {
         let place = {
             let mut state = self.state();
             if state.closed {
-                return Err(closed());
+                return Err(closed_error());
             }
             if let Some(group) = state.group.take() {
-                return Ok(self.turn_with(group));
+                return Ok(self.lock_with(group));
             }
-            let (turn, place) = oneshot::channel();
-            state.waiting.push_back(turn);
+            let (lock, place) = oneshot::channel();
+            state.waiting.push_back(lock);
             place
         };
-        place.await.map_err(|_| closed())
+        place.await.map_err(|_| closed_error())
     }
 
-    fn turn_with(self: &Arc<Line>, group: Box<Group>) -> Turn {
-        Turn { line: self.clone(), group: Some(group), begun: false }
+    fn lock_with(self: &Arc<Writers>, group: Box<Group>) -> WriteLock {
+        WriteLock { writers: self.clone(), group: Some(group), begun: false }
     }
 
     /// Passes the lock to the next waiting writer; when there is none, commits first.
-    fn leave(self: &Arc<Line>, mut group: Box<Group>) {
+    fn leave(self: &Arc<Writers>, mut group: Box<Group>) {
         loop {
             if group.statements >= MOST_STATEMENTS {
                 group.commit();
@@ -116,9 +116,9 @@ impl Line {
             if let Some(next) = state.waiting.pop_front() {
                 drop(state);
                 // A writer that no longer waits returns the lock.
-                match next.send(self.turn_with(group)) {
+                match next.send(self.lock_with(group)) {
                     Ok(()) => return,
-                    Err(mut turn) => match turn.group.take() {
+                    Err(mut lock) => match lock.group.take() {
                         Some(back) => group = back,
                         None => return,
                     },
@@ -136,13 +136,13 @@ impl Line {
     }
 
     /// Waits for the lock and refuses it to everybody from then on.
-    pub async fn close(self: &Arc<Line>) {
-        let Ok(turn) = self.turn().await else { return };
+    pub async fn close(self: &Arc<Writers>) {
+        let Ok(lock) = self.lock().await else { return };
         let mut state = self.state();
         state.closed = true;
         let refused = std::mem::take(&mut state.waiting);
         drop(state);
-        drop((refused, turn));
+        drop((refused, lock));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -173,7 +173,7 @@ impl Group {
     }
 }
 
-impl Turn {
+impl WriteLock {
     /// Begins a transaction, or joins the open one.
     async fn begin(&mut self) -> Result<()> {
         let group = self.group()?;
@@ -198,7 +198,7 @@ impl Turn {
     }
 
     fn group(&mut self) -> Result<&mut Group> {
-        self.group.as_deref_mut().ok_or_else(closed)
+        self.group.as_deref_mut().ok_or_else(closed_error)
     }
 
     /// Returns the connection for one statement, and counts it.
@@ -216,17 +216,17 @@ impl Turn {
         group.members.push(tell);
         self.begun = false;
         for _ in 0..ROUNDS {
-            if self.line.state().waiting.is_empty() {
+            if self.writers.state().waiting.is_empty() {
                 // Writers that are ready may still join, since a commit costs more than their changes.
                 tokio::task::yield_now().await;
             }
         }
         drop(self);
-        told.await.map_err(|_| closed())?
+        told.await.map_err(|_| closed_error())?
     }
 }
 
-impl Drop for Turn {
+impl Drop for WriteLock {
     fn drop(&mut self) {
         let Some(mut group) = self.group.take() else { return };
         if self.begun {
@@ -234,12 +234,12 @@ impl Drop for Turn {
             let undone = run(connection, "ROLLBACK TO piece").and_then(|()| run(connection, "RELEASE piece"));
             if let Err(error) = undone {
                 // Then nothing of this transaction can be kept.
-                tracing::error!(%error, "a piece of work could not be undone");
+                tracing::error!(%error, "a savepoint could not be rolled back");
                 let _ = connection.execute_batch("ROLLBACK");
                 group.end(&Err(error));
             }
         }
-        self.line.leave(group);
+        self.writers.leave(group);
     }
 }
 
@@ -260,10 +260,10 @@ mod tests {
     use rusqlite::Connection;
     use tempfile::TempDir;
 
-    use super::{Line, MOST_STATEMENTS};
+    use super::{MOST_STATEMENTS, Writers};
 
     /// Returns the queue of a file with one table, another connection to it, and the number of its commits.
-    fn line(folder: &TempDir) -> (Arc<Line>, Connection, Arc<AtomicUsize>) {
+    fn open(folder: &TempDir) -> (Arc<Writers>, Connection, Arc<AtomicUsize>) {
         let path = folder.path().join("a.db");
         let mut writer = Connection::open(&path).expect("it opens");
         writer.pragma_update(None, "journal_mode", "WAL").expect("it is a file");
@@ -275,7 +275,7 @@ mod tests {
             false
         };
         writer.commit_hook(Some(count)).expect("it is taken");
-        (Line::new(writer), Connection::open(&path).expect("it opens"), commits)
+        (Writers::new(writer), Connection::open(&path).expect("it opens"), commits)
     }
 
     fn rows(reader: &Connection) -> Vec<i64> {
@@ -284,36 +284,36 @@ mod tests {
         rows.collect::<Result<_, _>>().expect("integers")
     }
 
-    async fn insert(line: &Arc<Line>, n: i64, statements: usize) {
-        let mut turn = line.enter().await.expect("a turn");
-        turn.statement().expect("it has the turn").execute("INSERT INTO t VALUES (?1)", [n]).expect("it runs");
+    async fn insert(writers: &Arc<Writers>, n: i64, statements: usize) {
+        let mut lock = writers.enter().await.expect("the lock");
+        lock.statement().expect("it has the lock").execute("INSERT INTO t VALUES (?1)", [n]).expect("it runs");
         for _ in 1..statements {
-            turn.statement().expect("it has the turn");
+            lock.statement().expect("it has the lock");
         }
-        turn.commit().await.expect("kept");
+        lock.commit().await.expect("kept");
     }
 
     #[tokio::test]
-    async fn those_in_line_share_a_commit() {
-        for (writers, statements, expect) in [(1, 1, 1), (40, 1, 1), (MOST_STATEMENTS, 2, 2), (4, MOST_STATEMENTS, 4)] {
+    async fn those_that_wait_share_a_commit() {
+        for (count, statements, expect) in [(1, 1, 1), (40, 1, 1), (MOST_STATEMENTS, 2, 2), (4, MOST_STATEMENTS, 4)] {
             let folder = tempfile::tempdir().expect("a folder");
-            let (line, reader, commits) = line(&folder);
-            let first = line.turn().await.expect("nobody is there");
-            let all = futures_util::future::join_all((0..writers).map(|n| insert(&line, n as i64, statements)));
+            let (writers, reader, commits) = open(&folder);
+            let first = writers.lock().await.expect("nobody is there");
+            let all = futures_util::future::join_all((0..count).map(|n| insert(&writers, n as i64, statements)));
             tokio::join!(all, async { drop(first) });
-            assert_eq!(commits.load(Ordering::Relaxed), expect, "{writers} writers of {statements} statements");
-            assert_eq!(rows(&reader).len(), writers);
+            assert_eq!(commits.load(Ordering::Relaxed), expect, "{count} writers of {statements} statements");
+            assert_eq!(rows(&reader).len(), count);
         }
     }
 
     #[tokio::test]
     async fn those_that_are_ready_share_a_commit() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (line, reader, commits) = line(&folder);
+        let (writers, reader, commits) = open(&folder);
         let mut tasks = tokio::task::JoinSet::new();
         for n in 0..40 {
-            let line = line.clone();
-            tasks.spawn(async move { insert(&line, n, 1).await });
+            let writers = writers.clone();
+            tasks.spawn(async move { insert(&writers, n, 1).await });
         }
         tasks.join_all().await;
         assert_eq!((commits.load(Ordering::Relaxed), rows(&reader).len()), (1, 40));
@@ -322,10 +322,10 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_acknowledged_before_its_commit() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (line, reader, _) = line(&folder);
-        let first = line.turn().await.expect("nobody is there");
+        let (writers, reader, _) = open(&folder);
+        let first = writers.lock().await.expect("nobody is there");
         let write = async |n| {
-            insert(&line, n, 1).await;
+            insert(&writers, n, 1).await;
             assert!(rows(&reader).contains(&n), "{n} is acknowledged and not there");
         };
         let all = futures_util::future::join_all((0..200).map(write));
@@ -336,28 +336,28 @@ mod tests {
     #[tokio::test]
     async fn a_transaction_that_is_lost_is_told_to_all_its_members() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (line, reader, _) = line(&folder);
-        let first = line.turn().await.expect("nobody is there");
+        let (writers, reader, _) = open(&folder);
+        let first = writers.lock().await.expect("nobody is there");
         let lose = async {
-            let mut turn = line.enter().await.expect("a turn");
+            let mut lock = writers.enter().await.expect("the lock");
             // What a full disk does behind everybody's back.
-            turn.statement().expect("it has the turn").execute_batch("ROLLBACK").expect("it runs");
+            lock.statement().expect("it has the lock").execute_batch("ROLLBACK").expect("it runs");
         };
         let write = async {
-            let mut turn = line.enter().await.expect("a turn");
-            turn.statement().expect("it has the turn").execute("INSERT INTO t VALUES (1)", []).expect("it runs");
-            turn.commit().await
+            let mut lock = writers.enter().await.expect("the lock");
+            lock.statement().expect("it has the lock").execute("INSERT INTO t VALUES (1)", []).expect("it runs");
+            lock.commit().await
         };
         let (lost, (), ()) = tokio::join!(write, lose, async { drop(first) });
         lost.expect_err("it was undone");
-        insert(&line, 2, 1).await;
+        insert(&writers, 2, 1).await;
         assert_eq!(rows(&reader), [2]);
     }
 
     #[tokio::test]
     async fn another_process_that_writes_is_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (line, other, _) = line(&folder);
+        let (writers, other, _) = open(&folder);
         other.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").expect("it runs");
         let end = async {
             // Once the other one has met the lock.
@@ -366,21 +366,21 @@ mod tests {
             }
             other.execute_batch("COMMIT").expect("it runs");
         };
-        tokio::join!(insert(&line, 2, 1), end);
+        tokio::join!(insert(&writers, 2, 1), end);
         assert_eq!(rows(&other), [1, 2]);
     }
 
     #[tokio::test]
-    async fn a_closed_line_refuses() {
+    async fn a_closed_queue_refuses() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (line, _, _) = line(&folder);
-        let first = line.turn().await.expect("nobody is there");
-        // Whoever has the turn gives it back, else the line could never be closed.
-        let waiting = async { line.enter().await.map(drop) };
+        let (writers, _, _) = open(&folder);
+        let first = writers.lock().await.expect("nobody is there");
+        // Whoever has the lock gives it back, else the queue could never be closed.
+        let waiting = async { writers.enter().await.map(drop) };
         let (waiting, ()) = tokio::join!(waiting, async {
-            tokio::join!(line.close(), async { drop(first) });
+            tokio::join!(writers.close(), async { drop(first) });
         });
-        waiting.expect("it stood in line before");
-        assert!(line.enter().await.is_err());
+        waiting.expect("it waited before");
+        assert!(writers.enter().await.is_err());
     }
 }
