@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-pub(crate) use ringer_media::call::unspaced;
+pub(crate) use ringer_media::call::is_unspaced;
 use ringer_media::measure;
 
 use super::markup::span_end;
@@ -12,8 +12,8 @@ use crate::model::placeholder::{self, Room};
 
 /// Returns the number of words; in scripts without blanks two letters count as one.
 pub(crate) fn word_count(text: &str) -> usize {
-    let letters = text.chars().filter(|&c| unspaced(c)).count();
-    let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !unspaced(c));
+    let letters = text.chars().filter(|&c| is_unspaced(c)).count();
+    let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !is_unspaced(c));
     letters.div_ceil(2) + text.split_whitespace().filter(spaced).count()
 }
 
@@ -110,7 +110,7 @@ fn goes_on(before: &str, rest: &str) -> Option<bool> {
             Some(_) => Some(MONTHS.contains(&following)),
         };
     }
-    Some(measure::abbreviated(word))
+    Some(measure::is_abbreviation(word))
 }
 
 /// Returns the sentences of a finished text, trimmed.
@@ -133,7 +133,7 @@ pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String
         return text.to_owned();
     }
     let fits = |&(at, _): &(usize, char)| word_count(&text[..at]) <= count;
-    let ends = |(at, c): (usize, char)| (c.is_whitespace() || unspaced(c)).then_some(at);
+    let ends = |(at, c): (usize, char)| (c.is_whitespace() || is_unspaced(c)).then_some(at);
     let cut = text.char_indices().take_while(fits).filter_map(ends).last().unwrap_or(0);
     let cut = whole.beside(text, cut);
     if cut >= text.trim_end().len() {
