@@ -173,11 +173,11 @@ fuzz: ## throw broken packets, files and messages at the parsers, a minute for e
 	done
 
 # Goes on from the present network: what comes of it is another one. About an hour of one core, several gigabytes; no part of any
-# test. By hand: the marks that are found last for `media/src/vad/hindsight.rs`, and what the test in `near.rs` knows.
+# test. By hand: the marks that are found last for `media/src/vad/lookback.rs`, and what the test in `foreground_net.rs` knows.
 TRAINING := $(TARGET)/training
 HEARD = RINGER_TRAINING="$(abspath $(TRAINING))" $(CARGO) test --locked -p ringer-media --lib -- --nocapture
 
-train: peers ## train the network for noisy channels on (near.bin)
+train: peers ## train the network for noisy channels on (foreground_net.bin)
 	@$(call install,$(SYNTHESIZERS))
 	@mkdir -p $(TRAINING)/recordings
 	cd $(TRAINING)/recordings && for name in $(RECORDINGS); do \
@@ -188,7 +188,7 @@ train: peers ## train the network for noisy channels on (near.bin)
 	$(TRAINING)/venv/bin/pip install --quiet --disable-pip-version-check -r media/training/requirements.txt
 	python3 media/training/voices.py $(TRAINING)/voices --roots $(TRAINING)/recordings/usr/share /usr/share
 	$(HEARD) channels_to_train_with
-	$(TRAINING)/venv/bin/python media/training/near.py $(TRAINING) media/src/vad/near.bin --like media/src/vad/near.bin \
+	$(TRAINING)/venv/bin/python media/training/foreground_net.py $(TRAINING) media/src/vad/foreground_net.bin --like media/src/vad/foreground_net.bin \
 	    --rounds 12 --stop 6 --rate 0.002 --seed 11
 	$(HEARD) marks_are_tried
 

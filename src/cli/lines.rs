@@ -156,7 +156,7 @@ impl Lines {
             What::Ended { by: who, .. } => (by(who).unwrap_or(side), ending(event), Kind::Turn),
             What::SpeechStarted { text, .. } => detail(format!("begins: {text}")),
             What::AgentSpeechStarted { .. } => detail("begins to speak".into()),
-            What::SpeechEnded { text, kind, interrupted, .. } => said_line(text.voiced(), *kind, *interrupted),
+            What::SpeechEnded { text, kind, interrupted, .. } => said_line(text.voiced_text(), *kind, *interrupted),
             What::AgentSpeechEnded { .. } => detail("falls silent".into()),
             What::TurnEnded { text, missing, late, concealed_ms, .. } => {
                 heard_line(text, missing.as_deref(), *late, *concealed_ms, latency_ms)

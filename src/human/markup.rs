@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ringer_media::call::unspaced;
+use ringer_media::call::is_unspaced;
 
 use super::whole::Whole;
 
@@ -192,7 +192,7 @@ impl Page<'_> {
         let pair = BRACKETS.into_iter().find(|(open, _)| self.text[at..].starts_with(*open)).unwrap_or_default();
         let Some(end) = closing(self.text, at..to, pair, &self.places) else { return self.keep(at) };
         // `ticket(s)` is one word.
-        let attached = self.text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() && !unspaced(c));
+        let attached = self.text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
         let inner = at + pair.0.len_utf8()..end - pair.1.len_utf8();
         let empty = self.text[inner.clone()].trim().is_empty();
         if attached || empty || self.tells(inner) { self.keep(at) } else { self.leave_out(end) }
@@ -230,7 +230,7 @@ impl Page<'_> {
     fn is_action(&self, part: Range<usize>) -> bool {
         let words: Vec<String> = super::words::plain_words(&self.text[part.clone()]);
         let (Some(first), false) = (words.first(), self.tells(part.clone())) else { return false };
-        if self.text[part.clone()].contains(unspaced) {
+        if self.text[part.clone()].contains(is_unspaced) {
             return true;
         }
         let last = words.last().filter(|_| words.len() <= 3).unwrap_or(first);
@@ -292,7 +292,7 @@ fn run_of(text: &str, at: usize, to: usize) -> usize {
 
 /// True if a run of signs stands before a word, and not inside one.
 fn opens(text: &str, at: usize, run: usize) -> bool {
-    let outside = |c: char| !c.is_alphanumeric() || unspaced(c);
+    let outside = |c: char| !c.is_alphanumeric() || is_unspaced(c);
     run <= 3
         && text[..at].chars().next_back().is_none_or(outside)
         && text[at + run..].chars().next().is_some_and(|c| !c.is_whitespace())
@@ -301,7 +301,7 @@ fn opens(text: &str, at: usize, run: usize) -> bool {
 /// Returns the start of a run of as many equal signs that stands behind a word.
 fn closer(text: &str, at: usize, run: usize, to: usize, places: &[Range<usize>]) -> Option<usize> {
     let sign = char::from(text.as_bytes()[at]);
-    let outside = |c: char| !c.is_alphanumeric() || unspaced(c);
+    let outside = |c: char| !c.is_alphanumeric() || is_unspaced(c);
     let mut from = at + run;
     while let Some(found) = text[from..to].find(sign).map(|found| from + found) {
         let length = run_of(text, found, to);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ringer_media::measure;
 
-pub(crate) use super::words::{plain_words, unspaced, word_count};
+pub(crate) use super::words::{is_unspaced, plain_words, word_count};
 
 use super::markup::span_end;
 use super::whole::Whole;
@@ -98,7 +98,7 @@ fn goes_on(before: &str, rest: &str) -> Option<bool> {
             Some(_) => Some(MONTHS.contains(&following)),
         };
     }
-    Some(measure::abbreviated(word))
+    Some(measure::is_abbreviation(word))
 }
 
 /// Returns the sentences of a finished text, trimmed.
@@ -121,7 +121,7 @@ pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String
         return text.to_owned();
     }
     let fits = |&(at, _): &(usize, char)| word_count(&text[..at]) <= count;
-    let ends = |(at, c): (usize, char)| (c.is_whitespace() || unspaced(c)).then_some(at);
+    let ends = |(at, c): (usize, char)| (c.is_whitespace() || is_unspaced(c)).then_some(at);
     let cut = text.char_indices().take_while(fits).filter_map(ends).last().unwrap_or(0);
     let cut = whole.beside(text, cut);
     if cut >= text.trim_end().len() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ringer_media::call::unspaced;
+use ringer_media::call::is_unspaced;
 
 use super::Profile;
 use super::numbers::Numbers;
@@ -116,7 +116,7 @@ fn find_value(text: &str, value: &str) -> Option<Range<usize>> {
 /// True if no word crosses an end of the range.
 fn is_word(text: &str, place: &Range<usize>) -> bool {
     let goes_on = |one: Option<char>, other: Option<char>| {
-        let spaced = |c: char| c.is_alphanumeric() && !unspaced(c);
+        let spaced = |c: char| c.is_alphanumeric() && !is_unspaced(c);
         one.is_some_and(spaced) && other.is_some_and(spaced)
     };
     let value = &text[place.clone()];

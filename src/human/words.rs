@@ -1,11 +1,11 @@
 //! Words of a text: counted, and compared without punctuation.
 
-pub(crate) use ringer_media::call::unspaced;
+pub(crate) use ringer_media::call::is_unspaced;
 
 /// Returns the number of words; in scripts without blanks two letters count as one.
 pub(crate) fn word_count(text: &str) -> usize {
-    let letters = text.chars().filter(|&c| unspaced(c)).count();
-    let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !unspaced(c));
+    let letters = text.chars().filter(|&c| is_unspaced(c)).count();
+    let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !is_unspaced(c));
     letters.div_ceil(2) + text.split_whitespace().filter(spaced).count()
 }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::human::text::unspaced;
+use crate::human::text::is_unspaced;
 use crate::model::transcript::Word;
 
 /// Letters that take as long to say as one digit.
@@ -18,7 +18,7 @@ pub(super) struct Run {
     pub time: Range<i64>,
     /// Words as they stand in the text.
     pub text: String,
-    /// Their times as estimated; those of unspaced scripts are letters.
+    /// Their times as estimated; those of is_unspaced scripts are letters.
     pub words: Vec<Word>,
 }
 
@@ -83,8 +83,8 @@ fn pieces(text: &str) -> Vec<Piece> {
     for (at, c) in text.char_indices() {
         let end = at + c.len_utf8();
         let letters = if c.is_numeric() { LETTERS_A_DIGIT } else { usize::from(c.is_alphanumeric()) };
-        // An unspaced letter is a word, as is what follows it.
-        let begins = apart || (letters > 0 && (unspaced(c) || text[..at].ends_with(unspaced)));
+        // An is_unspaced letter is a word, as is what follows it.
+        let begins = apart || (letters > 0 && (is_unspaced(c) || text[..at].ends_with(is_unspaced)));
         match pieces.last_mut() {
             _ if c.is_whitespace() => {}
             Some(piece) if !begins || (letters == 0 && !apart) => {

@@ -3,7 +3,7 @@
 use strsim::generic_levenshtein;
 
 use super::unheard::{Unheard, with_entries};
-use crate::human::text::{plain_words, unspaced};
+use crate::human::text::{is_unspaced, plain_words};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 
@@ -95,7 +95,7 @@ fn are_one_moment(spans: &[(i64, i64)]) -> bool {
 }
 
 fn words(text: &str) -> Vec<String> {
-    let apart = |word: String| match word.contains(unspaced) {
+    let apart = |word: String| match word.contains(is_unspaced) {
         true => word.chars().map(String::from).collect(),
         false => vec![word],
     };

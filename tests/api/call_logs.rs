@@ -126,7 +126,7 @@ fn recording(caller: &[[usize; 2]], agent: &[[usize; 2]]) -> Vec<u8> {
         }
         pcm
     };
-    let (caller, agent) = (side(caller, &voice), side(agent, &voice.reversed()));
+    let (caller, agent) = (side(caller, &voice), side(agent, &voice.reverse()));
     let mut data = Vec::new();
     for (left, right) in caller.iter().zip(&agent) {
         data.extend(left.to_le_bytes());

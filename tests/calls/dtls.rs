@@ -131,7 +131,7 @@ impl Agent {
         let invite = String::from_utf8_lossy(&bytes[..len]).into_owned();
         let (head, offer) = invite.split_once("\r\n\r\n").expect("it has an offer");
         let session = Session::parse(offer).expect("it is SDP");
-        let offered = Offer::read(&session).expect("it has audio");
+        let offered = Offer::from_session(&session).expect("it has audio");
         let dtls = offered.dtls.clone().expect("it has a fingerprint");
         self.theirs = Some((offered.rtp, dtls.fingerprints));
         let own = Offer {

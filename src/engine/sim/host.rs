@@ -514,7 +514,7 @@ impl Host {
             What::SpeechEnded { utterance_id, text, .. } => {
                 let to = Some(self.time(event.sample));
                 if let Some(said) = self.said.iter_mut().rfind(|said| said.utterance == *utterance_id) {
-                    (said.to, said.text) = (to, text.voiced().to_owned());
+                    (said.to, said.text) = (to, text.voiced_text().to_owned());
                 }
             }
             _ => {}

@@ -2,41 +2,39 @@
 
 use std::sync::Arc;
 
-use super::answer::OWN_HANGUP_MS;
-use super::ending::EndReason;
-use super::event::{Kind, Side, What};
-use super::io::Line;
-use super::mouth::Said;
-use super::plan::{Next, Stage};
-use super::spec::{Matching, Opening};
-use super::utterance::{Begun, Utterance};
-use super::{Call, Dial, Hold, Output, ms};
+use super::hold::Hold;
+use super::plan::{NextStep, PlanStage};
+use super::timing::{CONFIRM_MS, OWN_HANGUP_MS};
+use super::{Decision, Floor, ms};
+use crate::call::dial::Dial;
+use crate::call::ending::EndReason;
+use crate::call::event::{Kind, Side, What};
+use crate::call::io::Line;
+use crate::call::mouth::Said;
+use crate::call::spec::{Matching, Opening};
+use crate::call::utterance::{Begun, Utterance};
 use crate::frame::{FRAME, PER_MS, Sample};
-use crate::leg::Leg;
 
-/// Time after which speech that began before the turn was due is surely confirmed, in milliseconds.
-pub(super) const CONFIRM_MS: u32 = 100;
-
-impl Call {
+impl Floor {
     pub(super) fn run_plan(&mut self) {
-        let frame_end = self.frame_at + FRAME as Sample;
+        let frame_end = self.scene.at + FRAME as Sample;
         let Some(plan) = &self.plan else { return };
-        if plan.stage == Stage::Taken {
+        if plan.stage == PlanStage::Taken {
             return self.follow_plan();
         }
-        let grace = ms(self.spec.turn.recognizer_grace_ms);
-        if plan.stage == Stage::Hearing && self.frame_at >= plan.due + grace && self.other.since.is_none() {
+        let grace = ms(self.rules.turn.recognizer_grace_ms);
+        if plan.stage == PlanStage::Hearing && self.scene.at >= plan.due + grace && self.other.since.is_none() {
             self.go_without_text();
         }
         self.run_comparing();
         let Some(plan) = &self.plan else { return };
-        let blocked = self.waits.hangup.is_some()
+        let blocked = self.hangup.is_some()
             || self.other.since.is_some()
             || self.mouth.speaking_since().is_some()
             || self.dial.is_some();
         // A sound that is not confirmed yet may be the other side going on; a noise that never is must not hold the turn up.
-        let settled = self.frame_at >= plan.floor + ms(CONFIRM_MS);
-        let may_go_on = plan.answers && !settled && self.ears.voice.vad().is_stirring();
+        let settled = self.scene.at >= plan.floor + ms(CONFIRM_MS);
+        let may_go_on = plan.answers && !settled && self.scene.stirring;
         if plan.due < frame_end && plan.is_ready() && !blocked && !may_go_on {
             self.take_turn();
         }
@@ -44,18 +42,18 @@ impl Call {
 
     /// Answers the text that is known so far. The turn is reported when the rest of its text comes.
     fn go_without_text(&mut self) {
-        self.note(self.frame_at, "recognizer_late");
-        self.decide();
+        self.note(self.scene.at, "recognizer_late");
+        self.decide_answer();
     }
 
     fn take_turn(&mut self) {
         let Some(mut plan) = self.plan.take() else { return };
-        plan.stage = Stage::Taken;
-        let at = plan.due.max(self.frame_at);
+        plan.stage = PlanStage::Taken;
+        let at = plan.due.max(self.scene.at);
         self.close_other_turn();
         if plan.reprompt {
-            self.waits.reprompts += 1;
-            self.event(at, Side::Dh, What::Reprompt { n: self.waits.reprompts });
+            self.reprompts += 1;
+            self.event(at, Side::Dh, What::Reprompt { n: self.reprompts });
         }
         if plan.kind == Kind::Opening {
             self.opening = Opening::Listen { open_after_ms: None };
@@ -78,7 +76,7 @@ impl Call {
 
     fn tell_rule(&mut self, rule: usize, at: Sample) {
         self.script.fire(rule);
-        let rule = &self.spec.script[rule];
+        let rule = &self.rules.script[rule];
         let match_type = match rule.matching {
             Matching::Exact => "exact",
             Matching::Context => "context",
@@ -111,7 +109,7 @@ impl Call {
         }
         let Some(plan) = &mut self.plan else { return };
         if !plan.digits.is_empty() {
-            if plan.due > self.frame_at {
+            if plan.due > self.scene.at {
                 return;
             }
             let digits = std::mem::take(&mut plan.digits);
@@ -121,29 +119,29 @@ impl Call {
                 digits: digits.as_str().into(),
                 interrupted: false,
             });
-            self.dial = Some(Dial::new(&digits, self.frame_at));
-            self.cut_probe(self.frame_at);
+            self.dial = Some(Dial::new(&digits, self.scene.at));
+            self.cut_probe(self.scene.at);
             self.run_dial();
             return;
         }
         if plan.thinking.is_some() {
             return;
         }
-        let next = std::mem::replace(&mut plan.next, Next::Listen);
+        let next = std::mem::replace(&mut plan.next, NextStep::Listen);
         let due = plan.due;
         self.plan = None;
         match next {
-            Next::Listen => {}
-            Next::Hangup { reason, after_ms } => {
-                self.waits.hangup = Some((self.waits.quiet_since.min(self.frame_at) + ms(after_ms), reason));
+            NextStep::Listen => {}
+            NextStep::Hangup { reason, after_ms } => {
+                self.hangup = Some((self.quiet_since.min(self.scene.at) + ms(after_ms), reason));
             }
-            Next::StaySilent => self.stay_silent(),
-            Next::Pause { ms: pause_ms } => {
-                let until = Some(due.max(self.frame_at) + ms(pause_ms));
+            NextStep::StaySilent => self.stay_silent(),
+            NextStep::Pause { ms: pause_ms } => {
+                let until = Some(due.max(self.scene.at) + ms(pause_ms));
                 self.hold = Some(Hold { until, until_onset: false, then: None, goes_on: true });
             }
-            Next::Silence { duration_ms, then } => {
-                let until = duration_ms.map(|duration| due.max(self.frame_at) + ms(duration));
+            NextStep::Silence { duration_ms, then } => {
+                let until = duration_ms.map(|duration| due.max(self.scene.at) + ms(duration));
                 let then = then.map(|text| self.words(&text, Kind::Scripted, true));
                 self.hold = Some(Hold { until, until_onset: false, then, goes_on: false });
             }
@@ -165,31 +163,29 @@ impl Call {
         self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
         let what = What::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
-        if interrupted && matches!(self.leg, Some(Leg::Pcm(_))) {
-            self.connection.iter_mut().for_each(|connection| connection.sent.clear());
-            self.out.push(Output::ClearBuffered);
+        if interrupted {
+            self.decide(Decision::ClearBuffered);
         }
         self.unsaid = interrupted.then_some(left);
-        self.waits.quiet_since = self.waits.quiet_since.max(end);
-        self.waits.active_at = self.waits.active_at.max(end);
+        self.quiet_since = self.quiet_since.max(end);
+        self.active_at = self.active_at.max(end);
         self.own_speech_ended(end, sent);
         if own_phrase && !interrupted {
-            self.waits.hangup = Some((end + ms(OWN_HANGUP_MS), EndReason::HangupPhrase));
+            self.hangup = Some((end + ms(OWN_HANGUP_MS), EndReason::HangupPhrase));
         }
         // All its words may have been heard although its last part has not come.
         self.cancel(utterance.waiting().collect());
         if interrupted || overtaken {
-            let plan = self.plan.take_if(|plan| plan.stage == Stage::Taken);
+            let plan = self.plan.take_if(|plan| plan.stage == PlanStage::Taken);
             self.cancel(plan.map(|plan| plan.effects()).unwrap_or_default());
         }
     }
 
     /// Cuts this side's words at `end`, where the call ends.
-    pub(super) fn stop_speech(&mut self, end: Sample) {
+    pub fn stop_speech(&mut self, end: Sample) {
         self.cut_probe(end);
-        if let Some(said) = self.mouth.cut(end.max(0)) {
+        if let Some(said) = self.mouth.cut_off(end.max(0)) {
             self.said(said);
         }
-        self.announce_silence();
     }
 }

@@ -1,8 +1,8 @@
-"""Trains the network for noisy channels, and writes it as `near.rs` reads it.
+"""Trains the network for noisy channels, and writes it as `foreground_net.rs` reads it.
 
 Reads what the running detector hears of channels whose truth is known (`media/src/vad/tests/training.rs` writes that): a frame
 is 44 whole numbers of 16 bits, the inputs of the network, whether it hears them, and how many of the frame's two blocks are
-speech. The network's parts bear the names that they have in `near.rs`.
+speech. The network's parts bear the names that they have in `foreground_net.rs`.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def fresh(seed):
 
 
 def read(path):
-    """A network as `near.rs` reads it: of each part the size of a step, then so many steps."""
+    """A network as `foreground_net.rs` reads it: of each part the size of a step, then so many steps."""
     data, at, parts = path.read_bytes(), 0, {}
     for name, (rows, columns) in SHAPES.items():
         step = np.frombuffer(data, "<f4", 1, at)[0]
@@ -140,7 +140,7 @@ def held_out(parts, channels):
 
 
 def known(parts):
-    """The log odds that the test in `near.rs` knows, of bands, a score and a level that wave."""
+    """The log odds that the test in `foreground_net.rs` knows, of bands, a score and a level that wave."""
     at, band = np.arange(300)[:, None], np.arange(INPUTS - 2)
     bands = -8 + 3 * np.sin(at * (0.05 + 0.003 * band))
     mean, inputs = bands[0], np.zeros((300, 1, INPUTS), np.float32)
@@ -182,7 +182,7 @@ def main():
             costs.append(cost)
         print(f"{turn} {time.monotonic() - began:.0f} s: {np.mean(costs):.4f}; held out: {held_out(mean_parts, held)}", flush=True)
         write(args.network, mean_parts)
-    print("near.rs knows", known(read(args.network)))
+    print("foreground_net.rs knows", known(read(args.network)))
 
 
 if __name__ == "__main__":

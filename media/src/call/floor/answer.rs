@@ -2,30 +2,26 @@
 
 use std::sync::Arc;
 
-use super::ending::EndReason;
-use super::event::Kind;
 use super::hearing::OtherTurn;
-use super::io::{Comparison, Effect, EffectId, Line, Move, Purpose, Then, Thought};
-use super::plan::{Comparing, Next, Plan, Stage};
-use super::script::{ByScript, same_words};
-use super::spec::{Opening, Response};
-use super::turn::PHRASE_HANGUP_MS;
-use super::utterance::Utterance;
-use super::{Call, ms};
+use super::plan::{Comparing, NextStep, Plan, PlanStage};
+use super::timing::{NOT_YET, OWN_HANGUP_MS, PHRASE_HANGUP_MS};
+use super::{Floor, ms};
+use crate::call::ending::EndReason;
+use crate::call::event::Kind;
+use crate::call::io::{Comparison, Effect, EffectId, Line, Move, Purpose, Then, Thought};
+use crate::call::script::{ByScript, same_words};
+use crate::call::spec::{Opening, Response};
+use crate::call::utterance::Utterance;
 use crate::frame::{FRAME, PER_MS, Sample};
 
-/// Milliseconds from the last own words to the hang-up.
-pub(super) const OWN_HANGUP_MS: u32 = 500;
-/// Due time of an opening before the start of the conversation is known.
-pub(super) const NOT_YET: Sample = Sample::MAX / 2;
 /// Milliseconds from the start of the conversation to an opening; drawn from this range.
 const OPENING_MS: (f64, f64) = (400.0, 900.0);
 
-impl Call {
+impl Floor {
     pub(super) fn plan_answer(&mut self, end: Sample, delay_ms: u32) {
         let due = end + ms(delay_ms);
-        let unheard = self.is_mute() && !self.waits.on_hold;
-        if unheard || self.waits.hangup.is_some() || (self.hold.is_some() && !self.hold_ends_with_turn(end, due)) {
+        let unheard = self.scene.mute && !self.scene.on_hold;
+        if unheard || self.hangup.is_some() || (self.hold.is_some() && !self.hold_ends_with_turn(end, due)) {
             return self.leave_unanswered(end);
         }
         if let Some(plan) = &mut self.plan {
@@ -34,7 +30,7 @@ impl Call {
             return;
         }
         let mut plan = Plan::new(due, Kind::Turn);
-        plan.floor = plan.due.max(self.frame_at + FRAME as Sample);
+        plan.floor = plan.due.max(self.scene.at + FRAME as Sample);
         plan.answers = true;
         self.plan = Some(plan);
         self.decide_when_final();
@@ -52,7 +48,7 @@ impl Call {
 
     /// Drops the planned answer, because the other side goes on before the turn is taken.
     pub(super) fn drop_answer(&mut self) {
-        let Some(plan) = self.plan.take_if(|plan| plan.stage != Stage::Taken) else { return };
+        let Some(plan) = self.plan.take_if(|plan| plan.stage != PlanStage::Taken) else { return };
         if plan.kind == Kind::Scripted && !plan.answers {
             // The words after a scripted silence are said in any case.
             self.plan = Some(plan);
@@ -62,7 +58,7 @@ impl Call {
     }
 
     /// Prepares the opening while the other side is awaited, if this side opens: it is ready when it is due.
-    pub(super) fn prepare_opening(&mut self) {
+    pub fn prepare_opening(&mut self) {
         if self.plan.is_none() {
             self.order_opening(NOT_YET);
         }
@@ -99,13 +95,13 @@ impl Call {
             return false;
         }
         self.opening = Opening::Made;
-        self.plan_thought(Purpose::Opening, Kind::Opening, self.frame_at);
+        self.plan_thought(Purpose::Opening, Kind::Opening, self.scene.at);
         true
     }
 
     pub(super) fn plan_thought(&mut self, purpose: Purpose, kind: Kind, due: Sample) {
         let mut plan = Plan::new(due, kind);
-        plan.stage = Stage::Thinking;
+        plan.stage = PlanStage::Thinking;
         plan.thinking = Some(self.think(purpose));
         self.plan = Some(plan);
     }
@@ -119,7 +115,7 @@ impl Call {
     /// Plans an utterance whose words are known, to begin at `due`.
     pub(super) fn plan_ready(&mut self, utterance: Utterance, due: Sample) {
         let mut plan = Plan::new(due, utterance.kind);
-        plan.stage = Stage::Settled;
+        plan.stage = PlanStage::Settled;
         plan.utterance_id = utterance.id;
         plan.utterance = Some(utterance);
         self.plan = Some(plan);
@@ -153,15 +149,15 @@ impl Call {
     }
 
     pub(super) fn decide_when_final(&mut self) {
-        let hearing = self.plan.as_ref().is_some_and(|plan| plan.stage == Stage::Hearing);
+        let hearing = self.plan.as_ref().is_some_and(|plan| plan.stage == PlanStage::Hearing);
         let is_final = self.other.turn.as_ref().is_none_or(OtherTurn::is_final);
         if hearing && is_final && self.other.since.is_none() {
-            self.decide();
+            self.decide_answer();
         }
     }
 
     /// Decides the answer, once the other side's text is final or will not come.
-    pub(super) fn decide(&mut self) {
+    pub(super) fn decide_answer(&mut self) {
         self.drop_question();
         if let Some(mut turn) = self.other.turn.take() {
             turn.late = !turn.is_final();
@@ -169,18 +165,18 @@ impl Call {
             self.other.turn = Some(turn);
         }
         let text = self.other.turn.as_ref().map(|turn| turn.text().clone()).unwrap_or_default();
-        let end = self.other.turn.as_ref().map_or(self.frame_at, |turn| turn.end);
+        let end = self.other.turn.as_ref().map_or(self.scene.at, |turn| turn.end);
         if self.ends_call(&text) {
-            let next = Next::Hangup { reason: EndReason::HangupPhrase, after_ms: 0 };
+            let next = NextStep::Hangup { reason: EndReason::HangupPhrase, after_ms: 0 };
             return self.settle(end + ms(PHRASE_HANGUP_MS), next);
         }
         let turns = self.other.turns + u32::from(self.other.turn.as_ref().is_some_and(|turn| turn.counts));
-        if self.spec.limits.max_turns.is_some_and(|limit| turns >= limit) {
-            let due = end + ms(self.spec.turn.endpointing_delay_ms);
-            return self.settle(due, Next::Hangup { reason: EndReason::MaxTurns, after_ms: 0 });
+        if self.rules.max_turns.is_some_and(|limit| turns >= limit) {
+            let due = end + ms(self.rules.turn.endpointing_delay_ms);
+            return self.settle(due, NextStep::Hangup { reason: EndReason::MaxTurns, after_ms: 0 });
         }
-        let (rules, ordered) = (&self.spec.script, self.spec.script_ordered);
-        match self.script.answer(rules, ordered, &text, self.spec.meaning_ms.is_some()) {
+        let (rules, ordered) = (&self.rules.script, self.rules.script_ordered);
+        match self.script.answer(rules, ordered, &text, self.rules.meaning_ms.is_some()) {
             ByScript::Known(rule) => self.follow_script(rule),
             ByScript::Ask(among) => self.compare(among, text),
         }
@@ -188,12 +184,12 @@ impl Call {
 
     /// Asks the mind which of these rules the turn means.
     fn compare(&mut self, rules: Vec<usize>, text: Arc<str>) {
-        let phrases = rules.iter().map(|at| self.spec.script[*at].phrase.clone()).collect();
+        let phrases = rules.iter().map(|at| self.rules.script[*at].phrase.clone()).collect();
         let id = self.effect(Effect::Compare(Comparison { phrases, history: self.heard_so_far() }));
         if let Some(plan) = &mut self.plan {
-            plan.stage = Stage::Comparing;
+            plan.stage = PlanStage::Comparing;
             plan.thinking = Some(id);
-            let until = self.frame_at + ms(self.spec.meaning_ms.unwrap_or(0));
+            let until = self.scene.at + ms(self.rules.meaning_ms.unwrap_or(0));
             plan.comparing = Some(Comparing { rules, text, until });
         }
     }
@@ -208,16 +204,16 @@ impl Call {
     /// Falls back to comparing words when the mind cannot tell the meaning; false when nobody asked it to.
     pub(super) fn not_meant(&mut self, id: EffectId) -> bool {
         let Some(Comparing { rules, text, .. }) = self.take_comparing(id) else { return false };
-        self.follow_script(same_words(&self.spec.script, &rules, &text));
+        self.follow_script(same_words(&self.rules.script, &rules, &text));
         true
     }
 
     /// Gives up waiting for a mind that takes too long to tell the meaning.
     pub(super) fn run_comparing(&mut self) {
         let Some(plan) = &self.plan else { return };
-        let late = plan.comparing.as_ref().is_some_and(|comparing| self.frame_at >= comparing.until);
+        let late = plan.comparing.as_ref().is_some_and(|comparing| self.scene.at >= comparing.until);
         if let Some(id) = plan.thinking.filter(|_| late) {
-            self.note(self.frame_at, "meaning_late");
+            self.note(self.scene.at, "meaning_late");
             self.cancel(vec![id]);
             self.not_meant(id);
         }
@@ -241,22 +237,22 @@ impl Call {
         }
         let id = self.think(Purpose::Reply);
         if let Some(plan) = &mut self.plan {
-            plan.stage = Stage::Thinking;
+            plan.stage = PlanStage::Thinking;
             plan.thinking = Some(id);
         }
     }
 
-    fn settle(&mut self, due: Sample, next: Next) {
+    fn settle(&mut self, due: Sample, next: NextStep) {
         if let Some(plan) = &mut self.plan {
-            plan.stage = Stage::Settled;
-            (plan.due, plan.floor) = (due, due.max(self.frame_at));
+            plan.stage = PlanStage::Settled;
+            (plan.due, plan.floor) = (due, due.max(self.scene.at));
             plan.next = next;
         }
     }
 
     fn plan_utterance(&mut self, utterance: Utterance) {
         if let Some(plan) = &mut self.plan {
-            plan.stage = Stage::Settled;
+            plan.stage = PlanStage::Settled;
             plan.kind = utterance.kind;
             plan.utterance_id = utterance.id;
             plan.utterance = Some(utterance);
@@ -264,10 +260,10 @@ impl Call {
     }
 
     fn plan_rule(&mut self, rule: usize) {
-        let response = self.spec.script[rule].response.clone();
+        let response = self.rules.script[rule].response.clone();
         if let Some(plan) = &mut self.plan {
             plan.rule = Some(rule);
-            plan.stage = Stage::Settled;
+            plan.stage = PlanStage::Settled;
         }
         match response {
             Response::Phrase(text) => {
@@ -282,14 +278,14 @@ impl Call {
             }
             Response::Dtmf(digits) => self.plan.iter_mut().for_each(|plan| plan.digits.clone_from(&digits)),
             Response::Silence { duration_ms, then } => {
-                self.plan.iter_mut().for_each(|plan| plan.next = Next::Silence { duration_ms, then: then.clone() });
+                self.plan.iter_mut().for_each(|plan| plan.next = NextStep::Silence { duration_ms, then: then.clone() });
             }
         }
     }
 
     /// Takes a mind's move, or a part of it.
     pub(super) fn moved(&mut self, id: EffectId, next: Move) {
-        if self.cut_moved(id, &next) {
+        if self.take_barge_in_move(id, &next) {
             return;
         }
         let Some(mut plan) = self.plan.take_if(|plan| plan.thinking == Some(id)) else { return };
@@ -299,26 +295,26 @@ impl Call {
         }
         plan.digits.push_str(&next.dtmf);
         if !next.more {
-            self.wanted_cut.clone_from(&next.cut);
+            self.wanted_barge_in.clone_from(&next.cut);
         }
         plan.thinking = next.more.then_some(id);
         plan.next = match next.then {
             Then::Listen => plan.next,
-            Then::StaySilent => Next::StaySilent,
-            Then::Pause { ms } => Next::Pause { ms },
-            Then::Finish => Next::Hangup { reason: EndReason::PlaybackEnd, after_ms: 0 },
-            Then::Hangup => Next::Hangup { reason: EndReason::DhEndCall, after_ms: OWN_HANGUP_MS },
+            Then::StaySilent => NextStep::StaySilent,
+            Then::Pause { ms } => NextStep::Pause { ms },
+            Then::Finish => NextStep::Hangup { reason: EndReason::PlaybackEnd, after_ms: 0 },
+            Then::Hangup => NextStep::Hangup { reason: EndReason::DhEndCall, after_ms: OWN_HANGUP_MS },
         };
         if let Some(said) = self.mouth.saying().filter(|said| said.id == plan.utterance_id) {
             said.open = next.more;
-            said.holds_floor |= matches!(plan.next, Next::Hangup { .. });
+            said.holds_floor |= matches!(plan.next, NextStep::Hangup { .. });
         }
         if let Some(said) = &mut plan.utterance {
             said.open = next.more;
-            said.holds_floor |= matches!(plan.next, Next::Hangup { .. });
+            said.holds_floor |= matches!(plan.next, NextStep::Hangup { .. });
         }
-        if !next.more && plan.stage != Stage::Taken {
-            plan.stage = Stage::Settled;
+        if !next.more && plan.stage != PlanStage::Taken {
+            plan.stage = PlanStage::Settled;
         }
         self.plan = Some(plan);
     }
@@ -330,8 +326,8 @@ impl Call {
                 continue;
             }
             plan.notes.push(code);
-            if plan.stage == Stage::Taken {
-                self.note(self.frame_at, code);
+            if plan.stage == PlanStage::Taken {
+                self.note(self.scene.at, code);
             }
         }
     }

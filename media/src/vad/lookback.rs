@@ -9,7 +9,7 @@
 //! The thresholds come from a search on other voices and draws (`make train` prints them). Those of the first head keep
 //! speech from the first packet on, and the last ones were set by hand.
 
-use super::near::{HEADS, LAGS};
+use super::foreground_net::{HEADS, LAGS};
 use crate::frame::{FRAME, Sample};
 
 /// Number of frames that are remembered (1 s).
@@ -48,7 +48,7 @@ pub static MARKS: Marks = Marks {
 
 /// Judgement of one frame.
 #[derive(Copy, Clone, Debug)]
-struct Heard {
+struct JudgedFrame {
     from: Sample,
     /// One past the last sample of it that stands out of the noise; `None` when nothing does.
     loud_to: Option<Sample>,
@@ -62,21 +62,21 @@ struct Heard {
 }
 
 /// Last frames and their judgements. Allocates nothing.
-pub struct Hindsight {
+pub struct Lookback {
     marks: &'static Marks,
-    frames: [Heard; MEMORY],
-    /// Number of frames since [`Hindsight::forget`].
+    frames: [JudgedFrame; MEMORY],
+    /// Number of frames since [`Lookback::forget`].
     heard: usize,
     in_a_row: [u32; HEADS],
     /// Onset of the running speech, if it began in noise.
     onset: Option<Sample>,
 }
 
-impl Hindsight {
+impl Lookback {
     /// Returns a state without frames, with these thresholds.
-    pub fn new(marks: &'static Marks) -> Hindsight {
-        let none = Heard { from: 0, loud_to: None, clear: false, barred: true, first: false, last: false };
-        Hindsight { marks, frames: [none; MEMORY], heard: 0, in_a_row: [0; HEADS], onset: None }
+    pub fn new(marks: &'static Marks) -> Lookback {
+        let none = JudgedFrame { from: 0, loud_to: None, clear: false, barred: true, first: false, last: false };
+        Lookback { marks, frames: [none; MEMORY], heard: 0, in_a_row: [0; HEADS], onset: None }
     }
 
     /// Forgets all frames: none of them belongs to later speech.
@@ -88,7 +88,7 @@ impl Hindsight {
     /// `loud_to`. `odds` are the log odds of speech in it and in those before it.
     pub fn push(&mut self, from: Sample, loud_to: Option<Sample>, above_db: f32, odds: &[f32; HEADS], barred: bool) {
         let clear = above_db >= self.marks.clear_db;
-        self.frames[self.heard % MEMORY] = Heard { from, loud_to, clear, barred, first: false, last: false };
+        self.frames[self.heard % MEMORY] = JudgedFrame { from, loud_to, clear, barred, first: false, last: false };
         self.heard += 1;
         for (head, odds) in odds.iter().enumerate() {
             let Some(frame) = self.ago(LAGS[head]) else { continue };
@@ -101,7 +101,7 @@ impl Hindsight {
     }
 
     /// Returns the frame of this many frames ago.
-    fn ago(&self, back: usize) -> Option<Heard> {
+    fn ago(&self, back: usize) -> Option<JudgedFrame> {
         (back < self.heard.min(MEMORY)).then(|| self.frames[(self.heard - 1 - back) % MEMORY])
     }
 
@@ -183,8 +183,8 @@ mod tests {
     }
 
     /// Returns the state after frames whose truth the network knows once they are `sure_after` frames old.
-    fn heard(truth: impl Fn(usize) -> bool, sure_after: usize, frames: usize) -> Hindsight {
-        let mut hindsight = Hindsight::new(&MARKS);
+    fn decide(truth: impl Fn(usize) -> bool, sure_after: usize, frames: usize) -> Lookback {
+        let mut lookback = Lookback::new(&MARKS);
         for n in 0..frames {
             let odds = LAGS.map(|lag| {
                 if lag < sure_after {
@@ -195,67 +195,67 @@ mod tests {
                     NO
                 }
             });
-            hindsight.push(at(n), None, 0.0, &odds, false);
+            lookback.push(at(n), None, 0.0, &odds, false);
         }
-        hindsight
+        lookback
     }
 
     #[test]
     fn what_is_sure_at_once_is_told_at_once() {
         let speech = |n| (20..40).contains(&n);
-        let began = |frames| heard(speech, 0, frames).began();
+        let began = |frames| decide(speech, 0, frames).began();
         let first = (20..40).find(|frames| began(*frames).is_some()).expect("it begins");
         assert!(first <= 20 + MARKS.in_a_row[0] as usize, "told after {first} frames");
         assert_eq!(began(first), Some(at(20)));
-        assert_eq!(heard(speech, 0, 41).last(), Some(at(40)));
+        assert_eq!(decide(speech, 0, 41).last(), Some(at(40)));
     }
 
     #[test]
     fn what_is_sure_later_is_told_later_at_the_same_place() {
         let speech = |n| (20..40).contains(&n);
-        let began = |frames| heard(speech, LAGS[1], frames).began();
+        let began = |frames| decide(speech, LAGS[1], frames).began();
         let first = (20..40).find(|frames| began(*frames).is_some()).expect("it begins");
         assert!(
             (20 + LAGS[1]..=20 + LAGS[1] + MARKS.in_a_row[1] as usize).contains(&first),
             "told after {first} frames"
         );
-        assert_eq!(heard(speech, LAGS[1], 40 + LAGS[2] + 2).last(), Some(at(40)));
+        assert_eq!(decide(speech, LAGS[1], 40 + LAGS[2] + 2).last(), Some(at(40)));
     }
 
     #[test]
     fn what_is_over_or_cut_is_not_found_again() {
-        let mut hindsight = heard(|n| (20..40).contains(&n), 0, 40);
-        hindsight.cut_back(at(30));
-        assert_eq!((hindsight.began(), hindsight.last()), (None, Some(at(30))));
-        hindsight.move_back(at(2));
-        assert_eq!(hindsight.last(), Some(at(28)));
-        hindsight.close(at(28));
+        let mut lookback = decide(|n| (20..40).contains(&n), 0, 40);
+        lookback.cut_back(at(30));
+        assert_eq!((lookback.began(), lookback.last()), (None, Some(at(30))));
+        lookback.move_back(at(2));
+        assert_eq!(lookback.last(), Some(at(28)));
+        lookback.close(at(28));
         for n in 0..LAGS[1] {
-            hindsight.push(at(38 + n), None, 0.0, &[NO, YES, YES, YES], false);
+            lookback.push(at(38 + n), None, 0.0, &[NO, YES, YES, YES], false);
         }
-        assert_eq!((hindsight.began(), hindsight.last()), (None, None));
+        assert_eq!((lookback.began(), lookback.last()), (None, None));
     }
 
     #[test]
     fn speech_far_above_the_noise_begins_and_ends_where_it_stands_out() {
-        let mut hindsight = Hindsight::new(&MARKS);
+        let mut lookback = Lookback::new(&MARKS);
         for n in 0..MEMORY {
             let loud = (20..30).contains(&n);
             let (loud_to, above_db) = if loud { (Some(at(n + 1)), MARKS.clear_db) } else { (None, 0.0) };
             let odds = if (17..33).contains(&n) { YES } else { NO };
-            hindsight.push(at(n), loud_to, above_db, &[odds, NO, NO, NO], false);
+            lookback.push(at(n), loud_to, above_db, &[odds, NO, NO, NO], false);
             if n == 25 {
-                assert_eq!((hindsight.began(), hindsight.last()), (Some(at(20)), Some(at(26))));
+                assert_eq!((lookback.began(), lookback.last()), (Some(at(20)), Some(at(26))));
             }
         }
     }
 
     #[test]
     fn a_barred_frame_is_no_speech() {
-        let mut hindsight = Hindsight::new(&MARKS);
+        let mut lookback = Lookback::new(&MARKS);
         for n in 0..MEMORY {
-            hindsight.push(at(n), None, 0.0, &[YES; HEADS], true);
-            assert_eq!((hindsight.began(), hindsight.last()), (None, None));
+            lookback.push(at(n), None, 0.0, &[YES; HEADS], true);
+            assert_eq!((lookback.began(), lookback.last()), (None, None));
         }
     }
 }

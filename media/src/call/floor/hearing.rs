@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::io::{EffectId, Effected, Line, Word};
+use crate::call::event::Word;
+use crate::call::io::{EffectId, Effected, Line};
 use crate::frame::Sample;
 use crate::tongue::Tongue;
 
@@ -52,8 +53,8 @@ pub struct OtherTurn {
     pub concealed: [u64; 2],
     /// Digits that came in it.
     pub digits: String,
-    /// This side cut into it.
-    pub cut: bool,
+    /// True when this side barged into it.
+    pub is_barged_in: bool,
     /// True when it has a segment of at least 200 ms.
     pub counts: bool,
     /// True when it was answered before its text was final.
@@ -75,7 +76,7 @@ impl OtherTurn {
             end: from,
             concealed: [concealed; 2],
             digits: String::new(),
-            cut: false,
+            is_barged_in: false,
             counts: false,
             late: false,
             line: None,
@@ -245,7 +246,7 @@ impl OtherTurn {
     /// Returns the turn as a line of the conversation.
     pub fn as_line(&self) -> Line {
         let digits = if self.digits.is_empty() { Arc::default() } else { self.digits.as_str().into() };
-        Line { other: true, text: self.text.clone(), digits, interrupted: self.cut }
+        Line { other: true, text: self.text.clone(), digits, interrupted: self.is_barged_in }
     }
 }
 

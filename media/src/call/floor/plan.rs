@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use super::ending::EndReason;
-use super::event::Kind;
-use super::io::EffectId;
-use super::utterance::Utterance;
+use crate::call::ending::EndReason;
+use crate::call::event::Kind;
+use crate::call::io::EffectId;
+use crate::call::utterance::Utterance;
 use crate::frame::Sample;
 
 /// Step that follows the words and digits of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next {
+pub enum NextStep {
     /// Listen to the other side.
     Listen,
     /// Hang up this many milliseconds after the words.
@@ -27,7 +27,7 @@ pub enum Next {
 
 /// Progress of a plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum PlanStage {
     /// The other side's final text is awaited.
     Hearing,
     /// The mind is asked what the other side means.
@@ -59,7 +59,7 @@ pub struct Plan {
     /// Earliest sample from which it counts as late (the delay of the analysis).
     pub floor: Sample,
     /// Progress of the plan.
-    pub stage: Stage,
+    pub stage: PlanStage,
     /// Purpose of its words.
     pub kind: Kind,
     /// Notes of the mind about it.
@@ -71,12 +71,12 @@ pub struct Plan {
     /// Digits after the words.
     pub digits: String,
     /// Step after its words and digits.
-    pub next: Next,
+    pub next: NextStep,
     /// Scripted rule that made it (position in the script).
     pub rule: Option<usize>,
     /// The thought whose move (or further parts of it) is awaited, or the comparison.
     pub thinking: Option<EffectId>,
-    /// State of the comparison while the stage is [`Stage::Comparing`].
+    /// State of the comparison while the stage is [`PlanStage::Comparing`].
     pub comparing: Option<Comparing>,
     /// True for the re-prompt after mutual silence.
     pub reprompt: bool,
@@ -90,12 +90,12 @@ impl Plan {
         Plan {
             due,
             floor: due,
-            stage: Stage::Hearing,
+            stage: PlanStage::Hearing,
             kind,
             utterance: None,
             utterance_id: 0,
             digits: String::new(),
-            next: Next::Listen,
+            next: NextStep::Listen,
             rule: None,
             thinking: None,
             comparing: None,
@@ -109,9 +109,9 @@ impl Plan {
     pub fn is_ready(&self) -> bool {
         let words_ready = self.utterance.as_ref().is_none_or(Utterance::is_ready);
         match self.stage {
-            Stage::Settled => words_ready,
-            Stage::Thinking => self.utterance.as_ref().is_some_and(Utterance::is_ready),
-            Stage::Hearing | Stage::Comparing | Stage::Taken => false,
+            PlanStage::Settled => words_ready,
+            PlanStage::Thinking => self.utterance.as_ref().is_some_and(Utterance::is_ready),
+            PlanStage::Hearing | PlanStage::Comparing | PlanStage::Taken => false,
         }
     }
 

@@ -59,7 +59,7 @@ struct Weights {
 /// Weights of the network. Each matrix has its bias as its last row: the size of a step, then as many steps as whole
 /// numbers of 16 bits.
 static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
-    let mut rest: &[u8] = include_bytes!("near.bin");
+    let mut rest: &[u8] = include_bytes!("foreground_net.bin");
     let mut next = |count: usize| -> Vec<f32> {
         let (step, after) = rest.split_at(4);
         let step = f32::from_le_bytes([step[0], step[1], step[2], step[3]]);
@@ -96,8 +96,8 @@ static WEIGHTS: LazyLock<Box<Weights>> = LazyLock::new(|| {
     })
 });
 
-/// State of the network. Allocates nothing after [`Near::new`].
-pub struct Near {
+/// State of the network. Allocates nothing after [`ForegroundNet::new`].
+pub struct ForegroundNet {
     mean: [f32; BANDS],
     heard: f32,
     /// Inputs of the last frame.
@@ -106,11 +106,17 @@ pub struct Near {
     second: [f32; SECOND],
 }
 
-impl Near {
+impl ForegroundNet {
     /// Returns a network without a past.
-    pub fn new() -> Near {
+    pub fn new() -> ForegroundNet {
         LazyLock::force(&WEIGHTS);
-        Near { mean: [0.0; BANDS], heard: 0.0, inputs: [0.0; INPUTS], state: [0.0; STATE], second: [0.0; SECOND] }
+        ForegroundNet {
+            mean: [0.0; BANDS],
+            heard: 0.0,
+            inputs: [0.0; INPUTS],
+            state: [0.0; STATE],
+            second: [0.0; SECOND],
+        }
     }
 
     /// Forgets the past, as the channel is quiet.
@@ -135,7 +141,7 @@ impl Near {
         self.judge()
     }
 
-    /// Runs the network on [`Near::inputs`] and returns the log odds of the heads.
+    /// Runs the network on [`ForegroundNet::inputs`] and returns the log odds of the heads.
     pub fn judge(&mut self) -> [f32; HEADS] {
         let weights = &**WEIGHTS;
         let narrow = sums(&self.inputs, &weights.first, &weights.first_bias).map(|x| x.max(0.0));
@@ -204,11 +210,11 @@ mod tests {
     /// The trained network is this one: it gives what it gave where it was trained, on bands, scores and levels that wave.
     #[test]
     fn odds_are_those_of_the_network_that_was_trained() {
-        let mut near = Near::new();
+        let mut net = ForegroundNet::new();
         for n in 0..300 {
             let at = n as f32;
             let bands = std::array::from_fn(|band| -8.0 + 3.0 * (at * (0.05 + 0.003 * band as f32)).sin());
-            let odds = near.push(&bands, 3.0 * (at * 0.11).sin(), 8.0 * (at * 0.07).sin());
+            let odds = net.push(&bands, 3.0 * (at * 0.11).sin(), 8.0 * (at * 0.07).sin());
             let trained = match n {
                 9 => [-1.294, -1.411, -1.016, 0.201],
                 99 => [-5.187, -5.74, -6.531, -6.203],
@@ -218,8 +224,8 @@ mod tests {
             let apart = odds.iter().zip(trained).map(|(own, trained)| (own - trained).abs()).fold(0.0, f32::max);
             assert!(apart < 0.05, "frame {n}: {odds:?} and not {trained:?}");
         }
-        near.forget();
-        let fresh = Near::new().push(&[-8.0; BANDS], 0.0, 0.0);
-        assert_eq!(near.push(&[-8.0; BANDS], 0.0, 0.0), fresh);
+        net.forget();
+        let fresh = ForegroundNet::new().push(&[-8.0; BANDS], 0.0, 0.0);
+        assert_eq!(net.push(&[-8.0; BANDS], 0.0, 0.0), fresh);
     }
 }

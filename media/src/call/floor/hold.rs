@@ -1,10 +1,10 @@
-//! Silences on purpose, and times in which this side is not heard.
+//! Silences on purpose, and ticks in which this side is not heard.
 
-use super::answer::NOT_YET;
-use super::event::{Kind, Side, What};
-use super::io::{EffectId, Purpose};
-use super::utterance::Utterance;
-use super::{Call, ms};
+use super::timing::NOT_YET;
+use super::{Floor, ms};
+use crate::call::event::{Kind, Side, What};
+use crate::call::io::{EffectId, Purpose};
+use crate::call::utterance::Utterance;
 use crate::frame::{FRAME, Sample};
 
 /// Longest silence that the mind chose, in milliseconds.
@@ -30,9 +30,10 @@ impl Hold {
     }
 }
 
-impl Call {
+impl Floor {
+    /// Ends a silence on purpose that is over in this frame, once the other side is silent.
     pub(super) fn run_hold(&mut self) {
-        let frame_end = self.frame_at + FRAME as Sample;
+        let frame_end = self.scene.at + FRAME as Sample;
         let until = self.hold.as_ref().and_then(|hold| hold.until).filter(|until| *until < frame_end);
         if let Some(until) = until.filter(|_| self.other.since.is_none()) {
             self.end_hold(until);
@@ -42,7 +43,7 @@ impl Call {
     /// Ends the held silence at `due`: its words, if any, are planned.
     pub(super) fn end_hold(&mut self, due: Sample) {
         let Some(hold) = self.hold.take() else { return };
-        self.waits.quiet_since = self.waits.quiet_since.max(self.frame_at);
+        self.quiet_since = self.quiet_since.max(self.scene.at);
         if let Some(utterance) = hold.then {
             self.plan_ready(utterance, due);
         } else if hold.goes_on {
@@ -50,29 +51,13 @@ impl Call {
         }
     }
 
-    /// True while this side is not heard: the other side put it on hold, does not want to hear it, or has left for a transfer.
-    pub(super) fn is_held(&self) -> bool {
-        self.waits.on_hold || self.is_mute() || self.is_alone()
-    }
-
-    /// True while nothing is sent because the other side does not want to hear.
-    pub(super) fn is_mute(&self) -> bool {
-        self.leg.as_ref().is_some_and(|leg| !leg.may_send())
-    }
-
-    /// Stops this side's words and interruptions, as nobody receives them from now on.
-    pub(super) fn fall_silent(&mut self) {
-        self.drop_cut();
-        self.stop_speech(self.frame_at);
-    }
-
     /// Runs a tick on hold. Everything that was due is delayed by it: planned words, the next digit, the end of a
     /// silence on purpose. Results of earlier speech are still taken in.
-    pub(super) fn stand_still(&mut self) {
+    pub fn stand_still(&mut self) {
         const FRAME_LENGTH: Sample = FRAME as Sample;
         self.run_linger();
         self.run_pause();
-        self.waits.quiet_since += FRAME_LENGTH;
+        self.quiet_since += FRAME_LENGTH;
         if let Some(plan) = self.plan.as_mut().filter(|plan| plan.due < NOT_YET) {
             plan.due += FRAME_LENGTH;
             plan.floor += FRAME_LENGTH;
@@ -84,12 +69,18 @@ impl Call {
         self.dial.iter_mut().for_each(|dial| dial.wait(FRAME_LENGTH));
     }
 
+    /// Stops this side's words and interruptions, as nobody receives them from now on.
+    pub fn fall_silent(&mut self) {
+        self.drop_barge_in();
+        self.stop_speech(self.scene.at);
+    }
+
     /// Begins a silence that the mind chose.
     pub(super) fn stay_silent(&mut self) {
-        self.event(self.frame_at, Side::Dh, What::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
-        let text = self.spec.phrases.still_there.clone();
+        self.event(self.scene.at, Side::Dh, What::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
+        let text = self.rules.phrases.still_there.clone();
         let then = Some(self.words(&text, Kind::Reprompt, true));
-        let until = Some(self.frame_at + ms(STAY_SILENT_MS));
+        let until = Some(self.scene.at + ms(STAY_SILENT_MS));
         self.hold = Some(Hold { until, until_onset: true, then, goes_on: false });
     }
 }

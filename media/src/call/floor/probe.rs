@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use super::event::{Kind, ProbeKind, Side, What};
-use super::io::{Effect, EffectId};
-use super::mouth::Said;
-use super::spec::CallSpec;
-use super::utterance::Utterance;
-use super::{Call, ms};
+use super::{Floor, ms};
+use crate::call::event::{Kind, ProbeKind, Side, What};
+use crate::call::io::{Effect, EffectId};
+use crate::call::mouth::Said;
+use crate::call::spec::CallSpec;
+use crate::call::utterance::Utterance;
 use crate::clip::trim_silence;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::seed::Stream;
@@ -191,7 +191,7 @@ impl Probes {
     }
 
     /// Begins a probe of `length` in the frame that passes, `passed` before its end.
-    fn begun(&mut self, length: Sample, passed: Sample) {
+    fn rest_after(&mut self, length: Sample, passed: Sample) {
         self.rest = length + ms(APART_MS) - passed;
     }
 
@@ -204,7 +204,7 @@ impl Probes {
     }
 }
 
-impl Call {
+impl Floor {
     /// Orders the first words of each kind.
     pub(super) fn prepare_probes(&mut self) {
         self.order_probe(ProbeKind::Backchannel);
@@ -214,7 +214,7 @@ impl Call {
     /// Replaces the words kept ready by those of `spec.phrases`, in another language.
     pub(super) fn renew_probes(&mut self) {
         let [backchannels, asides] =
-            [&mut self.spec.phrases.backchannel, &mut self.spec.phrases.aside].map(std::mem::take);
+            [&mut self.rules.phrases.backchannel, &mut self.rules.phrases.aside].map(std::mem::take);
         let Some(probes) = &mut self.probes else { return };
         let old = [&probes.backchannels, &probes.asides].into_iter().filter_map(|words| words.waiting()).collect();
         probes.backchannels = Words::new(backchannels, BACKCHANNEL_MS, 1.0);
@@ -234,7 +234,7 @@ impl Call {
                 let effect = self.effect(Effect::Synthesize { text, fluency: false });
                 words.next = Some(Clip { phrase, effect, audio: Vec::new(), ready: None });
             } else {
-                self.note(self.frame_at, "probe_words_do_not_fit");
+                self.note(self.scene.at, "probe_words_do_not_fit");
                 probes.rates[kind as usize] = 0.0;
                 probes.draw_wait(kind);
             }
@@ -269,15 +269,15 @@ impl Call {
         let turn = self.probed_turn();
         let Some(probes) = &mut self.probes else { return };
         let Some(onset) = turn else { return probes.draw_anew() };
-        let spoken_to = self.ears.voice.vad().spoken_to();
-        let pauses = spoken_to.is_none_or(|to| self.ears.heard_to - to > ms(PAUSE_MS));
-        let Some((kind, at)) = probes.pass(self.frame_at, onset, pauses) else { return };
+        let spoken_to = self.scene.spoken_to;
+        let pauses = spoken_to.is_none_or(|to| self.scene.heard_to - to > ms(PAUSE_MS));
+        let Some((kind, at)) = probes.pass(self.scene.at, onset, pauses) else { return };
         probes.draw_wait(kind);
         let taken = probes.take(kind);
         let mean = (MEAN_S[kind as usize] * f64::from(RATE_HZ)) as Sample;
         let length = taken.as_ref().map_or(mean, |(_, pcm)| pcm.len() as Sample);
         // A probe that is left out takes its time, too, so that it is counted as often as it would have sounded.
-        probes.begun(length, self.frame_at + FRAME as Sample - at);
+        probes.rest_after(length, self.scene.at + FRAME as Sample - at);
         match taken {
             Some((text, pcm)) => {
                 if kind == ProbeKind::VocalTic {
@@ -293,7 +293,7 @@ impl Call {
     /// Returns the onset of the other side's turn, when a probe may sound in it now.
     fn probed_turn(&self) -> Option<Sample> {
         let silent = self.mouth.speaking_since().is_none() && self.dial.is_none();
-        let free = self.cut.is_none() && self.hold.is_none() && self.waits.hangup.is_none() && !self.waits.on_hold;
+        let free = self.barge_in.is_none() && self.hold.is_none() && self.hangup.is_none() && !self.scene.on_hold;
         let turn = self.other.turn.as_ref().filter(|turn| turn.has_speech());
         turn.filter(|_| self.probes.is_some() && silent && free && self.other.since.is_some()).map(|turn| turn.from)
     }
@@ -339,7 +339,7 @@ mod tests {
 
     /// Returns the number of probes of each kind in a minute of a turn that does not end. The second value has the
     /// shortest and the longest time from the end of one to the next, in seconds.
-    fn sounded(rates: [f64; 3]) -> ([f64; 3], [f64; 2]) {
+    fn probe_rates(rates: [f64; 3]) -> ([f64; 3], [f64; 2]) {
         let [backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute] = rates;
         let probes = ProbeRates { backchannel_per_minute, vocal_tic_per_minute, non_directed_per_minute };
         let mut spec = CallSpec { seed: Seed(9), probes, ..CallSpec::default() };
@@ -355,7 +355,7 @@ mod tests {
                 let seconds = (from - end) as f64 / 16_000.0;
                 apart = [apart[0].min(seconds), apart[1].max(seconds)];
             }
-            probes.begun(length, at + FRAME as Sample - from);
+            probes.rest_after(length, at + FRAME as Sample - from);
             probes.draw_wait(kind);
         }
         (counts.map(|count| f64::from(count) / minutes as f64), apart)
@@ -366,7 +366,7 @@ mod tests {
         for rates in
             [[1.0, 0.0, 0.0], [6.0, 0.0, 0.0], [20.0, 0.0, 0.0], [0.0, 10.0, 0.0], [0.0, 0.0, 10.0], [8.0, 4.0, 4.0]]
         {
-            let (found, [shortest, longest]) = sounded(rates);
+            let (found, [shortest, longest]) = probe_rates(rates);
             println!("{rates:?} asked, {found:.2?} a minute, {shortest:.3} to {longest:.1} s apart");
             for (found, rate) in found.into_iter().zip(rates) {
                 // In 20 h the rate of one a minute is sure to 3 %.
@@ -375,7 +375,7 @@ mod tests {
             assert!((2.0..2.1).contains(&shortest), "{rates:?}: {shortest} s apart");
         }
         // There is no room for more: the kinds keep their shares of what there is.
-        let (found, [shortest, _]) = sounded([20.0, 10.0, 10.0]);
+        let (found, [shortest, _]) = probe_rates([20.0, 10.0, 10.0]);
         let all: f64 = found.iter().sum();
         println!("20, 10, 10 asked, {found:.2?} a minute, {all:.2} in all");
         assert!((21.0..24.0).contains(&all) && shortest >= 2.0, "{found:?}");
