@@ -110,14 +110,14 @@ async fn what_may_pass_is_asked_again_unless_somebody_waits_on_the_telephone() {
             4,
         ),
         (false, vec![late(), says()], Ok("Hi"), 2),
-        (false, vec![late(), late(), says()], Err("nothing came"), 2),
+        (false, vec![late(), late(), says()], Err("no answer within"), 2),
         (false, vec![Reply::status(429).with_header("retry-after: 3600"), says()], Err("429"), 1),
         (false, vec![Reply::status(401), says()], Err("401"), 1),
         (false, vec![Reply::says(&["Half a "]).broken_off(), says()], Err(""), 1),
         (true, vec![busy(), says()], Ok("Hi"), 2),
         (true, vec![busy(), busy(), says()], Err("429"), 2),
         (true, vec![Reply::status(503).with_header("retry-after: 30"), says()], Err("503"), 1),
-        (true, vec![late(), says()], Err("nothing came"), 1),
+        (true, vec![late(), says()], Err("no answer within"), 1),
     ] {
         let (server, model) = model(replies, |_| {}).await;
         let asked = ChatRequest { live, ..request() };
