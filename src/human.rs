@@ -16,7 +16,6 @@ pub mod talk;
 mod template;
 pub(crate) mod text;
 mod whole;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use ringer_media::call::{Comparison, Move, Thought};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
-pub use self::fluency::{Fluency, FluencyLevel, changed_text};
+pub use self::fluency::{Fluency, FluencyLevel, voiced};
 use self::model::{ModelMind, Patience, Spoken};
 pub use self::opening::opening_line;
 use self::playback::PlaybackMind;
@@ -96,7 +95,7 @@ impl Verbosity {
     }
 
     /// Returns the level by its name in the API; `medium` for an unknown one.
-    pub fn of_name(name: &str) -> Verbosity {
+    pub fn named(name: &str) -> Verbosity {
         match name {
             "low" => Verbosity::Low,
             "high" => Verbosity::High,

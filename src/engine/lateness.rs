@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::counters::Histogram;
+use super::tally::Histogram;
 
 /// Width of a bucket, in microseconds.
 const BUCKET_US: u64 = 20;

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::answer::Wrong;
-use super::ask::{ask, question};
+use super::ask::{Wrong, ask, question};
 use super::decide::unread;
 use crate::provider::LanguageModel;
 

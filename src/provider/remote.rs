@@ -54,7 +54,8 @@ pub use self::http_recognizer::HttpRecognizer;
 pub use self::probe::{Part, Probed, probe};
 pub use self::synthesizer::{Form, RemoteSynthesizer, RemoteVoices};
 pub use self::ws_recognizer::WsRecognizer;
-use super::tls::{Roots, install_tls};
+use super::chat::install_tls;
+use super::tls::Roots;
 use super::{Failure, RecognizedWord, Status};
 
 /// Address of a provider, credentials and time limits.
@@ -94,10 +95,10 @@ impl Remote {
     }
 
     fn post(&self, client: &reqwest::Client, path: &str) -> reqwest::RequestBuilder {
-        self.authorize(client.post(format!("{}{path}", self.base_url)))
+        self.authorized(client.post(format!("{}{path}", self.base_url)))
     }
 
-    fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.key {
             Some(key) => request.bearer_auth(key),
             None => request,
@@ -146,7 +147,7 @@ impl Codes {
         Failure { code, message: format!("{} {how}", self.what) }
     }
 
-    fn general_failure(&self, how: &str) -> Failure {
+    fn failed(&self, how: &str) -> Failure {
         self.failure(self.failed, how)
     }
 
@@ -154,7 +155,7 @@ impl Codes {
         self.failure(self.late, "took too long")
     }
 
-    fn refusal(&self, status: impl std::fmt::Display) -> Failure {
+    fn refused(&self, status: impl std::fmt::Display) -> Failure {
         self.failure(self.refused, &format!("answered {status}"))
     }
 }

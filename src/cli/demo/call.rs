@@ -1,7 +1,5 @@
 //! One call of the demonstration: followed while it lasts, and what is left of it.
 
-use std::io::IsTerminal;
-
 use indicatif::ProgressBar;
 use ringer_media::call::{Event, Side, TimelineEntry, What};
 use ringer_media::clip::Clip;
@@ -12,7 +10,8 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::cast::Shows;
-use crate::cli::lines::{Lines, Style};
+use super::show;
+use crate::cli::lines::Lines;
 use crate::judge;
 use crate::model::time::Timestamp;
 
@@ -58,8 +57,7 @@ impl Call {
         tell: impl Fn(String),
     ) -> Result<Call, String> {
         let mut events = api.events(result_id).await?;
-        // Lines stand on standard error where that is a terminal.
-        let mut lines = Lines::new(name, Style::of(std::io::stderr().is_terminal()));
+        let mut lines = Lines::new(name, show::style());
         while let Some((event, data)) = events.next().await? {
             match event.as_str() {
                 "status" => bar.set_message(data["status"].as_str().unwrap_or_default().to_owned()),
@@ -104,7 +102,7 @@ impl Call {
     }
 
     /// Returns the events of this name.
-    pub fn events_named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
+    pub fn named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.timeline.iter().filter(move |entry| entry.name() == event)
     }
 

@@ -81,14 +81,14 @@ impl Stage {
     }
 
     /// Reports that the message was taken 200 ms after it was sent off.
-    fn confirm_sent(&mut self) {
+    fn sent(&mut self) {
         let at_ms = self.now;
         self.wait(200);
         self.feed(Input::Sent { at_ms, message_id: "m".into() });
     }
 
     /// Returns the outputs since the last call.
-    fn take_outputs(&mut self) -> Vec<String> {
+    fn asked(&mut self) -> Vec<String> {
         std::mem::take(&mut self.asked)
     }
 
@@ -105,21 +105,18 @@ impl Stage {
 fn the_agent_s_turns_are_answered_one_by_one() {
     let mut stage = Stage::of(spec());
     stage.wait(5_000_000);
-    assert!(
-        stage.take_outputs().is_empty() && stage.end.is_none(),
-        "nobody waits for a conversation that has not begun"
-    );
+    assert!(stage.asked().is_empty() && stage.end.is_none(), "nobody waits for a conversation that has not begun");
     stage.hears("Hello?");
-    assert_eq!(stage.take_outputs(), ["think Reply"]);
+    assert_eq!(stage.asked(), ["think Reply"]);
     stage.wait(100);
     stage.hears("Are you there?");
     stage.thinks("I want to book.", Then::Listen);
-    assert_eq!(stage.take_outputs(), ["send I want to book."]);
-    stage.confirm_sent();
-    assert_eq!(stage.take_outputs(), ["think Reply"], "the second turn waited for the first answer");
+    assert_eq!(stage.asked(), ["send I want to book."]);
+    stage.sent();
+    assert_eq!(stage.asked(), ["think Reply"], "the second turn waited for the first answer");
     stage.thinks("Yes.", Then::Hangup);
-    assert_eq!(stage.take_outputs(), ["send Yes. END"]);
-    stage.confirm_sent();
+    assert_eq!(stage.asked(), ["send Yes. END"]);
+    stage.sent();
     assert_eq!(stage.reason(), Some(EndReason::DhEndCall));
     // The second turn overtook the word that the first answer was taken: that counts from its sending.
     let expect = [
@@ -139,7 +136,7 @@ fn the_agent_s_turns_are_answered_one_by_one() {
     assert_eq!(said, expect);
     stage.hears("More?");
     stage.feed(Input::Hangup(EndReason::ApiHangup));
-    assert_eq!((stage.take_outputs(), stage.dialogue.due()), (vec![], None), "nothing follows");
+    assert_eq!((stage.asked(), stage.dialogue.due()), (vec![], None), "nothing follows");
 }
 
 #[test]
@@ -151,10 +148,10 @@ fn who_begins() {
         (First::Invited, vec!["send "]),
     ] {
         let mut stage = Stage::of(DialogueSpec { first: first.clone(), ..spec() });
-        assert_eq!(stage.take_outputs(), expect, "{first:?}");
+        assert_eq!(stage.asked(), expect, "{first:?}");
     }
     let mut stage = Stage::of(DialogueSpec { first: First::Invited, sync: true, ..spec() });
-    stage.confirm_sent();
+    stage.sent();
     assert_eq!(stage.events(), [], "an invitation is no message");
     stage.hears("Good day.");
     assert_eq!(stage.events(), [("message.received", 200.0), ("turn.ended", 200.0)]);
@@ -174,7 +171,7 @@ fn latency_counts_from_what_the_way_allows() {
     for (sync, expect) in [(false, 200.0), (true, 0.0)] {
         let mut stage = Stage::of(DialogueSpec { first: First::Say("Hi.".into()), sync, ..spec() });
         let began = stage.now;
-        stage.confirm_sent();
+        stage.sent();
         let sent = stage.dialogue.began_ms().expect("it began") - began;
         assert_eq!((stage.events(), sent as f64), (vec![("message.sent", 0.0)], expect), "sync {sync}");
     }
@@ -188,7 +185,7 @@ fn parts_of_a_turn_are_joined() {
         stage.feed(Input::Heard(stage.now, part(text, more)));
         stage.wait(500);
     }
-    assert_eq!(stage.take_outputs(), ["think Reply"]);
+    assert_eq!(stage.asked(), ["think Reply"]);
     assert_eq!(stage.dialogue.history()[0].text.as_ref(), "One\ntwo\nthree");
     let turn = stage.timeline.iter().find(|entry| entry.name() == "turn.ended").expect("it ended");
     assert_eq!((&turn.data()["from_sample"], &turn.data()["end_sample"]), (&json!(0), &json!(1500 * 16)));
@@ -201,26 +198,32 @@ fn messages_close_together_are_one_turn() {
     stage.wait(7999);
     stage.hears("two");
     stage.wait(7999);
-    assert!(stage.take_outputs().is_empty());
+    assert!(stage.asked().is_empty());
     stage.wait(1);
-    assert_eq!(stage.take_outputs(), ["think Reply"]);
+    assert_eq!(stage.asked(), ["think Reply"]);
     assert_eq!(stage.dialogue.history()[0].text.as_ref(), "One\ntwo");
 }
 
 #[test]
-fn silence_and_time_end_it() {
+fn how_it_ends() {
     let by = |change: fn(&mut DialogueSpec), play: fn(&mut Stage)| {
         let mut spec = spec();
         change(&mut spec);
         let mut stage = Stage::of(spec);
         play(&mut stage);
-        (stage.reason(), stage.take_outputs(), stage.now - 1_000_000)
+        (stage.reason(), stage.asked(), stage.now - 1_000_000)
     };
     let whole = |_: &mut DialogueSpec| {};
+    let turn = |stage: &mut Stage| {
+        stage.hears("Yes?");
+        stage.thinks("Hm.", Then::Listen);
+        stage.sent();
+        stage.asked();
+    };
     // Nobody writes on.
     let quiet = by(whole, |stage| {
         stage.hears("Yes?");
-        stage.take_outputs();
+        stage.asked();
         stage.wait(299_999);
         assert!(stage.end.is_none());
         stage.wait(1);
@@ -238,41 +241,25 @@ fn silence_and_time_end_it() {
         },
     );
     assert_eq!(long, (Some(EndReason::MaxDuration), vec![], 60_000));
-}
-
-/// Hears one message and answers it.
-fn turn(stage: &mut Stage) {
-    stage.hears("Yes?");
-    stage.thinks("Hm.", Then::Listen);
-    stage.confirm_sent();
-    stage.take_outputs();
-}
-
-#[test]
-fn turns_and_phrases_end_it() {
     // The last turn is not answered.
     let mut stage = Stage::of(DialogueSpec { max_turns: Some(2), ..spec() });
     turn(&mut stage);
     stage.hears("And?");
-    assert_eq!((stage.reason(), stage.take_outputs()), (Some(EndReason::MaxTurns), vec![]));
+    assert_eq!((stage.reason(), stage.asked()), (Some(EndReason::MaxTurns), vec![]));
     // Phrases of either side.
     let phrases = vec!["good bye".to_owned()];
     let mut stage = Stage::of(DialogueSpec { hangup_phrases: phrases.clone(), ..spec() });
     turn(&mut stage);
     stage.hears("Good-bye, then!");
-    assert_eq!((stage.reason(), stage.take_outputs()), (Some(EndReason::HangupPhrase), vec![]));
+    assert_eq!((stage.reason(), stage.asked()), (Some(EndReason::HangupPhrase), vec![]));
     let mut stage = Stage::of(DialogueSpec { hangup_phrases: phrases, ..spec() });
     stage.hears("Yes?");
     stage.thinks("Good bye.", Then::Listen);
-    stage.confirm_sent();
+    stage.sent();
     assert_eq!(
         (stage.reason(), stage.asked.last().map(String::as_str)),
         (Some(EndReason::HangupPhrase), Some("send Good bye. END"))
     );
-}
-
-#[test]
-fn the_agent_a_fault_and_a_last_decision_end_it() {
     // The agent ends it, whatever is on its way.
     let mut stage = Stage::of(spec());
     stage.hears("Yes?");
@@ -293,11 +280,11 @@ fn the_agent_a_fault_and_a_last_decision_end_it() {
     for (tells_end, expect) in [(true, vec!["send  END"]), (false, vec![])] {
         let mut stage = Stage::of(DialogueSpec { tells_end, ..spec() });
         stage.hears("Yes?");
-        stage.take_outputs();
+        stage.asked();
         stage.thinks("", Then::Finish);
-        assert_eq!(stage.take_outputs(), expect);
+        assert_eq!(stage.asked(), expect);
         if tells_end {
-            stage.confirm_sent();
+            stage.sent();
         }
         assert_eq!(stage.reason(), Some(EndReason::PlaybackEnd));
         assert!(stage.events().iter().all(|(event, _)| *event != "message.sent"));
@@ -308,25 +295,25 @@ fn the_agent_a_fault_and_a_last_decision_end_it() {
 fn silence_waits_for_the_agent_or_for_its_time() {
     let mut stage = Stage::of(spec());
     stage.hears("One moment, please.");
-    stage.take_outputs();
+    stage.asked();
     stage.thinks("", Then::StaySilent);
     stage.wait(59_999);
-    assert!(stage.take_outputs().is_empty());
+    assert!(stage.asked().is_empty());
     stage.wait(1);
-    assert_eq!(stage.take_outputs(), ["think StillThere"]);
+    assert_eq!(stage.asked(), ["think StillThere"]);
     stage.thinks("Are you still there?", Then::StaySilent);
-    stage.confirm_sent();
-    stage.take_outputs();
+    stage.sent();
+    stage.asked();
     stage.hears("Yes.");
-    assert_eq!(stage.take_outputs(), ["think Reply"]);
+    assert_eq!(stage.asked(), ["think Reply"]);
     // A pause is kept whatever comes, and what came is known after it.
     stage.thinks("", Then::Pause { ms: 4000 });
     stage.wait(1000);
     stage.hears("Hello?");
     stage.wait(2999);
-    assert!(stage.take_outputs().is_empty());
+    assert!(stage.asked().is_empty());
     stage.wait(1);
-    assert_eq!(stage.take_outputs(), ["think GoOn"]);
+    assert_eq!(stage.asked(), ["think GoOn"]);
     assert_eq!(stage.dialogue.history().last().map(|line| &*line.text), Some("Hello?"));
 }
 
@@ -348,30 +335,30 @@ fn scripted_answers_take_the_mind_s_place() {
     ];
     let mut stage = Stage::of(DialogueSpec { script, reply_delay_ms: 700, ..spec() });
     stage.hears("May I have your name?");
-    assert!(stage.take_outputs().is_empty(), "an answer has its delay");
+    assert!(stage.asked().is_empty(), "an answer has its delay");
     stage.wait(700);
-    assert_eq!(stage.take_outputs(), ["send Ann."]);
-    stage.confirm_sent();
+    assert_eq!(stage.asked(), ["send Ann."]);
+    stage.sent();
     stage.hears("One moment.");
     stage.wait(1000);
     stage.hears("Still looking.");
     stage.wait(1000);
-    assert_eq!(stage.take_outputs(), ["send Well?"]);
-    stage.confirm_sent();
+    assert_eq!(stage.asked(), ["send Well?"]);
+    stage.sent();
     stage.hears("Hold on.");
     stage.wait(100_000);
-    assert!(stage.take_outputs().is_empty());
+    assert!(stage.asked().is_empty());
     stage.hears("Here I am.");
-    assert_eq!(stage.take_outputs(), ["send Back."]);
-    stage.confirm_sent();
+    assert_eq!(stage.asked(), ["send Back."]);
+    stage.sent();
     stage.hears("Please hold.");
     stage.hears("Done.");
-    assert_eq!(stage.take_outputs(), ["think Reply"]);
+    assert_eq!(stage.asked(), ["think Reply"]);
     stage.thinks("", Then::Listen);
     stage.hears("Press a key.");
     stage.wait(700);
-    assert_eq!(stage.take_outputs(), ["send 1"]);
-    stage.confirm_sent();
+    assert_eq!(stage.asked(), ["send 1"]);
+    stage.sent();
     let fired: Vec<_> = stage.timeline.iter().filter(|entry| entry.name() == "scripted_response").collect();
     assert_eq!(fired.iter().map(|entry| entry.data()["index"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     let types: Vec<_> = fired.iter().map(|entry| entry.data()["response_type"].clone()).collect();
@@ -384,11 +371,11 @@ fn scripted_answers_take_the_mind_s_place() {
 fn tools_are_told_and_keys_are_typed() {
     let mut stage = Stage::of(spec());
     stage.hears("Press 1.");
-    stage.take_outputs();
+    stage.asked();
     let menu = ToolCall { name: "menu".into(), parameters: Value::Null, output: Value::Null, source: None };
     stage.feed(Input::Called { at_ms: stage.now + 40, call: menu });
     stage.feed(Input::Thought(Move { dtmf: "1".into(), notes: vec!["fallback_speaker"], ..Move::default() }));
-    assert_eq!(stage.take_outputs(), ["send 1"]);
+    assert_eq!(stage.asked(), ["send 1"]);
     let events = stage.events();
     assert!(events.contains(&("tool_call", 40.0)) && events.contains(&("fallback_speaker", 0.0)), "{events:?}");
 }
@@ -407,10 +394,10 @@ fn the_agent_s_language_is_followed_where_that_is_asked() {
             "Thank you, how can I help you with that?",
         ] {
             stage.hears(text);
-            asked.extend(stage.take_outputs());
+            asked.extend(stage.asked());
             stage.thinks("Well.", Then::Listen);
-            stage.confirm_sent();
-            stage.take_outputs();
+            stage.sent();
+            stage.asked();
         }
         asked.retain(|what| what.starts_with("speak"));
         let taken = stage.events().iter().filter(|(event, _)| *event == "language.taken").count();
@@ -447,18 +434,18 @@ fn the_mind_tells_the_meaning_of_a_turn_and_words_do_where_it_cannot() {
     ] {
         let mut stage = Stage::of(DialogueSpec { script: script.clone(), asks_meaning: true, ..spec() });
         stage.hears(says);
-        assert_eq!(stage.take_outputs(), [ask], "{says}");
+        assert_eq!(stage.asked(), [ask], "{says}");
         stage.feed(Input::Meant(meant));
-        assert_eq!(stage.take_outputs(), [expect], "{says} {meant:?}");
+        assert_eq!(stage.asked(), [expect], "{says} {meant:?}");
     }
     let mut stage = Stage::of(DialogueSpec { script: script.clone(), asks_meaning: true, ..spec() });
     stage.hears("Your name, please?");
-    assert_eq!(stage.take_outputs(), ["send Ann."], "nobody is asked about an exact rule");
+    assert_eq!(stage.asked(), ["send Ann."], "nobody is asked about an exact rule");
     stage.feed(Input::Meant(Some(Some(0))));
-    assert!(stage.take_outputs().is_empty(), "nobody asked");
+    assert!(stage.asked().is_empty(), "nobody asked");
     let mut stage = Stage::of(DialogueSpec { script, ..spec() });
     stage.hears(alike);
-    assert_eq!(stage.take_outputs(), ["send March third."], "without a model the words tell");
+    assert_eq!(stage.asked(), ["send March third."], "without a model the words tell");
 }
 
 /// The words and keys of a move are one message, and two lines of what was said.
@@ -472,8 +459,8 @@ fn keys_are_typed_behind_words_and_remembered_as_keys() {
     for (say, dtmf, sent) in [("One.", "12", "send One. 12"), ("", "3,4#", "send 3,4#"), ("12", "", "send 12")] {
         stage.hears("Well?");
         stage.feed(Input::Thought(Move { say: say.into(), dtmf: dtmf.into(), ..Move::default() }));
-        stage.confirm_sent();
-        assert_eq!(stage.take_outputs(), ["think Reply", sent]);
+        stage.sent();
+        assert_eq!(stage.asked(), ["think Reply", sent]);
     }
     let expect = [("One.", ""), ("", "12"), ("", "3,4#"), ("12", "")];
     assert_eq!(lines(&stage.dialogue), expect.map(|(text, digits)| (text.to_owned(), digits.to_owned())));

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason, Step};
-use crate::transport::news::NewsSender;
 use crate::transport::webrtc::{
     ChannelId, ChannelNews, MediaPeer, Peer, PeerFault, PeerFigures, PeerState, PeerStreams, Pump,
 };
@@ -90,12 +89,12 @@ impl IncomingPipeline {
 
     /// Carries the call until it ends: moves packets, reads and sends messages, goes on with the connection that takes its place.
     ///
-    /// News that nobody takes in time are dropped and counted.
+    /// News that nobody takes are dropped.
     pub async fn run(
         &mut self,
         pump: &mut Pump,
         orders: &mut mpsc::Receiver<Order>,
-        news: &NewsSender<PipelineNews>,
+        news: &mpsc::Sender<PipelineNews>,
     ) -> PipelineEnd {
         let parts = &mut self.parts;
         let end = loop {
@@ -103,7 +102,7 @@ impl IncomingPipeline {
                 Carried::Over(end) => break end,
                 Carried::Replaced(line) => line,
                 Carried::Lost(fault) => {
-                    news.send(PipelineNews::Restarts);
+                    let _ = news.try_send(PipelineNews::Restarts);
                     tokio::select! {
                         next = timeout(BACK_WITHIN, parts.successors.recv()) => match next {
                             Ok(Some(line)) => line,
@@ -116,7 +115,7 @@ impl IncomingPipeline {
             parts.line.peer.close().await;
             (parts.line, parts.channel) = (line, None);
             if let Some(media) = parts.line.peer.media() {
-                news.send(PipelineNews::Restarted(media));
+                let _ = news.try_send(PipelineNews::Restarted(media));
             }
         };
         parts.line.peer.close().await;
@@ -129,7 +128,7 @@ impl Parts {
         &mut self,
         pump: &mut Pump,
         orders: &mut mpsc::Receiver<Order>,
-        news: &NewsSender<PipelineNews>,
+        news: &mpsc::Sender<PipelineNews>,
     ) -> Carried {
         let Parts { line: AnsweredLine { peer, streams }, successors, channel } = self;
         let PeerStreams { state, packets, channels, .. } = streams;
@@ -174,7 +173,7 @@ async fn take_message(
     peer: &Peer,
     channel: ChannelId,
     bytes: &[u8],
-    news: &NewsSender<PipelineNews>,
+    news: &mpsc::Sender<PipelineNews>,
 ) -> Option<PipelineEnd> {
     match read_message(bytes)? {
         Told::Ready(id) => {
@@ -185,7 +184,7 @@ async fn take_message(
         }
         Told::Keys(keys) => {
             for key in keys {
-                news.send_event(PipelineNews::Digit(key));
+                let _ = news.try_send(PipelineNews::Digit(key));
             }
             None
         }

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::messages::{IceServerInfo, SignalTarget};
 use crate::config::Secret;
@@ -23,8 +22,6 @@ pub(super) enum SideNews {
     Channel(ChannelNews),
     Packet(Arrived),
     Candidate(Candidate),
-    /// The other side is at an address that is not allowed, which closed the connection.
-    Refused(PeerFault),
     /// Its streams are over.
     Gone,
 }
@@ -36,8 +33,6 @@ pub(super) struct Side {
     streams: PeerStreams,
     is_described: bool,
     early: Vec<Candidate>,
-    /// True once the guard has allowed the path in use.
-    is_judged: bool,
 }
 
 impl Side {
@@ -45,7 +40,7 @@ impl Side {
     pub async fn new(settings: PeerSettings, part: Part) -> Result<Side, PeerFault> {
         let target = if part == Part::Subscriber { SignalTarget::Subscriber } else { SignalTarget::Publisher };
         let (peer, streams) = Peer::with_part(settings, part).await?;
-        Ok(Side { target, peer: Arc::new(peer), streams, is_described: false, early: Vec::new(), is_judged: false })
+        Ok(Side { target, peer: Arc::new(peer), streams, is_described: false, early: Vec::new() })
     }
 
     /// Makes an offer with the candidates that were found.
@@ -80,33 +75,17 @@ impl Side {
         Ok(())
     }
 
-    /// True when media can flow, over a path that is allowed.
+    /// True when media can flow.
     pub fn is_connected(&self) -> bool {
-        self.is_judged && matches!(*self.streams.state.borrow(), PeerState::Connected | PeerState::Quiet)
+        matches!(*self.streams.state.borrow(), PeerState::Connected | PeerState::Quiet)
     }
 
     /// Returns the next news. Safe to drop and call again.
     pub async fn next(&mut self) -> SideNews {
-        // A path may be one that a check has taught, and a connection that comes back may have another one.
-        if !self.is_judged && *self.streams.state.borrow() == PeerState::Connected {
-            match self.peer.wait_connected(Duration::ZERO).await {
-                Ok(()) => {
-                    self.is_judged = true;
-                    return SideNews::State(PeerState::Connected);
-                }
-                Err(fault @ PeerFault::NotAllowed(_)) => return SideNews::Refused(fault),
-                // Its next state tells more.
-                Err(_) => {}
-            }
-        }
         let PeerStreams { state, candidates, packets, channels } = &mut self.streams;
         tokio::select! {
             changed = state.changed() => match changed {
-                Ok(()) => {
-                    let now = *state.borrow_and_update();
-                    self.is_judged &= now != PeerState::Connected;
-                    SideNews::State(now)
-                }
+                Ok(()) => SideNews::State(*state.borrow_and_update()),
                 Err(_) => SideNews::Gone,
             },
             Some(news) = channels.recv() => SideNews::Channel(news),

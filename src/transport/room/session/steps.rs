@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use super::back::How;
 use super::{Carried, RoomCall, RoomNews, now};
-use crate::transport::news::NewsSender;
 use crate::transport::room::fault::Reason;
 use crate::transport::room::messages::{
     DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget,
@@ -26,7 +27,7 @@ const MAX_TRACKS: u32 = 16;
 
 impl RoomCall {
     /// Carries out an output of the signalling. Returns the end, where it is one.
-    pub(super) async fn carry_out(&mut self, output: SignalOutput, news: &NewsSender<RoomNews>) -> Option<Carried> {
+    pub(super) async fn carry_out(&mut self, output: SignalOutput, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
         let done = match output {
             SignalOutput::Send(request) => {
                 self.send(request);
@@ -64,11 +65,11 @@ impl RoomCall {
                 Ok(())
             }
             SignalOutput::Event(event) => {
-                news.send_event(RoomNews::Event(now(), event));
+                let _ = news.try_send(RoomNews::Event(now(), event));
                 Ok(())
             }
             SignalOutput::Warning(text) => {
-                news.send_event(RoomNews::Warning(text));
+                let _ = news.try_send(RoomNews::Warning(text));
                 Ok(())
             }
             SignalOutput::End(end) => return self.take_end(end, news),
@@ -81,7 +82,7 @@ impl RoomCall {
         }
     }
 
-    fn take_end(&mut self, end: SignalEnd, news: &NewsSender<RoomNews>) -> Option<Carried> {
+    fn take_end(&mut self, end: SignalEnd, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
         use DisconnectReason::{ParticipantRemoved, RoomClosed, RoomDeleted};
         match end {
             SignalEnd::AgentLeft => Some(Carried::AgentLeft),
@@ -145,7 +146,7 @@ impl RoomCall {
         &mut self,
         target: SignalTarget,
         told: SessionDescription,
-        news: &NewsSender<RoomNews>,
+        news: &mpsc::Sender<RoomNews>,
     ) -> Result<(), PeerFault> {
         match target {
             SignalTarget::Publisher => {
@@ -203,7 +204,7 @@ impl RoomCall {
     }
 
     /// Finds the agent's track in the newest description of the server.
-    pub(super) fn settle_media(&mut self, news: &NewsSender<RoomNews>) {
+    pub(super) fn settle_media(&mut self, news: &mpsc::Sender<RoomNews>) {
         let before = (self.media, self.sources.take());
         let hearing = if self.flow == Flow::Joint { &self.publisher } else { &self.subscriber };
         let tracks = hearing.as_ref().map(|side| side.peer.tracks()).unwrap_or_default();
@@ -224,7 +225,7 @@ impl RoomCall {
         }
         let has_changed = (self.media, &self.sources) != (before.0, &before.1);
         if let Some(media) = self.media.filter(|_| self.is_up && has_changed && self.sources.is_some()) {
-            news.send(RoomNews::Media(media));
+            let _ = news.try_send(RoomNews::Media(media));
         }
         self.tell_hold(news);
     }

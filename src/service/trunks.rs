@@ -1,0 +1,304 @@
+//! Trunks as they are set up: which one carries a call and whom it calls from, which one an address leads to, and which of their
+//! numbers a call that comes in names. Pure but for the look-up of hosts.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ringer_sip::uri::Uri;
+
+use super::Obstacle;
+use crate::config::{Trunk, e164};
+use crate::model::error_code::ErrorCode;
+use crate::provider::guard::Guard;
+use crate::transport::sip::names::Resolver;
+
+/// Every trunk, by its name.
+pub(super) type Trunks = BTreeMap<String, Trunk>;
+
+/// A port with which a host is looked up by its addresses alone.
+const ANY_PORT: u16 = 5060;
+/// Most digits of a country code (ITU-T E.164 6.2.1).
+const COUNTRY_DIGITS: usize = 3;
+/// Fewest digits of a national number by which a trunk's number is found.
+const NATIONAL_DIGITS: usize = 5;
+
+/// Kinds of user parts of addresses that are dialled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum UserPart {
+    /// A number in E.164.
+    Number(String),
+    /// Digits that are no number in E.164: what they reach is not known.
+    Digits,
+    /// A name of letters.
+    Name,
+}
+
+/// Returns the trunk of a call with its name: the one that owns the caller's number, else the default; the only trunk is the default.
+///
+/// # Errors
+/// `SIP_NOT_CONFIGURED` where there is none, `UNUSABLE_CALLER_ID` for a number that is not the trunk's, or where it has none.
+pub(super) fn choose<'a>(trunks: &'a Trunks, caller: Option<&str>) -> Result<(&'a str, &'a Trunk), Obstacle> {
+    let owns = |trunk: &Trunk, number: &str| trunk.numbers.iter().any(|own| own == number);
+    let owner = caller.and_then(|number| trunks.iter().find(|(_, trunk)| owns(trunk, number)));
+    if let Some((name, trunk)) = owner {
+        return Ok((name, trunk));
+    }
+    let Some((name, trunk)) = default_of(trunks) else {
+        let why = if trunks.is_empty() { "none is set up" } else { "none is the default" };
+        let message = format!("Phone numbers need a SIP trunk, and {why}");
+        return Err(Obstacle { code: ErrorCode::SipNotConfigured, message });
+    };
+    let unusable = |message: String| Obstacle { code: ErrorCode::UnusableCallerId, message };
+    match caller {
+        Some(number) => Err(unusable(format!("{number} is no number of a trunk, and cannot be called from"))),
+        None if trunk.numbers.is_empty() => Err(unusable(format!("The trunk {name} has no number to call from"))),
+        None => Ok((name, trunk)),
+    }
+}
+
+/// Returns the default trunk, or the only one.
+fn default_of(trunks: &Trunks) -> Option<(&String, &Trunk)> {
+    let only = trunks.iter().next().filter(|_| trunks.len() == 1);
+    trunks.iter().find(|(_, trunk)| trunk.default).or(only)
+}
+
+/// Returns the name of the default trunk, or of the only one.
+pub(super) fn default_name(trunks: &Trunks) -> Option<&str> {
+    default_of(trunks).map(|(name, _)| name.as_str())
+}
+
+/// Returns the trunk whose host, or outbound proxy, is `host`, or is reached at one of the addresses `found`.
+pub(super) async fn trunk_at<'a>(
+    trunks: &'a Trunks,
+    host: &str,
+    found: &[IpAddr],
+    names: &Resolver,
+) -> Option<&'a str> {
+    let plain = |host: &str| host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    let address = |host: &str| plain(host).parse::<IpAddr>().ok();
+    let found: Vec<IpAddr> = found.iter().copied().chain(address(host)).map(|found| found.to_canonical()).collect();
+    let hosts = trunks.iter().flat_map(|(name, trunk)| {
+        let proxy = trunk.outbound_proxy.as_ref().map(|proxy| proxy.host.as_str());
+        let own = (trunk.host.as_str(), Some(trunk.uri("0")));
+        let proxy = proxy.map(|proxy| (proxy, trunk.proxy_uri()));
+        proxy.into_iter().chain([own]).map(move |(host, uri)| (name.as_str(), host, uri))
+    });
+    let hosts: Vec<(&str, &str, Option<String>)> = hosts.collect();
+    let is_found = |own: IpAddr| found.contains(&own.to_canonical());
+    let is_written = |own: &str| plain(own) == plain(host) || address(own).is_some_and(is_found);
+    if let Some((name, ..)) = hosts.iter().find(|(_, own, _)| is_written(own)) {
+        return Some(name);
+    }
+    let guard = Guard::new(true);
+    let named = hosts.into_iter().filter(|(_, own, _)| address(own).is_none() && !found.is_empty());
+    for (name, own, uri) in named {
+        // By its servers, and by its addresses: those are dialled where a port is named.
+        for uri in uri.into_iter().chain([format!("sip:{own}:{ANY_PORT}")]) {
+            let Ok(uri) = Uri::parse(&uri) else { continue };
+            let hops = names.hops(&uri, &guard).await.unwrap_or_default();
+            if hops.iter().any(|hop| is_found(hop.address.ip())) {
+                return Some(name);
+            }
+        }
+    }
+    None
+}
+
+/// Tells the kind of a user part: with its escapes undone, and without parameters and visual separators (RFC 3966 3).
+pub(super) fn user_part(user: &str) -> UserPart {
+    let user = unescape(user.split(';').next().unwrap_or_default());
+    let user: String = user.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
+    match e164(&user) {
+        Some(number) => UserPart::Number(number),
+        None if user.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '*' | '#')) => UserPart::Digits,
+        None => UserPart::Name,
+    }
+}
+
+/// Undoes `%HH`. What is no UTF-8 then, is no number either.
+fn unescape(user: &str) -> String {
+    let mut bytes = Vec::with_capacity(user.len());
+    let mut rest = user.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match digits.filter(|_| *first == b'%').and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns the number of a trunk that the user part of an incoming call names. It may be written in E.164, by its
+/// digits, with `00` before them, or in national form with or without a leading 0. A national form that several numbers
+/// have names none.
+pub(super) fn called_number(trunks: &Trunks, user: &str) -> Option<String> {
+    let user = unescape(user.split(';').next().unwrap_or_default());
+    let user: String = user.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')')).collect();
+    let digits = user.strip_prefix('+').unwrap_or(&user);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let numbers = || trunks.values().flat_map(|trunk| &trunk.numbers);
+    let international = digits.strip_prefix("00").unwrap_or(digits);
+    if let Some(number) = numbers().find(|number| number[1..] == *international) {
+        return Some(number.clone());
+    }
+    let national = digits.strip_prefix('0').unwrap_or(digits);
+    let is_national = |number: &&String| {
+        let country = number[1..].strip_suffix(national).map(str::len);
+        country.is_some_and(|digits| (1..=COUNTRY_DIGITS).contains(&digits))
+    };
+    let may_be_national = !user.starts_with('+') && !national.starts_with('0') && national.len() >= NATIONAL_DIGITS;
+    let mut found = numbers().filter(|number| may_be_national && is_national(number));
+    found.next().filter(|_| found.next().is_none()).cloned()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::transport::sip::names::testing::NameServer;
+
+    /// Trunks of a settings file.
+    pub(in crate::service) fn trunks(file: &str) -> Trunks {
+        let read = Config::read(Some((Path::new("r.toml"), file)), &BTreeMap::new(), &[], 3200);
+        read.expect("good settings").sip.trunks
+    }
+
+    const TWO: &str = "
+        [sip.trunks.near]
+        host = 'sip.near.example'
+        numbers = ['+15550001111', '+493012345']
+        [sip.trunks.far]
+        host = '192.0.2.7'
+        outbound_proxy = 'Proxy.far.example:5070'
+        numbers = ['+15550002222', '+4412345678', '+3912345678']
+        default = true
+    ";
+
+    #[test]
+    fn the_owner_of_the_callers_number_carries_the_call_else_the_default() {
+        let two = trunks(TWO);
+        let without_default = trunks(&TWO.replace("default = true", ""));
+        let one = trunks("[sip.trunks.only]\nhost = 'h'\nnumbers = ['+15550001111']");
+        let bare = trunks("[sip.trunks.bare]\nhost = 'h'");
+        for (trunks, caller, expect) in [
+            (&two, Some("+15550001111"), Ok("near")),
+            (&two, Some("+15550002222"), Ok("far")),
+            (&two, None, Ok("far")),
+            (&two, Some("+15550009999"), Err("UNUSABLE_CALLER_ID")),
+            (&without_default, Some("+15550001111"), Ok("near")),
+            (&without_default, None, Err("SIP_NOT_CONFIGURED")),
+            (&without_default, Some("+15550009999"), Err("SIP_NOT_CONFIGURED")),
+            (&one, None, Ok("only")),
+            (&one, Some("+15550002222"), Err("UNUSABLE_CALLER_ID")),
+            (&bare, None, Err("UNUSABLE_CALLER_ID")),
+            (&Trunks::new(), Some("+15550001111"), Err("SIP_NOT_CONFIGURED")),
+        ] {
+            let chosen = choose(trunks, caller).map(|(name, _)| name).map_err(|obstacle| obstacle.code);
+            assert_eq!(chosen, expect.map_err(ErrorCode::from), "{caller:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trunk_is_known_by_its_hosts() {
+        let two = trunks(&format!("{TWO}\n[sip.trunks.local]\nhost = 'localhost'"));
+        let address = |text: &str| text.parse::<IpAddr>().ok();
+        let names = Resolver::default();
+        for (host, found, expect) in [
+            ("SIP.near.example.", None, Some("near")),
+            ("192.0.2.7", None, Some("far")),
+            ("[::ffff:192.0.2.7]", None, Some("far")),
+            ("elsewhere.example", address("192.0.2.7"), Some("far")),
+            ("proxy.far.example", None, Some("far")),
+            ("127.0.0.1", address("127.0.0.1"), Some("local")),
+            ("192.0.2.8", None, None),
+            ("elsewhere.example", address("192.0.2.8"), None),
+        ] {
+            assert_eq!(trunk_at(&two, host, found.as_slice(), &names).await, expect, "{host} {found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trunk_is_known_by_every_server_of_its_name() {
+        let zone = "
+            _sip._udp.near.example. SRV 1 1 5070 one.near.example.
+            _sip._udp.near.example. SRV 2 1 5070 two.near.example.
+            one.near.example. A 192.0.2.1
+            two.near.example. A 192.0.2.2
+            near.example. A 192.0.2.3";
+        let server = NameServer::start(zone).await;
+        let names = Resolver::new(&[server.address]);
+        let near = trunks("[sip.trunks.near]\nhost = 'near.example'\nnumbers = ['+15550001111']");
+        for (found, expect) in [
+            (&[[192, 0, 2, 1]][..], Some("near")),
+            (&[[192, 0, 2, 2]], Some("near")),
+            (&[[192, 0, 2, 3]], Some("near")),
+            (&[[192, 0, 2, 9], [192, 0, 2, 2]], Some("near")),
+            (&[[192, 0, 2, 9]], None),
+            (&[], None),
+        ] {
+            let found: Vec<IpAddr> = found.iter().copied().map(IpAddr::from).collect();
+            assert_eq!(trunk_at(&near, "elsewhere.example", &found, &names).await, expect, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_user_parts() {
+        let number = |text: &str| UserPart::Number(text.to_owned());
+        for (user, expect) in [
+            ("+15550001111", number("+15550001111")),
+            ("%2B1-555-000.1111;npdi", number("+15550001111")),
+            ("%2b15550001111", number("+15550001111")),
+            ("+%31%35550001111", number("+15550001111")),
+            ("15550001111", UserPart::Digits),
+            ("0015550001111", UserPart::Digits),
+            ("911", UserPart::Digits),
+            ("+911", UserPart::Digits),
+            ("+15550001111,5", UserPart::Digits),
+            ("(900)5551234", UserPart::Digits),
+            ("*67", UserPart::Digits),
+            ("desk", UserPart::Name),
+            ("desk-911", UserPart::Name),
+            ("%", UserPart::Name),
+            ("", UserPart::Name),
+        ] {
+            assert_eq!(user_part(user), expect, "{user}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_called_is_found_in_its_national_forms() {
+        let two = trunks(TWO);
+        for (user, expect) in [
+            ("+15550001111", Some("+15550001111")),
+            ("15550001111", Some("+15550001111")),
+            ("0015550001111", Some("+15550001111")),
+            ("5550001111", Some("+15550001111")),
+            ("05550001111", Some("+15550001111")),
+            ("%2B15550001111;phone-context=x", Some("+15550001111")),
+            ("03012345", Some("+493012345")),
+            ("(030) 12345", Some("+493012345")),
+            ("0049-30-12345", Some("+493012345")),
+            // In one country as in the other.
+            ("012345678", None),
+            ("+5550001111", None),
+            ("0001111", None),
+            ("1111", None),
+            ("+15550009999", None),
+            ("desk", None),
+            ("", None),
+        ] {
+            assert_eq!(called_number(&two, user).as_deref(), expect, "{user}");
+        }
+    }
+}
