@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
-.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql turn
+.PHONY: help demo test full kills bench load selftest hashes instructions speed speech speech-models page fuzz train fmt packages peers npm build matrix postgresql turn rooms
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -113,6 +113,15 @@ turn: peers ## a call over WebRTC whose media go through a relay alone
 	@$(call install,coturn)
 	RINGER_TURN=1 $(CARGO) test --locked --test integration rooms::turn::
 
+# The room server that the protocol comes from is a Go program: Go's own client brings and builds this version of it.
+ROOM_SERVER ?= v1.9.0
+
+rooms: ## calls in rooms of the protocol's own server, which Go 1.24 or newer builds; without Go it fails
+	@command -v go >/dev/null || tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" false
+	@$(MAKE) --no-print-directory peers
+	tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" \
+	    $(CARGO) test --locked --test integration rooms::foreign:: -- --nocapture
+
 selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
 	"$(RINGER)" selftest --seeds 25
 	"$(RINGER)" selftest --seeds 3 --real
@@ -164,11 +173,11 @@ fuzz: ## throw broken packets, files and messages at the parsers, a minute for e
 	done
 
 # Goes on from the present network: what comes of it is another one. About an hour of one core, several gigabytes; no part of any
-# test. By hand: the marks that are found last for `media/src/vad/hindsight.rs`, and what the test in `near.rs` knows.
+# test. By hand: the marks that are found last for `media/src/vad/lookback.rs`, and what the test in `foreground_net.rs` knows.
 TRAINING := $(TARGET)/training
 HEARD = RINGER_TRAINING="$(abspath $(TRAINING))" $(CARGO) test --locked -p ringer-media --lib -- --nocapture
 
-train: peers ## train the network for noisy channels on (near.bin)
+train: peers ## train the network for noisy channels on (foreground_net.bin)
 	@$(call install,$(SYNTHESIZERS))
 	@mkdir -p $(TRAINING)/recordings
 	cd $(TRAINING)/recordings && for name in $(RECORDINGS); do \
@@ -179,7 +188,7 @@ train: peers ## train the network for noisy channels on (near.bin)
 	$(TRAINING)/venv/bin/pip install --quiet --disable-pip-version-check -r media/training/requirements.txt
 	python3 media/training/voices.py $(TRAINING)/voices --roots $(TRAINING)/recordings/usr/share /usr/share
 	$(HEARD) channels_to_train_with
-	$(TRAINING)/venv/bin/python media/training/near.py $(TRAINING) media/src/vad/near.bin --like media/src/vad/near.bin \
+	$(TRAINING)/venv/bin/python media/training/foreground_net.py $(TRAINING) media/src/vad/foreground_net.bin --like media/src/vad/foreground_net.bin \
 	    --rounds 12 --stop 6 --rate 0.002 --seed 11
 	$(HEARD) marks_are_tried
 

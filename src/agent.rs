@@ -26,7 +26,7 @@ pub use self::log::Log;
 use self::mind::{CUT_IN, DeskMind, GREETING, STILL_THERE};
 use self::pipeline::{AnsweredCall, next_offer};
 use self::socket::next_stream;
-use crate::engine::{Answering, CallHandle, CallNews, Destination, Engine, Placement, WebSocketDial};
+use crate::engine::{Answering, CallHandle, CallUpdate, Destination, Engine, Placement, WebSocketDial};
 use crate::human::Fluency;
 use crate::provider::{Voice, VoiceWanted};
 use crate::tasks::Tasks;
@@ -190,7 +190,7 @@ pub fn faulty(mut placement: Placement, fault: Option<Fault>) -> Placement {
 
 async fn follow(mut handle: CallHandle, log: &mut Option<CallLog>) {
     while let Some(news) = handle.news.recv().await {
-        let over = matches!(news, CallNews::Ended(_));
+        let over = matches!(news, CallUpdate::Ended(_));
         if let Some(log) = log {
             log.add(&news);
         }

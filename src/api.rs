@@ -1,34 +1,40 @@
 //! HTTP: routes, reading of requests, writing of answers. Every rule of the product is the service's; a handler here parses,
 //! calls the service once and returns.
 
-pub mod answer;
 pub mod audio;
 pub mod endpoint;
-pub mod gate;
 pub mod idempotency;
 pub mod openapi;
+pub mod pipeline;
 pub mod rate;
+pub mod response;
 pub mod serve;
 pub mod upload;
 
 mod agent_stream;
 mod agents;
+mod alerts;
 mod bundle;
 mod call_logs;
 mod customers;
 mod figures;
 mod generate;
+mod health;
 mod host;
+mod http_errors;
 mod humans;
 mod internal;
 mod issues;
 mod keys;
 mod live;
 mod metrics;
+mod monitors;
 mod noises;
 mod packed;
 mod page;
 mod page_file;
+mod paging;
+mod phone_numbers;
 mod results;
 mod run_live;
 mod runs;
@@ -38,9 +44,7 @@ mod simulations;
 mod system;
 mod texts;
 mod versions;
-mod watch;
 mod webhooks;
-mod worded;
 
 use std::future::Future;
 use std::io;
@@ -56,12 +60,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::endpoint::Endpoint;
-use crate::api::gate::{Ready, Route};
+pub use crate::api::health::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::api::idempotency::Running;
+use crate::api::pipeline::{Ready, Route};
 use crate::api::rate::Buckets;
 pub use crate::api::rate::Rates;
 pub use crate::api::serve::Patience;
-pub use crate::api::system::{Part, PartStatus, Parts, Probe, SampleAgent};
 use crate::clock;
 use crate::config::Secret;
 use crate::engine::Engine;
@@ -183,7 +187,9 @@ fn endpoints(setup: &Setup) -> Vec<Endpoint> {
         generate::endpoints(),
         issues::endpoints(),
         call_logs::endpoints(),
-        watch::endpoints(),
+        monitors::endpoints(),
+        alerts::endpoints(),
+        phone_numbers::endpoints(),
         page::endpoints(),
     ]
     .concat()
@@ -215,18 +221,18 @@ pub fn router(service: Service, setup: Setup, stopping: CancellationToken, tasks
     for route in routes(ready) {
         let path = route.methods[0].endpoint.path;
         let (server, route) = (Arc::clone(&server), Arc::new(route));
-        router = router.route(path, any(move |request: Request| gate::pass(server, route, request)));
-        router = router.route(&format!("{path}/"), any(redirected));
+        router = router.route(path, any(move |request: Request| pipeline::pass(server, route, request)));
+        router = router.route(&format!("{path}/"), any(redirect_slash));
     }
     let of_streams = Arc::clone(&server);
     let upgrade =
         move |token: Path<String>, request: Request| agent_stream::upgrade(Arc::clone(&of_streams), token, request);
     router = router.route(agent_stream::PATH, any(upgrade));
-    page::add_to(router, is_loopback, identified).fallback(async || nowhere())
+    page::add_to(router, is_loopback, with_request_id).fallback(async || nowhere())
 }
 
 fn nowhere() -> Response {
-    identified(answer::no_route())
+    with_request_id(response::no_route())
 }
 
 /// Groups endpoints by path, in order of declaration.
@@ -249,16 +255,16 @@ fn routes(ready: Vec<Ready>) -> Vec<Route> {
     routes
 }
 
-async fn redirected(request: Request) -> Response {
+async fn redirect_slash(request: Request) -> Response {
     // An empty segment names nothing.
     let without = request.uri().path().strip_suffix('/').filter(|path| !path.ends_with('/'));
     let Some(path) = without else { return nowhere() };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    identified(answer::redirect(&format!("{path}{query}")))
+    with_request_id(response::redirect(&format!("{path}{query}")))
 }
 
-fn identified(mut response: Response) -> Response {
-    gate::finish(&mut response, &clock::new_id().to_string());
+fn with_request_id(mut response: Response) -> Response {
+    pipeline::finish(&mut response, &clock::new_id().to_string());
     response
 }
 

@@ -141,7 +141,7 @@ impl Place {
             given.push(("data", data.to_string_lossy().into_owned()));
         }
         given.extend(self.database.iter().map(|url| ("database.url", url.expose().to_owned())));
-        let checked = Config::load(self.config.as_deref(), &given).and_then(checked);
+        let checked = Config::load(self.config.as_deref(), &given).and_then(check_config);
         let config = checked.map_err(|ConfigError(problems)| {
             problems.iter().for_each(complain);
             ExitCode::from(BAD_USAGE)
@@ -156,7 +156,7 @@ impl Place {
 }
 
 /// Checks the routes and phone numbers of the settings; numbers are left in E.164 form.
-fn checked(mut config: Config) -> Result<Config, ConfigError> {
+fn check_config(mut config: Config) -> Result<Config, ConfigError> {
     let mut problems = Vec::new();
     let routes = if config.rate_limit.routes.is_empty() { Vec::new() } else { api::route_names() };
     for name in config.rate_limit.routes.keys().filter(|name| !routes.contains(name)) {
@@ -268,7 +268,7 @@ fn count(number: usize, thing: &str) -> String {
 }
 
 /// Prints `cause` and gives the exit code of a command that failed.
-pub fn failed(cause: impl std::fmt::Display) -> ExitCode {
+pub fn fail(cause: impl std::fmt::Display) -> ExitCode {
     complain(format_args!("ringer: {cause}"));
     ExitCode::FAILURE
 }

@@ -39,7 +39,7 @@ impl Drop for Waiting<'_> {
 
 impl Clock {
     /// Returns a clock that stands at `ms`.
-    pub fn fixed(ms: i64) -> Clock {
+    pub fn standing_at(ms: i64) -> Clock {
         Clock::Fixed(Arc::new(Still { now: watch::Sender::new(ms), waits: watch::Sender::default() }))
     }
 
@@ -106,7 +106,7 @@ fn wall_ms() -> i64 {
 
 /// Returns the time of CLOCK_MONOTONIC, the clock of media threads and of deadlines.
 pub fn monotonic() -> Time {
-    read(libc::CLOCK_MONOTONIC)
+    read_clock(libc::CLOCK_MONOTONIC)
 }
 
 /// Does the work and tells how many seconds it took.
@@ -118,10 +118,10 @@ pub fn seconds_of<T>(work: impl FnOnce() -> T) -> (T, f64) {
 
 /// Returns CLOCK_REALTIME in nanoseconds since 1970: the clock of kernel receive timestamps.
 pub fn realtime_ns() -> u64 {
-    read(libc::CLOCK_REALTIME).0
+    read_clock(libc::CLOCK_REALTIME).0
 }
 
-fn read(clock: libc::clockid_t) -> Time {
+fn read_clock(clock: libc::clockid_t) -> Time {
     let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `at` is a valid timespec that outlives the call; both clocks exist on every Linux.
     unsafe { libc::clock_gettime(clock, &mut at) };

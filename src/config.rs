@@ -154,7 +154,7 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    fn read(&mut self, part: &str, from: &mut Source) {
+    fn read_part(&mut self, part: &str, from: &mut Source) {
         from.maybe_text(&format!("{part}.base_url"), &mut self.base_url);
         from.secret(&format!("{part}.api_key"), &mut self.api_key);
         from.maybe_text(&format!("{part}.model"), &mut self.model);
@@ -179,7 +179,7 @@ pub struct Tls {
 impl Tls {
     fn take(&mut self, from: &mut Source) {
         let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
-        from.parsed("tls.root_file", "a file", file, &mut self.root_file);
+        from.read_parsed("tls.root_file", "a file", file, &mut self.root_file);
         from.list("tls.insecure_hosts", &mut self.insecure_hosts);
         let is_place = |text: &String| {
             let place = text.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
@@ -355,7 +355,7 @@ impl Config {
             Err(error) => return Err(ConfigError(vec![format!("{}: {error}", path.display())])),
         };
         let file = text.as_deref().map(|text| (path.as_path(), text));
-        Config::read(file, &environment, flags, raise_file_limit())
+        Config::from_texts(file, &environment, flags, raise_file_limit())
     }
 
     /// Returns the folder of neural models.
@@ -364,7 +364,7 @@ impl Config {
     }
 
     /// Returns the settings of given texts; `file_limit` is how many files the process may have open.
-    pub fn read(
+    pub fn from_texts(
         file: Option<(&Path, &str)>,
         environment: &BTreeMap<String, String>,
         flags: &[(&str, String)],
@@ -375,7 +375,7 @@ impl Config {
         // These variables are read elsewhere: by `load`, by the log and by the command line.
         from.pass_over(&["RINGER_CONFIG", "RINGER_LOG", "RINGER_LOG_FORMAT", "RINGER_SIP_PASSWORD"]);
         from.pass_over(&["RINGER_ROOM_KEY", "RINGER_ROOM_SECRET", "RINGER_ROOM_TOKEN"]);
-        from.parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
+        from.read_parsed("data", "a folder", |text| Some(PathBuf::from(text)), &mut config.data);
         from.secret("database.url", &mut config.database.url);
         let server =
             |url: &Secret| ["postgres://", "postgresql://"].iter().any(|start| url.expose().starts_with(start));
@@ -387,8 +387,8 @@ impl Config {
         config.read_addresses(&mut from);
         config.read_limits(&mut from, file_limit);
         config.read_access(&mut from);
-        config.language_model.read("language_model", &mut from);
-        config.audio_model.read("audio_model", &mut from);
+        config.language_model.read_part("language_model", &mut from);
+        config.audio_model.read_part("audio_model", &mut from);
         config.tls.take(&mut from);
         config.speech.take(&mut from);
         config.synthesizer.read(&mut from);
@@ -410,7 +410,7 @@ impl Config {
             "full" => Some(Capture::Full),
             _ => None,
         };
-        from.parsed("evidence.capture", "one of off, signalling, full", capture, &mut config.evidence.capture);
+        from.read_parsed("evidence.capture", "one of off, signalling, full", capture, &mut config.evidence.capture);
         from.number("issues.similarity_threshold", 0.0..=1.0, &mut config.issues.similarity_threshold);
         from.list("uptime.malfunction_phrases", &mut config.uptime.malfunction_phrases);
         from.list("phone_numbers.pool", &mut config.phone_numbers.pool);

@@ -1,12 +1,11 @@
 //! Places calls: `place(Placement) -> CallHandle`. The engine knows no SQL, no HTTP and no resources; it drives
-//! `ringer_media::call::Call` by sockets and threads (`real`), or in virtual time (`sim`). What is written instead of spoken is
+//! `ringer_media::call::Call` by sockets and threads (`live`), or in virtual time (`sim`). What is written instead of spoken is
 //! a `dialogue`.
 
-pub mod amiss;
-mod deaf;
+mod call_task;
+mod counters;
 mod dialogs;
 pub mod dialogue;
-mod drive;
 mod effects;
 mod exchange;
 mod following;
@@ -14,27 +13,29 @@ mod gate;
 mod keys;
 pub mod lateness;
 mod lines;
+mod live;
 mod looking;
+mod missing_recognizer;
 #[cfg(test)]
 mod named;
 pub mod noise;
 pub mod pace;
+mod packet_tap;
 mod pipeline;
 mod placement;
 mod queues;
-mod real;
 mod recorder;
+mod recording_ring;
 mod room;
+mod services;
 mod shard;
+mod shard_handle;
 pub mod sim;
 mod simulated;
 mod socket;
-mod tally;
-mod tape;
 mod timed;
 mod timeline;
 mod wake;
-mod wire;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -46,14 +47,14 @@ use ringer_media::call::{EndReason, Ending};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+pub use self::counters::{Calls, Counters, Histogram};
 pub use self::gate::{DialGate, Forwarded};
+pub use self::live::Engine;
 pub use self::placement::{
     Answering, Destination, PipelineDial, PlaceError, Placement, RoomDial, SipDial, SocketSettings, TrunkTerms,
     WebSocketDial,
 };
-pub use self::real::Engine;
 pub use self::simulated::Answerer;
-pub use self::tally::{Calls, Histogram, Tally};
 pub use ringer_sip::registration::Standing;
 
 use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
@@ -96,6 +97,12 @@ pub struct EngineConfig {
     pub names: Resolver,
 }
 
+/// Name of the file of a call's recording: the Digital Human and the agent.
+pub const RECORDING: &str = "recording.wav";
+/// Name of the file of the Digital Human before noise, audio quality and loss.
+pub const CALLER_CLEAN: &str = "caller_clean.wav";
+/// Name of the file of what the agent sent before the call was connected.
+pub const EARLY_MEDIA: &str = "early_media.wav";
 /// Name of the file of a call's events, a line each as they happen.
 pub const JOURNAL: &str = "timeline.jsonl";
 /// Name of the file of a call's signalling by SIP.
@@ -136,7 +143,7 @@ pub struct CallReport {
 
 /// News of a live call for a watcher.
 #[derive(Clone, Debug)]
-pub enum CallNews {
+pub enum CallUpdate {
     /// The INVITE is out.
     Dispatched,
     /// Sample 0 was at this wall clock time (milliseconds since the epoch).
@@ -160,7 +167,7 @@ pub struct Speech {
 pub struct CallHandle {
     /// News of the call, in order. The channel is bounded and the engine never waits for it; the report holds
     /// everything.
-    pub news: mpsc::Receiver<CallNews>,
+    pub news: mpsc::Receiver<CallUpdate>,
     /// Ends the call from outside; may be cloned and kept.
     pub control: CallControl,
 }

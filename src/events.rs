@@ -17,7 +17,7 @@ const NETWORK_KEPT: usize = 30;
 
 /// One event as watchers see it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Happening {
+pub struct FeedEvent {
     /// Number of the result's attempt that the event belongs to; each one numbers its events anew.
     pub attempt: i64,
     /// Number in the timeline; `None` for what the timeline does not keep (running text).
@@ -28,10 +28,10 @@ pub struct Happening {
     pub data: Box<str>,
 }
 
-impl Happening {
+impl FeedEvent {
     /// Returns an event of the timeline, as the object `data` tells it.
-    pub fn new(attempt: i64, seq: Option<i64>, event: &str, data: &Value) -> Happening {
-        Happening { attempt, seq, event: event.to_owned(), data: data.to_string().into() }
+    pub fn new(attempt: i64, seq: Option<i64>, event: &str, data: &Value) -> FeedEvent {
+        FeedEvent { attempt, seq, event: event.to_owned(), data: data.to_string().into() }
     }
 }
 
@@ -45,7 +45,7 @@ pub struct Feed {
 /// The events of a feed, each with its place among all that were added.
 #[derive(Debug, Default)]
 struct Kept {
-    events: Vec<(usize, Arc<Happening>)>,
+    events: Vec<(usize, Arc<FeedEvent>)>,
     /// Number of events that were added.
     added: usize,
     /// Places of the figures of the network, oldest first.
@@ -53,8 +53,8 @@ struct Kept {
 }
 
 impl Kept {
-    fn add(&mut self, happening: Happening) {
-        if happening.event == "network" {
+    fn add(&mut self, item: FeedEvent) {
+        if item.event == "network" {
             self.network.push_back(self.added);
             if self.network.len() > NETWORK_KEPT
                 && let Some(oldest) = self.network.pop_front()
@@ -63,7 +63,7 @@ impl Kept {
                 self.events.remove(at);
             }
         }
-        self.events.push((self.added, Arc::new(happening)));
+        self.events.push((self.added, Arc::new(item)));
         self.added += 1;
     }
 }
@@ -74,10 +74,10 @@ impl Feed {
     }
 
     /// Adds an event and wakes the watchers; after the limit of events it is dropped.
-    pub fn add(&self, happening: Happening) {
+    pub fn add(&self, item: FeedEvent) {
         let mut kept = self.events.lock();
         if kept.events.len() < MOST_EVENTS {
-            kept.add(happening);
+            kept.add(item);
         }
         drop(kept);
         self.touch();
@@ -94,7 +94,7 @@ impl Feed {
     }
 
     /// Returns the events that are kept of those from the `from`-th on, and the number of all that were added so far.
-    pub fn events_from(&self, from: usize) -> (Vec<Arc<Happening>>, usize) {
+    pub fn events_from(&self, from: usize) -> (Vec<Arc<FeedEvent>>, usize) {
         let kept = self.events.lock();
         let first = kept.events.partition_point(|(place, _)| *place < from);
         (kept.events[first..].iter().map(|(_, event)| event.clone()).collect(), kept.added)
@@ -138,9 +138,9 @@ mod tests {
         let feeds = Feeds::default();
         let feed = feeds.of(1);
         let mut changes = feed.changes();
-        let happening = |n| Happening::new(1, Some(n), "e", &Value::Null);
-        feed.add(happening(0));
-        feeds.of(1).add(happening(1));
+        let item = |n| FeedEvent::new(1, Some(n), "e", &Value::Null);
+        feed.add(item(0));
+        feeds.of(1).add(item(1));
         feeds.touch(1);
         assert!(changes.has_changed().expect("the feed lives"));
         assert_eq!(*changes.borrow_and_update(), 3);
@@ -158,7 +158,7 @@ mod tests {
         let (mut seen, mut told) = (0, Vec::new());
         for n in 0..3600 {
             let name = if n % 100 == 7 { "turn.ended" } else { "network" };
-            feed.add(Happening::new(1, Some(n), name, &Value::Null));
+            feed.add(FeedEvent::new(1, Some(n), name, &Value::Null));
             // A watcher that looks each ten seconds.
             if n % 10 == 9 {
                 let (events, next) = feed.events_from(seen);
@@ -166,7 +166,7 @@ mod tests {
             }
         }
         assert_eq!(told.iter().filter_map(|event| event.seq).collect::<Vec<_>>(), (0..3600).collect::<Vec<_>>());
-        let late: Vec<Arc<Happening>> = feed.events_from(0).0;
+        let late: Vec<Arc<FeedEvent>> = feed.events_from(0).0;
         assert_eq!(late.iter().filter(|event| event.event == "turn.ended").count(), 36);
         assert_eq!(late.len(), 36 + NETWORK_KEPT);
     }

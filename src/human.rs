@@ -16,6 +16,7 @@ pub mod talk;
 mod template;
 pub(crate) mod text;
 mod whole;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use ringer_media::call::{Comparison, Move, Thought};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
-pub use self::fluency::{Fluency, FluencyLevel, voiced};
+pub use self::fluency::{Fluency, FluencyLevel, changed_text};
 use self::model::{ModelMind, Patience, Spoken};
 pub use self::opening::opening_line;
 use self::playback::PlaybackMind;
@@ -95,7 +96,7 @@ impl Verbosity {
     }
 
     /// Returns the level by its name in the API; `medium` for an unknown one.
-    pub fn named(name: &str) -> Verbosity {
+    pub fn of_name(name: &str) -> Verbosity {
         match name {
             "low" => Verbosity::Low,
             "high" => Verbosity::High,

@@ -7,7 +7,6 @@ mod autosync;
 mod call;
 mod call_log;
 pub mod deliver;
-pub mod ending;
 mod evaluate;
 mod finished;
 mod follow_up;
@@ -160,11 +159,11 @@ async fn until(stop: CancellationToken, work: impl Future<Output = ()>) {
 /// Keeps new results moving to QUEUED.
 async fn admit(workshop: Workshop) {
     let mut changes = workshop.service.queue().watch();
-    let mut pace = paced(ADMIT_EVERY);
+    let mut pace = pace_every(ADMIT_EVERY);
     loop {
         pace.tick().await;
         changes.mark_unchanged();
-        logged("new results could not be looked for", caught(workshop.service.admit()).await);
+        log_failure("failed to look for new results", catch_panic(workshop.service.admit()).await);
         let _ = tokio::time::timeout(LOOK_EVERY, changes.changed()).await;
     }
 }
@@ -172,12 +171,12 @@ async fn admit(workshop: Workshop) {
 /// Deletes what is older than the settings allow.
 async fn clear_old(workshop: Workshop) {
     loop {
-        match caught(workshop.service.clear_old(&workshop.retention)).await {
+        match catch_panic(workshop.service.clear_old(&workshop.retention)).await {
             Ok(cleared) if cleared != Cleared::default() => {
                 let Cleared { results, calls, recordings } = cleared;
                 tracing::info!(results, calls, recordings, "deleted by retention");
             }
-            done => logged("what is too old could not be deleted", done),
+            done => log_failure("failed to delete old results and files", done),
         }
         let clock = workshop.service.clock();
         clock.until(clock.now_ms() + CLEAR_EVERY_MS).await;
@@ -188,7 +187,7 @@ async fn clear_old(workshop: Workshop) {
 ///
 /// A place is taken when there is a call to make: calls that come in share them.
 async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claiming: CancellationToken) {
-    let mut pace = paced(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
+    let mut pace = pace_every(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
     loop {
         let next = async {
             let claimed = claim::<CallJob>(&workshop.service).await;
@@ -210,7 +209,7 @@ async fn call_jobs(workshop: Workshop, room: Arc<Semaphore>, tasks: Tasks, claim
                 }
                 call::run(&workshop, &job, &claiming).await.map(|()| Left::Done)
             };
-            let left = held(&workshop.service, &claimed, work).await;
+            let left = run_with_lease(&workshop.service, &claimed, work).await;
             left_off(&workshop.service, &claimed, left).await;
             drop(place);
         });
@@ -240,29 +239,32 @@ where
             () = claiming.cancelled() => return,
             next = claim::<J>(&workshop.service) => next,
         };
-        let done = held(&workshop.service, &claimed, work(workshop.clone(), job)).await;
-        settled(&workshop.service, &claimed, done).await;
+        let done = run_with_lease(&workshop.service, &claimed, work(workshop.clone(), job)).await;
+        finish_job(&workshop.service, &claimed, done).await;
     }
 }
 
 /// Looks for journey steps and schedules without jobs, conversations whose minutes are used up, and evaluations that do
 /// not end.
 async fn sweep(workshop: Workshop) {
-    let mut pace = paced(LOOK_EVERY);
+    let mut pace = pace_every(LOOK_EVERY);
     let began_ms = workshop.service.clock().now_ms();
     loop {
         pace.tick().await;
         let service = &workshop.service;
-        logged("lost journey steps could not be looked for", caught(service.sweep_journeys()).await);
-        logged("schedules without a job could not be looked for", caught(service.restore_schedules()).await);
-        logged("the usage limit could not be looked at", caught(service.end_unpaid_calls()).await);
-        logged("other engines may think that this one is gone", caught(service.stay()).await);
-        let late = caught(service.end_late_evaluations(began_ms)).await;
-        logged("evaluations that take too long could not be looked for", late);
+        log_failure("failed to look for lost journey steps", catch_panic(service.sweep_journeys()).await);
+        log_failure("failed to look for schedules without a job", catch_panic(service.restore_schedules()).await);
+        log_failure("failed to check the usage limit", catch_panic(service.end_unpaid_calls()).await);
+        log_failure(
+            "failed to renew this engine's registration; other engines may take it for dead",
+            catch_panic(service.stay()).await,
+        );
+        let late = catch_panic(service.end_late_evaluations(began_ms)).await;
+        log_failure("failed to look for overdue evaluations", late);
     }
 }
 
-fn paced(every: Duration) -> Interval {
+fn pace_every(every: Duration) -> Interval {
     let mut pace = interval(every);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     pace
@@ -275,8 +277,8 @@ async fn claim<J: Job>(service: &Service) -> (Claimed, J) {
         match claimed.job::<J>() {
             Ok(job) => return (claimed, job),
             Err(error) => {
-                tracing::error!(job = claimed.id, %error, "a job cannot be read and is dropped");
-                logged("it could not be dropped", service.queue().done(&claimed).await);
+                tracing::error!(job = claimed.id, %error, "unreadable job dropped");
+                log_failure("failed to drop an unreadable job", service.queue().finish_job(&claimed).await);
             }
         }
     }
@@ -291,7 +293,7 @@ async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
         match queue.claim(kinds, LEASE_MS).await {
             Ok(Some(claimed)) => return claimed,
             Ok(None) => {}
-            Err(error) => tracing::error!(%error, "jobs could not be claimed"),
+            Err(error) => tracing::error!(%error, "failed to claim jobs"),
         }
         let due = queue.next_due_ms(kinds).await.ok().flatten();
         let wait = due.map_or(LOOK_EVERY, |due| Duration::from_millis((due - service.clock().now_ms()).max(1) as u64));
@@ -301,20 +303,20 @@ async fn claim_of(service: &Service, kinds: &[&str]) -> Claimed {
 
 /// Returns the outcome of work; a panic becomes an error. Its message is dropped, since it may hold words of a
 /// conversation.
-async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+async fn catch_panic<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(Error::internal("it panicked")))
 }
 
 /// Does work while its claim is renewed. What is logged meanwhile names the job, and whatever it records as its result.
-async fn held<T>(service: &Service, claimed: &Claimed, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let mut renew = paced(RENEW_EVERY);
+async fn run_with_lease<T>(service: &Service, claimed: &Claimed, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut renew = pace_every(RENEW_EVERY);
     renew.tick().await;
     let span = tracing::info_span!("job", id = claimed.id, kind = claimed.kind, result_id = Empty);
-    let mut work = pin!(caught(work).instrument(span));
+    let mut work = pin!(catch_panic(work).instrument(span));
     loop {
         tokio::select! {
             done = &mut work => return done,
-            _ = renew.tick() => logged("a claim could not be renewed", service.queue().extend(claimed, LEASE_MS).await),
+            _ = renew.tick() => log_failure("failed to renew the lease of a job", service.queue().extend(claimed, LEASE_MS).await),
         }
     }
 }
@@ -342,22 +344,22 @@ async fn left_off(service: &Service, claimed: &Claimed, left: Result<Left>) {
         Ok(Left::Enters(lane)) => queue.enter_lane(claimed, &lane).await,
         Ok(Left::Written) => queue.hand_over::<TextJob>(claimed).await,
         Ok(Left::Spoken) => queue.hand_over::<CallJob>(claimed).await,
-        done => return settled(service, claimed, done.map(drop)).await,
+        done => return finish_job(service, claimed, done.map(drop)).await,
     };
-    logged("a conversation's job could not be given back", given_back);
+    log_failure("failed to requeue the job of a conversation", given_back);
 }
 
 /// Tries a job that could not be done again a little later, a few times.
-async fn settled(service: &Service, claimed: &Claimed, done: Result<()>) {
+async fn finish_job(service: &Service, claimed: &Claimed, done: Result<()>) {
     let queue = service.queue();
-    let Err(error) = done else { return logged("a job could not be closed", queue.done(claimed).await) };
-    tracing::error!(job = claimed.id, kind = claimed.kind, attempts = claimed.attempts, %error, "a job failed");
+    let Err(error) = done else { return log_failure("failed to close a job", queue.finish_job(claimed).await) };
+    tracing::error!(job = claimed.id, kind = claimed.kind, attempts = claimed.attempts, %error, "job failed");
     let again = service.clock().now_ms() + 1000 * claimed.attempts;
     match claimed.attempts < MOST_ATTEMPTS {
-        true => logged("a job could not be given back", queue.retry(claimed, again).await),
+        true => log_failure("failed to requeue a job", queue.retry(claimed, again).await),
         false => {
-            logged("what waits for a job that failed could not go on", caught(give_up(service, claimed)).await);
-            logged("a job could not be closed", queue.done(claimed).await);
+            log_failure("failed to continue what waits for a failed job", catch_panic(give_up(service, claimed)).await);
+            log_failure("failed to close a job", queue.finish_job(claimed).await);
         }
     }
 }
@@ -381,7 +383,7 @@ async fn in_time<T>(service: &Service, evaluation: impl Future<Output = T>) -> O
     }
 }
 
-fn logged<T>(what: &str, done: Result<T>) {
+fn log_failure<T>(what: &str, done: Result<T>) {
     if let Err(error) = done {
         tracing::error!(%error, "{what}");
     }
@@ -404,7 +406,7 @@ mod tests {
     use crate::store::vault::Vault;
     use crate::transport::room::access::testing::FakeServer;
 
-    fn read<T: DeserializeOwned>(body: Value) -> T {
+    fn parse<T: DeserializeOwned>(body: Value) -> T {
         serde_json::from_value(body).expect("the body fits")
     }
 
@@ -412,13 +414,13 @@ mod tests {
         let vault = Vault::open(folder, None, &[]).expect("a vault");
         let store = Store::open(folder.join("ringer.db").as_path(), vault).await.expect("a database");
         let settings = Settings::new(folder);
-        let service = Service::new(store, Clock::fixed(1_767_603_600_000), settings, Arc::new(NoLiveCalls));
+        let service = Service::new(store, Clock::standing_at(1_767_603_600_000), settings, Arc::new(NoLiveCalls));
         let caller = service.bootstrap("first", "key").await.expect("a key");
         (service, caller)
     }
 
     /// Returns the id of a new result whose conversation is over.
-    async fn ended(service: &Service, caller: &Caller) -> i64 {
+    async fn ended_result(service: &Service, caller: &Caller) -> i64 {
         use ResultStatus as S;
         let id = queue_one(service, caller, json!({ "name": "Desk", "sip_uri": "sip:desk@pbx.example.com" })).await;
         for step in [S::Initializing, S::Queued, S::Dispatched, S::Running, S::ConversationEnded].windows(2) {
@@ -430,11 +432,11 @@ mod tests {
 
     /// A result of an agent that waits for its conversation.
     async fn queue_one(service: &Service, caller: &Caller, agent: Value) -> i64 {
-        let agent = service.add_agent(caller, read(agent)).await.expect("an agent").agent_id;
-        let simulation = service.create_simulation(caller, read(json!({ "agent_id": agent.to_string() }))).await;
+        let agent = service.add_agent(caller, parse(agent)).await.expect("an agent").agent_id;
+        let simulation = service.create_simulation(caller, parse(json!({ "agent_id": agent.to_string() }))).await;
         let simulation = simulation.expect("a simulation").simulation_id;
-        service.create_digital_human(caller, read(json!({})), &[simulation]).await.expect("a Digital Human");
-        let run = read(json!({ "simulation_id": simulation.to_string() }));
+        service.create_digital_human(caller, parse(json!({})), &[simulation]).await.expect("a Digital Human");
+        let run = parse(json!({ "simulation_id": simulation.to_string() }));
         let run = service.queue_simulation_run(caller, run).await.expect("a run");
         run.simulation_result_ids[0].parse().expect("an id")
     }
@@ -447,8 +449,8 @@ mod tests {
         };
         let mut failures = 0;
         while let Some(claimed) = service.queue().claim(&[kind], LEASE_MS).await.expect("claimed") {
-            let done = held(service, &claimed, work()).await;
-            settled(service, &claimed, done).await;
+            let done = run_with_lease(service, &claimed, work()).await;
+            finish_job(service, &claimed, done).await;
             failures += 1;
             service.clock().advance_ms(60_000);
         }
@@ -459,7 +461,7 @@ mod tests {
     async fn what_waits_for_a_job_that_fails_goes_on_without_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let (service, caller) = product(folder.path()).await;
-        let id = ended(&service, &caller).await;
+        let id = ended_result(&service, &caller).await;
         assert_eq!(fail(&service, EvaluateJob::NAME, false).await, MOST_ATTEMPTS as usize);
         let body = service.result(&caller, id).await.expect("it").body;
         assert_eq!((body.status, body.error_code), (ResultStatus::SystemError, Some(ErrorCode::EvaluationTimeout)));
@@ -468,7 +470,7 @@ mod tests {
             "participants": [{ "role": "AGENT" }, { "role": "USER" }],
             "transcript": [{ "start_offset_ms": 0, "end_offset_ms": 900, "speaker": "AGENT", "utterance": "Hello." }],
         });
-        let call_id = service.evaluate_call(&caller, read(call)).await.expect("queued").call_id;
+        let call_id = service.evaluate_call(&caller, parse(call)).await.expect("queued").call_id;
         assert_eq!(fail(&service, CallLogJob::NAME, false).await, MOST_ATTEMPTS as usize);
         let log = service.call_log(&caller, &call_id).await.expect("the log");
         assert_eq!(log.status, CallLogStatus::Incompleted);
@@ -485,7 +487,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (service, caller) = product(folder.path()).await;
         let stored = json!({ "P1_url": rooms.base, "P1_api_key": "k", "P1_api_secret": "s" });
-        service.update_integrations(&caller, read(stored)).await.expect("they are stored");
+        service.update_integrations(&caller, parse(stored)).await.expect("they are stored");
         let id = queue_one(&service, &caller, json!({ "name": "Desk", "P1_agent_name": "desk" })).await;
         let job = CallJob { organization: caller.organization.clone(), result_id: id, attempt: 1 };
         let claimed = service.queue().claim(&[CallJob::NAME], LEASE_MS).await.expect("claimed").expect("a job");
@@ -506,7 +508,7 @@ mod tests {
     async fn a_job_that_panics_is_done_again_a_few_times() {
         let folder = tempfile::tempdir().expect("a folder");
         let (service, caller) = product(folder.path()).await;
-        let id = ended(&service, &caller).await;
+        let id = ended_result(&service, &caller).await;
         assert_eq!(fail(&service, EvaluateJob::NAME, true).await, MOST_ATTEMPTS as usize);
         let body = service.result(&caller, id).await.expect("it").body;
         assert_eq!((body.status, body.error_code), (ResultStatus::SystemError, Some(ErrorCode::EvaluationTimeout)));

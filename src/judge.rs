@@ -28,6 +28,7 @@ mod summary;
 mod transcript;
 mod turn_list;
 mod unheard;
+pub mod warnings;
 mod words;
 
 use ringer_media::call::TimelineEntry;
@@ -37,13 +38,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::Object;
-use crate::model::result::noted;
+use crate::model::result::find_note;
 
+pub use self::answer::Wrong;
 pub use self::asides::judge_asides;
-pub use self::ask::{Unanswered, Wrong, ask, ask_typed, question};
+pub use self::ask::{Unanswered, ask, ask_typed, question};
 pub use self::conversation::judge_words;
 pub use self::custom::{
-    Ear, Material, Metric, NO_MODEL, PartMeasures, is_by_ear, is_of_tool_calls, judge_by_rules, parts_to_measure, told,
+    Ear, Material, Metric, NO_MODEL, PartMeasures, conversation_text, is_by_ear, is_of_tool_calls, judge_by_rules,
+    parts_to_measure,
 };
 pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
@@ -65,8 +68,8 @@ pub use self::words::{WordErrors, predicted_wer};
 /// Returns the language that a Digital Human spoke, by the metadata of its result. It is the one taken last from the
 /// agent, else the one that it began with.
 pub fn language(metadata: &Object) -> &str {
-    let taken = noted(metadata, "languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
-    taken.or_else(|| noted(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")
+    let taken = find_note(metadata, "languages").and_then(|taken| taken.as_array()?.last()?["language"].as_str());
+    taken.or_else(|| find_note(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")
 }
 
 /// Returns a stretch of milliseconds, which may be open at its ends.

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).max(1);
     match tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build() {
         Ok(runtime) => runtime.block_on(cli::run(cli)),
-        Err(error) => cli::failed(error),
+        Err(error) => cli::fail(error),
     }
 }
 

@@ -159,8 +159,8 @@ pub mod time;
 pub mod timeline;
 pub mod tool_call;
 pub mod transcript;
-pub mod triage;
 pub mod validate;
+pub mod validation_error;
 pub mod webhook;
 pub mod webhook_event;
 

@@ -4,6 +4,7 @@
 //! whose worker died is claimed again with a higher `attempts`. Of one lane at most `limit` jobs are released at a
 //! time, in the order of their creation. The others are held until a released one is done or leaves the lane.
 
+mod conversation;
 pub mod outbox;
 
 use serde::de::DeserializeOwned;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::model::triage::SourceKind;
+use crate::model::issue::SourceKind;
 use crate::store::db::{self, Cell};
 use crate::store::{Session, Store, from_text, to_text};
 
@@ -466,7 +467,7 @@ impl Queue {
     }
 
     /// Deletes a job that is done. False: the lease had ended and another worker has it.
-    pub async fn done(&self, claimed: &Claimed) -> Result<bool> {
+    pub async fn finish_job(&self, claimed: &Claimed) -> Result<bool> {
         let mut db = self.store.system().await?;
         let sql = "DELETE FROM jobs WHERE id = $1 AND attempts = $2 RETURNING lane, lane_limit";
         let row = db.row(sql, &[claimed.id.into(), claimed.attempts.into()]).await?;

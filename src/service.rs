@@ -3,75 +3,14 @@
 //! Functions are named after the operation and take the [`Caller`] whose rows they may see. What a caller may do by scope
 //! is decided before a function is called; the one exception are the secrets on agents, which read-scope keys do not see.
 
-mod agent_stream;
-mod agents;
-mod alerts;
-mod always_on;
-mod call_logs;
-mod check;
-mod communities;
-mod customers;
-mod dial;
-mod drafting;
-mod drafts;
+mod bundle;
+mod conversation;
 mod evaluation;
-mod evidence;
-mod export;
-mod finished;
-mod folders;
-mod follow_up;
-mod generate;
-mod human_rules;
-mod humans;
-mod in_force;
-mod internal;
-mod issues;
-mod judging;
-mod keys;
-mod labels;
-mod ladder;
-mod legs;
-mod listening;
-mod lists;
-mod live;
-mod metrics;
-mod monitors;
-mod names;
-mod noises;
-mod notify;
-mod outcome;
-mod overdue;
-mod packing;
-mod page_file;
-mod page_key;
-mod peaks;
-mod phone_numbers;
-mod place;
-mod privacy;
-mod progress;
-mod pull;
-mod push;
-mod rerun;
-mod results;
-mod retention;
-mod review;
-mod run_list;
+mod generation;
+mod library;
+mod placement;
 mod runs;
-mod scenarios;
-mod schedules;
-mod simulations;
-mod sms;
-mod stream_address;
-mod summary;
-mod texts;
-mod trigger;
-mod trunks;
-mod turn_list;
-mod turns;
-mod usage;
-mod versions;
-mod waiting;
-mod webhooks;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -98,57 +37,58 @@ use crate::transport::sip::names::Resolver;
 use crate::transport::webrtc::PeerTerms;
 use crate::transport::websocket::{Dialect, Kind};
 
-pub use self::agent_stream::StreamGoal;
-pub use self::agents::{AgentAdded, AgentUpdated, SigningKey};
-pub use self::alerts::{AlertDeleted, AlertPage, ViolationPage};
-pub use self::call_logs::{
-    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted, RECOGNIZED,
+pub use self::conversation::agent_stream::StreamGoal;
+pub use self::conversation::artifacts::{HTTP_LOG, Peaks, RECOGNIZED, Timeline};
+pub use self::conversation::inbound_address::{InboundAddress, Reached, Turn};
+pub use self::conversation::live::Running;
+pub use self::conversation::obstacle::Obstacle;
+pub use self::conversation::outcome::{CallOutcome, Circumstances};
+pub use self::conversation::peaks::{Levels, PeakStretch, Zoom};
+pub use self::conversation::retention::Cleared;
+pub use self::conversation::stream_address::AGENT_STREAM;
+pub use self::conversation::transcode::{Packing, Track};
+pub use self::conversation::usage::SpendAllowed;
+pub use self::evaluation::call_logs::{
+    CallLogPage, CallLogQuery, CallLogWork, CallQueued, LogDeleted, LogEvaluated, LogUpdated, LogsDeleted,
 };
-pub use self::check::phone;
-pub use self::communities::CommunityList;
-pub use self::customers::{TraitDeleted, TraitList};
-pub use self::dial::{CallerNumber, Outgoing, Refusals};
-pub use self::drafting::{GraphMade, ValuesMade};
-pub use self::drafts::{DraftMetrics, MetricDrafts};
-pub use self::evaluation::Judged;
-pub use self::evidence::HTTP_LOG;
-pub use self::export::ExportFormat;
-pub use self::folders::{AgentMoved, FolderDeleted};
-pub use self::follow_up::FollowUp;
-pub use self::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
-pub use self::internal::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted};
-pub use self::judging::ToJudge;
-pub use self::labels::LabelDeleted;
-pub use self::ladder::Ladder;
-pub use self::legs::{Leg, Reached, Turn};
-pub use self::listening::{Peaks, Timeline};
-pub use self::live::Running;
-pub use self::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
-pub use self::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
-pub use self::noises::{NoiseDeleted, NoiseSource};
-pub use self::overdue::EVALUATION_MS;
-pub use self::packing::{Packing, Track};
-pub use self::page_file::CallFile;
-pub use self::page_key::PageDoor;
-pub use self::peaks::{Levels, PeakStretch, Zoom};
-pub use self::phone_numbers::{NumberAdded, NumberReleased};
-pub use self::place::{Obstacle, Placed, Placer, RoomPlan, Sounds, TextPlaced};
-pub use self::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
-pub use self::retention::Cleared;
-pub use self::review::{Reviewed, Reviews};
-pub use self::run_list::{ListedRun, ResultChange, RunChanges, RunPage, RunQuery};
-pub use self::runs::{RunCancelled, RunDeleted, RunResults};
-pub use self::scenarios::{ScenarioDeleted, ScenarioList, Validated};
-pub use self::schedules::{ScheduleDeleted, ScheduleList};
-pub use self::simulations::{Message, SimulationAdded, SimulationDeleted};
-pub use self::sms::{SmsQueued, Terminated};
-pub use self::stream_address::AGENT_STREAM;
-pub use self::summary::RunTold;
-pub use self::texts::TextNews;
-pub use self::turn_list::TurnList;
-pub use self::usage::SpendAllowed;
-pub use self::versions::{VersionDeleted, VersionLabels};
-pub use self::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
+pub use self::evaluation::follow_up::FollowUp;
+pub use self::evaluation::material::ToJudge;
+pub use self::evaluation::overdue::EVALUATION_MS;
+pub use self::evaluation::records::Judged;
+pub use self::evaluation::review::{Reviewed, Reviews};
+pub use self::generation::drafting::{GraphMade, ValuesMade};
+pub use self::generation::drafts::{DraftMetrics, MetricDrafts};
+pub use self::library::agents::{AgentAdded, AgentUpdated, SigningKey};
+pub use self::library::communities::CommunityList;
+pub use self::library::customers::{TraitDeleted, TraitList};
+pub use self::library::field_rules::phone;
+pub use self::library::folders::{AgentMoved, FolderDeleted};
+pub use self::library::humans::{BulkCreated, BulkDeleted, DigitalHumanPage, HumansOfSimulation, IdError, IndexError};
+pub use self::library::labels::LabelDeleted;
+pub use self::library::metrics::{MetricPage, MetricsDeleted, MetricsUpdated};
+pub use self::library::noises::{NoiseDeleted, NoiseSource};
+pub use self::library::page_key::PageDoor;
+pub use self::library::phone_numbers::{NumberAdded, NumberReleased};
+pub use self::library::scenarios::{ScenarioDeleted, ScenarioList, Validated};
+pub use self::library::simulations::{Message, SimulationAdded, SimulationDeleted};
+pub use self::library::versions::{VersionDeleted, VersionLabels};
+pub use self::placement::dial::{CallerNumber, Outgoing, Refusals};
+pub use self::placement::{Begin, Placed, Placer, RoomPlan, Sounds, TextPlaced};
+pub use self::runs::export::ExportFormat;
+pub use self::runs::ladder::Ladder;
+pub use self::runs::page_file::CallFile;
+pub use self::runs::queueing::{RunCancelled, RunDeleted, RunResults};
+pub use self::runs::results::{ConversationsEnded, HungUp, ReEvaluation, ResultDeleted, ResultUpdated};
+pub use self::runs::run_list::{ListedRun, ResultChange, RunChanges, RunPage, RunQuery};
+pub use self::runs::scheduler::{AutosyncAccepted, AutosyncTarget, RunAccepted};
+pub use self::runs::schedules::{ScheduleDeleted, ScheduleList};
+pub use self::runs::sms_runs::{SmsQueued, Terminated};
+pub use self::runs::summary::RunTold;
+pub use self::runs::text_runs::TextNews;
+pub use self::runs::turn_list::TurnList;
+pub use self::watching::alerts::{AlertDeleted, AlertPage, ViolationPage};
+pub use self::watching::monitors::{MonitorDeleted, MonitorPage, malfunction_phrases};
+pub use self::watching::webhooks::{DeliveryPage, WebhookAdded, WebhookDeleted, WebhookList, WebhookTested};
 
 /// Time limit for a webhook's connection and answer together.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(5);
@@ -182,7 +122,7 @@ pub trait LiveCalls: Send + Sync {
     }
 
     /// Notes that the state of a result has changed and is stored.
-    fn changed(&self, result_id: i64) {
+    fn note_change(&self, result_id: i64) {
         let _ = result_id;
     }
 
@@ -331,8 +271,8 @@ pub struct Service {
     live: Arc<dyn LiveCalls>,
     poster: Arc<Poster>,
     model: Option<Arc<dyn LanguageModel>>,
-    talks: Arc<turns::Talks>,
-    refusals: Arc<dial::RefusalCounts>,
+    talks: Arc<self::runs::send_text::Talks>,
+    refusals: Arc<self::placement::dial::RefusalCounts>,
 }
 
 impl Service {
@@ -387,22 +327,5 @@ impl Service {
     /// Returns the events of a result as they happen.
     pub fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
         self.live.feed(result_id)
-    }
-
-    /// Returns the folder of the files of a result.
-    pub fn result_folder(&self, result_id: i64) -> PathBuf {
-        self.settings.data.join("results").join(result_id.to_string())
-    }
-
-    /// Removes the files of deleted results. A file that cannot be removed is left and logged.
-    async fn remove_files(&self, result_ids: &[i64]) {
-        for id in result_ids {
-            match tokio::fs::remove_dir_all(self.result_folder(*id)).await {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!(result = id, %error, "files of a deleted result could not be removed");
-                }
-                _ => {}
-            }
-        }
     }
 }

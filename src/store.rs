@@ -106,7 +106,7 @@ impl Store {
 
     /// True if the database answers.
     pub async fn is_alive(&self) -> bool {
-        match self.parts.database.read().await {
+        match self.parts.database.reader().await {
             Ok(mut link) => link.row("SELECT 1", &[]).await.is_ok(),
             Err(_) => false,
         }
@@ -148,7 +148,7 @@ pub struct Organization<'a> {
 impl Organization<'_> {
     /// Opens a session that only reads.
     pub async fn read(&self) -> Result<Session> {
-        Ok(self.session(self.store.parts.database.read().await?))
+        Ok(self.session(self.store.parts.database.reader().await?))
     }
 
     /// Opens a session that reads and writes, in one transaction.

@@ -23,7 +23,7 @@ fn folder() -> TempDir {
 }
 
 /// Runs a command to its end and returns its output.
-async fn done(command: &mut Command) -> Output {
+async fn run_to_end(command: &mut Command) -> Output {
     timeout(PATIENCE, command.output()).await.expect("it ends in time").expect("the program was built")
 }
 
@@ -63,7 +63,7 @@ async fn told_goodbye(agent: Program, folder: &Path) {
 
 /// The reason for which the agent's call ended.
 async fn end_of(mut agent: Program, folder: &Path) -> String {
-    assert!(agent.ended().await.success());
+    assert!(agent.wait_for_end().await.success());
     let log = std::fs::read_to_string(folder.join("agent.log")).expect("it wrote a log");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let ended = lines.iter().find(|line| line["event"] == "call.ended").expect("the call ended");
@@ -145,7 +145,7 @@ async fn a_call_that_is_told_to_end_is_reported_whole() {
         while report["event"] != "report" {
             report = next().await;
         }
-        assert_eq!(caller.ended().await.code(), Some(0), "{report}");
+        assert_eq!(caller.wait_for_end().await.code(), Some(0), "{report}");
         let part = |names: &[&str]| -> Vec<Value> { names.iter().map(|name| report[name].clone()).collect() };
         let (known, expect) = (
             ["ok", "error", "seed", "connected", "end_reason", "codec", "recording"],
@@ -181,7 +181,7 @@ async fn table_for_two(scratch: &Path) -> Called {
     let (agent, address) = agent(folder.path(), "38550-38599").await;
     let mut command = ringer(&["call", &address, "--seed", "7", "--dtmf", "1", "--max-seconds", "60"]);
     command.args(["--intent", "I need a table for two."]);
-    let said = done(command.current_dir(folder.path()).env("TMPDIR", scratch)).await;
+    let said = run_to_end(command.current_dir(folder.path()).env("TMPDIR", scratch)).await;
     let agent_ended = end_of(agent, folder.path()).await;
     let gave_up = agent_ended == "fault" || text(&said.stdout).contains("ended: fault");
     Called { said, address, agent_ended, gave_up }
@@ -244,7 +244,7 @@ async fn a_call_that_nobody_takes_is_reported_too() {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("there are ports");
     let address = format!("sip:nobody@{}", free.local_addr().expect("it is bound"));
     drop(free);
-    let said = done(&mut ringer(&["call", &address, "--json"])).await;
+    let said = run_to_end(&mut ringer(&["call", &address, "--json"])).await;
     let lines: Vec<Value> =
         text(&said.stdout).lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else { panic!("it says nothing") };
@@ -255,7 +255,7 @@ async fn a_call_that_nobody_takes_is_reported_too() {
     assert!(why.starts_with("not connected"), "{why}");
     assert_eq!(said.status.code(), Some(1));
     assert!(text(&said.stderr).ends_with(&format!("ringer: {why}\n")), "{}", text(&said.stderr));
-    let said = done(&mut ringer(&["call", &address])).await;
+    let said = run_to_end(&mut ringer(&["call", &address])).await;
     let told = text(&said.stdout);
     let last = told.lines().last().expect("it says something");
     assert!(last.starts_with("ended: ") && last.ends_with(", after 0.00 s"), "{told}");
@@ -275,7 +275,7 @@ async fn what_cannot_be_is_refused_before_anything_is_done() {
         (&["keys", "list", "--data", "typo"], 1, "there is no database in the folder typo"),
         (&["keys", "revoke", "x", "--data", "typo"], 1, "there is no database in the folder typo"),
     ] {
-        let said = done(ringer(args).current_dir(folder.path())).await;
+        let said = run_to_end(ringer(args).current_dir(folder.path())).await;
         assert_eq!((said.status.code(), text(&said.stdout).as_str()), (Some(code), ""), "{args:?}");
         assert!(text(&said.stderr).contains(why), "{args:?}: {}", text(&said.stderr));
     }
@@ -291,7 +291,7 @@ async fn a_missing_speaker_is_named_before_anything_is_done() {
         (&["demo", "--keep", "kept"], "apt-get install flite espeak-ng\n"),
     ] {
         let said =
-            done(ringer(args).current_dir(folder.path()).env("TMPDIR", folder.path()).env("PATH", NOWHERE)).await;
+            run_to_end(ringer(args).current_dir(folder.path()).env("TMPDIR", folder.path()).env("PATH", NOWHERE)).await;
         assert_eq!((said.status.code(), text(&said.stdout).as_str()), (Some(1), ""), "{args:?}");
         assert!(text(&said.stderr).ends_with(packages), "{args:?}: {}", text(&said.stderr));
         assert!(is_empty(folder.path()), "{args:?}");
@@ -314,7 +314,7 @@ async fn an_engine_starts_and_says_what_is_weak() {
     assert!(said.contains("flite is missing") && said.contains("ringer doctor"), "{said}");
     assert!(said.contains("the bootstrap key has fewer than 16 characters") && !said.contains("a-key"), "{said}");
     // The listed part of a short key does not give it away.
-    let listed = done(ringer(&["keys", "list", "--data"]).arg(folder.path())).await;
+    let listed = run_to_end(ringer(&["keys", "list", "--data"]).arg(folder.path())).await;
     assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));
     let listed = text(&listed.stdout);
     assert!(listed.contains("  a...  ") && !listed.contains("a-key"), "{listed}");
@@ -336,7 +336,7 @@ async fn a_long_bootstrap_key_is_no_weak_point() {
 async fn keys_are_kept_where_the_flag_says_on_either_side() {
     let folder = folder();
     let run = async |args: &[&str]| {
-        let said = done(ringer(&[&["keys"], args].concat()).current_dir(folder.path())).await;
+        let said = run_to_end(ringer(&[&["keys"], args].concat()).current_dir(folder.path())).await;
         (said.status.code(), text(&said.stdout), text(&said.stderr))
     };
     let (code, key, said) = run(&["create", "--data", "kept", "--name", "one"]).await;

@@ -110,7 +110,7 @@ impl Peer {
         let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
         let first = free_ports();
         let (sip, media) = (first.to_string(), (first + 2).to_string());
-        let mut command = limited("sipp");
+        let mut command = with_limit("sipp");
         command.args(how).args(["-i", "127.0.0.1", "-mi", "127.0.0.1", "-p", &sip, "-mp", &media, "-nostdin"]);
         command.args(["-trace_logs", "-log_file", "log", "-trace_err", "-error_file", "errors"]);
         let peer = Peer::start(&format!("sipp {name}"), command, folder, first);
@@ -177,7 +177,7 @@ impl Peer {
     }
 
     /// Returns the recording of what it has heard (baresip, after the call): a WAV file.
-    pub fn heard(&self) -> Option<PathBuf> {
+    pub fn heard_file(&self) -> Option<PathBuf> {
         let files = fs::read_dir(self.folder.path()).ok()?.flatten();
         files.map(|entry| entry.path()).find(|path| path.to_string_lossy().ends_with("-dec.wav"))
     }
@@ -278,7 +278,7 @@ impl Softphone<'_> {
             .and_then(|()| fs::write(path("contacts"), ""))
             .and_then(|()| fs::write(path("config"), config))
             .expect("the folder is writable");
-        let mut command = limited("baresip");
+        let mut command = with_limit("baresip");
         command.args(["-4", "-v", "-f"]).arg(folder.path());
         if let Some(to) = dials {
             command.args(["-e", &format!("/dial {to}")]);
@@ -302,7 +302,7 @@ impl Drop for Peer {
 }
 
 /// Returns `program`, ended by timeout(1) when nothing else does.
-fn limited(program: &str) -> Command {
+fn with_limit(program: &str) -> Command {
     let known =
         ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|folder| Path::new(folder).join(program).is_file());
     assert!(known, "{program} is not installed: `make peers` installs it");

@@ -72,12 +72,12 @@ impl Program {
     }
 
     /// Waits until the program ends by itself; returns its status.
-    pub async fn ended(&mut self) -> ExitStatus {
+    pub async fn wait_for_end(&mut self) -> ExitStatus {
         timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").expect("it is our child")
     }
 
     pub async fn kill(mut self) {
         self.child.start_kill().expect("it is our child");
-        self.ended().await;
+        self.wait_for_end().await;
     }
 }

@@ -83,7 +83,7 @@ impl Fixture {
     }
 
     async fn on(location: Location, folder: TempDir) -> Fixture {
-        let clock = Clock::fixed(START_MS);
+        let clock = Clock::standing_at(START_MS);
         let live = Arc::new(Live::default());
         let service = open(&location, &folder, &clock, live.clone()).await;
         let caller = service.bootstrap("first", "key of the first").await.expect("a key");

@@ -8,6 +8,7 @@ mod language;
 mod linked;
 mod locks;
 mod scan;
+mod service;
 
 /// The order of the modules of the root package: a module uses only those of earlier lines, or of its own.
 const ORDER: [&[&str]; 14] = [
@@ -138,7 +139,7 @@ fn arrows(path: &str, text: &str) -> Vec<String> {
         name == own
             || (!GROUND.contains(&own) && (GROUND.contains(&name) || rank(name).is_none_or(|at| at <= own_rank)))
     };
-    scan::used_modules(&scan::code(scan::shipped(text)))
+    scan::used_modules(&scan::code(scan::shipped_code(text)))
         .into_iter()
         .filter(|(_, name)| !may(name))
         .map(|(line, name)| format!("{path}:{line}: {own} may not use {name}"))
@@ -158,7 +159,7 @@ fn foreign(path: &str, text: &str) -> Vec<String> {
     if scan::is_test(path) {
         return Vec::new();
     }
-    let code = scan::code(scan::shipped(text));
+    let code = scan::code(scan::shipped_code(text));
     let covers = |part: &str| path.starts_with(part) || path.strip_suffix(".rs") == part.strip_suffix('/');
     let words = FOREIGN.iter().filter(|(part, _)| covers(part)).flat_map(|(_, words)| *words);
     words
@@ -197,11 +198,11 @@ fn opening(path: &str, text: &str) -> Vec<String> {
 }
 
 // Not the lint `missing_docs`: it passes over items of private modules, and wants a docstring for every field of a variant too.
-fn documented(path: &str, text: &str) -> Vec<String> {
+fn has_docs(path: &str, text: &str) -> Vec<String> {
     if scan::is_test(path) || !(path.starts_with("sip/src/") || path.starts_with("media/src/")) {
         return Vec::new();
     }
-    let missing = scan::undocumented(text);
+    let missing = scan::without_docs(text);
     missing.into_iter().map(|(line, item)| format!("{path}:{line}: no docstring: {item}")).collect()
 }
 
@@ -214,7 +215,7 @@ fn words(path: &str, text: &str) -> Vec<String> {
             .iter()
             .filter(|word| line.contains(**word))
             .for_each(|word| refuse(format!("{word} is not allowed")));
-        if let Some((kind, name)) = declared(line) {
+        if let Some((kind, name)) = declaration(line) {
             let empty = EMPTY_WORDS.iter().find(|word| kind != "mod" && name.contains(**word));
             empty.into_iter().for_each(|word| refuse(format!("{name}: {word} says nothing")));
             if kind == "mod" && ["utils", "util", "common", "helpers", "misc"].contains(&name) {
@@ -226,7 +227,7 @@ fn words(path: &str, text: &str) -> Vec<String> {
 }
 
 /// Returns the type or module that a line declares.
-fn declared(line: &str) -> Option<(&str, &str)> {
+fn declaration(line: &str) -> Option<(&str, &str)> {
     let item = line
         .trim_start()
         .trim_start_matches("pub ")
@@ -241,7 +242,7 @@ fn unwraps(path: &str, text: &str) -> Vec<String> {
     if scan::is_test(path) || path.contains("/benches/") {
         return Vec::new();
     }
-    let code = scan::code(scan::shipped(text));
+    let code = scan::code(scan::shipped_code(text));
     let source: Vec<&str> = text.lines().collect();
     let explained =
         |line: usize| source[line - 1].contains("//") || (line > 1 && source[line - 2].trim().starts_with("//"));
@@ -262,7 +263,7 @@ fn outside(path: &str, text: &str) -> Vec<String> {
 
 /// Returns the number of clock reads in a file.
 fn clock_reads(text: &str) -> usize {
-    let code = scan::code(scan::shipped(text));
+    let code = scan::code(scan::shipped_code(text));
     CLOCK_READS.iter().map(|call| code.matches(call).count()).sum()
 }
 
@@ -307,7 +308,7 @@ fn parts_do_not_use_what_is_foreign_to_them() {
 #[test]
 fn the_libraries_depend_on_nothing_impure() {
     for path in ["sip/Cargo.toml", "media/Cargo.toml"] {
-        assert_eq!(pure_dependencies(path, &read(path)), Vec::<String>::new());
+        assert_eq!(pure_dependencies(path, &read_file(path)), Vec::<String>::new());
     }
 }
 
@@ -325,7 +326,7 @@ fn files_say_what_they_are() {
 
 #[test]
 fn public_items_of_the_libraries_have_docstrings() {
-    holds(documented);
+    holds(has_docs);
 }
 
 #[test]
@@ -343,7 +344,7 @@ fn only_the_project_is_spoken_of() {
     let wrong: Vec<String> = tree(&["rs", "md", "toml", "html", "js", "css", "xml", "txt", "http", "sql", ""])
         .iter()
         .filter(|path| path.as_str() != "Cargo.lock")
-        .flat_map(|path| outside(path, &read(path)))
+        .flat_map(|path| outside(path, &read_file(path)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -353,16 +354,16 @@ fn clock_reads_only_fall() {
     let found: BTreeMap<String, usize> = tree(&["rs"])
         .into_iter()
         .filter(|path| path != "src/clock.rs" && !scan::is_test(path) && !path.contains("benches/"))
-        .map(|path| (path.clone(), clock_reads(&read(&path))))
+        .map(|path| (path.clone(), clock_reads(&read_file(&path))))
         .filter(|(_, count)| *count > 0)
         .collect();
-    let wrong = ratchet(&read("tests/clock_reads.txt"), &found);
+    let wrong = ratchet(&read_file("tests/clock_reads.txt"), &found);
     assert!(wrong.is_empty(), "tests/clock_reads.txt:\n{}", wrong.join("\n"));
 }
 
 /// Fails with everything that `rule` finds in the Rust files of the tree.
 fn holds(rule: impl Fn(&str, &str) -> Vec<String>) {
-    let wrong: Vec<String> = tree(&["rs"]).iter().flat_map(|path| rule(path, &read(path))).collect();
+    let wrong: Vec<String> = tree(&["rs"]).iter().flat_map(|path| rule(path, &read_file(path))).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -370,7 +371,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(path: &str) -> String {
+fn read_file(path: &str) -> String {
     let bytes = std::fs::read(root().join(path)).expect("the file was just listed");
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -411,8 +412,8 @@ fn check(rule: impl Fn(&str, &str) -> Vec<String>, path: &str, bad: &str, good: 
 #[test]
 fn arrows_that_run_backwards_are_found() {
     check(arrows, "src/store.rs", "use crate::service::Service;", "use crate::model::Agent;");
-    check(arrows, "src/engine/real.rs", "fn f() { crate::api::go() }", "use crate::{provider::Voice, human};");
-    check(arrows, "src/engine/real.rs", "use crate::{provider::{A, B}, cli::C};", "// crate::cli\nuse crate::clock;");
+    check(arrows, "src/engine/live.rs", "fn f() { crate::api::go() }", "use crate::{provider::Voice, human};");
+    check(arrows, "src/engine/live.rs", "use crate::{provider::{A, B}, cli::C};", "// crate::cli\nuse crate::clock;");
     check(arrows, "src/clock.rs", "use crate::tasks::Tasks;", "use crate::clock::Clock;");
     check(arrows, "src/model.rs", "use crate::store;", "#[cfg(test)]\nmod tests {\n use crate::store;\n}");
     assert_eq!(arrows("src/thing.rs", "").len(), 1);
@@ -443,29 +444,29 @@ fn long_and_nameless_files_are_found() {
 #[test]
 fn missing_docstrings_are_found() {
     let sip = "sip/src/a.rs";
-    check(documented, sip, "pub fn f() {}", "/// F.\npub fn f() {}");
-    check(documented, sip, "#[derive(Debug)]\npub struct S;", "/// S.\n#[derive(\n    Debug,\n)]\npub struct S;");
-    check(documented, sip, "/// E.\npub enum E {\n    /// A.\n    A,\n    B { x: u8 },\n}", "enum E {\n    A,\n}");
+    check(has_docs, sip, "pub fn f() {}", "/// F.\npub fn f() {}");
+    check(has_docs, sip, "#[derive(Debug)]\npub struct S;", "/// S.\n#[derive(\n    Debug,\n)]\npub struct S;");
+    check(has_docs, sip, "/// E.\npub enum E {\n    /// A.\n    A,\n    B { x: u8 },\n}", "enum E {\n    A,\n}");
     check(
-        documented,
+        has_docs,
         sip,
         "/// S.\npub struct S {\n    pub a: u8,\n}",
         "/// S.\npub struct S {\n    /// A.\n    pub a: u8,\n    b: u8,\n}",
     );
     check(
-        documented,
+        has_docs,
         sip,
         "/// T.\npub trait T {\n    fn f(&self) {\n        g();\n    }\n}",
         "/// T.\npub trait T {\n    /// F.\n    fn f(&self);\n}",
     );
-    check(documented, sip, "pub const A: u8 = 1;", "pub(crate) fn f() {}\npub use a::b;\npub mod c;");
+    check(has_docs, sip, "pub const A: u8 = 1;", "pub(crate) fn f() {}\npub use a::b;\npub mod c;");
     check(
-        documented,
+        has_docs,
         sip,
         "/// A.\nlet a;\npub type T = u8;",
         "fn f() {}\n#[cfg(test)]\nmod tests {\n    pub fn f() {}\n}",
     );
-    assert!(documented("src/a.rs", "pub fn f() {}").is_empty());
+    assert!(has_docs("src/a.rs", "pub fn f() {}").is_empty());
 }
 
 #[test]

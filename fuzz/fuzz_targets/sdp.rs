@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     if let Ok(session) = Session::parse(&text) {
         let _ = format!("{session:?}");
-        if let Some(offer) = Offer::read(&session) {
+        if let Some(offer) = Offer::from_session(&session) {
             let printed = offer.session().to_string();
             assert!(Session::parse(&printed).is_ok(), "{printed}");
         }

@@ -1,7 +1,7 @@
 //! What several targets share: bytes cut into datagrams, and a leg that they are sent to.
 
 use ringer_media::codec::Codec;
-use ringer_media::leg::{RtpLeg, MediaParams, Room};
+use ringer_media::leg::{RtpLeg, MediaParams, Scratch};
 use ringer_media::rtp::srtp::SrtpParams;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
@@ -34,7 +34,7 @@ pub fn leg(codec: Codec, srtp: Option<SrtpParams>) -> RtpLeg {
 
 /// A leg that gets the datagrams, one a tick, and must hear something at every tick whatever they are.
 pub fn hear(mut leg: RtpLeg, packets: impl Iterator<Item = Vec<u8>>) -> RtpLeg {
-    let mut room = Room::default();
+    let mut room = Scratch::default();
     for (tick, packet) in packets.enumerate().take(400) {
         let now = Time::from_millis(1000 + 20 * tick as u64);
         leg.receive(now, &packet);

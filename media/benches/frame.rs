@@ -16,7 +16,7 @@ use ringer_media::call::{
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::dtmf::Detector;
 use ringer_media::frame::{FRAME, Frame, RATE_HZ, SILENCE, Sample};
-use ringer_media::leg::{MediaParams, Room, RtpLeg};
+use ringer_media::leg::{MediaParams, RtpLeg, Scratch};
 use ringer_media::mixer::{Mixer, NOTHING, add};
 use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::recording::Window;
@@ -119,7 +119,7 @@ fn stages(far: &FarSide) {
             for _ in 0..TICKS {
                 let now = clock.next();
                 black_box(leg.receive(now, packets.packet()));
-                black_box(leg.listen(now, &mut Room::default()));
+                black_box(leg.listen(now, &mut Scratch::default()));
             }
         });
         let mut clock = Clock::default();

@@ -39,19 +39,15 @@
 //! assert_eq!(spoken, 8000, "half a second of speech, sample by sample");
 //! ```
 
-mod answer;
-mod barge_in;
 mod channel;
 mod channel_event;
 mod concealed;
-mod delivery;
 mod dial;
 mod ears;
 mod edges;
 mod ending;
 mod event;
-mod hearing;
-mod hold;
+mod floor;
 mod io;
 mod keyed;
 mod mouth;
@@ -59,14 +55,12 @@ mod outbox;
 pub mod pacing;
 mod pauses;
 mod phase;
-mod plan;
-mod probe;
 mod reading;
 mod script;
 mod spec;
 mod timeline;
 mod transfer;
-mod turn;
+mod unheard;
 mod utterance;
 
 use std::time::Duration;
@@ -75,27 +69,19 @@ pub use channel_event::ChannelEvent;
 pub use ending::*;
 pub use event::*;
 pub use io::*;
-pub use script::{ByScript, Script, contains_phrase, normal_form, same_words, unspaced};
+pub use script::{ByScript, Script, contains_phrase, is_unspaced, normal_form, same_words};
 pub use spec::*;
-pub use utterance::Spoken;
 
-use self::barge_in::{Cut, Overlap};
 use self::channel::ChannelState;
-use self::dial::Dial;
 use self::ears::EarSet;
-use self::hearing::OtherTurn;
-use self::hold::Hold;
-use self::mouth::Mouth;
+use self::floor::{Decision, Floor, Percept, Scene};
 use self::outbox::Outbox;
 use self::pacing::Pacing;
 use self::phase::{Phase, Waits};
-use self::plan::Plan;
-use self::probe::Probes;
 use crate::connection::{Arrivals, Connection};
-use crate::frame::{FRAME, PER_MS, SILENCE, Sample};
+use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
 use crate::leg::{Leg, PcmLeg};
 use crate::recording::Window;
-use crate::seed::Stream;
 use crate::time::Time;
 
 /// Length of a tick.
@@ -117,68 +103,16 @@ pub struct Call {
     /// Simulated bad connection; `None` without one.
     connection: Option<Box<Connection>>,
     window: Window,
-    mouth: Mouth,
     ears: EarSet,
     pacing: Pacing,
-    other: Other,
-    plan: Option<Plan>,
-    cut: Option<Cut>,
-    /// Words for a fixed time in the other side's next turn.
-    wanted_cut: Option<CutIn>,
-    overlap: Option<Overlap>,
-    keywords: Vec<barge_in::KeywordClip>,
-    cuts: u32,
-    /// State of the probes; `None` when no kind is asked for.
-    probes: Option<Box<Probes>>,
-    dial: Option<Dial>,
-    hold: Option<Hold>,
-    script: Script,
-    history: Vec<Line>,
-    unsaid: Option<String>,
-    opening: Opening,
-    draws: Draws,
-    last_effect: u32,
-    last_utterance: u32,
-}
-
-/// State of the other side's speech and turns.
-#[derive(Debug, Default)]
-struct Other {
-    /// Onset of the speech that runs.
-    since: Option<Sample>,
-    /// True end of the last speech.
-    ended: Option<Sample>,
-    /// Onset of the last speech that was long enough to count as words.
-    turn: Option<OtherTurn>,
-    /// The turn, which nobody answers, is over here unless it goes on.
-    over_at: Option<Sample>,
-    /// Turns that are over but whose text is still to come.
-    closing: Vec<OtherTurn>,
-    /// True once it has spoken for 200 ms or more.
-    spoke: bool,
-    /// Turns that are over.
-    turns: u32,
-    /// Position at which the mind was last asked about an interruption.
-    asked_at: Sample,
-}
-
-/// The call's streams of draws.
-#[derive(Debug)]
-struct Draws {
-    interruption: Stream,
-    opening: Stream,
-    words: Stream,
+    /// Machine that decides who speaks when.
+    floor: Floor,
 }
 
 impl Call {
     /// Returns a call that has not begun to dial.
     pub fn new(mut spec: CallSpec) -> Call {
-        let probes = Probes::new(&mut spec).map(Box::new);
-        let draws = Draws {
-            interruption: spec.seed.stream("interruption"),
-            opening: spec.seed.stream("opening"),
-            words: spec.seed.stream("words"),
-        };
+        let floor = Floor::new(&mut spec);
         Call {
             phase: Phase::Idle,
             waits: Waits::default(),
@@ -190,26 +124,9 @@ impl Call {
             leg: None,
             connection: None,
             window: Window::new(),
-            mouth: Mouth::new(&spec, crate::frame::RATE_HZ),
             ears: EarSet::new(spec.ears, !spec.connection.is_clear()),
             pacing: Pacing::default(),
-            other: Other::default(),
-            plan: None,
-            cut: None,
-            wanted_cut: spec.cut.clone(),
-            overlap: None,
-            keywords: Vec::new(),
-            cuts: 0,
-            probes,
-            dial: None,
-            hold: None,
-            script: Script::new(spec.script.len()),
-            history: Vec::new(),
-            unsaid: None,
-            opening: spec.opening.clone(),
-            draws,
-            last_effect: 0,
-            last_utterance: 0,
+            floor,
             spec,
         }
     }
@@ -224,19 +141,60 @@ impl Call {
             Input::Tick { late, sent } => self.tick(now, late, sent),
             Input::Release => self.release(now),
             Input::Listen => self.listen(now),
-            Input::Voiced(id, voiced) => self.voice(id, voiced),
-            Input::Done(id, done) => self.done(now, id, done),
+            Input::Voiced(id, voiced) => self.floor.voice(id, voiced),
+            Input::Done(id, result) => self.take_result(now, id, result),
             Input::Command(Command::Hangup(reason)) => self.hang_up(now, reason),
         }
     }
 
-    /// Sets the words of the audio that `id` brings to `voiced`.
-    fn voice(&mut self, id: EffectId, voiced: String) {
-        let planned = self.plan.as_mut().and_then(|plan| plan.utterance.as_mut());
-        let cutting = self.cut.as_mut().and_then(Cut::utterance);
-        let mut left = Some(voiced);
-        for said in planned.into_iter().chain(cutting).chain(self.mouth.saying()) {
-            left = left.and_then(|voiced| said.voice(id, voiced));
+    /// Takes the result of an effect, or a part of it.
+    fn take_result(&mut self, now: Time, id: EffectId, result: Effected) {
+        match result {
+            Effected::Note { code, why } if self.phase.is_dialling() => {
+                self.waits.before.push((now, Side::Engine, What::Note { code: code.into(), why }));
+            }
+            Effected::Failed { .. } if self.phase.is_dialling() => self.floor().drop_prepared(),
+            Effected::Language { .. } if !self.phase.is_connected() => {}
+            result => self.floor().take_result(id, result),
+        }
+        self.carry_out();
+    }
+
+    /// Shows the floor the state of the call, and returns it for the next inputs.
+    fn floor(&mut self) -> &mut Floor {
+        let voice = self.ears.voice.vad();
+        self.floor.look(Scene {
+            at: self.frame_at,
+            heard_to: self.ears.heard_to,
+            spoken_to: voice.spoken_to(),
+            stirring: voice.is_stirring(),
+            in_noise: voice.in_noise(),
+            text: self.ears.which.text,
+            mute: self.is_mute(),
+            on_hold: self.waits.on_hold,
+        });
+        &mut self.floor
+    }
+
+    /// Carries out what the floor has decided, in order.
+    fn carry_out(&mut self) {
+        while let Some(decision) = self.floor.poll() {
+            match decision {
+                Decision::Event(event) => self.out.push(Output::Event(event)),
+                Decision::Effect(id, effect) => self.out.push(Output::Effect(id, effect)),
+                Decision::Feed(onset) => self.feed_from(onset),
+                Decision::ClearBuffered => self.clear_buffered(),
+                Decision::Key { digit, at } => self.send_digit(digit, at),
+                Decision::Fail(fault) => self.fail(fault),
+            }
+        }
+    }
+
+    /// Drops frames of this side that were not sent, on a leg of PCM.
+    fn clear_buffered(&mut self) {
+        if matches!(self.leg, Some(Leg::Pcm(_))) {
+            self.connection.iter_mut().for_each(|connection| connection.sent.clear());
+            self.out.push(Output::ClearBuffered);
         }
     }
 
@@ -325,20 +283,30 @@ impl Call {
         }
         self.announce_speech();
         let at = self.frame_at;
-        let rendered = self.mouth.render(at, &mut sent.pcm, &mut sent.clean);
+        let rendered = self.floor.mouth.render(at, &mut sent.pcm, &mut sent.clean);
         if self.is_mute() {
             // It is not sent, whatever noise there is on this side.
             (sent.pcm, sent.clean) = (SILENCE, SILENCE);
         }
         sent.position = Some(at);
-        self.ears.sent(at, &sent.pcm);
+        self.ears.take_sent(at, &sent.pcm);
+        self.send(now, at, &sent.pcm);
+        self.pacing.record_sent(late);
+        self.frame_at += FRAME as Sample;
+        self.announce_silence();
+        self.floor().take_own(rendered);
+        self.carry_out();
+    }
+
+    /// Sends the frame at `at` over the leg.
+    fn send(&mut self, now: Time, at: Sample, pcm: &Frame) {
         match &mut self.leg {
             Some(Leg::Rtp(leg)) => {
                 let mut post = |bytes: &[u8]| match &mut self.connection {
                     Some(connection) => connection.sent.send(now, bytes),
                     None => self.out.packet(Path::Rtp, bytes),
                 };
-                leg.send(now, &sent.pcm);
+                leg.send(now, pcm);
                 while let Some(bytes) = leg.packet() {
                     post(bytes);
                 }
@@ -347,25 +315,13 @@ impl Call {
                 }
             }
             Some(Leg::Pcm(leg)) => {
-                let pcm = leg.send(&sent.pcm);
+                let pcm = leg.send(pcm);
                 match &mut self.connection {
                     Some(connection) => connection.sent.send_frame(now, at, pcm),
                     None => self.out.frame(at, pcm),
                 }
             }
             None => {}
-        }
-        self.pacing.sent(late);
-        self.frame_at += FRAME as Sample;
-        self.announce_silence();
-        if let Some(begun) = rendered.begun {
-            self.speech_begins(begun);
-        }
-        if let Some(probe) = rendered.probe {
-            self.probe_ended(probe, false);
-        }
-        if let Some(said) = rendered.words {
-            self.said(said);
         }
     }
 
@@ -382,7 +338,7 @@ impl Call {
                 leg.skip();
             }
         }
-        self.pacing.skipped(skipped as u64);
+        self.pacing.record_skipped(skipped as u64);
         self.event(self.frame_at, Side::Engine, What::LateFrames { count: skipped as u64 });
         self.frame_at = at;
     }
@@ -400,19 +356,6 @@ impl Call {
 
     fn note(&mut self, sample: Sample, code: &'static str) {
         self.event(sample, Side::Engine, What::Note { code: code.into(), why: String::new() });
-    }
-
-    fn effect(&mut self, effect: Effect) -> EffectId {
-        self.last_effect += 1;
-        let id = EffectId(self.last_effect);
-        self.out.push(Output::Effect(id, effect));
-        id
-    }
-
-    fn cancel(&mut self, effects: Vec<EffectId>) {
-        for id in effects {
-            self.effect(Effect::Cancel(id));
-        }
     }
 }
 

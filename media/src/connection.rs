@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::frame::{Frame, RATE_HZ, Sample};
-use crate::leg::{FRAME_MAX, Heard, HeardKind, MAX_PACKET, NARROW};
+use crate::leg::{FRAME_MAX, HeardFrame, HeardKind, MAX_PACKET, NARROW};
 use crate::netem::{Loss, Losses};
 use crate::rtp::conceal::Concealer;
 use crate::seed::{Seed, Stream};
@@ -81,7 +81,7 @@ pub struct Impairment {
 
 /// Model of one direction: decides which packets are lost, and when the others go on.
 #[derive(Clone, Debug)]
-struct Line {
+struct LinkModel {
     losses: Losses,
     most_delay_ns: f64,
     stream: Stream,
@@ -94,9 +94,9 @@ struct Line {
     delayed_ns: f64,
 }
 
-impl Line {
-    fn new(spec: &ConnectionSpec, stream: Stream) -> Line {
-        Line {
+impl LinkModel {
+    fn new(spec: &ConnectionSpec, stream: Stream) -> LinkModel {
+        LinkModel {
             losses: Losses::new(spec.model()),
             most_delay_ns: 2e6 * spec.jitter_ms.max(0.0),
             stream,
@@ -134,7 +134,7 @@ impl Line {
         self.latest
     }
 
-    fn measured(&self) -> Measured {
+    fn measurement(&self) -> Measured {
         let lost = self.lost as f64;
         Measured {
             loss_pct: 100.0 * lost / (self.lost + self.passed).max(1) as f64,
@@ -155,7 +155,7 @@ struct Departure {
 /// The sending side: RTP packets on their way to the network.
 #[derive(Clone, Debug)]
 pub struct Departures {
-    line: Line,
+    line: LinkModel,
     /// Number of datagrams in the ring, from `first` on.
     slots: Box<[Departure]>,
     first: usize,
@@ -171,7 +171,7 @@ impl Departures {
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Departures {
         let empty = Departure { at: Time::default(), len: 0, bytes: [0; MAX_PACKET] };
         Departures {
-            line: Line::new(spec, seed.stream("connection.sent")),
+            line: LinkModel::new(spec, seed.stream("connection.sent")),
             slots: vec![empty; spec.depth() * PACKETS_A_TICK].into(),
             first: 0,
             count: 0,
@@ -262,8 +262,8 @@ impl Departures {
     }
 
     /// Returns the figures up to now.
-    pub fn measured(&self) -> Measured {
-        self.line.measured()
+    pub fn measurement(&self) -> Measured {
+        self.line.measurement()
     }
 }
 
@@ -274,7 +274,7 @@ pub struct Arrival {
     pub position: Sample,
     /// Samples of the frame at 16 kHz.
     pub pcm: Frame,
-    /// The same at 8 kHz, placed as in [`Heard`].
+    /// The same at 8 kHz, placed as in [`HeardFrame`].
     pub narrow: [i16; NARROW],
     /// True for received audio, false for silence and for concealment.
     pub is_real: bool,
@@ -283,7 +283,7 @@ pub struct Arrival {
 /// Receiving side: frames on their way from the recording to the analysis. A lost one is concealed.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    line: Line,
+    line: LinkModel,
     wide: Concealer,
     narrow: Concealer,
     queue: VecDeque<(Time, Arrival)>,
@@ -293,7 +293,7 @@ impl Arrivals {
     /// Returns the receiving side, which draws from the stream `connection.received`.
     pub fn new(spec: &ConnectionSpec, seed: Seed) -> Arrivals {
         Arrivals {
-            line: Line::new(spec, seed.stream("connection.received")),
+            line: LinkModel::new(spec, seed.stream("connection.received")),
             wide: Concealer::new(RATE_HZ),
             narrow: Concealer::new(RATE_HZ / 2),
             // One more than can wait when the analysis takes the frames that are due at every tick.
@@ -302,7 +302,7 @@ impl Arrivals {
     }
 
     /// Takes a frame that was received at `now`.
-    pub fn hear(&mut self, now: Time, heard: &Heard<'_>) {
+    pub fn hear(&mut self, now: Time, heard: &HeardFrame<'_>) {
         let is_real = heard.kind == HeardKind::Real;
         let mut arrival = Arrival { position: heard.position, pcm: *heard.pcm, narrow: *heard.narrow, is_real };
         let at = if self.line.loses() {
@@ -334,8 +334,8 @@ impl Arrivals {
     }
 
     /// Returns the figures up to now.
-    pub fn measured(&self) -> Measured {
-        self.line.measured()
+    pub fn measurement(&self) -> Measured {
+        self.line.measurement()
     }
 }
 
@@ -356,8 +356,8 @@ impl Connection {
     }
 
     /// Returns the figures up to now.
-    pub fn measured(&self) -> Impairment {
-        Impairment { sent: self.sent.measured(), received: self.received.measured() }
+    pub fn measurement(&self) -> Impairment {
+        Impairment { sent: self.sent.measurement(), received: self.received.measurement() }
     }
 }
 

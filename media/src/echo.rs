@@ -17,7 +17,7 @@ use crate::dot::dot;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use crate::level::rms_dbov;
 use crate::vad::{BLOCK, Edge, Edges, VoiceActivity};
-use path::{Path, TAPS};
+use path::{EchoPath, TAPS};
 use ring::Ring;
 use search::{BEST, Candidate, LAGS, STEP};
 
@@ -96,7 +96,7 @@ pub struct EchoGuard {
     heard: Ring<HEARD>,
     /// One past the last sample of own sound.
     sounded_to: Sample,
-    path: Box<Path>,
+    path: Box<EchoPath>,
     /// Delay of the echo in samples; `None` while no path is known.
     lag: Option<Sample>,
     /// Number of frames that the path predicted, less those that it did not.
@@ -128,7 +128,7 @@ impl EchoGuard {
             sent: Ring::new(),
             heard: Ring::new(),
             sounded_to: Sample::MIN / 2,
-            path: Box::new(Path::new()),
+            path: Box::new(EchoPath::new()),
             lag: None,
             proof: 0,
             told: false,
@@ -177,7 +177,7 @@ impl EchoGuard {
     }
 
     /// Takes the 20 ms from `at` on that this side sends.
-    pub fn sent(&mut self, at: Sample, pcm: &Frame) {
+    pub fn take_sent(&mut self, at: Sample, pcm: &Frame) {
         if rms_dbov(pcm) > SOUND_DBOV {
             if at > self.sounded_to + LONGEST {
                 self.pause = self.first_pause();
@@ -270,7 +270,7 @@ impl EchoGuard {
     fn take_out(&mut self, pcm: &mut Frame, from: Sample, is_real: bool) -> [bool; 2] {
         let Some(lag) = self.lag else { return [false; 2] };
         let (mut sent, mut echo) = ([0.0; FRAME + TAPS - 1], [0.0; FRAME]);
-        self.sent.read(first_sent(from, lag), &mut sent);
+        self.sent.copy_to(first_sent(from, lag), &mut sent);
         self.path.echo(&sent, &mut echo);
         let heard: [f32; FRAME] = std::array::from_fn(|n| f32::from(pcm[n]));
         let left: [f32; FRAME] = std::array::from_fn(|n| heard[n] - echo[n]);
@@ -315,11 +315,11 @@ impl EchoGuard {
     }
 
     /// Searches for an echo in the audio up to `end`; true when one is found, and its path is used from then on. Its
-    /// memory (60 KB with [`Path::solve`]) is on the stack: it is seldom called, and a call need not hold it.
+    /// memory (60 KB with [`EchoPath::solve`]) is on the stack: it is seldom called, and a call need not hold it.
     fn look(&mut self, end: Sample) -> bool {
         let found = search::best(&search::thin(&self.sent, end), &search::thin(&self.heard, end));
         let mut heard = [0.0; WINDOW];
-        self.heard.read(end - WINDOW as Sample, &mut heard);
+        self.heard.copy_to(end - WINDOW as Sample, &mut heard);
         let Some((lag, path)) = self.proven(end, &heard, &found) else {
             self.fruitless += 1;
             return false;
@@ -334,28 +334,28 @@ impl EchoGuard {
     }
 
     /// Returns the first candidate whose filter, fitted to one part of the received audio, predicts the other.
-    fn proven(&self, end: Sample, heard: &[f32; WINDOW], found: &[Candidate; BEST]) -> Option<(Sample, Path)> {
+    fn proven(&self, end: Sample, heard: &[f32; WINDOW], found: &[Candidate; BEST]) -> Option<(Sample, EchoPath)> {
         let mut sent = [0.0; WINDOW + TAPS - 1];
         if let Some(lag) = self.lag {
-            self.sent.read(first_sent(end - WINDOW as Sample, lag), &mut sent);
+            self.sent.copy_to(first_sent(end - WINDOW as Sample, lag), &mut sent);
             let mut trial = (*self.path).clone();
             trial.add(&sent, heard);
             trial.solve();
             let mut echo = [0.0; WINDOW];
             trial.echo(&sent, &mut echo);
-            if left(heard, &echo) < STILL {
+            if residual_share(heard, &echo) < STILL {
                 return Some((lag, trial));
             }
         }
         let mut echo = [0.0; WINDOW - FITTED];
         for candidate in found.iter().filter(|candidate| candidate.likeness > 0.0) {
             let lag = candidate.lag as Sample;
-            self.sent.read(first_sent(end - WINDOW as Sample, lag), &mut sent);
-            let mut trial = Path::new();
+            self.sent.copy_to(first_sent(end - WINDOW as Sample, lag), &mut sent);
+            let mut trial = EchoPath::new();
             trial.add(&sent[..FITTED + TAPS - 1], &heard[..FITTED]);
             trial.solve();
             trial.echo(&sent[FITTED..], &mut echo);
-            if left(&heard[FITTED..], &echo) < LEFT {
+            if residual_share(&heard[FITTED..], &echo) < LEFT {
                 trial.add(&sent[FITTED..], &heard[FITTED..]);
                 trial.solve();
                 return Some((lag, trial));
@@ -372,8 +372,8 @@ impl EchoGuard {
         let mut since = end;
         while since > end - (HEARD - BLOCK) as Sample {
             let from = since - BLOCK as Sample;
-            self.heard.read(from, &mut heard);
-            self.sent.read(first_sent(from, lag), &mut sent);
+            self.heard.copy_to(from, &mut heard);
+            self.sent.copy_to(first_sent(from, lag), &mut sent);
             self.path.echo(&sent, &mut echo);
             let left = heard.iter().zip(&echo).map(|(heard, echo)| (heard - echo).powi(2)).sum::<f32>() / BLOCK as f32;
             let power = mean_power(&echo);
@@ -398,7 +398,7 @@ fn first_sent(from: Sample, lag: Sample) -> Sample {
 }
 
 /// Returns the share of the received power that is no echo.
-fn left(heard: &[f32], echo: &[f32]) -> f32 {
+fn residual_share(heard: &[f32], echo: &[f32]) -> f32 {
     let left: f32 = heard.iter().zip(echo).map(|(heard, echo)| (heard - echo).powi(2)).sum();
     left / dot::<16>(heard, heard).max(1.0)
 }

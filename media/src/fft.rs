@@ -31,7 +31,7 @@ impl<const N: usize> Block<N> {
     }
 
     #[inline(always)]
-    fn put(&mut self, at: usize, lanes: Lanes) {
+    fn store(&mut self, at: usize, lanes: Lanes) {
         self.re[at..at + LANES].copy_from_slice(lanes.re.as_array_ref());
         self.im[at..at + LANES].copy_from_slice(lanes.im.as_array_ref());
     }
@@ -106,7 +106,7 @@ impl<const N: usize> Fft<N> {
             }
             let (re, im) = (f32x8::transpose(sums.map(|sum| sum.re)), f32x8::transpose(sums.map(|sum| sum.im)));
             for lane in 0..LANES {
-                to.put((at * LANES + lane) * 8, Lanes { re: re[lane], im: im[lane] });
+                to.store((at * LANES + lane) * 8, Lanes { re: re[lane], im: im[lane] });
             }
         }
     }
@@ -130,9 +130,9 @@ impl Pass {
             for q in (0..self.stride).step_by(LANES) {
                 let sums = sums(std::array::from_fn(|k| from.get(q + self.stride * p + k * N / RADIX)));
                 let at = q + RADIX * self.stride * p;
-                to.put(at, sums[0]);
+                to.store(at, sums[0]);
                 for k in 1..RADIX {
-                    to.put(at + k * self.stride, sums[k].turned(turns[k - 1]));
+                    to.store(at + k * self.stride, sums[k].rotate(turns[k - 1]));
                 }
             }
         }
@@ -163,7 +163,7 @@ impl Lanes {
     }
 
     #[inline(always)]
-    fn scaled(self, factor: f32) -> Lanes {
+    fn scale(self, factor: f32) -> Lanes {
         Lanes { re: self.re * factor, im: self.im * factor }
     }
 
@@ -173,7 +173,7 @@ impl Lanes {
     }
 
     #[inline(always)]
-    fn turned(self, (cos, sin): (f32, f32)) -> Lanes {
+    fn rotate(self, (cos, sin): (f32, f32)) -> Lanes {
         self.times(Lanes { re: f32x8::splat(cos), im: f32x8::splat(sin) })
     }
 }
@@ -193,9 +193,9 @@ fn eight(x: [Lanes; 8]) -> [Lanes; 8] {
     let odd = four([x[1], x[3], x[5], x[7]]);
     let odd = [
         odd[0],
-        odd[1].plus(odd[1].down()).scaled(FRAC_1_SQRT_2),
+        odd[1].plus(odd[1].down()).scale(FRAC_1_SQRT_2),
         odd[2].down(),
-        odd[3].down().minus(odd[3]).scaled(FRAC_1_SQRT_2),
+        odd[3].down().minus(odd[3]).scale(FRAC_1_SQRT_2),
     ];
     std::array::from_fn(|k| if k < 4 { even[k].plus(odd[k]) } else { even[k - 4].minus(odd[k - 4]) })
 }

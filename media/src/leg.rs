@@ -22,21 +22,21 @@ pub const NARROW: usize = FRAME / 2;
 
 /// Buffers for [`Leg::listen`]. They belong on the caller's stack: one set for all legs stays in the processor's cache.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct Scratch {
     wide: Frame,
     narrow: [i16; NARROW],
     before: Frame,
 }
 
-impl Default for Room {
+impl Default for Scratch {
     fn default() -> Self {
-        Room { wide: SILENCE, narrow: [0; NARROW], before: SILENCE }
+        Scratch { wide: SILENCE, narrow: [0; NARROW], before: SILENCE }
     }
 }
 
 /// Received audio of 20 ms for the analysis.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Heard<'a> {
+pub struct HeardFrame<'a> {
     /// Position of the first sample of `pcm`.
     pub position: Sample,
     /// Origin of the audio. `Real` and `Lost` belong in a recording, `Stretched` and `Silence` do not.
@@ -236,7 +236,7 @@ impl Leg {
     }
 
     /// Returns the next 20 ms of received audio, written into `room`.
-    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
+    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Scratch) -> HeardFrame<'a> {
         match self {
             Leg::Rtp(leg) => leg.listen(now, room),
             Leg::Pcm(leg) => leg.listen(now, room),
@@ -261,9 +261,9 @@ impl Leg {
     }
 
     /// Returns the number of packets, or pieces of audio, that came and were dropped for lack of room.
-    pub fn overflowed(&self) -> u64 {
+    pub fn overflow_count(&self) -> u64 {
         match self {
-            Leg::Rtp(leg) => leg.overflowed(),
+            Leg::Rtp(leg) => leg.overflow_count(),
             Leg::Pcm(leg) => leg.overflow_count(),
         }
     }

@@ -145,10 +145,10 @@ impl Limiter {
     /// Limits a block of sums into `out` (as far as the shorter of the two reaches).
     pub fn process(&mut self, sums: &[i32], out: &mut [i16]) {
         let mut blocks = sums.chunks(Limiter::STEP).peekable();
-        let mut allowed = blocks.peek().map_or(1.0, |block| self.allowed(block));
+        let mut allowed = blocks.peek().map_or(1.0, |block| self.gain_limit(block));
         for out in out.chunks_mut(Limiter::STEP) {
             let Some(block) = blocks.next() else { return };
-            let ahead = blocks.peek().map_or(1.0, |block| self.allowed(block));
+            let ahead = blocks.peek().map_or(1.0, |block| self.gain_limit(block));
             let target = (self.gain + Limiter::RECOVERY).min(allowed).min(ahead);
             self.ramp(target, block, out);
             allowed = ahead;
@@ -156,7 +156,7 @@ impl Limiter {
     }
 
     /// Returns the gain at which a block's peak meets the limit, at most 1.
-    fn allowed(&self, block: &[i32]) -> f32 {
+    fn gain_limit(&self, block: &[i32]) -> f32 {
         let peak = block.iter().fold(0, |peak, &sum| peak.max(sum.unsigned_abs()));
         if peak as f32 <= self.limit { 1.0 } else { self.limit / peak as f32 }
     }

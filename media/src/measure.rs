@@ -15,7 +15,7 @@ pub use pitch::{pitch_hz, pitch_variability};
 pub use probes::{Counted, Probe, ProbeTimes, asides};
 pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
-pub use turn::{Turn, abbreviated, turns, turns_after};
+pub use turn::{Turn, is_abbreviation, turns, turns_after};
 
 use serde::Serialize;
 
@@ -255,7 +255,7 @@ pub struct Metrics {
 /// Returns the speech of the Digital Human and of the agent: cut to the conversation, pauses under 300 ms joined,
 /// sounds under 100 ms dropped.
 pub fn speech(conversation: &Conversation) -> (Vec<Span>, Vec<Span>) {
-    let heard = turn::Heard::of(conversation);
+    let heard = turn::HeardSpeech::of(conversation);
     (heard.dh, heard.agent)
 }
 
@@ -272,7 +272,7 @@ pub fn echoes(conversation: &Conversation) -> Vec<Span> {
 
 /// Computes the metrics of a spoken conversation.
 pub fn metrics(conversation: &Conversation) -> Metrics {
-    let heard = turn::Heard::of(conversation);
+    let heard = turn::HeardSpeech::of(conversation);
     let mut metrics = Metrics {
         duration: Some(conversation.duration as f64 / PER_MS as f64),
         interface: conversation.interface,
@@ -285,7 +285,7 @@ pub fn metrics(conversation: &Conversation) -> Metrics {
     metrics
 }
 
-fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
+fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::HeardSpeech) {
     let answers = heard.answers();
     let latency: Vec<f64> = answers.iter().map(|(turn, asked)| seconds(turn.from() - asked.to())).collect();
     metrics.avg_agent_latency = mean(&latency);
@@ -317,7 +317,7 @@ fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::H
     metrics.time_to_first_agent_utterance = first.map(|turn| seconds(turn.from() - conversation.start));
 }
 
-fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
+fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::HeardSpeech) {
     let total = |spans: &[Span]| spans.iter().map(|span| span.length()).sum::<Sample>();
     let (agent, dh) = (total(&heard.agent), total(&heard.dh));
     let with_agent = |dh: &Span| turn::near(&heard.agent, *dh).iter().map(|agent| agent.overlap(*dh)).sum::<Sample>();
@@ -338,7 +338,7 @@ fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Hear
 }
 
 /// Computes the figures of words where all of them are known: words that were not recognized never count as silence.
-fn words(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::Heard) {
+fn words(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::HeardSpeech) {
     let texts = &conversation.texts;
     if texts.iter().all(|text| text.words.is_none()) {
         return;
@@ -373,7 +373,7 @@ pub fn percentile(values: &[f64], p: f64) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let place = sorted.len().checked_sub(1)? as f64 * p.clamp(0.0, 100.0) / 100.0;
     let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    Some(rounded(low + (high - low) * place.fract()))
+    Some(round3(low + (high - low) * place.fract()))
 }
 
 /// Returns the mean; `None` without values.
@@ -383,14 +383,14 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 
 /// Returns `part` of `whole`; `None` when `whole` is 0.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| rounded(part / whole))
+    (whole > 0.0).then(|| round3(part / whole))
 }
 
 fn seconds(samples: Sample) -> f64 {
-    rounded(samples as f64 / (1000.0 * PER_MS as f64))
+    round3(samples as f64 / (1000.0 * PER_MS as f64))
 }
 
-fn rounded(value: f64) -> f64 {
+fn round3(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 

@@ -171,7 +171,7 @@ impl Netem {
     }
 
     /// Number of datagrams lost so far.
-    pub fn dropped(&self) -> u64 {
+    pub fn drop_count(&self) -> u64 {
         self.dropped
     }
 }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     /// Sends 160 bytes every 20 ms through a link of `rate_bps` and a queue of `queue_ms`, and returns the arrivals.
-    fn linked(rate_bps: u64, queue_ms: f64) -> Vec<(u64, f64)> {
+    fn delays_over_link(rate_bps: u64, queue_ms: f64) -> Vec<(u64, f64)> {
         let spec = NetemSpec { rate_bps, queue_ms, ..NetemSpec::default() };
         let mut netem = Netem::new(spec, Seed(1).stream("netem"));
         (0..1000).for_each(|i| netem.send(Time::from_millis(20 * i), &[[i as u8, (i >> 8) as u8]; 80].concat()));
@@ -234,20 +234,20 @@ mod tests {
             let number = u64::from(bytes[0]) | u64::from(bytes[1]) << 8;
             seen.push((number, (arrived.0 as f64 - number as f64 * 20e6) / 1e6));
         }
-        assert_eq!(netem.dropped(), 1000 - seen.len() as u64);
+        assert_eq!(netem.drop_count(), 1000 - seen.len() as u64);
         seen
     }
 
     #[test]
     fn a_link_carries_its_rate_and_drops_what_would_wait_for_too_long() {
         // 188 bytes with headers every 20 ms are 75.2 kbit/s.
-        assert!(linked(0, 0.0).iter().all(|seen| seen.1 == 0.0));
-        let wide = linked(150_400, 0.0);
+        assert!(delays_over_link(0, 0.0).iter().all(|seen| seen.1 == 0.0));
+        let wide = delays_over_link(150_400, 0.0);
         assert_eq!(wide.len(), 1000);
         assert!(wide.iter().all(|seen| seen.1 == 10.0), "each takes 10 ms");
-        assert_eq!(linked(75_200, 0.0).len(), 1000, "just enough");
+        assert_eq!(delays_over_link(75_200, 0.0).len(), 1000, "just enough");
         for (rate_bps, queue_ms) in [(60_160, 100.0), (37_600, 100.0), (60_160, 0.0), (37_600, 200.0)] {
-            let narrow = linked(rate_bps, queue_ms);
+            let narrow = delays_over_link(rate_bps, queue_ms);
             let each_ms = 188.0 * 8000.0 / rate_bps as f64;
             // The datagrams that the link carries in 20 s, those that wait at their end, and the first one.
             let most = ((20_000.0 + queue_ms) / each_ms).floor() + 1.0;
@@ -258,7 +258,7 @@ mod tests {
                 "{rate_bps} {queue_ms}"
             );
             assert!(narrow.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
-            assert_eq!(narrow, linked(rate_bps, queue_ms));
+            assert_eq!(narrow, delays_over_link(rate_bps, queue_ms));
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let seen: Vec<_> = std::iter::from_fn(|| netem.receive(at(1000))).collect();
         let wanted = [(28, b"one."), (36, b"two."), (50, b"slow"), (100, b"fast")];
         assert_eq!(seen, wanted.map(|(ms, bytes)| (at(ms), bytes.to_vec())));
-        assert_eq!(netem.dropped(), 2);
+        assert_eq!(netem.drop_count(), 2);
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Window {
     }
 
     /// Number of samples that came after their position was handed out, or more than 120 ms early.
-    pub fn missed(&self) -> u64 {
+    pub fn missed_samples(&self) -> u64 {
         self.missed
     }
 
@@ -253,7 +253,7 @@ mod tests {
         while let Some(pcm) = window.flush(end) {
             file.extend_from_slice(pcm);
         }
-        (file, window.missed())
+        (file, window.missed_samples())
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! Two judges score each 20 ms: a small neural detector (`earshot`), and the level above the noise floor. In a quiet
 //! channel they vote, and two votes of five are speech. 60 ms of speech are reported as an onset, 120 ms without as an
 //! end. Both edges are moved back to the first and the last 10 ms whose level is that of speech. In noise, a second
-//! network takes the scores of the judges (`near`), for every frame at once and again 120, 240 and 480 ms later
-//! (`hindsight`). There an end is 200 ms without anything that still counts as speech.
+//! network takes the scores of the judges (`foreground_net`), for every frame at once and again 120, 240 and 480 ms later
+//! (`lookback`). There an end is 200 ms without anything that still counts as speech.
 //!
 //! The first 500 ms of a channel that was never quiet are speech also where the detector alone says so (0.75 in three
 //! of five frames). A word that began before the channel is as steady as noise.
@@ -22,8 +22,8 @@
 
 mod detector;
 mod floor;
-mod hindsight;
-mod near;
+mod foreground_net;
+mod lookback;
 pub(crate) mod percentiles;
 mod steady;
 pub(crate) mod tone;
@@ -31,8 +31,8 @@ pub(crate) mod tone;
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use detector::Detector;
 use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
-use hindsight::{Hindsight, MARKS};
-use near::Near;
+use foreground_net::ForegroundNet;
+use lookback::{Lookback, MARKS};
 use steady::Steady;
 
 /// Length of a block, the grid of edges (10 ms), in samples.
@@ -153,9 +153,9 @@ struct Block {
 pub struct VoiceActivity {
     detector: Box<Detector>,
     floor: Floor,
-    /// Network that decides, with `hindsight`, while noise lies under the channel.
-    near: Box<Near>,
-    hindsight: Hindsight,
+    /// Network that decides, with `lookback`, while noise lies under the channel.
+    foreground_net: Box<ForegroundNet>,
+    lookback: Lookback,
     /// True once they have taken a frame.
     noisy: bool,
     /// Samples that the detector has not seen yet, windows aligned to the channel's beginning.
@@ -203,8 +203,8 @@ impl VoiceActivity {
         VoiceActivity {
             detector: Box::new(Detector::new()),
             floor: Floor::new(),
-            near: Box::new(Near::new()),
-            hindsight: Hindsight::new(&MARKS),
+            foreground_net: Box::new(ForegroundNet::new()),
+            lookback: Lookback::new(&MARKS),
             noisy: false,
             pending: [0; WINDOW * (LOOK_BACK + 3)],
             held: 0,
@@ -244,7 +244,7 @@ impl VoiceActivity {
         if missing < 0 {
             self.speech = self.speech.map(|end| end.min(from));
             (self.earliest, self.voted) = (self.earliest.min(from), self.voted.min(from));
-            self.hindsight.forget();
+            self.lookback.forget();
         }
         self.next = Some(from + FRAME as Sample);
         let ended = if missing >= RELEASE { self.silence() } else { None };
@@ -259,8 +259,8 @@ impl VoiceActivity {
         self.first_word &= !self.floor.quiet() && self.heard <= FIRST_WORD_BLOCKS;
         let edge = if self.floor.quiet() {
             if std::mem::take(&mut self.noisy) {
-                self.near.forget();
-                self.hindsight.forget();
+                self.foreground_net.forget();
+                self.lookback.forget();
             }
             self.hear_in_quiet(score, is_tone, from)
         } else {
@@ -280,7 +280,7 @@ impl VoiceActivity {
         let active = self.votes.count_ones() >= VOTES;
         self.voted = if active { from } else { self.voted };
         match self.speech {
-            None => (active && self.sure > 0).then(|| self.started(from)).flatten(),
+            None => (active && self.sure > 0).then(|| self.start(from)).flatten(),
             Some(_) => self.go_on(active, vote, from),
         }
     }
@@ -294,11 +294,11 @@ impl VoiceActivity {
     fn hear_in_noise(&mut self, score: f32, is_tone: bool, from: Sample) -> Edges {
         let score = score.clamp(LEAST_SCORE, 1.0 - LEAST_SCORE);
         let above_db = self.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - self.floor.floor_dbov());
-        let odds = self.near.push(&self.detector.latest, (score / (1.0 - score)).ln(), above_db);
+        let odds = self.foreground_net.push(&self.detector.latest, (score / (1.0 - score)).ln(), above_db);
         let blocks = [1, 2].map(|back| self.blocks[(self.heard - back) % HISTORY]);
         let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
         // A tone is no speech, nor is what lies below the noise, whatever the network says.
-        self.hindsight.push(from, loud_to, above_db, &odds, is_tone || above_db < -UNDER_DB);
+        self.lookback.push(from, loud_to, above_db, &odds, is_tone || above_db < -UNDER_DB);
         if self.known {
             self.cast(odds[0] > 0.0, false);
         } else {
@@ -307,7 +307,7 @@ impl VoiceActivity {
         let now = from + FRAME as Sample;
         let Some(end) = self.speech else { return self.begin_in_noise(from) };
         // Frames from before the noise are not remembered: what was said in them stands.
-        let end = self.hindsight.last().unwrap_or(end);
+        let end = self.lookback.last().unwrap_or(end);
         let goes_on = self.first_word && score > SCORE && self.level_dbov > self.top_dbov() - FIRST_WORD_DB;
         let end = if goes_on { now } else { end };
         self.speech = Some(end);
@@ -317,7 +317,7 @@ impl VoiceActivity {
 
     /// Looks for the beginning of speech in a channel with noise, when none ran before this frame.
     fn begin_in_noise(&mut self, from: Sample) -> Edges {
-        let found = self.hindsight.begin(self.earliest);
+        let found = self.lookback.begin(self.earliest);
         // Sound far weaker than the first word does not belong to it.
         let first = if self.known { None } else { self.loud_to_now(from).map(|(onset, _)| onset) };
         self.first_word = found.is_none() && first.is_some() && self.sure.count_ones() >= FIRST_WORD_VOTES;
@@ -333,7 +333,7 @@ impl VoiceActivity {
         self.speech = self.speech.map(|end| end - by);
         self.voted -= by;
         self.onset = self.onset.saturating_sub(by);
-        self.hindsight.move_back(by);
+        self.lookback.move_back(by);
         self.earliest = self.earliest.saturating_sub(by);
     }
 
@@ -353,7 +353,7 @@ impl VoiceActivity {
         self.voted = self.voted.min(end - TAIL);
         (self.votes, self.sure, self.rest) = (0, 0, 0);
         self.first_word = false;
-        self.hindsight.cut_back(end);
+        self.lookback.cut_back(end);
     }
 
     /// True between a reported onset and a reported end.
@@ -470,7 +470,7 @@ impl VoiceActivity {
     }
 
     /// Reports the onset of speech that is voted for while none ran, once its minimum length is reached.
-    fn started(&mut self, from: Sample) -> Edges {
+    fn start(&mut self, from: Sample) -> Edges {
         let (onset, end) = self.loud_to_now(from)?;
         if end - onset < CONFIRM {
             return None;
@@ -531,7 +531,7 @@ impl VoiceActivity {
         (self.votes, self.sure, self.rest) = (0, 0, 0);
         self.first_word = false;
         let end = self.speech.take()?;
-        self.hindsight.close(end);
+        self.lookback.close(end);
         self.earliest = end;
         Some(Edge::Ended { end })
     }

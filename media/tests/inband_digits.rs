@@ -9,7 +9,7 @@ use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::dtmf::{Detected, Detector};
 use ringer_media::frame::{FRAME, Frame, RATE_HZ, Sample};
-use ringer_media::leg::{MediaParams, Room, RtpLeg};
+use ringer_media::leg::{MediaParams, RtpLeg, Scratch};
 use ringer_media::level::to_speech_level;
 use ringer_media::seed::{Seed, Stream};
 use ringer_media::time::Time;
@@ -44,7 +44,7 @@ impl Line {
         self.near.send(self.now, frame);
         let packet = self.near.packet().expect("one a tick");
         self.far.receive(self.now, packet);
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = self.far.listen(self.now, &mut room);
         let Detected::Digit { digit, from, .. } = self.detector.push(heard.narrow, heard.position)?;
         Some((digit, from))

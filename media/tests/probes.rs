@@ -34,7 +34,7 @@ fn is_loud(block: &[i16]) -> bool {
 }
 
 /// Returns `count` samples of speech whose first and last 60 ms are loud.
-fn cut(clip: &[i16], count: usize) -> &[i16] {
+fn first_samples(clip: &[i16], count: usize) -> &[i16] {
     let loud = |from: usize| clip[from..from + 960].chunks(160).all(is_loud);
     let from = (0..clip.len() - count).step_by(80).find(|from| loud(*from) && loud(*from + count - 960));
     &clip[from.expect("loud edges")..][..count]
@@ -66,7 +66,7 @@ fn probes_measure_as_they_were_laid_out() {
     for case in fixture["conversations"].as_array().expect("conversations") {
         let name = case["name"].as_str().expect("a name");
         let length = (case["seconds"].as_f64().expect("seconds") * RATE) as usize;
-        let said = |clip: &[i16], span: Span| (span, cut(clip, span.length() as usize).to_vec());
+        let said = |clip: &[i16], span: Span| (span, first_samples(clip, span.length() as usize).to_vec());
         let probes: Vec<Probe> = list(case, "probes")
             .map(|probe| {
                 let kind = probe[0].as_str().and_then(ProbeKind::from_name).expect("a kind of probe");

@@ -13,7 +13,7 @@
 //! let mut refusal = Headers::default();
 //! demand.challenges("nonce-1", false).into_iter().for_each(|(name, value)| refusal.push(name, value));
 //!
-//! let challenge = &Challenge::read(&refusal)[0];
+//! let challenge = &Challenge::parse_all(&refusal)[0];
 //! let who = Credentials { username: "alice".into(), password: "wonderland".into() };
 //! let uri = "sip:agent@192.0.2.1";
 //! let mut request = Request::new(Method::Invite, uri);
@@ -120,7 +120,7 @@ pub struct Challenge {
 
 impl Challenge {
     /// Reads the challenges of a 401 or 407: the strongest supported one of each realm. Others are left out.
-    pub fn read(headers: &Headers) -> Vec<Challenge> {
+    pub fn parse_all(headers: &Headers) -> Vec<Challenge> {
         let mut best: Vec<Challenge> = Vec::new();
         for (name, proxy) in [("WWW-Authenticate", false), ("Proxy-Authenticate", true)] {
             for challenge in headers.all(name).flat_map(split_challenges).filter_map(|c| Challenge::parse(&c, proxy)) {
@@ -223,7 +223,7 @@ fn split_challenges(value: &str) -> Vec<String> {
 
 /// Returns a message as text for a log. The values of Authorization and Proxy-Authorization are left out; other bytes
 /// are kept as far as they are UTF-8.
-pub fn redacted(datagram: &[u8]) -> String {
+pub fn redact_credentials(datagram: &[u8]) -> String {
     let text = String::from_utf8_lossy(datagram);
     let (head, body) = text.find("\r\n\r\n").map_or((text.as_ref(), ""), |end| text.split_at(end));
     let (mut out, mut secret) = (String::with_capacity(text.len()), false);
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn published_vectors_hold() {
         let check = |challenge: &str, who: (&str, &str), uri: &str, cnonce: &str, response: &str| {
-            let challenge = Challenge::read(&headers(&[challenge])).remove(0);
+            let challenge = Challenge::parse_all(&headers(&[challenge])).remove(0);
             let who = Credentials { username: who.0.into(), password: who.1.into() };
             let value = challenge.answer(&who, "GET", uri, b"", 1, cnonce);
             assert!(value.contains(&format!("response=\"{response}\"")), "{value}");
@@ -405,7 +405,7 @@ mod tests {
     fn the_body_and_the_session_go_into_the_digest() {
         let check = |algorithm: &str, response: &str| {
             let text = format!("Digest realm=\"f\", nonce=\"n\", qop=\"auth-int\", algorithm={algorithm}");
-            let challenge = Challenge::read(&headers(&[&text])).remove(0);
+            let challenge = Challenge::parse_all(&headers(&[&text])).remove(0);
             let who = Credentials { username: "u".into(), password: "secret".into() };
             let value = challenge.answer(&who, "INVITE", "sip:b@h", b"v=0\r\n", 1, "c");
             assert!(value.contains(&format!("response=\"{response}\"")), "{value}");
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn the_strongest_supported_challenge_of_each_realm_is_taken() {
         let check = |values: &[&str], expect: &[(&str, Algorithm, Qop)]| {
-            let got = Challenge::read(&headers(values));
+            let got = Challenge::parse_all(&headers(values));
             let got: Vec<_> = got.iter().map(|c| (c.realm.as_str(), c.algorithm, c.qop)).collect();
             assert_eq!(got, expect, "{values:?}");
         };
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn logs_have_no_credentials() {
-        let check = |text: &str, expect: &str| assert_eq!(redacted(text.as_bytes()), expect);
+        let check = |text: &str, expect: &str| assert_eq!(redact_credentials(text.as_bytes()), expect);
         check(
             "BYE x SIP/2.0\r\nauthorization : Digest a,\r\n response=\"b\"\r\nTo: c\r\n\r\nAuthorization: d",
             "BYE x SIP/2.0\r\nauthorization: (secret)\r\nTo: c\r\n\r\nAuthorization: d",
@@ -459,7 +459,7 @@ mod tests {
         let check = |password: &str, fresh: bool, qop: Qop, algorithm: Algorithm, expect: Verdict| {
             let demand = Demand { qop, algorithms: vec![algorithm], ..Demand::new("r", "u", "right") };
             let values = demand.challenges("n1", false);
-            let challenge = Challenge::read(&headers(&[&values[0].1])).remove(0);
+            let challenge = Challenge::parse_all(&headers(&[&values[0].1])).remove(0);
             let who = Credentials { username: "u".into(), password: password.into() };
             let mut sent = Headers::default();
             sent.push("Authorization", challenge.answer(&who, "INVITE", "sip:a@b", b"body", 1, "c"));

@@ -79,7 +79,7 @@ pub(crate) struct Dialog {
 impl Dialog {
     /// Returns the dialog of the caller, from a response to its INVITE (RFC 3261 12.1.2).
     pub(crate) fn of_caller(invite: &Request, response: &Response, peer: Hop, reach: Reach) -> Option<Dialog> {
-        let mut routes = owned(response.headers.list("Record-Route"));
+        let mut routes = to_strings(response.headers.list("Record-Route"));
         routes.reverse();
         let from = invite.headers.from().ok()?;
         let to = response.headers.to().ok()?;
@@ -110,7 +110,7 @@ impl Dialog {
             remote_tag: from.tag().to_owned(),
             local_seq: 0,
             remote_seq: Some(invite.headers.cseq().ok()?.seq),
-            routes: owned(invite.headers.list("Record-Route")),
+            routes: to_strings(invite.headers.list("Record-Route")),
             target: contact(&invite.headers).unwrap_or(from.uri),
             secure: peer.transport == Transport::Tls && is_sips(&invite.uri),
             peer,
@@ -134,7 +134,7 @@ impl Dialog {
     /// number of the INVITE that was answered.
     pub(crate) fn confirm(&mut self, response: &Response, seq: u32) {
         self.local_seq = self.local_seq.max(seq);
-        self.routes = owned(response.headers.list("Record-Route"));
+        self.routes = to_strings(response.headers.list("Record-Route"));
         self.routes.reverse();
         self.refresh(&response.headers);
     }
@@ -218,7 +218,7 @@ pub(crate) fn is_sips(uri: &str) -> bool {
     Uri::parse(uri).is_ok_and(|uri| uri.scheme == Scheme::Sips)
 }
 
-fn owned(list: Vec<&str>) -> Vec<String> {
+fn to_strings(list: Vec<&str>) -> Vec<String> {
     list.into_iter().take(MAX_ROUTES).map(str::to_owned).collect()
 }
 

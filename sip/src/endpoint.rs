@@ -18,7 +18,7 @@ use crate::ids::Ids;
 use crate::message::{Message, Method, Request, Response};
 use crate::parse::parse;
 use crate::time::Time;
-use crate::transaction::{Client, Fired, Heard, Server};
+use crate::transaction::{Client, Fired, Server, TransactionEvent};
 use crate::useragent::{ALLOW, CAPABILITIES, Call, CallEvent, CallKey, unknown_extensions};
 
 /// Most calls at a time, with those that ended lately; one more is answered 503.
@@ -322,15 +322,15 @@ impl Endpoint {
         };
         client.to.follow(from);
         let heard = client.response(now, response.code);
-        if heard == Heard::PassAndAck {
+        if heard == TransactionEvent::PassAndAck {
             client.ack = failure_ack(&client.request, &response).to_bytes();
         }
         let (call, request, to, ack) = (client.call, client.request.clone(), client.to.clone(), client.ack.clone());
         self.reschedule(Owner::Client(key.clone()));
-        if matches!(heard, Heard::PassAndAck | Heard::AckAgain) {
+        if matches!(heard, TransactionEvent::PassAndAck | TransactionEvent::AckAgain) {
             self.send(to, ack);
         }
-        if matches!(heard, Heard::Pass | Heard::PassAndAck) {
+        if matches!(heard, TransactionEvent::Pass | TransactionEvent::PassAndAck) {
             self.answered_over(call, &key, &response, from);
             match request.method {
                 Method::Invite => self.invite_response(now, call, &key, &request, response),

@@ -17,23 +17,23 @@ impl Ids {
     /// Returns the next identifier, 20 hexadecimal digits (80 bits).
     pub(crate) fn next(&mut self) -> String {
         self.count += 1;
-        hex(&self.keyed(&self.count.to_be_bytes())[..10])
+        hex(&self.keyed_hash(&self.count.to_be_bytes())[..10])
     }
 
     /// Draws a number from 0 to `below` - 1, evenly.
     pub(crate) fn draw(&mut self, below: u64) -> u64 {
         self.count += 1;
-        let bytes = self.keyed(&self.count.to_be_bytes());
+        let bytes = self.keyed_hash(&self.count.to_be_bytes());
         let number = bytes.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
         number % below.max(1)
     }
 
     /// Returns a keyed hash of `text` that outsiders cannot make, for nonces.
     pub(crate) fn seal(&self, text: &str) -> String {
-        hex(&self.keyed(format!("seal{text}").as_bytes())[..16])
+        hex(&self.keyed_hash(format!("seal{text}").as_bytes())[..16])
     }
 
-    fn keyed(&self, bytes: &[u8]) -> [u8; 32] {
+    fn keyed_hash(&self, bytes: &[u8]) -> [u8; 32] {
         Sha256::new()
             .chain_update(b"ringer sip")
             .chain_update(self.seed.to_be_bytes())

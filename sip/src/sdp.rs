@@ -158,7 +158,7 @@ impl Direction {
     }
 
     /// Returns the direction of the same stream from the point of view of the other side.
-    pub fn reversed(self) -> Direction {
+    pub fn reverse(self) -> Direction {
         Direction::new(self.receives(), self.sends())
     }
 }

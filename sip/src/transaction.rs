@@ -48,7 +48,7 @@ pub(crate) enum Fired {
 
 /// Action that a response to a client transaction asks for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Heard {
+pub(crate) enum TransactionEvent {
     /// Give the response to the user agent.
     Pass,
     /// Give the response to the user agent, after an ACK was made (RFC 3261 17.1.1.3).
@@ -153,34 +153,34 @@ impl Client {
     }
 
     /// Handles a response with this code and returns the action it asks for.
-    pub(crate) fn response(&mut self, now: Time, code: u16) -> Heard {
+    pub(crate) fn response(&mut self, now: Time, code: u16) -> TransactionEvent {
         match (self.state, code) {
             (State::Trying, 100..200) if self.invite() => {
                 (self.repeat, self.deadline) = (None, None);
                 self.state = State::Proceeding;
-                Heard::Pass
+                TransactionEvent::Pass
             }
             (State::Trying, 100..200) => {
                 self.interval = T2;
                 self.state = State::Proceeding;
-                Heard::Pass
+                TransactionEvent::Pass
             }
-            (State::Proceeding, 100..200) => Heard::Pass,
+            (State::Proceeding, 100..200) => TransactionEvent::Pass,
             (State::Trying | State::Proceeding, _) => {
                 self.repeat = None;
                 let over = |span| if self.to.transport.is_reliable() { Duration::ZERO } else { span };
                 let (state, linger, heard) = match (self.invite(), code) {
-                    (true, 200..300) => (State::Accepted, T1_64, Heard::Pass),
-                    (true, _) => (State::Completed, over(T1_64), Heard::PassAndAck),
-                    (false, _) => (State::Completed, over(T4), Heard::Pass),
+                    (true, 200..300) => (State::Accepted, T1_64, TransactionEvent::Pass),
+                    (true, _) => (State::Completed, over(T1_64), TransactionEvent::PassAndAck),
+                    (false, _) => (State::Completed, over(T4), TransactionEvent::Pass),
                 };
                 self.state = state;
                 self.deadline = Some(now + linger);
                 heard
             }
-            (State::Accepted, 200..300) => Heard::Pass,
-            (State::Completed, 300..) if self.invite() => Heard::AckAgain,
-            _ => Heard::Absorb,
+            (State::Accepted, 200..300) => TransactionEvent::Pass,
+            (State::Completed, 300..) if self.invite() => TransactionEvent::AckAgain,
+            _ => TransactionEvent::Absorb,
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) use login::{Challenged, Login};
 use offer::Offered;
 use prack::Ringing;
 pub(crate) use state::Call;
-use state::{Acknowledgement, Caller, Fork, LINGER, Referral, Side, Stage, Unacknowledged};
+use state::{Acknowledgement, CallStage, Caller, DialogSide, Fork, LINGER, Referral, Unacknowledged};
 use timers::Timing;
 
 use crate::dialog::Reach;

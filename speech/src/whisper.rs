@@ -82,7 +82,7 @@ const SMALL: usize = 512;
 
 /// Recognized text of a stretch of speech.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct Transcription {
     /// Text as the model writes it.
     pub text: String,
     /// Words with their places in the stretch.
@@ -97,7 +97,7 @@ pub struct Heard {
     pub language: Option<(String, f32)>,
 }
 
-impl Heard {
+impl Transcription {
     /// Returns the confidence of the text, 0 to 1: the geometric mean of its tokens' probabilities, 0 for a text that
     /// repeats itself.
     pub fn confidence(&self) -> f32 {
@@ -175,7 +175,7 @@ impl Whisper {
 
     /// Recognizes `pcm` (16 kHz) in this language; samples after [`SAMPLES_MAX`] are ignored. `None` when `cancelled`
     /// became true. Works on the calling thread alone.
-    pub fn hear(&self, pcm: &[i16], language: Spoken<'_>, cancelled: &dyn Fn() -> bool) -> Option<Heard> {
+    pub fn hear(&self, pcm: &[i16], language: Spoken<'_>, cancelled: &dyn Fn() -> bool) -> Option<Transcription> {
         math::settle();
         let products = &Products::default();
         let pcm: Vec<f32> = pcm.iter().take(SAMPLES_MAX).map(|&sample| f32::from(sample) / 32_768.0).collect();
@@ -187,7 +187,7 @@ impl Whisper {
         }
         let numbers: Vec<u32> = made.tokens.iter().map(|&(token, _)| token).collect();
         let stands = made.ended && made.log_probability > SURE_REPEATS;
-        Some(Heard {
+        Some(Transcription {
             text: self.tokens.text(&numbers).trim().to_owned(),
             words: made.words,
             log_probability: made.log_probability,

@@ -12,7 +12,7 @@ use ringer_media::frame::{FRAME, PER_MS};
 use serde_json::{Value, json};
 
 use crate::clock::{monotonic, realtime_ns};
-use crate::engine::{CallNews, CallReport, TimelineEntry};
+use crate::engine::{CallReport, CallUpdate, TimelineEntry};
 
 /// Sound of the caller that is shorter is no turn, in samples (100 ms).
 const SHORT: i64 = 100 * PER_MS;
@@ -61,11 +61,11 @@ impl CallLog {
     }
 
     /// Writes down what happened.
-    pub fn add(&mut self, news: &CallNews) {
+    pub fn add(&mut self, news: &CallUpdate) {
         match news {
-            CallNews::Event(entry) => self.entry(entry),
-            CallNews::Ended(report) => self.ended(report),
-            CallNews::Dispatched | CallNews::Connected(_) => {}
+            CallUpdate::Event(entry) => self.entry(entry),
+            CallUpdate::Ended(report) => self.write_end(report),
+            CallUpdate::Dispatched | CallUpdate::Connected(_) => {}
         }
     }
 
@@ -81,9 +81,9 @@ impl CallLog {
         }
         let mut data = entry.data();
         if let Some(by) = data.get_mut("by") {
-            *by = json!(named(by.as_str().unwrap_or_default()));
+            *by = json!(side_name(by.as_str().unwrap_or_default()));
         }
-        self.line(entry.name(), named(entry.side_name()), entry.sample, data);
+        self.line(entry.name(), side_name(entry.side_name()), entry.sample, data);
         if let Some((end, start)) = self.turns.add(&entry.event) {
             let latency_ms = round3((start - end) as f64 / PER_MS as f64);
             let (caller, own) = (self.times(end), self.times(start));
@@ -96,7 +96,7 @@ impl CallLog {
         }
     }
 
-    fn ended(&mut self, report: &CallReport) {
+    fn write_end(&mut self, report: &CallReport) {
         let quality = &report.ending.quality;
         let data = json!({
             "reason": report.ending.reason.as_str(),
@@ -175,7 +175,7 @@ impl Turns {
 }
 
 /// Returns a side of the timeline as the agent sees it.
-fn named(side: &str) -> &str {
+fn side_name(side: &str) -> &str {
     match side {
         "dh" | "USER" => "agent",
         "agent" | "AGENT" => "caller",

@@ -73,7 +73,7 @@ impl Desk {
                     desk.answer(incoming, Some(Box::new(dial))).await;
                     let _ = over.send(()).await;
                 }
-                Err(why) => tracing::warn!(%address, "a WebSocket was not opened: {why}"),
+                Err(why) => tracing::warn!(%address, "a WebSocket connection failed: {why}"),
             }
         });
     }

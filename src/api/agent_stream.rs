@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::Server;
-use super::answer::JSON;
+use super::response::JSON;
 use crate::error::Error;
 use crate::jobs::{AgentStreams, StreamRefusal};
 use crate::tasks::to_its_end;
@@ -68,7 +68,7 @@ pub(super) async fn upgrade(server: Arc<Server>, token: Path<String>, request: R
             refusal_of(status, text)
         }
         Err(error) => {
-            tracing::error!(%error, "an agent's connection could not be taken");
+            tracing::error!(%error, "an agent's connection could not be accepted");
             refusal_of(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
         }
     }
@@ -110,7 +110,7 @@ fn refusal_of(status: StatusCode, text: &str) -> Response {
     let mut response = Response::new(Body::from(json!({ "detail": text }).to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-    super::identified(response)
+    super::with_request_id(response)
 }
 
 #[cfg(test)]

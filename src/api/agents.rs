@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::Object;
 use crate::model::agent::{AgentRecord, AgentSpec};
@@ -104,8 +104,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let agents = vec![
         post("/v1/add-agent", add).about("Create an agent"),
         post("/v1/update-agent", update).about("Update fields of an agent"),
-        put("/v1/update-agent-by-external-id", update_by_external_id).about("Update an agent found by its external id"),
-        get("/v1/agents/{agent_id}", read).about("Get an agent"),
+        put_route("/v1/update-agent-by-external-id", update_by_external_id)
+            .about("Update an agent found by its external id"),
+        get("/v1/agents/{agent_id}", read_one).about("Get an agent"),
         get("/v1/agent-by-external-id/{external_id}", read_by_external_id).about("Get an agent by its external id"),
         get("/v1/all-agents", all).of("Organization").about("List agents, newest first"),
         delete("/v1/agent/{agent_id}", remove).about("Delete an agent with its simulations, runs and results"),
@@ -116,9 +117,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/v1/create-folder", create_folder).about("Create a folder"),
         get("/v1/all-folders", folders).of("Organization").about("List folders, newest first"),
         get("/v1/folder/{folder_id}", folder).about("Get a folder"),
-        put("/v1/update-folder/{folder_id}", update_folder).about("Rename a folder"),
+        put_route("/v1/update-folder/{folder_id}", update_folder).about("Rename a folder"),
         delete("/v1/folder/{folder_id}", remove_folder).about("Delete a folder; its agents stay"),
-        put("/v1/folders/move-agent", move_agent).about("Move an agent into a folder, or out of its folder"),
+        put_route("/v1/folders/move-agent", move_agent).about("Move an agent into a folder, or out of its folder"),
         get("/v1/get-agents-by-folder/{folder_id}", agents_of_folder).about("List the agents of a folder"),
     ];
     let integrations = vec![
@@ -129,9 +130,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .admin()
             .about("Set or clear platform credentials"),
     ];
-    tagged("Agents", "Agent", agents)
-        .chain(tagged("Folders", "Folder", folders))
-        .chain(tagged("Integrations", "Organization", integrations))
+    with_tag("Agents", "Agent", agents)
+        .chain(with_tag("Folders", "Folder", folders))
+        .chain(with_tag("Integrations", "Organization", integrations))
         .collect()
 }
 
@@ -152,7 +153,7 @@ async fn update_by_external_id(
     ctx.service.update_agent_by_external_id(&ctx.caller, &external_agent_id, fields.into_given()).await
 }
 
-async fn read(ctx: Ctx, request: In<AgentPath>) -> Result<AgentRecord> {
+async fn read_one(ctx: Ctx, request: In<AgentPath>) -> Result<AgentRecord> {
     ctx.service.agent(&ctx.caller, request.path.agent_id).await
 }
 

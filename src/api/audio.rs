@@ -44,7 +44,7 @@ pub async fn send(path: &Path, view: View, kind: &'static str, headers: &HeaderM
     let file = File::open(path).await.map_err(not_there)?;
     let source = Source::open(file, view).await.map_err(Error::internal)?;
     let length = source.length;
-    let (status, from, to) = match asked(headers, length) {
+    let (status, from, to) = match requested_range(headers, length) {
         Asked::All => (StatusCode::OK, 0, length),
         Asked::Part(from, to) => (StatusCode::PARTIAL_CONTENT, from, to),
         Asked::Beyond => return Ok(beyond(length)),
@@ -98,7 +98,7 @@ enum Asked {
 /// One byte range; several, or what is no range, is the whole.
 // Why not a crate: `headers` refuses a suffix longer than the file (RFC 9110 section 14.1.2 sends all of it), and takes `9-2`;
 // `tower-http` serves whole files, and not one channel of them.
-fn asked(headers: &HeaderMap, length: u64) -> Asked {
+fn requested_range(headers: &HeaderMap, length: u64) -> Asked {
     let value = headers.get(RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
     let Some((first, last)) = value.filter(|value| !value.contains(',')).and_then(|value| value.split_once('-')) else {
         return Asked::All;
@@ -165,17 +165,17 @@ impl Source {
         }
         let count = (to - at).min(PIECE_BYTES);
         if self.view.is_file() {
-            return self.read(at, count).await.map(Bytes::from);
+            return self.read_at(at, count).await.map(Bytes::from);
         }
         let at = at - HEADER_BYTES;
         let (first, last) = (at / 2, (at + count).div_ceil(2));
-        let stereo = self.read(self.data_at + first * 4, (last - first) * 4).await?;
+        let stereo = self.read_at(self.data_at + first * 4, (last - first) * 4).await?;
         let mono: Vec<u8> = stereo.chunks_exact(4).flat_map(|frame| self.view.sample(frame).to_le_bytes()).collect();
         let skip = (at % 2) as usize;
         Ok(Bytes::from(mono).slice(skip.min(stereo.len() / 2)..(skip + count as usize).min(stereo.len() / 2)))
     }
 
-    async fn read(&mut self, at: u64, count: u64) -> io::Result<Vec<u8>> {
+    async fn read_at(&mut self, at: u64, count: u64) -> io::Result<Vec<u8>> {
         self.file.seek(SeekFrom::Start(at)).await?;
         let mut bytes = Vec::with_capacity(count as usize);
         (&mut self.file).take(count).read_to_end(&mut bytes).await?;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
 use crate::api::runs::RESULTS;
 use crate::error::Result;
 use crate::model::bundle::{Bundle, Pushed, RootType};
@@ -30,7 +30,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about("Pull the stored set-up as a bundle that can be pushed"),
         post("/v1/svc-as-code/run/{svc_as_code_id}", run).makes(RESULTS).about("Queue a run of a bundle's simulation"),
     ];
-    tagged("Push and pull", "Simulation", endpoints).collect()
+    with_tag("Push and pull", "Simulation", endpoints).collect()
 }
 
 async fn push(ctx: Ctx, request: In<Nothing, Nothing, Bundle>) -> Result<Pushed> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::call_log::{CallLogRecord, CallRequest, UpdateLogSpec};
 use crate::model::patch::Patch;
@@ -58,13 +58,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         post("/v1/evaluate", evaluate).of("Agent").generates().with_audio().about("Evaluate a production call"),
         post("/v1/evaluate-call", evaluate).of("Agent").generates().with_audio().about("Evaluate a production call"),
         get("/v1/retrieve-call-logs/{agent_id}", page).of("Agent").about("List the call logs of an agent by page"),
-        get("/v1/retrieve-call-log/{call_id}", read).about("Get a call log"),
-        put("/v1/update-log/{call_id}", update).about("Add tool calls, events or metadata to a call log"),
+        get("/v1/retrieve-call-log/{call_id}", read_one).about("Get a call log"),
+        put_route("/v1/update-log/{call_id}", update).about("Add tool calls, events or metadata to a call log"),
         post("/v1/re-evaluate/{call_id}", re_evaluate).generates().about("Evaluate a call again"),
         delete("/v1/call-log/{call_id}", remove).about("Delete a call log, or only its recording"),
         delete("/v1/call-logs", remove_many).about("Delete several call logs"),
     ];
-    tagged("Call logs", "Call log", endpoints).collect()
+    with_tag("Call logs", "Call log", endpoints).collect()
 }
 
 async fn evaluate(ctx: Ctx, request: In<Nothing, Nothing, CallRequest>) -> Result<CallQueued> {
@@ -75,7 +75,7 @@ async fn page(ctx: Ctx, request: In<AgentPath, CallLogQuery>) -> Result<CallLogP
     ctx.service.call_logs(&ctx.caller, &request.path.agent_id, &request.query).await
 }
 
-async fn read(ctx: Ctx, request: In<CallPath>) -> Result<OneCallLog> {
+async fn read_one(ctx: Ctx, request: In<CallPath>) -> Result<OneCallLog> {
     let call_log = ctx.service.call_log(&ctx.caller, &request.path.call_id).await?;
     Ok(OneCallLog { call_log, status: "200" })
 }

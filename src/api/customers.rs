@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::customer::{
     CommunityRecord, CommunitySpec, PersonaChange, PersonaDoc, PersonaRecord, TraitDoc, TraitRecord,
@@ -70,13 +70,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/customer-personas-by-agent/{agent_id}", personas_of)
             .of("Agent")
             .about("List the personas of an agent"),
-        put("/v1/update-customer-persona/{persona_id}", update_persona).about("Update fields of a persona"),
+        put_route("/v1/update-customer-persona/{persona_id}", update_persona).about("Update fields of a persona"),
         delete("/v1/customer-persona/{persona_id}", remove_persona).about("Delete a customer persona"),
     ];
     let traits = vec![
         post("/v1/create-customer-trait", create_trait).of("Agent").about("Create a customer trait"),
         get("/v1/customer-trait/{trait_id}", one_trait).about("Get a customer trait"),
-        put("/v1/update-customer-trait/{trait_id}", update_trait).about("Update fields of a trait"),
+        put_route("/v1/update-customer-trait/{trait_id}", update_trait).about("Update fields of a trait"),
         delete("/v1/customer-trait/{trait_id}", remove_trait).about("Delete a customer trait"),
         get("/v1/customer-traits", traits).of("Agent").about("List customer traits, of all agents or of one"),
     ];
@@ -86,14 +86,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Digital human")
             .about("List communities, all or those of a Digital Human"),
         get("/v1/community/{id}", community).about("Get a community"),
-        put("/v1/update-community/{id}", update_community).about("Update fields of a community"),
-        put("/v1/add-to-community/{id}", add).about("Add Digital Humans to a community"),
-        put("/v1/remove-from-community/{id}", take_out).about("Remove Digital Humans from a community"),
+        put_route("/v1/update-community/{id}", update_community).about("Update fields of a community"),
+        put_route("/v1/add-to-community/{id}", add).about("Add Digital Humans to a community"),
+        put_route("/v1/remove-from-community/{id}", take_out).about("Remove Digital Humans from a community"),
         delete("/v1/community/{id}", remove_community).about("Delete a community; its members stay"),
     ];
-    tagged("Customers", "Customer persona", personas)
-        .chain(tagged("Customers", "Customer trait", traits))
-        .chain(tagged("Communities", "Community", communities))
+    with_tag("Customers", "Customer persona", personas)
+        .chain(with_tag("Customers", "Customer trait", traits))
+        .chain(with_tag("Communities", "Community", communities))
         .collect()
 }
 

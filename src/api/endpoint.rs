@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::answer::{Answer, Described};
-use crate::api::system::{Probe, SampleAgent};
+use crate::api::health::{Probe, SampleAgent};
+use crate::api::response::{Answer, Described};
 use crate::api::upload::Upload;
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
@@ -126,7 +126,7 @@ where
     let run = move |ctx: Ctx, [path, query, body]: [Value; 3], status: StatusCode| {
         let handler = handler.clone();
         let run = async move {
-            let parts = In { path: built(path)?, query: built(query)?, body: built(body)? };
+            let parts = In { path: build(path)?, query: build(query)?, body: build(body)? };
             handler(ctx, parts).await?.answer(status)
         };
         Box::pin(run) as BoxFuture<'static, Result<Response>>
@@ -155,7 +155,7 @@ where
             SchemaGenerator::subschema_for::<Q>,
             SchemaGenerator::subschema_for::<B>,
         ],
-        answer: R::described,
+        answer: R::describe,
         run: Arc::new(run),
     }
 }
@@ -187,7 +187,7 @@ where
 }
 
 /// Declares a PUT route.
-pub fn put<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
+pub fn put_route<P, Q, B, R, F, Fut>(path: &'static str, handler: F) -> Endpoint
 where
     P: DeserializeOwned + JsonSchema + Send + 'static,
     Q: DeserializeOwned + JsonSchema + Send + 'static,
@@ -250,7 +250,7 @@ impl Endpoint {
     }
 
     /// Marks the route as kept for old callers.
-    pub fn deprecated(mut self) -> Endpoint {
+    pub fn deprecate(mut self) -> Endpoint {
         self.deprecated = true;
         self
     }
@@ -340,13 +340,13 @@ impl Endpoint {
 }
 
 /// Puts routes into a group of the document. `resource` is the addressed resource of those that set none.
-pub fn tagged(tag: &'static str, resource: &'static str, endpoints: Vec<Endpoint>) -> impl Iterator<Item = Endpoint> {
+pub fn with_tag(tag: &'static str, resource: &'static str, endpoints: Vec<Endpoint>) -> impl Iterator<Item = Endpoint> {
     endpoints.into_iter().map(move |endpoint| {
         let resource = if endpoint.resource.is_empty() { resource } else { endpoint.resource };
         Endpoint { tag, resource, ..endpoint }
     })
 }
 
-fn built<T: DeserializeOwned>(value: Value) -> Result<T> {
+fn build<T: DeserializeOwned>(value: Value) -> Result<T> {
     serde_json::from_value(value).map_err(|error| Error::internal(format!("a walked value is refused: {error}")))
 }

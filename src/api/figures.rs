@@ -13,8 +13,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::api::Setup;
-use crate::api::answer::{Figures, OPENMETRICS, respond};
-use crate::api::endpoint::{Ctx, Endpoint, In, get, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, get, with_tag};
+use crate::api::response::{Figures, OPENMETRICS, respond};
 use crate::engine::lateness;
 use crate::engine::{Calls, Engine, Histogram, LineReport, Standing};
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ pub(super) fn endpoints(setup: &Setup) -> Vec<Endpoint> {
     let engine = setup.engine.clone();
     let endpoint = get("/metrics", move |ctx, parts| metrics(engine.clone(), ctx, parts));
     let endpoint = if setup.public_metrics { endpoint.open() } else { endpoint.admin() };
-    tagged("System", "", vec![endpoint.about("Get metrics of this process in the format of Prometheus")]).collect()
+    with_tag("System", "", vec![endpoint.about("Get metrics of this process in the format of Prometheus")]).collect()
 }
 
 async fn metrics(engine: Option<Engine>, ctx: Ctx, _: In) -> Result<Figures> {
@@ -64,10 +64,10 @@ impl EngineFigures {
         EngineFigures {
             live: engine.live_calls(),
             most: engine.max_calls(),
-            calls: engine.tally().calls(),
+            calls: engine.counters().calls(),
             late: lateness::histogram(&engine.lateness().0),
-            effects: engine.tally().effects(),
-            recorder_lag_s: engine.tally().recorder_lag_ms() as f64 / 1000.0,
+            effects: engine.counters().effects(),
+            recorder_lag_s: engine.counters().recorder_lag_ms() as f64 / 1000.0,
             lines: engine.lines().reports(),
             strangers_limited: engine.lines().count_limited(),
         }

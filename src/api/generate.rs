@@ -1,6 +1,6 @@
 //! Routes that generate: Digital Humans, and drafts that are not stored.
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, with_tag};
 use crate::error::Result;
 use crate::model::generate::{GenerateSpec, Generated};
 use crate::model::test_scenario::{
@@ -18,7 +18,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Agent")
             .about("Generate Digital Humans for an agent"),
         post("/v1/generate-test-scenarios", scenarios).generates().repeatable().about("Draft test scenarios"),
-        post("/v1/move-regen-test-scenarios", moved)
+        post("/v1/move-regen-test-scenarios", move_scenario)
             .generates()
             .repeatable()
             .about("Change the goal of test scenarios"),
@@ -28,7 +28,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         graph("/v1/scenario/generate-from-prompt"),
         graph("/v1/workflow/generate-from-prompt"),
     ];
-    tagged("Generation", "Organization", endpoints).collect()
+    with_tag("Generation", "Organization", endpoints).collect()
 }
 
 async fn humans(ctx: Ctx, request: Body<GenerateSpec>) -> Result<Generated> {
@@ -39,7 +39,7 @@ async fn scenarios(ctx: Ctx, request: Body<ScenariosAsked>) -> Result<ScenariosM
     ctx.service.generate_test_scenarios(&ctx.caller, request.body).await
 }
 
-async fn moved(ctx: Ctx, request: Body<MoveAsked>) -> Result<ScenariosMade> {
+async fn move_scenario(ctx: Ctx, request: Body<MoveAsked>) -> Result<ScenariosMade> {
     ctx.service.move_regen_test_scenarios(&ctx.caller, request.body).await
 }
 

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::digital_human::{DigitalHumanRecord, DigitalHumanSpec, LinkedDigitalHuman};
 use crate::model::patch::Patch;
@@ -101,8 +101,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/create-digital-human", create).about("Create a Digital Human"),
         post("/v1/create-digital-humans", create_many).about("Create several Digital Humans"),
-        get("/v1/digital-human/{digital_human_id}", read).about("Get a Digital Human"),
-        put("/v1/update-digital-human/{digital_human_id}", update).about("Update fields of a Digital Human"),
+        get("/v1/digital-human/{digital_human_id}", read_one).about("Get a Digital Human"),
+        put_route("/v1/update-digital-human/{digital_human_id}", update).about("Update fields of a Digital Human"),
         delete("/v1/digital-human/{digital_human_id}", remove).about("Delete a Digital Human; its results stay"),
         delete("/v1/delete-digital-humans", remove_many).of("Organization").about("Delete several Digital Humans"),
         get("/v1/digital-humans", page).of("Organization").about("List Digital Humans by page, newest first"),
@@ -112,7 +112,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/digital-human-by-test-name/{test_name}", by_test_name)
             .about("Get the newest Digital Human with a test name"),
     ];
-    tagged("Digital Humans", "Digital human", endpoints).collect()
+    with_tag("Digital Humans", "Digital human", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHuman>) -> Result<LinkedDigitalHuman> {
@@ -126,7 +126,7 @@ async fn create_many(ctx: Ctx, request: In<Nothing, Nothing, CreateDigitalHumans
     ctx.service.create_digital_humans(&ctx.caller, digital_humans, &simulation_ids).await
 }
 
-async fn read(ctx: Ctx, request: In<HumanPath>) -> Result<LinkedDigitalHuman> {
+async fn read_one(ctx: Ctx, request: In<HumanPath>) -> Result<LinkedDigitalHuman> {
     ctx.service.digital_human(&ctx.caller, request.path.digital_human_id).await
 }
 

@@ -18,11 +18,11 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use crate::api::Server;
-use crate::api::answer::{self, detail, refused};
 use crate::api::endpoint::{Ctx, Endpoint};
+use crate::api::response::{self, detail, refusal};
 use crate::error::Error;
-use crate::model::issue::{Issues, Problem, Step};
 use crate::model::json::Json;
+use crate::model::validation_error::{Problem, Step, ValidationErrors};
 use crate::store::idempotency::{Carried, IN_PROGRESS, RequestKey, Seen};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -54,7 +54,7 @@ impl Running {
 }
 
 /// Adds the faults of the header to `issues`; no header has none.
-pub fn check_key(headers: &HeaderMap, issues: &mut Issues) {
+pub fn check_key(headers: &HeaderMap, issues: &mut ValidationErrors) {
     let Some(value) = headers.get(KEY) else { return };
     let text = String::from_utf8_lossy(value.as_bytes());
     let problem = if text.chars().count() as u64 > MAX_KEY_CHARS {
@@ -87,10 +87,10 @@ impl Call {
     async fn run(self) -> Response {
         match AssertUnwindSafe(self.endpoint.run(self.ctx, self.parts)).catch_unwind().await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => refused(error, &self.request_id),
+            Ok(Err(error)) => refusal(error, &self.request_id),
             Err(_) => {
                 tracing::error!(request_id = self.request_id, "a handler panicked");
-                answer::fault(&self.request_id)
+                response::fault(&self.request_id)
             }
         }
     }
@@ -110,7 +110,7 @@ pub async fn once(server: &Server, call: Call, bytes: &Bytes) -> Response {
         // The client may have disconnected; the answer is stored all the same.
         let _ = answered.send(response);
     });
-    answer.await.unwrap_or_else(|_| answer::fault(&request_id))
+    answer.await.unwrap_or_else(|_| response::fault(&request_id))
 }
 
 /// Runs a request when it is the first under its key, else waits for that one and returns its answer.
@@ -137,13 +137,13 @@ async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, 
         }
     };
     match seen {
-        Err(error) => refused(error, &request_id),
+        Err(error) => refusal(error, &request_id),
         Ok(Seen::OtherBody) => conflict("Idempotency-Key was already used with a different request body"),
         Ok(Seen::Running | Seen::Left) => in_progress(),
         Ok(Seen::Answered { status, body }) => again(status, body),
         Ok(Seen::First) => {
             let carried = Carried::new(request, call.endpoint.status.as_u16());
-            let (response, answer) = kept(carried.carry(call.run()).await).await;
+            let (response, answer) = storable(carried.carry(call.run()).await).await;
             let stored = match answer {
                 Some((status, body)) if carried.has_kept(status, &body) => Ok(()),
                 Some((status, body)) => store.finish_request(request, status, &body).await,
@@ -151,7 +151,7 @@ async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, 
             };
             match stored {
                 Ok(()) => response,
-                Err(error) => refused(error, &request_id),
+                Err(error) => refusal(error, &request_id),
             }
         }
     }
@@ -159,10 +159,10 @@ async fn first_or_again(call: Call, lock: &tokio::sync::Mutex<()>, route: &str, 
 
 /// Returns an answer together with the status and body to store. Faults and refusals of the request itself are not
 /// stored.
-async fn kept(response: Response) -> (Response, Option<(u16, String)>) {
+async fn storable(response: Response) -> (Response, Option<(u16, String)>) {
     let (parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, MAX_KEPT_BYTES).await else {
-        return (refused(Error::internal("an answer could not be read back"), ""), None);
+        return (refusal(Error::internal("an answer could not be read back"), ""), None);
     };
     let status = parts.status.as_u16();
     let final_status = matches!(status, 200..=299 | 400..=499) && !matches!(status, 401 | 403 | 422 | 429);
@@ -172,7 +172,7 @@ async fn kept(response: Response) -> (Response, Option<(u16, String)>) {
 
 fn again(status: u16, body: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-    let mut response = answer::respond(status, answer::JSON, body);
+    let mut response = response::respond(status, response::JSON, body);
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }

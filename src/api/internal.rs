@@ -5,10 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, with_tag};
 use crate::error::Result;
 use crate::model::id::IdString;
-use crate::service::{Accepted, AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
+use crate::model::run::Accepted;
+use crate::service::{AutosyncAccepted, AutosyncTarget, RunAccepted, SpendAllowed};
 
 #[derive(Deserialize, JsonSchema)]
 struct AgentPath {
@@ -55,7 +56,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Organization")
             .about("Release journey steps whose conversation was lost"),
     ];
-    tagged("Internal", "Organization", endpoints).collect()
+    with_tag("Internal", "Organization", endpoints).collect()
 }
 
 async fn run(ctx: Ctx, request: In<Nothing, Nothing, RunScheduledSimulationRequest>) -> Result<RunAccepted> {

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, endpoint, get, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, endpoint, get, with_tag};
 use crate::error::Result;
+use crate::model::issue::{IssueDetail, IssueQuery, IssueRecord, TriageSpec};
 use crate::model::patch::Patch;
-use crate::model::triage::{IssueDetail, IssueQuery, IssueRecord, TriageSpec};
 
 #[derive(Deserialize, JsonSchema)]
 struct IssuePath {
@@ -18,20 +18,20 @@ struct IssuePath {
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         get("/v1/issues", list)
-            .deprecated()
+            .deprecate()
             .of("Organization")
             .about("List issues, the one with the newest failure first"),
-        get("/v1/issues/{issue_id}", read).about("Get an issue with its newest failures"),
+        get("/v1/issues/{issue_id}", read_one).about("Get an issue with its newest failures"),
         endpoint(Method::PATCH, "/v1/issues/{issue_id}", triage).about("Update state, urgency or assignee of an issue"),
     ];
-    tagged("Issues", "Issue", endpoints).collect()
+    with_tag("Issues", "Issue", endpoints).collect()
 }
 
 async fn list(ctx: Ctx, request: In<Nothing, IssueQuery>) -> Result<Vec<IssueRecord>> {
     ctx.service.issues(&ctx.caller, &request.query).await
 }
 
-async fn read(ctx: Ctx, request: In<IssuePath>) -> Result<IssueDetail> {
+async fn read_one(ctx: Ctx, request: In<IssuePath>) -> Result<IssueDetail> {
     ctx.service.issue(&ctx.caller, request.path.issue_id).await
 }
 

@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::answer::Empty;
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
+use crate::api::response::Empty;
 use crate::error::Result;
 use crate::model::api_key::{CreateKeyIn, KeyOut};
 
@@ -20,7 +20,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/api-keys", all).admin().about("List API keys, newest first"),
         delete("/v1/api-keys/{key_id}", revoke).admin().status(StatusCode::NO_CONTENT).about("Revoke an API key"),
     ];
-    tagged("API keys", "API key", endpoints).collect()
+    with_tag("API keys", "API key", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateKeyIn>) -> Result<KeyOut> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::custom_metric::{CustomMetricRecord, CustomMetricSpec, CustomMetricUpdates};
 use crate::model::patch::Patch;
@@ -85,22 +85,22 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/create-custom-metric", create).about("Create a custom metric"),
         post("/v1/create-custom-metrics", create_all).about("Create several custom metrics, all or none"),
-        get("/v1/custom-metric/{metric_id}", read).about("Get a custom metric"),
-        delete("/v1/custom-metric/{metric_id}", remove).deprecated().about("Delete a custom metric"),
+        get("/v1/custom-metric/{metric_id}", read_one).about("Get a custom metric"),
+        delete("/v1/custom-metric/{metric_id}", remove).deprecate().about("Delete a custom metric"),
         get("/v1/custom-metrics", all).of("Agent").about("List custom metrics, newest first"),
         get("/v1/custom-metrics-by-agent/{agent_id}", of_agent)
             .of("Agent")
-            .deprecated()
+            .deprecate()
             .about("List all custom metrics of an agent on one page"),
-        put("/v1/update-custom-metric/{metric_id}", update).about("Update fields of a custom metric"),
-        put("/v1/update-custom-metrics", update_all).about("Update the same fields of several custom metrics"),
+        put_route("/v1/update-custom-metric/{metric_id}", update).about("Update fields of a custom metric"),
+        put_route("/v1/update-custom-metrics", update_all).about("Update the same fields of several custom metrics"),
         post("/v1/delete-custom-metrics", remove_all).repeatable().about("Delete several custom metrics"),
         post("/v1/generate-custom-metrics", generate)
             .of("Agent")
             .generates()
             .about("Draft custom metrics for an agent"),
     ];
-    tagged("Custom metrics", "Custom metric", endpoints).collect()
+    with_tag("Custom metrics", "Custom metric", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CustomMetricSpec>) -> Result<CustomMetricRecord> {
@@ -112,7 +112,7 @@ async fn create_all(ctx: Ctx, request: In<Nothing, Nothing, CreateMetrics>) -> R
     Ok(CreatedMetrics { metrics })
 }
 
-async fn read(ctx: Ctx, request: In<MetricPath>) -> Result<CustomMetricRecord> {
+async fn read_one(ctx: Ctx, request: In<MetricPath>) -> Result<CustomMetricRecord> {
     ctx.service.custom_metric(&ctx.caller, request.path.metric_id).await
 }
 
@@ -130,12 +130,12 @@ async fn of_agent(ctx: Ctx, request: In<AgentPath>) -> Result<MetricPage> {
 }
 
 async fn update(ctx: Ctx, request: In<MetricPath, Nothing, Patch<CustomMetricSpec>>) -> Result<CustomMetricRecord> {
-    ctx.service.update_custom_metric(&ctx.caller, request.path.metric_id, request.body.given()).await
+    ctx.service.update_custom_metric(&ctx.caller, request.path.metric_id, request.body.fields()).await
 }
 
 async fn update_all(ctx: Ctx, request: In<Nothing, Nothing, UpdateMetrics>) -> Result<MetricsUpdated> {
     let UpdateMetrics { metric_ids, updates } = request.body;
-    ctx.service.update_custom_metrics(&ctx.caller, &metric_ids, updates.given()).await
+    ctx.service.update_custom_metrics(&ctx.caller, &metric_ids, updates.fields()).await
 }
 
 async fn remove_all(ctx: Ctx, request: In<Nothing, Nothing, DeleteMetrics>) -> Result<MetricsDeleted> {

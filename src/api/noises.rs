@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, endpoint, get, post, with_tag};
 use crate::error::Result;
 use crate::model::noise::{NoiseName, NoiseRecord};
 use crate::service::{NoiseDeleted, NoiseSource};
@@ -33,7 +33,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         endpoint(Method::PATCH, "/v1/custom-background-noises/{noise_id}", rename).about("Rename a background noise"),
         delete("/v1/custom-background-noises/{noise_id}", remove).about("Delete a background noise"),
     ];
-    tagged("Background noises", "Background noise", endpoints).collect()
+    with_tag("Background noises", "Background noise", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, NewNoise>) -> Result<NoiseRecord> {

@@ -10,11 +10,11 @@ use axum::http::Method;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use crate::api::answer::JSON;
 use crate::api::endpoint::Endpoint;
-use crate::api::gate::Ready;
 use crate::api::idempotency;
 use crate::api::openapi::links::Maker;
+use crate::api::pipeline::Ready;
+use crate::api::response::JSON;
 use crate::model::schema::{self, ALIASES, ID, NEEDS, NUMBER_OR_UUID, Node, OPEN, PATCH, PLAIN, TAG_DEFAULT, UNLESS};
 
 /// Version of the interface.
@@ -151,40 +151,9 @@ fn operation(
     if !query_node.is_nothing() {
         parameters.extend(parameters_of("query", query, definitions));
     }
-    let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
-    if endpoint.scope.is_some() || endpoint.carrier {
-        let takes_input = ![path_node, query_node, body_node].iter().all(|node| node.is_nothing());
-        for (code, text, is_possible) in [
-            ("400", "Well-formed, but not allowed", takes_input),
-            ("401", "Invalid or missing API key", true),
-            (
-                "403",
-                "The key's scope is not sufficient, or the row is another organization's",
-                endpoint.scope.is_some(),
-            ),
-            ("404", "Not found", true),
-            ("409", "Conflict with the present state or with another request", endpoint.method != Method::GET),
-            ("408", "The request body did not arrive in time", !body_node.is_nothing()),
-            ("413", "The request body is too large", !body_node.is_nothing()),
-            ("429", "Too many requests", true),
-            ("500", "Internal error of the engine", true),
-            ("503", "A required part is not available", true),
-        ] {
-            if is_possible {
-                answers[code] = refusal(text);
-            }
-        }
-        let invalid = json!({ "schema": reference("ValidationError") });
-        answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
-    }
+    add_refusals(endpoint, [path_node, query_node, body_node], &mut answers);
     if endpoint.if_match {
-        answers["412"] = refusal("The resource was changed since it was read");
         parameters.push(header("If-Match", json!({ "type": "string" })));
-    }
-    if endpoint.of_page {
-        answers["403"] = refusal("The token is wrong, used or expired");
-        answers["421"] = refusal("Requests for this Host header are not served");
-        answers["422"] = json!({ "description": "Validation error" });
     }
     let mut operation = json!({
         "tags": [endpoint.tag],
@@ -211,17 +180,61 @@ fn operation(
         operation["parameters"] = Value::Array(parameters);
     }
     if !body_node.is_nothing() {
-        operation["requestBody"] =
-            json!({ "required": !body_node.nullable, "content": { "application/json": { "schema": body } } });
-        if endpoint.uploads {
-            operation["requestBody"]["content"]["multipart/form-data"] = json!({ "schema": {
-                "type": "object",
-                "properties": { "file": { "type": "string", "format": "binary" }, "name": { "type": "string" } },
-                "required": ["file"],
-            } });
-        }
+        operation["requestBody"] = request_body(endpoint, body, body_node);
     }
     operation
+}
+
+/// Adds the refusals that an operation can answer with.
+fn add_refusals(endpoint: &Endpoint, nodes: [&Node; 3], answers: &mut Value) {
+    let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": reference("Refusal") } } });
+    if endpoint.scope.is_some() || endpoint.carrier {
+        let takes_input = !nodes.iter().all(|node| node.is_nothing());
+        let has_body = !nodes[2].is_nothing();
+        for (code, text, is_possible) in [
+            ("400", "Well-formed, but not allowed", takes_input),
+            ("401", "Invalid or missing API key", true),
+            (
+                "403",
+                "The key's scope is not sufficient, or the row is another organization's",
+                endpoint.scope.is_some(),
+            ),
+            ("404", "Not found", true),
+            ("409", "Conflict with the present state or with another request", endpoint.method != Method::GET),
+            ("408", "The request body did not arrive in time", has_body),
+            ("413", "The request body is too large", has_body),
+            ("429", "Too many requests", true),
+            ("500", "Internal error of the engine", true),
+            ("503", "A required part is not available", true),
+        ] {
+            if is_possible {
+                answers[code] = refusal(text);
+            }
+        }
+        let invalid = json!({ "schema": reference("ValidationError") });
+        answers["422"] = json!({ "description": "Validation error", "content": { "application/json": invalid } });
+    }
+    if endpoint.if_match {
+        answers["412"] = refusal("The resource was changed since it was read");
+    }
+    if endpoint.of_page {
+        answers["403"] = refusal("The token is wrong, used or expired");
+        answers["421"] = refusal("Requests for this Host header are not served");
+        answers["422"] = json!({ "description": "Validation error" });
+    }
+}
+
+/// Describes the body of a request: JSON, and a form with a file where one is taken.
+fn request_body(endpoint: &Endpoint, schema: &Value, node: &Node) -> Value {
+    let mut body = json!({ "required": !node.nullable, "content": { "application/json": { "schema": schema } } });
+    if endpoint.uploads {
+        body["content"]["multipart/form-data"] = json!({ "schema": {
+            "type": "object",
+            "properties": { "file": { "type": "string", "format": "binary" }, "name": { "type": "string" } },
+            "required": ["file"],
+        } });
+    }
+    body
 }
 
 fn header(name: &str, schema: Value) -> Value {
@@ -229,7 +242,7 @@ fn header(name: &str, schema: Value) -> Value {
 }
 
 fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
-    let schema = resolved(schema, definitions);
+    let schema = resolve(schema, definitions);
     let required = schema.get("required").and_then(Value::as_array);
     let properties = schema.get("properties").and_then(Value::as_object);
     let parameter = |(name, property): (&String, &Value)| {
@@ -241,13 +254,13 @@ fn parameters_of(place: &str, schema: &Value, definitions: &Map<String, Value>) 
 }
 
 /// Returns the name of the definition that a schema refers to; `None`: it is no reference.
-fn named(schema: &Value) -> Option<&str> {
+fn reference_name(schema: &Value) -> Option<&str> {
     schema.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
 /// Returns the schema itself, or the definition that it refers to.
-fn resolved<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v Value {
-    named(schema).and_then(|name| definitions.get(name)).unwrap_or(schema)
+fn resolve<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> &'v Value {
+    reference_name(schema).and_then(|name| definitions.get(name)).unwrap_or(schema)
 }
 
 /// Removes the schema keys that only the validation reads.

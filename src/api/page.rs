@@ -10,11 +10,11 @@ use axum::routing::any;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
 use crate::api::audio;
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, get, post, put_route, with_tag};
 use crate::api::host::{is_own_host, misdirection, protect};
 use crate::api::page_file::{ASSETS, SHELL, call_page};
+use crate::api::response::{self, Document, HTML, JSON, PCAPNG, Packets, Page, Stream, respond};
 use crate::api::{packed, run_live};
 use crate::error::{Error, Result};
 use crate::model::api_key::KeyOut;
@@ -77,7 +77,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-result/{id}/turns", turns)
             .packs()
             .about("List the turns of both sides with their measurements"),
-        put("/v1/simulation-result/{id}/review", review)
+        put_route("/v1/simulation-result/{id}/review", review)
             .if_match()
             .about("Set a person's values, which override the judged ones"),
         get("/v1/simulation-result/{id}/reviews", reviews).about("List the changes that people made to the evaluation"),
@@ -99,9 +99,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Organization")
             .about("Start the sample agent on this machine"),
     ];
-    tagged("Runs", "Simulation run", runs)
-        .chain(tagged("Results", "Simulation result", results))
-        .chain(tagged("System", "", page))
+    with_tag("Runs", "Simulation run", runs)
+        .chain(with_tag("Results", "Simulation result", results))
+        .chain(with_tag("System", "", page))
         .collect()
 }
 
@@ -184,7 +184,7 @@ pub(super) fn add_to(mut router: Router, is_loopback: bool, identify: fn(Respons
                     protect(response.headers_mut());
                     if packed::is_taken(request.headers()) { packed::pack(response).await } else { response }
                 }
-                _ => answer::no_method(HeaderValue::from_static("GET, HEAD")),
+                _ => response::no_method(HeaderValue::from_static("GET, HEAD")),
             })
         };
         router = router.route(path, any(shown));

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::api::answer::{JSON, respond};
 use crate::api::endpoint::Endpoint;
+use crate::api::response::{JSON, respond};
 
 /// Most buckets that are kept; above it full ones are dropped, which changes nothing for their keys.
 const MAX_BUCKETS: usize = 10_000;
@@ -85,7 +85,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn refilled(&self, now_ms: i64) -> f64 {
+    fn refill(&self, now_ms: i64) -> f64 {
         let refill = (now_ms - self.at_ms).max(0) as f64 * f64::from(self.limit) / 60_000.0;
         (self.left + refill).min(f64::from(self.limit))
     }
@@ -105,11 +105,11 @@ impl Buckets {
         }
         let mut buckets = self.buckets.lock();
         if buckets.len() >= MAX_BUCKETS {
-            buckets.retain(|_, bucket| bucket.refilled(now_ms) < f64::from(bucket.limit));
+            buckets.retain(|_, bucket| bucket.refill(now_ms) < f64::from(bucket.limit));
         }
         let full = || Bucket { limit, left: f64::from(limit), at_ms: now_ms };
         let bucket = buckets.entry((key, method, path)).or_insert_with(full);
-        bucket.left = bucket.refilled(now_ms);
+        bucket.left = bucket.refill(now_ms);
         bucket.at_ms = now_ms;
         let allowed = bucket.left >= 1.0;
         if allowed {

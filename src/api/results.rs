@@ -5,13 +5,13 @@ use axum::http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{
-    Answer, Archive, Audio, FLAC, OCTETS, OGG, Outline, Script, Stream, TAR, TEXT, VTT, WAV, respond,
-};
 use crate::api::audio::{self, View};
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
 use crate::api::live;
 use crate::api::page_file::small;
+use crate::api::response::{
+    Answer, Archive, Audio, FLAC, OCTETS, OGG, Outline, Script, Stream, TAR, TEXT, VTT, WAV, respond,
+};
 use crate::error::{Error, Result};
 use crate::model::result::{ResultRecord, UpdateResultSpec};
 use crate::service::{
@@ -108,7 +108,7 @@ struct OneResult {
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
-        get("/v1/retrieve-simulation-result/{simulation_result_id}", read).about("Get a result"),
+        get("/v1/retrieve-simulation-result/{simulation_result_id}", read_one).about("Get a result"),
         post("/v1/update-simulation-result", update)
             .about("Add events, tool calls, tags, metadata or a transcript to a result"),
         post("/v1/end-conversations", end).of("Organization").about("End running conversations"),
@@ -128,10 +128,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/simulation-result/{id}/events", events)
             .about("Stream the events of a conversation as server-sent events"),
     ];
-    tagged("Results", "Simulation result", endpoints).collect()
+    with_tag("Results", "Simulation result", endpoints).collect()
 }
 
-async fn read(ctx: Ctx, request: In<ResultPath>) -> Result<OneResult> {
+async fn read_one(ctx: Ctx, request: In<ResultPath>) -> Result<OneResult> {
     let simulation_result = ctx.service.result(&ctx.caller, request.path.simulation_result_id).await?;
     Ok(OneResult { simulation_result, status: "200" })
 }

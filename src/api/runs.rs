@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::answer::{CSV, JSON, Table, XML, respond};
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
+use crate::api::response::{CSV, JSON, Table, XML, respond};
 use crate::error::{Error, Result};
 use crate::model::run::{QueueAnswer, QueueRequest, RunItem};
 use crate::model::text::{SmsQueueSpec, TextQueueSpec};
@@ -70,7 +70,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about("Cancel results that have not begun, or end all results of a run"),
         delete("/v1/simulation-run/{id}", remove).about("Delete a run with its results"),
     ];
-    tagged("Runs", "Simulation run", endpoints).collect()
+    with_tag("Runs", "Simulation run", endpoints).collect()
 }
 
 async fn queue(ctx: Ctx, request: In<Nothing, Nothing, QueueRequest>) -> Result<QueueAnswer> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::patch::Patch;
 use crate::model::scenario::{GivenDefinition, ScenarioChange, ScenarioRecord, ScenarioSpec};
@@ -50,16 +50,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         get("/v1/workflow", all).of("Agent").about("List scenarios, of all agents or of one, newest first"),
         checked("/v1/scenario/validate-definition"),
         checked("/v1/workflow/validate-definition"),
-        get("/v1/scenario/{workflow_id}", read).about("Get a scenario"),
-        get("/v1/workflow/{workflow_id}", read).about("Get a scenario"),
-        put("/v1/scenario/{workflow_id}", update).about("Update fields of a scenario"),
-        put("/v1/workflow/{workflow_id}", update).about("Update fields of a scenario"),
+        get("/v1/scenario/{workflow_id}", read_one).about("Get a scenario"),
+        get("/v1/workflow/{workflow_id}", read_one).about("Get a scenario"),
+        put_route("/v1/scenario/{workflow_id}", update).about("Update fields of a scenario"),
+        put_route("/v1/workflow/{workflow_id}", update).about("Update fields of a scenario"),
         delete("/v1/scenario/{workflow_id}", remove).about("Delete a scenario; its Digital Humans stay"),
         delete("/v1/workflow/{workflow_id}", remove).about("Delete a scenario; its Digital Humans stay"),
         post("/v1/scenario/{workflow_id}/duplicate", duplicate).about("Copy a scenario"),
         post("/v1/workflow/{workflow_id}/duplicate", duplicate).about("Copy a scenario"),
     ];
-    tagged("Scenarios", "Scenario", endpoints).collect()
+    with_tag("Scenarios", "Scenario", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, ScenarioSpec>) -> Result<ScenarioRecord> {
@@ -75,7 +75,7 @@ async fn validate(ctx: Ctx, request: In<Nothing, Nothing, ToValidate>) -> Result
     ctx.service.validate_definition(definition, json_text.as_deref())
 }
 
-async fn read(ctx: Ctx, request: In<ScenarioPath>) -> Result<ScenarioRecord> {
+async fn read_one(ctx: Ctx, request: In<ScenarioPath>) -> Result<ScenarioRecord> {
     ctx.service.scenario(&ctx.caller, &request.path.workflow_id).await
 }
 

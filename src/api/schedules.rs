@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::schedule::{CreateCronJobRequest, ScheduleAdded, ScheduleRecord, UpdateCronJobRequest};
 use crate::service::{ScheduleDeleted, ScheduleList};
@@ -16,12 +16,13 @@ struct SchedulePath {
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/create-schedule", create).about("Create a schedule that runs a simulation at fixed times"),
-        put("/v1/update-schedule/{schedule_id}", update).about("Update the times of a schedule, pause it or resume it"),
+        put_route("/v1/update-schedule/{schedule_id}", update)
+            .about("Update the times of a schedule, pause it or resume it"),
         delete("/v1/delete-schedule/{schedule_id}", remove).about("Delete a schedule"),
-        get("/v1/schedule/{schedule_id}", read).about("Get a schedule"),
+        get("/v1/schedule/{schedule_id}", read_one).about("Get a schedule"),
         get("/v1/schedules", all).about("List schedules, newest first"),
     ];
-    tagged("Schedules", "Schedule", endpoints).collect()
+    with_tag("Schedules", "Schedule", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, CreateCronJobRequest>) -> Result<ScheduleAdded> {
@@ -36,7 +37,7 @@ async fn remove(ctx: Ctx, request: In<SchedulePath>) -> Result<ScheduleDeleted> 
     ctx.service.delete_schedule(&ctx.caller, &request.path.schedule_id).await
 }
 
-async fn read(ctx: Ctx, request: In<SchedulePath>) -> Result<ScheduleRecord> {
+async fn read_one(ctx: Ctx, request: In<SchedulePath>) -> Result<ScheduleRecord> {
     ctx.service.schedule(&ctx.caller, &request.path.schedule_id).await
 }
 

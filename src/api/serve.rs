@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::agent_stream::CameFrom;
-use crate::api::worded::Worded;
+use crate::api::http_errors::Worded;
 use crate::tasks::Tasks;
 
 /// Time to wait when there is no file handle for another connection.
@@ -105,7 +105,7 @@ async fn connection(stream: TcpStream, router: Router, patience: Patience, stopp
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection has ended early");
+        tracing::debug!(%error, "a connection failed");
     }
 }
 
@@ -122,7 +122,7 @@ impl<S> Impatient<S> {
         Impatient { stream, limit, late: None }
     }
 
-    fn seen<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn limit_wait<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.late = None;
             return polled;
@@ -143,7 +143,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.seen(cx, polled)
+        self.limit_wait(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -152,7 +152,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.seen(cx, polled)
+        self.limit_wait(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -161,12 +161,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        self.seen(cx, polled)
+        self.limit_wait(cx, polled)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.seen(cx, polled)
+        self.limit_wait(cx, polled)
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::patch::Patch;
 use crate::model::simulation::{SimulationRecord, SimulationSpec, SimulationSummary};
@@ -36,8 +36,8 @@ struct Simulations {
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/create-simulation", create).about("Create a simulation"),
-        get("/v1/simulation/{simulation_id}", read).about("Get a simulation"),
-        put("/v1/simulation/{simulation_id}", update).about("Update fields of a simulation"),
+        get("/v1/simulation/{simulation_id}", read_one).about("Get a simulation"),
+        put_route("/v1/simulation/{simulation_id}", update).about("Update fields of a simulation"),
         delete("/v1/simulation/{simulation_id}", remove).about("Delete a simulation with its runs and results"),
         get("/v1/get-all-simulations", all).of("Organization").about("List simulations, newest first"),
         get("/v1/get-simulations-by-agent/{agent_id}", of_agent).of("Agent").about("List the simulations of an agent"),
@@ -48,14 +48,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .repeatable()
             .about("Remove Digital Humans from a simulation"),
     ];
-    tagged("Simulations", "Simulation", endpoints).collect()
+    with_tag("Simulations", "Simulation", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, SimulationSpec>) -> Result<SimulationAdded> {
     ctx.service.create_simulation(&ctx.caller, request.body).await
 }
 
-async fn read(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationRecord> {
+async fn read_one(ctx: Ctx, request: In<SimulationPath>) -> Result<SimulationRecord> {
     ctx.service.simulation(&ctx.caller, request.path.simulation_id).await
 }
 

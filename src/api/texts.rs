@@ -1,12 +1,12 @@
 //! Routes of text conversations.
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, post, with_tag};
 use crate::config::Sms;
 use crate::error::Result;
 use crate::model::Object;
+use crate::model::run::Accepted;
 use crate::model::schema::{Field, Kind, Node};
 use crate::model::text::{AgentMessage, MessageTaken, Turn, TurnSpec};
-use crate::service::Accepted;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
@@ -22,7 +22,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .of("Organization")
             .about("Post a text message from the carrier, as JSON or a form"),
     ];
-    tagged("Text", "Simulation result", endpoints).collect()
+    with_tag("Text", "Simulation result", endpoints).collect()
 }
 
 /// Returns the constraint on a text message from the carrier, with the field names of its settings.

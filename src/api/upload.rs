@@ -38,7 +38,7 @@ pub struct Form {
 ///
 /// # Errors
 /// The body does not conform to its content type.
-pub async fn read(headers: &HeaderMap, bytes: &Bytes) -> Result<Form, multer::Error> {
+pub async fn read_form(headers: &HeaderMap, bytes: &Bytes) -> Result<Form, multer::Error> {
     let mut form = Form::default();
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let Ok(boundary) = multer::parse_boundary(kind) else { return Ok(form) };

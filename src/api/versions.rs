@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::agent_version::{
     LabelRecord, LabelSpec, LabelsSpec, LabelsTaken, VersionName, VersionRecord, VersionSpec,
@@ -79,38 +79,37 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     const OLDEST: &str = "/v1/agents/{agent_id}/prompts/{version}";
     let mut versions = Vec::new();
     for (path, old) in [("/v1/agents/{agent_id}/versions", false), ("/v1/agents/{agent_id}/prompts/versions", true)] {
-        versions.push(marked(old, post(path, create).about("Create the next version of an agent")));
-        versions.push(marked(old, get(path, all).about("List the versions of an agent, highest first")));
-        versions.push(marked(old, delete(path, remove_by_label).about("Delete the version that has a label")));
+        versions.push(mark_old(old, post(path, create).about("Create the next version of an agent")));
+        versions.push(mark_old(old, get(path, all).about("List the versions of an agent, highest first")));
+        versions.push(mark_old(old, delete(path, remove_by_label).about("Delete the version that has a label")));
     }
     for (path, old) in
         [("/v1/agents/{agent_id}/versions/promote", false), ("/v1/agents/{agent_id}/prompts/promote", true)]
     {
-        versions.push(marked(old, post(path, promote).repeatable().about("Promote a version to production")));
+        versions.push(mark_old(old, post(path, promote).repeatable().about("Promote a version to production")));
     }
     for (path, old) in [(VERSION, false), (OLD, true), (OLDEST, true)] {
-        versions.push(marked(old, get(path, read).about("Get a version, by number or id")));
-        versions.push(marked(old, delete(path, remove).about("Delete a version, by number or id")));
+        versions.push(mark_old(old, get(path, read_one).about("Get a version, by number or id")));
+        versions.push(mark_old(old, delete(path, remove).about("Delete a version, by number or id")));
     }
     for (path, old) in [(LABELS, false), (OLD_LABELS, true)] {
-        versions.push(marked(old, get(path, labels).about("List the labels of a version")));
-        versions.push(marked(old, post(path, put_on).repeatable().about("Add labels to a version")));
-        versions.push(marked(old, delete(path, take_off).about("Remove labels from a version")));
+        versions.push(mark_old(old, get(path, labels).about("List the labels of a version")));
+        versions.push(mark_old(old, post(path, put_on).repeatable().about("Add labels to a version")));
+        versions.push(mark_old(old, delete(path, take_off).about("Remove labels from a version")));
     }
-    versions
-        .push(get("/v1/agents/{agent_id}/prompts", by_label).deprecated().about("Get the version that has a label"));
+    versions.push(get("/v1/agents/{agent_id}/prompts", by_label).deprecate().about("Get the version that has a label"));
     let labels = vec![
         get("/v1/agents/{agent_id}/labels", search).of("Agent").about("List the labels of an agent, sorted by text"),
         post("/v1/agents/{agent_id}/labels", create_label).of("Agent").about("Create a label"),
         get("/v1/agents/{agent_id}/labels/{label_id}", label).about("Get a label"),
-        put("/v1/agents/{agent_id}/labels/{label_id}", rename).about("Rename a label"),
+        put_route("/v1/agents/{agent_id}/labels/{label_id}", rename).about("Rename a label"),
         delete("/v1/agents/{agent_id}/labels/{label_id}", remove_label).about("Delete a label that no version has"),
     ];
-    tagged("Agent versions", "Agent", versions).chain(tagged("Labels", "Agent", labels)).collect()
+    with_tag("Agent versions", "Agent", versions).chain(with_tag("Labels", "Agent", labels)).collect()
 }
 
-fn marked(old: bool, endpoint: Endpoint) -> Endpoint {
-    if old { endpoint.deprecated() } else { endpoint }
+fn mark_old(old: bool, endpoint: Endpoint) -> Endpoint {
+    if old { endpoint.deprecate() } else { endpoint }
 }
 
 async fn create(ctx: Ctx, request: In<AgentPath, Nothing, VersionSpec>) -> Result<VersionRecord> {
@@ -136,7 +135,7 @@ async fn promote(ctx: Ctx, request: In<AgentPath, PromoteQuery, Option<Nothing>>
     ctx.service.promote_version(&ctx.caller, request.path.agent_id, agent_version_id, prompt_id).await
 }
 
-async fn read(ctx: Ctx, request: In<VersionPath>) -> Result<VersionRecord> {
+async fn read_one(ctx: Ctx, request: In<VersionPath>) -> Result<VersionRecord> {
     ctx.service.version(&ctx.caller, request.path.agent_id, request.path.version).await
 }
 

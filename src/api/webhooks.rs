@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put, tagged};
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, put_route, with_tag};
 use crate::error::Result;
 use crate::model::patch::Patch;
 use crate::model::webhook::{WebhookRecord, WebhookSpec};
@@ -46,8 +46,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let endpoints = vec![
         post("/v1/webhooks", create).admin().about("Create a webhook; its signing key is shown in this answer"),
         get("/v1/webhooks", all).admin().about("List webhooks, newest first"),
-        get("/v1/webhooks/{webhook_id}", read).admin().about("Get a webhook"),
-        put("/v1/webhooks/{webhook_id}", update).admin().about("Update fields of a webhook"),
+        get("/v1/webhooks/{webhook_id}", read_one).admin().about("Get a webhook"),
+        put_route("/v1/webhooks/{webhook_id}", update).admin().about("Update fields of a webhook"),
         delete("/v1/webhooks/{webhook_id}", remove).admin().about("Delete a webhook"),
         post("/v1/webhooks/{webhook_id}/test", test).admin().about("Send a test event (ping) to a webhook"),
         get("/v1/webhooks/{webhook_id}/deliveries", deliveries)
@@ -58,7 +58,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about("Replace the signing key of a webhook by a new one"),
         post("/v1/get-signing-key", read_key).admin().about("Get the signing key of a webhook"),
     ];
-    tagged("Webhooks", "Webhook", endpoints).collect()
+    with_tag("Webhooks", "Webhook", endpoints).collect()
 }
 
 async fn create(ctx: Ctx, request: In<Nothing, Nothing, WebhookSpec>) -> Result<WebhookAdded> {
@@ -69,7 +69,7 @@ async fn all(ctx: Ctx, _: In) -> Result<WebhookList> {
     ctx.service.webhooks(&ctx.caller).await
 }
 
-async fn read(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookRecord> {
+async fn read_one(ctx: Ctx, request: In<WebhookPath>) -> Result<WebhookRecord> {
     ctx.service.webhook(&ctx.caller, request.path.webhook_id).await
 }
 

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
-use super::{failed, local};
+use super::{fail, local};
 use crate::agent::{Desk, Fault, Log, pipeline};
 use crate::config::SipListen;
 use crate::tasks::Tasks;
@@ -66,7 +66,7 @@ pub const READY: &str = "agent ready on ";
 pub async fn run(args: Args) -> ExitCode {
     match serve(args).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => failed(why),
+        Err(why) => fail(why),
     }
 }
 

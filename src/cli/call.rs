@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringer_media::call::{CallSpec, DtmfMethod, EndReason, Limits, NoiseSpec};
 use ringer_media::codec::Codec;
@@ -18,10 +19,9 @@ use ringer_media::seed::Seed;
 use ringer_sip::Transport;
 
 pub use self::flags::{NOISES, Noise};
-use self::flags::{address, dialect, digits, header, room};
-pub(super) use self::flags::{is_socket, line_address, noise, pipeline};
-use self::room::CreatedRoom;
-pub use self::room::RoomFlags;
+pub(super) use self::flags::{address, is_socket, noise, pipeline, room};
+use self::flags::{dialect, digits, header};
+pub use self::room::{NewRoom, RoomFlags, Rooms};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
 use super::local;
@@ -32,11 +32,12 @@ use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallNews, CallReport, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
+use crate::engine::{CallReport, CallUpdate, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
 use crate::human::{self, Profile};
 use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
 use crate::transport::pipeline::PipelineTarget;
+use crate::transport::room::RoomTarget;
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
 use crate::transport::websocket::{Dialect, Kind};
@@ -128,6 +129,8 @@ pub struct Args {
 
 /// Language spoken in a call from the shell.
 const LANGUAGE: &str = "en";
+/// Time limit for a room that is being created when the command is told to end.
+const CREATING: Duration = Duration::from_secs(3);
 /// RTP ports of a call from the shell.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;
 
@@ -145,6 +148,10 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
         return Err("--dialect is for ws:// and wss:// addresses".to_owned());
     }
     args.rooms.check(room(&args.to).is_some())?;
+    let (target, new_room) = match room(&args.to) {
+        Some(server) => args.rooms.plan(server).map(|(target, new_room)| (Some(target), new_room))?,
+        None => (None, None),
+    };
     if let Some(path) = &args.record {
         writable(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
@@ -161,19 +168,17 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
     };
     let (seed, mut show) = (args.seed.unwrap_or_else(random_seed), Show { out, lines: (!args.json).then(lines) });
     show.begun(&args.to, seed);
-    let placement = tokio::select! {
-        biased;
-        () = out.gone() => Err("nobody reads what is printed".to_owned()),
-        () = stop.wait() => Err("stopped before the call".to_owned()),
-        made = enter(args, Seed(seed), args.record.as_ref().map(|_| folder.clone())) => made,
+    let entered = {
+        let entering = enter(args, Seed(seed), args.record.as_ref().map(|_| folder.clone()), target, new_room.as_ref());
+        unless_stopped(entering, new_room.as_ref(), out, &mut stop).await
     };
-    let (ended, created) = match placement {
-        Ok((placement, created)) => (hold(&engine, placement, &mut show, &mut stop).await, created),
-        Err(why) => (Err(why), None),
+    let ended = match entered {
+        Ok(placement) => hold(&engine, placement, &mut show, &mut stop).await,
+        Err(why) => Err(why),
     };
     engine.stop().await;
-    if let Some(created) = created
-        && let Err(why) = created.remove().await
+    if let Some(new_room) = new_room
+        && let Err(why) = new_room.remove().await
     {
         complain(format_args!("{why}"));
     }
@@ -194,15 +199,46 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
     problem.map_or(Ok(()), Err)
 }
 
-/// Returns the call with its room open, and the room that was created for it.
-async fn enter(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<(Placement, Option<CreatedRoom>), String> {
+/// Returns the call with its room open: `target`, or the new room that is created for it.
+async fn enter(
+    args: &Args,
+    seed: Seed,
+    folder: Option<PathBuf>,
+    target: Option<RoomTarget>,
+    new_room: Option<&NewRoom>,
+) -> Result<Placement, String> {
     let mut placement = placement(args, seed, folder).await?;
-    let (Destination::Room(dial), Some(server)) = (&mut placement.destination, room(&args.to)) else {
-        return Ok((placement, None));
+    if let (Destination::Room(dial), Some(target)) = (&mut placement.destination, target) {
+        dial.target = target;
+    }
+    if let Some(new_room) = new_room {
+        new_room.create().await?;
+    }
+    Ok(placement)
+}
+
+/// Returns what `entering` comes to, unless the command is to end before. A room that was asked for by then is waited for up to
+/// [`CREATING`], or to the next signal: one that comes after it was removed would stay.
+async fn unless_stopped(
+    entering: impl Future<Output = Result<Placement, String>>,
+    new_room: Option<&NewRoom>,
+    out: &Out,
+    stop: &mut Signals,
+) -> Result<Placement, String> {
+    tokio::pin!(entering);
+    let why = tokio::select! {
+        biased;
+        () = out.wait_until_closed() => "nobody reads what is printed",
+        () = stop.wait() => "stopped before the call",
+        made = &mut entering => return made,
     };
-    let (target, created) = args.rooms.open(server).await?;
-    dial.target = target;
-    Ok((placement, created))
+    if new_room.is_some_and(NewRoom::may_exist) {
+        tokio::select! {
+            () = stop.wait() => {}
+            _ = tokio::time::timeout(CREATING, entering) => {}
+        }
+    }
+    Err(why.to_owned())
 }
 
 /// Places the call and prints its events to its end, which comes sooner when `stop` asks for it or nobody reads.
@@ -218,13 +254,13 @@ async fn hold(
     loop {
         tokio::select! {
             news = handle.news.recv() => match news {
-                Some(CallNews::Event(entry)) => show.event(&entry),
-                Some(CallNews::Ended(report)) => return Ok(*report),
-                Some(CallNews::Dispatched | CallNews::Connected(_)) => {}
+                Some(CallUpdate::Event(entry)) => show.event(&entry),
+                Some(CallUpdate::Ended(report)) => return Ok(*report),
+                Some(CallUpdate::Dispatched | CallUpdate::Connected(_)) => {}
                 None => return Err("the call was lost".into()),
             },
             () = stop.wait() => control.hangup(EndReason::ApiHangup),
-            () = out.gone(), if read => {
+            () = out.wait_until_closed(), if read => {
                 read = false;
                 control.hangup(EndReason::ApiHangup);
             }
@@ -329,7 +365,7 @@ async fn noise_of(noise: &Noise, seed: Seed) -> Result<Option<NoiseSpec>, String
     let synthesizer: Arc<dyn Synthesizer> = Arc::new(local::synthesizer()?);
     let prepared = beds.prepare(kind, LANGUAGE, &*synthesizer).await;
     let made = tokio::task::spawn_blocking(move || match prepared {
-        Ok(()) => beds.spoken(kind, LANGUAGE, snr_db, &mut seed.stream("noise")).0,
+        Ok(()) => beds.with_voices(kind, LANGUAGE, snr_db, &mut seed.stream("noise")).0,
         Err(failure) => {
             complain(format_args!("the background's voices say no words: {}", failure.message));
             beds.bed(kind, snr_db, &mut seed.stream("noise"))

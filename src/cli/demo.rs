@@ -64,7 +64,7 @@ pub async fn run(args: Args) -> ExitCode {
 }
 
 async fn demo(args: &Args, out: &Out) -> Result<(), String> {
-    local::installed(&local::SPEAKERS)?;
+    local::check_installed(&local::SPEAKERS)?;
     let folder = fresh_folder(args.keep.as_deref())?;
     let shown = demonstrate(&folder, args, out).await;
     if args.discard && shown == Ok(true) {
@@ -73,7 +73,7 @@ async fn demo(args: &Args, out: &Out) -> Result<(), String> {
     match shown {
         Ok(true) => Ok(()),
         Ok(false) => Err("a check failed".to_owned()),
-        Err(why) => Err(format!("{why}; what there is lies in {}", folder.display())),
+        Err(why) => Err(format!("{why}; the files are in {}", folder.display())),
     }
 }
 
@@ -109,7 +109,7 @@ async fn demonstrate(folder: &Path, args: &Args, out: &Out) -> Result<bool, Stri
             calls.unwrap_or_else(|_| Err(format!("the calls are not over after {MOST:?}")))
         }
         () = stop.wait() => Err("stopped".to_owned()),
-        () = out.gone() => Err("nobody reads what is printed".to_owned()),
+        () = out.wait_until_closed() => Err("nobody reads what is printed".to_owned()),
     };
     desk.stop().await;
     engine.stop().await;
@@ -149,8 +149,8 @@ async fn hold(
     }
     tokio::select! {
         calls = place(&api, [&sip, &socket], args.json, out) => calls,
-        () = engine.ended() => Err(engine.gone()),
-        () = desk.ended() => Err(desk.gone()),
+        () = engine.wait_for_end() => Err(engine.end_message()),
+        () = desk.wait_for_end() => Err(desk.end_message()),
     }
 }
 

@@ -94,7 +94,7 @@ impl Lines {
     /// Returns the line of an event; `None`: it is told by another one, or only on request.
     pub fn line(&mut self, event: &Event) -> Option<String> {
         let latency_ms = self.follow(event);
-        let (who, what, kind) = self.told(event, latency_ms);
+        let (who, what, kind) = self.line_of(event, latency_ms);
         if kind == Kind::Detail && !self.verbose {
             return None;
         }
@@ -141,7 +141,7 @@ impl Lines {
     }
 
     /// Returns the side, the text and the kind of an event's line.
-    fn told(&self, event: &Event, latency_ms: Option<f64>) -> (Side, String, Kind) {
+    fn line_of(&self, event: &Event, latency_ms: Option<f64>) -> (Side, String, Kind) {
         let side = event.side;
         let act = |what: String| (side, what, Kind::Act);
         let warning = |what: String| (side, what, Kind::Warning);
@@ -156,35 +156,35 @@ impl Lines {
             What::Ended { by: who, .. } => (by(who).unwrap_or(side), ending(event), Kind::Turn),
             What::SpeechStarted { text, .. } => detail(format!("begins: {text}")),
             What::AgentSpeechStarted { .. } => detail("begins to speak".into()),
-            What::SpeechEnded { text, kind, interrupted, .. } => said(text.voiced(), *kind, *interrupted),
+            What::SpeechEnded { text, kind, interrupted, .. } => said_line(text.voiced_text(), *kind, *interrupted),
             What::AgentSpeechEnded { .. } => detail("falls silent".into()),
             What::TurnEnded { text, missing, late, concealed_ms, .. } => {
-                heard(text, missing.as_deref(), *late, *concealed_ms, latency_ms)
+                heard_line(text, missing.as_deref(), *late, *concealed_ms, latency_ms)
             }
-            What::TurnWritten { text, .. } => heard(text, None, false, 0, latency_ms),
+            What::TurnWritten { text, .. } => heard_line(text, None, false, 0, latency_ms),
             What::TranscriptPartial { text } => detail(format!("... {text}")),
             What::LanguageTaken { language, .. } => act(format!("goes on in the other side's language: {language}")),
             What::BargeIn { by, stop_ms, .. } => cut_in(*by, *stop_ms, &self.caller),
             What::LateTurn { late_ms, .. } => warning(format!("speaks {late_ms} ms late: the words were not ready")),
             What::ScriptedResponse { index, match_type, response_type } => {
-                act(format!("scripted response {index} ({}: {})", worded(match_type), worded(response_type)))
+                act(format!("scripted response {index} ({}: {})", in_words(match_type), in_words(response_type)))
             }
             What::InterruptionDecided { kind, at_ms, keyword, .. } => {
                 let keyword = keyword.as_deref().filter(|word| !word.is_empty());
                 let keyword = keyword.map(|word| format!(", at the word {word}")).unwrap_or_default();
-                detail(format!("decides to cut in after {at_ms} ms ({}{keyword})", worded(kind)))
+                detail(format!("decides to cut in after {at_ms} ms ({}{keyword})", in_words(kind)))
             }
             What::SilenceTool { seconds } => act(format!("stays silent for up to {seconds} s")),
             What::Reprompt { n } => act(format!("gets no answer and asks again ({n})")),
             What::DtmfSent { digit, method, .. } => (Side::Dh, key(*digit, method), Kind::Act),
             What::DtmfReceived { digit, method, .. } => (Side::Agent, key(*digit, method), Kind::Act),
             What::LineTone { kind, frequency_hz, .. } => {
-                act(format!("a tone of the line: {} ({frequency_hz} Hz)", worded(kind.name())))
+                act(format!("a tone of the line: {} ({frequency_hz} Hz)", in_words(kind.name())))
             }
             What::AnsweringMachine { beep_ms, .. } => {
                 act(format!("sounds like an answering machine: a beep of {beep_ms} ms after speech"))
             }
-            What::Probe { kind } => act(format!("makes a sound that asks for no answer: {}", worded(kind.name()))),
+            What::Probe { kind } => act(format!("makes a sound that asks for no answer: {}", in_words(kind.name()))),
             What::PlaybackStep { index, passed } => {
                 let came_to = passed.map_or("", |passed| if passed { ": passed" } else { ": not passed" });
                 let kind = if *passed == Some(false) { Kind::Warning } else { Kind::Act };
@@ -249,7 +249,7 @@ impl Lines {
 }
 
 /// Returns the line of the caller's words, marked where they were cut off.
-fn said(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
+fn said_line(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
     let kind = match kind {
         Said::Interruption => "cuts in: ",
         Said::Scripted => "by the script: ",
@@ -268,7 +268,7 @@ fn said(text: &str, kind: Said, cut: bool) -> (Side, String, Kind) {
 }
 
 /// Returns the line of the agent's turn, with notes on words that are not known.
-fn heard(
+fn heard_line(
     text: &str,
     missing: Option<&str>,
     late: bool,
@@ -301,7 +301,7 @@ fn missing_words(code: &str) -> String {
         "no_recognizer" => "no recognizer".into(),
         "recognizer_late" => "the recognizer was late".into(),
         "not_understood" => "not understood".into(),
-        code => worded(code),
+        code => in_words(code),
     }
 }
 
@@ -320,7 +320,7 @@ fn key(digit: char, method: &str) -> String {
         "inband" => " (tones)".into(),
         "info" => " (SIP INFO)".into(),
         "" => String::new(),
-        other => format!(" ({})", worded(other)),
+        other => format!(" ({})", in_words(other)),
     };
     format!("presses {digit}{method}")
 }
@@ -374,7 +374,7 @@ pub fn reason(code: &str) -> String {
         "shutdown" => "the engine stops",
         "fault" => "a fault of the engine",
         "" => return "the reason is not told".into(),
-        code => return worded(code),
+        code => return in_words(code),
     };
     format!("{why} ({code})")
 }
@@ -401,19 +401,19 @@ fn note(code: &str) -> Option<&'static str> {
 
 /// Returns an event with all of its fields.
 fn told_all(event: &Event) -> String {
-    let (data, worded_name) = (event.data(), worded(event.name()));
+    let (data, worded_name) = (event.data(), in_words(event.name()));
     let name = note(event.name()).unwrap_or(&worded_name);
     let fields = data.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let one = |(key, value): (&String, &Value)| match key.as_str() {
         "message" | "text" => plain(value),
-        key => format!("{} {}", worded(key), plain(value)),
+        key => format!("{} {}", in_words(key), plain(value)),
     };
     let fields: Vec<String> = fields.map(one).collect();
     if fields.is_empty() { name.to_owned() } else { format!("{name}: {}", fields.join(", ")) }
 }
 
 /// Returns the name of an event as words.
-fn worded(name: &str) -> String {
+fn in_words(name: &str) -> String {
     name.replace(['_', '.'], " ")
 }
 

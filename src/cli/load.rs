@@ -7,22 +7,23 @@ mod figures;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::EndReason;
 use tokio::sync::mpsc;
 
-use self::caller::Callers;
+use self::caller::{CallRooms, Callers};
 use self::far::{FarSide, Over};
 use self::figures::{Figures, Window};
-use super::call::{line_address, local_address};
+use super::call::{RoomFlags, address, local_address, room};
 use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
-use super::{count, failed};
+use super::{count, fail};
 use crate::clock::{Clock, monotonic, new_id};
 use crate::config::{Encryption, OfferedIn, SrtpKeys, most_calls, raise_file_limit};
-use crate::engine::{CallControl, CallHandle, CallNews, CallReport, Engine, EngineConfig};
+use crate::engine::{CallControl, CallHandle, CallReport, CallUpdate, Engine, EngineConfig};
 use crate::tasks::Tasks;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::transfer::Forwarding;
@@ -31,6 +32,10 @@ use crate::transport::sip::transfer::Forwarding;
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 10_000..=59_999;
 /// Time limit for connecting the last calls.
 const SET_UP: Duration = Duration::from_secs(10);
+/// The same in media rooms, whose agents may be started for their rooms: as long as a call waits for its agent, and somewhat more.
+const SET_UP_IN_ROOMS: Duration = Duration::from_secs(40);
+/// Time limit for a room that is being created when the command is told to end.
+const CREATING: Duration = Duration::from_secs(3);
 /// Time from the last connection to the measured window.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Time limit for the calls to end.
@@ -43,11 +48,20 @@ const HANG_UP: Duration = Duration::from_secs(15);
   ringer load --calls 500 --late-p99-ms 1 --late-p999-ms 2
   ringer load --websocket --calls 200
   ringer load --pipeline --calls 50
-  ringer load --to sip:echo@192.0.2.7 --calls 50 --no-vad --json")]
+  ringer load sip:echo@192.0.2.7 --calls 50 --no-vad --json
+  RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer load room:wss://rooms.example --calls 50 --agent-name desk
+  RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer load room:wss://rooms.example --calls 50 --far")]
 pub struct Args {
-    /// Address to call [default: a far side that is started for it]
-    #[arg(long, value_name = "URI", value_parser = line_address)]
+    /// Address to call, as of `ringer call` [default: a far side that is started for it]. Of a server of media rooms each call has
+    /// a room of its own, which is removed after it
+    #[arg(value_name = "URI", value_parser = address, conflicts_with = "to")]
+    pub address: Option<String>,
+    /// The same address as a flag
+    #[arg(long, value_name = "URI", value_parser = address)]
     pub to: Option<String>,
+    /// Have a far side of this program join each media room, in place of an agent that is there
+    #[arg(long)]
+    pub far: bool,
     /// Call over WebSockets, in the engine's own protocol
     #[arg(long)]
     pub websocket: bool,
@@ -84,17 +98,44 @@ pub struct Args {
     /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
+    /// Rooms and who may join them.
+    #[command(flatten)]
+    pub rooms: RoomFlags,
     /// Be the far side: answer calls until standard input ends
     #[arg(long, hide = true)]
     pub far_side: bool,
 }
 
 impl Args {
+    fn to(&self) -> Option<&str> {
+        self.address.as_deref().or(self.to.as_deref())
+    }
+
+    /// Returns the address of the room server, where calls are in rooms.
+    fn room_server(&self) -> Option<&str> {
+        room(self.to()?)
+    }
+
     fn over(&self) -> Over {
         match (self.websocket, self.pipeline) {
             (true, _) => Over::WebSocket,
             (_, true) => Over::Pipeline,
+            _ if self.room_server().is_some() => Over::Room,
             _ => Over::Sip,
+        }
+    }
+
+    /// Checks flags that do not go together.
+    ///
+    /// # Errors
+    /// The flag that has no effect here, or what is missing.
+    fn check(&self) -> Result<(), String> {
+        let in_rooms = self.room_server().is_some();
+        self.rooms.check(in_rooms)?;
+        match () {
+            () if self.far && !in_rooms => Err("--far is for room: addresses".to_owned()),
+            () if self.rooms.room.is_some() => Err("--room is for one call: each of these has its own room".to_owned()),
+            () => Ok(()),
         }
     }
 }
@@ -106,6 +147,7 @@ pub async fn run(args: Args) -> ExitCode {
             Over::Sip => far::run().await,
             Over::WebSocket => far::websocket::run().await,
             Over::Pipeline => far::pipeline::run().await,
+            Over::Room => far::room::run(&args.rooms, args.room_server().unwrap_or_default()).await,
         };
     }
     match load(&args).await {
@@ -117,17 +159,22 @@ pub async fn run(args: Args) -> ExitCode {
                 None => out.verdict(figures.failed == 0),
             }
         }
-        Err(why) => failed(why),
+        Err(why) => fail(why),
     }
 }
 
 async fn load(args: &Args) -> Result<Figures, String> {
+    args.check()?;
     let mut stop = Signals::new()?;
-    let far = match &args.to {
-        None => Some(FarSide::start(args.over()).await?),
-        Some(_) => None,
+    let rooms = args.room_server().map(|server| args.rooms.rooms(server)).transpose()?;
+    let mut far = match (args.to(), &rooms) {
+        (None, _) => Some(FarSide::start(args.over()).await?),
+        (Some(to), Some(rooms)) if args.far => Some(FarSide::start_in_rooms(to, rooms.key()).await?),
+        _ => None,
     };
-    let to = args.to.clone().or(far.as_ref().map(|far| far.uri.clone())).unwrap_or_default();
+    let to = args.to().or(far.as_ref().map(|far| far.uri.as_str())).unwrap_or_default().to_owned();
+    let met = if rooms.is_some() { far.as_mut().and_then(FarSide::take_input) } else { None };
+    let rooms = rooms.map(|rooms| CallRooms::new(rooms, met));
     let sip = local_address(&to).await?;
     let most = most_calls(raise_file_limit(), &RTP_PORTS);
     if (args.calls as usize) > most {
@@ -152,12 +199,14 @@ async fn load(args: &Args) -> Result<Figures, String> {
         .await
         .map_err(|error| format!("the SIP socket {sip}: {error}"))?;
     let folder = args.data.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("ringer-load-{}", new_id())));
-    let run = Run { engine: &engine, args, folder: &folder, tasks: Tasks::new() };
+    let callers = Arc::new(Callers::new(to, args, rooms).await?);
+    let run = Run { engine: &engine, args, folder: &folder, callers: callers.clone(), tasks: Tasks::new() };
     let measured = tokio::select! {
-        measured = async { run.measure(Callers::new(to, args).await?).await } => measured,
+        measured = run.measure() => measured,
         () = stop.wait() => Err("stopped".to_owned()),
     };
-    engine.stop().await;
+    tokio::join!(engine.stop(), run.tasks.stop());
+    callers.close_rooms().await;
     if args.data.is_none() {
         let _ = std::fs::remove_dir_all(&folder);
     }
@@ -171,6 +220,8 @@ async fn load(args: &Args) -> Result<Figures, String> {
 
 /// News of one call of the load test.
 enum News {
+    Placed(CallControl),
+    Refused(String),
     Connected { after: Duration },
     Ended(Box<CallReport>),
 }
@@ -180,36 +231,26 @@ struct Run<'a> {
     engine: &'a Engine,
     args: &'a Args,
     folder: &'a Path,
+    callers: Arc<Callers>,
     tasks: Tasks,
 }
 
 impl Run<'_> {
-    async fn measure(self, callers: Callers) -> Result<Figures, String> {
+    async fn measure(&self) -> Result<Figures, String> {
         let calls = self.args.calls as usize;
-        let (tell, mut news) = mpsc::channel(2 * calls + 16);
+        let (tell, mut news) = mpsc::channel(3 * calls + 16);
         let mut controls = Vec::with_capacity(calls);
         let mut figures = Figures::new(self.args.calls);
         let idle = Window::now(self.engine);
-        let mut pace = tokio::time::interval(Duration::from_secs(1) / self.args.rate);
-        for number in 0..calls {
-            pace.tick().await;
-            let placed = monotonic();
-            match self.engine.place(callers.placement(number, self.folder)).await {
-                Ok(CallHandle { news, control }) => {
-                    controls.push(control);
-                    self.tasks.spawn("watch", watch(news, tell.clone(), placed));
-                }
-                Err(refusal) => figures.refused(&refusal.to_string()),
-            }
-        }
-        drop(tell);
+        self.place_all(tell).await;
         let all_up = async {
             while figures.connected + figures.failed < self.args.calls {
                 let Some(news) = news.recv().await else { break };
-                figures.take(news);
+                figures.take(news, &mut controls);
             }
         };
-        let _ = tokio::time::timeout(SET_UP, all_up).await;
+        let set_up = if self.callers.are_in_rooms() { SET_UP_IN_ROOMS } else { SET_UP };
+        let _ = tokio::time::timeout(set_up, all_up).await;
         if figures.connected == 0 {
             return Err(figures.first_failure.unwrap_or_else(|| "no call was connected".into()));
         }
@@ -219,10 +260,11 @@ impl Run<'_> {
         let after = Window::now(self.engine);
         figures.window(&before, &after);
         figures.memory(&idle, &before, &after);
-        self.hang_up(&controls);
+        let placed = std::mem::take(&mut controls);
+        placed.iter().for_each(|control| control.hangup(EndReason::ApiHangup));
         let all_down = async {
             while let Some(news) = news.recv().await {
-                figures.take(news);
+                figures.take(news, &mut controls);
             }
         };
         if tokio::time::timeout(HANG_UP, all_down).await.is_err() {
@@ -232,17 +274,62 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    fn hang_up(&self, controls: &[CallControl]) {
-        controls.iter().for_each(|control| control.hangup(EndReason::ApiHangup));
+    /// Places the calls, as many in a second as are asked for. Room servers are asked beside each other.
+    async fn place_all(&self, tell: mpsc::Sender<News>) {
+        let mut pace = tokio::time::interval(Duration::from_secs(1) / self.args.rate);
+        for number in 0..self.args.calls as usize {
+            pace.tick().await;
+            let (engine, callers) = (self.engine.clone(), self.callers.clone());
+            let (folder, tasks) = (self.folder.to_owned(), self.tasks.clone());
+            let placing = place(engine, callers, number, folder, tasks, tell.clone());
+            if self.callers.are_in_rooms() {
+                self.tasks.spawn("place", placing);
+            } else {
+                placing.await;
+            }
+        }
     }
 }
 
-async fn watch(mut news: mpsc::Receiver<CallNews>, tell: mpsc::Sender<News>, placed: ringer_media::time::Time) {
+async fn place(
+    engine: Engine,
+    callers: Arc<Callers>,
+    number: usize,
+    folder: PathBuf,
+    tasks: Tasks,
+    tell: mpsc::Sender<News>,
+) {
+    let opened = tokio::select! {
+        opened = callers.open_room(number) => opened,
+        // A room that was asked for is waited for: one that comes after all were removed would stay.
+        () = wait_stopped(&tasks) => return,
+    };
+    let placement = match opened {
+        Ok(target) => callers.placement(number, target, &folder),
+        Err(why) => return drop(tell.send(News::Refused(why)).await),
+    };
+    let placed = monotonic();
+    match engine.place(placement).await {
+        Ok(CallHandle { news, control }) => {
+            let _ = tell.send(News::Placed(control)).await;
+            tasks.spawn("watch", watch(news, tell, placed));
+        }
+        Err(refusal) => drop(tell.send(News::Refused(refusal.to_string())).await),
+    }
+}
+
+/// Waits until the tasks are to stop, and [`CREATING`] longer.
+async fn wait_stopped(tasks: &Tasks) {
+    tasks.stopping().await;
+    tokio::time::sleep(CREATING).await;
+}
+
+async fn watch(mut news: mpsc::Receiver<CallUpdate>, tell: mpsc::Sender<News>, placed: ringer_media::time::Time) {
     while let Some(item) = news.recv().await {
         let item = match item {
-            CallNews::Connected(_) => News::Connected { after: monotonic().since(placed) },
-            CallNews::Ended(report) => News::Ended(report),
-            CallNews::Dispatched | CallNews::Event(_) => continue,
+            CallUpdate::Connected(_) => News::Connected { after: monotonic().since(placed) },
+            CallUpdate::Ended(report) => News::Ended(report),
+            CallUpdate::Dispatched | CallUpdate::Event(_) => continue,
         };
         let _ = tell.send(item).await;
     }

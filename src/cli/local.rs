@@ -46,7 +46,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// Names those that are not, and the command that installs them.
-pub fn installed(programs: &[&str]) -> Result<(), String> {
+pub fn check_installed(programs: &[&str]) -> Result<(), String> {
     let missing: Vec<&str> = programs.iter().filter(|name| program(name).is_none()).copied().collect();
     match missing.is_empty() {
         true => Ok(()),
@@ -67,7 +67,7 @@ pub fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
     // Voices are named PROGRAM:NAME.
     let program = voice.id.split(':').next().unwrap_or_default();
     if SPEAKERS.contains(&program) {
-        installed(&[program])?;
+        check_installed(&[program])?;
     }
     Ok(voice)
 }
@@ -96,7 +96,7 @@ fn speaking(config: &Config) -> Result<Arc<dyn Synthesizer>, String> {
         config::Place::Auto if !folders.is_empty() => match make() {
             Ok(voices) => Ok(Arc::new(voices)),
             Err(why) => {
-                tracing::warn!("{why}; the installed programs speak in its place");
+                tracing::warn!("{why}; the installed programs are used instead");
                 Ok(floor)
             }
         },
@@ -141,10 +141,10 @@ pub fn neural(config: &Config) -> Vec<String> {
     let speaks = matches!(config.synthesizer.kind, config::Place::Auto | config::Place::Piper);
     let model = models::whisper(&config.models(), config.recognizer.model.as_deref()).ok().filter(|_| hears);
     let name = |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let ears = model.map(|folder| format!("words are heard by the Whisper model {}", name(&folder)));
+    let ears = model.map(|folder| format!("speech is recognized by the Whisper model {}", name(&folder)));
     let voices: Vec<String> = voice_folders(config).iter().flat_map(|folder| models::voices(folder)).collect();
     let mouth = (speaks && !voices.is_empty())
-        .then(|| format!("words are said by {} where they fit, else by flite and espeak-ng", voices.join(", ")));
+        .then(|| format!("speech is made by {} where a voice fits, else by flite and espeak-ng", voices.join(", ")));
     ears.into_iter().chain(mouth).collect()
 }
 
@@ -164,7 +164,7 @@ fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
         config::Place::Auto if models::whisper(&config.models(), ears.model.as_deref()).is_ok() => match load() {
             Ok(recognizer) => Ok(Arc::new(recognizer)),
             Err(why) => {
-                tracing::warn!("{why}; the installed recognizer hears in its place");
+                tracing::warn!("{why}; the installed recognizer is used instead");
                 Ok(embedded_recognizer())
             }
         },
@@ -176,7 +176,7 @@ fn near(config: &Config) -> Result<Arc<dyn Recognizer>, String> {
 ///
 /// # Errors
 /// Names what is missing.
-pub fn configured(config: &Config) -> Result<Speech, String> {
+pub fn speech_of(config: &Config) -> Result<Speech, String> {
     let (ears, mouth, roots) = (&config.recognizer, &config.synthesizer, roots(config)?);
     let there = remote(&ears.base_url, &ears.api_key, &ears.model, &roots);
     let distant: Option<Arc<dyn Recognizer>> = match ears.kind {
@@ -224,7 +224,7 @@ fn beside(config: &Config) -> Config {
 /// # Errors
 /// Names the setting and what is wrong with its file.
 pub fn roots(config: &Config) -> Result<Roots, String> {
-    let read = |path: &PathBuf| Roots::read(path).map_err(|why| format!("tls.root_file: {why}"));
+    let read = |path: &PathBuf| Roots::from_file(path).map_err(|why| format!("tls.root_file: {why}"));
     config.tls.root_file.as_ref().map_or_else(|| Ok(Roots::default()), read)
 }
 
@@ -288,15 +288,15 @@ pub async fn engine(
 
 #[cfg(test)]
 mod tests {
-    use super::{SPEAKERS, heard_at_once, installed, program};
+    use super::{SPEAKERS, check_installed, heard_at_once, program};
     use crate::config::{Config, Place};
     use crate::provider::pocketsphinx;
 
     #[test]
     fn what_is_missing_is_named_with_the_command_that_installs_it() {
         assert!(program("sh").is_some() && program("no-such-speaker").is_none());
-        assert_eq!(installed(&["sh"]), Ok(()));
-        let why = installed(&["sh", "no-such-speaker", "nor-this"]).expect_err("two are missing");
+        assert_eq!(check_installed(&["sh"]), Ok(()));
+        let why = check_installed(&["sh", "no-such-speaker", "nor-this"]).expect_err("two are missing");
         assert!(why.contains("without no-such-speaker and nor-this:"), "{why}");
         assert!(why.ends_with("apt-get install no-such-speaker nor-this"), "{why}");
         assert_eq!(SPEAKERS, ["flite", "espeak-ng"]);

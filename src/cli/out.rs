@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::failed;
+use super::fail;
 
 /// Exit code when the output is no longer read, as a shell reports a program that a broken pipe ended.
 pub const NOT_READ: u8 = 141;
@@ -50,7 +50,7 @@ impl Out {
     }
 
     /// Waits until a line cannot be printed.
-    pub async fn gone(&self) {
+    pub async fn wait_until_closed(&self) {
         self.gone.cancelled().await;
     }
 
@@ -59,9 +59,9 @@ impl Out {
     pub fn finish(&self, done: Result<(), impl Display>) -> ExitCode {
         match (self.lost.get(), done) {
             (Some(error), _) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(NOT_READ),
-            (Some(error), _) => failed(format!("standard output: {error}")),
+            (Some(error), _) => fail(format!("standard output: {error}")),
             (None, Ok(())) => ExitCode::SUCCESS,
-            (None, Err(why)) => failed(why),
+            (None, Err(why)) => fail(why),
         }
     }
 
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(code(out.verdict(false)), code(ExitCode::FAILURE));
             out.line("second");
             out.line("third");
-            out.gone().await;
+            out.wait_until_closed().await;
             assert_eq!(taken.lock().as_slice(), b"first\n");
             assert_eq!(code(out.finish(Ok::<(), String>(()))), code(ExitCode::from(expect)));
             assert_eq!(code(out.finish(Err("the call ended"))), code(ExitCode::from(expect)));

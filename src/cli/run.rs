@@ -159,7 +159,7 @@ pub async fn run(args: Args) -> ExitCode {
 }
 
 async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
-    let plan = Plan::read(args)?;
+    let plan = Plan::from_args(args)?;
     if args.list || args.dry_run {
         plan.tell(args, out);
         return Ok(0);
@@ -192,7 +192,7 @@ pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
         Stop::Bad(lines) => lines.join("\n"),
         Stop::Unreached(why) => why,
     };
-    let plan = Plan::read(args).map_err(told)?;
+    let plan = Plan::from_args(args).map_err(told)?;
     write::claim(&args.out).map_err(told)?;
     let (mut signals, work) = (Signals::new()?, tempfolder().map_err(told)?);
     let ended = serve(args, &plan, &work, &mut signals).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::plans::{Plan, file, finding, name, sound, sparing};
 use super::out::Out;
-use super::{failed, run as suites};
+use super::{fail, run as suites};
 use crate::agent::Fault;
 use crate::suite::Played;
 use crate::suite::stats::wilson;
@@ -46,7 +46,7 @@ pub async fn run(args: Args) -> ExitCode {
     match selftest(&args, &out).await {
         Ok(Verdict::Unknown) if !out.is_gone() => ExitCode::from(UNTOLD),
         Ok(verdict) => out.verdict(verdict == Verdict::Passed),
-        Err(why) => failed(why),
+        Err(why) => fail(why),
     }
 }
 

@@ -22,12 +22,12 @@ use sha2::{Digest, Sha256};
 use self::websocket::{OWN, kind, over_websocket};
 use super::call::{Noise, noise};
 use super::out::Out;
-use super::{count, failed, own_cpu};
+use super::{count, fail, own_cpu};
 use crate::agent;
 use crate::engine::noise::NoiseBeds;
 use crate::engine::sim::script::Script;
 use crate::engine::sim::{self, Faults, Outcome, Side, Sim};
-use crate::engine::{Destination, Placement, SIP_LOG, SipDial, WEBSOCKET_LOG};
+use crate::engine::{Destination, EARLY_MEDIA, Placement, RECORDING, SIP_LOG, SipDial, WEBSOCKET_LOG};
 use crate::human::{self, Profile};
 use crate::provider::canned::Canned;
 use crate::transport::websocket::{Dialect, Kind as Protocol};
@@ -117,7 +117,7 @@ pub async fn run(args: Args) -> ExitCode {
             Err(why) => out.finish(Err(why)),
         }
     });
-    ran.await.unwrap_or_else(failed)
+    ran.await.unwrap_or_else(fail)
 }
 
 fn calls(args: &Args, out: &Out) -> Result<bool, String> {
@@ -205,7 +205,7 @@ fn by_flags(args: &Args, seed: u64, beds: &NoiseBeds, voices: &Arc<Canned>) -> S
         network,
         then: None,
         caller: caller(args, seed, beds),
-        agent: agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec()),
+        agent: agent::placement("sim".into(), seed, Canned::voice_named("agent"), Codec::ALL.to_vec()),
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(args.max_seconds.into()),
@@ -232,7 +232,7 @@ fn placement(seed: Seed, spec: CallSpec, profile: Profile, codecs: Vec<Codec>) -
         destination: Destination::Sip(SipDial { codecs, ..SipDial::default() }),
         fluency: profile.fluency(seed),
         mind: human::mind(profile, None, seed),
-        voice: Some(Canned::named("caller")),
+        voice: Some(Canned::voice_named("caller")),
         language: "en".into(),
         follows: None,
         keyterms: Vec::new(),
@@ -261,11 +261,11 @@ fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
     for (name, side) in [("caller", &outcome.caller), ("agent", &outcome.agent)].into_iter().chain(target) {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join("recording.wav"), &side.recording)?;
+        std::fs::write(folder.join(RECORDING), &side.recording)?;
         std::fs::write(folder.join("timeline.json"), timeline(side))?;
         std::fs::write(folder.join(if side.is_socket { WEBSOCKET_LOG } else { SIP_LOG }), &side.sip_log)?;
         if !side.early.is_empty() {
-            std::fs::write(folder.join("early_media.wav"), wav(Layout::Agent, &side.early))?;
+            std::fs::write(folder.join(EARLY_MEDIA), wav(Layout::Agent, &side.early))?;
         }
     }
     Ok(())

@@ -52,7 +52,7 @@ pub fn from_config(config: &Config) -> Result<TlsSettings, String> {
 }
 
 fn roots(name: &str, path: Option<&Path>) -> Result<Roots, String> {
-    path.map_or_else(|| Ok(Roots::default()), Roots::read).map_err(|why| format!("{name}: {why}"))
+    path.map_or_else(|| Ok(Roots::default()), Roots::from_file).map_err(|why| format!("{name}: {why}"))
 }
 
 fn own(names: [&str; 2], paths: Option<(&Path, &Path)>) -> Result<Option<Identity>, String> {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::out::Out;
 use super::sample::Sample;
 use super::signals::Signals;
-use super::{Place, count, dialects, failed, local, make_private, open_store, room, service_settings, tls};
+use super::{Place, count, dialects, fail, local, make_private, open_store, room, service_settings, tls};
 use crate::agent::{self, Fault};
 use crate::api::rate::Rates;
 use crate::api::{self, Part, Parts, Patience, Setup};
@@ -91,7 +91,7 @@ pub async fn run(args: Args) -> ExitCode {
     };
     match up(&config, args.sim, !args.no_page_link).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => failed(why),
+        Err(why) => fail(why),
     }
 }
 
@@ -125,7 +125,7 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     let server = api::serve(listener, house.service.clone(), setup, serving.clone().cancelled_owned());
     served.spawn("api", async move {
         if let Err(error) = server.await {
-            tracing::error!(%error, "the API has ended");
+            tracing::error!(%error, "the API server stopped");
         }
     });
     let spoken = |(name, address)| format!("{address}/{name}");
@@ -148,7 +148,7 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
     if let Some(door) = &door
         && let Err(error) = house.service.close_page(door).await
     {
-        tracing::warn!(%error, "the key of the page could not be taken back");
+        tracing::warn!(%error, "the key of the page could not be revoked");
     }
     house.service.store().close().await;
     Ok(())
@@ -157,7 +157,8 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
 /// Returns the sample agent's side of a call in virtual time.
 fn sample_agent(target: &str, caller: &Placement) -> Placement {
     let user = target.split_once(':').and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
-    let placement = agent::placement(caller.id.clone(), caller.spec.seed, Canned::named("agent"), Codec::ALL.to_vec());
+    let placement =
+        agent::placement(caller.id.clone(), caller.spec.seed, Canned::voice_named("agent"), Codec::ALL.to_vec());
     agent::faulty(placement, Fault::of_word(user))
 }
 
@@ -196,7 +197,7 @@ impl House {
         let settings = Settings { names: names.clone(), dialects, api: Some(api), ..service_settings(config) };
         let service = Service::new(store, Clock::Real, settings, running.clone());
         let service = service.with_model(model.clone());
-        let mut speech = local::configured(config)?;
+        let mut speech = local::speech_of(config)?;
         if sim {
             speech.synthesizer = Arc::new(Canned::default());
         }
@@ -207,7 +208,7 @@ impl House {
         }
         let interrupted = service.recover().await.map_err(|error| error.to_string())?;
         if interrupted > 0 {
-            tracing::warn!("{} had not ended when the engine was last stopped", count(interrupted, "call"));
+            tracing::warn!("{} had not ended when the engine last stopped", count(interrupted, "call"));
         }
         admit_somebody(&service, config, out).await.map_err(|error| error.to_string())?;
         let placer = Placer {

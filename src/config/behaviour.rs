@@ -207,7 +207,7 @@ impl Default for Behaviour {
 
 impl Speed {
     /// Returns the words per minute of a level; `normal` for an unknown one.
-    pub fn named(&self, level: &str) -> f64 {
+    pub fn level_wpm(&self, level: &str) -> f64 {
         match level {
             "slowest" => self.slowest,
             "slow" => self.slow,
@@ -276,7 +276,7 @@ impl Behaviour {
             from.number(&key("clause_pauses"), 0.0..=1.0, &mut into.clause_pauses);
             from.whole(&key("pause_from_ms"), 0..=10_000, &mut into.pause_from_ms);
             from.whole(&key("pause_to_ms"), 0..=10_000, &mut into.pause_to_ms);
-            ordered(from, &key("pause"), into.pause_from_ms, into.pause_to_ms);
+            check_order(from, &key("pause"), into.pause_from_ms, into.pause_to_ms);
         }
         let interruption = &mut self.interruption;
         from.number("behaviour.interruption.low", 0.0..=1.0, &mut interruption.low);
@@ -284,7 +284,7 @@ impl Behaviour {
         from.number("behaviour.interruption.high", 0.0..=1.0, &mut interruption.high);
         from.whole("behaviour.interruption.from_ms", 0..=60_000, &mut interruption.from_ms);
         from.whole("behaviour.interruption.to_ms", 0..=60_000, &mut interruption.to_ms);
-        ordered(from, "behaviour.interruption.", interruption.from_ms, interruption.to_ms);
+        check_order(from, "behaviour.interruption.", interruption.from_ms, interruption.to_ms);
         let connection = &mut self.connection;
         for (level, into) in
             [("medium", &mut connection.medium), ("low", &mut connection.low), ("horrible", &mut connection.horrible)]
@@ -297,7 +297,7 @@ impl Behaviour {
     }
 }
 
-fn ordered(from: &mut Source, start: &str, low: u32, high: u32) {
+fn check_order(from: &mut Source, start: &str, low: u32, high: u32) {
     if low > high {
         let start = start.strip_suffix('.').map_or_else(|| format!("{start}_"), |table| format!("{table}."));
         from.refuse(format!("{start}from_ms = {low} is not allowed: it must be at most {start}to_ms, which is {high}"));

@@ -52,7 +52,7 @@ impl Notify {
         from.maybe_text("notify.from", &mut self.from);
         from.secret("notify.slack_token", &mut self.slack_token);
         let url = |text: &str| text.contains("://").then(|| text.to_owned());
-        from.parsed("notify.slack_url", "a URL", url, &mut self.slack_url);
+        from.read_parsed("notify.slack_url", "a URL", url, &mut self.slack_url);
         from.maybe_text("notify.pager_url", &mut self.pager_url);
         from.secret("security.notification_key", &mut self.key);
         from.text_map("notify.admins", &mut self.admins);

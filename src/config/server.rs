@@ -47,7 +47,7 @@ impl Default for Server {
 
 impl Server {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed("server.listen", "an address like 127.0.0.1:8080", |text| text.parse().ok(), &mut self.listen);
+        from.read_parsed("server.listen", "an address like 127.0.0.1:8080", |text| text.parse().ok(), &mut self.listen);
         from.maybe_text("server.public_url", &mut self.public_url);
         from.list("server.cors_origins", &mut self.cors_origins);
         for (name, seconds) in [

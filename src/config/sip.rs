@@ -171,8 +171,8 @@ impl Sip {
     pub(super) fn read(&mut self, from: &mut Source) {
         from.parsed_list("sip.listen", SipListen::FORM, SipListen::parse_list, &mut self.listen);
         let file = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
-        from.parsed("sip.tls_certificate", "a file", file, &mut self.tls_certificate);
-        from.parsed("sip.tls_key", "a file", file, &mut self.tls_key);
+        from.read_parsed("sip.tls_certificate", "a file", file, &mut self.tls_certificate);
+        from.read_parsed("sip.tls_key", "a file", file, &mut self.tls_key);
         match (&self.tls_certificate, &self.tls_key) {
             (Some(_), None) => from.refuse("sip.tls_key is missing: sip.tls_certificate is set".to_owned()),
             (None, Some(_)) => from.refuse("sip.tls_certificate is missing: sip.tls_key is set".to_owned()),
@@ -181,9 +181,9 @@ impl Sip {
             }
             _ => {}
         }
-        from.parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut self.advertise);
+        from.read_parsed("sip.advertise", "an IP address", |text| Some(Some(text.parse().ok()?)), &mut self.advertise);
         let allowed = "two ports like 20000-29999, the first even, with at least one pair";
-        from.parsed("sip.rtp_ports", allowed, parse_ports, &mut self.rtp_ports);
+        from.read_parsed("sip.rtp_ports", allowed, parse_ports, &mut self.rtp_ports);
         read_codecs("sip.codecs", &mut self.codecs, from);
         let dtmf = |text: &str| match text {
             "rtp" => Some(Dtmf::Rtp),
@@ -191,27 +191,27 @@ impl Sip {
             "info" => Some(Dtmf::Info),
             _ => None,
         };
-        from.parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut self.dtmf);
-        from.parsed("sip.srtp", Encryption::WORDS, Encryption::parse, &mut self.srtp);
+        from.read_parsed("sip.dtmf", "one of rtp, inband, info", dtmf, &mut self.dtmf);
+        from.read_parsed("sip.srtp", Encryption::WORDS, Encryption::parse, &mut self.srtp);
         let keys = |text: &str| match text {
             "sdes" => Some(SrtpKeys::Sdes),
             "dtls" => Some(SrtpKeys::Dtls),
             "any" => Some(SrtpKeys::Any),
             _ => None,
         };
-        from.parsed("sip.srtp_keys", "one of sdes, dtls, any", keys, &mut self.srtp_keys);
+        from.read_parsed("sip.srtp_keys", "one of sdes, dtls, any", keys, &mut self.srtp_keys);
         let switch = |text: &str| match text {
             "off" => Some(Switch::Off),
             "on" => Some(Switch::On),
             _ => None,
         };
-        from.parsed("sip.symmetric_rtp", "off or on", switch, &mut self.symmetric_rtp);
+        from.read_parsed("sip.symmetric_rtp", "off or on", switch, &mut self.symmetric_rtp);
         let offer = |text: &str| match text {
             "invite" => Some(OfferedIn::Invite),
             "answer" => Some(OfferedIn::Answer),
             _ => None,
         };
-        from.parsed("sip.offer", "invite or answer", offer, &mut self.offer);
+        from.read_parsed("sip.offer", "invite or answer", offer, &mut self.offer);
         from.whole("sip.session_interval_s", 0..=LONGEST_SESSION_S, &mut self.session_interval_s);
         if (1..SHORTEST_SESSION_S).contains(&self.session_interval_s) {
             let given = self.session_interval_s;
@@ -224,7 +224,7 @@ impl Sip {
             "follow" => Some(Refer::Follow),
             _ => None,
         };
-        from.parsed("sip.refer", "refuse or follow", refer, &mut self.refer);
+        from.read_parsed("sip.refer", "refuse or follow", refer, &mut self.refer);
         read_targets(from, "sip.refer_targets", &mut self.refer_targets);
         read_targets(from, "sip.redirects", &mut self.redirects);
         let mut servers: Vec<String> = self.dns_servers.iter().map(SocketAddr::to_string).collect();
@@ -237,7 +237,7 @@ impl Sip {
         }
         let mut sources = Vec::new();
         from.list("sip.inbound_allow", &mut sources);
-        match Sources::read(&sources) {
+        match Sources::parse(&sources) {
             Ok(sources) => self.inbound_allow = sources,
             Err(bad) => from.refuse(format!("sip.inbound_allow: {bad:?} is no address or network like 192.0.2.0/24")),
         }

@@ -159,7 +159,7 @@ impl Source {
 
     /// Reads a text; an empty one is `None`.
     pub fn maybe_text(&mut self, key: &str, into: &mut Option<String>) {
-        self.read(key, "a text", |raw| raw.text().map(|text| Some(text).filter(|text| !text.is_empty())), into);
+        self.read_value(key, "a text", |raw| raw.text().map(|text| Some(text).filter(|text| !text.is_empty())), into);
     }
 
     /// Reads a text that never appears in messages; an empty one is `None`.
@@ -184,13 +184,13 @@ impl Source {
 
     /// Reads true or false, and the usual words for them.
     pub fn boolean(&mut self, key: &str, into: &mut bool) {
-        self.read(key, "true or false", Raw::boolean, into);
+        self.read_value(key, "true or false", Raw::boolean, into);
     }
 
     /// Reads a whole number in `range`.
     pub fn whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut T) {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
-        self.read(
+        self.read_value(
             key,
             &allowed,
             |raw| raw.whole().filter(|n| range.contains(n)).and_then(|n| T::try_from(n).ok()),
@@ -201,7 +201,7 @@ impl Source {
     /// Reads a number in `range`.
     pub fn number(&mut self, key: &str, range: RangeInclusive<f64>, into: &mut f64) {
         let allowed = format!("a number from {} to {}", range.start(), range.end());
-        self.read(key, &allowed, |raw| raw.number().filter(|number| range.contains(number)), into);
+        self.read_value(key, &allowed, |raw| raw.number().filter(|number| range.contains(number)), into);
     }
 
     /// Reads a number as [`Source::number`] does, where not given is a value too.
@@ -213,24 +213,24 @@ impl Source {
 
     /// Reads a list of texts; in the environment commas separate them.
     pub fn list(&mut self, key: &str, into: &mut Vec<String>) {
-        self.read(key, "a list of texts", Raw::list, into);
+        self.read_value(key, "a list of texts", Raw::list, into);
     }
 
     /// Reads a list as [`Source::list`] does, where not given is a value too.
     pub fn maybe_list(&mut self, key: &str, into: &mut Option<Vec<String>>) {
-        self.read(key, "a list of texts", |raw| raw.list().map(Some), into);
+        self.read_value(key, "a list of texts", |raw| raw.list().map(Some), into);
     }
 
     /// Reads a whole number in `range`, where not given is a value too.
     pub fn maybe_whole<T: TryFrom<u64>>(&mut self, key: &str, range: RangeInclusive<u64>, into: &mut Option<T>) {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         let whole = |raw: &Raw| raw.whole().filter(|n| range.contains(n)).and_then(|n| T::try_from(n).ok());
-        self.read(key, &allowed, |raw| whole(raw).map(Some), into);
+        self.read_value(key, &allowed, |raw| whole(raw).map(Some), into);
     }
 
     /// Reads a text that `parse` understands; `allowed` describes such texts.
-    pub fn parsed<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>, into: &mut T) {
-        self.read(key, allowed, |raw| parse(raw.text()?.trim()), into);
+    pub fn read_parsed<T>(&mut self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>, into: &mut T) {
+        self.read_value(key, allowed, |raw| parse(raw.text()?.trim()), into);
     }
 
     /// Reads one or several texts that `parse` understands together; `allowed` describes them. Within a text commas
@@ -240,7 +240,7 @@ impl Source {
             let list = raw.list().or_else(|| raw.numbers());
             list.or_else(|| Some(raw.text()?.split(',').map(str::to_owned).collect()))
         };
-        self.read(key, allowed, |raw| parse(&texts(raw)?), into);
+        self.read_value(key, allowed, |raw| parse(&texts(raw)?), into);
     }
 
     /// Reads whole numbers in `range` under names that the user chooses, one table level below `prefix`. Only in the
@@ -316,7 +316,7 @@ impl Source {
         self.problems.push(problem);
     }
 
-    fn read<T>(&mut self, key: &str, allowed: &str, read: impl Fn(&Raw) -> Option<T>, into: &mut T) {
+    fn read_value<T>(&mut self, key: &str, allowed: &str, read: impl Fn(&Raw) -> Option<T>, into: &mut T) {
         let Some(found) = self.find(key) else { return };
         match read(&found.raw) {
             Some(value) => *into = value,

@@ -23,7 +23,7 @@ impl Sources {
     ///
     /// # Errors
     /// The first entry that is neither an address nor a network.
-    pub fn read(entries: &[String]) -> Result<Sources, String> {
+    pub fn parse(entries: &[String]) -> Result<Sources, String> {
         let networks = entries.iter().map(|entry| entry.trim().parse().map_err(|()| entry.clone()));
         networks.collect::<Result<_, _>>().map(Sources)
     }
@@ -94,11 +94,11 @@ mod tests {
             (&["2001:db8::/32"], "2001:db9::5", false),
         ] {
             let entries: Vec<String> = entries.iter().map(|&entry| entry.to_owned()).collect();
-            let sources = Sources::read(&entries).expect("they are networks");
+            let sources = Sources::parse(&entries).expect("they are networks");
             assert_eq!(sources.allow(address.parse().expect("an address")), expect, "{entries:?} {address}");
         }
         for bad in ["", "host", "192.0.2.7/33", "192.0.2.7/", "::1/129", "192.0.2.7/-1"] {
-            assert_eq!(Sources::read(&[bad.to_owned()]), Err(bad.to_owned()));
+            assert_eq!(Sources::parse(&[bad.to_owned()]), Err(bad.to_owned()));
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum Place {
 }
 
 impl Place {
-    fn named(name: &str) -> Option<Place> {
+    fn by_name(name: &str) -> Option<Place> {
         match name {
             "auto" => Some(Place::Auto),
             "embedded" => Some(Place::Embedded),
@@ -39,11 +39,11 @@ impl Place {
     }
 
     fn of_synthesizer(name: &str) -> Option<Place> {
-        if name == "piper" { Some(Place::Piper) } else { Place::named(name) }
+        if name == "piper" { Some(Place::Piper) } else { Place::by_name(name) }
     }
 
     fn of_recognizer(name: &str) -> Option<Place> {
-        if name == "whisper" { Some(Place::Whisper) } else { Place::named(name) }
+        if name == "whisper" { Some(Place::Whisper) } else { Place::by_name(name) }
     }
 
     /// True if a server is asked.
@@ -62,7 +62,7 @@ pub struct SpeechFiles {
 impl SpeechFiles {
     pub(super) fn take(&mut self, from: &mut Source) {
         let folder = |text: &str| (!text.is_empty()).then(|| Some(PathBuf::from(text)));
-        from.parsed("speech.models", "a folder", folder, &mut self.models);
+        from.read_parsed("speech.models", "a folder", folder, &mut self.models);
     }
 }
 
@@ -143,7 +143,7 @@ impl Default for Recognizer {
 
 impl Synthesizer {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed(
+        from.read_parsed(
             "synthesizer.kind",
             "one of auto, embedded, piper, http, websocket",
             Place::of_synthesizer,
@@ -165,7 +165,7 @@ impl Synthesizer {
 
 impl Recognizer {
     pub(super) fn read(&mut self, from: &mut Source) {
-        from.parsed(
+        from.read_parsed(
             "recognizer.kind",
             "one of auto, embedded, whisper, http, websocket",
             Place::of_recognizer,

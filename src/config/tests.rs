@@ -7,16 +7,16 @@ use ringer_media::codec::Codec;
 
 use super::{CODECS, Config, Dtmf, Encryption, OfferedIn, Place, Refer, Secret, SrtpKeys, most_calls, parse_ports};
 
-fn read(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
+fn read_config(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let flags: Vec<(&str, String)> = flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
-    Config::read(Some((Path::new("r.toml"), file)), &environment, &flags, 3200).map_err(|error| error.to_string())
+    Config::from_texts(Some((Path::new("r.toml"), file)), &environment, &flags, 3200).map_err(|error| error.to_string())
 }
 
 #[test]
 fn nothing_given_is_the_defaults() {
-    let config = read("", &[], &[]).expect("an empty file is allowed");
+    let config = read_config("", &[], &[]).expect("an empty file is allowed");
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.sip.rtp_ports, 20000..=29999);
     assert_eq!(config.limits.max_calls, 1000);
@@ -34,7 +34,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let file =
         "[sip]\nlisten = '127.0.0.1:1'\n[recognizer]\ngrace_ms = 7\n[limits]\nmax_calls = 3\nstart_rate_per_s = 2";
     let environment = [("RINGER_SIP_LISTEN", "127.0.0.1:2"), ("RINGER_RECOGNIZER_GRACE_MS", "8"), ("HOME", "/")];
-    let config = read(file, &environment, &[("sip.listen", "127.0.0.1:3")]).expect("all are allowed");
+    let config = read_config(file, &environment, &[("sip.listen", "127.0.0.1:3")]).expect("all are allowed");
     assert_eq!(config.sip.listen, std::net::SocketAddr::from(([127, 0, 0, 1], 3)).into());
     assert_eq!(config.recognizer.grace_ms, 8);
     assert_eq!((config.limits.max_calls, config.limits.start_rate_per_s), (3, 2.0));
@@ -42,34 +42,35 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 
 #[test]
 fn name_servers_are_read() {
-    let config = read("[sip]\ndns_servers = ['192.0.2.53', '127.0.0.1:5353', '2001:db8::53', '[::1]:54']", &[], &[]);
+    let config =
+        read_config("[sip]\ndns_servers = ['192.0.2.53', '127.0.0.1:5353', '2001:db8::53', '[::1]:54']", &[], &[]);
     let servers = serde_json::to_string(&config.expect("all are allowed").sip.dns_servers).expect("serializes");
     assert_eq!(servers, r#"["192.0.2.53:53","127.0.0.1:5353","[2001:db8::53]:53","[::1]:54"]"#);
     for bad in ["dns.example", "127.0.0.1:0", "127.0.0.1:70000", "/etc/resolv.conf"] {
-        let why = read("", &[("RINGER_SIP_DNS_SERVERS", bad)], &[]).expect_err("no address");
+        let why = read_config("", &[("RINGER_SIP_DNS_SERVERS", bad)], &[]).expect_err("no address");
         assert_eq!(why, format!("sip.dns_servers: {bad:?} is no IP address like 192.0.2.53 or 127.0.0.1:5353"));
     }
-    assert!(read("", &[], &[]).expect("the defaults").sip.dns_servers.is_empty());
+    assert!(read_config("", &[], &[]).expect("the defaults").sip.dns_servers.is_empty());
 }
 
 #[test]
 fn who_may_call_in_is_read() {
     let config =
-        read("[sip]\ninbound_allow = ['192.0.2.7', '10.0.0.0/8']\n[journey]\nstop_on_failure = true", &[], &[]);
+        read_config("[sip]\ninbound_allow = ['192.0.2.7', '10.0.0.0/8']\n[journey]\nstop_on_failure = true", &[], &[]);
     let config = config.expect("all are allowed");
     assert!(config.journey.stop_on_failure);
     for (from, expect) in [("192.0.2.7", true), ("10.1.2.3", true), ("192.0.2.8", false)] {
         assert_eq!(config.sip.inbound_allow.allow(from.parse().expect("an address")), expect, "{from}");
     }
-    let config = read("", &[("RINGER_SIP_INBOUND_ALLOW", "192.0.2.0/24, ::1")], &[]).expect("all are allowed");
+    let config = read_config("", &[("RINGER_SIP_INBOUND_ALLOW", "192.0.2.0/24, ::1")], &[]).expect("all are allowed");
     assert_eq!(serde_json::to_string(&config.sip.inbound_allow).expect("serializes"), r#"["192.0.2.0/24","::1/128"]"#);
-    let why = read("[sip]\ninbound_allow = ['here']", &[], &[]).expect_err("no address");
+    let why = read_config("[sip]\ninbound_allow = ['here']", &[], &[]).expect_err("no address");
     assert_eq!(why, "sip.inbound_allow: \"here\" is no address or network like 192.0.2.0/24");
 }
 
 #[test]
 fn how_calls_begin_is_read() {
-    let read_sip = |text: &str| read(&format!("[sip]\n{text}"), &[], &[]).map(|config| config.sip);
+    let read_sip = |text: &str| read_config(&format!("[sip]\n{text}"), &[], &[]).map(|config| config.sip);
     assert_eq!(read_sip("offer = 'answer'").map(|sip| sip.offer), Ok(OfferedIn::Answer));
     assert_eq!(read_sip("offer = 'invite'").map(|sip| sip.offer), Ok(OfferedIn::Invite));
     for seconds in [0, 90, 1800, 86_400] {
@@ -95,17 +96,18 @@ fn how_calls_begin_is_read() {
 
 #[test]
 fn targets_that_calls_may_be_sent_on_to_are_read() {
-    let nothing = read("", &[], &[]).expect("defaults").sip;
+    let nothing = read_config("", &[], &[]).expect("defaults").sip;
     assert!(!nothing.redirects.allow("192.0.2.7", None) && !nothing.refer_targets.allow("192.0.2.7", None));
     let file = "[sip]\nrefer = 'follow'\nrefer_targets = ['*.example.com', '+49']\nredirects = ['192.0.2.0/24']";
-    let sip = read(file, &[], &[]).expect("all are allowed").sip;
+    let sip = read_config(file, &[], &[]).expect("all are allowed").sip;
     assert_eq!(sip.refer, Refer::Follow);
     assert!(sip.refer_targets.allow("a.example.com", None) && !sip.refer_targets.allow("192.0.2.7", None));
     assert!(sip.redirects.allow("192.0.2.7", None) && !sip.redirects.allow("a.example.com", Some("+491")));
-    let sip = read("", &[("RINGER_SIP_REDIRECTS", "pbx.example.com, +1")], &[]).expect("all are allowed").sip;
+    let sip = read_config("", &[("RINGER_SIP_REDIRECTS", "pbx.example.com, +1")], &[]).expect("all are allowed").sip;
     assert!(sip.redirects.allow("PBX.example.com", None) && sip.redirects.allow("h", Some("+15550001")));
     for key in ["refer_targets", "redirects"] {
-        let why = read(&format!("[sip]\n{key} = ['a.example', 'b.example:5060']"), &[], &[]).expect_err("no target");
+        let why =
+            read_config(&format!("[sip]\n{key} = ['a.example', 'b.example:5060']"), &[], &[]).expect_err("no target");
         let expect = format!(
             "sip.{key}: \"b.example:5060\" is no host like pbx.example.com or *.example.com, address, network like \
              192.0.2.0/24, or prefix of numbers like +49"
@@ -126,14 +128,14 @@ fn who_is_told_and_how_is_read() {
         price = 150
     "#;
     let environment = [("RINGER_SECURITY_NOTIFICATION_KEY", "k"), ("RINGER_ISSUES_SIMILARITY_THRESHOLD", "0.9")];
-    let config = read(file, &environment, &[]).expect("all are allowed");
+    let config = read_config(file, &environment, &[]).expect("all are allowed");
     assert_eq!(config.notify.from.as_deref(), Some("ringer@desk.example"));
     assert_eq!(config.notify.key.as_ref().map(Secret::expose), Some("k"));
     assert_eq!((config.phone_numbers.pool.len(), config.phone_numbers.price), (1, 150));
     assert_eq!(config.issues.similarity_threshold, 0.9);
     let shown = format!("{config:?} {}", serde_json::to_string(&config).expect("serializes"));
     assert!(!shown.contains("password") && !shown.contains("\"k\""), "{shown}");
-    let why = read("[notify]\nsmtp_url = 'smtp://mail.example'", &[], &[]).expect_err("nobody sends");
+    let why = read_config("[notify]\nsmtp_url = 'smtp://mail.example'", &[], &[]).expect_err("nobody sends");
     assert_eq!(why, "notify.from is missing: notify.smtp_url is set");
 }
 
@@ -153,7 +155,7 @@ fn how_texts_go_is_read() {
         [sms.inbound_fields]
         text = "Body"
     "#;
-    let config = read(file, &[("RINGER_SMS_INBOUND_TOKEN", "hidden")], &[]).expect("all are allowed");
+    let config = read_config(file, &[("RINGER_SMS_INBOUND_TOKEN", "hidden")], &[]).expect("all are allowed");
     let sms = &config.sms;
     assert_eq!((config.text.reply_delay_ms, sms.group_seconds, sms.send_method.as_str()), (700, 3, "PUT"));
     assert_eq!(
@@ -178,19 +180,19 @@ fn how_texts_go_is_read() {
             "r.toml:2: sms.id_pointer = \"sid\" is not allowed: it must be a JSON pointer like /data/id",
         ),
     ] {
-        assert_eq!(read(file, &[], &[]).expect_err("it is refused"), why);
+        assert_eq!(read_config(file, &[], &[]).expect_err("it is refused"), why);
     }
 }
 
 #[test]
 fn codecs_are_read_in_their_order() {
-    assert_eq!(read("", &[], &[]).expect("defaults").sip.codecs, CODECS);
-    let config = read("", &[("RINGER_SIP_CODECS", "opus, pcma")], &[]).expect("they are known");
+    assert_eq!(read_config("", &[], &[]).expect("defaults").sip.codecs, CODECS);
+    let config = read_config("", &[("RINGER_SIP_CODECS", "opus, pcma")], &[]).expect("they are known");
     assert_eq!(config.sip.codecs, [Codec::Opus, Codec::Pcma]);
     assert!(serde_json::to_string(&config.sip).expect("serializes").contains(r#""codecs":["OPUS","PCMA"]"#));
-    let why = read("[sip]\ncodecs = ['PCMU', 'GSM']", &[], &[]).expect_err("one is unknown");
+    let why = read_config("[sip]\ncodecs = ['PCMU', 'GSM']", &[], &[]).expect_err("one is unknown");
     assert!(why.starts_with("sip.codecs: \"GSM\" is not one of "), "{why}");
-    assert!(read("[sip]\ncodecs = []", &[], &[]).is_err());
+    assert!(read_config("[sip]\ncodecs = []", &[], &[]).is_err());
 }
 
 #[test]
@@ -211,7 +213,8 @@ fn tables_lists_and_names_of_the_user_are_read() {
         [behaviour.audio.medium]
         high_hz = 3000
     "#;
-    let config = read(file, &[("RINGER_METRICS_FILLER_PHRASES", "um, let me check")], &[]).expect("all are allowed");
+    let config =
+        read_config(file, &[("RINGER_METRICS_FILLER_PHRASES", "um, let me check")], &[]).expect("all are allowed");
     assert_eq!(config.data, Path::new("/var/lib/ringer"));
     assert_eq!(config.server.cors_origins, ["http://a", "http://b"]);
     assert_eq!((config.sip.dtmf, config.sip.srtp), (Dtmf::Info, Encryption::Optional));
@@ -226,7 +229,7 @@ fn tables_lists_and_names_of_the_user_are_read() {
 #[test]
 fn problems_name_the_place_the_value_and_what_is_allowed() {
     let check = |file: &str, environment: &[(&str, &str)], expect: &str| {
-        assert_eq!(read(file, environment, &[]).expect_err(file), expect, "{file}");
+        assert_eq!(read_config(file, environment, &[]).expect_err(file), expect, "{file}");
     };
     check("\n[limits]\nmax_cals = 3", &[], "r.toml:3: unknown setting limits.max_cals, did you mean limits.max_calls?");
     check("[server]\nrtp_ports = 'x'", &[], "r.toml:2: unknown setting server.rtp_ports, did you mean sip.rtp_ports?");
@@ -274,13 +277,14 @@ fn problems_name_the_place_the_value_and_what_is_allowed() {
 
 #[test]
 fn every_problem_is_named_at_once() {
-    let text = read("[limits]\nmax_calls = 0\n[sip]\nfoo = 1\ndtmf = 4", &[], &[]).expect_err("three are wrong");
+    let text = read_config("[limits]\nmax_calls = 0\n[sip]\nfoo = 1\ndtmf = 4", &[], &[]).expect_err("three are wrong");
     assert_eq!(text.lines().count(), 3, "{text}");
 }
 
 #[test]
 fn an_unknown_variable_is_a_warning() {
-    let config = read("", &[("RINGER_SERVER_LISTN", "x"), ("RINGER_PORT", "tcp://1")], &[]).expect("not an error");
+    let config =
+        read_config("", &[("RINGER_SERVER_LISTN", "x"), ("RINGER_PORT", "tcp://1")], &[]).expect("not an error");
     assert_eq!(
         config.warnings,
         [
@@ -293,44 +297,45 @@ fn an_unknown_variable_is_a_warning() {
 #[test]
 fn a_database_server_is_named_without_showing_it() {
     let url = "postgres://ringer:tell-nobody@db/ringer";
-    let config = read("", &[("RINGER_DATABASE_URL", url)], &[]).expect("all are allowed");
+    let config = read_config("", &[("RINGER_DATABASE_URL", url)], &[]).expect("all are allowed");
     assert_eq!(config.database.url.as_ref().map(Secret::expose), Some(url));
     let file = "database.url = 'postgresql://file'";
-    let config = read(file, &[("RINGER_DATABASE_URL", url)], &[("database.url", "postgres://flag")]).expect("allowed");
+    let config =
+        read_config(file, &[("RINGER_DATABASE_URL", url)], &[("database.url", "postgres://flag")]).expect("allowed");
     assert_eq!(config.database.url.as_ref().map(Secret::expose), Some("postgres://flag"));
-    assert_eq!(read("", &[("RINGER_DATABASE_URL", "")], &[]).expect("allowed").database.url, None);
-    let problem = read("database.url = 'mysql://u:tell-nobody@h'", &[], &[]).expect_err("no such kind");
+    assert_eq!(read_config("", &[("RINGER_DATABASE_URL", "")], &[]).expect("allowed").database.url, None);
+    let problem = read_config("database.url = 'mysql://u:tell-nobody@h'", &[], &[]).expect_err("no such kind");
     assert_eq!(problem, "database.url must be like postgres://USER:PASSWORD@HOST:PORT/NAME");
 }
 
 #[test]
 fn tokens_of_answers_are_set_for_each_model() {
-    let config = read("[language_model]\nmax_tokens = 8000", &[("RINGER_AUDIO_MODEL_MAX_TOKENS", "9000")], &[]);
+    let config = read_config("[language_model]\nmax_tokens = 8000", &[("RINGER_AUDIO_MODEL_MAX_TOKENS", "9000")], &[]);
     let config = config.expect("all are allowed");
     assert_eq!((config.language_model.max_tokens, config.audio_model.max_tokens), (Some(8000), Some(9000)));
-    assert_eq!(read("", &[], &[]).expect("allowed").language_model.max_tokens, None);
+    assert_eq!(read_config("", &[], &[]).expect("allowed").language_model.max_tokens, None);
 }
 
 #[test]
 fn secrets_do_not_show() {
     let file = "bootstrap_key = 'tell-nobody'\n[language_model]\napi_key = 'tell-nobody'\n[security]\ninternal_token = 'tell-nobody'\n\
                 secret_key = 'tell-nobody-but-the-vault-of-32-letters'\nold_secret_keys = ['tell-nobody']";
-    let config = read(file, &[], &[]).expect("all are allowed");
+    let config = read_config(file, &[], &[]).expect("all are allowed");
     assert_eq!(config.bootstrap_key.as_ref().map(Secret::expose), Some("tell-nobody"));
     let json = serde_json::to_string(&config).expect("settings have text keys only");
     assert!(!format!("{config:?}{json}").contains("tell-nobody"));
-    let refused = read("security.old_secret_keys = [['tell-nobody']]", &[], &[]).expect_err("not texts");
+    let refused = read_config("security.old_secret_keys = [['tell-nobody']]", &[], &[]).expect_err("not texts");
     assert!(!refused.contains("tell-nobody"), "{refused}");
-    let refused = read("secret_key = 'tell-nobody'", &[], &[]).expect_err("too short");
+    let refused = read_config("secret_key = 'tell-nobody'", &[], &[]).expect_err("too short");
     assert_eq!(refused, "security.secret_key must have at least 32 characters");
-    let refused = read("bootstrap_key = ['tell-nobody']", &[], &[]).expect_err("not a text");
+    let refused = read_config("bootstrap_key = ['tell-nobody']", &[], &[]).expect_err("not a text");
     assert!(!refused.contains("tell-nobody"), "{refused}");
 }
 
 #[test]
 fn the_key_of_secrets_has_a_short_name() {
     let key = |file: &str, environment: &[(&str, &str)]| {
-        read(file, environment, &[]).expect("long enough").security.secret_key.map(|key| key.expose().to_owned())
+        read_config(file, environment, &[]).expect("long enough").security.secret_key.map(|key| key.expose().to_owned())
     };
     let (one, other) = ("1".repeat(32), "2".repeat(32));
     assert_eq!(key("", &[("RINGER_SECRET_KEY", one.as_str())]), Some(one.clone()));
@@ -341,8 +346,9 @@ fn the_key_of_secrets_has_a_short_name() {
 
 #[test]
 fn private_targets_follow_the_address_of_the_api() {
-    let allows =
-        |listen: &str| read("", &[], &[("server.listen", listen)]).expect("an address").security.allow_private_targets;
+    let allows = |listen: &str| {
+        read_config("", &[], &[("server.listen", listen)]).expect("an address").security.allow_private_targets
+    };
     assert!(allows("127.0.0.1:80"));
     assert!(!allows("0.0.0.0:80"));
 }
@@ -375,7 +381,7 @@ fn servers_of_speech_have_addresses_of_their_kind_and_keys_that_never_show() {
         fallback = false
     "#;
     let keys = [("RINGER_SYNTHESIZER_API_KEY", "sesame"), ("RINGER_RECOGNIZER_API_KEY", "sesame")];
-    let config = read(file, &keys, &[]).expect("all are allowed");
+    let config = read_config(file, &keys, &[]).expect("all are allowed");
     assert_eq!((config.synthesizer.kind, config.recognizer.kind), (Place::Http, Place::Websocket));
     assert_eq!(config.synthesizer.voices["en-british-female"], "emma");
     assert!(config.synthesizer.fallback && !config.recognizer.fallback);
@@ -384,7 +390,7 @@ fn servers_of_speech_have_addresses_of_their_kind_and_keys_that_never_show() {
     assert!(!shown.contains("sesame"));
 
     let refused = |file: &str, part: &str| {
-        let told = read(file, &[], &[]).expect_err(part);
+        let told = read_config(file, &[], &[]).expect_err(part);
         assert!(told.contains(part), "{told}");
     };
     refused("recognizer.kind = 'http'", "recognizer.base_url must begin with https:// or http://");
@@ -398,7 +404,7 @@ fn servers_of_speech_have_addresses_of_their_kind_and_keys_that_never_show() {
 #[test]
 fn sip_is_heard_over_three_transports() {
     let check = |file: &str, expect: Result<&str, &str>| {
-        let read = read(file, &[], &[]).map(|config| config.sip.listen.to_string());
+        let read = read_config(file, &[], &[]).map(|config| config.sip.listen.to_string());
         assert_eq!(read.as_deref().map_err(String::as_str), expect, "{file}");
     };
     let identity = "tls_certificate = 'a.pem'\ntls_key = 'a.key'";
@@ -413,6 +419,7 @@ fn sip_is_heard_over_three_transports() {
     check("[sip]\ntls_certificate = 'a.pem'", Err("sip.tls_key is missing: sip.tls_certificate is set"));
     check("[sip]\ntls_key = 'a.pem'", Err("sip.tls_certificate is missing: sip.tls_key is set"));
     check("[tls]\ninsecure_hosts = ['*']", Err("tls.insecure_hosts: \"*\" is not of the form host:port"));
-    let config = read("[tls]\ninsecure_hosts = ['lab.example:5061', '[::1]:5061']", &[], &[]).expect("both are exact");
+    let config =
+        read_config("[tls]\ninsecure_hosts = ['lab.example:5061', '[::1]:5061']", &[], &[]).expect("both are exact");
     assert_eq!(config.tls.insecure_hosts, ["lab.example:5061", "[::1]:5061"]);
 }

@@ -71,13 +71,13 @@ impl Sms {
             let upper = text.to_ascii_uppercase();
             ["GET", "POST", "PUT", "PATCH"].contains(&upper.as_str()).then_some(upper)
         };
-        from.parsed("sms.send_method", "one of GET, POST, PUT, PATCH", method, &mut self.send_method);
+        from.read_parsed("sms.send_method", "one of GET, POST, PUT, PATCH", method, &mut self.send_method);
         let mut headers = BTreeMap::new();
         from.text_map("sms.send_headers", &mut headers);
         self.send_headers = headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
-        from.parsed("sms.send_body", "a text", |text| Some(text.to_owned()), &mut self.send_body);
+        from.read_parsed("sms.send_body", "a text", |text| Some(text.to_owned()), &mut self.send_body);
         let pointer = |text: &str| (text.is_empty() || text.starts_with('/')).then(|| Some(text.to_owned()));
-        from.parsed("sms.id_pointer", "a JSON pointer like /data/id", pointer, &mut self.id_pointer);
+        from.read_parsed("sms.id_pointer", "a JSON pointer like /data/id", pointer, &mut self.id_pointer);
         from.text_map("sms.inbound_fields", &mut self.inbound_fields);
         let known = ["from", "to", "text", "message_id"];
         if let Some(name) = self.inbound_fields.keys().find(|name| !known.contains(&name.as_str())) {

@@ -74,7 +74,7 @@ impl Pipelines {
             let url = Url::parse(text).ok()?;
             (matches!(url.scheme(), "http" | "https") && url.has_host()).then(|| Some(text.to_owned()))
         };
-        from.parsed("p2.start_url", "an address with http:// or https://", url, &mut self.start_url);
+        from.read_parsed("p2.start_url", "an address with http:// or https://", url, &mut self.start_url);
         let table: Map<String, Value> = from.table("p2.start_body");
         self.start_body = (!table.is_empty()).then_some(Value::Object(table));
     }
@@ -103,7 +103,7 @@ mod tests {
 
     fn config_of(text: &str) -> Result<Config, String> {
         let file = Some((Path::new("r.toml"), text));
-        Config::read(file, &Default::default(), &[], 1024).map_err(|error| error.to_string())
+        Config::from_texts(file, &Default::default(), &[], 1024).map_err(|error| error.to_string())
     }
 
     #[test]

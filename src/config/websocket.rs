@@ -114,7 +114,7 @@ mod tests {
 
     fn config_of(text: &str) -> Result<Config, String> {
         let file = Some((Path::new("r.toml"), text));
-        Config::read(file, &Default::default(), &[], 1024).map_err(|error| error.to_string())
+        Config::from_texts(file, &Default::default(), &[], 1024).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -258,11 +258,11 @@ impl Dialogue {
         }
         match input {
             Input::Begin => self.begin(now),
-            Input::Heard(at, heard) => self.heard(now, at, heard),
+            Input::Heard(at, heard) => self.take_message(now, at, heard),
             Input::Thought(next) if matches!(self.doing, Doing::Thinking) => self.thought(now, next),
-            Input::Meant(meant) => self.meant(now, meant),
+            Input::Meant(meant) => self.take_comparison(now, meant),
             Input::Called { at_ms, call } => self.event(at_ms, Side::Agent, What::ToolCall(Box::new(call))),
-            Input::Sent { at_ms, message_id } => self.sent(now, at_ms, &message_id),
+            Input::Sent { at_ms, message_id } => self.take_receipt(now, at_ms, &message_id),
             Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
             Input::Hangup(reason) => self.end(now, reason, None),
             Input::Thought(_) | Input::Tick => {}
@@ -318,9 +318,9 @@ impl Dialogue {
         }
     }
 
-    fn heard(&mut self, now: i64, at: i64, heard: Heard) {
+    fn take_message(&mut self, now: i64, at: i64, heard: Heard) {
         let at = at.max(self.began_ms.unwrap_or(at));
-        self.started(at);
+        self.start(at);
         self.last_ms = self.last_ms.max(at);
         self.other_spoke |= !heard.text.is_empty();
         let (message_id, channel) = (heard.message_id, Some(self.spec.channel.into()));
@@ -385,7 +385,7 @@ impl Dialogue {
         }
     }
 
-    fn meant(&mut self, now: i64, meant: Option<Option<usize>>) {
+    fn take_comparison(&mut self, now: i64, meant: Option<Option<usize>>) {
         match std::mem::replace(&mut self.doing, Doing::Waiting) {
             Doing::Comparing { rules, text } => {
                 let by_words = || same_words(&self.spec.script, &rules, &text);
@@ -398,7 +398,7 @@ impl Dialogue {
 
     fn follow_script(&mut self, now: i64, rule: Option<usize>) {
         match rule {
-            Some(rule) => self.scripted(now, rule),
+            Some(rule) => self.answer_by_script(now, rule),
             None => self.think(Purpose::Reply),
         }
     }
@@ -417,7 +417,7 @@ impl Dialogue {
         }
     }
 
-    fn scripted(&mut self, now: i64, at: usize) {
+    fn answer_by_script(&mut self, now: i64, at: usize) {
         self.script.fire(at);
         let rule = &self.spec.script[at];
         let match_type = if rule.matching == Matching::Exact { "exact" } else { "context" };
@@ -488,13 +488,13 @@ impl Dialogue {
         self.doing = Doing::Sending(answer);
     }
 
-    fn sent(&mut self, now: i64, at_ms: i64, message_id: &str) {
+    fn take_receipt(&mut self, now: i64, at_ms: i64, message_id: &str) {
         let Doing::Sending(answer) = std::mem::replace(&mut self.doing, Doing::Waiting) else { return };
         // The reply may overtake the word that its question was taken: it was there when it was sent off.
         let overtaken = self.open.is_some() || !self.waiting.is_empty();
         let at = if self.spec.sync || overtaken { at_ms } else { now };
         self.last_ms = self.last_ms.max(now);
-        self.started(at);
+        self.start(at);
         if !answer.text.is_empty() {
             let kind = if answer.scripted { Kind::Scripted } else { Kind::Turn };
             let (message_id, channel) = (Some(message_id.to_owned()), Some(self.spec.channel.into()));
@@ -572,7 +572,7 @@ impl Dialogue {
         self.out.push_back(Output::Ended(DialogueEnd { reason, fault, began_ms, ended_ms: now, other_spoke }));
     }
 
-    fn started(&mut self, at: i64) {
+    fn start(&mut self, at: i64) {
         self.began_ms.get_or_insert(at);
         self.last_ms = self.last_ms.max(at);
     }

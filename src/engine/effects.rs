@@ -11,11 +11,11 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::Placement;
+use super::counters::InFlight;
 use super::following::Following;
-use super::real::Inner;
+use super::services::CallServices;
 use super::shard::{CallNo, ToShard};
-use super::tally::InFlight;
-use crate::human::{Fluency, Mind, SpeechPart, voiced};
+use crate::human::{Fluency, Mind, SpeechPart, changed_text};
 use crate::provider::{Failure, Recognized, RecognizerFeed, Spoken, SpokenIn, Voice};
 
 /// Parts of a move that may wait.
@@ -56,7 +56,7 @@ struct Segment {
 /// The way back to the call.
 #[derive(Clone)]
 struct Link {
-    inner: Arc<Inner>,
+    services: Arc<CallServices>,
     no: CallNo,
     shard: usize,
 }
@@ -68,7 +68,7 @@ struct Started {
 }
 
 impl Started {
-    async fn cancelled(&self) {
+    async fn wait_for_cancel(&self) {
         self.token.cancelled().await;
     }
 
@@ -78,15 +78,21 @@ impl Started {
 }
 
 impl Link {
-    fn done(&self, id: EffectId, done: Effected) {
-        self.inner.order(self.shard, ToShard::Done(self.no, id, done));
+    fn finish(&self, id: EffectId, done: Effected) {
+        self.services.order(self.shard, ToShard::Done(self.no, id, done));
     }
 }
 
 impl Effects {
-    pub fn new(inner: Arc<Inner>, no: CallNo, shard: usize, placement: Placement, tap: Consumer<i16>) -> Effects {
+    pub fn new(
+        services: Arc<CallServices>,
+        no: CallNo,
+        shard: usize,
+        placement: Placement,
+        tap: Consumer<i16>,
+    ) -> Effects {
         Effects {
-            link: Link { inner, no, shard },
+            link: Link { services, no, shard },
             mind: Arc::new(Mutex::new(placement.mind)),
             fluency: placement.fluency,
             following: placement
@@ -114,7 +120,7 @@ impl Effects {
 
     /// Returns `Ok` if turns can be given text; else the reason why not.
     pub fn hears_words(&mut self, rate_hz: u32) -> Result<(), String> {
-        let recognizer = &self.link.inner.speech.recognizer;
+        let recognizer = &self.link.services.speech.recognizer;
         let supported = recognizer.supports(&self.language, rate_hz);
         if let Some(following) = &mut self.following {
             following.can_hear(supported.clone().and_then(|()| recognizer.identifies()));
@@ -160,24 +166,24 @@ impl Effects {
         let token = CancellationToken::new();
         self.running.retain(|_, running| !running.is_cancelled());
         self.running.insert(id, token.clone());
-        Started { token, _counted: InFlight::new(&self.link.inner.tally) }
+        Started { token, _counted: InFlight::new(&self.link.services.counters) }
     }
 
     /// Speaks the other side's language from now on, once it is known to be another one.
     fn identify(&mut self, id: EffectId, turn: i64, text: &str, told: &Tongue) {
         let Some(following) = &mut self.following else { return };
-        let Some(taken) = following.heard(turn, text, told, &*self.link.inner.speech.synthesizer) else { return };
+        let Some(taken) = following.hear(turn, text, told, &*self.link.services.speech.synthesizer) else { return };
         self.language.clone_from(&taken.language);
         self.fluency.speak(&taken.language);
         self.voice = taken.voice.or(self.voice.take());
-        self.link.done(id, taken.told);
+        self.link.finish(id, taken.told);
     }
 
     fn think(&mut self, id: EffectId, thought: Thought) {
         let language = self.following.is_some().then(|| self.language.clone());
         let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
         let (out, mut moves) = mpsc::channel(MOVES);
-        self.link.inner.spawn("think", async move {
+        self.link.services.spawn("think", async move {
             let thinking = async {
                 let mut mind = mind.lock().await;
                 if let Some(language) = &language {
@@ -187,11 +193,11 @@ impl Effects {
             };
             let passing = async {
                 while let Some(next) = moves.recv().await {
-                    link.done(id, Effected::Move(next));
+                    link.finish(id, Effected::Move(next));
                 }
             };
             tokio::select! {
-                () = started.cancelled() => {}
+                () = started.wait_for_cancel() => {}
                 _ = async { tokio::join!(thinking, passing) } => started.over(),
             }
         });
@@ -199,13 +205,13 @@ impl Effects {
 
     fn compare(&mut self, id: EffectId, comparison: Comparison) {
         let (link, mind, started) = (self.link.clone(), self.mind.clone(), self.start(id));
-        self.link.inner.spawn("compare", async move {
+        self.link.services.spawn("compare", async move {
             let comparing = async {
                 let meant = mind.lock().await.compare(comparison).await;
-                link.done(id, meant.map_or_else(failed, Effected::Meant));
+                link.finish(id, meant.map_or_else(failed, Effected::Meant));
             };
             tokio::select! {
-                () = started.cancelled() => {}
+                () = started.wait_for_cancel() => {}
                 () = comparing => started.over(),
             }
         });
@@ -215,14 +221,14 @@ impl Effects {
         let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
         let (link, started) = (self.link.clone(), self.start(id));
         let Some(voice) = self.voice.clone() else {
-            return link.done(id, failed(no_voice()));
+            return link.finish(id, failed(no_voice()));
         };
-        if let Some(voiced) = voiced(&parts, text) {
-            link.inner.order(link.shard, ToShard::Voiced(link.no, id, voiced));
+        if let Some(voiced) = changed_text(&parts, text) {
+            link.services.order(link.shard, ToShard::Voiced(link.no, id, voiced));
         }
-        self.link.inner.spawn("speak", async move {
+        self.link.services.spawn("speak", async move {
             tokio::select! {
-                () = started.cancelled() => {}
+                () = started.wait_for_cancel() => {}
                 () = say_parts(&link, id, parts, &voice) => started.over(),
             }
         });
@@ -252,7 +258,7 @@ impl Effects {
     fn open(&mut self, hear: EffectId) {
         let language =
             if self.following.is_some() { SpokenIn::Likely(&self.language) } else { SpokenIn::Known(&self.language) };
-        let recognizer = &self.link.inner.speech.recognizer;
+        let recognizer = &self.link.services.speech.recognizer;
         let (feed, mut heard) = match self.wants_running {
             true => recognizer.open_running(language, &self.keyterms),
             false => recognizer.open(language, &self.keyterms),
@@ -261,14 +267,14 @@ impl Effects {
         if let Some(segment) = self.segments.iter_mut().find(|segment| segment.hear == hear) {
             segment.feed = Some(feed);
         }
-        self.link.inner.spawn("recognise", async move {
+        self.link.services.spawn("recognise", async move {
             let passing = async {
                 while let Some(heard) = heard.recv().await {
-                    link.done(hear, effected(heard, base));
+                    link.finish(hear, recognition_effect(heard, base));
                 }
             };
             tokio::select! {
-                () = started.cancelled() => {}
+                () = started.wait_for_cancel() => {}
                 () = passing => started.over(),
             }
         });
@@ -314,18 +320,18 @@ async fn say_parts(link: &Link, id: EffectId, parts: Vec<SpeechPart>, voice: &Vo
         match part {
             SpeechPart::PauseMs(pause) => {
                 let pcm = vec![0; (i64::from(pause) * PER_MS) as usize].into();
-                link.done(id, Effected::Audio { pcm, last });
+                link.finish(id, Effected::Audio { pcm, last });
             }
             SpeechPart::Words(text) => {
                 if let Err(failure) = say_words(link, id, &text, voice, last).await {
                     tracing::warn!(call = link.no.0, code = failure.code, "speech failed: {}", failure.message);
-                    return link.done(id, failed(failure));
+                    return link.finish(id, failed(failure));
                 }
             }
         }
     }
     if count == 0 {
-        link.done(id, Effected::Audio { pcm: Vec::new().into(), last: true });
+        link.finish(id, Effected::Audio { pcm: Vec::new().into(), last: true });
     }
 }
 
@@ -338,19 +344,24 @@ async fn say_words(link: &Link, id: EffectId, text: &str, voice: &Voice, last: b
         while let Some(spoken) = pieces.recv().await {
             match spoken {
                 Spoken::Audio(pcm) if pieces.is_closed() && pieces.is_empty() => held = Some(pcm),
-                Spoken::Audio(pcm) => link.done(id, Effected::Audio { pcm, last: false }),
+                Spoken::Audio(pcm) => link.finish(id, Effected::Audio { pcm, last: false }),
                 Spoken::Fallback(failure) => {
-                    tracing::warn!(call = link.no.0, code = failure.code, "another synthesizer: {}", failure.message);
-                    link.done(id, mended(failure, "another voice speaks"));
+                    tracing::warn!(
+                        call = link.no.0,
+                        code = failure.code,
+                        "the fallback synthesizer is used: {}",
+                        failure.message
+                    );
+                    link.finish(id, fallback_note(failure, "another voice speaks"));
                 }
             }
         }
         held
     };
-    let (result, held) = tokio::join!(link.inner.speech.synthesizer.synthesize(text, voice, out), passing);
+    let (result, held) = tokio::join!(link.services.speech.synthesizer.synthesize(text, voice, out), passing);
     if result.is_ok() || held.is_some() {
         let last = last && result.is_ok();
-        link.done(id, Effected::Audio { pcm: held.unwrap_or_default(), last });
+        link.finish(id, Effected::Audio { pcm: held.unwrap_or_default(), last });
     }
     result
 }
@@ -364,15 +375,15 @@ pub(super) fn failed(failure: Failure) -> Effected {
     Effected::Failed { code: failure.code, why: failure.message }
 }
 
-fn mended(failure: Failure, how: &str) -> Effected {
+fn fallback_note(failure: Failure, how: &str) -> Effected {
     Effected::Note { code: failure.code, why: format!("{}; {how}", failure.message) }
 }
 
-fn effected(heard: Recognized, base: i64) -> Effected {
+fn recognition_effect(heard: Recognized, base: i64) -> Effected {
     match heard {
         Recognized::Partial(text) => Effected::Partial(text),
         Recognized::Failed(failure) => failed(failure),
-        Recognized::Fallback(failure) => mended(failure, "another recognizer listens"),
+        Recognized::Fallback(failure) => fallback_note(failure, "another recognizer listens"),
         Recognized::Final { text, words, confidence, tongue } => {
             let words = words.into_iter().map(|word| Word {
                 text: word.text,

@@ -61,7 +61,7 @@ impl FrameExchange {
         let is_frame = |message: &&FromCall| matches!(message, FromCall::Frame { .. });
         let mut skipped = self.from_call.iter().filter(is_frame).count().saturating_sub(AT_ONCE);
         if skipped > 0 {
-            self.pacing.skipped(skipped as u64);
+            self.pacing.record_skipped(skipped as u64);
         }
         while let Some(message) = self.from_call.pop_front() {
             match message {
@@ -69,7 +69,7 @@ impl FrameExchange {
                 FromCall::Frame { from, due, piece } => {
                     let late = now.since(due);
                     self.late += u64::from(late > LATE);
-                    self.pacing.sent(late);
+                    self.pacing.record_sent(late);
                     port.frame(now, from, piece.pcm());
                 }
                 FromCall::Utterance { at, begins } => port.utterance(now, at, begins),

@@ -1,4 +1,4 @@
-//! Keys of a call's media that DTLS handshakes bring: beside the call's driver, since no media thread does such work.
+//! Keys of a call's media that DTLS handshakes bring: beside the call's task, since no media thread does such work.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Time between two looks at a handshake that runs.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Orders to a driver for the keys of its call.
+/// Orders to a call task for the keys of its call.
 #[derive(Debug)]
 pub(super) enum KeyNews {
     /// A datagram to send.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::tally::Histogram;
+use super::counters::Histogram;
 
 /// Width of a bucket, in microseconds.
 const BUCKET_US: u64 = 20;

@@ -17,23 +17,23 @@ const USER: &str = "ringer";
 impl Engine {
     /// Keeps lines to these trunks from now on. `instance` is the URN of this installation (RFC 5626 4.1).
     pub async fn keep_lines(&self, trunks: &BTreeMap<String, Trunk>, instance: &str) {
-        let config = &self.inner.config;
+        let config = &self.services.config;
         let terms = trunks.iter().zip(1..).filter_map(|((name, trunk), reg_id)| {
             let account = account(trunk, instance, reg_id, config.advertise.is_some())?;
             Some(LineTerms { name: name.clone(), account })
         });
-        let (terms, clock) = (terms.collect(), self.inner.clock.clone());
-        self.inner.sip.keep_lines(terms, config.names.clone(), clock).await;
+        let (terms, clock) = (terms.collect(), self.services.clock.clone());
+        self.services.sip.keep_lines(terms, config.names.clone(), clock).await;
     }
 
     /// Limits what strangers send from now on. None are the hosts in `allowed`, those of the lines, and those of calls.
     pub async fn limit_strangers(&self, allowed: &Sources) {
-        self.inner.sip.limit_strangers(allowed.clone()).await;
+        self.services.sip.limit_strangers(allowed.clone()).await;
     }
 
     /// Returns the standing of the lines.
     pub fn lines(&self) -> &LineBoard {
-        self.inner.sip.board()
+        self.services.sip.board()
     }
 
     /// Returns the name of the trunk that has this host, as far as its hosts are known.

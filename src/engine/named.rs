@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::time::timeout;
 
-use super::{CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
+use super::{CallReport, CallUpdate, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial, Speech};
 use crate::clock::Clock;
 use crate::config::{Encryption, OfferedIn, SipListen, SrtpKeys};
 use crate::human::{self, Profile};
@@ -82,7 +82,7 @@ async fn call(target: &str, listen: &str, server: &NameServer, guard: Option<Gua
     let ended = async {
         loop {
             match handle.news.recv().await {
-                Some(CallNews::Ended(report)) => return *report,
+                Some(CallUpdate::Ended(report)) => return *report,
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }

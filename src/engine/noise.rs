@@ -96,7 +96,7 @@ impl NoiseBeds {
         let place = Place { kind, language: None };
         let mut beds = self.beds();
         let bed = beds.entry(place.clone()).or_insert_with(|| {
-            let stored = read(self.path(&place));
+            let stored = read_loop(self.path(&place));
             Bed::of(stored.unwrap_or_else(|| make(kind, &[], self.path(&place))))
         });
         bed.clone().under(snr_db, start)
@@ -105,12 +105,18 @@ impl NoiseBeds {
     /// Returns the noise of a call as [`NoiseBeds::bed`] does, for a place whose people speak `language`. No call waits
     /// for their voices: until these are made, the noise imitates speech, and the text says why. The missing loop is
     /// made by [`NoiseBeds::make_asked`].
-    pub fn spoken(&self, kind: Kind, language: &str, snr_db: f64, start: &mut Stream) -> (NoiseSpec, Option<String>) {
+    pub fn with_voices(
+        &self,
+        kind: Kind,
+        language: &str,
+        snr_db: f64,
+        start: &mut Stream,
+    ) -> (NoiseSpec, Option<String>) {
         if !kind.has_voices() {
             return (self.bed(kind, snr_db, start), None);
         }
         let place = Place { kind, language: Some(language.into()) };
-        match self.known(&place) {
+        match self.find_loop(&place) {
             Some(bed) => (bed.under(snr_db, start), None),
             None => {
                 let why = self.ask(place);
@@ -127,7 +133,7 @@ impl NoiseBeds {
     pub async fn prepare(&self, kind: Kind, language: &str, synthesizer: &dyn Synthesizer) -> Result<(), Failure> {
         let place = Place { kind, language: Some(language.into()) };
         let mut last = self.people.lock().await;
-        if !kind.has_voices() || self.known(&place).is_some() {
+        if !kind.has_voices() || self.find_loop(&place).is_some() {
             return Ok(());
         }
         let known = last.take().filter(|(spoken, _)| spoken == language);
@@ -161,12 +167,12 @@ impl NoiseBeds {
     }
 
     /// Returns a loop that is in memory or on disk.
-    fn known(&self, place: &Place) -> Option<Bed> {
+    fn find_loop(&self, place: &Place) -> Option<Bed> {
         let mut beds = self.beds();
         if let Some(bed) = beds.get(place) {
             return Some(bed.clone());
         }
-        let bed = Bed::of(read(self.path(place))?);
+        let bed = Bed::of(read_loop(self.path(place))?);
         beds.insert(place.clone(), bed.clone());
         Some(bed)
     }
@@ -194,7 +200,7 @@ impl NoiseBeds {
                 let language = place.language.as_deref().unwrap_or_default();
                 let made = beds.prepare(place.kind, language, &*synthesizer).await;
                 if let Err(failure) = &made {
-                    tracing::warn!(code = failure.code, "background voices say no words: {}", failure.message);
+                    tracing::warn!(code = failure.code, "background voices could not be made: {}", failure.message);
                 }
                 let failure = made.err().map(|failure| failure.message);
                 let mut asked = beds.asked.lock();
@@ -209,7 +215,7 @@ impl NoiseBeds {
     }
 }
 
-fn read(path: Option<PathBuf>) -> Option<Arc<[i16]>> {
+fn read_loop(path: Option<PathBuf>) -> Option<Arc<[i16]>> {
     let clip = Clip::from_wav(&fs::read(path?).ok()?).ok()?;
     let whole = clip.rate_hz == RATE_HZ && clip.pcm.len() == (LOOP_SECONDS * RATE_HZ) as usize;
     whole.then(|| clip.pcm.into())
@@ -321,8 +327,8 @@ mod tests {
         10.0 * (sum / f64::from(count) / 32_768f64.powi(2)).log10()
     }
 
-    fn spoken(beds: &NoiseBeds, kind: Kind, language: &str) -> (NoiseSpec, Option<String>) {
-        beds.spoken(kind, language, 10.0, &mut Seed(4).stream("noise"))
+    fn voices_of(beds: &NoiseBeds, kind: Kind, language: &str) -> (NoiseSpec, Option<String>) {
+        beds.with_voices(kind, language, 10.0, &mut Seed(4).stream("noise"))
     }
 
     fn make(beds: &Arc<NoiseBeds>, by: &Arc<Hum>, idle: bool) {
@@ -343,7 +349,7 @@ mod tests {
         beds.prepare(Kind::Talking, "de", &*high).await.expect("it hums");
         assert_eq!(high.said.load(Ordering::Relaxed), said);
         for kind in VOICED {
-            let (noise, warning) = spoken(&beds, kind, "en");
+            let (noise, warning) = voices_of(&beds, kind, "en");
             assert_eq!(warning, None, "{kind:?}");
             let imitated = beds.bed(kind, 10.0, &mut Seed(4).stream("noise"));
             assert_ne!(noise.loop_pcm, imitated.loop_pcm, "{kind:?}");
@@ -364,11 +370,11 @@ mod tests {
                 noise.loop_pcm[..1600].windows(2).chain(noise.loop_pcm[noise.loop_pcm.len() - 1600..].windows(2));
             assert!(step(&[last, first]) <= near.map(step).max().expect("not empty"), "{kind:?}: a step over the seam");
         }
-        let (german, _) = spoken(&beds, Kind::Talking, "de");
+        let (german, _) = voices_of(&beds, Kind::Talking, "de");
         assert!(share_at(&german.loop_pcm, 900.0) > 0.5 && share_at(&german.loop_pcm, 500.0) < 0.1);
         // Another start finds them on disk, and nobody speaks again.
         let (next, silent) = (Arc::new(NoiseBeds::new(Some(folder.path().into()))), Arc::new(Hum::broken()));
-        let (stored, warning) = spoken(&next, Kind::Talking, "de");
+        let (stored, warning) = voices_of(&next, Kind::Talking, "de");
         assert_eq!((warning, &stored.loop_pcm), (None, &german.loop_pcm));
         assert_eq!(silent.said.load(Ordering::Relaxed), 0);
     }
@@ -378,20 +384,20 @@ mod tests {
         let beds = Arc::new(NoiseBeds::new(None));
         let hum = Arc::new(Hum::of(500.0));
         let imitated = beds.bed(Kind::Tv, 10.0, &mut Seed(4).stream("noise"));
-        let (first, warning) = spoken(&beds, Kind::Tv, "en");
+        let (first, warning) = voices_of(&beds, Kind::Tv, "en");
         assert_eq!((&first.loop_pcm, first.start), (&imitated.loop_pcm, imitated.start));
         assert!(warning.is_some_and(|warning| warning.contains("when no call is running")));
         // Calls that are running are not disturbed, until there were many.
         for _ in 1..PATIENT_CALLS {
             make(&beds, &hum, false);
             assert_eq!(hum.voices.lock().len(), 0);
-            assert!(spoken(&beds, Kind::Tv, "en").1.is_some());
+            assert!(voices_of(&beds, Kind::Tv, "en").1.is_some());
         }
-        assert_eq!(spoken(&beds, Kind::Traffic, "en").1, None, "nobody speaks there");
+        assert_eq!(voices_of(&beds, Kind::Traffic, "en").1, None, "nobody speaks there");
         make(&beds, &hum, false);
         make(&beds, &hum, true);
         beds.tasks.stop().await;
-        let (made, warning) = spoken(&beds, Kind::Tv, "en");
+        let (made, warning) = voices_of(&beds, Kind::Tv, "en");
         assert_eq!(warning, None);
         assert_ne!(made.loop_pcm, imitated.loop_pcm);
         assert_eq!(hum.voices.lock().len(), 12, "once");
@@ -402,11 +408,11 @@ mod tests {
         let broken = Arc::new(Hum::broken());
         for (language, why) in [("en", "no program"), ("xx", "language xx")] {
             let beds = Arc::new(NoiseBeds::new(None));
-            spoken(&beds, Kind::Talking, language);
+            voices_of(&beds, Kind::Talking, language);
             make(&beds, &broken, true);
             beds.tasks.stop().await;
             let imitated = beds.bed(Kind::Talking, 10.0, &mut Seed(4).stream("noise"));
-            let (noise, warning) = spoken(&beds, Kind::Talking, language);
+            let (noise, warning) = voices_of(&beds, Kind::Talking, language);
             assert_eq!(noise.loop_pcm, imitated.loop_pcm);
             assert!(warning.as_ref().is_some_and(|warning| warning.contains(why)), "{warning:?}");
         }

@@ -1,4 +1,4 @@
-//! The connection of a call to a voice pipeline, as the call's driver holds it. A task of its own opens it and moves its packets;
+//! The connection of a call to a voice pipeline, as the call's task holds it. A task of its own opens it and moves its packets;
 //! here its news arrive and orders leave.
 
 use std::sync::Arc;
@@ -12,30 +12,33 @@ use crate::transport::pipeline::answered::IncomingPipeline;
 use crate::transport::pipeline::port::Connected;
 use crate::transport::pipeline::rtvi::RtviCounts;
 use crate::transport::pipeline::{
-    Order, Patience, Pipeline, PipelineEnd, PipelineFault, PipelineNews, PipelineTarget, hung_up,
+    Order, Patience, Pipeline, PipelineEnd, PipelineFault, PipelineNews, PipelineTarget, Reason, Step, hung_up,
 };
 use crate::transport::webrtc::{PeerFigures, PeerSettings, Pump, PumpFigures};
 
 /// Figures of a connection that is over.
 #[derive(Debug)]
 pub(super) struct Finished {
-    pub end: PipelineEnd,
-    pub pump: PumpFigures,
-    pub peer: PeerFigures,
-    pub counts: RtviCounts,
+    pump: PumpFigures,
+    peer: PeerFigures,
+    counts: RtviCounts,
 }
 
-/// News for the driver of a call.
+/// News for the task of a call.
 #[derive(Debug)]
 pub(super) enum SideNews {
     /// The connection is up: media can flow.
     Opened(Box<Connected>),
-    /// No connection came about.
-    Refused(PipelineFault),
     /// News of the connection.
     Told(PipelineNews),
-    /// The connection is over.
-    Ended(Box<Finished>),
+    /// The connection is over; figures where there were media.
+    Ended(PipelineEnd, Option<Box<Finished>>),
+}
+
+impl SideNews {
+    fn of_fault(fault: PipelineFault) -> SideNews {
+        SideNews::Ended(PipelineEnd::Failed(fault), None)
+    }
 }
 
 /// The connection of one call.
@@ -45,6 +48,9 @@ pub(super) struct PipelineSide {
     is_open: bool,
     is_over: bool,
 }
+
+/// Words for a task that ended without a last word, as one that panicked.
+const NO_LAST_WORD: &str = "the task that held the connection ended without a word";
 
 /// Ends of the queues that the task holds.
 pub(super) type Line = queues::Line<Order, PipelineNews, SideNews>;
@@ -58,13 +64,13 @@ pub(super) struct Asking {
 }
 
 impl PipelineSide {
-    /// Returns the driver's ends of the queues, and those of the task.
+    /// Returns the call task's ends of the queues, and those of the task.
     pub fn new() -> (PipelineSide, Line) {
         let (queues, line) = Queues::new();
         (PipelineSide { queues, finished: None, is_open: false, is_over: false }, line)
     }
 
-    /// Returns the next news; `None` after the last. Safe to drop and call again.
+    /// Returns the next news; `None` after the last. A task that is gone without a last word has failed. Safe to drop and call again.
     pub async fn next(&mut self) -> Option<SideNews> {
         if self.is_over {
             return None;
@@ -74,13 +80,17 @@ impl PipelineSide {
             false => Turn::StepsAlone,
             true => Turn::NewsFirst,
         };
-        let news = self.queues.next(turn).await.map(|told| match told {
-            Told::News(news) => SideNews::Told(news),
-            Told::Step(step) => step,
-        });
-        self.is_open |= matches!(news, Some(SideNews::Opened(_)));
-        self.is_over = matches!(news, None | Some(SideNews::Refused(_) | SideNews::Ended(_)));
-        news
+        let news = match self.queues.next(turn).await {
+            Some(Told::News(news)) => SideNews::Told(news),
+            Some(Told::Step(step)) => step,
+            None => {
+                let step = if self.is_open { Step::Call } else { Step::Offer };
+                SideNews::of_fault(PipelineFault { step, reason: Reason::Local(NO_LAST_WORD.to_owned()) })
+            }
+        };
+        self.is_open |= matches!(news, SideNews::Opened(_));
+        self.is_over = matches!(news, SideNews::Ended(..));
+        Some(news)
     }
 
     /// Returns the queues of orders and unread news.
@@ -119,19 +129,19 @@ pub(super) fn dial(asking: Asking, mut pump: Pump, line: Line) -> BoxFuture<'sta
         let Asking { target, settings, poster, patience } = asking;
         let opened = tokio::select! {
             opened = Pipeline::open(target, settings, poster, patience) => opened,
-            () = hung_up(&mut orders) => return,
+            () = hung_up(&mut orders) => return drop(steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await),
         };
         let mut pipeline = match opened {
             Ok(pipeline) => pipeline,
-            Err(fault) => return drop(steps.send(SideNews::Refused(fault)).await),
+            Err(fault) => return drop(steps.send(SideNews::of_fault(fault)).await),
         };
         let (media, pc_id) = (pipeline.media(), pipeline.pc_id().map(str::to_owned));
         let connected = Connected { media, pc_id, path: pipeline.figures().await.path };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = pipeline.run(&mut pump, &mut orders, &told).await;
         let (peer, counts) = (pipeline.figures().await, pipeline.counts());
-        let finished = Finished { end, pump: pump.figures(), peer, counts };
-        let _ = steps.send(SideNews::Ended(Box::new(finished))).await;
+        let finished = Finished { pump: pump.figures(), peer, counts };
+        let _ = steps.send(SideNews::Ended(end, Some(Box::new(finished)))).await;
     })
 }
 
@@ -146,18 +156,18 @@ pub(super) fn answer(
         let Line { mut orders, told, steps } = line;
         let connected = tokio::select! {
             connected = incoming.connect(patience.connection) => connected,
-            () = hung_up(&mut orders) => return,
+            () = hung_up(&mut orders) => return drop(steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await),
         };
         let media = match connected {
             Ok(media) => media,
-            Err(fault) => return drop(steps.send(SideNews::Refused(fault)).await),
+            Err(fault) => return drop(steps.send(SideNews::of_fault(fault)).await),
         };
         let connected = Connected { media, pc_id: Some(incoming.pc_id.clone()), path: incoming.figures().await.path };
         let _ = steps.send(SideNews::Opened(Box::new(connected))).await;
         let end = incoming.run(&mut pump, &mut orders, &told).await;
         let peer = incoming.figures().await;
-        let finished = Finished { end, pump: pump.figures(), peer, counts: RtviCounts::default() };
-        let _ = steps.send(SideNews::Ended(Box::new(finished))).await;
+        let finished = Finished { pump: pump.figures(), peer, counts: RtviCounts::default() };
+        let _ = steps.send(SideNews::Ended(end, Some(Box::new(finished)))).await;
     })
 }
 
@@ -168,27 +178,34 @@ mod tests {
 
     use super::*;
 
-    /// Messages may be there before the driver has looked for the connection, and others when it has ended.
+    /// Messages may be there before the call task has looked for the connection, and others when it has ended.
     #[tokio::test]
     async fn messages_stand_between_the_connection_and_its_end() {
         let (mut side, Line { orders: _orders, told, steps }) = PipelineSide::new();
-        told.send(PipelineNews::Restarts).await.expect("there is room");
+        told.send(PipelineNews::Restarts);
         let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None };
         steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
-        let end = PipelineEnd::HungUp;
-        let (pump, peer, counts) = (PumpFigures::default(), PeerFigures::default(), RtviCounts::default());
-        steps.send(SideNews::Ended(Box::new(Finished { end, pump, peer, counts }))).await.expect("there is room");
+        steps.send(SideNews::Ended(PipelineEnd::HungUp, None)).await.expect("there is room");
         assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
         assert!(matches!(side.next().await, Some(SideNews::Told(PipelineNews::Restarts))));
-        assert!(matches!(side.next().await, Some(SideNews::Ended(_))));
+        assert!(matches!(side.next().await, Some(SideNews::Ended(PipelineEnd::HungUp, _))));
         assert!(side.next().await.is_none());
     }
 
-    /// A connection that never came about has no messages.
+    /// A task that panics, before and after the connection is up, is the end of the call, told once.
     #[tokio::test]
-    async fn a_task_that_is_gone_has_no_more_news() {
-        let (mut side, line) = PipelineSide::new();
-        drop(line);
-        assert!(side.next().await.is_none());
+    async fn a_task_without_a_last_word_is_a_failure_of_this_side() {
+        for (is_open, code) in [(false, "BRIDGE_PRE_START_FAILED"), (true, "INTERNAL_ERROR")] {
+            let (mut side, line) = PipelineSide::new();
+            if is_open {
+                let connected = Connected { media: MediaParams::new(Codec::Opus), pc_id: None, path: None };
+                line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
+                assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
+            }
+            drop(line);
+            let Some(SideNews::Ended(PipelineEnd::Failed(fault), None)) = side.next().await else { panic!("it ended") };
+            assert_eq!(fault.code().as_str(), code, "{fault}");
+            assert!(side.next().await.is_none());
+        }
     }
 }

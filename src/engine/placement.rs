@@ -355,6 +355,7 @@ impl From<&config::WebSocket> for SocketSettings {
                 max_message_bytes: settings.max_message_bytes,
                 ping_interval: seconds(settings.ping_interval_s),
                 ping_timeout: seconds(settings.ping_timeout_s),
+                ..LinkLimits::default()
             },
             close_timeout: Duration::from_millis(settings.close_timeout_ms.into()),
             max_text_bytes: settings.max_text_bytes,

@@ -1,11 +1,12 @@
-//! Queues between the driver of a call and the task that holds its connections: orders one way, news and steps the other.
+//! Queues between the task of a call and the task that holds its connections: orders one way, news and steps the other.
 
 use ringer_media::call::Quality;
 use tokio::sync::mpsc;
 
+use crate::transport::news::{LostNews, NewsSender};
 use crate::transport::webrtc::PumpFigures;
 
-/// News that may wait for the driver.
+/// News that may wait for the call task.
 const NEWS: usize = 256;
 
 /// Orders that may wait for the task.
@@ -14,7 +15,7 @@ const ORDERS: usize = 64;
 /// Steps in the life of a connection.
 const STEPS: usize = 2;
 
-/// Order in which the driver takes what waits.
+/// Order in which the call task takes what waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Steps are taken alone; news wait.
@@ -25,18 +26,19 @@ pub(super) enum Turn {
     NewsFirst,
 }
 
-/// The driver's ends of the queues: orders `O`, news `N`, steps `S`.
+/// The call task's ends of the queues: orders `O`, news `N`, steps `S`.
 pub(super) struct Queues<O, N, S> {
     orders: mpsc::Sender<O>,
     news: mpsc::Receiver<N>,
     steps: mpsc::Receiver<S>,
     unsent: u64,
+    lost: LostNews,
 }
 
 /// The task's ends of the queues.
 pub(super) struct Line<O, N, S> {
     pub orders: mpsc::Receiver<O>,
-    pub told: mpsc::Sender<N>,
+    pub told: NewsSender<N>,
     pub steps: mpsc::Sender<S>,
 }
 
@@ -49,12 +51,12 @@ pub(super) enum Told<N, S> {
 }
 
 impl<O, N, S> Queues<O, N, S> {
-    /// Returns the driver's ends of new queues, and those of the task.
+    /// Returns the call task's ends of new queues, and those of the task.
     pub fn new() -> (Queues<O, N, S>, Line<O, N, S>) {
         let (orders, to_do) = mpsc::channel(ORDERS);
-        let (tell, news) = mpsc::channel(NEWS);
+        let (told, news) = NewsSender::new(NEWS);
         let (step, steps) = mpsc::channel(STEPS);
-        (Queues { orders, news, steps, unsent: 0 }, Line { orders: to_do, told: tell, steps: step })
+        (Queues { orders, news, steps, unsent: 0, lost: told.lost_news() }, Line { orders: to_do, told, steps: step })
     }
 
     /// Returns what the task tells next; `None` when the task is gone. Safe to drop and call again.
@@ -96,9 +98,10 @@ impl<O, N, S> Queues<O, N, S> {
         self.orders = closed;
     }
 
-    /// Returns the number of orders that found no room.
-    pub fn unsent_count(&self) -> u64 {
-        self.unsent
+    /// Returns warnings about this side: orders that found no room, and news that it did not take in time. `other` names the other side.
+    pub fn warnings(&self, other: &str) -> Vec<String> {
+        let lost = format!("events of {other} are missing: this side was held up and did not take them in time");
+        warnings_of(&[(self.unsent, &format!("messages to {other} were not sent")), (self.lost.count(), &lost)])
     }
 }
 
@@ -113,4 +116,21 @@ pub(super) fn add_figures(PumpFigures { pacing, late, lost }: &PumpFigures, qual
 /// Returns a warning for each count that is not zero: the count, then its words.
 pub(super) fn warnings_of(counts: &[(u64, &str)]) -> Vec<String> {
     counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A driver that is held up misses news, and says how many.
+    #[tokio::test]
+    async fn news_that_were_not_taken_in_time_are_told() {
+        let (mut queues, line) = Queues::<(), usize, ()>::new();
+        assert_eq!(queues.warnings("the room"), Vec::<String>::new());
+        (0..NEWS + 3).for_each(|n| line.told.send(n));
+        (0..ORDERS + 1).for_each(|_| queues.order(()));
+        let lost = "3 events of the room are missing: this side was held up and did not take them in time";
+        assert_eq!(queues.warnings("the room"), ["1 messages to the room were not sent", lost]);
+        assert!(matches!(queues.next(Turn::NewsFirst).await, Some(Told::News(0))));
+    }
 }

@@ -22,7 +22,7 @@ use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
 
-use super::tally::Tally;
+use super::counters::Counters;
 
 /// Interval at which rings are emptied.
 const EVERY: Duration = Duration::from_millis(180);
@@ -78,9 +78,9 @@ pub(super) struct Written {
 
 impl Recorder {
     /// Starts the thread; it ends when the last `Recorder` is dropped and all files are closed.
-    pub fn start(tally: Arc<Tally>) -> std::io::Result<Recorder> {
+    pub fn start(counters: Arc<Counters>) -> std::io::Result<Recorder> {
         let (orders, waiting) = sync_channel(WAITING);
-        thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting, &tally))?;
+        thread::Builder::new().name("recorder".into()).spawn(move || run(&waiting, &counters))?;
         Ok(Recorder { orders })
     }
 
@@ -122,9 +122,9 @@ impl Recorder {
     }
 }
 
-fn run(orders: &Receiver<Growing>, tally: &Tally) {
+fn run(orders: &Receiver<Growing>, counters: &Counters) {
     let mut files: Vec<Growing> = Vec::new();
-    let mut room = Room::default();
+    let mut room = Scratch::default();
     loop {
         let order = match files.is_empty() {
             true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -142,14 +142,14 @@ fn run(orders: &Receiver<Growing>, tally: &Tally) {
             Err(RecvTimeoutError::Timeout) => {}
         }
         let waited = files.iter().map(|file| file.source.samples_waiting()).max().unwrap_or(0);
-        tally.recorder_lag_ms.store(waited as u64 / PER_MS as u64, Ordering::Relaxed);
+        counters.recorder_lag_ms.store(waited as u64 / PER_MS as u64, Ordering::Relaxed);
         files.retain_mut(|file| file.go_on(&mut room));
     }
 }
 
 /// Scratch buffers, which grow as needed.
 #[derive(Default)]
-struct Room {
+struct Scratch {
     channels: [Vec<i16>; 2],
     bytes: Vec<u8>,
 }
@@ -197,16 +197,16 @@ impl Source {
     }
 
     /// Takes what can be written out of the rings, as it lies in the file.
-    fn take<'r>(&mut self, room: &'r mut Room) -> &'r [u8] {
+    fn take<'r>(&mut self, room: &'r mut Scratch) -> &'r [u8] {
         let count = self.samples_waiting();
         match self {
             Source::Sound { rings, samples, .. } => {
                 *samples += count as u64;
-                interleaved(rings, count, room)
+                interleave(rings, count, room)
             }
             Source::Bytes(ring) => {
                 let count = ring.slots();
-                let bytes = sized(&mut room.bytes, count);
+                let bytes = resize(&mut room.bytes, count);
                 // All of them are there.
                 let _ = ring.pop_entire_slice(bytes);
                 bytes
@@ -227,19 +227,19 @@ impl Source {
 }
 
 /// Returns the first `count` elements, which are there from now on.
-fn sized<T: Clone + Default>(room: &mut Vec<T>, count: usize) -> &mut [T] {
+fn resize<T: Clone + Default>(room: &mut Vec<T>, count: usize) -> &mut [T] {
     room.resize(room.len().max(count), T::default());
     &mut room[..count]
 }
 
 /// Returns `count` samples of each ring, interleaved.
-fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Room) -> &'r [u8] {
+fn interleave<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Scratch) -> &'r [u8] {
     for (ring, channel) in rings.iter_mut().zip(&mut room.channels) {
         // All of them are there.
-        let _ = ring.pop_entire_slice(sized(channel, count));
+        let _ = ring.pop_entire_slice(resize(channel, count));
     }
     let [first, second] = room.channels.each_ref().map(|channel| channel.iter().take(count));
-    let bytes = sized(&mut room.bytes, 2 * count * rings.len());
+    let bytes = resize(&mut room.bytes, 2 * count * rings.len());
     if rings.len() == 1 {
         bytes.as_chunks_mut().0.iter_mut().zip(first).for_each(|(bytes, sample)| *bytes = sample.to_le_bytes());
     } else {
@@ -253,7 +253,7 @@ fn interleaved<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Room
 
 impl Growing {
     /// Writes what the rings hold, by way of `room`; false when the file is complete.
-    fn go_on(&mut self, room: &mut Room) -> bool {
+    fn go_on(&mut self, room: &mut Scratch) -> bool {
         let ended = self.source.has_ended();
         let bytes = self.source.take(room);
         if self.state.problem().is_none()
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     /// Returns the header and samples of a file.
-    fn read(path: &Path) -> (Vec<u8>, Vec<i16>) {
+    fn read_file(path: &Path) -> (Vec<u8>, Vec<i16>) {
         let bytes = std::fs::read(path).expect("it was written");
         let (header, samples) = bytes.split_at(WAV_HEADER);
         let samples = samples.as_chunks().0.iter().map(|sample| i16::from_le_bytes(*sample)).collect();
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn bytes_are_written_as_they_are() {
         let folder = tempfile::tempdir().expect("a folder");
-        let recorder = Recorder::start(Arc::new(Tally::default())).expect("a thread starts");
+        let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
         let [some, none] = ["some", "none"].map(|name| recorder.bytes(folder.path().join(name)));
         let (mut ring, file) = some;
         ring.push_entire_slice(b"head").expect("there is room");
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn channels_lie_beside_each_other_as_far_as_both_go() {
         let folder = tempfile::tempdir().expect("a folder");
-        let recorder = Recorder::start(Arc::new(Tally::default())).expect("a thread starts");
+        let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
         let track = recorder.stereo(folder.path().join("a.wav"));
         let [mut sent, mut heard] = track.rings;
         sent.push_entire_slice(&[1, 2, 3, 4]).expect("there is room");
@@ -343,10 +343,10 @@ mod tests {
         drop((sent, heard));
         track.file.closed.blocking_recv().expect("it is closed");
         let path = &track.file.path;
-        assert_eq!(read(path), (wav_header(Layout::Stereo, 3).to_vec(), vec![1, -1, 2, -2, 3, -3]));
+        assert_eq!(read_file(path), (wav_header(Layout::Stereo, 3).to_vec(), vec![1, -1, 2, -2, 3, -3]));
         for (samples, left) in [(5, 3), (2, 2), (0, 0)] {
             cut(path, Layout::Stereo, samples).expect("it is cut");
-            let (header, kept) = read(path);
+            let (header, kept) = read_file(path);
             assert_eq!((header, kept.len()), (wav_header(Layout::Stereo, left).to_vec(), 2 * left as usize));
         }
         cut(&folder.path().join("never.wav"), Layout::Stereo, 0).expect("nothing is to be cut");

@@ -1,4 +1,4 @@
-//! The connections of a call to a media room, as the call's driver holds them. A task of their own moves packets; here its news
+//! The connections of a call to a media room, as the call's task holds them. A task of their own moves packets; here its news
 //! arrive and orders leave.
 
 use futures_util::future::BoxFuture;
@@ -21,7 +21,7 @@ pub(super) struct Finished {
     malformed: u64,
 }
 
-/// News for the driver of a call.
+/// News for the task of a call.
 #[derive(Debug)]
 pub(super) enum SideNews {
     /// The agent is there: media can flow.
@@ -40,6 +40,9 @@ pub(super) struct RoomSide {
     is_over: bool,
 }
 
+/// Words for a task that ended without a last word, as one that panicked.
+const NO_LAST_WORD: &str = "the task that held the connections ended without a word";
+
 /// Ends of the queues that the task holds.
 pub(super) type Line = queues::Line<Order, RoomNews, SideNews>;
 
@@ -52,13 +55,13 @@ pub(super) struct Joining {
 }
 
 impl RoomSide {
-    /// Returns the driver's ends of the queues, and those of the task.
+    /// Returns the call task's ends of the queues, and those of the task.
     pub fn new() -> (RoomSide, Line) {
         let (queues, line) = Queues::new();
         (RoomSide { queues, finished: None, is_open: false, is_over: false }, line)
     }
 
-    /// Returns the next news; `None` after the last. Safe to drop and call again.
+    /// Returns the next news; `None` after the last. A task that is gone without a last word has failed. Safe to drop and call again.
     pub async fn next(&mut self) -> Option<SideNews> {
         if self.is_over {
             return None;
@@ -68,13 +71,18 @@ impl RoomSide {
             false => Turn::StepsFirst,
             true => Turn::NewsFirst,
         };
-        let news = self.queues.next(turn).await.map(|told| match told {
-            Told::News(news) => SideNews::Told(news),
-            Told::Step(step) => step,
-        });
-        self.is_open |= matches!(news, Some(SideNews::Opened(_)));
-        self.is_over = matches!(news, None | Some(SideNews::Ended(..)));
-        news
+        let news = match self.queues.next(turn).await {
+            Some(Told::News(news)) => SideNews::Told(news),
+            Some(Told::Step(step)) => step,
+            None => {
+                let step = if self.is_open { Step::Call } else { Step::Agent };
+                let reason = Reason::Local(NO_LAST_WORD.to_owned());
+                SideNews::Ended(RoomEnd::Failed(RoomFault { step, reason }), None)
+            }
+        };
+        self.is_open |= matches!(news, SideNews::Opened(_));
+        self.is_over = matches!(news, SideNews::Ended(..));
+        Some(news)
     }
 
     /// Returns the queues of orders and unread news.
@@ -135,4 +143,34 @@ pub(super) fn join(joining: Joining, mut pump: Pump, line: Line) -> BoxFuture<'s
         };
         let _ = steps.send(SideNews::Ended(end, Some(Box::new(finished)))).await;
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::codec::Codec;
+    use ringer_media::leg::MediaParams;
+
+    use super::*;
+    use crate::transport::room::Joined;
+    use crate::transport::room::signal::Flow;
+
+    /// A task that panics, before and after the call is up, is the end of the call, told once.
+    #[tokio::test]
+    async fn a_task_without_a_last_word_is_a_failure_of_this_side() {
+        for (is_open, code) in [(false, "BRIDGE_PRE_START_FAILED"), (true, "INTERNAL_ERROR")] {
+            let (mut side, line) = RoomSide::new();
+            if is_open {
+                let joined = Joined { sid: "PA_1".into(), agent: None, flow: Flow::Joint };
+                let connected = Connected { media: MediaParams::new(Codec::Opus), joined, path: None };
+                line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
+                assert!(matches!(side.next().await, Some(SideNews::Opened(_))));
+            }
+            line.told.send(RoomNews::Returned);
+            drop(line);
+            assert!(matches!(side.next().await, Some(SideNews::Told(RoomNews::Returned))));
+            let Some(SideNews::Ended(RoomEnd::Failed(fault), None)) = side.next().await else { panic!("it ended") };
+            assert_eq!(fault.code().as_str(), code, "{fault}");
+            assert!(side.next().await.is_none());
+        }
+    }
 }

@@ -34,8 +34,8 @@ use rtrb::{Consumer, Producer};
 
 use super::lateness::Lateness;
 use super::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
-use super::tape::{Tape, Tapes};
-use super::wire::Wire;
+use super::packet_tap::PacketTap;
+use super::recording_ring::{RecordingRing, RecordingRings};
 use crate::clock::monotonic;
 use crate::transport::dtls::{QueueWriter, is_dtls};
 use crate::transport::path::MediaPath;
@@ -75,9 +75,9 @@ pub(super) struct LiveCall {
     /// Samples written to `tap` so far.
     pub tapped: u64,
     /// Rings that the recording goes into.
-    pub tapes: Tapes,
+    pub recording: RecordingRings,
     /// Ring for captured datagrams; `None`: nothing is captured.
-    pub wire: Option<Wire>,
+    pub packet_tap: Option<PacketTap>,
     /// Way of the datagrams of handshakes to their task; `None`: there are no handshakes.
     pub handshakes: Option<QueueWriter>,
     /// True if the port of reports has a handshake of its own, which is looked for in each tick.
@@ -274,12 +274,12 @@ impl Shard {
                         && let MediaPath::Udp(sockets) = &mut live.media
                     {
                         let _ = sockets.connect(rtp, rtcp);
-                        live.wire.iter_mut().for_each(|wire| wire.connect(sockets, rtp, rtcp));
+                        live.packet_tap.iter_mut().for_each(|tap| tap.connect(sockets, rtp, rtcp));
                     }
                 }
                 ToShard::Capture(no, here, there) => {
                     if let Some((_, _, live)) = self.find(no) {
-                        live.wire.iter_mut().for_each(|wire| wire.between(here, there));
+                        live.packet_tap.iter_mut().for_each(|tap| tap.between(here, there));
                     }
                 }
                 ToShard::Datagram(no, path, bytes) => self.send_datagram(no, now, path, &bytes),
@@ -347,10 +347,10 @@ impl Shard {
     /// Records the sent audio, once the packets have left.
     fn record_sent(&mut self, slot: usize, at: usize) {
         let Some(from) = self.sent.position else { return };
-        let LiveCall { tapes, dropped_frames, .. } = &mut *self.slots[slot][at];
+        let LiveCall { recording, dropped_frames, .. } = &mut *self.slots[slot][at];
         // No early media can follow: its file is closed, and the recorder frees the ring.
-        tapes.early = Tape::default();
-        let written = [tapes.sent.write(from, &self.sent.pcm), tapes.clean.write(from, &self.sent.clean)];
+        recording.early = RecordingRing::default();
+        let written = [recording.sent.write(from, &self.sent.pcm), recording.clean.write(from, &self.sent.clean)];
         *dropped_frames += u64::from(written.contains(&false));
     }
 
@@ -364,8 +364,8 @@ impl Shard {
                 MediaPath::Packets(rings) => {
                     while let Some(packet) = rings.next_packet() {
                         let (path, arrived, bytes) = (packet.path, packet.at, packet.bytes());
-                        if let Some(wire) = &mut live.wire {
-                            wire.received(path, self.kernel.wall_ns(arrived), bytes);
+                        if let Some(packet_tap) = &mut live.packet_tap {
+                            packet_tap.capture_received(path, self.kernel.wall_ns(arrived), bytes);
                         }
                         live.call.handle(now, Input::Packet { path, arrived, bytes });
                     }
@@ -389,8 +389,8 @@ impl Shard {
         loop {
             for (kernel_ns, bytes) in sockets.receive_rtp(&mut self.batch) {
                 let arrived = self.kernel.arrival(kernel_ns, now);
-                if let Some(wire) = &mut live.wire {
-                    wire.received(Path::Rtp, self.kernel.wall_ns(arrived), bytes);
+                if let Some(packet_tap) = &mut live.packet_tap {
+                    packet_tap.capture_received(Path::Rtp, self.kernel.wall_ns(arrived), bytes);
                 }
                 match &mut live.handshakes {
                     Some(queue) if is_dtls(bytes) => shook |= queue.push(Path::Rtp, bytes),
@@ -409,8 +409,8 @@ impl Shard {
         }
         if live.ticks.is_multiple_of(RTCP_EVERY) || live.awaits_reports {
             while let Some(bytes) = sockets.receive_rtcp(&mut self.report[..]) {
-                if let Some(wire) = &mut live.wire {
-                    wire.received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
+                if let Some(packet_tap) = &mut live.packet_tap {
+                    packet_tap.capture_received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
                 }
                 match &mut live.handshakes {
                     Some(queue) if is_dtls(bytes) => shook |= queue.push(Path::Rtcp, bytes),
@@ -437,8 +437,8 @@ impl Shard {
                         (MediaPath::Packets(rings), _) => rings.send(due, path, bytes),
                         (MediaPath::Rings(_), _) => continue,
                     }
-                    if let Some(wire) = &mut live.wire {
-                        wire.sent(path, self.kernel.wall_ns(now), bytes);
+                    if let Some(packet_tap) = &mut live.packet_tap {
+                        packet_tap.capture_sent(path, self.kernel.wall_ns(now), bytes);
                     }
                     continue;
                 }
@@ -466,11 +466,11 @@ impl Shard {
                     FromShard::Ears(no, from)
                 }
                 Output::Early(pcm) => {
-                    live.dropped_frames += u64::from(!live.tapes.early.go_on(pcm));
+                    live.dropped_frames += u64::from(!live.recording.early.go_on(pcm));
                     continue;
                 }
                 Output::Heard(pcm) => {
-                    live.dropped_frames += u64::from(!live.tapes.heard.go_on(pcm));
+                    live.dropped_frames += u64::from(!live.recording.heard.go_on(pcm));
                     continue;
                 }
                 Output::Control(control) => FromShard::Control(no, control),

@@ -279,8 +279,8 @@ impl World {
         if let [caller, called @ ..] = &mut self.hosts[..] {
             // Whoever was connected last is who the caller hears.
             let heard = called.iter().rfind(|host| host.is_connected()).or(called.first());
-            caller.act(now, heard.map(Host::said).unwrap_or_default());
-            called.iter_mut().for_each(|host| host.act(now, caller.said()));
+            caller.act(now, heard.map(Host::utterances).unwrap_or_default());
+            called.iter_mut().for_each(|host| host.act(now, caller.utterances()));
         }
         self.exchange(now);
     }
@@ -293,7 +293,7 @@ impl World {
                 self.streams.send(now, is_to_caller, parcel);
             }
         }
-        let hosts = self.hosts.iter_mut().flat_map(Host::sent);
+        let hosts = self.hosts.iter_mut().flat_map(Host::drain_sent);
         let sent = hosts.chain(self.proxy.iter_mut().flat_map(Redirector::take_sent));
         for datagram in sent.filter(|_| !dead) {
             let starts = |(start, left): &&mut (String, u16)| *left > 0 && datagram.bytes.starts_with(start.as_bytes());

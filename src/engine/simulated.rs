@@ -8,7 +8,7 @@ use ringer_media::netem::NetemSpec;
 use tokio::sync::mpsc;
 
 use super::sim::{self, Faults, Sim};
-use super::{CallControl, CallHandle, CallNews, CallReport, Destination, PlaceError, Placement, SipDial};
+use super::{CallControl, CallHandle, CallReport, CallUpdate, Destination, PlaceError, Placement, SipDial};
 use crate::clock::Clock;
 use crate::provider::Synthesizer;
 use crate::transport::port::PeerInfo;
@@ -72,7 +72,7 @@ pub(super) fn place(
         let length_ms = ending.samples / ringer_media::frame::PER_MS;
         let (recording, warnings) = keep(folder, &side.recording, side.warnings).await;
         if let Some(at_ms) = connected_at_ms {
-            let _ = news.send(CallNews::Connected(at_ms)).await;
+            let _ = news.send(CallUpdate::Connected(at_ms)).await;
         }
         let report = CallReport {
             ending,
@@ -86,7 +86,7 @@ pub(super) fn place(
             agent_errors: Vec::new(),
             variables: None,
         };
-        let _ = news.send(CallNews::Ended(Box::new(report))).await;
+        let _ = news.send(CallUpdate::Ended(Box::new(report))).await;
     });
     Ok(CallHandle { news: receiver, control: CallControl { hangup } })
 }
@@ -94,7 +94,7 @@ pub(super) fn place(
 /// Writes the recording into the folder of its result.
 async fn keep(folder: Option<PathBuf>, wav: &[u8], mut warnings: Vec<String>) -> (Option<PathBuf>, Vec<String>) {
     let Some(folder) = folder.filter(|_| !wav.is_empty()) else { return (None, warnings) };
-    let path = folder.join("recording.wav");
+    let path = folder.join(super::RECORDING);
     let written = async {
         tokio::fs::create_dir_all(&folder).await?;
         tokio::fs::write(&path, wav).await

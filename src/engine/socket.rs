@@ -1,4 +1,4 @@
-//! The connection of a call over a WebSocket, as the call's driver holds it: attempts to dial, messages, and frames from and to the
+//! The connection of a call over a WebSocket, as the call's task holds it: attempts to dial, messages, and frames from and to the
 //! media thread.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Time that a protocol may take for its own goodbye before the socket is closed.
 pub(super) const GOODBYE: Duration = Duration::from_secs(10);
 
-/// News for the driver of a call.
+/// News for the task of a call.
 #[derive(Debug)]
 pub(super) enum SocketNews {
     /// An attempt to dial is over.

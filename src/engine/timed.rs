@@ -28,7 +28,7 @@ static RUNTIME: LazyLock<Option<Runtime>> = LazyLock::new(|| {
             }
         })
         .build();
-    runtime.inspect_err(|error| tracing::warn!(%error, "channels have no threads of their own")).ok()
+    runtime.inspect_err(|error| tracing::warn!(%error, "the threads for channels could not be started")).ok()
 });
 
 /// Returns the runtime of channels, or the one that the caller runs on.

@@ -23,7 +23,7 @@ pub enum FluencyLevel {
 
 impl FluencyLevel {
     /// Returns the level by its name in the API; `native` for an unknown one.
-    pub fn named(name: &str) -> FluencyLevel {
+    pub fn of_name(name: &str) -> FluencyLevel {
         match name {
             "intermediate" => FluencyLevel::Intermediate,
             "beginner" => FluencyLevel::Beginner,
@@ -143,8 +143,8 @@ impl Fluency {
 }
 
 /// Returns the spoken text of these pieces; `None` where no word was added to `text`.
-pub fn voiced(parts: &[SpeechPart], text: &str) -> Option<String> {
-    let heard = spoken(parts);
+pub fn changed_text(parts: &[SpeechPart], text: &str) -> Option<String> {
+    let heard = words_of(parts);
     let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
     (letters(&heard) != letters(text)).then_some(heard)
 }
@@ -155,7 +155,7 @@ fn cuts(c: char) -> bool {
 }
 
 /// Returns the words of all pieces.
-fn spoken(parts: &[SpeechPart]) -> String {
+fn words_of(parts: &[SpeechPart]) -> String {
     let words = |part: &SpeechPart| match part {
         SpeechPart::Words(text) => Some(text.clone()),
         SpeechPart::PauseMs(_) => None,
@@ -203,9 +203,9 @@ mod tests {
             let (mut fillers, mut words) = (0, 0);
             for seed in 0..300 {
                 let parts = Fluency::new(by_default(level), "en", &[], Seed(seed)).parts(TEXT);
-                let said = spoken(&parts);
+                let said = words_of(&parts);
                 let added = said.split(' ').filter(|word| ["um,", "uh,", "hmm,", "er,"].contains(word)).count();
-                assert_eq!(voiced(&parts, TEXT).as_deref(), (added > 0).then_some(said.as_str()));
+                assert_eq!(changed_text(&parts, TEXT).as_deref(), (added > 0).then_some(said.as_str()));
                 fillers += added;
                 words += word_count(TEXT);
                 assert_eq!(word_count(&said), word_count(TEXT) + added);
@@ -234,7 +234,7 @@ mod tests {
         for seed in 0..200 {
             let mut fluency = Fluency::new(FluencyLevel::Intermediate.hesitation(&settings), "en", &[], Seed(seed));
             let parts = fluency.parts(TEXT);
-            added += word_count(&spoken(&parts)) - word_count(TEXT);
+            added += word_count(&words_of(&parts)) - word_count(TEXT);
             words += word_count(TEXT);
             let pauses: Vec<u32> = parts
                 .iter()
@@ -293,14 +293,14 @@ mod tests {
                 "Dr. Patel Singh",
             ];
             for whole in wholes {
-                let said = spoken(&fluency.parts(&format!("i think it is {whole} if i am right")));
+                let said = words_of(&fluency.parts(&format!("i think it is {whole} if i am right")));
                 assert!(said.contains(whole), "{said}");
             }
             // A fact may begin a sentence, and may be written without blanks.
-            assert!(spoken(&fluency.parts("Twelve elm street is where i live")).contains("Twelve elm street"));
+            assert!(words_of(&fluency.parts("Twelve elm street is where i live")).contains("Twelve elm street"));
             let facts = [("home".to_owned(), "南京路，十二号".to_owned())];
             let mut fluency = Fluency::new(by_default(FluencyLevel::Beginner), "zh", &facts, Seed(seed));
-            assert!(spoken(&fluency.parts("你好，我住南京路，十二号，谢谢。")).contains("南京路，十二号"));
+            assert!(words_of(&fluency.parts("你好，我住南京路，十二号，谢谢。")).contains("南京路，十二号"));
         }
     }
 

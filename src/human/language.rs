@@ -63,13 +63,13 @@ impl Follower {
     /// deciding turn.
     ///
     /// `turn` is the onset of the turn: later turns have higher numbers. `None`: the language is the one returned last.
-    pub fn heard(&mut self, turn: i64, text: &str, told: &Tongue) -> Option<(i64, Found)> {
-        let found = found(text, told);
+    pub fn hear(&mut self, turn: i64, text: &str, told: &Tongue) -> Option<(i64, Found)> {
+        let found = detect(text, told);
         match self.turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
             Ok(at) => self.turns[at].1 = found,
             Err(at) => self.turns.insert(at, (turn, found)),
         }
-        let (turn, found) = self.spoken()?;
+        let (turn, found) = self.current()?;
         let is_news = self.taken.as_ref() != Some(&found.language);
         let news = is_news.then(|| (turn, found.clone()))?;
         self.taken = Some(news.1.language.clone());
@@ -81,7 +81,7 @@ impl Follower {
         self.taken.is_some()
     }
 
-    fn spoken(&self) -> Option<(i64, &Found)> {
+    fn current(&self) -> Option<(i64, &Found)> {
         let mut spoken: Option<(i64, &Found)> = None;
         // The turn before, of those in a row whose language differs.
         let mut before: Option<&Found> = None;
@@ -100,7 +100,7 @@ impl Follower {
     }
 }
 
-fn found(text: &str, told: &Tongue) -> Option<Found> {
+fn detect(text: &str, told: &Tongue) -> Option<Found> {
     match told {
         Tongue::Told(name) => Some(Found { language: code(name), by: "recognizer" }),
         Tongue::Hinted(name) => Some(Found { language: code(name), by: HINT }),
@@ -218,7 +218,7 @@ mod tests {
             let mut follower = Follower::default();
             let mut heard = |(turn, name): (i64, &&str)| {
                 let told = Tongue::Hinted((*name).to_owned());
-                follower.heard(turn, "x", &told).map(|(_, found)| (found.language, found.by))
+                follower.hear(turn, "x", &told).map(|(_, found)| (found.language, found.by))
             };
             let answers: Vec<_> = (0..).zip(hints).map(&mut heard).collect();
             let expect: Vec<_> = expect.iter().map(|name| name.map(|name| (name.to_owned(), HINT))).collect();
@@ -238,7 +238,7 @@ mod tests {
         let mut follower = Follower::default();
         let answers: Vec<Option<String>> = (0..)
             .zip(turns)
-            .map(|(turn, text)| follower.heard(turn, text, &Tongue::Untold).map(|(_, found)| found.language))
+            .map(|(turn, text)| follower.hear(turn, text, &Tongue::Untold).map(|(_, found)| found.language))
             .collect();
         let answers: Vec<Option<&str>> = answers.iter().map(Option::as_deref).collect();
         assert_eq!(answers, expect, "{turns:?}");
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_turn_that_goes_on_is_one_turn() {
         let mut follower = Follower::default();
-        let mut heard = |turn, text: &str| follower.heard(turn, text, &Tongue::Untold).map(|(_, found)| found.language);
+        let mut heard = |turn, text: &str| follower.hear(turn, text, &Tongue::Untold).map(|(_, found)| found.language);
         assert_eq!(heard(0, ES).as_deref(), Some("es"));
         assert_eq!(heard(16_000, EN), None);
         assert_eq!(heard(16_000, &format!("{EN} {EN}")), None, "twice of the same turn");
@@ -270,9 +270,9 @@ mod tests {
         let mut follower = Follower::default();
         let es = Tongue::Told("spanish".into());
         let expect = Found { language: "es".into(), by: "recognizer" };
-        assert_eq!(follower.heard(5, "ok", &es), Some((5, expect)));
+        assert_eq!(follower.hear(5, "ok", &es), Some((5, expect)));
         let mut deaf = Follower::default();
-        assert_eq!(deaf.heard(5, ES, &Tongue::Assumed), None);
+        assert_eq!(deaf.hear(5, ES, &Tongue::Assumed), None);
         assert!(!deaf.has_found() && follower.has_found());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ringer_media::call::unspaced;
+use ringer_media::call::is_unspaced;
 
 use super::whole::Whole;
 
@@ -80,7 +80,7 @@ pub(super) fn spoken(text: &str, whole: &Whole<'_>) -> String {
     let mut said = Vec::new();
     for line in text.lines().filter_map(words_of) {
         let mut page = Page { text: line, places: whole.places(line), whole, said: String::new() };
-        page.read(0..line.len());
+        page.read_part(0..line.len());
         said.extend(page.said.split_whitespace().map(str::to_owned));
     }
     said.join(" ")
@@ -144,7 +144,7 @@ struct Page<'p> {
 }
 
 impl Page<'_> {
-    fn read(&mut self, part: Range<usize>) {
+    fn read_part(&mut self, part: Range<usize>) {
         let mut at = part.start;
         while at < part.end {
             at = match self.text[at..].chars().next() {
@@ -179,7 +179,7 @@ impl Page<'_> {
         let end = name + address.len() + 2;
         match self.text[at + 1..name - 1].trim().is_empty() {
             true => self.said.push_str(address),
-            false => self.read(at + 1..name - 1),
+            false => self.read_part(at + 1..name - 1),
         }
         Some(end)
     }
@@ -192,7 +192,7 @@ impl Page<'_> {
         let pair = BRACKETS.into_iter().find(|(open, _)| self.text[at..].starts_with(*open)).unwrap_or_default();
         let Some(end) = closing(self.text, at..to, pair, &self.places) else { return self.keep(at) };
         // `ticket(s)` is one word.
-        let attached = self.text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() && !unspaced(c));
+        let attached = self.text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
         let inner = at + pair.0.len_utf8()..end - pair.1.len_utf8();
         let empty = self.text[inner.clone()].trim().is_empty();
         if attached || empty || self.tells(inner) { self.keep(at) } else { self.leave_out(end) }
@@ -207,7 +207,7 @@ impl Page<'_> {
             if run == 1 && self.is_action(inner..close) {
                 return self.leave_out(close + run);
             }
-            self.read(inner..close);
+            self.read_part(inner..close);
             return close + run;
         }
         // The other end of this emphasis is in another sentence.
@@ -228,9 +228,9 @@ impl Page<'_> {
 
     /// True if the words between single marks are an action, and not an emphasized word.
     fn is_action(&self, part: Range<usize>) -> bool {
-        let words: Vec<String> = super::text::plain_words(&self.text[part.clone()]);
+        let words: Vec<String> = super::words::plain_words(&self.text[part.clone()]);
         let (Some(first), false) = (words.first(), self.tells(part.clone())) else { return false };
-        if self.text[part.clone()].contains(unspaced) {
+        if self.text[part.clone()].contains(is_unspaced) {
             return true;
         }
         let last = words.last().filter(|_| words.len() <= 3).unwrap_or(first);
@@ -292,7 +292,7 @@ fn run_of(text: &str, at: usize, to: usize) -> usize {
 
 /// True if a run of signs stands before a word, and not inside one.
 fn opens(text: &str, at: usize, run: usize) -> bool {
-    let outside = |c: char| !c.is_alphanumeric() || unspaced(c);
+    let outside = |c: char| !c.is_alphanumeric() || is_unspaced(c);
     run <= 3
         && text[..at].chars().next_back().is_none_or(outside)
         && text[at + run..].chars().next().is_some_and(|c| !c.is_whitespace())
@@ -301,7 +301,7 @@ fn opens(text: &str, at: usize, run: usize) -> bool {
 /// Returns the start of a run of as many equal signs that stands behind a word.
 fn closer(text: &str, at: usize, run: usize, to: usize, places: &[Range<usize>]) -> Option<usize> {
     let sign = char::from(text.as_bytes()[at]);
-    let outside = |c: char| !c.is_alphanumeric() || unspaced(c);
+    let outside = |c: char| !c.is_alphanumeric() || is_unspaced(c);
     let mut from = at + run;
     while let Some(found) = text[from..to].find(sign).map(|found| from + found) {
         let length = run_of(text, found, to);

@@ -80,7 +80,7 @@ mod tests {
             let model = ScriptedModel::new(vec![reply.clone()]);
             let meant = compare(&model, &comparison).await.map_err(|failure| failure.code);
             assert_eq!(meant, expect, "{reply:?}");
-            let asked = &model.asked()[0];
+            let asked = &model.requests()[0];
             assert_eq!((asked.temperature, asked.tools.len()), (0.0, 0));
             let shown = &asked.messages[1].content;
             assert!(shown.contains("CALLER: I want to pay.\nAGENT: And when were you born?\n"), "{shown}");

@@ -87,7 +87,7 @@ fn simple(sentence: &str, facts: &[(String, String)]) -> String {
         let name = at > 0 && bare.starts_with(char::is_uppercase);
         let found = SIMPLE.iter().find(|(rare, _)| *rare == lower).filter(|_| !name && !in_fact(&lower));
         found.map_or(word.to_owned(), |(_, easy)| {
-            let easy = if bare.starts_with(char::is_uppercase) { capitalised(easy) } else { (*easy).to_owned() };
+            let easy = if bare.starts_with(char::is_uppercase) { capitalise(easy) } else { (*easy).to_owned() };
             word.replacen(bare, &easy, 1)
         })
     };
@@ -109,7 +109,7 @@ fn short(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
         };
         return sentence.char_indices().map(closed).collect();
     }
-    let whole = protected(&words, language, facts);
+    let whole = kept_together(&words, language, facts);
     let (mut from, mut pieces) = (0, Vec::new());
     while words.len() - from > WORDS_MAX {
         let free = |at: &usize| !whole[at - 1];
@@ -127,7 +127,7 @@ fn short(sentence: &str, language: &str, facts: &[(String, String)]) -> String {
 }
 
 /// Returns for each word whether it belongs together with the next one.
-fn protected(words: &[&str], language: &str, facts: &[(String, String)]) -> Vec<bool> {
+fn kept_together(words: &[&str], language: &str, facts: &[(String, String)]) -> Vec<bool> {
     let numbers = Numbers::of(language);
     let pair = |at: usize| {
         let rest = &words[at + 1..];
@@ -152,11 +152,11 @@ fn protected(words: &[&str], language: &str, facts: &[(String, String)]) -> Vec<
 fn closed_by(words: &[&str], end: char) -> String {
     let text = words.join(" ");
     let text = text.trim_end_matches([',', ';', ':', end]);
-    format!("{}{end}", capitalised(text))
+    format!("{}{end}", capitalise(text))
 }
 
 /// Returns a text with a capital at its start; addresses and codes stay as they are.
-fn capitalised(text: &str) -> String {
+fn capitalise(text: &str) -> String {
     let word = text.split_whitespace().next().unwrap_or_default().trim_end_matches([',', ';', ':', '.', '!', '?']);
     if word.contains(|c: char| !c.is_alphabetic() && !matches!(c, '\'' | '’' | '-')) {
         return text.to_owned();

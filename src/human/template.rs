@@ -134,12 +134,12 @@ impl Template {
             name.iter().any(|word| matches!(word.as_str(), "menu" | "digits" | "dtmf" | "keypad" | "choice" | "option"))
         };
         let kept = || self.traits.iter().find(about_keys).and_then(|(_, value)| keyable(value));
-        let wanted = |label: &[String]| label.iter().filter(|word| self.meant(word)).count();
+        let wanted = |label: &[String]| label.iter().filter(|word| self.is_meant(word)).count();
         let best = offered.iter().rev().max_by_key(|(_, label)| wanted(label)).filter(|(_, label)| wanted(label) > 0);
         told.map(String::from).or_else(kept).or_else(|| best.map(|(key, _)| key.to_string()))
     }
 
-    fn meant(&self, word: &str) -> bool {
+    fn is_meant(&self, word: &str) -> bool {
         !STOP_WORDS.contains(&word) && self.intent.iter().any(|other| alike(other, word))
     }
 }
@@ -269,7 +269,7 @@ mod tests {
         Template::new(&profile, Seed(1))
     }
 
-    fn heard(text: &str) -> Thought {
+    fn thought_after(text: &str) -> Thought {
         let line = Line { other: true, text: text.into(), digits: Arc::default(), interrupted: false };
         Thought { purpose: Purpose::Reply, history: vec![line], unsaid: None }
     }
@@ -287,7 +287,7 @@ mod tests {
             ("It is for Monday.", "It is for Monday.", false),
             ("Thank you, goodbye.", "Thank you, goodbye.", true),
         ] {
-            let asked = heard("hello this is the clinic");
+            let asked = thought_after("hello this is the clinic");
             let history_then = [history.clone(), asked.history.clone()].concat();
             let next = speaker.next(&Thought { history: history_then, ..asked });
             assert_eq!((next.say.as_str(), next.then == Then::Hangup), (expect, ends), "{history:?}");
@@ -299,7 +299,7 @@ mod tests {
     fn questions_get_facts_yes_or_the_next_sentence() {
         let traits = [("member_id", "M-4411"), ("dateOfBirth", "March third"), ("city", "Graz"), ("name", "Maria")];
         let check = |agent: &str, expect: &str| {
-            assert_eq!(template("I need help.", &traits, false).next(&heard(agent)).say, expect, "{agent}");
+            assert_eq!(template("I need help.", &traits, false).next(&thought_after(agent)).say, expect, "{agent}");
         };
         check("may i have your member id please", "M-4411");
         check("and what is your date of birth", "March third");
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn keys_are_pressed_when_asked_and_known() {
         let check = |intent: &str, traits: &[(&str, &str)], keyed, agent: &str, expect: &str| {
-            let next = template(intent, traits, keyed).next(&heard(agent));
+            let next = template(intent, traits, keyed).next(&thought_after(agent));
             assert_eq!(next.dtmf, expect, "{agent}: {}", next.say);
             assert!(expect.is_empty() || next.say.is_empty());
         };

@@ -3,25 +3,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-pub(crate) use ringer_media::call::unspaced;
 use ringer_media::measure;
+
+pub(crate) use super::words::{is_unspaced, plain_words, word_count};
 
 use super::markup::span_end;
 use super::whole::Whole;
-use crate::model::placeholder::{self, Room};
-
-/// Returns the number of words; in scripts without blanks two letters count as one.
-pub(crate) fn word_count(text: &str) -> usize {
-    let letters = text.chars().filter(|&c| unspaced(c)).count();
-    let spaced = |word: &&str| word.contains(|c: char| c.is_alphanumeric() && !unspaced(c));
-    letters.div_ceil(2) + text.split_whitespace().filter(spaced).count()
-}
-
-/// Returns the words in lower case without punctuation.
-pub(crate) fn plain_words(text: &str) -> Vec<String> {
-    let kept = |c: char| c.is_alphanumeric() || c == '\'';
-    text.split(|c| !kept(c)).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
-}
+use crate::model::placeholder::{self, Budget};
 
 /// Returns the length in bytes of the first whole sentence with the blanks after it; `None` while it may go on.
 pub(super) fn sentence_end(text: &str) -> Option<usize> {
@@ -110,7 +98,7 @@ fn goes_on(before: &str, rest: &str) -> Option<bool> {
             Some(_) => Some(MONTHS.contains(&following)),
         };
     }
-    Some(measure::abbreviated(word))
+    Some(measure::is_abbreviation(word))
 }
 
 /// Returns the sentences of a finished text, trimmed.
@@ -133,7 +121,7 @@ pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String
         return text.to_owned();
     }
     let fits = |&(at, _): &(usize, char)| word_count(&text[..at]) <= count;
-    let ends = |(at, c): (usize, char)| (c.is_whitespace() || unspaced(c)).then_some(at);
+    let ends = |(at, c): (usize, char)| (c.is_whitespace() || is_unspaced(c)).then_some(at);
     let cut = text.char_indices().take_while(fits).filter_map(ends).last().unwrap_or(0);
     let cut = whole.beside(text, cut);
     if cut >= text.trim_end().len() {
@@ -147,7 +135,7 @@ pub(super) fn first_words(text: &str, count: usize, whole: &Whole<'_>) -> String
 /// Traits of a Digital Human for the texts that name them. The size of all inserted values together is limited.
 pub struct Facts<'t> {
     values: HashMap<&'t str, &'t str>,
-    room: Room,
+    room: Budget,
 }
 
 impl<'t> Facts<'t> {
@@ -157,12 +145,12 @@ impl<'t> Facts<'t> {
         for (name, value) in traits {
             values.entry(name.as_str()).or_insert(value.as_str());
         }
-        Facts { values, room: Room::default() }
+        Facts { values, room: Budget::default() }
     }
 
     /// Returns `text` with each `{{name}}` replaced by the trait's exact value; an unknown placeholder stays.
     pub fn fill(&self, text: &str) -> String {
-        placeholder::filled(text, &self.room, |name| self.values.get(name).map(|value| Cow::from(*value)))
+        placeholder::fill(text, &self.room, |name| self.values.get(name).map(|value| Cow::from(*value)))
     }
 }
 

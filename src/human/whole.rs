@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ringer_media::call::unspaced;
+use ringer_media::call::is_unspaced;
 
 use super::Profile;
 use super::numbers::Numbers;
@@ -36,7 +36,7 @@ impl<'f> Whole<'f> {
         let mut places = Vec::new();
         for value in &self.values {
             let mut from = 0;
-            while let Some(place) = found(&text[from..], value) {
+            while let Some(place) = find_value(&text[from..], value) {
                 let place = from + place.start..from + place.end;
                 from = place.end;
                 if is_word(text, &place) {
@@ -107,7 +107,7 @@ impl<'f> Whole<'f> {
 }
 
 /// Returns the first range of `value`; ASCII letters match in either case.
-fn found(text: &str, value: &str) -> Option<Range<usize>> {
+fn find_value(text: &str, value: &str) -> Option<Range<usize>> {
     let (letters, wanted) = (text.as_bytes(), value.as_bytes());
     let at = letters.windows(wanted.len()).position(|window| window.eq_ignore_ascii_case(wanted))?;
     Some(at..at + wanted.len())
@@ -116,7 +116,7 @@ fn found(text: &str, value: &str) -> Option<Range<usize>> {
 /// True if no word crosses an end of the range.
 fn is_word(text: &str, place: &Range<usize>) -> bool {
     let goes_on = |one: Option<char>, other: Option<char>| {
-        let spaced = |c: char| c.is_alphanumeric() && !unspaced(c);
+        let spaced = |c: char| c.is_alphanumeric() && !is_unspaced(c);
         one.is_some_and(spaced) && other.is_some_and(spaced)
     };
     let value = &text[place.clone()];

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::incoming::Desk;
-use super::{call, logged};
+use super::{call, log_failure};
 use crate::error::Result;
 use crate::model::Object;
 use crate::queue::CallJob;
@@ -62,28 +62,28 @@ impl AgentStreams {
     /// The outer error is a fault of the store; the inner one says why the connection is not taken.
     pub async fn take(&self, token: &str, source: SocketAddr) -> Result<std::result::Result<Seat, StreamRefusal>> {
         let service = &self.desk.workshop.service;
-        let leg = match service.stream_goal(token).await? {
-            StreamGoal::Leg(leg) => leg,
+        let inbound = match service.stream_goal(token).await? {
+            StreamGoal::Address(inbound) => inbound,
             StreamGoal::Unknown => return Ok(Err(StreamRefusal::Unknown)),
             StreamGoal::InUse => return Ok(Err(StreamRefusal::InUse)),
             StreamGoal::Over => return Ok(Err(StreamRefusal::Over)),
         };
         let about = json!({ "source": source.to_string() });
         let about: Object = about.as_object().cloned().unwrap_or_default();
-        if leg.unresponsive {
+        if inbound.unresponsive {
             // Nobody answers in this step of a journey, and the attempt is what counts.
-            service.note_unanswered(&leg, about).await?;
+            service.note_unanswered(&inbound, about).await?;
             return Ok(Err(StreamRefusal::Busy));
         }
         if self.desk.stopping.is_cancelled() {
             return Ok(Err(StreamRefusal::Busy));
         }
         let Ok(place) = self.desk.room.clone().try_acquire_owned() else { return Ok(Err(StreamRefusal::Busy)) };
-        match service.take_call(&leg, about).await? {
+        match service.take_call(&inbound, about).await? {
             Some(job) => Ok(Ok(Seat { job, _place: place })),
             // Somebody was faster, or its run has no place.
             None => match service.stream_goal(token).await? {
-                StreamGoal::Leg(_) => Ok(Err(StreamRefusal::Busy)),
+                StreamGoal::Address(_) => Ok(Err(StreamRefusal::Busy)),
                 _ => Ok(Err(StreamRefusal::InUse)),
             },
         }
@@ -109,7 +109,7 @@ impl AgentStreams {
                 }
                 None => call::abandon(&desk.workshop, &job, &desk.stopping).await,
             };
-            logged("a call of an agent failed", done);
+            log_failure("call over an agent's WebSocket failed", done);
         });
     }
 }

@@ -36,7 +36,7 @@ const TRANSCRIPT: Bounds = Bounds { bytes: 32 << 20, patience: Duration::from_se
 /// Evaluates a call. What cannot be had is told; what there is, is measured. The time that an evaluation may take begins when all
 /// words are there: those of a long recording take longer.
 pub(super) async fn run(upkeep: &Upkeep, job: &CallLogJob) -> Result<()> {
-    let gathered = upkeep.stopping.run_until_cancelled(gathered(upkeep, job)).await;
+    let gathered = upkeep.stopping.run_until_cancelled(gather(upkeep, job)).await;
     let stopping = || Error::Unavailable("Service is shutting down".into());
     let Some(gathered) = gathered.ok_or_else(stopping)?? else { return Ok(()) };
     match in_time(&upkeep.service, evaluate(upkeep, job, gathered)).await {
@@ -59,7 +59,7 @@ struct Gathered {
 }
 
 /// Returns the sound and the words of a call; `None` when it was deleted.
-async fn gathered(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
+async fn gather(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
     let Some((call, path)) = upkeep.service.log_to_evaluate(job).await? else { return Ok(None) };
     let private = upkeep.service.settings().allow_private_targets;
     let allowed = move |address: IpAddr| ip_allowed(address, private);
@@ -77,7 +77,7 @@ async fn gathered(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>>
     let (sides, rate_hz) = (Arc::new(audio.sides), audio.rate_hz);
     let mut is_apart = true;
     if !sides.is_empty() && !has_transcript(&call) {
-        match heard(upkeep, &path, &sides, rate_hz).await? {
+        match hear(upkeep, &path, &sides, rate_hz).await? {
             Ok(words) => {
                 notes.insert("transcript_source".to_owned(), "recognized".into());
                 notes.extend(words.recognizer.map(|model| ("recognizer".to_owned(), json!(model))));
@@ -154,7 +154,7 @@ struct Heard {
 
 /// Returns the words of the recording at `path`: those that it was given before, so that a new evaluation judges the
 /// same.
-async fn heard(
+async fn hear(
     upkeep: &Upkeep,
     path: &Path,
     sides: &Arc<Vec<Vec<i16>>>,

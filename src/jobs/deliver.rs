@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, logged};
+use super::{LOOK_EVERY, log_failure};
 use crate::queue::outbox::Outgoing;
 use crate::service::Service;
 use crate::tasks::Tasks;
@@ -30,7 +30,7 @@ pub async fn run(service: Service, tasks: Tasks, stop: CancellationToken) {
         let service = service.clone();
         tasks.spawn("webhook delivery", async move {
             // When this fails, the lease ends and the event is claimed again.
-            logged("an event could not be settled", service.deliver(outgoing).await);
+            log_failure("failed to store the outcome of a webhook delivery", service.deliver(outgoing).await);
             drop(place);
         });
     }
@@ -45,7 +45,7 @@ async fn claim(service: &Service) -> Outgoing {
         match queue.claim_event().await {
             Ok(Some(outgoing)) => return outgoing,
             Ok(None) => {}
-            Err(error) => tracing::error!(%error, "events could not be claimed"),
+            Err(error) => tracing::error!(%error, "failed to claim webhook deliveries"),
         }
         let due = queue.next_event_ms().await.ok().flatten();
         let wait = due.map_or(LOOK_EVERY, |due| Duration::from_millis((due - service.clock().now_ms()).max(1) as u64));

@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::engine::TimelineEntry;
 use crate::error::{Error, Result};
-use crate::judge::{self, Ear, Facts, Grounds, Material, Measured};
+use crate::judge::{self, Ear, Facts, Grounds, Material, Measured, PartMeasures};
 use crate::model::Object;
-use crate::model::result::{ResultBody, noted};
+use crate::model::custom_metric::EvalSegment;
+use crate::model::result::{MetricValue, ResultBody, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::provider::LanguageModel;
 use crate::provider::audio::{self, Unread};
 use crate::queue::EvaluateJob;
-use crate::service::{Judged, Service};
+use crate::service::{Judged, Service, ToJudge};
 
 use super::{Workshop, in_time};
 
@@ -37,8 +39,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     };
     match body.status {
         ResultStatus::ConversationEnded => {
-            let (from, to) = (ResultStatus::ConversationEnded, ResultStatus::Evaluating);
-            service.advance(organization, id, from, to, |_| {}).await?;
+            service.begin_evaluation(organization, id).await?;
         }
         ResultStatus::Evaluating => {}
         status if status.is_terminal() => {}
@@ -49,8 +50,15 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
         Err(Error::NotAvailable(_)) => json!([]),
         Err(error) => return Err(error),
     };
-    let mut judged =
-        judged(workshop, organization, id, &body, &timeline, service.recording_path(&caller, id).await.ok()).await?;
+    let mut judged = judge_conversation(
+        workshop,
+        organization,
+        id,
+        &body,
+        &timeline,
+        service.recording_path(&caller, id).await.ok(),
+    )
+    .await?;
     let steps = service.playback_steps(organization, id).await?;
     if !steps.is_empty() {
         play(workshop, &steps, &body, &mut timeline, &mut judged).await;
@@ -62,14 +70,14 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     }
     // Whoever hears of the end finds it; what is private is out of the recording by now.
     if let Err(error) = service.keep_outline(id).await {
-        tracing::warn!(%error, "the outline of a recording was not made: it is at the first asking");
+        tracing::warn!(%error, "failed to compute the outline of a recording; the first request computes it");
     }
     service.store_evaluation(organization, id, judged).await.map(drop)
 }
 
 /// Judges how the agent followed the steps that were played, and says so in the timeline.
 async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &mut Value, judged: &mut Judged) {
-    let (moments, speaker) = (judge::moments(timeline), noted(&body.metadata, "speaker").and_then(Value::as_str));
+    let (moments, speaker) = (judge::moments(timeline), find_note(&body.metadata, "speaker").and_then(Value::as_str));
     // Each step was a move of its own where the built-in speaker stood in for a model.
     let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.name() == "fallback_speaker");
     let mut played = judge::playback(steps, &moments, joined);
@@ -83,7 +91,7 @@ async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline
     let untrusted = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref());
     judge::excuse(&mut played, &body.own_faults, untrusted);
     judge::enter_playback(&played, timeline);
-    judged.metadata.insert("playback".into(), played.iter().map(judge::Played::told).collect());
+    judged.metadata.insert("playback".into(), played.iter().map(judge::Played::to_json).collect());
 }
 
 /// Asks what the simulation wants to know of each of its conversations.
@@ -104,7 +112,8 @@ async fn custom_error(wanted: &str, material: Material<'_>, model: Option<&dyn L
     judged.warnings.push(unasked);
 }
 
-async fn judged(
+/// Judges a conversation that is over, with what was measured of it.
+async fn judge_conversation(
     workshop: &Workshop,
     organization: &str,
     result_id: i64,
@@ -112,17 +121,9 @@ async fn judged(
     timeline: &Value,
     recording: Option<PathBuf>,
 ) -> Result<Judged> {
-    let behaviour = noted(&body.metadata, "behaviour");
+    let behaviour = find_note(&body.metadata, "behaviour");
     let cuts_in = behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none");
-    let behaviour = |key: &str| behaviour.and_then(|behaviour| behaviour[key].as_str());
-    let is_digit = |digit: &char| *digit != ',';
-    let facts = Facts {
-        extension_digits: behaviour("extension").map_or(0, |digits| digits.chars().filter(is_digit).count()),
-        // All calls are made over SIP.
-        interface: "PHONE",
-        fillers: judge::fillers(judge::language(&body.metadata), &workshop.fillers),
-        probe_times: workshop.probe_times,
-    };
+    let facts = facts_of(workshop, body);
     let moments = judge::moments(timeline);
     // Nothing is measured of a conversation that did not take place, or is not known any more.
     let is_known = !moments.is_empty();
@@ -141,20 +142,8 @@ async fn judged(
     let material = Material { entries, unheard: &given.unheard, ..Material::default() };
     let wanted = judge::parts_to_measure(&given.metrics, material);
     let heard = recording.clone();
-    let codec = noted(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
-    let measuring = move || {
-        let codec = codec.as_deref();
-        let of = |recording: Option<&Path>| {
-            let sound = recording.map(|path| judge::audio_metrics(&moments, &facts, codec, path, None)).transpose()?;
-            Ok((sound, judge::measure_parts(&wanted, (&moments, &facts), codec, recording)?))
-        };
-        let whole = of(recording.as_deref()).map(|found| (found, None));
-        // A recording that cannot be read leaves everything that is told without it.
-        whole.or_else(|error: std::io::Error| Ok((of(None)?, Some(error))))
-    };
-    let measured = tokio::task::spawn_blocking(measuring).await.map_err(Error::internal)?;
-    let ((sound, parts), unmeasured) = measured.map_err(|error: std::io::Error| Error::internal(error))?;
-    metrics.extend(sound.into_iter().flatten());
+    let sound = measure_sound(moments, facts, wanted, body, recording).await?;
+    metrics.extend(sound.metrics);
     let listener = workshop.ear.as_deref();
     let listened = listener.is_some() && given.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
     let (sides, unread) = if listened { sides(heard).await? } else { Default::default() };
@@ -163,7 +152,7 @@ async fn judged(
         calls: &given.calls,
         metadata: Some(&given.metadata),
         measures: &given.measures,
-        parts: &parts,
+        parts: &sound.parts,
         agent_prompt: &given.agent_prompt,
         success_criteria: &given.success_criteria,
         rules: &given.rules,
@@ -173,26 +162,82 @@ async fn judged(
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
     let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
     if !given.expectations.is_empty() {
-        let (moments, mut metrics) = (judge::moments(timeline), judged.metrics.clone());
-        metrics.extend(given.measures.iter().cloned());
-        let grounds = Grounds {
-            material,
-            metrics: &metrics,
-            moments: &moments,
-            ended_by: body.conversation_ended_by,
-            duration_ms: body.duration_ms,
-            own_faults: &body.own_faults,
-            untrusted: body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref()),
-        };
-        judged.expectations = judge::judge_expectations(&given.expectations, &grounds, model).await;
+        judge_expectations(&given, material, body, timeline, model, &mut judged).await;
     }
-    judged.warnings.extend(unmeasured.map(|error| format!("recording: how it sounds was not measured: {error}")));
+    judged.warnings.extend(sound.fault.map(|error| format!("recording: how it sounds was not measured: {error}")));
     judged.warnings.extend(unread.map(|unread| format!("recording: {unread}")));
     judged.metadata.extend(cuts.map(|cuts| ("interruptions".to_owned(), cuts)));
     if let Some(wanted) = &given.custom_error {
         custom_error(wanted, material, model, &mut judged).await;
     }
     Ok(judged)
+}
+
+/// Returns the facts of a call that its measures depend on.
+fn facts_of(workshop: &Workshop, body: &ResultBody) -> Facts {
+    let extension = find_note(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
+    let is_digit = |digit: &char| *digit != ',';
+    Facts {
+        extension_digits: extension.map_or(0, |digits| digits.chars().filter(is_digit).count()),
+        // All calls are made over SIP.
+        interface: "PHONE",
+        fillers: judge::fillers(judge::language(&body.metadata), &workshop.fillers),
+        probe_times: workshop.probe_times,
+    }
+}
+
+/// Measures of the sound of a recording, and of parts of its conversation.
+struct Sound {
+    metrics: Vec<MetricValue>,
+    parts: Vec<PartMeasures>,
+    /// Fault for which the recording could not be read.
+    fault: Option<std::io::Error>,
+}
+
+/// Measures the sound of a recording and the wanted parts of the conversation, on a thread of its own.
+async fn measure_sound(
+    moments: Vec<TimelineEntry>,
+    facts: Facts,
+    wanted: Vec<(EvalSegment, (i64, i64))>,
+    body: &ResultBody,
+    recording: Option<PathBuf>,
+) -> Result<Sound> {
+    let codec = find_note(&body.metadata, "codec").and_then(Value::as_str).map(str::to_owned);
+    let measure = move || {
+        let codec = codec.as_deref();
+        let of = |recording: Option<&Path>, fault: Option<std::io::Error>| {
+            let sound = recording.map(|path| judge::audio_metrics(&moments, &facts, codec, path, None)).transpose()?;
+            let parts = judge::measure_parts(&wanted, (&moments, &facts), codec, recording)?;
+            Ok(Sound { metrics: sound.unwrap_or_default(), parts, fault })
+        };
+        // A recording that cannot be read leaves everything that is told without it.
+        of(recording.as_deref(), None).or_else(|error: std::io::Error| of(None, Some(error)))
+    };
+    let measured = tokio::task::spawn_blocking(measure).await.map_err(Error::internal)?;
+    measured.map_err(|error: std::io::Error| Error::internal(error))
+}
+
+/// Judges the expectations of a conversation.
+async fn judge_expectations(
+    given: &ToJudge,
+    material: Material<'_>,
+    body: &ResultBody,
+    timeline: &Value,
+    model: Option<&dyn LanguageModel>,
+    judged: &mut Judged,
+) {
+    let (moments, mut metrics) = (judge::moments(timeline), judged.metrics.clone());
+    metrics.extend(given.measures.iter().cloned());
+    let grounds = Grounds {
+        material,
+        metrics: &metrics,
+        moments: &moments,
+        ended_by: body.conversation_ended_by,
+        duration_ms: body.duration_ms,
+        own_faults: &body.own_faults,
+        untrusted: body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref()),
+    };
+    judged.expectations = judge::judge_expectations(&given.expectations, &grounds, model).await;
 }
 
 /// Returns caller and agent as they were recorded, and what could not be read of it; nothing when they were not, or

@@ -13,7 +13,11 @@ pub(super) async fn run(upkeep: &Upkeep, job: &FinishedJob) -> Result<()> {
         (Some(model), Some((held, unheard))) => {
             let material = Material { entries: &held.entries, unheard: &unheard, ..Material::default() };
             let decision = judge::decide(QUESTION, material, model).await;
-            decision.inspect_err(|why| tracing::warn!(why, "the malfunction of an agent is judged by phrases")).ok()
+            decision
+                .inspect_err(|why| {
+                    tracing::warn!(why, "agent malfunction judged by phrases: the language model failed")
+                })
+                .ok()
         }
         _ => None,
     };

@@ -17,7 +17,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &FollowUpJob) -> Result<()> {
         _ if sent.success_criteria.trim().is_empty() => Err("There are no success criteria".to_owned()),
         None => Err(NO_MODEL.to_owned()),
         Some(model) => {
-            let told = format!("The text message:\n{}\n\n{}", sent.text, judge::told(material));
+            let told = format!("The text message:\n{}\n\n{}", sent.text, judge::conversation_text(material));
             judge::decide_of(QUESTION, told, model).await
         }
     };

@@ -8,10 +8,10 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Workshop, call, logged};
+use super::{Workshop, call, log_failure};
 use crate::error::Result;
 use crate::model::Object;
-use crate::service::{Leg, Reached};
+use crate::service::{InboundAddress, Reached};
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, Refusal};
 use crate::transport::sip::address::called_user;
@@ -39,8 +39,7 @@ impl Desk {
             };
             let Some(incoming) = next else { return };
             let desk = desk.clone();
-            tasks
-                .spawn("incoming call", async move { logged("a call that came in failed", desk.take(incoming).await) });
+            tasks.spawn("incoming call", async move { log_failure("incoming call failed", desk.take(incoming).await) });
         }
     }
 
@@ -59,8 +58,8 @@ impl Desk {
                 return Err(error);
             }
         };
-        let leg = match reached {
-            Reached::Leg(leg) => leg,
+        let inbound = match reached {
+            Reached::Address(inbound) => inbound,
             Reached::Nobody => {
                 engine.refuse(&incoming, Refusal::NotFound).await;
                 return Ok(());
@@ -70,7 +69,7 @@ impl Desk {
                 return Ok(());
             }
         };
-        if let Some((username, password)) = &leg.login
+        if let Some((username, password)) = &inbound.login
             && !engine.authorize(&incoming, username, password).await
         {
             return Ok(());
@@ -80,14 +79,14 @@ impl Desk {
         if let Some(trunk) = trunk {
             about.insert("trunk".to_owned(), json!(trunk));
         }
-        if leg.unresponsive {
-            return self.let_it_ring(&leg, about, incoming).await;
+        if inbound.unresponsive {
+            return self.let_it_ring(&inbound, about, incoming).await;
         }
         let Ok(place) = self.room.clone().try_acquire_owned() else {
             engine.refuse(&incoming, Refusal::Busy).await;
             return Ok(());
         };
-        match service.take_call(&leg, about).await {
+        match service.take_call(&inbound, about).await {
             Ok(Some(job)) => call::answer(&self.workshop, &job, &self.stopping, incoming).await?,
             Ok(None) => engine.refuse(&incoming, Refusal::Busy).await,
             Err(error) => {
@@ -100,10 +99,10 @@ impl Desk {
     }
 
     /// Lets a call ring that nobody answers, until the caller gives up or telephones would stop ringing.
-    async fn let_it_ring(&self, leg: &Leg, about: Object, mut incoming: Incoming) -> Result<()> {
+    async fn let_it_ring(&self, inbound: &InboundAddress, about: Object, mut incoming: Incoming) -> Result<()> {
         let Workshop { service, engine, .. } = &self.workshop;
         engine.ring(&incoming).await;
-        let noted = service.note_unanswered(leg, about).await;
+        let noted = service.note_unanswered(inbound, about).await;
         tokio::select! {
             () = incoming.given_up() => {}
             () = self.stopping.cancelled() => {}

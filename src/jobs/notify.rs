@@ -44,7 +44,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &NotifyJob) -> Result<()> {
     let unit = Seed(clock::random_seed()).stream("wait").unit();
     let spread = |wait: &i64| (*wait as f64 * (1.0 + SPREAD * (2.0 * unit - 1.0))) as i64;
     let again = wait.map(|wait| service.clock().now_ms() + spread(wait));
-    tracing::warn!(notification = %job.notification_id, attempt = job.attempt, why, "a notification was not delivered");
+    tracing::warn!(notification = %job.notification_id, attempt = job.attempt, why, "failed to deliver a notification");
     service.keep_attempt(job, Some(why), again).await
 }
 

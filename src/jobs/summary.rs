@@ -11,7 +11,7 @@ pub(super) async fn run(upkeep: &Upkeep, job: &SummaryJob) -> Result<()> {
     match judge::sum_up(told.text.clone(), model).await {
         Ok(summary) => upkeep.service.keep_summary(job, &told, summary).await,
         Err(why) => {
-            tracing::warn!(run_id = job.run_id, why, "a run keeps its counters for a summary");
+            tracing::warn!(run_id = job.run_id, why, "failed to summarize a run; its counters stay its summary");
             Ok(())
         }
     }

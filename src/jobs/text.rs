@@ -12,17 +12,15 @@ use ringer_media::call::EndReason;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{LOOK_EVERY, Left, Workshop, caught, claim, held, left_behind, left_off, paced};
+use super::{LOOK_EVERY, Left, Workshop, catch_panic, claim, left_behind, left_off, pace_every, run_with_lease};
 use crate::engine::CallControl;
 use crate::engine::dialogue::First;
 use crate::error::{Error, Result};
 use crate::model::error_code::ErrorCode;
-use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
 use crate::provider::messages::Contact;
 use crate::queue::{CallJob, Claimed, Lane, TextJob};
-use crate::service::{Obstacle, Service, TextNews, TextPlaced};
+use crate::service::{Obstacle, TextNews, TextPlaced};
 use crate::tasks::Tasks;
 
 /// Largest number of conversations at the same time.
@@ -31,7 +29,7 @@ const AT_ONCE: usize = 2000;
 /// Holds conversations as their jobs become due.
 pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: CancellationToken) {
     let room = Arc::new(Semaphore::new(AT_ONCE));
-    let mut pace = paced(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
+    let mut pace = pace_every(Duration::from_secs_f64(1.0 / workshop.start_rate_per_s));
     loop {
         let next = async {
             let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
@@ -51,7 +49,7 @@ pub(super) async fn work(workshop: Workshop, tasks: Tasks, claiming: Cancellatio
                 left_behind(service, &claimed, &job).await?;
                 work.run().await
             };
-            let left = held(service, &claimed, run).await;
+            let left = run_with_lease(service, &claimed, run).await;
             left_off(service, &claimed, left).await;
             drop(place);
         });
@@ -68,7 +66,7 @@ struct TextWork<'a> {
 impl TextWork<'_> {
     async fn run(&self) -> Result<Left> {
         tracing::Span::current().record("result_id", self.job.result_id);
-        match caught(self.hold()).await {
+        match catch_panic(self.hold()).await {
             Err(Error::NotFound(_)) => Ok(Left::Done),
             Err(error) => self.break_off(&error).await.map(|()| Left::Done),
             done => done,
@@ -100,7 +98,7 @@ impl TextWork<'_> {
         };
         let (hangup, hangups) = mpsc::channel(4);
         self.workshop.running.begin(id, CallControl { hangup });
-        let left = caught(self.hold_placed(from, placed, hangups)).await;
+        let left = catch_panic(self.hold_placed(from, placed, hangups)).await;
         self.workshop.running.end(id);
         left
     }
@@ -112,6 +110,7 @@ impl TextWork<'_> {
         hangups: mpsc::Receiver<EndReason>,
     ) -> Result<Left> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
+        let organization = &self.job.organization;
         let redactor = service.redactor(&self.job.organization, id).await?;
         let private = redactor.is_some();
         let numbers = match &placed.contact {
@@ -121,11 +120,10 @@ impl TextWork<'_> {
         if !service.take_written_turn(&self.job.organization, id, numbers).await? {
             return Ok(Left::Done);
         }
-        let hide = move |doc: &mut ResultDoc| doc.private = private;
         let feed = service.feed(id);
         let mut changes = feed.as_ref().map(|feed| feed.changes());
         if placed.spec.first == First::Agent {
-            if from == ResultStatus::Queued && !self.advance(from, ResultStatus::Ready, hide).await? {
+            if from == ResultStatus::Queued && !service.await_message(organization, id, private).await? {
                 return Ok(Left::Done);
             }
             let mut in_lane = self.claimed.in_lane;
@@ -140,16 +138,15 @@ impl TextWork<'_> {
             if let Some(lane) = self.lane_to_enter(in_lane).await? {
                 return Ok(Left::Enters(lane));
             }
-            let now = Timestamp(service.clock().now_ms());
-            let start = move |doc: &mut ResultDoc| doc.body.start_time = Some(now);
-            if !self.advance(ResultStatus::Ready, ResultStatus::Running, start).await? {
+            let now_ms = service.clock().now_ms();
+            if !service.connect(organization, id, ResultStatus::Ready, now_ms).await? {
                 return Ok(Left::Done);
             }
         } else {
             if self.stopping.is_cancelled() {
                 return Ok(Left::Waiting);
             }
-            if !self.advance(from, ResultStatus::Dispatched, hide).await? {
+            if !service.dispatch(organization, id, from, private, None).await? {
                 return Ok(Left::Done);
             }
         }
@@ -182,55 +179,30 @@ impl TextWork<'_> {
             tokio::select! {
                 () = self.stopping.cancelled() => return Ok(false),
                 () = clock.until(deadline) => {}
-                () = changed(changes) => {}
+                () = wait_for_change(changes) => {}
             }
         }
     }
 
     /// Ends a result that cannot have a conversation.
     async fn refuse(&self, from: ResultStatus, obstacle: Obstacle) -> Result<()> {
-        let to = obstacle.code.status(false);
-        let patch = move |doc: &mut ResultDoc| doc.body.fail(obstacle.code, obstacle.message);
-        self.advance(from, to, patch).await.map(drop)
+        self.workshop.service.refuse(&self.job.organization, self.job.result_id, from, obstacle).await.map(drop)
     }
 
     /// Ends the result after a fault of the engine, whatever its state is.
     async fn break_off(&self, error: &Error) -> Result<()> {
-        tracing::error!(%error, "a text conversation was broken off");
-        let from = self.news(0, 0).await?.status;
-        if from.is_terminal() || matches!(from, ResultStatus::ConversationEnded | ResultStatus::Evaluating) {
-            return Ok(());
-        }
-        let now = Timestamp(self.workshop.service.clock().now_ms());
-        let patch = move |doc: &mut ResultDoc| {
-            doc.body.fail(ErrorCode::InternalError, "The engine could not go on with the conversation");
-            doc.body.end_time = Some(now);
-        };
-        self.advance(from, ResultStatus::SystemError, patch).await.map(drop)
+        tracing::error!(%error, "text conversation aborted");
+        let message = "The engine could not go on with the conversation";
+        self.workshop.service.abort(&self.job.organization, self.job.result_id, message).await.map(drop)
     }
 
     async fn news(&self, messages: usize, calls: usize) -> Result<TextNews> {
         self.workshop.service.text_news(&self.job.organization, self.job.result_id, messages, calls).await
     }
-
-    /// True when it was done, false when the result had moved elsewhere.
-    async fn advance(
-        &self,
-        from: ResultStatus,
-        to: ResultStatus,
-        patch: impl FnOnce(&mut ResultDoc) + Send,
-    ) -> Result<bool> {
-        let service: &Service = &self.workshop.service;
-        match service.advance(&self.job.organization, self.job.result_id, from, to, patch).await {
-            Ok(_) => Ok(true),
-            Err(Error::Conflict(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// Waits until something may have come into a conversation; another process tells nobody.
-async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+async fn wait_for_change(changes: &mut Option<watch::Receiver<u64>>) {
     let change = async {
         let told = match changes {
             Some(changes) => changes.changed().await.is_ok(),

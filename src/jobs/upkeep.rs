@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{LEASE_MS, alert, call_log, claim_of, finished, follow_up, held, monitor, notify, settled, summary};
+use super::{
+    LEASE_MS, alert, call_log, claim_of, finish_job, finished, follow_up, monitor, notify, run_with_lease, summary,
+};
 use crate::error::{Error, Result};
 use crate::provider::{LanguageModel, Recognizer};
 use crate::queue::{
@@ -86,8 +88,8 @@ impl Upkeep {
             };
             let upkeep = self.clone();
             tasks.spawn("upkeep job", async move {
-                let done = held(&upkeep.service, &claimed, upkeep.perform(&claimed)).await;
-                settled(&upkeep.service, &claimed, done).await;
+                let done = run_with_lease(&upkeep.service, &claimed, upkeep.perform(&claimed)).await;
+                finish_job(&upkeep.service, &claimed, done).await;
                 drop(place);
             });
         }
@@ -103,7 +105,7 @@ impl Upkeep {
         let mut count = 0;
         while let Some(claimed) = queue.claim(&kinds, LEASE_MS).await? {
             self.perform(&claimed).await?;
-            queue.done(&claimed).await?;
+            queue.finish_job(&claimed).await?;
             count += 1;
         }
         Ok(count)

@@ -2,13 +2,21 @@
 
 use serde_json::Value;
 
-use super::ask::Wrong;
 use crate::model::json::{self, Json};
 
 /// Objects of one answer that are looked at, the last ones.
 const OBJECTS_MAX: usize = 64;
 /// Bytes that are read in search of objects, those included that are read more than once.
 const WORK_MAX: usize = 8 << 20;
+
+/// Faults of an answer; their texts are read by the model and by people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// The answer does not have the requested form.
+    Form(String),
+    /// The answer has the form, but its value is not possible.
+    Value(String),
+}
 
 /// Reads an answer by the object in it that `read` takes. Models put objects between fences, words and braces that are no JSON: of
 /// several the last one counts. An object that is the only member of another is looked at when nothing else is taken.

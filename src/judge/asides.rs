@@ -36,7 +36,7 @@ pub async fn judge_asides(
     }
     let mut passed = 0u32;
     for aside in counted.iter().filter(|aside| aside.spoken_through) {
-        let reacted = match told(moments, aside.span.from) {
+        let reacted = match aside_note(moments, aside.span.from) {
             None => false,
             Some(material) => match decide_of(QUESTION, material, model).await {
                 Ok(decision) => decision.yes,
@@ -59,7 +59,7 @@ fn next_turn(moments: &[TimelineEntry], onset: i64) -> Option<Turn<'_>> {
 
 /// Returns the words that began at `onset`, what the agent was saying, and what it said next; `None` where it said
 /// nothing more.
-fn told(moments: &[TimelineEntry], onset: i64) -> Option<String> {
+fn aside_note(moments: &[TimelineEntry], onset: i64) -> Option<String> {
     let said = moments.iter().filter_map(|moment| speech_start(moment)).find(|start| start.at == onset)?.text;
     let mut turns = turns(moments);
     let current = turns.find(|turn| turn.end >= onset)?.text;
@@ -133,7 +133,7 @@ mod tests {
                 (Some(expect), note),
                 "{pause_ms:?} {replies:?}"
             );
-            let asked: Vec<String> = model.asked().iter().map(|request| format!("{:?}", request.messages)).collect();
+            let asked: Vec<String> = model.requests().iter().map(|request| format!("{:?}", request.messages)).collect();
             assert_eq!(asked.len(), replies.len());
             assert!(
                 asked.iter().all(|asked| asked.contains("Leave it.") && asked.contains("What shall I leave?")),
@@ -154,6 +154,6 @@ mod tests {
         judge_asides(&moments, &facts, &model, &mut metrics).await;
         let metric = metrics.iter().find(|metric| metric.name == UNJUDGED).expect("it is counted");
         let note = Some("words were not judged: the agent's next turn was not heard");
-        assert_eq!((metric.value.as_f64(), metric.note.as_deref(), model.asked().len()), (Some(1.0), note, 0));
+        assert_eq!((metric.value.as_f64(), metric.note.as_deref(), model.requests().len()), (Some(1.0), note, 0));
     }
 }

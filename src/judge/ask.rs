@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::answer::read_object;
+use super::answer::{Wrong, read_object};
 use crate::error::Error;
 use crate::model::Object;
-use crate::model::issue::Issues;
 use crate::model::json::Json;
 use crate::model::schema::Node;
 use crate::model::validate::{Source, validate};
+use crate::model::validation_error::ValidationErrors;
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, LanguageModel, complete};
 
 /// An answer that cannot be read is asked for again so often.
@@ -45,15 +45,6 @@ impl Unanswered {
             Unanswered::Unread(_) => Error::Unavailable("The language model's answer could not be read".into()),
         }
     }
-}
-
-/// Faults of an answer; their texts are read by the model and by people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    /// The answer does not have the requested form.
-    Form(String),
-    /// The answer has the form, but its value is not possible.
-    Value(String),
 }
 
 /// Returns a question that is answered by one JSON object.
@@ -113,7 +104,7 @@ where
 
 /// An object of an answer, converted along the schema.
 fn read_typed<T: DeserializeOwned + JsonSchema>(object: &Json<'_>) -> Result<T, String> {
-    let mut issues = Issues::default();
+    let mut issues = ValidationErrors::default();
     let value = validate(Source::Body, &Node::of::<T>(), object, &mut issues);
     if !issues.is_empty() {
         return Err(issues.body().chars().take(SHOWN_CHARS).collect());
@@ -160,7 +151,7 @@ mod tests {
         let read =
             |answer: &Object| answer.get("n").and_then(Value::as_i64).ok_or_else(|| Wrong::Form("n is missing".into()));
         let answer = ask(&model, question("i".into(), "m".into(), 0.0), read).await;
-        (answer, model.asked().len())
+        (answer, model.requests().len())
     }
 
     #[tokio::test]
@@ -185,7 +176,7 @@ mod tests {
         let small =
             |wanted: Wanted| if wanted.count < 10 { Ok(wanted.count) } else { Err("count is too large".into()) };
         let result = ask_typed(&model, "Count.", &json!({"of": "x"}), small).await;
-        (result, model.asked())
+        (result, model.requests())
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Attempts of an agent to reach a caller who, as planned, does not answer. Its success is judged by them alone.
 
-use super::custom::{Material, told};
+use super::custom::{Material, conversation_text};
 use super::decide::{Decision, decide_of};
 use crate::provider::LanguageModel;
 
@@ -17,7 +17,7 @@ const NO_CRITERIA: &str = "There are no success_criteria by which the agent's at
 pub(super) async fn judge_attempts(material: Material<'_>, model: &dyn LanguageModel) -> Result<Decision, String> {
     match material.success_criteria.trim().is_empty() {
         true => Err(NO_CRITERIA.to_owned()),
-        false => decide_of(QUESTION, told(material), model).await,
+        false => decide_of(QUESTION, conversation_text(material), model).await,
     }
 }
 
@@ -42,7 +42,10 @@ mod tests {
             .to_vec()
     }
 
-    async fn judged(material: Material<'_>, model: Option<&ScriptedModel>) -> (Evaluation, Vec<MetricValue>, Object) {
+    async fn judge_attempt(
+        material: Material<'_>,
+        model: Option<&ScriptedModel>,
+    ) -> (Evaluation, Vec<MetricValue>, Object) {
         let (mut evaluation, mut metrics) = (Evaluation::default(), Vec::new());
         let model = model.map(|model| model as &dyn LanguageModel);
         let notes = judge_words(material, &[], model, &mut metrics, &mut evaluation).await;
@@ -68,7 +71,7 @@ mod tests {
         ] {
             let model = replies.map(|all| ScriptedModel::new(all.iter().map(|reply| Reply::says(&[reply])).collect()));
             let material = Material { success_criteria: criteria, attempts: &attempts, ..Material::default() };
-            let (evaluation, metrics, notes) = judged(material, model.as_ref()).await;
+            let (evaluation, metrics, notes) = judge_attempt(material, model.as_ref()).await;
             let found = (evaluation.goal_success, evaluation.status, evaluation.not_evaluated_reason.as_deref());
             assert_eq!(found, (goal, status, Some(reason)), "{criteria} {replies:?}");
             let values: Vec<(&str, &Value)> = metrics.iter().map(|one| (one.name.as_str(), &one.value)).collect();
@@ -79,7 +82,7 @@ mod tests {
             };
             assert_eq!(values, expect, "{criteria}");
             assert_eq!(notes.contains_key("judge_model"), goal.is_some(), "{criteria}");
-            let asked = model.map(|model| model.asked()).unwrap_or_default();
+            let asked = model.map(|model| model.requests()).unwrap_or_default();
             let shown = |text: &str| asked.iter().all(|request| request.messages[1].content.contains(text));
             assert!(shown("2 in all:\n- 09:00:10Z: a call") && shown("- 09:05:10Z: a call"), "{asked:?}");
             assert!(shown(&format!("What the agent was to do:\n{criteria}")), "{asked:?}");
@@ -95,9 +98,9 @@ mod tests {
             let model = ScriptedModel::new(Vec::new());
             let material =
                 Material { entries: &entries, success_criteria: "It writes.", attempts, ..Material::default() };
-            let (evaluation, ..) = judged(material, Some(&model)).await;
+            let (evaluation, ..) = judge_attempt(material, Some(&model)).await;
             assert_eq!(evaluation.goal_success, None, "it failed to answer");
-            let asked = &model.asked()[0].messages;
+            let asked = &model.requests()[0].messages;
             assert_eq!(asked[0].content.contains("The caller was not to answer, and did not."), told);
             assert_eq!(asked[1].content.contains("Attempts of the agent to reach it, 2 in all"), told);
             assert!(asked[1].content.contains("AGENT: Hello? Call us back."), "{asked:?}");

@@ -4,10 +4,11 @@
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::answer::Wrong;
 use super::answer::{Number, is_nothing, truth};
-use super::ask::{Wrong, ask, question};
+use super::ask::{ask, question};
 use super::attempts::judge_attempts;
-use super::custom::{Material, Metric, NO_MODEL, judge_metrics, told};
+use super::custom::{Material, Metric, NO_MODEL, conversation_text, judge_metrics};
 use super::decide::{Decision, UNREAD, unread};
 use super::pronunciation::{Pronunciation, judge_pronunciation};
 use super::unheard::{self, Unheard};
@@ -83,10 +84,10 @@ pub async fn judge_conversation(material: Material<'_>, model: &dyn LanguageMode
     let may_depend = material.all_unheard().iter().any(Unheard::lacks_words);
     let of_attempts = if material.attempts.is_empty() { "" } else { ATTEMPTS };
     let task = format!("{TASK}{of_attempts}{}", if may_depend { NOT_KNOWN } else { "" });
-    let request = question(task, told(material), 0.0);
+    let request = question(task, conversation_text(material), 0.0);
     let best: Mutex<Option<Judgement>> = Mutex::default();
     let whole = |answer: &Object| {
-        let judgement = read(answer, has_goal, may_depend)?;
+        let judgement = read_judgement(answer, has_goal, may_depend)?;
         if judgement.unread.is_empty() {
             return Ok(judgement);
         }
@@ -178,7 +179,7 @@ fn enter_attempts(decision: Decision, evaluation: &mut Evaluation, metrics: &mut
 ///
 /// # Errors
 /// When nothing that was asked for is in it.
-fn read(answer: &Object, has_goal: bool, may_depend: bool) -> Result<Judgement, Wrong> {
+fn read_judgement(answer: &Object, has_goal: bool, may_depend: bool) -> Result<Judgement, Wrong> {
     let value = |name: &str| answer.get(name).unwrap_or(&Value::Null);
     let reason = |name: &str| match value(name) {
         Value::Null | Value::Array(_) | Value::Object(_) => None,
@@ -310,12 +311,12 @@ mod tests {
         answer.to_string()
     }
 
-    async fn judged(replies: &[String], criteria: &str) -> (Result<Judgement, String>, usize) {
+    async fn judge_replies(replies: &[String], criteria: &str) -> (Result<Judgement, String>, usize) {
         let model = ScriptedModel::new(replies.iter().map(|reply| Reply::says(&[reply])).collect());
         let material = Material { success_criteria: criteria, ..Material::default() };
         let judgement = judge_conversation(material, &model).await;
-        assert!(model.asked().iter().all(|request| request.temperature == 0.0 && request.json));
-        (judgement, model.asked().len())
+        assert!(model.requests().iter().all(|request| request.temperature == 0.0 && request.json));
+        (judgement, model.requests().len())
     }
 
     #[tokio::test]
@@ -344,7 +345,7 @@ mod tests {
             let (mut evaluation, mut metrics) = (Evaluation::default(), Vec::new());
             judge_words(material, &[], Some(&model), &mut metrics, &mut evaluation).await;
             let got = [evaluation.goal_success, evaluation.hallucination, evaluation.redundancy];
-            let asked = model.asked();
+            let asked = model.requests();
             assert_eq!((got, asked.len()), (found, answers.len()), "{unheard:?}");
             assert_eq!(evaluation.not_evaluated_reason, Some(reason), "{unheard:?}");
             let names = ["goal_success", "hallucination", "redundancy"];
@@ -362,7 +363,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_model_finds_is_entered() {
-        let (judgement, asked) = judged(&[answer(json!({}))], "Book a visit.").await;
+        let (judgement, asked) = judge_replies(&[answer(json!({}))], "Book a visit.").await;
         let (mut evaluation, mut metrics) = (Evaluation::default(), Vec::new());
         judgement.expect("it can be read").enter(&mut evaluation, &mut metrics);
         assert_eq!((asked, evaluation.goal_success, evaluation.redundancy), (1, Some(true), Some(true)));
@@ -384,20 +385,20 @@ mod tests {
             json!({ "hallucination": "perhaps" }),
         ]
         .map(answer);
-        let (judgement, asked) = judged(&[wrong[0].clone(), wrong[1].clone(), answer(json!({}))], "Book.").await;
+        let (judgement, asked) = judge_replies(&[wrong[0].clone(), wrong[1].clone(), answer(json!({}))], "Book.").await;
         assert_eq!((judgement.is_ok(), asked), (true, 3));
         let unread = "Judge answer could not be read".to_owned();
         for broken in ["no", "{}", r#"{"goal": true}"#, r#"{"goal_success": "perhaps"}"#] {
-            assert_eq!(judged(&[(); 3].map(|()| broken.to_owned()), "Book.").await, (Err(unread.clone()), 3));
+            assert_eq!(judge_replies(&[(); 3].map(|()| broken.to_owned()), "Book.").await, (Err(unread.clone()), 3));
         }
         // Without criteria no goal is reached or missed.
-        let (judgement, _) = judged(&[answer(json!({}))], "").await;
+        let (judgement, _) = judge_replies(&[answer(json!({}))], "").await;
         assert_eq!(judgement.expect("it can be read").goal_success, None);
-        assert_eq!(judged(&[], "Book.").await.0, Err("scripted failure".to_owned()));
+        assert_eq!(judge_replies(&[], "Book.").await.0, Err("scripted failure".to_owned()));
     }
 
     /// Returns the evaluation after three times the same answer, with what the metrics say of the goal.
-    async fn evaluated(change: Value) -> (Evaluation, Option<Value>) {
+    async fn evaluate_with(change: Value) -> (Evaluation, Option<Value>) {
         let entries = [TranscriptEntry::of(Role::Agent, 0, 900, "Booked.".into(), EntrySource::Recognized)];
         let reply = answer(change);
         let model = ScriptedModel::new(vec![Reply::says(&[&reply]); 3]);
@@ -418,7 +419,7 @@ mod tests {
             (json!({ "hallucination": "perhaps", "redundancy": {} }), "hallucination, redundancy"),
             (json!({ "redundancy": null, "redundancy_reasoning": [] }), "redundancy"),
         ] {
-            let (evaluation, metric) = evaluated(change.clone()).await;
+            let (evaluation, metric) = evaluate_with(change.clone()).await;
             assert_eq!((evaluation.goal_success, metric), (Some(true), Some(json!(true))), "{change}");
             let reason = format!("Judge answer could not be read: {missing}; {no_sound}");
             assert_eq!(evaluation.not_evaluated_reason, Some(reason), "{change}");
@@ -446,7 +447,7 @@ mod tests {
             (shares(json!("70 %"), json!("20%"), json!("10 %")), "sentiment_scores", tenths.clone()),
             (shares(json!(70), json!(20), json!(10)), "sentiment_scores", tenths),
         ] {
-            let (evaluation, _) = evaluated(change.clone()).await;
+            let (evaluation, _) = evaluate_with(change.clone()).await;
             assert_eq!(serde_json::to_value(&evaluation).unwrap()[name], expect, "{change}");
             let reason = evaluation.not_evaluated_reason.unwrap_or_default();
             assert!(!reason.contains("could not be read"), "{change}: {reason}");
@@ -460,7 +461,7 @@ mod tests {
             answer(json!({ "sentiment_score": "good" })),
         ];
         // Later words do not matter: nobody answers any more.
-        let (judgement, asked) = judged(&replies, "Book.").await;
+        let (judgement, asked) = judge_replies(&replies, "Book.").await;
         let judgement = judgement.expect("most of it can be read");
         assert_eq!((judgement.goal_success, judgement.unread, asked), (Some(true), vec!["sentiment_score"], 3));
     }

@@ -11,7 +11,7 @@ mod value;
 use serde_json::Value;
 use uuid::Uuid;
 
-pub use self::ear::{Ear, heard, is_by_ear};
+pub use self::ear::{Ear, is_by_ear, recording_of};
 use self::formula::Trouble;
 use self::value::{Finding, Given, blank, settled};
 use super::unheard::{self, Unheard};
@@ -116,7 +116,7 @@ pub async fn judge_metrics(
         if ruled(&metric) {
             *result = by_rules.next().expect("there is one for each");
         } else if metric.spec.method() != EvalMethod::Formula {
-            let finding = found(&metric.spec, material, model).await;
+            let finding = find(&metric.spec, material, model).await;
             *result = settled(metric.id, &metric.spec, finding);
         }
     }
@@ -125,7 +125,7 @@ pub async fn judge_metrics(
 }
 
 /// Returns a whole conversation with what it is judged by, for a model.
-pub fn told(material: Material<'_>) -> String {
+pub fn conversation_text(material: Material<'_>) -> String {
     model::shown("The conversation", &segment::part(EvalSegment::All, material))
 }
 
@@ -161,7 +161,7 @@ async fn judge_apart(metrics: Vec<Metric>, material: Material<'_>) -> Vec<Custom
     judged.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-async fn found(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&dyn LanguageModel>) -> Finding {
+async fn find(spec: &CustomMetricSpec, material: Material<'_>, model: Option<&dyn LanguageModel>) -> Finding {
     let part = segment::part(spec.eval_segment, material);
     if let Some(ear) = material.ear
         && is_by_ear(spec)
@@ -194,8 +194,7 @@ fn judge_formulas(metrics: &[Metric], material: Material<'_>, results: &mut [Cus
         };
         let ready: Vec<usize> = open.iter().copied().filter(|at| !waits(*at)).collect();
         for at in &ready {
-            results[*at] =
-                settled(metrics[*at].id, &metrics[*at].spec, computed(&metrics[*at].spec, material, results));
+            results[*at] = settled(metrics[*at].id, &metrics[*at].spec, compute(&metrics[*at].spec, material, results));
         }
         open.retain(|at| !ready.contains(at));
         if ready.is_empty() {
@@ -211,7 +210,7 @@ fn expression(spec: &CustomMetricSpec) -> &str {
     spec.settings.get("expression").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn computed(spec: &CustomMetricSpec, material: Material<'_>, results: &[CustomResult]) -> Finding {
+fn compute(spec: &CustomMetricSpec, material: Material<'_>, results: &[CustomResult]) -> Finding {
     let text = expression(spec);
     if text.is_empty() {
         return Finding::error("settings.expression is required for formula metrics");
@@ -225,11 +224,13 @@ fn computed(spec: &CustomMetricSpec, material: Material<'_>, results: &[CustomRe
     };
     let reason = |value: &dyn std::fmt::Display| Some(format!("{text} = {value}"));
     match formula::evaluate(text, &number_of) {
-        Ok(formula::Outcome::Truth(truth)) => Finding::checked(spec, truth, f64::from(u8::from(truth)), reason(&truth)),
+        Ok(formula::Outcome::Truth(truth)) => {
+            Finding::of_check(spec, truth, f64::from(u8::from(truth)), reason(&truth))
+        }
         Ok(formula::Outcome::Number(_)) if value::needs_flag(spec.response_type) => {
             Finding::error(format!("a formula of type {} needs a comparison", spec.response_type.as_str()))
         }
-        Ok(formula::Outcome::Number(number)) => Finding::given(Given::Number(number), reason(&number)),
+        Ok(formula::Outcome::Number(number)) => Finding::of_value(Given::Number(number), reason(&number)),
         Err(Trouble::Missing(name)) => Finding::not_evaluated(format!("{name} has no value")),
         Err(Trouble::Wrong(why)) => Finding::error(why),
     }

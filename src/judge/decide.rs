@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use super::answer::Wrong;
 use super::answer::truth;
-use super::ask::{Unanswered, Wrong, ask, question};
-use super::custom::{Material, told};
+use super::ask::{Unanswered, ask, question};
+use super::custom::{Material, conversation_text};
 use crate::model::Object;
 use crate::provider::LanguageModel;
 
@@ -27,7 +28,7 @@ pub struct Decision {
 /// # Errors
 /// Why there is no answer, for a person.
 pub async fn decide(wanted: &str, material: Material<'_>, model: &dyn LanguageModel) -> Result<Decision, String> {
-    decide_of(wanted, told(material), model).await
+    decide_of(wanted, conversation_text(material), model).await
 }
 
 /// Asks the model `wanted` about any text.
@@ -36,7 +37,7 @@ pub async fn decide(wanted: &str, material: Material<'_>, model: &dyn LanguageMo
 /// Why there is no answer, for a person.
 pub async fn decide_of(wanted: &str, material: String, model: &dyn LanguageModel) -> Result<Decision, String> {
     let request = question(format!("{TASK}{wanted}"), material, 0.0);
-    ask(model, request, read).await.map_err(unread)
+    ask(model, request, read_decision).await.map_err(unread)
 }
 
 /// Reason for an answer that could not be read.
@@ -50,7 +51,7 @@ pub(super) fn unread(unanswered: Unanswered) -> String {
     }
 }
 
-fn read(answer: &Object) -> Result<Decision, Wrong> {
+fn read_decision(answer: &Object) -> Result<Decision, Wrong> {
     let yes = answer.get("answer").and_then(truth);
     let yes = yes.ok_or_else(|| Wrong::Form("answer must be \"yes\" or \"no\"".into()))?;
     Ok(Decision { yes, reasoning: answer.get("reasoning").and_then(Value::as_str).map(str::to_owned) })
@@ -77,8 +78,8 @@ mod tests {
             let material = Material { success_criteria: "A visit.", ..Material::default() };
             let found = decide("Did it swear?", material, &model).await;
             let found = found.as_ref().map(|found| (found.yes, found.reasoning.as_deref())).map_err(String::as_str);
-            assert_eq!((found, model.asked().len()), (expect, asked), "{replies:?}");
-            let messages = &model.asked()[0].messages;
+            assert_eq!((found, model.requests().len()), (expect, asked), "{replies:?}");
+            let messages = &model.requests()[0].messages;
             assert!(messages[0].content.ends_with("The question: Did it swear?"), "{messages:?}");
             assert!(messages[1].content.contains("A visit."), "{messages:?}");
         }

@@ -15,7 +15,7 @@ impl Trigrams {
         for three in letters.windows(3) {
             *counts.entry([three[0], three[1], three[2]]).or_insert(0.0) += 1.0;
         }
-        Trigrams(counts).scaled()
+        Trigrams(counts).scale()
     }
 
     /// Returns the direction of the mean of several.
@@ -24,7 +24,7 @@ impl Trigrams {
         for (three, weight) in all.into_iter().flat_map(|one| &one.0) {
             *sum.entry(*three).or_insert(0.0) += weight;
         }
-        Trigrams(sum).scaled()
+        Trigrams(sum).scale()
     }
 
     /// Returns the cosine of the angle between two vectors, 0 to 1.
@@ -33,7 +33,7 @@ impl Trigrams {
         few.0.iter().filter_map(|(three, weight)| Some(weight * many.0.get(three)?)).sum()
     }
 
-    fn scaled(mut self) -> Trigrams {
+    fn scale(mut self) -> Trigrams {
         let length = self.0.values().map(|weight| weight * weight).sum::<f64>().sqrt();
         self.0.values_mut().for_each(|weight| *weight /= length);
         self

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::reading::{self, Key, Said, Turn, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
 use super::{messages, probes, reported};
-use crate::human::text::{unspaced, word_count};
+use crate::human::text::{is_unspaced, word_count};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus};
 use crate::model::result::MetricValue;
@@ -158,7 +158,7 @@ fn between_pauses(said: Span, pauses: &[[i64; 2]]) -> Vec<Span> {
 fn words(turn: &Turn<'_>) -> Vec<Word> {
     let text: Vec<char> = turn.text.chars().collect();
     let letters: Vec<usize> = (0..text.len()).filter(|at| text[*at].is_alphanumeric()).collect();
-    let begins = |at: usize| at == 0 || unspaced(text[at]) || !text[at - 1].is_alphanumeric();
+    let begins = |at: usize| at == 0 || is_unspaced(text[at]) || !text[at - 1].is_alphanumeric();
     let same = |one: char, other: char| one.to_lowercase().eq(other.to_lowercase());
     let mut next = 0;
     let mut written = |word: &str| {
@@ -367,7 +367,7 @@ mod tests {
             delays: Delays::default(),
             text: true,
             mind: Mind::default(),
-            voice: voice.reversed(),
+            voice: voice.reverse(),
         });
         rig.far.spoken.push(Spoken { from: 16_000, pcm: voice.say(16_000, 0), text: "What is your name?".into() });
         rig.answer();

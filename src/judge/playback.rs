@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 pub use self::excuse::excuse;
 pub(super) use self::timed::own_spans;
+use super::answer::Wrong;
 use super::answer::{Number, truth};
-use super::ask::{Wrong, ask, question};
+use super::ask::{ask, question};
 use super::decide::unread;
 use super::reading::{key, speech_end, turn};
 use crate::model::Object;
@@ -67,7 +68,7 @@ impl Played {
     }
 
     /// Returns the result as JSON for the result's metadata.
-    pub fn told(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let open = self.is_open().then_some("its meaning was not judged");
         let reason = self.reason.as_deref().or(open).filter(|_| self.passed != Some(true));
         json!({
@@ -170,7 +171,7 @@ impl<'s> Scene<'s> {
         let (passed, reason) = Test::sum(&tests);
         let is_timed = tests.iter().find(|test| test.passed == Some(false)).is_some_and(|test| test.is_timed);
         let criteria = Some(text(&self.steps[index], "criteria").to_owned()).filter(|wanted| !wanted.trim().is_empty());
-        let played = Played { is_timed, ..self.as_played(index, passed, turn.heard(), turn.known) };
+        let played = Played { is_timed, ..self.as_played(index, passed, turn.heard_text(), turn.known) };
         match criteria {
             // The meaning of the turn decides where nothing else has.
             Some(wanted) if !turn.lacks_words && (passed == Some(true) || tests.is_empty()) => {
@@ -298,7 +299,7 @@ pub async fn judge_meanings(played: &mut [Played], model: &dyn LanguageModel) ->
     let told = |step: &&Played| json!({ "index": step.index, "wanted": step.wanted, "heard": step.heard });
     let material = Value::from_iter(open.iter().map(told)).to_string();
     let wanted: Vec<usize> = open.iter().map(|step| step.index).collect();
-    let answers = ask(model, question(TASK.to_owned(), material, 0.0), |answer| read(answer, &wanted)).await;
+    let answers = ask(model, question(TASK.to_owned(), material, 0.0), |answer| read_steps(answer, &wanted)).await;
     for (index, passed) in answers.map_err(unread)? {
         for step in played.iter_mut().filter(|step| step.index == index) {
             step.passed = Some(passed);
@@ -320,7 +321,7 @@ pub fn enter_playback(played: &[Played], timeline: &mut Value) {
     events.sort_by_key(|event| (event["sample"].as_i64(), event["seq"].as_i64()));
 }
 
-fn read(answer: &Object, wanted: &[usize]) -> Result<Vec<(usize, bool)>, Wrong> {
+fn read_steps(answer: &Object, wanted: &[usize]) -> Result<Vec<(usize, bool)>, Wrong> {
     let steps = answer.get("steps").and_then(Value::as_array);
     let steps = steps.ok_or_else(|| Wrong::Form("steps must be an array".into()))?;
     let of = |index: &usize| {
@@ -347,7 +348,7 @@ struct Turn {
 }
 
 impl Turn {
-    fn heard(&self) -> &str {
+    fn heard_text(&self) -> &str {
         if self.text.is_empty() { &self.digits } else { &self.text }
     }
 }

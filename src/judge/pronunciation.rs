@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::answer::Number;
-use super::ask::{Wrong, ask, question};
-use super::custom::{Ear, Material, heard, told};
+use super::answer::Wrong;
+use super::ask::{ask, question};
+use super::custom::{Ear, Material, conversation_text, recording_of};
 use super::decide::unread;
 use crate::model::Object;
 use crate::model::custom_metric::EvalSegment;
@@ -31,13 +32,13 @@ pub struct Pronunciation {
 /// Why it is not judged, as `not_evaluated_reason` says it.
 pub async fn judge_pronunciation(material: Material<'_>, ear: Ear<'_>) -> Result<Pronunciation, String> {
     let all = (i64::MIN, i64::MAX);
-    let mut request = question(TASK.to_owned(), told(material), 0.0);
+    let mut request = question(TASK.to_owned(), conversation_text(material), 0.0);
     // Models that hear refuse to be held to a form of answer.
-    (request.audio, request.json) = (Some(heard(EvalSegment::Agent, all, ear.sides)?.wav), false);
-    ask(ear.model, request, read).await.map_err(unread)
+    (request.audio, request.json) = (Some(recording_of(EvalSegment::Agent, all, ear.sides)?.wav), false);
+    ask(ear.model, request, read_pronunciation).await.map_err(unread)
 }
 
-fn read(answer: &Object) -> Result<Pronunciation, Wrong> {
+fn read_pronunciation(answer: &Object) -> Result<Pronunciation, Wrong> {
     let score = answer.get("pronunciation_score").and_then(Number::of).map(|score| score.value);
     let reasoning = answer.get("pronunciation_reasoning").and_then(Value::as_str).map(str::to_owned);
     match score {
@@ -60,7 +61,7 @@ mod tests {
         let judged = async |replies: &[Value], sides: &[Vec<i16>]| {
             let model = ScriptedModel::new(replies.iter().map(|reply| Reply::says(&[&reply.to_string()])).collect());
             let found = judge_pronunciation(Material::default(), Ear { model: &model, sides }).await;
-            (found, model.asked())
+            (found, model.requests())
         };
         let good = json!({ "pronunciation_score": 82.5, "pronunciation_reasoning": "A name." });
         let bad = json!({ "pronunciation_score": 101 });

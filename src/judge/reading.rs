@@ -123,7 +123,7 @@ pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
         at: event.sample,
         id: utterance_number(*utterance_id),
         kind: *kind,
-        text: text.voiced(),
+        text: text.voiced_text(),
         interrupted: *interrupted,
         exact: *exact,
         pauses,

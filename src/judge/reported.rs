@@ -5,7 +5,7 @@ use serde_json::json;
 use strsim::generic_levenshtein;
 
 use super::reading;
-use crate::human::text::unspaced;
+use crate::human::text::is_unspaced;
 use crate::model::result::MetricValue;
 
 /// Name of the metric.
@@ -36,7 +36,7 @@ fn told_text(moment: &TimelineEntry) -> Option<&str> {
 
 /// Returns the words of a text in lower case, without punctuation; letters where a text is written without blanks.
 fn words(text: &str) -> Vec<String> {
-    if text.chars().any(unspaced) {
+    if text.chars().any(is_unspaced) {
         return text.chars().filter(|c| c.is_alphanumeric()).map(String::from).collect();
     }
     let plain =

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::human::text::unspaced;
+use crate::human::text::is_unspaced;
 use crate::model::transcript::Word;
 
 /// Letters that take as long to say as one digit.
@@ -18,7 +18,7 @@ pub(super) struct Run {
     pub time: Range<i64>,
     /// Words as they stand in the text.
     pub text: String,
-    /// Their times as estimated; those of unspaced scripts are letters.
+    /// Their times as estimated; those of is_unspaced scripts are letters.
     pub words: Vec<Word>,
 }
 
@@ -83,8 +83,8 @@ fn pieces(text: &str) -> Vec<Piece> {
     for (at, c) in text.char_indices() {
         let end = at + c.len_utf8();
         let letters = if c.is_numeric() { LETTERS_A_DIGIT } else { usize::from(c.is_alphanumeric()) };
-        // An unspaced letter is a word, as is what follows it.
-        let begins = apart || (letters > 0 && (unspaced(c) || text[..at].ends_with(unspaced)));
+        // An is_unspaced letter is a word, as is what follows it.
+        let begins = apart || (letters > 0 && (is_unspaced(c) || text[..at].ends_with(is_unspaced)));
         match pieces.last_mut() {
             _ if c.is_whitespace() => {}
             Some(piece) if !begins || (letters == 0 && !apart) => {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     /// Returns the words of what has no pauses.
-    fn told(text: &str, time: Range<i64>) -> Vec<(String, i64, i64)> {
+    fn words_without_pauses(text: &str, time: Range<i64>) -> Vec<(String, i64, i64)> {
         let [run] = &runs(text, time.clone(), &[])[..] else { panic!("it is one run") };
         assert_eq!((run.text.as_str(), &run.time), (text, &time));
         run.words.iter().map(|word| (word.word.clone(), word.start_offset_ms, word.end_offset_ms)).collect()
@@ -116,11 +116,11 @@ mod tests {
     fn words_take_time_by_their_letters() {
         let word = |word: &str, from, to| (word.to_owned(), from, to);
         assert_eq!(
-            told("I am here.", 1000..1700),
+            words_without_pauses("I am here.", 1000..1700),
             [word("I", 1000, 1100), word("am", 1100, 1300), word("here.", 1300, 1700)]
         );
         assert_eq!(
-            told("我要2张票。", 0..800),
+            words_without_pauses("我要2张票。", 0..800),
             [
                 word("我", 0, 100),
                 word("要", 100, 200),

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::ask::{Wrong, ask, question};
+use super::answer::Wrong;
+use super::ask::{ask, question};
 use super::decide::unread;
 use crate::provider::LanguageModel;
 

@@ -17,18 +17,18 @@ const DIGITS_GAP_MS: i64 = 3000;
 
 /// Returns the transcript of a conversation. `fillers`: phrases that only fill time, in lower case.
 pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fillers: &[String]) -> Transcript {
-    let mut entries = spoken(moments);
+    let mut entries = own_entries(moments);
     for moment in moments {
         if let Some(turn) = turn(moment) {
-            entries.extend(heard(&turn, moments));
+            entries.extend(agent_entries(&turn, moments));
         } else if let Some(end) = speech_end(moment) {
-            entries.extend(recorded(&end, moments).map(|turn| played(&turn)));
+            entries.extend(recorded(&end, moments).map(|turn| playback_entry(&turn)));
         } else if let What::MessageSent { text, kind, .. } = moment.reading() {
-            entries.push(written(moment.sample, text, *kind));
+            entries.push(message_entry(moment.sample, text, *kind));
         }
     }
-    entries.extend(keyed(moments, Role::User, EntrySource::Synthesized));
-    entries.extend(keyed(moments, Role::Agent, EntrySource::Recognized));
+    entries.extend(key_entries(moments, Role::User, EntrySource::Synthesized));
+    entries.extend(key_entries(moments, Role::Agent, EntrySource::Recognized));
     entries.sort_by_key(|entry| entry.start_offset_ms);
     for entry in &mut entries {
         entry.filler_utterance = only_fillers(&entry.utterance, fillers);
@@ -38,7 +38,7 @@ pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fil
 
 /// Returns the entries of the Digital Human's speech: the words really spoken, in parts, with times as far as they are
 /// known.
-fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
+fn own_entries(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let mut entries = Vec::new();
     for end in reading::utterances(moments).filter(|end| !end.text.is_empty()) {
         let Said { at, kind, exact, .. } = end;
@@ -61,7 +61,7 @@ fn spoken(moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
 }
 
 /// Returns a recording that the Digital Human played: nobody has written down what it says.
-fn played(turn: &Unheard) -> TranscriptEntry {
+fn playback_entry(turn: &Unheard) -> TranscriptEntry {
     TranscriptEntry {
         scripted: true,
         text_missing: Some(TextMissing::NoRecognizer),
@@ -77,14 +77,14 @@ fn said_in(part: &[Run]) -> TranscriptEntry {
 }
 
 /// Returns the entry of a message that the Digital Human wrote.
-fn written(sample: i64, text: &str, kind: Kind) -> TranscriptEntry {
+fn message_entry(sample: i64, text: &str, kind: Kind) -> TranscriptEntry {
     let (at, scripted) = (sample / PER_MS, kind == Kind::Scripted);
     TranscriptEntry { scripted, ..TranscriptEntry::of(Role::User, at, at, text.to_owned(), EntrySource::Message) }
 }
 
 /// Returns one turn of the agent, in parts. One whose words are not known is an entry without words; of one whose words
 /// are known in part, the last entry says so.
-fn heard(turn: &Turn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
+fn agent_entries(turn: &Turn<'_>, moments: &[TimelineEntry]) -> Vec<TranscriptEntry> {
     let Turn { text, from, end: to, .. } = *turn;
     if turn.written {
         let written =
@@ -128,7 +128,7 @@ fn word(word: &Heard) -> Word {
 }
 
 /// Returns the digits of one side, joined while they follow each other; those of a scripted answer apart from others.
-fn keyed(moments: &[TimelineEntry], speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
+fn key_entries(moments: &[TimelineEntry], speaker: Role, source: EntrySource) -> Vec<TranscriptEntry> {
     let mut runs: Vec<(i64, i64, String, bool)> = Vec::new();
     // When digits were last scripted.
     let mut asked: Option<i64> = None;

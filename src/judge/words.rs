@@ -3,7 +3,7 @@
 use strsim::generic_levenshtein;
 
 use super::unheard::{Unheard, with_entries};
-use crate::human::text::{plain_words, unspaced};
+use crate::human::text::{is_unspaced, plain_words};
 use crate::model::digital_human::Role;
 use crate::model::transcript::{EntrySource, PostedEntry, TranscriptEntry};
 
@@ -95,7 +95,7 @@ fn are_one_moment(spans: &[(i64, i64)]) -> bool {
 }
 
 fn words(text: &str) -> Vec<String> {
-    let apart = |word: String| match word.contains(unspaced) {
+    let apart = |word: String| match word.contains(is_unspaced) {
         true => word.chars().map(String::from).collect(),
         false => vec![word],
     };
@@ -151,72 +151,91 @@ mod tests {
         }
     }
 
-    #[test]
-    fn turns_whose_words_are_not_known_are_left_out_on_both_sides() {
-        type Line = (i64, i64, &'static str);
-        let posted = |(start_offset_ms, end_offset_ms, utterance): &Line| PostedEntry {
+    /// Start and end of a line in milliseconds, and its words.
+    type Line = (i64, i64, &'static str);
+    /// Recorded and heard lines, turns that were not heard, and the expected rate and warning.
+    type UnheardCase = (&'static [Line], &'static [Line], Vec<Unheard>, Option<f64>, Option<&'static str>);
+
+    const RECORDED: &[Line] = &[(0, 2000, "one two"), (4000, 6000, "three four"), (8000, 9000, "five six")];
+    const HEARD: &[Line] = &[(100, 1900, "one too"), (8000, 9100, "five six")];
+    const ONE: &str = "1 turn of the agent, whose words are not known, left out";
+
+    fn posted_entry((start_offset_ms, end_offset_ms, utterance): &Line) -> PostedEntry {
+        PostedEntry {
             start_offset_ms: *start_offset_ms,
             end_offset_ms: *end_offset_ms,
             speaker: Role::Agent,
             utterance: (*utterance).to_owned(),
             filler_utterance: None,
-        };
-        let lost = |speaker, from_ms, to_ms, lack| Unheard { speaker, from_ms, to_ms, lack };
-        let (agent, user) = (Role::Agent, Role::User);
-        let recorded: &[Line] = &[(0, 2000, "one two"), (4000, 6000, "three four"), (8000, 9000, "five six")];
-        let heard: &[Line] = &[(100, 1900, "one too"), (8000, 9100, "five six")];
-        let one = "1 turn of the agent, whose words are not known, left out";
-        for (recorded, heard, unheard, rate, warning) in [
-            (recorded, heard, vec![], Some(0.5), None),
-            (recorded, heard, vec![lost(agent, 4100, 6100, Lack::Words)], Some(0.25), Some(one)),
+        }
+    }
+
+    fn missing_turn(speaker: Role, from_ms: i64, to_ms: i64, lack: Lack) -> Unheard {
+        Unheard { speaker, from_ms, to_ms, lack }
+    }
+
+    /// Turns that were recorded, and not heard.
+    fn unheard_cases() -> Vec<UnheardCase> {
+        vec![
+            (RECORDED, HEARD, vec![], Some(0.5), None),
+            (RECORDED, HEARD, vec![missing_turn(Role::Agent, 4100, 6100, Lack::Words)], Some(0.25), Some(ONE)),
             // The rest of a turn with some known words would be missing.
-            (recorded, heard, vec![lost(agent, 8000, 9100, Lack::Rest)], Some(0.75), Some(one)),
+            (RECORDED, HEARD, vec![missing_turn(Role::Agent, 8000, 9100, Lack::Rest)], Some(0.75), Some(ONE)),
             (
-                recorded,
-                heard,
-                vec![lost(agent, 0, 1900, Lack::Rest), lost(agent, 4100, 6100, Lack::Words)],
+                RECORDED,
+                HEARD,
+                vec![
+                    missing_turn(Role::Agent, 0, 1900, Lack::Rest),
+                    missing_turn(Role::Agent, 4100, 6100, Lack::Words),
+                ],
                 Some(0.0),
                 Some("2 turns of the agent, whose words are not known, left out"),
             ),
             // An entry without words tells of its turn, as the timeline does.
             (
-                recorded,
+                RECORDED,
                 &[(100, 1900, "one too"), (4100, 6100, ""), (8000, 9100, "five six")],
                 vec![],
                 Some(0.25),
-                Some(one),
+                Some(ONE),
             ),
             (
-                recorded,
+                RECORDED,
                 &[(100, 1900, "one too"), (4100, 6100, ""), (8000, 9100, "five six")],
-                vec![lost(agent, 4100, 6100, Lack::Words)],
+                vec![missing_turn(Role::Agent, 4100, 6100, Lack::Words)],
                 Some(0.25),
-                Some(one),
+                Some(ONE),
             ),
+        ]
+    }
+
+    /// Turns that were recorded otherwise than they were heard, or not at all.
+    fn unrecorded_cases() -> Vec<UnheardCase> {
+        vec![
             // Nothing was recorded of what was not heard.
-            (recorded, heard, vec![lost(agent, 2500, 3500, Lack::Words)], Some(0.5), Some(one)),
-            (recorded, heard, vec![lost(user, 4100, 6100, Lack::Words)], Some(0.5), None),
-            (recorded, heard, vec![lost(agent, 4100, 6100, Lack::Time)], Some(0.5), None),
+            (RECORDED, HEARD, vec![missing_turn(Role::Agent, 2500, 3500, Lack::Words)], Some(0.5), Some(ONE)),
+            (RECORDED, HEARD, vec![missing_turn(Role::User, 4100, 6100, Lack::Words)], Some(0.5), None),
+            (RECORDED, HEARD, vec![missing_turn(Role::Agent, 4100, 6100, Lack::Time)], Some(0.5), None),
             // One line that was recorded of two turns goes with both.
             (
                 &[(0, 2000, "one two"), (3900, 9000, "three four five six")],
-                heard,
-                vec![lost(agent, 4100, 6100, Lack::Words)],
+                HEARD,
+                vec![missing_turn(Role::Agent, 4100, 6100, Lack::Words)],
                 Some(0.5),
-                Some(one),
+                Some(ONE),
             ),
             // A line may be recorded with its start alone.
             (
                 &[(0, 0, "one two"), (4200, 4200, "three four"), (8000, 8000, "five six")],
-                heard,
-                vec![lost(agent, 4100, 6100, Lack::Words)],
+                HEARD,
+                vec![missing_turn(Role::Agent, 4100, 6100, Lack::Words)],
                 Some(0.25),
-                Some(one),
+                Some(ONE),
             ),
             (
                 &[(0, 0, "one two"), (0, 0, "three four")],
-                heard,
-                vec![lost(agent, 4100, 6100, Lack::Words)],
+                HEARD,
+                vec![missing_turn(Role::Agent, 4100, 6100, Lack::Words)],
                 None,
                 Some(
                     "nothing compared: words of 1 turn of the agent are not known, and the recorded transcript tells \
@@ -226,14 +245,19 @@ mod tests {
             (
                 &[(4000, 6000, "three four")],
                 &[],
-                vec![lost(agent, 4100, 6100, Lack::Words)],
+                vec![missing_turn(Role::Agent, 4100, 6100, Lack::Words)],
                 None,
                 Some("nothing compared: words of 1 turn of the agent are not known, and nothing else is on both sides"),
             ),
-            (&[], heard, vec![lost(agent, 4100, 6100, Lack::Words)], None, None),
-        ] {
-            let recorded: Vec<PostedEntry> = recorded.iter().map(posted).collect();
-            let heard: Vec<TranscriptEntry> = heard.iter().map(posted).map(|line| (&line).into()).collect();
+            (&[], HEARD, vec![missing_turn(Role::Agent, 4100, 6100, Lack::Words)], None, None),
+        ]
+    }
+
+    #[test]
+    fn turns_whose_words_are_not_known_are_left_out_on_both_sides() {
+        for (recorded, heard, unheard, rate, warning) in [unheard_cases(), unrecorded_cases()].concat() {
+            let recorded: Vec<PostedEntry> = recorded.iter().map(posted_entry).collect();
+            let heard: Vec<TranscriptEntry> = heard.iter().map(posted_entry).map(|line| (&line).into()).collect();
             let expect = WordErrors { rate, warning: warning.map(str::to_owned) };
             assert_eq!(predicted_wer(&recorded, &heard, &unheard), expect, "{unheard:?}");
         }

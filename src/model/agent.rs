@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::Object;
 use super::agent_version::LabelText;
-use super::secret::masked_debug;
+use super::digital_human::{Direction, JourneyStep, Modality};
+use super::secret::{self, masked_debug};
 use super::set_only::set_only;
 use super::time::Timestamp;
 
@@ -268,6 +269,47 @@ impl Default for AgentSpec {
 }
 
 impl AgentSpec {
+    /// True if conversations with the agent are written, and held by this engine.
+    pub fn is_written(&self) -> bool {
+        self.mode == AgentMode::Text && self.connection().is_some()
+    }
+
+    /// True if conversations with the agent use text messages (SMS).
+    pub fn is_sms(&self) -> bool {
+        self.mode == AgentMode::Text && self.connection() == Some(ConnectionType::Sms)
+    }
+
+    /// True if the agent is asked over HTTP and answers in text.
+    pub fn is_http_text(&self) -> bool {
+        use ConnectionType as C;
+        let over_http = matches!(self.connection(), Some(C::HttpWebhook | C::P8 | C::P11 | C::P12));
+        self.mode == AgentMode::Text && over_http
+    }
+
+    /// True if the agent is reached by telephone.
+    pub fn is_over_sip(&self) -> bool {
+        matches!(self.connection(), Some(ConnectionType::Sip | ConnectionType::Phone))
+    }
+
+    /// True if the agent is reached by a WebSocket.
+    pub fn is_over_websocket(&self) -> bool {
+        self.connection() == Some(ConnectionType::WebSocket)
+    }
+
+    /// True if the agent makes contact: a journey's step decides, else the type of the agent.
+    pub fn is_caller(&self, step: Option<&JourneyStep>) -> bool {
+        match step {
+            Some(step) => step.direction == Direction::Outbound,
+            None => self.kind == AgentType::Outbound,
+        }
+    }
+
+    /// True if a call of the agent is awaited, by telephone or over a WebSocket.
+    pub fn is_awaited(&self, step: Option<&JourneyStep>) -> bool {
+        let speaks = step.is_none_or(|step| step.modality == Modality::Voice);
+        (self.is_over_sip() || self.is_over_websocket()) && speaks && self.is_caller(step)
+    }
+
     /// Fields that hold URLs to which requests are sent; a dot leads into an object.
     pub const POSTED_TO: [&str; 7] = [
         "dynamic_sip_webhook_url",
@@ -309,14 +351,7 @@ impl AgentSpec {
     }
 
     /// Names of the fields that read-only keys see as null.
-    pub const SECRETS: [&str; 6] = [
-        "websocket_password",
-        "sip_password",
-        "P1_token_webhook_auth",
-        "P10_agent_token",
-        "P11_client_secret",
-        "P12_api_key",
-    ];
+    pub const SECRETS: [&str; 6] = secret::AGENT;
 
     /// Returns how the agent is reached: SIP with a dynamic address, else the given kind, else the first that has
     /// settings.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::issue::SourceKind;
 use super::notification::Channel;
 use super::time::Timestamp;
-use super::triage::SourceKind;
 use super::{text_of, yes};
 
 words! {

@@ -418,6 +418,18 @@ impl Default for DigitalHumanSpec {
 }
 
 impl DigitalHumanSpec {
+    /// Returns the number that it has for text messages; `None`: it has none.
+    pub fn text_number(&self) -> Option<&str> {
+        let numbers = [&self.outbound_text_number, &self.phone_number];
+        numbers.into_iter().flatten().map(String::as_str).find(|number| !number.is_empty())
+    }
+
+    /// Returns the text that its seeds follow from: its stable identifier, its name in a suite, or its id.
+    pub fn seed_key(&self, id: i64) -> String {
+        let code = self.svc_as_code_id.map(|code| code.to_string());
+        code.or_else(|| self.suite_name.clone()).unwrap_or_else(|| id.to_string())
+    }
+
     /// Returns the phone number that it listens on at all times; `None`: it does not.
     pub fn listens_on(&self) -> Option<&str> {
         let active = self.always_on_mode && self.always_on_active.unwrap_or(true);

@@ -5,22 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Object;
-use super::secret::masked_debug;
-
-/// Names of the fields that are never shown again.
-pub const SECRETS: &[&str] = &[
-    "P1_api_key",
-    "P1_api_secret",
-    "P2_api_key",
-    "P3_api_key",
-    "P4_api_key",
-    "P5_private_key",
-    "P6_credentials",
-    "P7_credentials",
-    "P8_credentials",
-    "P9_api_key",
-    "P10_api_key",
-];
+use super::secret::{self, masked_debug};
 
 /// Form of credentials; values stored by earlier releases may have any.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -89,7 +74,7 @@ impl IntegrationSpec {
         let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return Map::new() };
         let mut shown = Map::new();
         for (name, value) in fields {
-            if SECRETS.contains(&name.as_str()) {
+            if secret::INTEGRATION.contains(&name.as_str()) {
                 shown.insert(name.clone(), Value::Null);
                 shown.insert(format!("{name}_set"), Value::Bool(!value.is_null()));
             } else {
@@ -111,7 +96,7 @@ mod tests {
         let shown = spec.record();
         assert_eq!(shown["P1_url"], "wss://rooms");
         assert_eq!(shown["P10_api_key_set"], true);
-        for secret in SECRETS {
+        for secret in &secret::INTEGRATION {
             assert_eq!(shown[*secret], Value::Null, "{secret}");
         }
     }

@@ -1,235 +1,170 @@
-//! Validation errors of a request: the items of a 422 answer, with their exact texts and places. Which value is wrong
-//! is decided by `validate` and `scalar`.
+//! Issues: failures of an agent, grouped, that people triage. Validation errors of requests are in `validation_error`.
 
-use std::borrow::Cow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use serde_json::{Value, json};
+use super::time::Timestamp;
 
-use crate::model::json::{self, Json};
-
-/// Most items of an answer; more are dropped, so that the answer to a hostile body stays bounded.
-pub const MAX_ISSUES: usize = 10_000;
-
-/// One way in which a value can be wrong.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
-    /// Machine-readable type, for instance `string_type`.
-    pub kind: &'static str,
-    /// Text for the reader.
-    pub msg: Cow<'static, str>,
-    /// Numbers and words in the text, by name; null where a kind has none.
-    pub ctx: Value,
+words! {
+    /// Origin of an issue: similar judgements, or an error that is known by itself.
+    IssueType { NonDeterministic = "non_deterministic", Deterministic = "deterministic" }
 }
 
-impl Problem {
-    /// Returns the problem of a kind whose text has no variable part.
-    pub fn plain(kind: &'static str) -> Problem {
-        let msg = match kind {
-            "missing" => "Field required",
-            "string_type" => "Input should be a valid string",
-            "int_type" => "Input should be a valid integer",
-            "int_parsing" => "Input should be a valid integer, unable to parse string as an integer",
-            "int_parsing_size" => "Unable to parse input string as an integer, exceeded maximum size",
-            "int_from_float" => "Input should be a valid integer, got a number with a fractional part",
-            "float_type" => "Input should be a valid number",
-            "float_parsing" => "Input should be a valid number, unable to parse string as a number",
-            "finite_number" => "Input should be a finite number",
-            "bool_type" => "Input should be a valid boolean",
-            "bool_parsing" => "Input should be a valid boolean, unable to interpret input",
-            "uuid_type" => "UUID input should be a string, bytes or UUID object",
-            "datetime_type" => "Input should be a valid datetime",
-            "date_type" => "Input should be a valid date",
-            "date_from_datetime_inexact" => "Datetimes provided to dates should have zero time - e.g. be exact dates",
-            "url_type" => "URL input should be a string or URL",
-            "list_type" => "Input should be a valid list",
-            "dict_type" => "Input should be a valid dictionary",
-            "model_attributes_type" => "Input should be a valid dictionary or object to extract fields from",
-            _ => "Input is not valid",
-        };
-        Problem { kind, msg: Cow::Borrowed(msg), ctx: Value::Null }
-    }
-
-    fn with(kind: &'static str, msg: String, ctx: Value) -> Problem {
-        Problem { kind, msg: Cow::Owned(msg), ctx }
-    }
-
-    /// Returns the problem of a string of fewer than `least` characters.
-    pub fn string_too_short(least: u64) -> Problem {
-        let msg = format!("String should have at least {}", counted(least, "character"));
-        Problem::with("string_too_short", msg, json!({ "min_length": least }))
-    }
-
-    /// Returns the problem of a string of more than `most` characters.
-    pub fn string_too_long(most: u64) -> Problem {
-        let msg = format!("String should have at most {}", counted(most, "character"));
-        Problem::with("string_too_long", msg, json!({ "max_length": most }))
-    }
-
-    /// Returns the problem of a string that the expression does not match.
-    pub fn pattern(expression: &str) -> Problem {
-        let msg = format!("String should match pattern '{expression}'");
-        Problem::with("string_pattern_mismatch", msg, json!({ "pattern": expression }))
-    }
-
-    /// Returns the problem of a number on the wrong side of a bound. `bound` has the declared type (`0` or `0.0`).
-    pub fn bound(side: Side, bound: &Value) -> Problem {
-        let (kind, words, key) = match side {
-            Side::Above => ("greater_than", "greater than", "gt"),
-            Side::AtLeast => ("greater_than_equal", "greater than or equal to", "ge"),
-            Side::Below => ("less_than", "less than", "lt"),
-            Side::AtMost => ("less_than_equal", "less than or equal to", "le"),
-        };
-        let shown = bound.to_string();
-        let shown = shown.strip_suffix(".0").unwrap_or(&shown);
-        Problem::with(kind, format!("Input should be {words} {shown}"), json!({ key: bound }))
-    }
-
-    /// Returns the problem of a value outside an enumeration; `expected` as `'a', 'b' or 'c'`.
-    pub fn choice(kind: &'static str, expected: &str) -> Problem {
-        Problem::with(kind, format!("Input should be {expected}"), json!({ "expected": expected }))
-    }
-
-    /// Returns the problem of a text that cannot be parsed as a textual type, with the reason.
-    pub fn parsing(kind: &'static str, why: &str) -> Problem {
-        let what = match kind {
-            "uuid_parsing" => "UUID",
-            "url_parsing" => "URL",
-            "date_from_datetime_parsing" => "date or datetime",
-            _ => "datetime or date",
-        };
-        Problem::with(kind, format!("Input should be a valid {what}, {why}"), json!({ "error": why }))
-    }
-
-    /// Returns the problem of a URL of another scheme than http and https.
-    pub fn url_scheme() -> Problem {
-        let schemes = "'http' or 'https'";
-        let msg = format!("URL scheme should be {schemes}");
-        Problem::with("url_scheme", msg, json!({ "expected_schemes": schemes }))
-    }
-
-    /// Returns the problem of a URL of more than `most` characters.
-    pub fn url_too_long(most: u64) -> Problem {
-        let msg = format!("URL should have at most {most} characters");
-        Problem::with("url_too_long", msg, json!({ "max_length": most }))
-    }
-
-    /// Returns the problem of an array of fewer than `least` items.
-    pub fn too_short(least: u64, actual: usize) -> Problem {
-        let msg = format!("List should have at least {} after validation, not {actual}", counted(least, "item"));
-        let ctx = json!({ "field_type": "List", "min_length": least, "actual_length": actual });
-        Problem::with("too_short", msg, ctx)
-    }
-
-    /// Returns the problem of an array of more than `most` items.
-    pub fn too_long(most: u64, actual: usize) -> Problem {
-        let msg = format!("List should have at most {} after validation, not {actual}", counted(most, "item"));
-        let ctx = json!({ "field_type": "List", "max_length": most, "actual_length": actual });
-        Problem::with("too_long", msg, ctx)
-    }
-
-    /// Returns the problem of a tagged union without its tag.
-    pub fn tag_missing(tag: &str) -> Problem {
-        let ctx = json!({ "discriminator": format!("'{tag}'") });
-        Problem::with("union_tag_not_found", format!("Unable to extract tag using discriminator '{tag}'"), ctx)
-    }
-
-    /// Returns the problem of a tagged union with an unknown tag; `expected` as `'a', 'b'`.
-    pub fn tag_invalid(tag: &str, value: &str, expected: &str) -> Problem {
-        let msg =
-            format!("Input tag '{value}' found using '{tag}' does not match any of the expected tags: {expected}");
-        let ctx = json!({ "discriminator": format!("'{tag}'"), "tag": value, "expected_tags": expected });
-        Problem::with("union_tag_invalid", msg, ctx)
-    }
-
-    /// Returns the problem of a body that is no JSON text.
-    pub fn json_invalid(why: &str) -> Problem {
-        Problem::with("json_invalid", "JSON decode error".to_owned(), json!({ "error": why }))
-    }
+words! {
+    /// State of the work on an issue.
+    IssueStatus { Open = "open", InProgress = "in_progress", Resolved = "resolved", Ignored = "ignored" } default Open
 }
 
-/// Bound that a number broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The number must be greater.
-    Above,
-    /// The number must be greater or equal.
-    AtLeast,
-    /// The number must be less.
-    Below,
-    /// The number must be less or equal.
-    AtMost,
+words! {
+    /// Urgency of an issue.
+    IssuePriority { Low = "low", Medium = "medium", High = "high", Urgent = "urgent" }
 }
 
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+words! {
+    /// Kind of conversation in which something was found.
+    SourceKind { Simulation = "simulation", Observability = "observability" }
 }
 
-/// One step of a location.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step<'s> {
-    /// A source, a field name, a tag or the name of a union's member.
-    Name(Cow<'s, str>),
-    /// A position in an array, or of a character in the body.
-    Index(usize),
+/// Decisions of people about an issue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TriageSpec {
+    /// State of the work on the issue.
+    #[serde(default)]
+    pub status: IssueStatus,
+    /// Urgency; null until somebody sets one.
+    #[serde(default)]
+    pub priority: Option<IssuePriority>,
+    /// Person who works on it; null: nobody.
+    #[serde(default)]
+    pub assignee_id: Option<Uuid>,
+    /// Due date, `YYYY-MM-DD`; null: none.
+    #[serde(default)]
+    #[schemars(extend("format" = "date"))]
+    pub due_date: Option<String>,
 }
 
-/// The items collected so far, each already in its JSON form: an item is written once and needs its input no longer.
-#[derive(Clone, Debug, Default)]
-pub struct Issues {
-    items: Vec<String>,
+/// An issue as stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IssueDoc {
+    /// Agent whose failures these are.
+    pub agent_id: i64,
+    /// Origin of the issue.
+    pub kind: IssueType,
+    /// Key that its failures share: the signature, or the id of the cluster.
+    pub group_key: String,
+    /// Title, a few words.
+    pub title: String,
+    /// Description, a sentence or more.
+    pub description: String,
+    /// Decisions of people about the issue.
+    pub triage: TriageSpec,
+    /// Part of the conversation that recorded the failure: `tool_call`, `conversation` or `evaluation`.
+    pub error_source: Option<String>,
+    /// Code of a known error; null: none.
+    pub error_code: Option<String>,
+    /// Time of the first failure.
+    pub first_seen_at: Timestamp,
+    /// Time of the newest failure.
+    pub last_seen_at: Timestamp,
 }
 
-impl Issues {
-    /// Adds one item: its place, its problem, and the wrong value.
-    pub fn add(&mut self, loc: &[Step<'_>], problem: &Problem, input: &Json<'_>) {
-        if self.items.len() >= MAX_ISSUES {
-            return;
+impl IssueDoc {
+    /// Records one more failure at `at`; a resolved issue is open again.
+    pub fn add_failure(&mut self, at: Timestamp) {
+        self.last_seen_at = at;
+        if self.triage.status == IssueStatus::Resolved {
+            self.triage.status = IssueStatus::Open;
         }
-        let mut item = format!("{{\"type\":\"{}\",\"loc\":[", problem.kind);
-        for (index, step) in loc.iter().enumerate() {
-            if index > 0 {
-                item.push(',');
-            }
-            match step {
-                Step::Name(name) => json::write_text(name, &mut item),
-                Step::Index(at) => item.push_str(&at.to_string()),
-            }
-        }
-        item.push_str("],\"msg\":");
-        json::write_text(&problem.msg, &mut item);
-        item.push_str(",\"input\":");
-        input.write(&mut item);
-        if !problem.ctx.is_null() {
-            item.push_str(",\"ctx\":");
-            item.push_str(&problem.ctx.to_string());
-        }
-        item.push('}');
-        self.items.push(item);
     }
+}
 
-    /// Moves the items of `others` behind its own, up to [`MAX_ISSUES`].
-    pub fn append(&mut self, others: Issues) {
-        let room = MAX_ISSUES - self.items.len().min(MAX_ISSUES);
-        self.items.extend(others.items.into_iter().take(room));
-    }
+/// An issue, as the API returns it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct IssueRecord {
+    /// Identifier of the issue.
+    pub id: Uuid,
+    /// Origin of the issue.
+    #[serde(rename = "type")]
+    pub kind: IssueType,
+    /// Title, a few words.
+    pub title: String,
+    /// Description, a sentence or more.
+    pub description: String,
+    /// State of the work on the issue.
+    pub status: IssueStatus,
+    /// Urgency; null until somebody sets one.
+    pub priority: Option<IssuePriority>,
+    /// Person who works on it; null: nobody.
+    pub assignee_id: Option<Uuid>,
+    /// Part of the conversation that recorded the failure: `tool_call`, `conversation` or `evaluation`.
+    pub error_source: Option<String>,
+    /// Code of a known error; null: none.
+    pub error_code: Option<String>,
+    /// Hex SHA-256 that equal errors share; null for clusters.
+    pub error_signature: Option<String>,
+    /// Cluster of similar judgements; null for known errors.
+    pub cluster_id: Option<Uuid>,
+    /// Due date, `YYYY-MM-DD`; null: none.
+    pub due_date: Option<String>,
+    /// Time of the first failure.
+    pub first_seen_at: Timestamp,
+    /// Time of the newest failure.
+    pub last_seen_at: Timestamp,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Time of the last change.
+    pub updated_at: Timestamp,
+}
 
-    /// True if nothing is wrong.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
+/// One failure of an issue.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Occurrence {
+    /// Kind of the conversation.
+    pub kind: SourceKind,
+    /// Id of the result or call log.
+    pub id: String,
+    /// Time at which it was found.
+    pub at: Timestamp,
+    /// Text of the failure.
+    pub message: String,
+}
 
-    /// Returns the number of items, at most [`MAX_ISSUES`].
-    pub fn len(&self) -> usize {
-        self.items.len()
-    }
+/// An issue with its newest failures.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct IssueDetail {
+    /// Fields of the issue.
+    #[serde(flatten)]
+    pub issue: IssueRecord,
+    /// Newest failures, at most 50, newest first.
+    pub occurrences: Vec<Occurrence>,
+}
 
-    /// Returns the first item; `None` if there is none.
-    pub fn first(&self) -> Option<Value> {
-        self.items.first().and_then(|item| serde_json::from_str(item).ok())
-    }
+/// Filter and page of a list of issues.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+pub struct IssueQuery {
+    /// State that issues must have; absent: any.
+    #[serde(default)]
+    pub status: Option<IssueStatus>,
+    /// Urgency that issues must have; absent: any.
+    #[serde(default)]
+    pub priority: Option<IssuePriority>,
+    /// Origin that issues must have; absent: any.
+    #[serde(default, rename = "type")]
+    pub kind: Option<IssueType>,
+    /// Person who works on them; absent: anybody.
+    #[serde(default)]
+    pub assignee_id: Option<Uuid>,
+    /// Largest number of issues, 1 to 200; default 50.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 200))]
+    pub limit: i64,
+    /// Number of issues to skip; default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub offset: i64,
+}
 
-    /// Returns the body of the answer: `{"detail":[item, ...]}`.
-    pub fn body(&self) -> String {
-        format!("{{\"detail\":[{}]}}", self.items.join(","))
-    }
+fn fifty() -> i64 {
+    50
 }

@@ -53,7 +53,7 @@ const EXTRA: &str = "Extra data";
 const DEEP: &str = "Nesting is too deep";
 
 /// Reads one complete JSON text. A byte order mark before it is skipped and not counted.
-pub fn read(text: &str) -> Result<Json<'_>, Fault> {
+pub fn read_text(text: &str) -> Result<Json<'_>, Fault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
     let read = reader.whole();
@@ -398,7 +398,7 @@ mod tests {
 
     fn check(text: &str, expect: &str) {
         let mut out = String::new();
-        match read(text) {
+        match read_text(text) {
             Ok(value) => value.write(&mut out),
             Err(fault) => out = format!("{} @{}", fault.why, fault.at_char),
         }
@@ -417,7 +417,7 @@ mod tests {
             check(text, expect);
         }
         let large: String = (0..40).map(|n| format!("\"k{}\":{n},", n % 20)).collect();
-        let read = read(&format!("{{{}}}", large.trim_end_matches(','))).expect("legal").to_value();
+        let read = read_text(&format!("{{{}}}", large.trim_end_matches(','))).expect("legal").to_value();
         assert_eq!(read.as_object().map(serde_json::Map::len), Some(20));
         assert_eq!(read["k3"], 23);
     }

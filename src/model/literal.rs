@@ -93,7 +93,7 @@ fn is_printable(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::json::read;
+    use crate::model::json::read_text;
 
     #[test]
     fn tags_are_shown_as_literals() {
@@ -122,7 +122,7 @@ mod tests {
                 r"['a\nb\t\\\x01\x7f\xa0é\u200b😀é\U000e0001']",
             ),
         ] {
-            assert_eq!(of_tag(&read(json).expect("the case is JSON")), expect, "{json}");
+            assert_eq!(of_tag(&read_text(json).expect("the case is JSON")), expect, "{json}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct Patch<T> {
 
 impl<T> Patch<T> {
     /// Returns the given fields by name, in the order of declaration.
-    pub fn given(&self) -> &Map<String, Value> {
+    pub fn fields(&self) -> &Map<String, Value> {
         &self.given
     }
 
@@ -97,10 +97,10 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::issue::Issues;
     use crate::model::json;
     use crate::model::schema::Node;
     use crate::model::validate::{Source, validate};
+    use crate::model::validation_error::ValidationErrors;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     struct Spec {
@@ -125,20 +125,20 @@ mod tests {
         B,
     }
 
-    fn stored() -> Spec {
+    fn stored_spec() -> Spec {
         let free = Map::from_iter([("k".to_owned(), Value::from(1))]);
         Spec { name: "n".into(), mode: Mode::B, flag: true, note: Some("old".into()), tags: vec!["t".into()], free }
     }
 
     fn check(body: &str, expect: impl Fn(&mut Spec)) {
-        let mut issues = Issues::default();
+        let mut issues = ValidationErrors::default();
         let node = Node::of::<Patch<Spec>>();
-        let value = validate(Source::Body, &node, &json::read(body).expect("JSON"), &mut issues);
+        let value = validate(Source::Body, &node, &json::read_text(body).expect("JSON"), &mut issues);
         assert!(issues.is_empty(), "{}", issues.body());
         let patch: Patch<Spec> = serde_json::from_value(value).expect("walked");
-        let mut expected = stored();
+        let mut expected = stored_spec();
         expect(&mut expected);
-        assert_eq!(patch.apply(&stored()).expect("walked"), expected, "for {body}");
+        assert_eq!(patch.apply(&stored_spec()).expect("walked"), expected, "for {body}");
     }
 
     #[test]

@@ -3,23 +3,23 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most bytes that values may bring into all the texts that share a [`Room`].
+/// Most bytes that values may bring into all the texts that share a [`Budget`].
 const ROOM_BYTES: usize = 1 << 20;
 
 /// Budget of bytes that values may still bring into texts. It bounds memory: many placeholders can repeat one long
 /// value.
 #[derive(Debug)]
-pub struct Room {
+pub struct Budget {
     left_bytes: AtomicUsize,
 }
 
-impl Default for Room {
-    fn default() -> Room {
-        Room { left_bytes: AtomicUsize::new(ROOM_BYTES) }
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { left_bytes: AtomicUsize::new(ROOM_BYTES) }
     }
 }
 
-impl Room {
+impl Budget {
     /// Returns the beginning of `value` that fits the budget, and deducts it.
     fn take<'v>(&self, value: &'v str) -> &'v str {
         let left = self.left_bytes.load(Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl Room {
 ///
 /// A name without a value stays as written, and so do all once the budget is used up. Of more than two open braces the
 /// last two count. Values are not read again: placeholders in them stay.
-pub fn filled<'v>(text: &str, room: &Room, value: impl Fn(&str) -> Option<Cow<'v, str>>) -> String {
+pub fn fill<'v>(text: &str, room: &Budget, value: impl Fn(&str) -> Option<Cow<'v, str>>) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while !room.is_used_up()
         && let Some(end) = rest.find("}}")
@@ -75,7 +75,7 @@ mod tests {
             "" => Some(Cow::from("nothing")),
             _ => None,
         };
-        assert_eq!(filled(text, &Room::default(), value), expect, "{text}");
+        assert_eq!(fill(text, &Budget::default(), value), expect, "{text}");
     }
 
     #[test]
@@ -104,20 +104,20 @@ mod tests {
         for text in
             [open.clone(), format!("{open}}}}}"), format!("{open}{}", "}".repeat(4 << 20)), "{{x}}".repeat(1 << 20)]
         {
-            assert!(filled(&text, &Room::default(), |_| None) == text);
+            assert!(fill(&text, &Budget::default(), |_| None) == text);
         }
     }
 
     #[test]
     fn values_bring_in_only_so_much() {
-        let (room, value) = (Room::default(), "ü".repeat(400_000));
+        let (room, value) = (Budget::default(), "ü".repeat(400_000));
         let long = |name: &str| (name == "long").then(|| Cow::from(value.as_str()));
         let text = "{{long}}{{long}}{{long}} and {{long}}";
-        let whole = filled(text, &room, long);
+        let whole = fill(text, &room, long);
         assert_eq!(whole.len(), ROOM_BYTES + "{{long}} and {{long}}".len());
         assert!(whole.ends_with("ü{{long}} and {{long}}"), "the text itself stays");
-        assert_eq!(filled("{{long}}", &room, long), "{{long}}", "texts share the room");
-        let odd = Room::default();
+        assert_eq!(fill("{{long}}", &room, long), "{{long}}", "texts share the room");
+        let odd = Budget::default();
         assert_eq!(odd.take("a"), "a");
         assert_eq!(odd.take(&"ü".repeat(ROOM_BYTES)).len(), ROOM_BYTES - 2, "cut between characters");
         assert_eq!(odd.take("a"), "");

@@ -92,7 +92,7 @@ pub struct ScriptedResponse {
 
 impl ScriptedResponse {
     /// Returns the fields that an import may leave out, with their defaults.
-    pub fn imported() -> [(&'static str, &'static str); 3] {
+    pub fn import_defaults() -> [(&'static str, &'static str); 3] {
         [
             ("match_type", MatchType::default().as_str()),
             ("response_type", ResponseType::default().as_str()),

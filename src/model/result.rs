@@ -372,7 +372,7 @@ impl ResultDoc {
     }
 
     /// Returns a metadata member of the engine.
-    pub fn noted(&self, key: &str) -> Option<&Value> {
+    pub fn find_note(&self, key: &str) -> Option<&Value> {
         self.body.metadata.get(&self.own_key(key))
     }
 
@@ -382,7 +382,7 @@ impl ResultDoc {
 }
 
 /// Returns a metadata member of the engine by its plain name.
-pub fn noted<'m>(metadata: &'m Object, key: &str) -> Option<&'m Value> {
+pub fn find_note<'m>(metadata: &'m Object, key: &str) -> Option<&'m Value> {
     metadata.get(&beside(key)).or_else(|| metadata.get(key))
 }
 

@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use ringer_media::seed::Seed;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
+use super::agent::AgentSpec;
+use super::digital_human::DigitalHumanSpec;
 use super::id::IdString;
 use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
@@ -72,6 +75,54 @@ pub struct QueueSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 9_007_199_254_740_991_i64))]
     pub seed: Option<i64>,
+}
+
+impl QueueSpec {
+    /// Returns the numbers of a conversation by text messages: the Digital Human's and the agent's.
+    pub fn text_numbers(&self, agent: &AgentSpec, human: &DigitalHumanSpec) -> [Option<String>; 2] {
+        let agents = [&self.phone_number, &agent.phone_number];
+        let agents = agents.into_iter().flatten().find(|number| !number.is_empty());
+        [human.text_number().map(str::to_owned), agents.cloned()]
+    }
+}
+
+/// Refusal of a simulation that has nothing to run.
+pub const NO_HUMANS: &str = "Simulation has no digital humans";
+
+/// Purpose for which a run is queued.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Purpose {
+    /// Tag that every result gets.
+    pub tag: Option<&'static str>,
+    /// True for one result a Digital Human, however often it is to be repeated.
+    pub once: bool,
+    /// Kind of agent that the run requires.
+    pub agent: AgentWanted,
+}
+
+/// Kind of agent that a way of queueing requires.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum AgentWanted {
+    /// Agents of any kind.
+    #[default]
+    Any,
+    /// Agents that write over HTTP.
+    HttpText,
+    /// Agents that write text messages (SMS).
+    Sms,
+}
+
+/// Response to work that was taken in.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Accepted {
+    /// Always the text `accepted`.
+    pub status: String,
+}
+
+/// Returns the seed of a result of the run with seed `base`.
+pub fn result_seed(base: Seed, key: &str, repetition: i64, step: Option<i64>) -> Seed {
+    let step = step.map(|step| step.to_string()).unwrap_or_default();
+    Seed::of(&format!("{}:{key}:{repetition}:{step}", base.0))
 }
 
 /// A [`QueueSpec`] without its simulation, which is named elsewhere.

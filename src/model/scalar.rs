@@ -7,9 +7,9 @@ use jiff::civil::{Date, Time};
 use serde_json::Value;
 use url::{ParseError, Url};
 
-use crate::model::issue::Problem;
 use crate::model::json::Json;
 use crate::model::time::{DAY_US, GivenTime, civil_of, micros_of};
+use crate::model::validation_error::Problem;
 
 /// Longest URL in characters.
 pub const MAX_URL_CHARS: u64 = 2083;
@@ -32,7 +32,7 @@ fn same<T>(value: T) -> Outcome<T> {
     Ok(Read { value, converted: false })
 }
 
-fn converted<T>(value: T) -> Outcome<T> {
+fn conversion<T>(value: T) -> Outcome<T> {
     Ok(Read { value, converted: true })
 }
 
@@ -44,10 +44,10 @@ pub fn integer(json: &Json<'_>) -> Outcome<i64> {
             Err(_) if !text.contains(['.', 'e', 'E']) => Err(Problem::plain("int_parsing_size")),
             Err(_) => whole(text.parse().unwrap_or(f64::NAN)),
         },
-        Json::Bool(flag) => converted(i64::from(*flag)),
+        Json::Bool(flag) => conversion(i64::from(*flag)),
         Json::Text(text) => match digits_of(text.trim()) {
             None => Err(Problem::plain("int_parsing")),
-            Some(digits) => digits.parse().map_err(|_| Problem::plain("int_parsing_size")).and_then(converted),
+            Some(digits) => digits.parse().map_err(|_| Problem::plain("int_parsing_size")).and_then(conversion),
         },
         Json::Null | Json::Array(_) | Json::Object(_) => Err(Problem::plain("int_type")),
     }
@@ -61,7 +61,7 @@ fn whole(value: f64) -> Outcome<i64> {
     } else if value.abs() >= 9.2e18 && !(i64::MIN as f64..i64::MAX as f64).contains(&value) {
         Err(Problem::plain("int_parsing_size"))
     } else {
-        converted(value as i64)
+        conversion(value as i64)
     }
 }
 
@@ -113,14 +113,14 @@ pub fn boolean(json: &Json<'_>) -> Outcome<bool> {
     match json {
         Json::Bool(flag) => same(*flag),
         Json::Number(text) => match text.parse::<f64>() {
-            Ok(0.0) => converted(false),
-            Ok(1.0) => converted(true),
+            Ok(0.0) => conversion(false),
+            Ok(1.0) => conversion(true),
             Ok(value) if value.fract() == 0.0 => Err(Problem::plain("bool_parsing")),
             _ => Err(Problem::plain("bool_type")),
         },
         Json::Text(text) => match text.to_ascii_lowercase().as_str() {
-            "true" | "t" | "yes" | "y" | "on" | "1" => converted(true),
-            "false" | "f" | "no" | "n" | "off" | "0" => converted(false),
+            "true" | "t" | "yes" | "y" | "on" | "1" => conversion(true),
+            "false" | "f" | "no" | "n" | "off" | "0" => conversion(false),
             _ => Err(Problem::plain("bool_parsing")),
         },
         Json::Null | Json::Array(_) | Json::Object(_) => Err(Problem::plain("bool_type")),
@@ -140,7 +140,7 @@ pub fn text_id(json: &Json<'_>) -> Outcome<String> {
     match json {
         Json::Text(text) => same(text.clone().into_owned()),
         Json::Number(text) if text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit()) => {
-            converted(if text == "-0" { "0".to_owned() } else { text.clone().into_owned() })
+            conversion(if text == "-0" { "0".to_owned() } else { text.clone().into_owned() })
         }
         _ => Err(Problem::plain("string_type")),
     }
@@ -164,7 +164,7 @@ pub fn number_or_uuid(json: &Json<'_>) -> Outcome<Value> {
     let Json::Text(text) = json else { return Err(Problem::plain("int_parsing")) };
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text.parse::<i64>().map_err(|_| Problem::plain("int_parsing_size")).and_then(|n| converted(n.into()));
+        return text.parse::<i64>().map_err(|_| Problem::plain("int_parsing_size")).and_then(|n| conversion(n.into()));
     }
     uuid(json).map_err(|_| Problem::plain("int_parsing")).and_then(|id| same(id.value.into()))
 }
@@ -225,8 +225,8 @@ pub type Micros = i64;
 /// Reads a point in time, and returns it as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
 pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
     let no_parse = "datetime_from_date_parsing";
-    let Read { value: moment, converted } = moment(json, "datetime_type", no_parse)?;
-    let utc = moment.local - moment.ahead;
+    let Read { value: time, converted } = local_time(json, "datetime_type", no_parse)?;
+    let utc = time.local - time.ahead;
     // The zone may have moved the time out of the years that can be written.
     let utc = Some(utc).filter(|utc| in_years(*utc)).ok_or(Problem::parsing(no_parse, NO_DAY))?;
     Ok(Read { value: GivenTime(utc).to_string(), converted })
@@ -234,15 +234,15 @@ pub fn timestamp(json: &Json<'_>) -> Outcome<String> {
 
 /// Reads a calendar date, and returns it as `YYYY-MM-DD`. The zone of a time does not change its date.
 pub fn date(json: &Json<'_>) -> Outcome<String> {
-    let Read { value: moment, converted } = moment(json, "date_type", "date_from_datetime_parsing")?;
-    if moment.local.rem_euclid(DAY_US) != 0 {
+    let Read { value: time, converted } = local_time(json, "date_type", "date_from_datetime_parsing")?;
+    if time.local.rem_euclid(DAY_US) != 0 {
         return Err(Problem::plain("date_from_datetime_inexact"));
     }
-    Ok(Read { value: GivenTime(moment.local).to_string()[..10].to_owned(), converted })
+    Ok(Read { value: GivenTime(time.local).to_string()[..10].to_owned(), converted })
 }
 
 /// A time as it was written, and how far its zone is ahead of UTC.
-struct Moment {
+struct LocalTime {
     local: Micros,
     ahead: Micros,
 }
@@ -252,7 +252,7 @@ fn in_years(us: Micros) -> bool {
     civil_of(us).is_some_and(|at| at.year() >= 1)
 }
 
-fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Outcome<Moment> {
+fn local_time(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Outcome<LocalTime> {
     let is_decimal = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or(text);
         digits.starts_with(|c: char| c.is_ascii_digit()) && digits.bytes().all(|c| c.is_ascii_digit() || c == b'.')
@@ -266,7 +266,7 @@ fn moment(json: &Json<'_>, no_type: &'static str, no_parse: &'static str) -> Out
     if let Some(epoch) = epoch {
         let us = if epoch.abs() > MS_WATERSHED { epoch * 1e3 } else { epoch * 1e6 };
         return match us as i64 {
-            us if in_years(us) => converted(Moment { local: us, ahead: 0 }),
+            us if in_years(us) => conversion(LocalTime { local: us, ahead: 0 }),
             _ => Err(Problem::parsing(no_parse, NO_DAY)),
         };
     }
@@ -280,7 +280,7 @@ const NO_DAY: &str = "day value is outside expected range";
 const REST: &str = "unexpected extra characters at the end of the input";
 
 /// Reads ISO 8601: a date, then optionally a time, then optionally a zone.
-fn iso(text: &str) -> Result<Moment, &'static str> {
+fn iso(text: &str) -> Result<LocalTime, &'static str> {
     let bytes = text.as_bytes();
     if bytes.len() < 10 {
         return Err("input is too short");
@@ -293,13 +293,13 @@ fn iso(text: &str) -> Result<Moment, &'static str> {
     let date = Date::new(year as i16, month as i8, day as i8).ok().filter(|date| date.year() > 0).ok_or(NO_DAY)?;
     let midnight = micros_of(date.to_datetime(Time::midnight()));
     if bytes.len() == 10 {
-        return Ok(Moment { local: midnight, ahead: 0 });
+        return Ok(LocalTime { local: midnight, ahead: 0 });
     }
     if !matches!(bytes[10], b'T' | b't' | b' ') {
         return Err(REST);
     }
     let (us, ahead) = time_of_day(&bytes[11..]).ok_or(REST)?;
-    Ok(Moment { local: midnight + us, ahead })
+    Ok(LocalTime { local: midnight + us, ahead })
 }
 
 /// Reads `hh:mm[:ss[.f...]][Z|+hh:mm]`; returns microseconds after midnight, and those by which its zone is ahead of
@@ -338,11 +338,11 @@ fn digits(bytes: &[u8], at: usize, count: usize) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::json::read;
+    use crate::model::json::read_text;
 
     fn check<T: std::fmt::Display>(reader: impl Fn(&Json<'_>) -> Outcome<T>, cases: &[(&str, &str)]) {
         for (text, expect) in cases {
-            let got = match reader(&read(text).expect("the case is JSON")) {
+            let got = match reader(&read_text(text).expect("the case is JSON")) {
                 Ok(read) => read.value.to_string(),
                 Err(problem) => match problem.ctx.get("error") {
                     Some(why) => format!("{}: {}", problem.kind, why.as_str().unwrap_or_default()),
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_urls_and_times() {
+    fn uuids_and_urls() {
         check(
             uuid,
             &[
@@ -469,6 +469,10 @@ mod tests {
                 ("1", "url_type"),
             ],
         );
+    }
+
+    #[test]
+    fn times_and_dates() {
         check(
             timestamp,
             &[

@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use crate::model::issue::Side;
+use crate::model::validation_error::Side;
 
 /// Schema key of a field: further names under which the field is read (array of strings).
 pub const ALIASES: &str = "x-aliases";
@@ -198,7 +198,7 @@ impl Compiler<'_> {
             let nullable = schema.get("enum").and_then(Value::as_array).is_some_and(|all| all.contains(&Value::Null));
             return Node { kind: choice(values, schema.contains_key("const")), nullable };
         }
-        self.typed(schema, depth)
+        self.typed_node(schema, depth)
     }
 
     fn target<'a>(&'a self, schema: &'a Map<String, Value>) -> Option<(&'a str, &'a Value)> {
@@ -207,12 +207,12 @@ impl Compiler<'_> {
     }
 
     /// Returns the schema behind a reference, else the schema itself.
-    fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let target = schema.as_object().and_then(|schema| self.target(schema));
         target.map_or(schema, |(_, target)| target)
     }
 
-    fn typed(&self, schema: &Map<String, Value>, depth: usize) -> Node {
+    fn typed_node(&self, schema: &Map<String, Value>, depth: usize) -> Node {
         let (types, nullable) = types_of(schema);
         let kind = match types.as_slice() {
             ["string"] if schema.contains_key(ID) => Kind::TextId,
@@ -271,12 +271,12 @@ impl Compiler<'_> {
             return Node { nullable: nullable || node.nullable, ..node };
         }
         let all_choices: Option<Vec<Vec<String>>> =
-            members.iter().map(|member| self.resolved(member).as_object().and_then(choices)).collect();
+            members.iter().map(|member| self.resolve(member).as_object().and_then(choices)).collect();
         if let Some(values) = all_choices {
             return Node { kind: choice(values.concat(), false), nullable };
         }
         let kind = match self.tag_of(&members).filter(|_| !plain) {
-            Some(tag) => self.tagged(tag, &members, depth),
+            Some(tag) => self.tagged_kind(tag, &members, depth),
             None => Kind::Plain(members.iter().map(|one| (self.name_of(one), self.node(one, depth + 1))).collect()),
         };
         Node { kind, nullable }
@@ -286,19 +286,19 @@ impl Compiler<'_> {
     fn tag_of(&self, members: &[&Value]) -> Option<String> {
         let constant = |schema: &Value, name: &str| {
             let own = |schema: &Value| schema.pointer(&format!("/properties/{name}/const")).is_some();
-            own(schema) || own(self.resolved(schema))
+            own(schema) || own(self.resolve(schema))
         };
         let first = members.first()?;
-        let own = first.get("properties").or(self.resolved(first).get("properties"))?.as_object()?;
+        let own = first.get("properties").or(self.resolve(first).get("properties"))?.as_object()?;
         own.keys().find(|name| members.iter().all(|member| constant(member, name))).cloned()
     }
 
-    fn tagged(&self, tag: String, members: &[&Value], depth: usize) -> Kind {
+    fn tagged_kind(&self, tag: String, members: &[&Value], depth: usize) -> Kind {
         let pointer = format!("/properties/{tag}/const");
         let value = |schema: &Value| schema.pointer(&pointer).and_then(Value::as_str).map(str::to_owned);
         let members: Vec<(String, Node)> = members
             .iter()
-            .filter_map(|member| Some((value(member).or_else(|| value(self.resolved(member)))?, *member)))
+            .filter_map(|member| Some((value(member).or_else(|| value(self.resolve(member)))?, *member)))
             .map(|(name, member)| (name, self.node(member, depth + 1)))
             .collect();
         let quoted: Vec<String> = members.iter().map(|(name, _)| format!("'{name}'")).collect();

@@ -4,15 +4,37 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::agent::AgentSpec;
-use super::integration;
+/// Names of the fields of an agent that read-only keys see as null.
+pub const AGENT: [&str; 6] = [
+    "websocket_password",
+    "sip_password",
+    "P1_token_webhook_auth",
+    "P10_agent_token",
+    "P11_client_secret",
+    "P12_api_key",
+];
 
-/// Names of secrets in addition to those that users write ([`AgentSpec::SECRETS`], [`integration::SECRETS`]).
+/// Names of the fields of an integration that are never shown again.
+pub const INTEGRATION: [&str; 11] = [
+    "P1_api_key",
+    "P1_api_secret",
+    "P2_api_key",
+    "P3_api_key",
+    "P4_api_key",
+    "P5_private_key",
+    "P6_credentials",
+    "P7_credentials",
+    "P8_credentials",
+    "P9_api_key",
+    "P10_api_key",
+];
+
+/// Names of secrets in addition to those that users write ([`AGENT`], [`INTEGRATION`]).
 const MADE: [&str; 5] = ["http_webhook_key", "inbound_token", "P11_inbound_token", "signing_key", "api_key"];
 
 /// True if a member of this name, at any depth, is a secret.
 fn is_secret(name: &str) -> bool {
-    MADE.contains(&name) || AgentSpec::SECRETS.contains(&name) || integration::SECRETS.contains(&name)
+    MADE.contains(&name) || AGENT.contains(&name) || INTEGRATION.contains(&name)
 }
 
 /// Calls `change` with the name and value of every secret that is set.
@@ -38,7 +60,7 @@ pub fn any_in(text: &str) -> bool {
 }
 
 /// Returns a document as JSON, with `(set)` in the place of every secret.
-pub fn masked(document: &impl Serialize) -> Value {
+pub fn mask(document: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(document).unwrap_or_default();
     let _ = each::<()>(&mut value, &mut |_, secret| {
         *secret = "(set)".into();
@@ -47,12 +69,12 @@ pub fn masked(document: &impl Serialize) -> Value {
     value
 }
 
-/// `Debug` of documents that hold secrets: what [`masked`] makes of them.
+/// `Debug` of documents that hold secrets: what [`mask`] makes of them.
 macro_rules! masked_debug {
     ($($name:ty),+ $(,)?) => {$(
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{} {}", stringify!($name), $crate::model::secret::masked(self))
+                write!(f, "{} {}", stringify!($name), $crate::model::secret::mask(self))
             }
         }
     )+};
@@ -62,7 +84,7 @@ pub(crate) use masked_debug;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::agent::AgentDoc;
+    use crate::model::agent::{AgentDoc, AgentSpec};
     use crate::model::integration::IntegrationSpec;
     use crate::model::webhook::WebhookDoc;
 

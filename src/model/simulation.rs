@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::digital_human::{Direction, JourneyStep};
 use super::id::IdString;
 use super::one;
 use super::time::{Timestamp, span_ms};
@@ -184,6 +185,12 @@ impl Default for SimulationSpec {
 }
 
 impl SimulationSpec {
+    /// Returns the time to wait for the agent to make contact, in milliseconds: a journey's step decides first.
+    pub fn patience_ms(&self, step: Option<&JourneyStep>) -> i64 {
+        let of_step = step.filter(|step| step.direction == Direction::Outbound);
+        span_ms(of_step.map_or(self.ringing_timeout as f64, |step| step.response_window_seconds))
+    }
+
     /// Returns the number of results of one run that may be active at once; `None`: no limit.
     pub fn concurrency(&self) -> Option<i64> {
         if self.sequential_calling { Some(1) } else { self.max_concurrent }

@@ -74,6 +74,58 @@ impl ResultStatus {
     }
 }
 
+/// Work that follows on a change of state, in the transaction of the change.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Minutes of the conversation are counted.
+    CountUsage,
+    /// The evaluation is requested.
+    RequestEvaluation,
+    /// Webhooks are told of the end of the conversation.
+    TellEnded,
+    /// Addresses of the conversation are freed.
+    FreeAddresses,
+    /// Webhooks are told that the agent is awaited.
+    TellAwaited,
+    /// The owner of the agent is requested to have it call.
+    AskOwner,
+    /// Webhooks are told of the final result.
+    TellEvaluated,
+    /// A grade is requested from whoever the agent's messages go to.
+    AskForGrade,
+    /// Monitors, issues and alerts look at the result.
+    Announce,
+    /// The next step of the journey starts.
+    StartNextStep,
+    /// The run is completed if it was the last result.
+    CompleteRun,
+}
+
+/// True if an effect follows on a change (from, to).
+type Follows = fn(S, S) -> bool;
+
+/// Effects in the order in which they happen, each with the changes (from, to) that it follows on.
+const EFFECTS: [(Effect, Follows); 11] = [
+    (Effect::CountUsage, |from, _| from == S::Running),
+    (Effect::RequestEvaluation, |_, to| to == S::ConversationEnded),
+    (Effect::TellEnded, |_, to| to == S::ConversationEnded),
+    (Effect::FreeAddresses, |from, to| from.is_open() && !to.is_open()),
+    (Effect::TellAwaited, |_, to| to == S::Ready),
+    (Effect::AskOwner, |_, to| to == S::Ready),
+    (Effect::TellEvaluated, |_, to| to.is_terminal() && to != S::Cancelled),
+    (Effect::AskForGrade, |_, to| to == S::Completed),
+    (Effect::Announce, |_, to| to.is_terminal()),
+    (Effect::StartNextStep, |_, to| to.is_terminal()),
+    (Effect::CompleteRun, |_, to| to.is_terminal()),
+];
+
+impl Effect {
+    /// Returns the effects of a change of state, in order.
+    pub fn of(from: ResultStatus, to: ResultStatus) -> impl Iterator<Item = Effect> {
+        EFFECTS.into_iter().filter(move |(_, follows)| follows(from, to)).map(|(effect, _)| effect)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +169,25 @@ mod tests {
         assert!(!paused.is_terminal() && !paused.is_open() && !paused.holds_place());
         for to in ResultStatus::ALL {
             assert!(!paused.may_become(*to) && !to.may_become(paused), "{}", to.as_str());
+        }
+    }
+
+    #[test]
+    fn effects_follow_on_changes_in_their_order() {
+        use Effect::*;
+        let end = [Announce, StartNextStep, CompleteRun];
+        for (from, to, expect) in [
+            (S::Initializing, S::Queued, vec![]),
+            (S::Queued, S::Ready, vec![TellAwaited, AskOwner]),
+            (S::Queued, S::Dispatched, vec![]),
+            (S::Dispatched, S::Running, vec![]),
+            (S::Running, S::ConversationEnded, vec![CountUsage, RequestEvaluation, TellEnded, FreeAddresses]),
+            (S::Running, S::NoAnswer, [&[CountUsage, FreeAddresses, TellEvaluated][..], &end].concat()),
+            (S::Evaluating, S::Completed, [&[TellEvaluated, AskForGrade][..], &end].concat()),
+            (S::Evaluating, S::CallDropped, [&[TellEvaluated][..], &end].concat()),
+            (S::Ready, S::Cancelled, [&[FreeAddresses][..], &end].concat()),
+        ] {
+            assert_eq!(Effect::of(from, to).collect::<Vec<_>>(), expect, "{from:?} {to:?}");
         }
     }
 }

@@ -10,6 +10,25 @@ use super::id::IdString;
 use super::run::QueueSpec;
 use super::yes;
 
+/// Maximum number of messages and tool calls of an agent in one conversation.
+pub const INBOX_MOST: usize = 5000;
+
+/// True if two numbers have the same digits; carriers write them with and without plus sign, blanks and hyphens.
+pub fn same_number(one: &str, other: &str) -> bool {
+    digits(one) == digits(other)
+}
+
+/// Returns the address that reserves two numbers, the Digital Human's and the agent's, for one conversation. The blank
+/// in it keeps calls from reaching it.
+pub fn pair_address(numbers: [&str; 2]) -> String {
+    let [own, agent] = numbers.map(digits);
+    format!("texts: {own} {agent}")
+}
+
+fn digits(number: &str) -> String {
+    number.chars().filter(char::is_ascii_digit).collect()
+}
+
 /// Message of an agent in a text conversation, told apart by `type`: a message, unless it says otherwise, or a tool
 /// call.
 // The members carry no docs: doc comments on variants would change the shape of the schema.

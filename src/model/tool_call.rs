@@ -16,14 +16,14 @@ pub fn group<'a>(
     let mut groups = Groups::default();
     for call in expected {
         let entry = ExpectedCall { parameters: call.parameters.clone(), output: call.output.clone() };
-        groups.named(&call.name).expected.push(entry);
+        groups.named_group(&call.name).expected.push(entry);
     }
     let mut actual: Vec<&PostedToolCall> = actual.into_iter().collect();
     actual.sort_by_key(|call| call.start_offset_ms);
     for call in actual {
         let (parameters, output) = (call.parameters.clone(), call.output.clone());
         let entry = ActualCall { parameters, output, start_offset_ms: call.start_offset_ms };
-        groups.named(&call.name).actual.push(entry);
+        groups.named_group(&call.name).actual.push(entry);
     }
     groups.list
 }
@@ -37,7 +37,7 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    fn named(&mut self, name: &'a str) -> &mut ToolCallGroup {
+    fn named_group(&mut self, name: &'a str) -> &mut ToolCallGroup {
         let at = *self.places.entry(name).or_insert_with(|| {
             self.list.push(ToolCallGroup { name: name.to_owned(), expected: vec![], actual: vec![] });
             self.list.len() - 1
@@ -48,7 +48,7 @@ impl<'a> Groups<'a> {
 
 /// True when every expected call has an actual call of its name whose parameters and output contain the expected ones;
 /// `None` when nothing is expected.
-pub fn met(groups: &[ToolCallGroup]) -> Option<bool> {
+pub fn are_met(groups: &[ToolCallGroup]) -> Option<bool> {
     let mut expected = groups.iter().flat_map(|group| group.expected.iter().map(move |call| (group, call))).peekable();
     expected.peek()?;
     Some(expected.all(|(group, call)| group.actual.iter().any(|actual| fulfils(actual, call))))
@@ -168,7 +168,7 @@ mod tests {
     fn check(expected: Value, actual: Value, expect: Option<bool>) {
         let expected: Vec<ExpectedToolCall> = serde_json::from_value(expected).expect("expected calls");
         let actual: Vec<PostedToolCall> = serde_json::from_value(actual).expect("actual calls");
-        assert_eq!(met(&group(&expected, &actual)), expect, "{expected:?} {actual:?}");
+        assert_eq!(are_met(&group(&expected, &actual)), expect, "{expected:?} {actual:?}");
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl TranscriptEntry {
     }
 
     /// Returns the words as they are shown; [`NOT_UNDERSTOOD`] stands where words are not known.
-    pub fn shown(&self) -> Cow<'_, str> {
+    pub fn shown_text(&self) -> Cow<'_, str> {
         match (self.text_missing, self.has_words()) {
             (None, _) => Cow::from(&self.utterance),
             (Some(_), false) => Cow::from(NOT_UNDERSTOOD),
@@ -152,7 +152,7 @@ pub struct Transcript {
 impl Transcript {
     /// Returns the entries as lines `AGENT: ...` and `USER: ...`.
     pub fn text(&self) -> String {
-        lines(self.entries.iter().map(|entry| (entry.speaker, entry.shown())))
+        lines(self.entries.iter().map(|entry| (entry.speaker, entry.shown_text())))
     }
 
     /// Returns the same as [`Transcript::text`], with only the words that are known.
@@ -168,7 +168,7 @@ impl Transcript {
         let mut entries: Vec<&TranscriptEntry> = self.entries.iter().collect();
         entries.sort_by_key(|entry| entry.start_offset_ms);
         for entry in entries {
-            let words = vtt_text(&entry.shown());
+            let words = vtt_text(&entry.shown_text());
             if words.is_empty() {
                 continue;
             }
@@ -263,7 +263,7 @@ mod tests {
             "interrupted": false, "scripted": false, "confidence": null, "source": "recognized", "words": [],
         });
         let kept: TranscriptEntry = serde_json::from_value(kept).expect("an entry");
-        assert_eq!((kept.text_missing, kept.shown().as_ref()), (None, "Hi"));
+        assert_eq!((kept.text_missing, kept.shown_text().as_ref()), (None, "Hi"));
         for (word, expect) in [
             ("no_recognizer", TextMissing::NoRecognizer),
             ("recognizer_busy", TextMissing::RecognizerBusy),

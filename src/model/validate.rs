@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::model::issue::{Issues, Problem, Side, Step};
 use crate::model::json::Json;
 use crate::model::literal;
 use crate::model::scalar::{self, Read};
 use crate::model::schema::{Bound, Field, Kind, Need, Node};
+use crate::model::validation_error::{Problem, Side, Step, ValidationErrors};
 
 /// Part of a request that a value came from; the first step of its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Source {
 }
 
 /// Checks `json` against `node`. Problems are added to `issues`; the returned value is complete only when none was added.
-pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut Issues) -> Value {
+pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut ValidationErrors) -> Value {
     let mut walk = Walk::new(vec![Step::Name(Cow::Borrowed(source.word()))]);
     walk.shows_parent = source == Source::Body;
     let value = walk.node(node, json);
@@ -50,7 +50,7 @@ pub fn validate(source: Source, node: &Node, json: &Json<'_>, issues: &mut Issue
 
 struct Walk<'s> {
     loc: Vec<Step<'s>>,
-    issues: Issues,
+    issues: ValidationErrors,
     /// True once something had to be converted: a plain union prefers a member that takes the value as it stands.
     converted: bool,
     /// True: the error of a missing field shows the object that lacks it; false: it shows null, as for a parameter.
@@ -61,7 +61,7 @@ struct Walk<'s> {
 
 impl<'s> Walk<'s> {
     fn new(loc: Vec<Step<'s>>) -> Walk<'s> {
-        Walk { loc, issues: Issues::default(), converted: false, shows_parent: true, needed: &[] }
+        Walk { loc, issues: ValidationErrors::default(), converted: false, shows_parent: true, needed: &[] }
     }
 
     fn fail(&mut self, problem: &Problem, input: &Json<'_>) -> Value {
@@ -134,7 +134,7 @@ impl<'s> Walk<'s> {
                 _ => self.fail(&Problem::plain("model_attributes_type"), json),
             },
             Kind::Tagged { tag, members, expected, default } => {
-                self.tagged(tag, members, expected, default.as_deref(), json)
+                self.walk_tagged(tag, members, expected, default.as_deref(), json)
             }
             Kind::Plain(members) => self.plain(members, json),
         }
@@ -188,7 +188,7 @@ impl<'s> Walk<'s> {
         let mut map = Map::new();
         let needed = std::mem::take(&mut self.needed);
         for field in fields {
-            let given = given(field, json);
+            let given = find_field(field, json);
             let stands_alone = |other: &String| matches!(json.get(other), None | Some(Json::Null));
             let required = field.required || field.unless.as_ref().is_some_and(stands_alone);
             let stands = |need: &&Need| matches!(json.get(&need.beside), Some(Json::Text(text)) if *text == need.value);
@@ -206,7 +206,7 @@ impl<'s> Walk<'s> {
             self.needed = inside;
             let walked = match absent {
                 false => Some(self.inside(Step::Name(Cow::Borrowed(name)), &field.node, value)),
-                true if field.patch => cleared(&field.node),
+                true if field.patch => cleared_value(&field.node),
                 true => None,
             };
             if let Some(walked) = walked {
@@ -221,7 +221,7 @@ impl<'s> Walk<'s> {
         Value::Object(map)
     }
 
-    fn tagged(
+    fn walk_tagged(
         &mut self,
         tag: &'s str,
         members: &'s [(String, Node)],
@@ -252,7 +252,7 @@ impl<'s> Walk<'s> {
     /// all; else adds all errors.
     fn plain(&mut self, members: &'s [(String, Node)], json: &Json<'_>) -> Value {
         let mut lax = None;
-        let mut refused = Issues::default();
+        let mut refused = ValidationErrors::default();
         for (name, node) in members {
             let mut attempt = Walk::new(self.loc.clone());
             attempt.shows_parent = self.shows_parent;
@@ -278,7 +278,7 @@ impl<'s> Walk<'s> {
 
 /// Returns a field under its name, else under an alias, with the name that was sent. One that holds null hides no
 /// other.
-fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s str, &'a Json<'j>)> {
+fn find_field<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s str, &'a Json<'j>)> {
     let names = std::iter::once(&field.name).chain(&field.aliases);
     let mut sent = names.filter_map(|name| Some((name.as_str(), json.get(name)?)));
     let first = sent.next()?;
@@ -288,7 +288,7 @@ fn given<'a, 'j, 's: 'a>(field: &'s Field, json: &'a Json<'j>) -> Option<(&'s st
 /// Returns the value that null gives to a field of a partial update that is never null; `None`: the field stays.
 ///
 /// Collections that may be empty are emptied.
-fn cleared(node: &Node) -> Option<Value> {
+fn cleared_value(node: &Node) -> Option<Value> {
     match &node.kind {
         Kind::List { least: 0, .. } => Some(Value::Array(Vec::new())),
         Kind::Map(_) => Some(Value::Object(Map::new())),
@@ -306,7 +306,7 @@ fn within(bounds: &[Bound], value: f64) -> Result<(), Problem> {
         Side::AtMost => value > bound.limit,
     };
     match bounds.iter().find(breaks) {
-        Some(bound) => Err(Problem::bound(bound.side, &bound.shown)),
+        Some(bound) => Err(Problem::beyond_bound(bound.side, &bound.shown)),
         None => Ok(()),
     }
 }
@@ -314,7 +314,7 @@ fn within(bounds: &[Bound], value: f64) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::json::read;
+    use crate::model::json::read_text;
     use schemars::JsonSchema;
     use serde::Deserialize;
     use serde_json::json;
@@ -397,10 +397,10 @@ mod tests {
         Three,
     }
 
-    fn walked(body: &str) -> (Value, Issues) {
-        let mut issues = Issues::default();
+    fn walk_body(body: &str) -> (Value, ValidationErrors) {
+        let mut issues = ValidationErrors::default();
         let node = Node::of::<All>();
-        let value = validate(Source::Body, &node, &read(body).expect("the case is JSON"), &mut issues);
+        let value = validate(Source::Body, &node, &read_text(body).expect("the case is JSON"), &mut issues);
         (value, issues)
     }
 
@@ -420,14 +420,14 @@ mod tests {
             (r#"{"said":"Two","link":"https://a.example"}"#, json!({"link":"https://a.example","said":"Two"})),
             (r#"{"said":null,"link":null}"#, json!({"link":null})),
         ] {
-            let (value, issues) = walked(body);
+            let (value, issues) = walk_body(body);
             assert!(issues.is_empty(), "{body}: {}", issues.body());
             assert_eq!(value, expect, "{body}");
         }
     }
 
     fn check(body: &str, expect: &[(&str, Value)]) {
-        let (_, issues) = walked(body);
+        let (_, issues) = walk_body(body);
         let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
         let got: Vec<(&str, &Value)> = got["detail"]
             .as_array()
@@ -502,8 +502,8 @@ mod tests {
             (r#"{"kind":"a","config":{}}"#, json!([["body", "config", "x"], ["body", "config", "y"]])),
             (r#"{"kind":"a"}"#, json!([["body", "config"]])),
         ] {
-            let mut issues = Issues::default();
-            validate(Source::Body, &Node::of::<Choosy>(), &read(body).expect("JSON"), &mut issues);
+            let mut issues = ValidationErrors::default();
+            validate(Source::Body, &Node::of::<Choosy>(), &read_text(body).expect("JSON"), &mut issues);
             let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
             let got: Vec<&Value> = got["detail"].as_array().expect("a list").iter().map(|one| &one["loc"]).collect();
             assert_eq!(json!(got), expect, "{body}");
@@ -523,8 +523,9 @@ mod tests {
             (r#"{"simulation_result_id":"1","type":"tool_call"}"#, Err(json!(["body", "tool_call", "name"]))),
             (r#"{"type":"other"}"#, Err(json!(["body"]))),
         ] {
-            let mut issues = Issues::default();
-            let value = validate(Source::Body, &Node::of::<AgentMessage>(), &read(body).expect("JSON"), &mut issues);
+            let mut issues = ValidationErrors::default();
+            let value =
+                validate(Source::Body, &Node::of::<AgentMessage>(), &read_text(body).expect("JSON"), &mut issues);
             let got: Value = serde_json::from_str(&issues.body()).expect("items are JSON");
             let got = if issues.is_empty() { Ok(value) } else { Err(got["detail"][0]["loc"].clone()) };
             assert_eq!(got, expect, "{body}");
@@ -534,11 +535,11 @@ mod tests {
     #[test]
     fn the_number_of_items_is_limited() {
         let body = format!(r#"{{"plan":{{}},"x":[{}1]}}"#, "1,".repeat(9));
-        assert_eq!(walked(&body).1.len(), 3);
-        let mut issues = Issues::default();
+        assert_eq!(walk_body(&body).1.len(), 3);
+        let mut issues = ValidationErrors::default();
         let node = Node::of::<Vec<String>>();
         let many = format!("[{}1]", "1,".repeat(20_000));
-        validate(Source::Body, &node, &read(&many).expect("JSON"), &mut issues);
-        assert_eq!(issues.len(), crate::model::issue::MAX_ISSUES);
+        validate(Source::Body, &node, &read_text(&many).expect("JSON"), &mut issues);
+        assert_eq!(issues.len(), crate::model::validation_error::MAX_ISSUES);
     }
 }

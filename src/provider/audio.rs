@@ -32,7 +32,7 @@ const MISSED_S: f64 = 0.2;
 /// # Errors
 /// `audio_not_decoded`: the bytes are no audio, or of a kind that is not read.
 pub fn decode(bytes: Vec<u8>) -> Result<Sound, Failure> {
-    let CallAudio { mut sides, unread, .. } = guarded(bytes, Part { seconds: MAX_SECONDS, sides: 1 })?;
+    let CallAudio { mut sides, unread, .. } = read_guarded(bytes, Part { seconds: MAX_SECONDS, sides: 1 })?;
     Ok(Sound { pcm: sides.swap_remove(0).into(), unread })
 }
 
@@ -43,7 +43,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<Sound, Failure> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_call(bytes: Vec<u8>, two_sides: bool) -> Result<CallAudio, Failure> {
-    guarded(bytes, Part { seconds: MAX_CALL_SECONDS, sides: if two_sides { 2 } else { 1 } })
+    read_guarded(bytes, Part { seconds: MAX_CALL_SECONDS, sides: if two_sides { 2 } else { 1 } })
 }
 
 /// The audio of a file.
@@ -91,8 +91,9 @@ struct Part {
 }
 
 /// Decoders read bytes of strangers: what one of them did not foresee is a broken file, not the end of a thread.
-fn guarded(bytes: Vec<u8>, part: Part) -> Result<CallAudio, Failure> {
-    let pcm = catch_unwind(AssertUnwindSafe(|| read(bytes, part))).unwrap_or(Err("the file is broken".to_owned()));
+fn read_guarded(bytes: Vec<u8>, part: Part) -> Result<CallAudio, Failure> {
+    let pcm =
+        catch_unwind(AssertUnwindSafe(|| read_audio(bytes, part))).unwrap_or(Err("the file is broken".to_owned()));
     match pcm {
         Ok(audio) if audio.sides.first().is_none_or(Vec::is_empty) => Err(failure("the file holds no audio")),
         Ok(audio) => Ok(audio),
@@ -104,7 +105,7 @@ fn failure(why: &str) -> Failure {
     Failure { code: "audio_not_decoded", message: format!("Audio file could not be decoded: {why}") }
 }
 
-fn read(mut bytes: Vec<u8>, part: Part) -> Result<CallAudio, String> {
+fn read_audio(mut bytes: Vec<u8>, part: Part) -> Result<CallAudio, String> {
     let mut sink = Sink::new(part);
     let tag = joined::tag_bytes(&bytes);
     match look(&bytes, true) {
@@ -147,7 +148,7 @@ fn read_wav(bytes: &[u8], sink: &mut Sink) -> Result<(), String> {
     if found.unknown > 0 {
         sink.miss(format!("{} bytes behind its sound are of no known kind", found.unknown));
     }
-    settled(&refused, found.sections.len(), sink)
+    settle(&refused, found.sections.len(), sink)
 }
 
 /// Reads samples of one format.
@@ -180,11 +181,11 @@ fn read_all(bytes: &[u8], pieces: &[joined::Piece], sink: &mut Sink) -> Result<(
             break;
         }
     }
-    settled(&refused, pieces.len(), sink)
+    settle(&refused, pieces.len(), sink)
 }
 
 /// Tells why some of joined files are not read; an error where none is.
-fn settled(refused: &[String], count: usize, sink: &mut Sink) -> Result<(), String> {
+fn settle(refused: &[String], count: usize, sink: &mut Sink) -> Result<(), String> {
     match refused.first() {
         Some(why) if sink.is_empty() => Err(why.clone()),
         Some(why) => {

@@ -54,12 +54,12 @@ impl Canned {
         if let Some(clip) = last.as_ref().filter(|clip| clip.text == text && clip.voice == voice.id) {
             return clip.pcm.clone();
         }
-        let pcm = self.made(text, voice);
+        let pcm = self.make(text, voice);
         *last = Some(Clip { text: text.into(), voice: voice.id.clone(), pcm: pcm.clone() });
         pcm
     }
 
-    fn made(&self, text: &str, voice: &Voice) -> Arc<[i16]> {
+    fn make(&self, text: &str, voice: &Voice) -> Arc<[i16]> {
         let words = text.split_whitespace().count();
         let length = (words * WORD).min(self.speech.len());
         let mut place = Seed(0).stream(&format!("{} {text}", voice.id));
@@ -76,14 +76,14 @@ impl Canned {
     }
 
     /// Returns a voice of that name.
-    pub fn named(id: &str) -> Voice {
+    pub fn voice_named(id: &str) -> Voice {
         Voice { id: id.into(), rate_wpm: 170.0, ..Voice::default() }
     }
 }
 
 impl Synthesizer for Canned {
     fn voice(&self, _wanted: &VoiceWanted) -> Result<Voice, Failure> {
-        Ok(Canned::named("canned"))
+        Ok(Canned::voice_named("canned"))
     }
 
     fn synthesize<'a>(

@@ -15,7 +15,6 @@ mod tools;
 use std::error::Error as _;
 use std::io;
 use std::pin::pin;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ use self::retry::{Attempts, Cause};
 use self::thinking::Manner;
 pub(super) use self::thinking::without as without_reasoning;
 use super::post::retry_after;
-use super::tls::Roots;
+use super::tls::{Roots, install_tls};
 use super::{ChatPart, ChatRequest, Failure, Job, LanguageModel, Status};
 
 /// Parameters that one request is made again without.
@@ -89,15 +88,6 @@ impl ChatConfig {
             roots: Roots::default(),
         }
     }
-}
-
-/// Chooses the cryptography of all HTTP clients of this process; one has to be chosen before the first client is made.
-pub fn install_tls() {
-    static TLS: Once = Once::new();
-    TLS.call_once(|| {
-        // Somebody else may have installed one before: then that one serves.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }
 
 /// A language model reached by HTTP.
@@ -169,10 +159,10 @@ impl ChatModel {
                 && left_out.len() < LEFT_OUT_MAX
                 && let Some(told) = habits.learn(&body, refusal)
             {
-                left_out.push(refusal.told(&told));
+                left_out.push(refusal.with_words(&told));
                 continue;
             }
-            match attempts.failed(trouble.cause) {
+            match attempts.next_wait(trouble.cause) {
                 Some(wait) => sleep(wait).await,
                 None => {
                     self.gone.store(matches!(trouble.cause, Cause::Dropped | Cause::Late), Ordering::Relaxed);
@@ -201,11 +191,11 @@ impl ChatModel {
             tracing::warn!(model = self.config.model, "language model: from now on {}", self.secrets.hidden(&told));
         }
         let mut answer = Answer::new(manner);
-        let read = self.read(response, live, &mut answer, out).await;
+        let read = self.read_answer(response, live, &mut answer, out).await;
         if out.is_closed() {
             return Ok(());
         }
-        for text in answer.held(read.is_ok()) {
+        for text in answer.take_held(read.is_ok()) {
             let _ = out.send(ChatPart::Text(text)).await;
         }
         if answer.manner() != manner {
@@ -239,8 +229,8 @@ impl ChatModel {
             return Ok(response);
         }
         let asked = retry_after(response.headers());
-        let refusal = Refusal::read(&self.refused(response, first_byte).await);
-        let message = refusal.told(&format!("the language model answered {status}"));
+        let refusal = Refusal::parse(&self.read_refusal(response, first_byte).await);
+        let message = refusal.with_words(&format!("the language model answered {status}"));
         let failure = Failure { code: "language_model_refused", message };
         // Some servers call a parameter that they do not know an error of their own.
         let is_of_request = match status.as_u16() {
@@ -253,7 +243,7 @@ impl ChatModel {
     }
 
     /// Returns the body of a refusal as far as it comes.
-    async fn refused(&self, mut response: reqwest::Response, patience: Duration) -> Vec<u8> {
+    async fn read_refusal(&self, mut response: reqwest::Response, patience: Duration) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = timeout(patience, response.chunk()).await {
             let room = BODY_BYTES_MAX.saturating_sub(body.len());
@@ -266,7 +256,7 @@ impl ChatModel {
     }
 
     /// Takes the answer to its end; its words go out as they come.
-    async fn read(
+    async fn read_answer(
         &self,
         mut response: reqwest::Response,
         live: bool,
@@ -343,7 +333,7 @@ impl LanguageModel for ChatModel {
 }
 
 fn late(patience: Duration) -> Trouble {
-    let message = format!("language model: nothing came within {} ms", patience.as_millis());
+    let message = format!("language model: no answer within {} ms", patience.as_millis());
     Trouble::of(Failure { code: "language_model_late", message }, Cause::Late)
 }
 

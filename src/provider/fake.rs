@@ -183,7 +183,7 @@ impl Reply {
     }
 
     /// Returns the reply with one more header line, for example `retry-after: 1`.
-    pub fn headed(self, line: &str) -> Reply {
+    pub fn with_header(self, line: &str) -> Reply {
         Reply { head: format!("{}{line}\r\n", self.head), ..self }
     }
 
@@ -199,12 +199,12 @@ impl Reply {
     }
 
     /// Waits before each piece.
-    pub fn delayed(self, delay_ms: u64) -> Reply {
+    pub fn with_delay(self, delay_ms: u64) -> Reply {
         Reply { delay_ms, ..self }
     }
 
     /// Returns the reply that closes the connection after the text.
-    pub fn cut(self) -> Reply {
+    pub fn broken_off(self) -> Reply {
         Reply { end: End::Cut, ..self }
     }
 
@@ -228,7 +228,7 @@ impl ScriptedModel {
     }
 
     /// Returns the requests so far.
-    pub fn asked(&self) -> Vec<ChatRequest> {
+    pub fn requests(&self) -> Vec<ChatRequest> {
         self.asked.lock().clone()
     }
 
@@ -349,7 +349,7 @@ impl WebServer {
     }
 
     /// Returns the paths that were asked for.
-    pub fn asked(&self) -> Vec<String> {
+    pub fn paths(&self) -> Vec<String> {
         self.asked.lock().clone()
     }
 

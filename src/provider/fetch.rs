@@ -169,11 +169,11 @@ mod tests {
         assert_eq!(fetch(&by_name, outside).await.map_err(|failure| failure.message), refused("localhost"));
         let number = format!("http://2130706433:{}/file", server.address.port());
         assert_eq!(fetch(&number, outside).await.map_err(|failure| failure.message), refused("127.0.0.1"));
-        assert_eq!(server.asked(), [""; 0], "nothing was asked");
+        assert_eq!(server.paths(), [""; 0], "nothing was asked");
         let v4_loopback = |ip: IpAddr| ip == IpAddr::from([127, 0, 0, 1]);
         assert_eq!(fetch(&by_name, v4_loopback).await.as_deref(), Ok(&b"hello"[..]));
         assert_eq!(get(&server, "/metadata", v4_loopback).await, refused("169.254.169.254"));
-        assert_eq!(server.asked(), ["/file", "/metadata"]);
+        assert_eq!(server.paths(), ["/file", "/metadata"]);
     }
 
     /// Answers every request with `bytes` and then neither goes on nor closes.

@@ -16,7 +16,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect;
 use url::{Host, Url};
 
-use super::chat::install_tls;
+use super::tls::install_tls;
 
 /// Time limit for looking up a name when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
@@ -190,7 +190,7 @@ fn name_allowed(name: &str, private: bool) -> bool {
 pub fn ip_allowed(address: IpAddr, private: bool) -> bool {
     match address {
         IpAddr::V4(address) => v4_allowed(address, private),
-        IpAddr::V6(address) => match embedded(address) {
+        IpAddr::V6(address) => match embedded_ipv4(address) {
             Some(v4) => v4_allowed(v4, private),
             None => v6_allowed(address, private),
         },
@@ -199,7 +199,7 @@ pub fn ip_allowed(address: IpAddr, private: bool) -> bool {
 
 /// Returns the IPv4 address behind an IPv6 one: mapped and compatible (RFC 4291 2.5.5), translated (RFC 6052 2.1), 6to4
 /// (RFC 3056).
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(guard.look(&url).await, Ok(()), "when it is saved");
         let sent = guard.client().expect("a client").get(url).send().await;
         assert_eq!(sent.err().and_then(|error| Blocked::of(&error)), Some(Blocked::NotAllowed));
-        assert_eq!(server.asked(), [""; 0], "nothing was asked");
+        assert_eq!(server.paths(), [""; 0], "nothing was asked");
     }
 
     #[tokio::test]
@@ -372,6 +372,6 @@ mod tests {
         let server = server.await.expect("loopback has a free port");
         let answer = Guard::new(true).client().expect("a client").get(server.url("/")).send().await.expect("answers");
         assert_eq!(answer.status().as_u16(), 302);
-        assert_eq!(server.asked(), ["/"]);
+        assert_eq!(server.paths(), ["/"]);
     }
 }

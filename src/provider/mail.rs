@@ -6,7 +6,7 @@ use lettre::message::Mailbox;
 use lettre::{Message, SmtpTransport, Transport};
 
 use super::Failure;
-use super::chat::install_tls;
+use super::tls::install_tls;
 
 /// Time limit for each answer of a mail relay.
 const PATIENCE: Duration = Duration::from_secs(30);

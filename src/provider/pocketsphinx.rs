@@ -164,13 +164,13 @@ impl Recognizer for Pocketsphinx {
         let backlog = Arc::new(AtomicUsize::new(0));
         let feed = if let Some(cause) = self.broken.get() {
             refuse(last, "recognizer_missing", cause.clone());
-            Feed::closed()
+            Feed::closed_feed()
         } else if let Some(seat) = self.line.seat(&self.workers) {
             seat.order(Order::Open { news, last, backlog: backlog.clone() });
             Feed { stream: Some(seat), block: Vec::with_capacity(BLOCK), backlog, dropped: self.dropped.clone() }
         } else {
             refuse(last, "recognizer_busy", "text late: every decoder is in use".into());
-            Feed::closed()
+            Feed::closed_feed()
         };
         (Box::new(feed), receiver)
     }
@@ -192,7 +192,7 @@ struct Feed {
 }
 
 impl Feed {
-    fn closed() -> Feed {
+    fn closed_feed() -> Feed {
         Feed { stream: None, block: Vec::new(), backlog: Arc::default(), dropped: Arc::default() }
     }
 

@@ -54,8 +54,7 @@ pub use self::http_recognizer::HttpRecognizer;
 pub use self::probe::{Part, Probed, probe};
 pub use self::synthesizer::{Form, RemoteSynthesizer, RemoteVoices};
 pub use self::ws_recognizer::WsRecognizer;
-use super::chat::install_tls;
-use super::tls::Roots;
+use super::tls::{Roots, install_tls};
 use super::{Failure, RecognizedWord, Status};
 
 /// Address of a provider, credentials and time limits.
@@ -95,10 +94,10 @@ impl Remote {
     }
 
     fn post(&self, client: &reqwest::Client, path: &str) -> reqwest::RequestBuilder {
-        self.authorized(client.post(format!("{}{path}", self.base_url)))
+        self.authorize(client.post(format!("{}{path}", self.base_url)))
     }
 
-    fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.key {
             Some(key) => request.bearer_auth(key),
             None => request,
@@ -147,7 +146,7 @@ impl Codes {
         Failure { code, message: format!("{} {how}", self.what) }
     }
 
-    fn failed(&self, how: &str) -> Failure {
+    fn general_failure(&self, how: &str) -> Failure {
         self.failure(self.failed, how)
     }
 
@@ -155,7 +154,7 @@ impl Codes {
         self.failure(self.late, "took too long")
     }
 
-    fn refused(&self, status: impl std::fmt::Display) -> Failure {
+    fn refusal(&self, status: impl std::fmt::Display) -> Failure {
         self.failure(self.refused, &format!("answered {status}"))
     }
 }

@@ -64,7 +64,7 @@ impl EmbeddedSpeech {
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)
-            .map_err(|cause| failed(format!("no folder for speech in the system's temporary folder: {cause}")))?;
+            .map_err(|cause| failure(format!("no folder for speech in the system's temporary folder: {cause}")))?;
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Ok(EmbeddedSpeech {
             cache: SpeechCache::new(CACHE_BYTES_MAX),
@@ -119,17 +119,17 @@ impl EmbeddedSpeech {
     /// it is off, said again.
     async fn at_rate(&self, text: &str, voice: &Voice) -> Result<Vec<i16>, Failure> {
         let mut asked_wpm = voice.rate_wpm;
-        let mut pcm = self.coloured(text, voice, asked_wpm).await?;
+        let mut pcm = self.speak_coloured(text, voice, asked_wpm).await?;
         for _ in 1..TIMES_MAX {
-            let Some(better_wpm) = corrected(text, voice, asked_wpm, &pcm) else { break };
+            let Some(better_wpm) = corrected_wpm(text, voice, asked_wpm, &pcm) else { break };
             asked_wpm = better_wpm;
-            pcm = self.coloured(text, voice, asked_wpm).await?;
+            pcm = self.speak_coloured(text, voice, asked_wpm).await?;
         }
         Ok(pcm)
     }
 
     /// Speaks slower by what a pitch that is made by playing faster makes faster.
-    async fn coloured(&self, text: &str, voice: &Voice, rate_wpm: f32) -> Result<Vec<i16>, Failure> {
+    async fn speak_coloured(&self, text: &str, voice: &Voice, rate_wpm: f32) -> Result<Vec<i16>, Failure> {
         let out = self.folder.join(self.files.fetch_add(1, Ordering::Relaxed).to_string());
         let played = voice.id.strip_prefix("flite:").and_then(flite::voice).map_or(1.0, |own| own.played(voice.pitch));
         let (program, mut command) = command(voice, rate_wpm / played, &out)?;
@@ -147,11 +147,11 @@ impl EmbeddedSpeech {
             // Speech that nobody waits for takes nobody's place.
             let _place = match voice.unhurried {
                 true => None,
-                false => Some(self.places.acquire().await.map_err(|_| failed("the synthesizer is closed".into()))?),
+                false => Some(self.places.acquire().await.map_err(|_| failure("the synthesizer is closed".into()))?),
             };
             let limit = if voice.unhurried { UNHURRIED_LIMIT } else { self.limit };
             run(program, command, text, limit).await?;
-            read(program, &out).await?
+            read_output(program, &out).await?
         };
         let clip = whole(program, &wav)?;
         Ok(Timbre { played, formant: voice.formant, bands_db: voice.bands_db }.colour(&clip.pcm, clip.rate_hz))
@@ -210,7 +210,7 @@ impl Drop for Scratch<'_> {
     }
 }
 
-fn failed(message: String) -> Failure {
+fn failure(message: String) -> Failure {
     Failure { code: "synthesizer_failed", message }
 }
 
@@ -226,7 +226,7 @@ fn command(voice: &Voice, rate_wpm: f32, out: &Path) -> Result<(&'static str, Co
 
 /// Runs a child process; one that takes longer than `limit` is ended.
 async fn run(program: &str, command: Command, text: &str, limit: Duration) -> Result<(), Failure> {
-    let late = || failed(format!("{program} took longer than {} s", limit.as_secs()));
+    let late = || failure(format!("{program} took longer than {} s", limit.as_secs()));
     tokio::time::timeout(limit, finish(program, command, text)).await.map_err(|_| late())?
 }
 
@@ -236,7 +236,7 @@ async fn finish(program: &str, mut command: Command, text: &str) -> Result<(), F
         std::io::ErrorKind::NotFound => {
             Failure { code: MISSING, message: format!("{program} is missing: install the package {program}") }
         }
-        _ => failed(format!("{program} does not start: {cause}")),
+        _ => failure(format!("{program} does not start: {cause}")),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // espeak-ng reads phonemes between double brackets. A child that stops reading says why by its exit code.
@@ -246,31 +246,31 @@ async fn finish(program: &str, mut command: Command, text: &str) -> Result<(), F
     }
     match child.wait().await {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(failed(format!("{program} ended with {status}"))),
-        Err(cause) => Err(failed(format!("{program} was lost: {cause}"))),
+        Ok(status) => Err(failure(format!("{program} ended with {status}"))),
+        Err(cause) => Err(failure(format!("{program} was lost: {cause}"))),
     }
 }
 
-async fn read(program: &str, out: &Path) -> Result<Vec<u8>, Failure> {
-    let bad = |cause: std::io::Error| failed(format!("{program} wrote no audio: {cause}"));
+async fn read_output(program: &str, out: &Path) -> Result<Vec<u8>, Failure> {
+    let bad = |cause: std::io::Error| failure(format!("{program} wrote no audio: {cause}"));
     if tokio::fs::metadata(out).await.map_err(bad)?.len() > AUDIO_BYTES_MAX {
-        return Err(failed(format!("{program} wrote more than {AUDIO_BYTES_MAX} bytes")));
+        return Err(failure(format!("{program} wrote more than {AUDIO_BYTES_MAX} bytes")));
     }
     tokio::fs::read(out).await.map_err(bad)
 }
 
 /// Returns the audio that a child wrote: what its header tells of and is not there, as on a full disk, was not said.
 fn whole(program: &str, wav: &[u8]) -> Result<clip::Clip, Failure> {
-    let unusable = |cause| failed(format!("{program} wrote no usable audio: {cause}"));
+    let unusable = |cause| failure(format!("{program} wrote no usable audio: {cause}"));
     let missing = clip::wav::sections(wav).map_err(unusable)?.missing;
     if missing > 0 {
-        return Err(failed(format!("{program} wrote only a part of its audio: {missing} bytes are missing")));
+        return Err(failure(format!("{program} wrote only a part of its audio: {missing} bytes are missing")));
     }
     clip::Clip::from_wav(wav).map_err(unusable)
 }
 
 /// Returns the words per minute to ask the program for instead of `asked_wpm`, which made `pcm`, when that is worth it.
-fn corrected(text: &str, voice: &Voice, asked_wpm: f32, pcm: &[i16]) -> Option<f32> {
+fn corrected_wpm(text: &str, voice: &Voice, asked_wpm: f32, pcm: &[i16]) -> Option<f32> {
     let language = voice.id.strip_prefix("espeak-ng:").unwrap_or("en");
     let words = measurable_words(language, text)?;
     let measured_wpm = words as f32 * 60.0 / timbre::speech_s(pcm).max(0.1);

@@ -1,11 +1,20 @@
 //! Trust in servers: certificates of the well-known authorities, and of authorities that the settings add.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+
+/// Chooses the cryptography of all HTTP clients of this process; one has to be chosen before the first client is made.
+pub fn install_tls() {
+    static TLS: Once = Once::new();
+    TLS.call_once(|| {
+        // Somebody else may have installed one before: then that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
 
 /// Authorities beside the well-known ones; none unless they were read.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +25,7 @@ impl Roots {
     ///
     /// # Errors
     /// The file cannot be read, holds no certificate, or one that no authority can have. The text names the file.
-    pub fn read(path: &Path) -> Result<Roots, String> {
+    pub fn from_file(path: &Path) -> Result<Roots, String> {
         let bad = |why: &str| format!("{}: {why}", path.display());
         let bytes = std::fs::read(path).map_err(|error| bad(&error.to_string()))?;
         let all: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&bytes).collect();

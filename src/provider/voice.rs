@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    fn wanted(language: &str, accent: Option<&str>, gender: &str) -> VoiceWanted {
+    fn voice_wanted(language: &str, accent: Option<&str>, gender: &str) -> VoiceWanted {
         VoiceWanted {
             accent: accent.map(Into::into),
             gender: Some(gender.into()),
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn language_accent_and_gender_pick_the_voice() {
         let check = |language, accent, gender, start: &str, substituted| {
-            let voice = choose(&wanted(language, accent, gender)).expect("there is a voice");
+            let voice = choose(&voice_wanted(language, accent, gender)).expect("there is a voice");
             assert!(voice.id.starts_with(start), "{language} {accent:?} {gender}: {}", voice.id);
             assert_eq!(voice.substituted.is_some(), substituted, "{language} {accent:?} {gender}");
         };
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_wish_that_has_no_voice_is_told_with_the_voice_instead() {
         let check = |language, accent, gender, start: &str| {
-            let voice = choose(&wanted(language, Some(accent), gender)).expect("there is a voice");
+            let voice = choose(&voice_wanted(language, Some(accent), gender)).expect("there is a voice");
             assert!(voice.id.starts_with(start), "the same language and gender: {}", voice.id);
             let told = format!("no {accent} voice for language {language}: {}", voice.id);
             assert_eq!(voice.substituted, Some(told));
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn another_program_speaks_english_in_a_voice_of_the_same_gender() {
         let check = |language, accent, gender, expect: Option<&str>| {
-            let voice = choose(&wanted(language, accent, gender)).expect("there is a voice");
+            let voice = choose(&voice_wanted(language, accent, gender)).expect("there is a voice");
             let other = substitute(&voice);
             assert_eq!(other.as_ref().map(|other| other.id.as_str()), expect, "{}", voice.id);
             let Some(other) = other else { return };
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_custom_voice_wins_and_cannot_carry_options() {
         let check = |id: &str, expect: Option<&str>| {
-            let asked = VoiceWanted { custom_voice_id: Some(id.into()), ..wanted("de", None, "male") };
+            let asked = VoiceWanted { custom_voice_id: Some(id.into()), ..voice_wanted("de", None, "male") };
             assert_eq!(choose(&asked).ok().map(|voice| voice.id).as_deref(), expect, "{id}");
         };
         check("slt", Some("flite:slt"));
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_missing_gender_is_drawn_from_the_seed() {
         let female = |seed| {
-            let asked = VoiceWanted { gender: None, seed: Seed(seed), ..wanted("en", None, "") };
+            let asked = VoiceWanted { gender: None, seed: Seed(seed), ..voice_wanted("en", None, "") };
             choose(&asked).expect("English has voices").id == "flite:slt"
         };
         let women = (0..200).filter(|&seed| female(seed)).count();

@@ -121,7 +121,7 @@ impl Queue {
         let mut db = self.store.system().await?;
         let cells = [now.into(), AT_ONCE.into(), (now + LEASE_MS).into()];
         let Some(row) = db.row(&sql, &cells).await? else { return Ok(None) };
-        let claimed = read(&row).map_err(Error::internal)?;
+        let claimed = outgoing_of(&row).map_err(Error::internal)?;
         db.commit().await?;
         Ok(Some(claimed))
     }
@@ -138,7 +138,7 @@ impl Queue {
     }
 }
 
-fn read(row: &db::Row) -> Result<Outgoing, sqlx::Error> {
+fn outgoing_of(row: &db::Row) -> Result<Outgoing, sqlx::Error> {
     let id = |column: &str| row.try_get::<String, _>(column).map(|text| Uuid::parse_str(&text).unwrap_or_default());
     Ok(Outgoing {
         id: row.try_get("id")?,

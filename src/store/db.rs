@@ -8,9 +8,10 @@
 //! - A document's text is stored exactly as it was given.
 
 mod cell;
-mod line;
+mod group_commit;
 mod postgres;
 mod sqlite;
+mod sqlite_error;
 
 use std::path::{Path, PathBuf};
 
@@ -61,10 +62,10 @@ impl Database {
     }
 
     /// Returns a connection that reads; each statement sees what was committed before it.
-    pub async fn read(&self) -> Result<Link> {
+    pub async fn reader(&self) -> Result<Link> {
         match self {
-            Database::Sqlite(sqlite) => sqlite.read().await.map(|reader| Link::SqliteReader(Box::new(reader))),
-            Database::Postgres(postgres) => postgres.read().await.map(Link::PostgresReader),
+            Database::Sqlite(sqlite) => sqlite.reader().await.map(|reader| Link::SqliteReader(Box::new(reader))),
+            Database::Postgres(postgres) => postgres.reader().await.map(Link::PostgresReader),
         }
     }
 
@@ -159,7 +160,7 @@ impl Database {
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Link {
     SqliteReader(Box<sqlite::Reader>),
-    SqliteWriter(line::Turn),
+    SqliteWriter(group_commit::WriteLock),
     PostgresReader(postgres::Reader),
     PostgresWriter(postgres::Writer),
 }
@@ -174,7 +175,7 @@ impl Link {
     pub async fn rows(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Row>> {
         match self {
             Link::SqliteReader(reader) => sqlite::rows(reader.connection(), sql, cells, usize::MAX),
-            Link::SqliteWriter(turn) => sqlite::rows(turn.statement()?, sql, cells, usize::MAX),
+            Link::SqliteWriter(lock) => sqlite::rows(lock.statement()?, sql, cells, usize::MAX),
             Link::PostgresReader(reader) => postgres::rows(reader, sql, cells).await,
             Link::PostgresWriter(writer) => postgres::rows(writer, sql, cells).await,
         }
@@ -184,7 +185,7 @@ impl Link {
     pub async fn row(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<Row>> {
         match self {
             Link::SqliteReader(reader) => Ok(sqlite::rows(reader.connection(), sql, cells, 1)?.pop()),
-            Link::SqliteWriter(turn) => Ok(sqlite::rows(turn.statement()?, sql, cells, 1)?.pop()),
+            Link::SqliteWriter(lock) => Ok(sqlite::rows(lock.statement()?, sql, cells, 1)?.pop()),
             Link::PostgresReader(reader) => postgres::row(reader, sql, cells).await,
             Link::PostgresWriter(writer) => postgres::row(writer, sql, cells).await,
         }
@@ -194,7 +195,7 @@ impl Link {
     pub async fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64> {
         match self {
             Link::SqliteReader(reader) => sqlite::execute(reader.connection(), sql, cells),
-            Link::SqliteWriter(turn) => sqlite::execute(turn.statement()?, sql, cells),
+            Link::SqliteWriter(lock) => sqlite::execute(lock.statement()?, sql, cells),
             Link::PostgresReader(reader) => postgres::execute(reader, sql, cells).await,
             Link::PostgresWriter(writer) => postgres::execute(writer, sql, cells).await,
         }
@@ -203,7 +204,7 @@ impl Link {
     /// Inserts one row into a table whose key `id` is counted, and returns that key.
     pub async fn insert_counted(&mut self, sql: &str, cells: &[Cell]) -> Result<i64> {
         match self {
-            Link::SqliteWriter(turn) => sqlite::insert_counted(turn.statement()?, sql, cells),
+            Link::SqliteWriter(lock) => sqlite::insert_counted(lock.statement()?, sql, cells),
             Link::PostgresWriter(writer) => postgres::insert_counted(writer, sql, cells).await,
             Link::SqliteReader(_) | Link::PostgresReader(_) => Err(Error::internal("a reader cannot insert")),
         }
@@ -212,7 +213,7 @@ impl Link {
     /// Runs several statements without values, in a transaction that writes.
     pub async fn script(&mut self, sql: &str) -> Result<()> {
         match self {
-            Link::SqliteWriter(turn) => sqlite::script(turn.statement()?, sql),
+            Link::SqliteWriter(lock) => sqlite::script(lock.statement()?, sql),
             Link::PostgresWriter(writer) => postgres::script(writer, sql).await,
             Link::SqliteReader(_) | Link::PostgresReader(_) => Err(Error::internal("a reader cannot run a script")),
         }
@@ -243,7 +244,7 @@ impl Link {
     pub async fn commit(self) -> Result<()> {
         match self {
             Link::SqliteReader(_) | Link::PostgresReader(_) => Ok(()),
-            Link::SqliteWriter(turn) => turn.commit().await,
+            Link::SqliteWriter(lock) => lock.commit().await,
             Link::PostgresWriter(writer) => postgres::commit(writer).await,
         }
     }

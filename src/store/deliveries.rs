@@ -50,12 +50,12 @@ impl Session {
                    ORDER BY seq DESC LIMIT $4 OFFSET $5";
         let [organization, webhook, since] = cells;
         let rows = self.rows(sql, &[organization, webhook, since, limit.into(), offset.into()]).await?;
-        Ok((rows.iter().map(read).collect::<Result<_>>()?, total))
+        Ok((rows.iter().map(record_of).collect::<Result<_>>()?, total))
     }
 }
 
-fn read(row: &db::Row) -> Result<DeliveryRecord> {
-    let read = |row: &db::Row| -> Result<DeliveryRecord, sqlx::Error> {
+fn record_of(row: &db::Row) -> Result<DeliveryRecord> {
+    let read = || -> Result<DeliveryRecord, sqlx::Error> {
         let id: String = row.try_get("id")?;
         Ok(DeliveryRecord {
             id: Uuid::parse_str(&id).unwrap_or_default(),
@@ -67,5 +67,5 @@ fn read(row: &db::Row) -> Result<DeliveryRecord> {
             body_sha256: row.try_get("body_sha256")?,
         })
     };
-    read(row).map_err(Error::internal)
+    read().map_err(Error::internal)
 }

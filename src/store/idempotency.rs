@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::db::Cell;
-use super::sealing::place;
+use super::vault::place_of;
 use super::{Session, Store, to_text};
 use crate::error::{Error, Result};
 
@@ -69,14 +69,14 @@ impl Carried {
 
     /// True if this answer was stored in the transaction of the work that it reports.
     pub fn has_kept(&self, status: u16, body: &str) -> bool {
-        self.status == status && matches!(self.done(), Done::Answered(kept) if kept == body)
+        self.status == status && matches!(self.outcome(), Done::Answered(kept) if kept == body)
     }
 
     fn request(&self) -> RequestKey<'_> {
         RequestKey { organization: &self.organization, route: &self.route, key: &self.key }
     }
 
-    fn done(&self) -> Done {
+    fn outcome(&self) -> Done {
         self.done.lock().clone()
     }
 
@@ -149,7 +149,7 @@ impl Store {
                 None | Some(BEGUN) => return Ok(Seen::Running),
                 Some(status) => {
                     let body =
-                        self.parts.vault.unseal(&place(request.organization, TABLE), &body.unwrap_or_default())?;
+                        self.parts.vault.unseal(&place_of(request.organization, TABLE), &body.unwrap_or_default())?;
                     return Ok(Seen::Answered { status: status as u16, body });
                 }
             }
@@ -166,7 +166,7 @@ impl Store {
     pub async fn finish_request(&self, request: RequestKey<'_>, status: u16, body: &str) -> Result<()> {
         let mut db = self.system().await?;
         // The answer may hold a key that is shown only once.
-        let body = self.parts.vault.seal(&place(request.organization, TABLE), body)?;
+        let body = self.parts.vault.seal(&place_of(request.organization, TABLE), body)?;
         db.mark(request, i64::from(status), Some(body)).await?;
         db.commit().await
     }
@@ -203,14 +203,14 @@ impl Session {
     pub(super) async fn commit_with(mut self, answer: Option<String>) -> Result<()> {
         let carried = CARRIED.try_with(Arc::clone).ok().filter(|_| self.link.writes());
         let Some(carried) = carried else { return self.commit_all().await };
-        let now = match (carried.done(), answer) {
+        let now = match (carried.outcome(), answer) {
             (Done::Nothing | Done::Begun, Some(text)) => Done::Answered(text),
             (Done::Nothing, None) => Done::Begun,
             _ => return self.commit_all().await,
         };
         let (status, body) = match &now {
             Done::Answered(text) => {
-                let body = self.vault().seal(&place(&carried.organization, TABLE), text)?;
+                let body = self.vault().seal(&place_of(&carried.organization, TABLE), text)?;
                 (i64::from(carried.status), Some(body))
             }
             _ => (BEGUN, None),

@@ -4,8 +4,8 @@ use super::Session;
 use super::db::{self, Cell};
 use super::record::{Row, fields_of, read_row};
 use crate::error::{Error, Result};
+use crate::model::issue::{IssueDoc, IssueQuery, Occurrence, SourceKind};
 use crate::model::time::Timestamp;
-use crate::model::triage::{IssueDoc, IssueQuery, Occurrence, SourceKind};
 
 /// A failure as stored.
 #[derive(Clone, Debug, PartialEq)]

@@ -56,14 +56,14 @@ impl Session {
     /// Returns the holder of an address: (organization, result).
     pub(crate) async fn leg_holder(&mut self, address: &str) -> Result<Option<(String, i64)>> {
         let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 1";
-        self.row(sql, &[address.into()]).await?.as_ref().map(owned).transpose()
+        self.row(sql, &[address.into()]).await?.as_ref().map(owner_of).transpose()
     }
 
     /// Returns those that wait for an address, in order: (organization, result).
     pub(crate) async fn leg_waiters(&mut self, address: &str) -> Result<Vec<(String, i64)>> {
         let sql = "SELECT org_id, result_id FROM legs WHERE address = $1 AND held = 0 ORDER BY result_id LIMIT $2";
         let rows = self.rows(sql, &[address.into(), LOOKED_AT.into()]).await?;
-        rows.iter().map(owned).collect()
+        rows.iter().map(owner_of).collect()
     }
 
     /// Returns the addresses that a result holds or waits for.
@@ -131,7 +131,7 @@ impl Session {
     /// Returns the Digital Human that listens on a number at all times: (organization, id).
     pub(crate) async fn always_on(&mut self, number: &str) -> Result<Option<(String, i64)>> {
         let sql = "SELECT org_id, id FROM digital_humans WHERE listens_on = $1 ORDER BY id LIMIT 1";
-        self.row(sql, &[number.into()]).await?.as_ref().map(owned).transpose()
+        self.row(sql, &[number.into()]).await?.as_ref().map(owner_of).transpose()
     }
 
     /// Returns the organization that a Digital Human belongs to.
@@ -152,7 +152,7 @@ fn call_state(row: &db::Row) -> Result<(String, CallState), sqlx::Error> {
     Ok((row.try_get(0)?, state))
 }
 
-fn owned(row: &db::Row) -> Result<(String, i64)> {
+fn owner_of(row: &db::Row) -> Result<(String, i64)> {
     let read = || -> Result<_, sqlx::Error> { Ok((row.try_get(0)?, row.try_get(1)?)) };
     read().map_err(Error::internal)
 }

@@ -7,9 +7,9 @@ use super::db::{self, Cell};
 use super::record::{Row, fields_of, read_row};
 use crate::error::{Error, Result};
 use crate::model::alert::Violation;
+use crate::model::issue::SourceKind;
 use crate::model::monitor::{CheckDoc, MonitorDoc, Verdict};
 use crate::model::time::Timestamp;
-use crate::model::triage::SourceKind;
 
 impl Session {
     /// Returns the monitors from `offset` on, newest first, and their number; of one agent or of all.

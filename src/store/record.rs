@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::db::{self, Cell};
-use super::sealing::place;
+use super::vault::place_of;
 use super::{Session, from_text, to_text};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -20,9 +20,9 @@ pub trait Key: Copy + Into<Cell> + Send + Sync {
     /// Returns an id made before the insert; `None`: the database counts.
     fn fresh() -> Option<Self>;
     /// Returns the id that the database has counted; `None`: it counts none of these.
-    fn counted(number: i64) -> Option<Self>;
+    fn from_count(number: i64) -> Option<Self>;
     /// Returns the id in column `id` of a row.
-    fn read(row: &db::Row) -> Result<Self>;
+    fn of_row(row: &db::Row) -> Result<Self>;
 }
 
 impl Key for i64 {
@@ -30,11 +30,11 @@ impl Key for i64 {
         None
     }
 
-    fn counted(number: i64) -> Option<i64> {
+    fn from_count(number: i64) -> Option<i64> {
         Some(number)
     }
 
-    fn read(row: &db::Row) -> Result<i64> {
+    fn of_row(row: &db::Row) -> Result<i64> {
         row.try_get("id").map_err(Error::internal)
     }
 }
@@ -44,11 +44,11 @@ impl Key for Uuid {
         Some(clock::new_id())
     }
 
-    fn counted(_: i64) -> Option<Uuid> {
+    fn from_count(_: i64) -> Option<Uuid> {
         None
     }
 
-    fn read(row: &db::Row) -> Result<Uuid> {
+    fn of_row(row: &db::Row) -> Result<Uuid> {
         Uuid::parse_str(row.try_get("id").map_err(Error::internal)?).map_err(Error::internal)
     }
 }
@@ -103,7 +103,7 @@ impl Session {
             return Ok(id);
         }
         let id = self.insert_counted(&sql, &cells).await?;
-        R::Id::counted(id).ok_or_else(|| Error::internal("an id is neither made nor counted"))
+        R::Id::from_count(id).ok_or_else(|| Error::internal("an id is neither made nor counted"))
     }
 
     /// Returns the row of `id`; `None` when this organization has none.
@@ -177,7 +177,7 @@ impl Session {
     /// Returns a document as it is stored.
     fn text_of<R: Resource>(&self, doc: &R) -> Result<String> {
         match R::SEALED {
-            true => self.vault().write(&place(self.organization(), R::TABLE), doc),
+            true => self.vault().write(&place_of(self.organization(), R::TABLE), doc),
             false => to_text(doc),
         }
     }
@@ -185,7 +185,7 @@ impl Session {
     /// Returns a row of the columns in `FIELDS`.
     pub(super) fn row_of<R: Resource>(&self, row: &db::Row) -> Result<Row<R>> {
         match R::SEALED {
-            true => row_with(row, |text| self.vault().read(&place(self.organization(), R::TABLE), text)),
+            true => row_with(row, |text| self.vault().read(&place_of(self.organization(), R::TABLE), text)),
             false => row_with(row, from_text),
         }
     }
@@ -233,7 +233,7 @@ pub(super) fn read_row<R: Resource>(row: &db::Row) -> Result<Row<R>> {
 fn row_with<R: Resource>(row: &db::Row, open: impl FnOnce(&str) -> Result<R>) -> Result<Row<R>> {
     let by: Option<&str> = row.try_get("updated_by").map_err(Error::internal)?;
     Ok(Row {
-        id: R::Id::read(row)?,
+        id: R::Id::of_row(row)?,
         doc: open(row.try_get("doc").map_err(Error::internal)?)?,
         created_ms: row.try_get("created_ms").map_err(Error::internal)?,
         updated_ms: row.try_get("updated_ms").map_err(Error::internal)?,

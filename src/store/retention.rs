@@ -29,7 +29,7 @@ impl Store {
             marks.join(", ")
         );
         let mut db: Session = self.org("").read().await?;
-        db.rows(&sql, &cells).await?.iter().map(read).collect()
+        db.rows(&sql, &cells).await?.iter().map(of_row).collect()
     }
 
     /// Returns up to `limit` evaluated call logs of all organizations that were made before `before_ms`, the oldest
@@ -48,11 +48,11 @@ impl Store {
             marks.join(", ")
         );
         let mut db: Session = self.org("").read().await?;
-        db.rows(&sql, &cells).await?.iter().map(read).collect()
+        db.rows(&sql, &cells).await?.iter().map(of_row).collect()
     }
 }
 
-fn read<Id: Key>(row: &Row) -> Result<Old<Id>> {
+fn of_row<Id: Key>(row: &Row) -> Result<Old<Id>> {
     let organization = row.try_get(1).map_err(Error::internal)?;
-    Ok(Old { id: Id::read(row)?, organization, created_ms: row.try_get(2).map_err(Error::internal)? })
+    Ok(Old { id: Id::of_row(row)?, organization, created_ms: row.try_get(2).map_err(Error::internal)? })
 }

@@ -2,6 +2,7 @@
 
 use super::db::Cell;
 use super::record::Resource;
+use super::vault::place_of;
 use super::{Integrations, Session, Store, idempotency};
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
@@ -14,11 +15,6 @@ const PROBE_PLACE: &str = "vault/probe";
 
 /// Tables whose documents hold secrets.
 const SEALED: [&str; 3] = [AgentDoc::TABLE, Integrations::TABLE, WebhookDoc::TABLE];
-
-/// Returns the place to which secrets of a table are bound.
-pub(super) fn place(organization: &str, table: &str) -> String {
-    format!("{organization}/{table}")
-}
 
 impl Store {
     /// Checks that the key of this process opens the database, and seals again whatever another key, or none, has
@@ -78,7 +74,7 @@ impl Session {
             if self.vault().is_sealed(&doc)? {
                 continue;
             }
-            let place = place(&organization, table);
+            let place = place_of(&organization, table);
             let plain: serde_json::Value = self.vault().read(&place, &doc)?;
             let doc = self.vault().write(&place, &plain)?;
             let id = match row.try_get::<i64, _>(0) {
@@ -100,7 +96,7 @@ impl Session {
             if self.vault().is_current(&body) {
                 continue;
             }
-            let place = place(&organization, idempotency::TABLE);
+            let place = place_of(&organization, idempotency::TABLE);
             let body = self.vault().seal(&place, &self.vault().unseal(&place, &body)?)?;
             let sql = "UPDATE idempotency SET body = $4 WHERE org_id = $1 AND route = $2 AND idempotency_key = $3";
             sealed += self.execute(sql, &[organization.into(), text(1)?.into(), text(2)?.into(), body.into()]).await?;

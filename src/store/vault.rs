@@ -205,6 +205,11 @@ fn make_key_file(path: &Path) -> std::io::Result<String> {
     }
 }
 
+/// Returns the place to which secrets of a table are bound.
+pub(super) fn place_of(organization: &str, table: &str) -> String {
+    format!("{organization}/{table}")
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;

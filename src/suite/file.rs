@@ -74,7 +74,7 @@ pub struct Scenario {
 ///
 /// # Errors
 /// Everything that is wrong in it.
-pub fn read(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Suite, Vec<Problem>> {
+pub fn from_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Suite, Vec<Problem>> {
     let Loaded { root, masked } = load(path, variable)?;
     // What is wrong may be told with the value that is.
     let hidden = |problem: Problem| Problem { text: mask(&problem.text, &masked), ..problem };

@@ -66,7 +66,7 @@ impl Datagram<'_> {
         }
         out.extend_from_slice(addresses);
         if width == 4 {
-            let sum = folded(sum(&out[ip..]));
+            let sum = fold(sum(&out[ip..]));
             out[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
         }
         let udp = out.len();
@@ -75,7 +75,7 @@ impl Datagram<'_> {
         }
         out.extend_from_slice(self.payload);
         // With the addresses, the protocol and the length: the pseudo header.
-        let sum = folded(sum(&out[udp..]) + sum(addresses) + u32::from(UDP) + u32::from(length));
+        let sum = fold(sum(&out[udp..]) + sum(addresses) + u32::from(UDP) + u32::from(length));
         out[udp + 6..udp + 8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
         out.resize(out.len() + captured.next_multiple_of(4) - captured, 0);
         out.extend_from_slice(&whole.to_le_bytes());
@@ -115,7 +115,7 @@ fn sum(bytes: &[u8]) -> u32 {
 }
 
 /// Returns the complement of the sum in ones' complement (RFC 1071).
-fn folded(mut sum: u32) -> u16 {
+fn fold(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -151,10 +151,10 @@ mod tests {
                 assert_eq!(u16::from_be_bytes([udp[2], udp[3]]), to.port());
                 // A right checksum makes the sum of all that it covers zero (RFC 1071).
                 if headers == 20 {
-                    assert_eq!(folded(sum(&packet[..20])), 0);
+                    assert_eq!(fold(sum(&packet[..20])), 0);
                 }
                 let pseudo = sum(&packet[if headers == 20 { 12 } else { 8 }..headers]);
-                assert_eq!(folded(pseudo + u32::from(UDP) + udp.len() as u32 + sum(udp)), 0);
+                assert_eq!(fold(pseudo + u32::from(UDP) + udp.len() as u32 + sum(udp)), 0);
             }
         }
     }

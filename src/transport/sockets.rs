@@ -153,7 +153,7 @@ impl MediaSockets {
 
     /// Reads what has arrived, at most a batch; call again while it gives a full one.
     pub fn receive_rtp<'a>(&mut self, batch: &'a mut Batch) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
-        batch.read(self.rtp.as_raw_fd());
+        batch.read_clock(self.rtp.as_raw_fd());
         self.is_heard |= batch.count > 0;
         batch.messages()
     }
@@ -202,7 +202,7 @@ pub fn keep_errors(socket: &impl AsRawFd, v6: bool) -> io::Result<()> {
 }
 
 /// Returns the next address of which [`keep_errors`] kept an error; `None` when there is none left.
-pub fn undelivered(socket: &impl AsRawFd) -> Option<SocketAddr> {
+pub fn next_undelivered(socket: &impl AsRawFd) -> Option<SocketAddr> {
     // SAFETY: all three are plain C structs for which all zeroes are valid.
     let (mut header, mut name, mut part): (libc::msghdr, libc::sockaddr_storage, libc::iovec) = unsafe { zeroed() };
     let (mut data, mut control) = ([0u8; 1], [0u8; 512]);
@@ -265,7 +265,7 @@ impl Batch {
         self.count == BATCH
     }
 
-    fn read(&mut self, fd: libc::c_int) {
+    fn read_clock(&mut self, fd: libc::c_int) {
         self.count = 0;
         // SAFETY: mmsghdr and iovec are plain C structs for which all zeroes are valid.
         let (mut headers, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { (zeroed(), zeroed()) };

@@ -49,7 +49,7 @@ fn slow(seconds: f64) -> impl FnOnce(&mut ResultDoc) + Send {
     }
 }
 
-async fn read(world: &World) -> Value {
+async fn read_alerts(world: &World) -> Value {
     world.get("/v1/alerts").await["alerts"][0].clone()
 }
 
@@ -128,7 +128,7 @@ async fn enough_violations_in_the_window_are_an_alarm_until_there_are_fewer() {
     .await;
     let channels = json!([{ "type": "webhook", "target": receiver.url("/hook") }]);
     world.post("/v1/create-alert", rule(json!({ "notification_channels": channels }))).await;
-    let state = async || (read(&world).await["in_alert"].clone(), receiver.seen().len());
+    let state = async || (read_alerts(&world).await["in_alert"].clone(), receiver.requests().len());
     let first = end(&world, slow(2.5)).await;
     end(&world, slow(1.5)).await;
     assert_eq!(state().await, (json!(false), 0), "one violation");
@@ -147,11 +147,11 @@ async fn enough_violations_in_the_window_are_an_alarm_until_there_are_fewer() {
     world.service.clock().advance_ms(1);
     world.work_off().await;
     assert_eq!(state().await, (json!(false), 2), "the window is empty");
-    let alert = read(&world).await;
+    let alert = read_alerts(&world).await;
     assert_eq!((&alert["trigger_count"], &alert["updated_at"]), (&json!(1), &Value::Null));
     assert_eq!(alert["last_triggered_at"], "2026-01-05T09:00:30.000000Z");
 
-    let [triggered, resolved] = [0, 1].map(|n| receiver.seen()[n].clone());
+    let [triggered, resolved] = [0, 1].map(|n| receiver.requests()[n].clone());
     let body = triggered.json();
     let names: Vec<&String> = body.as_object().expect("an object").keys().collect();
     assert_eq!(names, ["kind", "title", "text", "at", "links", "data"]);
@@ -187,7 +187,7 @@ async fn a_window_may_reach_back_for_ever() {
     let world = World::with_rows().await;
     world.post("/v1/create-alert", rule(json!({ "threshold_time_interval": i64::MAX, "min_events": 1 }))).await;
     end(&world, slow(2.5)).await;
-    assert_eq!(read(&world).await["in_alert"], true);
+    assert_eq!(read_alerts(&world).await["in_alert"], true);
 }
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn what_cannot_be_delivered_is_tried_again_and_said() {
     world.post("/v1/create-alert", rule(json!({ "min_events": 1, "notification_channels": channels }))).await;
     end(&world, slow(2.5)).await;
     let about = async || {
-        let subject = read(&world).await["id"].as_str().expect("an id").to_owned();
+        let subject = read_alerts(&world).await["id"].as_str().expect("an id").to_owned();
         let mut about = world.service.notifications_about(world.name("organization"), &subject).await.expect("a list");
         about.retain(|one| one.notice.kind.as_str() == "alert_triggered");
         let shown = |one: &ringer::model::notification::NotificationDoc| {
@@ -263,7 +263,7 @@ async fn what_cannot_be_delivered_is_tried_again_and_said() {
     let chat = receiver.url("/chat");
     assert!(about().await.contains(&(chat.clone(), "pending", 1, Some("answered 500".into()))));
     assert_eq!(
-        receiver.seen()[0].json(),
+        receiver.requests()[0].json(),
         json!({ "text": "Alert triggered: Slow: avg_agent_latency greater_than 2: 1 time(s) in 60 s" })
     );
     // 5 s, 30 s and 2 min later, a fifth more or less.
@@ -271,14 +271,14 @@ async fn what_cannot_be_delivered_is_tried_again_and_said() {
         world.service.clock().advance_ms(early);
         world.work_off().await;
         assert_eq!(
-            receiver.seen().iter().filter(|one| !one.json()["text"].to_string().contains("resolved")).count(),
+            receiver.requests().iter().filter(|one| !one.json()["text"].to_string().contains("resolved")).count(),
             attempts - 1,
             "too early"
         );
         world.service.clock().advance_ms(late);
         world.work_off().await;
         assert_eq!(
-            receiver.seen().iter().filter(|one| !one.json()["text"].to_string().contains("resolved")).count(),
+            receiver.requests().iter().filter(|one| !one.json()["text"].to_string().contains("resolved")).count(),
             attempts
         );
     }

@@ -146,7 +146,7 @@ async fn a_scripted_response_of_a_bundle_may_be_short() {
 }
 
 /// Returns the number of rows of each kind.
-async fn counted(world: &World) -> Vec<usize> {
+async fn row_counts(world: &World) -> Vec<usize> {
     let agents = world.get("/v1/all-agents").await.as_array().map(Vec::len);
     let simulations = world.get("/v1/get-all-simulations").await["simulations"].as_array().map(Vec::len);
     let humans = world.get("/v1/digital-humans").await["digital_humans"].as_array().map(Vec::len);
@@ -155,15 +155,22 @@ async fn counted(world: &World) -> Vec<usize> {
     [agents, simulations, humans, metrics, folders].into_iter().flatten().collect()
 }
 
-#[tokio::test]
-async fn all_that_is_wrong_is_told_and_nothing_is_written() {
-    let world = World::new().await;
-    let error = |kind: &str, id: Value, errors: Value| json!({"entity_type": kind, "entity_id": id, "errors": errors});
-    let with = |path: &str, value: Value| {
-        let mut bundle = bundle();
-        *bundle.pointer_mut(path).expect("is there") = value;
-        bundle
-    };
+/// Bundle, and the errors that it is refused with.
+type BrokenBundle = (Value, Vec<Value>);
+
+fn error(kind: &str, id: Value, errors: Value) -> Value {
+    json!({"entity_type": kind, "entity_id": id, "errors": errors})
+}
+
+/// Returns the bundle with another value at a path.
+fn bundle_with(path: &str, value: Value) -> Value {
+    let mut bundle = bundle();
+    *bundle.pointer_mut(path).expect("is there") = value;
+    bundle
+}
+
+/// Bundles with several errors at once.
+fn with_many_errors() -> [BrokenBundle; 2] {
     let mut many = bundle();
     many["agents"][0]["phone_number"] = json!("12");
     many["agents"][0]["sip_uri"] = json!("bob");
@@ -176,13 +183,7 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
     rules["digital_humans"][0]["extension"] = json!("12a");
     rules["digital_humans"][0]["outbound_text_number"] = json!("12");
     rules["simulations"][0]["agent_version_id"] = json!(OTHER);
-    let twice = json!([bundle()["digital_humans"][0], bundle()["digital_humans"][0]]);
-    for (bundle, errors) in [
-        (with("/agents", json!([])), vec![error("bundle", Value::Null, json!(["exactly one agent is required"]))]),
-        (
-            with("/simulations", json!([bundle()["simulations"][0], {"svc_as_code_id": OTHER}])),
-            vec![error("bundle", Value::Null, json!(["exactly one simulation is required"]))],
-        ),
+    [
         (
             many,
             vec![
@@ -224,8 +225,22 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
                 ),
             ],
         ),
+    ]
+}
+
+/// Bundles with the wrong number of entities, or a field of the wrong form.
+fn with_wrong_forms() -> Vec<BrokenBundle> {
+    vec![
         (
-            with("/agents/0", json!({"svc_as_code_id": "x"})),
+            bundle_with("/agents", json!([])),
+            vec![error("bundle", Value::Null, json!(["exactly one agent is required"]))],
+        ),
+        (
+            bundle_with("/simulations", json!([bundle()["simulations"][0], {"svc_as_code_id": OTHER}])),
+            vec![error("bundle", Value::Null, json!(["exactly one simulation is required"]))],
+        ),
+        (
+            bundle_with("/agents/0", json!({"svc_as_code_id": "x"})),
             vec![error(
                 "agent",
                 json!("x"),
@@ -236,7 +251,7 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
             )],
         ),
         (
-            with("/custom_metrics/0/svc_as_code_id", json!("generated-now-1")),
+            bundle_with("/custom_metrics/0/svc_as_code_id", json!("generated-now-1")),
             vec![error(
                 "custom_metric",
                 json!("generated-now-1"),
@@ -244,7 +259,7 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
             )],
         ),
         (
-            with("/custom_metrics/0/svc_as_code_id", json!("")),
+            bundle_with("/custom_metrics/0/svc_as_code_id", json!("")),
             vec![error(
                 "custom_metric",
                 json!(""),
@@ -252,11 +267,18 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
             )],
         ),
         (
-            with("/agents/0/folder", json!("")),
+            bundle_with("/agents/0/folder", json!("")),
             vec![error("agent", json!(AGENT), json!(["folder: String should have at least 1 character"]))],
         ),
+    ]
+}
+
+/// Bundles whose entities do not fit together, or whose traits are wrong.
+fn with_wrong_references() -> Vec<BrokenBundle> {
+    let twice = json!([bundle()["digital_humans"][0], bundle()["digital_humans"][0]]);
+    vec![
         (
-            with("/simulations/0/agent", json!(OTHER)),
+            bundle_with("/simulations/0/agent", json!(OTHER)),
             vec![error(
                 "simulation",
                 json!(SIMULATION),
@@ -264,7 +286,7 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
             )],
         ),
         (
-            with("/digital_humans/0/simulations", json!([OTHER])),
+            bundle_with("/digital_humans/0/simulations", json!([OTHER])),
             vec![error(
                 "digital_human",
                 json!(HUMAN),
@@ -272,25 +294,32 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
             )],
         ),
         (
-            with("/digital_humans/0/traits/0/value", json!("old")),
+            bundle_with("/digital_humans/0/traits/0/value", json!("old")),
             vec![error("digital_human", json!(HUMAN), json!(["traits: value of trait age is not a valid NUMBER"]))],
         ),
         (
-            with("/digital_humans/0/traits/0", json!({"trait_name": "a", "value": 1})),
+            bundle_with("/digital_humans/0/traits/0", json!({"trait_name": "a", "value": 1})),
             vec![error("digital_human", json!(HUMAN), json!(["traits.0.trait_data_type: Field required"]))],
         ),
         (
-            with("/digital_humans", twice),
+            bundle_with("/digital_humans", twice),
             vec![error("digital_human", json!(HUMAN), json!(["svc_as_code_id: is in the bundle more than once"]))],
         ),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_is_told_and_nothing_is_written() {
+    let world = World::new().await;
+    let broken = with_many_errors().into_iter().chain(with_wrong_forms()).chain(with_wrong_references());
+    for (bundle, errors) in broken {
         let pushed = push(&world, &bundle).await;
         assert_eq!(pushed["errors"], json!(errors), "{bundle}");
         assert_eq!(
             (&pushed["valid"], &pushed["actions"], &pushed["simulation_id"]),
             (&json!(false), &json!([]), &Value::Null)
         );
-        assert_eq!(counted(&world).await, [0; 5], "{bundle}");
+        assert_eq!(row_counts(&world).await, [0; 5], "{bundle}");
     }
     // An entity of the wrong kind of value is refused before.
     for body in [json!({}), json!({"agents": [1], "simulations": [], "digital_humans": [], "custom_metrics": []})] {
@@ -299,6 +328,78 @@ async fn all_that_is_wrong_is_told_and_nothing_is_written() {
     }
     let read = [("x-api-key".to_owned(), "$read".to_owned())];
     assert_eq!(world.send("POST", "/v1/svc-as-code", &read, bundle().to_string().into_bytes()).await.status, 403);
+}
+
+/// List of the bundle, fields of its first entity, and the errors that they bring.
+type BrokenRule = (&'static str, Value, Value);
+
+fn broken_rules_of_simulations() -> Vec<BrokenRule> {
+    vec![
+        (
+            "simulations",
+            json!({ "custom_metrics_failing_threshold": 60, "custom_metrics_passing_threshold": 40 }),
+            json!(["custom_metrics_failing_threshold: failing threshold must not exceed passing threshold"]),
+        ),
+        (
+            "simulations",
+            json!({
+                "custom_metrics_failing_threshold": 60, "custom_metrics_passing_threshold": 40,
+                "outcome_failing_threshold": 60, "outcome_passing_threshold": 40,
+            }),
+            json!([
+                "custom_metrics_failing_threshold: failing threshold must not exceed passing threshold",
+                "outcome_failing_threshold: failing threshold must not exceed passing threshold",
+            ]),
+        ),
+        (
+            "simulations",
+            json!({
+                "agent_version_id": OTHER, "outcome_failing_threshold": 60, "outcome_passing_threshold": 40,
+                "digital_humans_settings": { "default_caller_number": "12", "first_message": "" },
+            }),
+            json!([
+                "agent_version_id: Agent version not found",
+                "outcome_failing_threshold: failing threshold must not exceed passing threshold",
+                "digital_humans_settings: digital_humans_settings.default_caller_number must be in E.164 format",
+                "digital_humans_settings: digital_humans_settings.first_message must not be empty",
+            ]),
+        ),
+        (
+            "simulations",
+            json!({
+                "agent_version_id": OTHER, "prompt_id": HUMAN, "outcome_failing_threshold": 60,
+                "outcome_passing_threshold": 40,
+            }),
+            json!([
+                "prompt_id: prompt_id and agent_version_id must be the same",
+                "outcome_failing_threshold: failing threshold must not exceed passing threshold",
+            ]),
+        ),
+    ]
+}
+
+/// `schema` is no JSON schema, for the reason `no_schema`.
+fn broken_rules_of_metrics(schema: &Value, no_schema: &str) -> Vec<BrokenRule> {
+    vec![
+        (
+            "custom_metrics",
+            json!({ "response_type": "quantitative", "agent_ids": [77], "json_schema": schema }),
+            json!([
+                "agent_ids: Agent not found",
+                "min_value: min_value and max_value are required for quantitative metrics",
+                no_schema,
+            ]),
+        ),
+        (
+            "custom_metrics",
+            json!({ "response_type": "enum", "enum_options": ["a"], "min_value": 2, "max_value": 1, "json_schema": schema }),
+            json!([
+                "min_value: min_value must be less than max_value",
+                "enum_options: enum_options needs at least two different options",
+                no_schema,
+            ]),
+        ),
+    ]
 }
 
 #[tokio::test]
@@ -313,67 +414,9 @@ async fn every_broken_rule_is_told_of_what_is_new_and_of_what_is_there() {
         if is_there {
             actions(&push(&world, &bundle()).await);
         }
-        let before = counted(&world).await;
-        for (list, fields, errors) in [
-            (
-                "simulations",
-                json!({ "custom_metrics_failing_threshold": 60, "custom_metrics_passing_threshold": 40 }),
-                json!(["custom_metrics_failing_threshold: failing threshold must not exceed passing threshold"]),
-            ),
-            (
-                "simulations",
-                json!({
-                    "custom_metrics_failing_threshold": 60, "custom_metrics_passing_threshold": 40,
-                    "outcome_failing_threshold": 60, "outcome_passing_threshold": 40,
-                }),
-                json!([
-                    "custom_metrics_failing_threshold: failing threshold must not exceed passing threshold",
-                    "outcome_failing_threshold: failing threshold must not exceed passing threshold",
-                ]),
-            ),
-            (
-                "simulations",
-                json!({
-                    "agent_version_id": OTHER, "outcome_failing_threshold": 60, "outcome_passing_threshold": 40,
-                    "digital_humans_settings": { "default_caller_number": "12", "first_message": "" },
-                }),
-                json!([
-                    "agent_version_id: Agent version not found",
-                    "outcome_failing_threshold: failing threshold must not exceed passing threshold",
-                    "digital_humans_settings: digital_humans_settings.default_caller_number must be in E.164 format",
-                    "digital_humans_settings: digital_humans_settings.first_message must not be empty",
-                ]),
-            ),
-            (
-                "simulations",
-                json!({
-                    "agent_version_id": OTHER, "prompt_id": HUMAN, "outcome_failing_threshold": 60,
-                    "outcome_passing_threshold": 40,
-                }),
-                json!([
-                    "prompt_id: prompt_id and agent_version_id must be the same",
-                    "outcome_failing_threshold: failing threshold must not exceed passing threshold",
-                ]),
-            ),
-            (
-                "custom_metrics",
-                json!({ "response_type": "quantitative", "agent_ids": [77], "json_schema": schema }),
-                json!([
-                    "agent_ids: Agent not found",
-                    "min_value: min_value and max_value are required for quantitative metrics",
-                    no_schema,
-                ]),
-            ),
-            (
-                "custom_metrics",
-                json!({ "response_type": "enum", "enum_options": ["a"], "min_value": 2, "max_value": 1, "json_schema": schema }),
-                json!([
-                    "min_value: min_value must be less than max_value",
-                    "enum_options: enum_options needs at least two different options",
-                    no_schema,
-                ]),
-            ),
-        ] {
+        let before = row_counts(&world).await;
+        let metrics = broken_rules_of_metrics(&schema, &no_schema);
+        for (list, fields, errors) in broken_rules_of_simulations().into_iter().chain(metrics) {
             let mut wanted = bundle();
             let entity = wanted[list][0].as_object_mut().expect("an object");
             entity.extend(fields.as_object().expect("an object").clone());
@@ -381,22 +424,28 @@ async fn every_broken_rule_is_told_of_what_is_new_and_of_what_is_there() {
             let told = json!([{ "entity_type": kind, "entity_id": entity["svc_as_code_id"], "errors": errors }]);
             let pushed = push(&world, &wanted).await;
             assert_eq!((&pushed["valid"], &pushed["errors"]), (&json!(false), &told), "{is_there} {fields}");
-            assert_eq!(counted(&world).await, before, "{is_there} {fields}");
+            assert_eq!(row_counts(&world).await, before, "{is_there} {fields}");
         }
         assert_eq!(actions(&push(&world, &bundle()).await).is_empty(), is_there, "nothing was changed");
     }
 }
 
-#[tokio::test]
-async fn what_is_pulled_is_pushed_without_a_change() {
-    let world = World::new().await;
+/// Ids of what a bundle is pulled from: agent, simulation, the last human, and the metric.
+struct Stored {
+    agent_id: Value,
+    simulation: Value,
+    human_id: Value,
+    metric: Value,
+}
+
+/// Stores an agent with a simulation, two humans and a metric; agent and simulation have no stable identifier yet.
+async fn store(world: &World) -> Stored {
     let agent: Value = serde_json::from_str(include_str!("../../fixtures/api/agent.json")).expect("JSON");
     let mut human: Value = serde_json::from_str(include_str!("../../fixtures/api/digital_human.json")).expect("JSON");
     let draft =
         json!({ "name": "Draft", "definition": { "nodes": [{ "id": "start", "type": "start" }], "edges": [] } });
     human["workflow_v2_id"] = world.post("/v1/scenario", draft).await["id"].clone();
     let mut simulation: Value = serde_json::from_str(include_str!("../../fixtures/api/simulation.json")).expect("JSON");
-    // Neither has a stable identifier yet.
     let agent_id = world.post("/v1/add-agent", agent).await["agent_id"].clone();
     simulation["svc_as_code_id"] = Value::Null;
     simulation["selected_custom_metrics"] = Value::Null;
@@ -412,6 +461,13 @@ async fn what_is_pulled_is_pushed_without_a_change() {
     let metric = json!({"name": "m", "description": "d", "response_type": "quantitative", "min_value": 0, "max_value": 1,
         "agent_ids": [agent_id], "svc_as_code_id": "mine"});
     let metric = world.post("/v1/create-custom-metric", metric).await;
+    Stored { agent_id, simulation, human_id, metric }
+}
+
+#[tokio::test]
+async fn what_is_pulled_is_pushed_without_a_change() {
+    let world = World::new().await;
+    let Stored { agent_id, simulation, human_id, metric } = store(&world).await;
     let metric_id = metric["id"].as_str().expect("an id");
 
     let pulled = world.get(&format!("/v1/svc-as-code/simulation/{simulation}")).await;
@@ -450,7 +506,14 @@ async fn what_is_pulled_is_pushed_without_a_change() {
     assert_eq!(hidden["agents"][0].get("sip_password"), None);
     assert_eq!(actions(&push(&world, &hidden).await), Vec::<&str>::new());
     assert_eq!(world.get(&format!("/v1/agents/{agent_id}")).await["sip_password"], "p1");
+}
 
+#[tokio::test]
+async fn a_bundle_is_pushed_elsewhere_and_pulled_by_its_owner_alone() {
+    let world = World::new().await;
+    let Stored { simulation, human_id, .. } = store(&world).await;
+    let path = format!("/v1/svc-as-code/simulation/{simulation}");
+    let pulled = world.get(&path).await;
     // Elsewhere the same bundle makes the same things, but for the scenario, which is not in it.
     let mut elsewhere = pulled.clone();
     elsewhere["digital_humans"][0]["always_on_mode"] = json!(false);

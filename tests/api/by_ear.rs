@@ -32,7 +32,7 @@ async fn metric(world: &World, more: Value) {
 }
 
 /// Judges one call by a metric, with or without a recording of two channels; returns the metric's result.
-async fn judged(world: &World, has_recording: bool, ear: Option<Arc<dyn LanguageModel>>) -> Value {
+async fn judge(world: &World, has_recording: bool, ear: Option<Arc<dyn LanguageModel>>) -> Value {
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
     let more = if has_recording { json!({ "recording_base64": data, "multichannel": true }) } else { json!({}) };
     let queued = world.post("/v1/evaluate-call", body(world, more)).await;
@@ -96,12 +96,12 @@ async fn a_model_that_hears_is_sent_the_recording() {
         let server = Receiver::answering(answers.into_iter().map(answer).collect()).await;
         let world = World::with_rows().await;
         metric(&world, fields).await;
-        let result = judged(&world, true, ear(&server)).await;
+        let result = judge(&world, true, ear(&server)).await;
         assert_eq!(
             [&result["status"], &result["response_value"], &result["reasoning"]],
             expect.map(|text| json!(text)).each_ref()
         );
-        let seen = server.seen();
+        let seen = server.requests();
         assert_eq!(seen.len(), heard.len());
         for (request, (what, channels)) in seen.iter().zip(heard) {
             check_asked(request, what, channels);
@@ -118,14 +118,14 @@ async fn what_cannot_be_heard_is_not_evaluated() {
         assert_eq!((&result["status"], &result["response_value"]), (&json!("not_evaluated"), &json!("")));
         result["reason"].as_str().expect("a reason").to_owned()
     };
-    assert_eq!(reason(judged(&world, true, None).await), "No audio model is configured");
-    assert_eq!(reason(judged(&world, false, ear(&server)).await), "There is no recording");
-    assert_eq!(server.seen().len(), 0);
-    assert!(reason(judged(&world, true, ear(&server)).await).contains("answered 500"));
+    assert_eq!(reason(judge(&world, true, None).await), "No audio model is configured");
+    assert_eq!(reason(judge(&world, false, ear(&server)).await), "There is no recording");
+    assert_eq!(server.requests().len(), 0);
+    assert!(reason(judge(&world, true, ear(&server)).await).contains("answered 500"));
     let world = World::with_rows().await;
     metric(&world, json!({ "audio_model": "another" })).await;
     let expect = "Audio model 'another' is not configured";
-    assert_eq!(reason(judged(&world, true, ear(&server)).await), expect);
+    assert_eq!(reason(judge(&world, true, ear(&server)).await), expect);
 }
 
 #[tokio::test]
@@ -168,6 +168,6 @@ async fn pronunciation_is_judged_where_somebody_hears() {
         assert_eq!((&found["pronunciation_score"], &found["status"]), (&score, &json!(status)), "{found}");
         assert_eq!(found["not_evaluated_reason"], reason);
         assert_eq!(metric_of(&log, "pronunciation_score"), Some(score).filter(|score| !score.is_null()));
-        assert_eq!(server.seen().len(), usize::from(has_ear && has_recording));
+        assert_eq!(server.requests().len(), usize::from(has_ear && has_recording));
     }
 }

@@ -3,7 +3,7 @@
 use ringer::provider::fake::WebServer;
 use serde_json::{Value, json};
 
-use super::call_logs::{body_entries, evaluated};
+use super::call_logs::{body_entries, evaluate};
 use super::world::World;
 
 /// Returns the entries with their offsets as texts, behind a byte order mark.
@@ -46,7 +46,7 @@ async fn a_file_is_read_as_a_request_is() {
     let world = World::with_rows().await;
     let at = |path: &str| json!({ "transcript_url": server.url(path), "transcript": null });
     for path in ["/texts.json", "/packed.json", "/encoded.json"] {
-        let log = evaluated(&world, at(path)).await;
+        let log = evaluate(&world, at(path)).await;
         assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null), "{path}");
         assert_eq!(log["evaluations"][0]["latency"]["max_agent_latency"], 1.2, "{path}");
     }
@@ -54,7 +54,7 @@ async fn a_file_is_read_as_a_request_is() {
         ("/cut.json", "transcript_url: the file is no whole gzip file"),
         ("/empty.json", "transcript_url: the file has no transcript entries"),
     ] {
-        let log = evaluated(&world, at(path)).await;
+        let log = evaluate(&world, at(path)).await;
         assert_eq!((&log["status"], &log["error_message"]), (&json!("INCOMPLETED"), &json!(expect)), "{path}");
     }
 }

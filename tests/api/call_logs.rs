@@ -42,7 +42,7 @@ pub fn body(world: &World, more: Value) -> Value {
 }
 
 /// Brings a call in, evaluates it and reads it.
-pub async fn evaluated(world: &World, more: Value) -> Value {
+pub async fn evaluate(world: &World, more: Value) -> Value {
     let queued = world.post("/v1/evaluate-call", body(world, more)).await;
     assert_eq!(queued["message"], "Call queued for evaluation");
     world.work_off().await;
@@ -104,7 +104,7 @@ async fn words_are_judged_by_the_metrics_that_a_call_names() {
     // Polite is the agent's own too.
     let all = ["Polite", "judged", "named", "of the agent", "tagged"];
     assert_eq!(found, all.map(|name| (name, if name == "Polite" { "yes" } else { "pass" })));
-    let asked = model.asked();
+    let asked = model.requests();
     assert_eq!(asked.len(), 3);
     assert!(asked.iter().all(|asked| format!("{asked:?}").contains("Tuesday is free.")));
 }
@@ -126,7 +126,7 @@ fn recording(caller: &[[usize; 2]], agent: &[[usize; 2]]) -> Vec<u8> {
         }
         pcm
     };
-    let (caller, agent) = (side(caller, &voice), side(agent, &voice.reversed()));
+    let (caller, agent) = (side(caller, &voice), side(agent, &voice.reverse()));
     let mut data = Vec::new();
     for (left, right) in caller.iter().zip(&agent) {
         data.extend(left.to_le_bytes());
@@ -156,7 +156,7 @@ async fn a_transcript_is_measured_and_every_field_is_read_back() {
         "custom_metrics": [metric_id],
         "trace_id": "t", "webhook_tag": "w", "enable_phrase_latencies": true,
     });
-    let log = evaluated(&world, given).await;
+    let log = evaluate(&world, given).await;
     for (field, expect) in [
         ("agent_id", json!(world.name("agent"))),
         ("external_agent_id", Value::Null),
@@ -207,7 +207,7 @@ async fn a_transcript_is_measured_and_every_field_is_read_back() {
 async fn a_stereo_recording_is_measured_by_what_is_heard() {
     let world = World::with_rows().await;
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
-    let log = evaluated(&world, json!({ "recording_base64": data, "multichannel": true, "transcript": null })).await;
+    let log = evaluate(&world, json!({ "recording_base64": data, "multichannel": true, "transcript": null })).await;
     assert_eq!((&log["status"], &log["duration_ms"]), (&json!("COMPLETED"), &json!(12_000)), "{log}");
     assert_eq!(log["recording_url"], Value::Null);
     let latency = &log["evaluations"][0]["latency"];
@@ -248,12 +248,12 @@ async fn files_are_fetched_and_what_is_missing_is_told() {
     let both = json!({
         "recording_url": server.url("/call.wav"), "transcript_url": server.url("/words.json"), "transcript": null,
     });
-    let log = evaluated(&world, both).await;
+    let log = evaluate(&world, both).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     assert_eq!(log["evaluations"][0]["latency"]["max_agent_latency"], 1.2);
     assert_eq!(log["duration_ms"], 12_000);
     let half = json!({ "recording_url": server.url("/half.wav") });
-    let log = evaluated(&world, half).await;
+    let log = evaluate(&world, half).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     let expect = "recording: 6.0 s of the audio file were read, the rest was not: the file is not complete: 6.0 s that it tells \
                   of are not in it";
@@ -283,7 +283,7 @@ async fn files_are_fetched_and_what_is_missing_is_told() {
             false,
         ),
     ] {
-        let log = evaluated(&world, more).await;
+        let log = evaluate(&world, more).await;
         assert_eq!((&log["status"], &log["error_message"]), (&json!("INCOMPLETED"), &json!(expect)));
         assert_eq!(log["evaluations"].as_array().map(Vec::len), Some(usize::from(measured)), "{expect}");
     }
@@ -393,12 +393,12 @@ async fn what_the_owner_adds_is_kept_and_evaluated_when_asked() {
 async fn an_agent_is_found_by_the_customers_name_for_it() {
     let world = World::with_rows().await;
     world.post("/v1/add-agent", json!({ "name": "Other", "external_agent_id": "desk-7" })).await;
-    let log = evaluated(&world, json!({ "agent_id": null, "external_agent_id": "desk-7" })).await;
+    let log = evaluate(&world, json!({ "agent_id": null, "external_agent_id": "desk-7" })).await;
     assert_eq!(log["external_agent_id"], "desk-7");
     assert_ne!(log["agent_id"], json!(world.name("agent")));
     // An id may also come as a number; both names: the first member that takes it.
     let number: i64 = world.name("agent").parse().expect("a number");
-    let log = evaluated(&world, json!({ "agent_id": number })).await;
+    let log = evaluate(&world, json!({ "agent_id": number })).await;
     assert_eq!(log["agent_id"], json!(world.name("agent")));
 }
 
@@ -425,7 +425,7 @@ async fn who_asked_for_it_is_told_of_evaluated_calls() {
         let body = json!({ "url": url, "event_types": ["observability_call_evaluated"], "tag": tag });
         world.post("/v1/webhooks", body).await;
     }
-    let log = evaluated(&world, json!({ "webhook_tag": "w" })).await;
+    let log = evaluate(&world, json!({ "webhook_tag": "w" })).await;
     let queue = world.service.queue();
     let mut told = 0;
     while let Some(event) = queue.claim_event().await.expect("answers") {
@@ -471,7 +471,7 @@ async fn what_is_private_is_taken_out_of_a_production_call() {
         "not shown before it is judged"
     );
     world.work_off_with(Some(model.clone())).await;
-    assert!(format!("{:?}", model.asked()).contains("My number is 98765."), "judged as it was");
+    assert!(format!("{:?}", model.requests()).contains("My number is 98765."), "judged as it was");
     let log = world.get(&path).await["call_log"].clone();
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null), "{log}");
     assert_eq!(log["tool_calls"][0]["parameters"]["member"], "[NUMBER]");
@@ -516,7 +516,7 @@ async fn a_private_recording_without_words_is_not_kept() {
     let world = World::with_rows().await;
     set_agent(&world, "redact_pii", json!(true)).await;
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(stereo()));
-    let log = evaluated(&world, json!({ "recording_base64": data, "multichannel": true, "transcript": null })).await;
+    let log = evaluate(&world, json!({ "recording_base64": data, "multichannel": true, "transcript": null })).await;
     let told = "the recording was not kept: words that nobody wrote down may be private";
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &json!(told)), "{log}");
     assert_eq!(log["duration_ms"], 12_000, "it was measured before");

@@ -19,7 +19,7 @@ async fn an_opening_is_made_once_and_kept_unless_it_is_dynamic() {
         last.contains("You speak first").then(|| format!("Opening number {}.", times.fetch_add(1, Ordering::SeqCst)))
     });
     let said = |hook: &Receiver| -> Vec<String> {
-        let said = hook.seen().into_iter().filter_map(|seen| seen.json()["message"].as_str().map(str::to_owned));
+        let said = hook.requests().into_iter().filter_map(|seen| seen.json()["message"].as_str().map(str::to_owned));
         said.filter(|text| !text.is_empty()).collect()
     };
     for dynamic in [false, true] {

@@ -20,7 +20,7 @@ pub struct Case {
 }
 
 /// Returns all cases of a file.
-pub fn read(text: &str) -> Vec<Case> {
+pub fn read_cases(text: &str) -> Vec<Case> {
     let blocks = text.split("\n## ").skip(1);
     blocks.map(|block| one(block).unwrap_or_else(|| panic!("no case: {block}"))).collect()
 }

@@ -26,7 +26,7 @@ async fn an_agent_behind_chat_completions() {
     let server = Receiver::answering(answers).await;
     let talk = Talk::of(World::at_work(None).await, chat_agent(&server), json!({}), json!({})).await;
     let result = talk.until("COMPLETED").await;
-    let asked = server.seen();
+    let asked = server.requests();
     assert_eq!(asked.len(), 3);
     assert_eq!(
         (asked[0].path.as_str(), &asked[0].headers["authorization"]),
@@ -57,7 +57,7 @@ async fn an_agent_behind_chat_completions_may_be_asked_to_begin() {
     let human = json!({ "speaks_first_config": { "speaks_first": false } });
     let talk = Talk::of(World::at_work(None).await, chat_agent(&server), json!({}), human).await;
     talk.until("COMPLETED").await;
-    assert_eq!(server.seen()[0].json()["messages"], json!([{ "role": "system", "content": "You book tables." }]));
+    assert_eq!(server.requests()[0].json()["messages"], json!([{ "role": "system", "content": "You book tables." }]));
     assert_eq!(talk.part("transcript").await["entries"][0]["utterance"], "Good day.");
 }
 
@@ -112,7 +112,7 @@ async fn troubles_of_chat_completions_have_their_codes() {
             talk.retry(1000 << retry).await;
         }
         let result = talk.until(end).await;
-        assert_eq!((&result["error_code"], server.seen().len()), (&json!(code), count), "{code}");
+        assert_eq!((&result["error_code"], server.requests().len()), (&json!(code), count), "{code}");
     }
     for (agent, code) in [
         (json!({ "P12_base_url": "http://127.0.0.1:9" }), "MISSING_P12_CONFIGURATION"),

@@ -8,7 +8,7 @@ use super::world::World;
 #[tokio::test]
 async fn validation() {
     let text = include_str!("../../fixtures/api/validation.http");
-    let refused = case::read(text).iter().filter(|case| case.status == 422).count();
+    let refused = case::read_cases(text).iter().filter(|case| case.status == 422).count();
     assert!(refused >= 300, "only {refused} cases of status 422");
     check_all(text, 450).await;
 }
@@ -114,7 +114,7 @@ async fn check_all(text: &str, at_least: usize) {
 }
 
 async fn check_in(world: &World, text: &str, at_least: usize) {
-    let cases = case::read(text);
+    let cases = case::read_cases(text);
     assert!(cases.len() >= at_least, "only {} cases", cases.len());
     let mut wrong = Vec::new();
     for case in &cases {
@@ -127,7 +127,7 @@ async fn check_in(world: &World, text: &str, at_least: usize) {
 
 async fn check(world: &World, case: &Case) -> Result<(), String> {
     let body = match std::str::from_utf8(&case.body) {
-        Ok(text) => world.named(text).into_bytes(),
+        Ok(text) => world.fill_names(text).into_bytes(),
         Err(_) => case.body.clone(),
     };
     let answer = world.send(&case.method, &case.path, &case.headers, body).await;
@@ -145,11 +145,11 @@ async fn check(world: &World, case: &Case) -> Result<(), String> {
         }
     }
     if case.status == 422 {
-        let expected = world.named(&format!("{{\"detail\":[{}]}}", case.items.join(",")));
+        let expected = world.fill_names(&format!("{{\"detail\":[{}]}}", case.items.join(",")));
         return if text == expected { Ok(()) } else { Err(format!("got      {text}\nexpected {expected}")) };
     }
     let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-    let expected = world.named(&case.expect);
+    let expected = world.fill_names(&case.expect);
     if expected.is_empty() {
         return Ok(());
     }

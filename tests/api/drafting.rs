@@ -62,7 +62,7 @@ async fn scenarios_are_drafted_by_kind() {
     let age = json!({"trait_name": "age", "trait_data_type": "NUMBER", "value": 2, "is_sip_header": false});
     assert_eq!(all[1]["traits"], json!([age]));
     assert!(all.iter().all(|one| one["id"].as_str().is_some_and(|id| id.len() == 36)));
-    assert!(model.asked()[0].messages[1].content.contains("You book."));
+    assert!(model.requests()[0].messages[1].content.contains("You book."));
 
     let many = json!({"name": "n", "agent": {"name": "a"}, "scenarios": [{"category": "c", "count": 500}],
         "callAllocation": {}, "selectedProperties": {}});
@@ -87,7 +87,7 @@ async fn a_workflow_is_a_stored_scenario_or_a_text() {
     let goals: Vec<&str> =
         made["scenarios"].as_array().expect("a list").iter().filter_map(|one| one["goal"].as_str()).collect();
     assert_eq!(goals, ["Book a visit", unknown, "Move a visit"]);
-    let asked = model.asked().into_iter().map(|request| request.messages[1].content.clone());
+    let asked = model.requests().into_iter().map(|request| request.messages[1].content.clone());
     let told: Vec<bool> = asked.map(|material| material.contains("By telephone.")).collect();
     assert_eq!(told, [true, false, false]);
 }
@@ -104,7 +104,7 @@ async fn a_version_needs_its_agent() {
             "callAllocation": {}, "selectedProperties": {}})
     };
     world.post("/v1/generate-test-scenarios", asked(json!({"name": "a", "id": agent}), version)).await;
-    assert!(model.asked()[0].messages[1].content.contains("You book visits."));
+    assert!(model.requests()[0].messages[1].content.contains("You book visits."));
     for (agent, version, status, text) in [
         (json!({"name": "a"}), version, 400, "promptId needs agent.id"),
         (json!({"name": "a", "id": "desk"}), version, 404, "Agent not found"),
@@ -178,7 +178,7 @@ async fn personas_values_and_graphs() {
     let asked = json!({"prompt": "A greeting."});
     let made = world.post("/v1/scenario/generate-from-prompt", asked.clone()).await;
     assert_eq!(made["definition"]["nodes"], definition["nodes"]);
-    let told = &model.asked()[3].messages[3].content;
+    let told = &model.requests()[3].messages[3].content;
     assert!(told.contains("it has no path"), "{told}");
     let unread = json!({"detail": "The language model's answer could not be read"});
     let refused = world.send("POST", "/v1/workflow/generate-from-prompt", &[], asked.to_string().into_bytes()).await;

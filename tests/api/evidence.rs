@@ -9,7 +9,7 @@ use super::texts::reply;
 use super::world::World;
 
 /// Returns a text in the form of the log.
-fn told(text: &[u8]) -> String {
+fn in_log_form(text: &[u8]) -> String {
     let hash: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{} bytes sha256 {hash}", text.len())
 }
@@ -33,13 +33,13 @@ async fn requests_are_logged_without_their_words() {
     talk.says("For how many?").await;
     talk.until("COMPLETED").await;
     let members = talk.evidence().await;
-    let sent: Vec<String> = hook.seen().iter().map(|request| told(&request.body)).collect();
+    let sent: Vec<String> = hook.requests().iter().map(|request| in_log_form(&request.body)).collect();
     let (url, later) = (hook.url("/hook"), began + 1000);
     let expect = [
-        format!("{began} sent POST {url} 503, body {}, answer {}, 0 ms", sent[0], told(b"busy")),
-        format!("{later} sent POST {url} 200, body {}, answer {}, 0 ms", sent[1], told(b"")),
-        format!("{later} received text {}", told(b"For how many?")),
-        format!("{later} sent POST {url} 200, body {}, answer {}, 0 ms", sent[2], told(last.1.as_bytes())),
+        format!("{began} sent POST {url} 503, body {}, answer {}, 0 ms", sent[0], in_log_form(b"busy")),
+        format!("{later} sent POST {url} 200, body {}, answer {}, 0 ms", sent[1], in_log_form(b"")),
+        format!("{later} received text {}", in_log_form(b"For how many?")),
+        format!("{later} sent POST {url} 200, body {}, answer {}, 0 ms", sent[2], in_log_form(last.1.as_bytes())),
     ];
     assert_eq!(text(&members["http.log"]).lines().collect::<Vec<_>>(), expect);
     assert!(text(&members["hashes.sha256"]).contains("  http.log\n"));

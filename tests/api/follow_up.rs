@@ -18,7 +18,7 @@ const OWN: &str = "+15550001111";
 const MINUTE_MS: i64 = 60_000;
 
 /// Returns a world with a carrier and a run of `calls` calls that are over; their ids.
-async fn called(more: Value, human: Value, calls: &[&str]) -> (World, Vec<i64>) {
+async fn after_calls(more: Value, human: Value, calls: &[&str]) -> (World, Vec<i64>) {
     let sms = Sms { inbound_token: Some(Secret::new("open".into())), ..Sms::default() };
     let world = World::with_settings(|settings| settings.sms = Arc::new(sms)).await;
     let agent =
@@ -66,7 +66,7 @@ async fn text(world: &World, from: &str, to: &str, text: &str) {
     assert_eq!((answer.status, answer.json()), (200, json!({ "status": "accepted" })), "{text}");
 }
 
-async fn kept(world: &World, id: i64) -> Value {
+async fn stored_result(world: &World, id: i64) -> Value {
     world.get(&format!("/v1/retrieve-simulation-result/{id}")).await["simulation_result"]["follow_up_sms"].clone()
 }
 
@@ -84,12 +84,12 @@ async fn messages_are_kept_beside_the_call_and_graded_as_one() {
             .then(|| json!({ "reasoning": "It is named.", "answer": if yes { "yes" } else { "no" } }).to_string())
     });
     let human = json!({ "follow_up_sms_success_criteria": "The text names the time." });
-    let (world, ids) = called(json!({}), human, &["Your table is booked."]).await;
-    assert_eq!(kept(&world, ids[0]).await, Value::Null);
+    let (world, ids) = after_calls(json!({}), human, &["Your table is booked."]).await;
+    assert_eq!(stored_result(&world, ids[0]).await, Value::Null);
     // The first comes before the call is evaluated: it is graded after that.
     text(&world, AGENT, "1-555-000-1111", "Your table: seven").await;
     world.work_off_with(Some(model.clone())).await;
-    let first = kept(&world, ids[0]).await;
+    let first = stored_result(&world, ids[0]).await;
     assert_eq!((&first["success"], &first["reasoning"]), (&Value::Null, &Value::Null));
     assert_eq!(
         first["messages"],
@@ -97,15 +97,15 @@ async fn messages_are_kept_beside_the_call_and_graded_as_one() {
     );
     complete(&world, ids[0]).await;
     world.work_off_with(Some(model.clone())).await;
-    let graded = kept(&world, ids[0]).await;
+    let graded = stored_result(&world, ids[0]).await;
     assert_eq!((&graded["success"], &graded["reasoning"]), (&json!(false), &json!("It is named.")));
     world.service.clock().advance_ms(29 * MINUTE_MS);
     text(&world, AGENT, OWN, "For two.").await;
     text(&world, AGENT, OWN, "Your table: seven").await;
     world.work_off_with(Some(model.clone())).await;
-    let graded = kept(&world, ids[0]).await;
+    let graded = stored_result(&world, ids[0]).await;
     assert_eq!((texts(&graded), &graded["success"]), (vec!["Your table: seven", "For two."], &json!(true)));
-    assert_eq!(model.asked("The question: After the conversation").len(), 2, "the same text twice counts once");
+    assert_eq!(model.requests_with("The question: After the conversation").len(), 2, "the same text twice counts once");
 }
 
 #[tokio::test]
@@ -115,11 +115,11 @@ async fn without_a_judge_or_a_criterion_there_is_a_reason() {
         (json!({ "success_criteria": "" }), Some(Oracle::new(|_, _| None)), "There are no success criteria"),
         (json!({}), Some(Oracle::new(|_, _| None)), "the oracle is silent"),
     ] {
-        let (world, ids) = called(json!({}), human, &["Hello."]).await;
+        let (world, ids) = after_calls(json!({}), human, &["Hello."]).await;
         complete(&world, ids[0]).await;
         text(&world, AGENT, OWN, "Your table.").await;
         world.work_off_with(model.map(|model| model as Arc<dyn ringer::provider::LanguageModel>)).await;
-        let kept = kept(&world, ids[0]).await;
+        let kept = stored_result(&world, ids[0]).await;
         assert_eq!((&kept["success"], &kept["reasoning"]), (&Value::Null, &json!(expect)));
     }
 }
@@ -127,7 +127,7 @@ async fn without_a_judge_or_a_criterion_there_is_a_reason() {
 #[tokio::test]
 async fn a_message_follows_the_call_that_it_is_about() {
     let calls = ["Your table for two is booked at seven.", "Your parcel is on its way."];
-    let (world, ids) = called(json!({}), json!({}), &calls).await;
+    let (world, ids) = after_calls(json!({}), json!({}), &calls).await;
     complete(&world, ids[0]).await;
     complete(&world, ids[1]).await;
     text(&world, AGENT, OWN, "Your table for two at seven").await;
@@ -140,16 +140,16 @@ async fn a_message_follows_the_call_that_it_is_about() {
     // Half an hour later it is too late.
     world.service.clock().advance_ms(30 * MINUTE_MS + 1);
     text(&world, AGENT, OWN, "Too late").await;
-    let (first, second) = (kept(&world, ids[0]).await, kept(&world, ids[1]).await);
+    let (first, second) = (stored_result(&world, ids[0]).await, stored_result(&world, ids[1]).await);
     let mut all = [texts(&first), texts(&second)];
     assert!(all[0].contains(&"Your table for two at seven") && all[1].contains(&"Parcel on its way"), "{all:?}");
     let undecided = all.iter_mut().map(|texts| texts.iter().filter(|text| **text == "?!").count()).sum::<usize>();
     assert_eq!((undecided, all[0].len() + all[1].len()), (1, 3), "{all:?}");
     // An agent without senders is followed by nothing, and what is private is not kept.
-    let (world, ids) = called(json!({ "follow_up_sms_sender_numbers": [] }), json!({}), &["Hello."]).await;
+    let (world, ids) = after_calls(json!({ "follow_up_sms_sender_numbers": [] }), json!({}), &["Hello."]).await;
     text(&world, AGENT, OWN, "Hello").await;
-    assert_eq!(kept(&world, ids[0]).await, Value::Null);
-    let (world, ids) = called(json!({ "redact_pii": true }), json!({}), &["Hello."]).await;
+    assert_eq!(stored_result(&world, ids[0]).await, Value::Null);
+    let (world, ids) = after_calls(json!({ "redact_pii": true }), json!({}), &["Hello."]).await;
     text(&world, AGENT, OWN, "Write to ann@example.com").await;
-    assert_eq!(texts(&kept(&world, ids[0]).await), ["Write to [EMAIL]"]);
+    assert_eq!(texts(&stored_result(&world, ids[0]).await), ["Write to [EMAIL]"]);
 }

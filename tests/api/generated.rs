@@ -96,7 +96,7 @@ async fn run(settings: &str, url: &str, key: &str, arguments: &[&str]) -> Output
 }
 
 /// Returns the tool's output, after checking that it found nothing wrong.
-fn said(done: &Output) -> String {
+fn checked_output(done: &Output) -> String {
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     let tail = said.char_indices().rev().nth(12_000).map_or(0, |(at, _)| at);
     assert!(done.status.success(), "{}\n{}", &said[tail..], String::from_utf8_lossy(&done.stderr));
@@ -132,7 +132,7 @@ async fn generated_requests_find_no_fault() {
         let mut walked = 0;
         for seconds in CHAINS_SECONDS {
             let of_chains = [&of_chains[..], &["--max-time", seconds]].concat();
-            walked = links_covered(&said(&run(&chains, &url, &key, &of_chains).await));
+            walked = links_covered(&checked_output(&run(&chains, &url, &key, &of_chains).await));
             println!("{walked} links of the document were walked in {seconds} s");
             if walked >= LEAST_LINKS {
                 break;
@@ -145,5 +145,5 @@ async fn generated_requests_find_no_fault() {
     let (served, (walked, single)) = tokio::join!(server, tests);
     served.expect("stops cleanly");
     assert!(walked >= LEAST_LINKS, "only {walked} links were walked");
-    said(&single);
+    checked_output(&single);
 }

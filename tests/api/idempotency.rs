@@ -223,7 +223,7 @@ async fn every_answer_of_work_is_kept_in_its_transaction() {
         let first = world.send("POST", path, &headers, body.to_string().into_bytes()).await;
         // The state that a process finds which starts after a kill right behind the work.
         let organization = world.name("organization");
-        let route = format!("POST {}", world.named(path));
+        let route = format!("POST {}", world.fill_names(path));
         let request = RequestKey { organization, route: &route, key: "once" };
         world.service.store().abandon_request(request).await.expect("nothing is forgotten");
         world.service.store().abandon_running_requests().await.expect("nothing is forgotten");

@@ -51,7 +51,7 @@ async fn judge(world: &World, id: i64, evaluation: Value) {
     world.service.store_evaluation(world.name("organization"), id, judged).await.expect("is kept");
 }
 
-fn failed(reasoning: &str) -> Value {
+fn failure(reasoning: &str) -> Value {
     json!({ "goal_success": false, "goal_reasoning": reasoning })
 }
 
@@ -121,12 +121,12 @@ async fn three_judgements_alike_are_a_pattern() {
     ];
     let other = ["A wrong department was reached twice.", "Nothing was booked because of a language barrier."];
     for (id, text) in ids.iter().zip([price[0], other[0], price[1], other[1]]) {
-        end(&world, *id, &[], failed(text)).await;
+        end(&world, *id, &[], failure(text)).await;
     }
     world.work_off().await;
     assert_eq!(world.get("/v1/issues").await, json!([]), "two alike are no pattern");
     world.service.clock().advance_ms(60_000);
-    end(&world, ids[4], &[], failed(price[2])).await;
+    end(&world, ids[4], &[], failure(price[2])).await;
     world.work_off().await;
     let issues = world.get("/v1/issues?type=non_deterministic").await;
     let [issue] = issues.as_array().expect("a list").as_slice() else { panic!("{issues}") };
@@ -140,10 +140,10 @@ async fn three_judgements_alike_are_a_pattern() {
     assert!(issue["cluster_id"].is_string());
 
     // Judged again in the same words, nothing is added; in other words that are alike, something is.
-    judge(&world, ids[4], failed(price[2])).await;
+    judge(&world, ids[4], failure(price[2])).await;
     world.work_off().await;
     assert_eq!(world.get(&path).await["occurrences"].as_array().map(Vec::len), Some(3));
-    judge(&world, ids[4], failed("The agent never told the price of this visit.")).await;
+    judge(&world, ids[4], failure("The agent never told the price of this visit.")).await;
     world.work_off().await;
     assert_eq!(world.get(&path).await["occurrences"].as_array().map(Vec::len), Some(4));
 

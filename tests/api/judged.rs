@@ -68,9 +68,9 @@ async fn a_custom_error_is_asked_for_and_repeats_the_result() {
     assert!(ids.starts_with(&told), "{told:?} {watched}");
     assert_eq!(result["metadata"]["attempts"].as_array().map(Vec::len), Some(1));
     assert_eq!(result["metadata"]["custom_error"], json!({ "answer": false, "reasoning": "It says so." }));
-    let held = hook.seen().iter().filter(|seen| seen.json()["message"] == "I want a table.").count();
+    let held = hook.requests().iter().filter(|seen| seen.json()["message"] == "I want a table.").count();
     assert_eq!(held, 2);
-    let asked = model.asked("The question: Does something burn?");
+    let asked = model.requests_with("The question: Does something burn?");
     assert!(asked.len() == 2 && asked[0].contains("AGENT: Sorry, the kitchen is on fire."), "{asked:?}");
 }
 
@@ -144,7 +144,7 @@ async fn meanings_of_a_playback_are_judged_and_its_steps_stand_in_the_timeline()
         assert_eq!(warnings.contains("criteria are not judged without a language model"), !has_model, "{warnings}");
     }
     // Whoever judges knows which rules were probed.
-    let told = model.asked(CONVERSATION).remove(0);
+    let told = model.requests_with(CONVERSATION).remove(0);
     assert!(told.contains("probe:\n- R1: Be kind.\n- R2\n"), "{told}");
 }
 
@@ -206,7 +206,7 @@ async fn turns_that_were_not_heard_are_told_to_who_judges_and_decide_nothing() {
         ["missing", "", "contains: 0 in what was heard, and words of 1 turn are not known"],
     ];
     assert_eq!(told, expect);
-    let asked = model.asked("The question: Does something burn?");
+    let asked = model.requests_with("The question: Does something burn?");
     let marked = asked.iter().map(|told| told.contains(MISSING)).collect::<Vec<_>>();
     assert_eq!(marked, [false, true], "{asked:?}");
 }
@@ -325,12 +325,12 @@ async fn what_an_agent_writes_to_who_does_not_answer_is_judged_by_its_attempts()
         let result = talk.until("COMPLETED").await;
         let evaluation = &result["evaluations"][0];
         assert_eq!((&evaluation["goal_success"], &result["outcome"]), (&json!(goal), &json!(outcome)), "{evaluation}");
-        let asked = model.asked("The caller was not to answer, and did not.");
+        let asked = model.requests_with("The caller was not to answer, and did not.");
         let [asked] = asked.as_slice() else { panic!("{asked:?}") };
         assert!(asked.contains("What the agent was to do:\nIt writes twice."), "{asked}");
         assert!(asked.contains("Attempts of the agent to reach it, 2 in all:\n- 2026-01-05T"), "{asked}");
         assert!(asked.contains("AGENT: Hello?\n") && asked.contains("AGENT: Are you there?"), "{asked}");
-        assert!(hook.seen().is_empty());
+        assert!(hook.requests().is_empty());
     }
 }
 

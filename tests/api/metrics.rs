@@ -221,7 +221,7 @@ async fn the_language_model_drafts_metrics() {
     assert_eq!(drafts["status"], "200");
     assert_eq!(names(&drafts["metrics"]), ["Polite", "Polite"]);
     assert_eq!((&drafts["metrics"][0]["id"], &drafts["metrics"][0]["agent_ids"]), (&Value::Null, &json!(ids)));
-    let asked = model.asked();
+    let asked = model.requests();
     assert_eq!(asked.len(), 2, "what cannot be read is asked again");
     let material = &asked[0].messages[1].content;
     assert!(material.contains("Be kind.") && material.contains("Known") && material.contains("manners"), "{material}");

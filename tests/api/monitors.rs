@@ -31,7 +31,7 @@ pub async fn create(world: &World, more: Value) -> Value {
     world.post("/v1/uptime/monitors", with(body, more)).await
 }
 
-pub async fn read(world: &World, monitor: &Value) -> Value {
+pub async fn read_monitor(world: &World, monitor: &Value) -> Value {
     world.get(&path(monitor)).await
 }
 
@@ -64,7 +64,7 @@ pub async fn answer(world: &World, monitor: &Value, call: Call) {
 
 /// Answers a check as [`answer`] does, words judged by `model`.
 async fn answer_judged(world: &World, monitor: &Value, call: Call, model: Option<Arc<dyn LanguageModel>>) {
-    let id = read(world, monitor).await["recent_checks"][0]["simulation_result_id"].as_i64().expect("a call");
+    let id = read_monitor(world, monitor).await["recent_checks"][0]["simulation_result_id"].as_i64().expect("a call");
     let organization = world.name("organization");
     let go = async |from, to| {
         world.service.advance(organization, id, from, to, |_| ()).await.expect("an allowed step");
@@ -133,7 +133,7 @@ async fn a_malfunction_is_judged_by_the_model_and_by_phrases_without_one() {
         (broken, Some(Oracle::new(|_, _| None) as Arc<dyn LanguageModel>), "DOWN"),
     ] {
         answer_judged(&world, &monitor, Call::Says(text), model).await;
-        assert_eq!(read(&world, &monitor).await["recent_checks"][0]["verdict"], verdict, "{text}");
+        assert_eq!(read_monitor(&world, &monitor).await["recent_checks"][0]["verdict"], verdict, "{text}");
         pass(&world, 10 * MINUTE_MS).await;
     }
 }
@@ -183,7 +183,7 @@ async fn every_field_is_read_back() {
     ] {
         assert_eq!(created.get(name), Some(&expect), "{name}");
     }
-    assert_eq!(read(&world, &created).await, created);
+    assert_eq!(read_monitor(&world, &created).await, created);
     let listed = world.get("/v1/uptime/monitors").await;
     assert_eq!((&listed["monitors"][0], &listed["total_pages"]), (&created, &json!(1)));
     let humans = world.get(&format!("/v1/digital-humans-by-simulation/{}", created["simulation_id"])).await;
@@ -229,7 +229,7 @@ async fn a_check_of_a_metric_that_is_not_the_agent_s_comes_to_a_verdict() {
     let changed = world.call("PUT", &path(&monitor), json!({ "checks": checks, "enabled": true })).await;
     assert_ne!(changed["simulation_id"], monitor["simulation_id"]);
     assert_eq!(told.wait_for(1).await.json()["kind"], "uptime_down");
-    let now = read(&world, &monitor).await;
+    let now = read_monitor(&world, &monitor).await;
     let item = |metric: &Value, verdict: &str, value: &str, holds: bool| {
         json!({ "id": metric, "checkType": "custom_metric", "verdict": verdict, "value": value,
             "message": format!("{value} equals pass is {holds}") })
@@ -258,7 +258,7 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
     let world = World::with_rows().await;
     let monitor = create(&world, json!({ "frequency": "2m" })).await;
     world.work_off().await;
-    let first = read(&world, &monitor).await;
+    let first = read_monitor(&world, &monitor).await;
     assert_eq!(first["next_check_at"], "2026-01-05T09:02:00.000000Z");
     let check = &first["recent_checks"][0];
     assert_eq!(
@@ -273,11 +273,11 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
     assert_eq!(human["digital_humans"][0]["intent"], "What can you help me with?");
 
     pass(&world, 2 * MINUTE_MS).await;
-    let second = read(&world, &monitor).await;
+    let second = read_monitor(&world, &monitor).await;
     assert_eq!(second["recent_checks"].as_array().map(Vec::len), Some(1), "the first is still under way");
     assert_eq!(second["next_check_at"], "2026-01-05T09:04:00.000000Z");
     answer(&world, &monitor, Call::Says("Hello.")).await;
-    let up = read(&world, &monitor).await;
+    let up = read_monitor(&world, &monitor).await;
     assert_eq!((&up["status"], &up["uptime_percentage"]), (&json!("UP"), &json!(100.0)));
     assert_eq!(up["last_checked_at"], "2026-01-05T09:02:00.000000Z");
     let item = json!({ "id": "agent_responds", "checkType": "agent_responds", "verdict": "UP", "value": true,
@@ -288,9 +288,9 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
     // After five minutes without an end nothing is known.
     pass(&world, 2 * MINUTE_MS).await;
     pass(&world, 5 * MINUTE_MS - 1).await;
-    assert_eq!(read(&world, &monitor).await["recent_checks"][0]["finished_at"], Value::Null);
+    assert_eq!(read_monitor(&world, &monitor).await["recent_checks"][0]["finished_at"], Value::Null);
     pass(&world, 1).await;
-    let late = read(&world, &monitor).await;
+    let late = read_monitor(&world, &monitor).await;
     assert_eq!(late["status"], "UNKNOWN");
     let given_up =
         late["recent_checks"].as_array().expect("a list").iter().find(|check| check["finished_at"] != Value::Null);
@@ -302,7 +302,7 @@ async fn a_monitor_checks_when_due_one_call_at_a_time() {
 
     // A month later only what was found since then counts.
     pass(&world, 31 * 24 * 60 * MINUTE_MS).await;
-    assert_eq!(read(&world, &monitor).await["uptime_percentage"], Value::Null);
+    assert_eq!(read_monitor(&world, &monitor).await["uptime_percentage"], Value::Null);
 }
 
 #[tokio::test]
@@ -342,12 +342,12 @@ async fn failures_count_from_the_number_that_was_asked_for() {
         (broken, "DOWN", "DOWN", true),
     ] {
         answer(&world, &monitor, call).await;
-        let now = read(&world, &monitor).await;
+        let now = read_monitor(&world, &monitor).await;
         assert_eq!((&now["status"], &now["recent_checks"][0]["verdict"]), (&json!(status), &json!(verdict)));
         assert_eq!(!now["open_incident"].is_null(), is_open);
         pass(&world, 10 * MINUTE_MS).await;
     }
-    let reason = read(&world, &monitor).await["open_incident"]["reason"].clone();
+    let reason = read_monitor(&world, &monitor).await["open_incident"]["reason"].clone();
     assert_eq!(reason, "agent_malfunction: the agent said 'technical difficulties'");
     // An issue of the agent is only what failed twice in a row.
     let issues = world.get("/v1/issues").await;
@@ -363,7 +363,7 @@ async fn only_what_is_passed_changes() {
     world.work_off().await;
     answer(&world, &monitor, Call::Says("Hello.")).await;
     let change = async |body: Value| world.call("PUT", &path(&monitor), body).await;
-    let before = read(&world, &monitor).await;
+    let before = read_monitor(&world, &monitor).await;
     let channels = json!({ "channels": [{ "type": "email", "target": "a@b.example" }] });
     let told = change(json!({ "notifications": channels, "frequency": null, "enabled": null })).await;
     assert_eq!(told["notifications"], channels);
@@ -373,7 +373,7 @@ async fn only_what_is_passed_changes() {
     let paused = change(json!({ "enabled": false })).await;
     assert_eq!((&paused["next_check_at"], &paused["simulation_id"]), (&Value::Null, &before["simulation_id"]));
     pass(&world, 3 * 60 * MINUTE_MS).await;
-    assert_eq!(read(&world, &monitor).await["recent_checks"].as_array().map(Vec::len), Some(1));
+    assert_eq!(read_monitor(&world, &monitor).await["recent_checks"].as_array().map(Vec::len), Some(1));
     let window = json!({ "days": ["monday"], "start_time": "14:00", "end_time": "15:00" });
     let resumed = change(json!({ "enabled": true, "active_window": window })).await;
     assert_eq!(resumed["next_check_at"], "2026-01-05T14:00:00.000000Z");
@@ -418,14 +418,14 @@ async fn what_is_deleted_has_recovered_and_what_cannot_be_queued_is_not_known() 
     answer(&world, &monitor, Call::NoAnswer).await;
     world.call("DELETE", &path(&monitor), Value::Null).await;
     world.work_off().await;
-    let kinds: Vec<Value> = receiver.seen().iter().map(|one| one.json()["kind"].clone()).collect();
+    let kinds: Vec<Value> = receiver.requests().iter().map(|one| one.json()["kind"].clone()).collect();
     assert_eq!(kinds, [json!("uptime_down"), json!("uptime_recovered")]);
 
     let agent = json!({ "agent_id": world.name("agent"), "simulations_disabled": true });
     world.post("/v1/update-agent", agent).await;
     let monitor = create(&world, json!({})).await;
     world.work_off().await;
-    let now = read(&world, &monitor).await;
+    let now = read_monitor(&world, &monitor).await;
     assert_eq!((&now["status"], &now["recent_checks"][0]["verdict"]), (&json!("UNKNOWN"), &json!("UNKNOWN")));
     assert_eq!(now["recent_checks"][0]["checks"][0]["message"], "Simulations are disabled for this agent");
     assert_eq!(now["recent_checks"][0]["simulation_result_id"], Value::Null);
@@ -446,7 +446,7 @@ async fn a_backing_simulation_that_is_gone_or_without_its_caller_is_made_anew() 
         answer(&world, &monitor, Call::Says("Hello.")).await;
         world.call("DELETE", &format!("/v1/{kind}/{id}"), Value::Null).await;
         pass(&world, 10 * MINUTE_MS).await;
-        let old = std::mem::replace(&mut backing, read(&world, &monitor).await["simulation_id"].clone());
+        let old = std::mem::replace(&mut backing, read_monitor(&world, &monitor).await["simulation_id"].clone());
         assert_ne!(backing, old, "{kind}");
         let callers = world.get(&format!("/v1/digital-humans-by-simulation/{backing}")).await;
         assert_eq!(callers["digital_humans"][0]["name"], caller);
@@ -490,7 +490,7 @@ async fn an_agent_goes_with_all_that_watches_it() {
     world.call("DELETE", &format!("/v1/agent/{agent}"), Value::Null).await;
     world.work_off().await;
     assert_eq!(world.send("GET", &path(&monitor), &[], Vec::new()).await.status, 404);
-    let kinds: Vec<Value> = receiver.seen().iter().map(|one| one.json()["kind"].clone()).collect();
+    let kinds: Vec<Value> = receiver.requests().iter().map(|one| one.json()["kind"].clone()).collect();
     assert_eq!(kinds, [json!("uptime_down"), json!("uptime_recovered")]);
 }
 
@@ -510,7 +510,7 @@ async fn those_who_wait_for_a_run_are_told_of_its_end_once() {
     world.post(&format!("/v1/simulation-result/{result}/hangup"), Value::Null).await;
     world.post("/v1/update-simulation-result", json!({ "simulation_result_id": result, "tags": ["x"] })).await;
     world.work_off().await;
-    let told = receiver.seen();
+    let told = receiver.requests();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].json()["kind"], "run_completed");
     assert_eq!(told[0].json()["text"], "0 passed, 0 failed, 1 cancelled of 1");
@@ -522,7 +522,7 @@ async fn those_who_wait_for_a_run_are_told_of_its_end_once() {
     let monitor = create(&world, json!({})).await;
     world.work_off().await;
     answer(&world, &monitor, Call::Says("Hello.")).await;
-    assert_eq!(receiver.seen().len(), 1);
+    assert_eq!(receiver.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -3,13 +3,13 @@
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use super::patience::{PATIENT, rest, served};
+use super::patience::{PATIENT, rest, serve_world};
 use super::world::World;
 
 #[tokio::test]
 async fn what_is_no_http_is_told_so() {
     let world = World::new().await;
-    served(&world, PATIENT, async |address| {
+    serve_world(&world, PATIENT, async |address| {
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(70_000));
         let many = format!("GET /v1/ping HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(150));
         for (request, status) in [

@@ -7,7 +7,7 @@ use ringer::provider::fake::WebServer;
 use ringer::service::Cleared;
 use serde_json::{Value, json};
 
-use super::call_logs::{body, evaluated, stereo};
+use super::call_logs::{body, evaluate, stereo};
 use super::world::World;
 
 #[tokio::test]
@@ -18,7 +18,7 @@ async fn old_calls_and_their_recordings_go() {
     let with_sound = json!({ "recording_base64": data });
     let mut ids = Vec::new();
     for _ in 0..2 {
-        ids.push(evaluated(&world, with_sound.clone()).await["id"].as_str().expect("an id").to_owned());
+        ids.push(evaluate(&world, with_sound.clone()).await["id"].as_str().expect("an id").to_owned());
         world.service.clock().advance_ms(1);
     }
     // One that nobody has evaluated stays, however old.
@@ -76,7 +76,7 @@ async fn the_engine_itself_looks_for_what_is_old() {
 async fn a_recording_that_is_too_old_leaves_no_address() {
     let server = WebServer::start(|_: &str| WebServer::file(&stereo())).await.expect("loopback has a free port");
     let world = World::with_rows().await;
-    let log = evaluated(&world, json!({ "recording_url": server.url("/call.wav") })).await;
+    let log = evaluate(&world, json!({ "recording_url": server.url("/call.wav") })).await;
     assert_eq!(log["recording_url"], json!(server.url("/call.wav")));
     world.service.clock().advance_ms(8 * 24 * 3600 * 1000);
     let keep = Retention { recordings_days: 7, ..Retention::default() };

@@ -20,7 +20,7 @@ impl Oracle {
     }
 
     /// Returns the last things said in requests whose instructions hold `part`.
-    pub fn asked(&self, part: &str) -> Vec<String> {
+    pub fn requests_with(&self, part: &str) -> Vec<String> {
         let asked = self.asked.lock();
         asked.iter().filter(|(first, _)| first.contains(part)).map(|(_, last)| last.clone()).collect()
     }

@@ -20,7 +20,7 @@ const SHORT: Duration = Duration::from_millis(100);
 pub const PATIENT: Patience = Patience { head: LONG, body: LONG, upload: LONG, answer: LONG, write: LONG };
 
 /// Serves `world` on a socket while `test` runs.
-pub async fn served(world: &World, patience: Patience, test: impl AsyncFnOnce(String)) {
+pub async fn serve_world(world: &World, patience: Patience, test: impl AsyncFnOnce(String)) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     let stop = CancellationToken::new();
@@ -50,7 +50,7 @@ pub async fn rest(stream: &mut TcpStream) -> String {
 }
 
 /// Sends a body that comes byte by byte, for ever; returns what is answered.
-async fn dripped(world: &World, address: &str) -> String {
+async fn drip(world: &World, address: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let head = head(world, "POST", "/v1/add-agent", "application/json", 30_000_000);
     stream.write_all(head.as_bytes()).await.expect("it reads");
@@ -72,8 +72,8 @@ async fn dripped(world: &World, address: &str) -> String {
 #[tokio::test]
 async fn a_body_that_only_drips_is_refused() {
     let world = World::new().await;
-    served(&world, Patience { body: SHORT, ..PATIENT }, async |address| {
-        let answer = dripped(&world, &address).await;
+    serve_world(&world, Patience { body: SHORT, ..PATIENT }, async |address| {
+        let answer = drip(&world, &address).await;
         assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
         assert!(answer.contains("\r\nconnection: close\r\n") && answer.contains("\r\nx-request-id: "), "{answer}");
         assert!(answer.ends_with(r#"{"detail":"Request body was not received in time"}"#), "{answer}");
@@ -84,7 +84,7 @@ async fn a_body_that_only_drips_is_refused() {
 #[tokio::test]
 async fn a_file_has_a_limit_of_its_own() {
     let world = World::new().await;
-    served(&world, Patience { body: SHORT, ..PATIENT }, async |address| {
+    serve_world(&world, Patience { body: SHORT, ..PATIENT }, async |address| {
         let form = "--cut\r\ncontent-disposition: form-data; name=\"name\"\r\n\r\nfan\r\n--cut--\r\n";
         let path = "/v1/custom-background-noises";
         let head = head(&world, "POST", path, "multipart/form-data; boundary=cut", form.len());
@@ -92,7 +92,7 @@ async fn a_file_has_a_limit_of_its_own() {
         let mut slow = TcpStream::connect(&address).await.expect("it listens");
         slow.write_all(format!("{head}{}", &form[..20]).as_bytes()).await.expect("it reads");
         // The limit of other bodies passes meanwhile.
-        assert!(dripped(&world, &address).await.contains(" 408 "));
+        assert!(drip(&world, &address).await.contains(" 408 "));
         slow.write_all(&form.as_bytes()[20..]).await.expect("it still reads");
         let answer = rest(&mut slow).await;
         assert!(answer.starts_with("HTTP/1.1 422 "), "a form without a file: {answer}");
@@ -103,7 +103,7 @@ async fn a_file_has_a_limit_of_its_own() {
 #[tokio::test]
 async fn a_head_that_does_not_come_ends_the_connection() {
     let world = World::new().await;
-    served(&world, Patience { head: SHORT, ..PATIENT }, async |address| {
+    serve_world(&world, Patience { head: SHORT, ..PATIENT }, async |address| {
         for begun in ["", "GET /v1/ping HTTP/1.1\r\nhost: rin"] {
             let mut stream = TcpStream::connect(&address).await.expect("it listens");
             stream.write_all(begun.as_bytes()).await.expect("it reads");

@@ -85,7 +85,7 @@ fn kind_of(path: &str, name: &str) -> Option<&'static str> {
 }
 
 /// Returns fields that a request needs but its schema does not require; `$kind` as in a [`Place`].
-fn needed(path: &str) -> Value {
+fn needed_fields(path: &str) -> Value {
     let start = json!({ "id": "start", "type": "start" });
     let channel = json!([{ "role": "USER" }, { "role": "AGENT" }]);
     match path {
@@ -180,7 +180,7 @@ struct Reader<'d> {
 }
 
 impl Reader<'_> {
-    fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
             Some(reference) => self.document.pointer(reference.trim_start_matches('#')).expect("references are whole"),
             None => schema,
@@ -191,7 +191,7 @@ impl Reader<'_> {
     fn told_apart(&self, path: &str, operation: &Value) -> Vec<String> {
         let mut paths = vec![path.to_owned()];
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
-            let words = self.resolved(&parameter["schema"])["enum"].as_array();
+            let words = self.resolve(&parameter["schema"])["enum"].as_array();
             let (Some(words), "path") = (words, parameter["in"].as_str().unwrap_or_default()) else { continue };
             let name = format!("{{{}}}", parameter["name"].as_str().unwrap_or_default());
             let words = words.iter().filter_map(Value::as_str);
@@ -204,7 +204,7 @@ impl Reader<'_> {
     fn operation(&self, method: &str, path: &str, operation: &Value) -> Vec<Place> {
         let schema = operation.pointer("/requestBody/content/application~1json/schema");
         let mut body = schema.map_or(Value::Null, |schema| self.least(schema, path, "", 0));
-        let more = needed(path);
+        let more = needed_fields(path);
         if let (Value::Object(body), Value::Object(more)) = (&mut body, &more) {
             body.extend(more.clone());
         }
@@ -276,7 +276,7 @@ impl Reader<'_> {
 
     /// Returns the forms of id that a schema takes.
     fn forms(&self, schema: &Value, depth: usize) -> Vec<Form> {
-        let schema = self.resolved(schema);
+        let schema = self.resolve(schema);
         if depth > MOST_DEPTH {
             return Vec::new();
         }
@@ -294,7 +294,7 @@ impl Reader<'_> {
     /// Returns the least value that a schema takes, own ids where ids are.
     fn least(&self, schema: &Value, path: &str, name: &str, depth: usize) -> Value {
         let outer = schema;
-        let schema = self.resolved(schema);
+        let schema = self.resolve(schema);
         if let Some(word) = schema["enum"].as_array().or(outer["enum"].as_array()).and_then(|words| words.first()) {
             return word.clone();
         }
@@ -355,7 +355,7 @@ impl Reader<'_> {
     /// Returns values of a schema with one hole each: where it is, the value, what it takes.
     fn holes(&self, schema: &Value, path: &str, name: &str, depth: usize) -> Vec<(String, Value, Vec<Form>)> {
         let outer = schema;
-        let schema = self.resolved(schema);
+        let schema = self.resolve(schema);
         if depth > MOST_DEPTH {
             return Vec::new();
         }

@@ -27,7 +27,7 @@ fn transcript() -> Value {
 }
 
 /// Brings a call in; its id.
-async fn queued(world: &World, call: Value) -> String {
+async fn queue(world: &World, call: Value) -> String {
     let queued = world.post("/v1/evaluate", body(world, call)).await;
     queued["call_id"].as_str().expect("an id").to_owned()
 }
@@ -48,7 +48,7 @@ async fn a_recording_that_comes_after_the_redaction_is_silenced_too() {
     let call = json!({
         "recording_url": server.url("/call.wav"), "multichannel": true, "transcript": transcript(),
     });
-    let id = queued(&world, call).await;
+    let id = queue(&world, call).await;
     world.work_off().await;
     assert_eq!(log(&world, &id).await["status"], "INCOMPLETED");
     world.post(&format!("/v1/re-evaluate/{id}"), Value::Null).await;
@@ -67,7 +67,7 @@ async fn a_recording_that_comes_after_the_redaction_is_silenced_too() {
 #[tokio::test]
 async fn what_is_added_to_a_call_that_waits_leaves_its_words_for_the_judge() {
     let world = with_private_agent().await;
-    let id = queued(&world, json!({ "transcript": transcript() })).await;
+    let id = queue(&world, json!({ "transcript": transcript() })).await;
     let more = json!({ "events": [{ "title": "call 77889900", "start_offset_ms": 20 }] });
     world.call("PUT", &format!("/v1/update-log/{id}"), more).await;
     assert_eq!(log(&world, &id).await["events"], Value::Null, "not shown before it is judged");
@@ -85,7 +85,7 @@ async fn what_is_added_to_a_call_that_waits_leaves_its_words_for_the_judge() {
     let model =
         Arc::new(ScriptedModel::new([whole, verdict, answer].map(|said| Reply::says(&[&said.to_string()])).into()));
     world.work_off_with(Some(model.clone())).await;
-    assert!(format!("{:?}", model.asked()).contains("My number is 98765."), "judged as it was");
+    assert!(format!("{:?}", model.requests()).contains("My number is 98765."), "judged as it was");
     let read = log(&world, &id).await;
     assert_eq!(read["status"], "COMPLETED");
     assert!(read["events"][0]["title"].as_str().is_some_and(|title| title.starts_with("call [")), "{read}");
@@ -109,7 +109,7 @@ async fn a_recording_whose_private_words_are_elsewhere_is_not_kept() {
         let mut words = transcript();
         (words[1]["start_offset_ms"], words[1]["end_offset_ms"]) = (json!(from), json!(to));
         let call = json!({ "recording_base64": data, "multichannel": true, "transcript": words });
-        let id = queued(&world, call).await;
+        let id = queue(&world, call).await;
         world.work_off().await;
         let read = log(&world, &id).await;
         let told = "the recording was not kept: private words have times at which there is nothing in it";

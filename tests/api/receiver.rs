@@ -82,11 +82,11 @@ impl Receiver {
             changes.wait_for(|seen| *seen >= count).await.expect("the receiver lives");
         };
         tokio::time::timeout(PATIENCE, came).await.unwrap_or_else(|_| panic!("{count} requests in {PATIENCE:?}"));
-        self.seen()[count - 1].clone()
+        self.requests()[count - 1].clone()
     }
 
     /// Returns everything that came, in order.
-    pub fn seen(&self) -> Vec<Received> {
+    pub fn requests(&self) -> Vec<Received> {
         self.seen.lock().clone()
     }
 }

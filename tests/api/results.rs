@@ -231,7 +231,7 @@ async fn events_are_streamed_to_their_end() {
 }
 
 /// Puts a recording of some bytes into the folder of a result.
-async fn recorded(world: &World, id: i64, bytes: usize) {
+async fn record(world: &World, id: i64, bytes: usize) {
     let folder = world.service.result_folder(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     for (name, bytes) in [("recording.wav", bytes), ("caller_clean.wav", 10), ("recording.flac", 10), ("sip.log", 10)] {
@@ -246,7 +246,7 @@ async fn what_is_older_than_it_may_be_is_deleted() {
     let (world, _, [first, second]) = queued().await;
     finish(&world, first).await;
     for id in [first, second] {
-        recorded(&world, id, 100).await;
+        record(&world, id, 100).await;
     }
     let path = |id: i64| format!("/v1/retrieve-simulation-result/{id}");
     let keep = Retention { results_days: 30, recordings_days: 7, disk_quota_mb: 0 };
@@ -275,7 +275,7 @@ async fn recordings_take_no_more_room_than_they_may() {
     let (world, _, [first, second]) = queued().await;
     for id in [first, second] {
         finish(&world, id).await;
-        recorded(&world, id, 700_000).await;
+        record(&world, id, 700_000).await;
     }
     let keep = Retention { disk_quota_mb: 1, ..Retention::default() };
     let clear = async || world.service.clear_old(&keep).await.expect("the folder can be changed");
@@ -322,7 +322,7 @@ async fn evidence_is_an_archive_of_all_there_is() {
         )
         .await;
     finish(&world, first).await;
-    recorded(&world, first, 100_000).await;
+    record(&world, first, 100_000).await;
     let log = "1767600000123 sent to 127.0.0.1:5061 at 127.0.0.1:5060\n INVITE sip:a@b SIP/2.0\n Call-ID: 1\n \n\n";
     std::fs::write(world.service.result_folder(first).join("sip.log"), log).expect("a file");
     let transcript = Transcript { simulation_result_id: first, language: "en".into(), entries: Vec::new() };

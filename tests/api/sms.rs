@@ -11,7 +11,7 @@ use super::talk::Talk;
 use super::world::World;
 
 /// Returns a world with a carrier, a Digital Human's number and an agent's.
-async fn carried(carrier: &Receiver, kind: &str, human: Value) -> Talk {
+async fn with_carrier(carrier: &Receiver, kind: &str, human: Value) -> Talk {
     let sms = Sms {
         send_url: Some(Secret::new(carrier.url("/send"))),
         send_headers: [("Authorization".to_owned(), Secret::new("Basic abc".into()))].into(),
@@ -32,7 +32,7 @@ const OWN: &str = "+15550001111";
 
 impl Talk {
     /// Delivers a message of the agent as the carrier does, as a form.
-    async fn texted(&self, text: &str, id: &str) {
+    async fn deliver(&self, text: &str, id: &str) {
         let form = form_urlencoded::Serializer::new(String::new())
             .extend_pairs([("from", AGENT), ("to", OWN), ("Body", text), ("message_id", id)])
             .finish();
@@ -47,7 +47,7 @@ impl Talk {
 #[tokio::test]
 async fn a_conversation_by_text_messages() {
     let carrier = Receiver::answering(vec![(503, String::new()), (200, r#"{"id":"c7"}"#.to_owned())]).await;
-    let talk = carried(&carrier, "INBOUND", json!({ "expected_tool_calls": [] })).await;
+    let talk = with_carrier(&carrier, "INBOUND", json!({ "expected_tool_calls": [] })).await;
     carrier.wait_for(1).await;
     talk.retry(1000).await;
     let first = carrier.wait_for(2).await;
@@ -65,16 +65,16 @@ async fn a_conversation_by_text_messages() {
     assert_eq!(told["data"]["message_id"], "c7");
     // Two messages within 8 s are one turn.
     talk.advance(3000);
-    talk.texted("One moment.", "1").await;
-    talk.texted("One moment.", "1").await;
+    talk.deliver("One moment.", "1").await;
+    talk.deliver("One moment.", "1").await;
     talk.event("message.received", 1).await;
     talk.advance(5000);
-    talk.texted("For how many?", "2").await;
+    talk.deliver("For how many?", "2").await;
     talk.event("message.received", 2).await;
     talk.retry(8000).await;
     assert_eq!(carrier.wait_for(3).await.json()["text"], "For two.");
     talk.event("message.sent", 2).await;
-    talk.texted("Booked & done.", "3").await;
+    talk.deliver("Booked & done.", "3").await;
     talk.event("message.received", 3).await;
     talk.retry(8000).await;
     assert_eq!(carrier.wait_for(4).await.json()["text"], "Thank you, goodbye.");
@@ -85,7 +85,7 @@ async fn a_conversation_by_text_messages() {
         (&entries[1]["utterance"], &entries[3]["utterance"]),
         (&json!("One moment.\nFor how many?"), &json!("Booked & done."))
     );
-    talk.texted("Nobody is there.", "4").await;
+    talk.deliver("Nobody is there.", "4").await;
     assert!(!result.to_string().contains("Basic abc"));
     let log = String::from_utf8(talk.evidence().await.remove("http.log").expect("a log")).expect("text");
     let sent: Vec<&str> =
@@ -98,7 +98,7 @@ async fn a_conversation_by_text_messages() {
 #[tokio::test]
 async fn two_numbers_hold_one_conversation() {
     let carrier = Receiver::new(&[]).await;
-    let talk = carried(&carrier, "OUTBOUND", json!({})).await;
+    let talk = with_carrier(&carrier, "OUTBOUND", json!({})).await;
     talk.until("READY").await;
     let simulation = talk.result().await["simulation_id"].to_string();
     let ask = async |terminate: bool| {
@@ -117,7 +117,7 @@ async fn two_numbers_hold_one_conversation() {
     let feed = talk.world.service.feed(id.parse().expect("an id")).expect("calls are made here");
     let next = Talk { id, feed, world: talk.world };
     next.until("READY").await;
-    next.texted("Hi, it is the desk.", "1").await;
+    next.deliver("Hi, it is the desk.", "1").await;
     next.event("message.received", 1).await;
     next.retry(8000).await;
     assert_eq!(carrier.wait_for(1).await.json()["text"], "I want a table.");
@@ -131,7 +131,7 @@ async fn two_numbers_hold_one_conversation() {
 #[tokio::test]
 async fn who_delivers_text_messages_must_be_the_carrier() {
     let carrier = Receiver::new(&[]).await;
-    let talk = carried(&carrier, "OUTBOUND", json!({})).await;
+    let talk = with_carrier(&carrier, "OUTBOUND", json!({})).await;
     let body = json!({ "from": 15550002222i64, "to": OWN, "Body": "Hi." });
     let send = async |path: &str, token: &str, body: &Value| {
         let headers = [("x-api-key".to_owned(), String::new()), ("x-carrier-token".to_owned(), token.to_owned())];

@@ -47,7 +47,7 @@ const NAMED: [(&str, &str, &str); 13] = [
 ];
 
 /// Returns the path with ids of the first organization; `None`: the world has no such row.
-fn filled(world: &World, path: &str) -> Option<String> {
+fn fill(world: &World, path: &str) -> Option<String> {
     let mut path = path.to_owned();
     for (before, parameter, row) in NAMED {
         path = path.replace(&format!("{before}{parameter}"), &format!("{before}{}", world.name(row)));
@@ -76,7 +76,7 @@ async fn nobody_reaches_the_rows_of_another_organization() {
     for (path, item) in document["paths"].as_object().expect("paths") {
         for method in item.as_object().expect("methods").keys() {
             if path.contains('{')
-                && let Some(path) = filled(&world, path)
+                && let Some(path) = fill(&world, path)
             {
                 paths.push((method.to_uppercase(), path));
             }
@@ -227,7 +227,7 @@ fn ids_for<'r>(place: &Place, owner: &'r Rows) -> Vec<(&'static str, &'r str)> {
 
 /// Returns the answer about a Digital Human, the one kind that may be told to be another organization's: nothing of it
 /// is shown.
-fn allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
+fn mask_allowed(kind: &str, (status, body): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
     if kind != "digital_human" {
         return (status, body);
     }
@@ -254,7 +254,7 @@ async fn differences(world: &World, owner: &Rows, strangers: [&Rows; 2], places:
     for place in places {
         for (kind, id) in ids_for(place, owner) {
             let case = format!("{} {} {} = {kind}", place.method, place.path, place.label);
-            let (status, body) = allowed(kind, ask(world, strangers[0], place, id).await);
+            let (status, body) = mask_allowed(kind, ask(world, strangers[0], place, id).await);
             let (text, alike) = (String::from_utf8_lossy(&body), mine.body(&body));
             if let Some(refusal) = refusal_of_number(kind, place) {
                 assert_eq!((status, alike), refusal, "{case}");

@@ -39,6 +39,52 @@ pub async fn with_texts() -> World {
     world
 }
 
+/// Checks the record of a conversation that has booked a table.
+fn check_booked(result: &Value) {
+    let walk = ["INITIALIZING", "QUEUED", "READY", "RUNNING", "CONVERSATION_ENDED", "EVALUATING", "COMPLETED"];
+    assert_eq!(Talk::statuses(result), walk);
+    assert_eq!((&result["end_reason"], &result["conversation_ended_by"]), (&json!("dh_end_call"), &json!("USER")));
+    assert_eq!((&result["duration_ms"], &result["duration"]), (&json!(3000), &json!(3)));
+    assert_eq!(result["latency"], json!([1.5, 1.0]));
+    assert_eq!((&result["engine_quality"], &result["audio_url"]), (&Value::Null, &Value::Null));
+    let call = json!([{ "name": "book", "expected": [{ "parameters": { "seats": 2 }, "output": null }],
+        "actual": [{ "parameters": { "seats": 2 }, "output": "ok", "start_offset_ms": 2000 }] }]);
+    assert_eq!(result["tool_calls"], call);
+    let metric = |name: &str| {
+        let metrics = result["metrics"].as_array().expect("metrics");
+        metrics.iter().find(|metric| metric["name"] == name).map_or(Value::Null, |metric| metric["value"].clone())
+    };
+    assert_eq!((metric("avg_agent_latency"), metric("avg_filler_ignored_latency")), (json!(1.25), json!(1.5)));
+    assert_eq!((metric("num_turns"), metric("interface")), (json!(3), json!("WEB")));
+    assert_eq!((metric("expected_tool_calls_met"), metric("agent_speak_percentage")), (json!(true), Value::Null));
+    assert_eq!(result["metadata"]["transport"], "HTTP webhook");
+}
+
+/// Checks the transcript of a conversation that has booked a table.
+async fn check_transcript(talk: &Talk) {
+    let entries = talk.part("transcript").await["entries"].clone();
+    let lines: Vec<(&str, &str, i64)> = entries
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(|entry| {
+            assert_eq!((&entry["source"], &entry["words"]), (&json!("message"), &json!([])));
+            assert_eq!(entry["start_offset_ms"], entry["end_offset_ms"]);
+            let text = |name: &str| entry[name].as_str().expect("a text");
+            (text("speaker"), text("utterance"), entry["start_offset_ms"].as_i64().expect("a place"))
+        })
+        .collect();
+    let expect = [
+        ("AGENT", "Good day, how can I help?", 0),
+        ("USER", "I want a table.", 0),
+        ("AGENT", "One moment.\nFor how many?", 1500),
+        ("USER", "For two.", 2000),
+        ("AGENT", "Your table is booked.", 3000),
+        ("USER", "Thank you, goodbye.", 3000),
+    ];
+    assert_eq!(lines, expect);
+}
+
 #[tokio::test]
 async fn an_agent_that_posts_its_messages() {
     let (hook, told) = (Receiver::new(&[]).await, Receiver::new(&[]).await);
@@ -86,44 +132,8 @@ async fn an_agent_that_posts_its_messages() {
     let last = hook.wait_for(3).await.json();
     assert_eq!((&last["message"], &last["end_conversation"]), (&json!("Thank you, goodbye."), &json!(true)));
     let result = talk.until("COMPLETED").await;
-    let walk = ["INITIALIZING", "QUEUED", "READY", "RUNNING", "CONVERSATION_ENDED", "EVALUATING", "COMPLETED"];
-    assert_eq!(Talk::statuses(&result), walk);
-    assert_eq!((&result["end_reason"], &result["conversation_ended_by"]), (&json!("dh_end_call"), &json!("USER")));
-    assert_eq!((&result["duration_ms"], &result["duration"]), (&json!(3000), &json!(3)));
-    assert_eq!(result["latency"], json!([1.5, 1.0]));
-    assert_eq!((&result["engine_quality"], &result["audio_url"]), (&Value::Null, &Value::Null));
-    let call = json!([{ "name": "book", "expected": [{ "parameters": { "seats": 2 }, "output": null }],
-        "actual": [{ "parameters": { "seats": 2 }, "output": "ok", "start_offset_ms": 2000 }] }]);
-    assert_eq!(result["tool_calls"], call);
-    let metric = |name: &str| {
-        let metrics = result["metrics"].as_array().expect("metrics");
-        metrics.iter().find(|metric| metric["name"] == name).map_or(Value::Null, |metric| metric["value"].clone())
-    };
-    assert_eq!((metric("avg_agent_latency"), metric("avg_filler_ignored_latency")), (json!(1.25), json!(1.5)));
-    assert_eq!((metric("num_turns"), metric("interface")), (json!(3), json!("WEB")));
-    assert_eq!((metric("expected_tool_calls_met"), metric("agent_speak_percentage")), (json!(true), Value::Null));
-    assert_eq!(result["metadata"]["transport"], "HTTP webhook");
-    let entries = talk.part("transcript").await["entries"].clone();
-    let lines: Vec<(&str, &str, i64)> = entries
-        .as_array()
-        .expect("entries")
-        .iter()
-        .map(|entry| {
-            assert_eq!((&entry["source"], &entry["words"]), (&json!("message"), &json!([])));
-            assert_eq!(entry["start_offset_ms"], entry["end_offset_ms"]);
-            let text = |name: &str| entry[name].as_str().expect("a text");
-            (text("speaker"), text("utterance"), entry["start_offset_ms"].as_i64().expect("a place"))
-        })
-        .collect();
-    let expect = [
-        ("AGENT", "Good day, how can I help?", 0),
-        ("USER", "I want a table.", 0),
-        ("AGENT", "One moment.\nFor how many?", 1500),
-        ("USER", "For two.", 2000),
-        ("AGENT", "Your table is booked.", 3000),
-        ("USER", "Thank you, goodbye.", 3000),
-    ];
-    assert_eq!(lines, expect);
+    check_booked(&result);
+    check_transcript(&talk).await;
     let timeline = talk.part("timeline").await;
     let events: Vec<&str> =
         timeline["events"].as_array().expect("events").iter().filter_map(|event| event["event"].as_str()).collect();
@@ -198,7 +208,7 @@ async fn what_is_not_taken_is_sent_again() {
     let result = talk.until("CALL_DROPPED").await;
     let code = (&result["error_code"], &result["error_message"], &result["error_owner"]);
     assert_eq!(code, (&json!("HTTP_WEBHOOK_FAILED"), &json!("http_webhook answered 500"), &json!("agent_owner")));
-    let ids: Vec<Value> = hook.seen().iter().map(|request| request.json()["message_id"].clone()).collect();
+    let ids: Vec<Value> = hook.requests().iter().map(|request| request.json()["message_id"].clone()).collect();
     assert_eq!(ids.len(), 8);
     assert!(ids[..4].iter().all(|id| *id == ids[0]) && ids[4..].iter().all(|id| *id == ids[4]) && ids[0] != ids[4]);
     assert_eq!(talk.part("transcript").await["entries"].as_array().map(Vec::len), Some(2), "what exists was kept");
@@ -244,7 +254,7 @@ async fn the_agents_language_is_written() {
     let human = json!({ "language": "ad" });
     let talk = Talk::of(World::at_work(None).await, agent, json!({}), human).await;
     let result = talk.until("COMPLETED").await;
-    let said: Vec<Value> = hook.seen().iter().map(|request| request.json()["message"].clone()).collect();
+    let said: Vec<Value> = hook.requests().iter().map(|request| request.json()["message"].clone()).collect();
     assert_eq!(said, ["Hello. I want a table.", "For two.", "Gracias, adiós."], "its own words are Spanish now");
     assert_eq!(result["metadata"]["languages"], json!([{ "language": "es", "by": "text", "offset_ms": 0.0 }]));
     assert_eq!(talk.part("transcript").await["language"], "es");
@@ -252,27 +262,13 @@ async fn the_agents_language_is_written() {
     assert_eq!(result["metadata"]["warnings"], json!([expect]));
 }
 
-#[tokio::test]
-async fn conversations_that_end_early() {
-    let hook = Receiver::new(&[]).await;
-    let agent = json!({ "http_webhook": hook.url("/hook") });
-    let talk = async |simulation: Value, human: Value| {
-        let talk = Talk::of(World::at_work(None).await, agent.clone(), simulation, human).await;
-        talk.until("READY").await;
-        talk
-    };
-    // Nobody writes.
-    let silent = talk(json!({ "ringing_timeout": 20 }), json!({})).await;
-    silent.retry(20_000).await;
-    let result = silent.until("NO_ANSWER").await;
-    assert_eq!(result["error_code"], "INBOUND_NO_INCOMING_CALL");
-    // Taken back before it began.
-    let cancelled = talk(json!({}), json!({})).await;
-    let path = format!("/v1/simulation-result/{}/hangup", cancelled.id);
-    assert_eq!(cancelled.world.post(&path, Value::Null).await["status"], "CANCELLED");
-    assert_eq!(cancelled.send(json!({ "message": "Hello?" })).await.0, 400);
-    // Ended from outside, by the agent, by time and by turns.
-    for (simulation, human, message, then, reason) in [
+/// Settings of the simulation and of the human, the agent's message, what happens then (`hangup` or seconds that pass), and
+/// the reason of the end.
+type EarlyEnd = (Value, Value, Value, &'static str, &'static str);
+
+/// Conversations that are ended from outside, by the agent, by time and by turns.
+fn early_ends() -> Vec<EarlyEnd> {
+    vec![
         (json!({}), json!({}), json!({ "message": "Hi." }), "hangup", "api_hangup"),
         (json!({}), json!({}), json!({ "message": "Bye.", "end_conversation": true }), "", "api_hangup"),
         (
@@ -306,7 +302,29 @@ async fn conversations_that_end_early() {
         ),
         (json!({ "max_turns": 1 }), json!({}), json!({ "message": "Hi." }), "", "max_turns"),
         (json!({}), json!({ "hangup_phrases": ["go away"] }), json!({ "message": "Go away!" }), "", "hangup_phrase"),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn conversations_that_end_early() {
+    let hook = Receiver::new(&[]).await;
+    let agent = json!({ "http_webhook": hook.url("/hook") });
+    let talk = async |simulation: Value, human: Value| {
+        let talk = Talk::of(World::at_work(None).await, agent.clone(), simulation, human).await;
+        talk.until("READY").await;
+        talk
+    };
+    // Nobody writes.
+    let silent = talk(json!({ "ringing_timeout": 20 }), json!({})).await;
+    silent.retry(20_000).await;
+    let result = silent.until("NO_ANSWER").await;
+    assert_eq!(result["error_code"], "INBOUND_NO_INCOMING_CALL");
+    // Taken back before it began.
+    let cancelled = talk(json!({}), json!({})).await;
+    let path = format!("/v1/simulation-result/{}/hangup", cancelled.id);
+    assert_eq!(cancelled.world.post(&path, Value::Null).await["status"], "CANCELLED");
+    assert_eq!(cancelled.send(json!({ "message": "Hello?" })).await.0, 400);
+    for (simulation, human, message, then, reason) in early_ends() {
         let talk = talk(simulation, human).await;
         let (status, answer) = talk.send(message.clone()).await;
         assert_eq!((status, &answer["end_conversation"]), (200, &json!(message["end_conversation"] == true)));
@@ -348,7 +366,7 @@ async fn a_written_step_says_who_begins_how_long_is_waited_and_who_answers() {
     let outbound = json!({ "direction": "outbound", "response_window_seconds": 3 });
     let (talk, hook) = held(sync, step(outbound)).await;
     talk.until("READY").await;
-    assert!(hook.seen().is_empty());
+    assert!(hook.requests().is_empty());
     talk.retry(3000).await;
     let result = talk.until("NO_ANSWER").await;
     assert_eq!(result["error_code"], "INBOUND_NO_INCOMING_CALL");
@@ -375,7 +393,7 @@ async fn a_written_step_says_who_begins_how_long_is_waited_and_who_answers() {
     assert_eq!((&result["metadata"]["speaker"], &result["outcome"]), (&json!("none"), &json!("not_evaluated")));
     assert_eq!(result["evaluations"][0]["not_evaluated_reason"], "No language model is configured");
     assert!(result["metadata"]["warnings"].as_array().is_none_or(Vec::is_empty), "{result}");
-    assert!(hook.seen().is_empty());
+    assert!(hook.requests().is_empty());
     let entries = talk.part("transcript").await["entries"].clone();
     let entries = entries.as_array().expect("entries");
     assert!(!entries.is_empty() && entries.iter().all(|entry| entry["speaker"] == "AGENT"), "{entries:?}");
@@ -537,6 +555,6 @@ async fn a_turn_is_as_long_as_the_settings_say() {
     let id = world.post("/v1/create-digital-human", human).await["digital_human"]["id"].to_string();
     let turn = json!({ "redis_key": "k", "test_case_id": id, "message": "Hello?", "response_format": "text" });
     assert_eq!(world.post("/v1/send-text", turn).await, json!({ "response": "I want a table." }));
-    let told = format!("{:?}", model.asked());
+    let told = format!("{:?}", model.requests());
     assert!(told.contains("About 3 words a turn, never more than 9."), "{told}");
 }

@@ -34,13 +34,13 @@ const WORDS: [&str; 5] =
     ["welcome to the desk", "a visit please", "tuesday is free", "fine thank you", "you are booked goodbye"];
 
 /// Returns a recording as it is sent.
-fn sent(file: &[u8], multichannel: bool) -> Value {
+fn sent_recording(file: &[u8], multichannel: bool) -> Value {
     let data = format!("data:audio/wav;base64,{}", STANDARD.encode(file));
     json!({ "recording_base64": data, "multichannel": multichannel, "transcript": null })
 }
 
 /// Brings a call in, has it heard by `recognizer`, and reads it.
-async fn heard(world: &World, call: Value, recognizer: Option<Arc<dyn Recognizer>>) -> Value {
+async fn recognize(world: &World, call: Value, recognizer: Option<Arc<dyn Recognizer>>) -> Value {
     let queued = world.post("/v1/evaluate-call", body(world, call)).await;
     world.work_off_by(None, recognizer).await;
     let id = queued["call_id"].as_str().expect("an id");
@@ -81,7 +81,7 @@ async fn each_channel_gives_the_words_of_its_side() {
     let world = World::with_rows().await;
     rules(&world, &[("AGENT", "tuesday is free"), ("USER", "a visit please"), ("USER", "tuesday")]).await;
     let recognizer = Arc::new(FakeRecognizer::new(&WORDS, i64::MAX));
-    let log = heard(&world, sent(&stereo(), true), Some(recognizer.clone())).await;
+    let log = recognize(&world, sent_recording(&stereo(), true), Some(recognizer.clone())).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     assert_eq!(log["metadata"], json!({ "transcript_source": "recognized" }));
     let expect = [("AGENT: tuesday is free", "pass"), ("USER: a visit please", "pass"), ("USER: tuesday", "fail")];
@@ -103,7 +103,8 @@ async fn speech_that_is_not_understood_is_a_turn_without_words() {
     let world = World::with_rows().await;
     rules(&world, &[("AGENT", "welcome"), ("AGENT", "tuesday"), ("USER", "tuesday")]).await;
     let words = [WORDS[0], WORDS[1], "", WORDS[3], WORDS[4]];
-    let log = heard(&world, sent(&stereo(), true), Some(Arc::new(FakeRecognizer::new(&words, i64::MAX)))).await;
+    let log =
+        recognize(&world, sent_recording(&stereo(), true), Some(Arc::new(FakeRecognizer::new(&words, i64::MAX)))).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     // It may have been said there; the caller's words are all known.
     let expect = [("AGENT: welcome", "pass"), ("AGENT: tuesday", ""), ("USER: tuesday", "fail")];
@@ -117,7 +118,7 @@ async fn one_channel_is_one_speaker_and_says_so() {
     let world = World::with_rows().await;
     rules(&world, &[("any", "tuesday"), ("AGENT", "a visit")]).await;
     let recognizer = Arc::new(FakeRecognizer::new(&WORDS, i64::MAX));
-    let log = heard(&world, sent(&stereo(), false), Some(recognizer)).await;
+    let log = recognize(&world, sent_recording(&stereo(), false), Some(recognizer)).await;
     assert_eq!(log["status"], "COMPLETED");
     let warnings = log["metadata"]["warnings"].as_array().expect("warnings");
     assert!(warnings[0].as_str().expect("a text").starts_with("transcript: the recording has one channel"), "{log}");
@@ -130,9 +131,9 @@ async fn one_channel_is_one_speaker_and_says_so() {
 #[tokio::test]
 async fn what_was_not_heard_is_told() {
     let world = World::with_rows().await;
-    let mut call = sent(&stereo(), true);
+    let mut call = sent_recording(&stereo(), true);
     call["metadata"] = json!({ "warnings": "of the owner" });
-    let log = heard(&world, call, None).await;
+    let log = recognize(&world, call, None).await;
     let expect = json!({
         "warnings": "of the owner",
         "engine.warnings": ["transcript: the recording was not transcribed: there is no recognizer"],
@@ -141,7 +142,7 @@ async fn what_was_not_heard_is_told() {
     assert!(metric(&log, "avg_agent_latency").is_some(), "what is heard is measured");
 
     let nobody = HttpRecognizer::new(Remote::new("http://127.0.0.1:9/v1", None, "m"), 0, false).expect("TLS is there");
-    let log = heard(&world, sent(&stereo(), true), Some(Arc::new(nobody))).await;
+    let log = recognize(&world, sent_recording(&stereo(), true), Some(Arc::new(nobody))).await;
     let expect = "transcript: the recording was not transcribed: the recognizer cannot be reached";
     assert_eq!((&log["status"], &log["error_message"]), (&json!("INCOMPLETED"), &json!(expect)));
     assert_eq!(log["metadata"], Value::Null);
@@ -151,10 +152,10 @@ async fn what_was_not_heard_is_told() {
 async fn a_transcript_that_came_is_not_made_anew() {
     let world = World::with_rows().await;
     rules(&world, &[("any", "other words")]).await;
-    let mut call = sent(&stereo(), true);
+    let mut call = sent_recording(&stereo(), true);
     call.as_object_mut().expect("an object").remove("transcript");
     let recognizer = Arc::new(FakeRecognizer::new(&["other words"; 5], i64::MAX));
-    let log = heard(&world, call, Some(recognizer)).await;
+    let log = recognize(&world, call, Some(recognizer)).await;
     assert_eq!((&log["metadata"], verdicts(&log)), (&Value::Null, pairs(&[("any: other words", "fail")])));
 }
 
@@ -178,7 +179,7 @@ async fn a_server_hears_each_stretch_and_finds_the_language() {
     let recognizer = HttpRecognizer::new(remote, 0, false).expect("TLS is there");
     let world = World::with_rows().await;
     rules(&world, &[("AGENT", "you are booked"), ("USER", "fine")]).await;
-    let log = heard(&world, sent(&stereo(), true), Some(Arc::new(recognizer))).await;
+    let log = recognize(&world, sent_recording(&stereo(), true), Some(Arc::new(recognizer))).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     assert_eq!(verdicts(&log), pairs(&[("AGENT: you are booked", "pass"), ("USER: fine", "pass")]));
     let seen = seen.lock().await;
@@ -213,7 +214,7 @@ async fn synthesized_speech_is_heard_by_the_installed_recognizer() {
     let rules_of = [("USER", "doctor"), ("AGENT", "appointments"), ("AGENT", "nurse"), ("AGENT", "doctor")];
     rules(&world, &rules_of).await;
     let recognizer = Arc::new(Pocketsphinx::new(0, Path::new(MODEL)));
-    let log = heard(&world, sent(&write_wav(16_000, 2, &pairs), true), Some(recognizer)).await;
+    let log = recognize(&world, sent_recording(&write_wav(16_000, 2, &pairs), true), Some(recognizer)).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
     let only = json!(["transcript: the recognizer knows English alone and hears every language as English"]);
     let recognizer = json!({ "kind": "embedded", "model": "pocketsphinx", "sha256": null });
@@ -287,7 +288,7 @@ impl Recognizer for Slow {
 #[tokio::test]
 async fn hearing_a_recording_is_no_part_of_the_time_to_judge_it() {
     let world = World::with_rows().await;
-    let log = heard(&world, sent(&stereo(), true), Some(Slow::new(&world, 200_000, true))).await;
+    let log = recognize(&world, sent_recording(&stereo(), true), Some(Slow::new(&world, 200_000, true))).await;
     assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null), "after 5 times 200 s");
     assert_eq!(metric(&log, "agent_words_per_turn_avg"), Some(json!(1.0)));
 }
@@ -295,7 +296,7 @@ async fn hearing_a_recording_is_no_part_of_the_time_to_judge_it() {
 #[tokio::test]
 async fn a_recognizer_that_says_nothing_is_given_up() {
     let world = World::with_rows().await;
-    let log = heard(&world, sent(&stereo(), true), Some(Slow::new(&world, 300_000, false))).await;
+    let log = recognize(&world, sent_recording(&stereo(), true), Some(Slow::new(&world, 300_000, false))).await;
     let expect = "transcript: the recording was not transcribed: the recognizer took too long";
     assert_eq!((&log["status"], &log["error_message"]), (&json!("INCOMPLETED"), &json!(expect)));
 }
@@ -304,7 +305,7 @@ async fn a_recognizer_that_says_nothing_is_given_up() {
 async fn recordings_are_heard_one_after_the_other() {
     let world = World::with_rows().await;
     for _ in 0..2 {
-        world.post("/v1/evaluate-call", body(&world, sent(&stereo(), true))).await;
+        world.post("/v1/evaluate-call", body(&world, sent_recording(&stereo(), true))).await;
     }
     let slow = Slow::new(&world, 0, true);
     let upkeep = Upkeep { recognizer: Some(slow.clone()), ..Upkeep::new(world.service.clone()) };

@@ -28,27 +28,34 @@ fn create(body: Value) -> Step {
     step("POST", "@/v", body, 200, json!({}))
 }
 
-fn refused(text: &str) -> Value {
+fn refusal(text: &str) -> Value {
     json!({ "detail": text })
+}
+
+fn version(version: i64, text: &str, labels: Value) -> Value {
+    json!({"version": version, "prompt_text": text, "labels": labels})
 }
 
 /// Returns the label table, row by row, and the moves that belong to it.
 fn rules() -> Vec<Rule> {
-    let made =
-        |version: i64, text: &str, labels: Value| json!({"version": version, "prompt_text": text, "labels": labels});
+    [rules_of_new_versions(), rules_of_deletion(), rules_of_labels(), rules_of_lists()].into_iter().flatten().collect()
+}
+
+/// Rules of versions that are made.
+fn rules_of_new_versions() -> Vec<Rule> {
     vec![
         Rule(
             "create without prompt_text copies the latest text and counts up",
             vec![
-                step("POST", "@/v", json!({}), 200, made(2, "One.", json!(["latest"]))),
-                step("POST", "@/v", json!({"prompt_text": "Three."}), 200, made(3, "Three.", json!(["latest"]))),
-                step("POST", "@/v", json!({"prompt_text": null}), 200, made(4, "Three.", json!(["latest"]))),
-                step("GET", "@/v/3", Value::Null, 200, made(3, "Three.", json!([]))),
+                step("POST", "@/v", json!({}), 200, version(2, "One.", json!(["latest"]))),
+                step("POST", "@/v", json!({"prompt_text": "Three."}), 200, version(3, "Three.", json!(["latest"]))),
+                step("POST", "@/v", json!({"prompt_text": null}), 200, version(4, "Three.", json!(["latest"]))),
+                step("GET", "@/v/3", Value::Null, 200, version(3, "Three.", json!([]))),
             ],
         ),
         Rule(
             "create with an empty prompt_text stores a blank prompt",
-            vec![step("POST", "@/v", json!({"prompt_text": ""}), 200, made(2, "", json!(["latest"])))],
+            vec![step("POST", "@/v", json!({"prompt_text": ""}), 200, version(2, "", json!(["latest"])))],
         ),
         Rule(
             "create with labels takes them when override_label is true, production included",
@@ -67,9 +74,9 @@ fn rules() -> Vec<Rule> {
         Rule(
             "create with labels adds them when override_label is not true, but not production",
             vec![
-                step("POST", "@/v", json!({"labels": ["production"]}), 400, refused(HELD)),
-                step("POST", "@/v", json!({"labels": ["production"], "override_label": null}), 400, refused(HELD)),
-                step("GET", "@/v/2", Value::Null, 404, refused("Agent version not found")),
+                step("POST", "@/v", json!({"labels": ["production"]}), 400, refusal(HELD)),
+                step("POST", "@/v", json!({"labels": ["production"], "override_label": null}), 400, refusal(HELD)),
+                step("GET", "@/v/2", Value::Null, 404, refusal("Agent version not found")),
                 step(
                     "POST",
                     "@/v",
@@ -80,22 +87,28 @@ fn rules() -> Vec<Rule> {
                 step("GET", "@/v/1/labels", Value::Null, 200, json!({"labels": ["production", "beta"]})),
             ],
         ),
+    ]
+}
+
+/// Rules of labels and versions that are deleted.
+fn rules_of_deletion() -> Vec<Rule> {
+    vec![
         Rule(
             "the production label is not deleted",
             vec![
-                step("DELETE", "@/v?label=production", Value::Null, 400, refused(STAYS)),
+                step("DELETE", "@/v?label=production", Value::Null, 400, refusal(STAYS)),
                 create(json!({})),
-                step("DELETE", "@/v?label=production", Value::Null, 400, refused(STAYS)),
-                step("DELETE", "@/v?label=beta", Value::Null, 400, refused(STAYS)),
-                step("DELETE", "@/v/1", Value::Null, 400, refused(STAYS)),
+                step("DELETE", "@/v?label=production", Value::Null, 400, refusal(STAYS)),
+                step("DELETE", "@/v?label=beta", Value::Null, 400, refusal(STAYS)),
+                step("DELETE", "@/v/1", Value::Null, 400, refusal(STAYS)),
             ],
         ),
         Rule(
             "a label that resolves to no version is not found",
             vec![
-                step("DELETE", "@/v?label=gone", Value::Null, 404, refused("Label resolves to no version")),
-                step("DELETE", "@/v?label=Beta", Value::Null, 404, refused("Label resolves to no version")),
-                step("DELETE", "@/v", Value::Null, 400, refused("label is required")),
+                step("DELETE", "@/v?label=gone", Value::Null, 404, refusal("Label resolves to no version")),
+                step("DELETE", "@/v?label=Beta", Value::Null, 404, refusal("Label resolves to no version")),
+                step("DELETE", "@/v", Value::Null, 400, refusal("label is required")),
             ],
         ),
         Rule(
@@ -107,7 +120,7 @@ fn rules() -> Vec<Rule> {
                     "@/v?label=beta",
                     Value::Null,
                     400,
-                    refused("Label 'beta' resolves to several versions"),
+                    refusal("Label 'beta' resolves to several versions"),
                 ),
             ],
         ),
@@ -128,13 +141,19 @@ fn rules() -> Vec<Rule> {
                 create(json!({})),
                 step("DELETE", "@/v?label=d", Value::Null, 200, json!({"deleted_version": 3, "latest_version": 4})),
                 step("DELETE", "@/v/4", Value::Null, 200, json!({"deleted_version": 4, "latest_version": 2})),
-                step("DELETE", "@/v/4", Value::Null, 404, refused("Agent version not found")),
+                step("DELETE", "@/v/4", Value::Null, 404, refusal("Agent version not found")),
             ],
         ),
         Rule(
             "the only version holds production, which is said first",
-            vec![step("DELETE", "@/v?label=latest", Value::Null, 400, refused(STAYS))],
+            vec![step("DELETE", "@/v?label=latest", Value::Null, 400, refusal(STAYS))],
         ),
+    ]
+}
+
+/// Rules of labels that are moved.
+fn rules_of_labels() -> Vec<Rule> {
+    vec![
         Rule(
             "promote moves production, to the latest when nothing else is said",
             vec![
@@ -147,7 +166,7 @@ fn rules() -> Vec<Rule> {
                     format!("@/p?prompt_id={}", Uuid::nil()),
                     Value::Null,
                     404,
-                    refused("Agent version not found"),
+                    refusal("Agent version not found"),
                 ),
                 step("POST", "@/p?agent_version_id=x", Value::Null, 422, json!({})),
             ],
@@ -156,7 +175,7 @@ fn rules() -> Vec<Rule> {
             "labels are put on and taken off",
             vec![
                 create(json!({})),
-                step("POST", "@/v/2/labels", json!({"labels": ["production"]}), 400, refused(HELD)),
+                step("POST", "@/v/2/labels", json!({"labels": ["production"]}), 400, refusal(HELD)),
                 step("POST", "@/v/2/labels", json!({"labels": null}), 200, json!({"labels": ["latest"]})),
                 step("POST", "@/v/2/labels", json!({"labels": []}), 200, json!({"labels": ["latest"]})),
                 step(
@@ -182,8 +201,8 @@ fn rules() -> Vec<Rule> {
                     200,
                     json!({"labels": ["production", "latest", "beta"]}),
                 ),
-                step("DELETE", "@/v/2/labels", json!({"labels": ["production"]}), 400, refused(STAYS)),
-                step("DELETE", "@/v/2/labels", Value::Null, 400, refused(STAYS)),
+                step("DELETE", "@/v/2/labels", json!({"labels": ["production"]}), 400, refusal(STAYS)),
+                step("DELETE", "@/v/2/labels", Value::Null, 400, refusal(STAYS)),
                 step(
                     "POST",
                     "@/v/1/labels",
@@ -192,11 +211,17 @@ fn rules() -> Vec<Rule> {
                     json!({}),
                 ),
                 step("DELETE", "@/v/2/labels", json!({"labels": []}), 200, json!({"labels": ["latest"]})),
-                step("DELETE", "@/v/9/labels", Value::Null, 404, refused("Agent version not found")),
+                step("DELETE", "@/v/9/labels", Value::Null, 404, refusal("Agent version not found")),
                 step("POST", "@/v/2/labels", json!({"labels": ["a/b"]}), 422, json!({})),
                 step("POST", "@/v/2/labels", Value::Null, 422, json!({})),
             ],
         ),
+    ]
+}
+
+/// Rules of lists and paths.
+fn rules_of_lists() -> Vec<Rule> {
+    vec![
         Rule(
             "versions are listed highest first",
             vec![
@@ -214,8 +239,8 @@ fn rules() -> Vec<Rule> {
         Rule(
             "a segment in digits is a number, any other a uuid",
             vec![
-                step("GET", "@/v/-1", Value::Null, 404, refused("Agent version not found")),
-                step("GET", format!("@/v/{}", Uuid::nil()), Value::Null, 404, refused("Agent version not found")),
+                step("GET", "@/v/-1", Value::Null, 404, refusal("Agent version not found")),
+                step("GET", format!("@/v/{}", Uuid::nil()), Value::Null, 404, refusal("Agent version not found")),
                 step(
                     "GET",
                     "@/v/abc",
@@ -461,5 +486,5 @@ async fn labels_of_a_changed_agent_are_those_of_its_first_version() {
     let taken = json!({ "agent_id": agent, "labels": ["production"] });
     let answer = world.send("POST", "/v1/update-agent", &[], taken.to_string().into_bytes()).await;
     let held = "Label 'production' is held by version 2; set override_label to true to move it";
-    assert_eq!((answer.status, answer.json()), (400, refused(held)));
+    assert_eq!((answer.status, answer.json()), (400, refusal(held)));
 }

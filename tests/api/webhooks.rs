@@ -187,7 +187,7 @@ fn mailed_to(relay: &Relay) -> Vec<String> {
 }
 
 /// Returns the received mail with its soft line breaks joined (quoted-printable, RFC 2045 6.7).
-fn mailed(relay: &Relay) -> String {
+fn mail_text(relay: &Relay) -> String {
     relay.lines().join("\n").replace("=\n", "")
 }
 
@@ -206,7 +206,7 @@ async fn administrators_are_told_once_of_a_webhook_that_is_gone() {
     let id = made["id"].as_str().expect("an id");
     assert_eq!(world.get(&format!("/v1/webhooks/{id}")).await["enabled"], false);
     assert_eq!(mailed_to(&relay), ["ann@desk.example", "bob@desk.example"]);
-    let text = mailed(&relay);
+    let text = mail_text(&relay);
     assert!(text.lines().any(|line| line == "Subject: A webhook is disabled"), "{text}");
     assert!(text.lines().any(|line| line.contains(id) && line.contains("answered 410")), "{text}");
     assert!(!text.contains("secret"), "{text}");
@@ -229,7 +229,7 @@ async fn administrators_are_told_after_fifty_events_that_failed_for_good() {
     world.tell_all().await;
     assert_eq!(world.get(&path).await["enabled"], false);
     assert_eq!(mailed_to(&relay), ["ann@desk.example"]);
-    assert!(mailed(&relay).contains("50 events in a row failed"));
+    assert!(mail_text(&relay).contains("50 events in a row failed"));
 }
 
 #[tokio::test]

@@ -59,17 +59,17 @@ impl World {
 
     /// Returns a world with a language model.
     pub async fn with_model(model: Arc<dyn LanguageModel>) -> World {
-        World::made(Setup::default(), Some(model), |_| {}).await
+        World::build(Setup::default(), Some(model), |_| {}).await
     }
 
     /// Returns the same with a server that is set up otherwise.
     pub async fn with_model_and(model: Arc<dyn LanguageModel>, setup: Setup) -> World {
-        World::made(setup, Some(model), |_| {}).await
+        World::build(setup, Some(model), |_| {}).await
     }
 
     /// Returns a world with a language model whose service is set up otherwise.
     pub async fn with_model_set(model: Arc<dyn LanguageModel>, change: impl FnOnce(&mut Settings)) -> World {
-        World::made(Setup::default(), Some(model), change).await
+        World::build(Setup::default(), Some(model), change).await
     }
 
     pub async fn with_setup(setup: Setup) -> World {
@@ -82,10 +82,10 @@ impl World {
 
     /// Returns a world whose service is set up otherwise.
     pub async fn with(setup: Setup, change: impl FnOnce(&mut Settings)) -> World {
-        World::made(setup, None, change).await
+        World::build(setup, None, change).await
     }
 
-    async fn made(setup: Setup, model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
+    async fn build(setup: Setup, model: Option<Arc<dyn LanguageModel>>, change: impl FnOnce(&mut Settings)) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let location = databases::empty(folder.path()).await;
         let store = databases::open(location, folder.path()).await.expect("a database");
@@ -164,7 +164,7 @@ impl World {
         model: Option<Arc<dyn LanguageModel>>,
         live: Arc<dyn LiveCalls>,
     ) -> World {
-        let service = Service::new(store, Clock::fixed(NOW_MS), settings, live).with_model(model);
+        let service = Service::new(store, Clock::standing_at(NOW_MS), settings, live).with_model(model);
         let mut names = BTreeMap::new();
         for (name, organization, scope) in [
             ("admin", "a", Scope::Admin),
@@ -247,12 +247,12 @@ impl World {
             fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
             fields.push((name.to_lowercase(), value.clone()));
         }
-        let mut request = Request::builder().method(method).uri(self.named(path));
+        let mut request = Request::builder().method(method).uri(self.fill_names(path));
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-            request = request.header(name, self.named(value));
+            request = request.header(name, self.fill_names(value));
         }
         let body = match String::from_utf8(body) {
-            Ok(text) => self.named(&text).into_bytes(),
+            Ok(text) => self.fill_names(&text).into_bytes(),
             Err(error) => error.into_bytes(),
         };
         let request = request.body(Body::from(body)).expect("a legal request");
@@ -332,7 +332,7 @@ impl World {
     }
 
     /// Returns a text with what its `$name`s stand for.
-    pub fn named(&self, text: &str) -> String {
+    pub fn fill_names(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in &self.names {
             text = text.replace(&format!("${name}"), value);

@@ -24,7 +24,7 @@ impl Talk {
     }
 
     /// Waits until a text job is held by its lane.
-    async fn held(&self) {
+    async fn wait_until_held(&self) {
         let queue = self.world.service.queue();
         while !queue.depth().await.expect("counted").contains(&("text".to_owned(), "held", 1)) {
             yield_now().await;
@@ -53,7 +53,7 @@ async fn what_is_ready_holds_no_place_and_what_is_written_to_does() {
     // The next one that is written to waits for its place, and loses nothing: no message and no time.
     talk.turn_to(&ids[2]);
     talk.says("Good day.").await;
-    talk.held().await;
+    talk.wait_until_held().await;
     assert_eq!(talk.result().await["status"], "READY");
     talk.advance(100_000);
     talk.turn_to(&ids[1]);

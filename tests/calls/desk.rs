@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ringer::engine::{CallNews, CallReport, Destination, Placement, SipDial, Speech};
+use ringer::engine::{CallReport, CallUpdate, Destination, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::FakeRecognizer;
 use ringer::provider::speech::EmbeddedSpeech;
@@ -51,7 +51,7 @@ impl Agent {
 
     /// Returns the agent's log, once it has ended.
     pub async fn log(mut self) -> Vec<Value> {
-        let status = self.program.ended().await;
+        let status = self.program.wait_for_end().await;
         assert!(status.success(), "{status}");
         let text = std::fs::read_to_string(self.folder.path().join("log")).expect("it wrote a log");
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
@@ -104,7 +104,7 @@ async fn call(folder: &Path, intent: &str, spec: CallSpec) -> (CallReport, Vec<V
     let ended = async {
         loop {
             match handle.news.recv().await {
-                Some(CallNews::Ended(report)) => return *report,
+                Some(CallUpdate::Ended(report)) => return *report,
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }
@@ -121,7 +121,7 @@ fn spec() -> CallSpec {
 }
 
 /// Returns the texts of the agent's own utterances as far as they were said, and whether each was cut off.
-fn said(log: &[Value]) -> Vec<(&str, bool)> {
+fn utterances(log: &[Value]) -> Vec<(&str, bool)> {
     let own = log.iter().filter(|line| line["event"] == "speech.ended" && line["side"] == "agent");
     own.map(|line| (line["data"]["text"].as_str().unwrap_or_default(), line["data"]["interrupted"] == true)).collect()
 }
@@ -132,9 +132,9 @@ async fn a_booking_goes_through() {
     let intent = "I would like to see a doctor. The third of March. Yes, that is good.";
     let (report, log) = call(folder.path(), intent, spec()).await;
 
-    assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", said(&log));
+    assert_eq!(report.ending.reason, EndReason::AgentHangup, "{:?}", utterances(&log));
     assert_eq!(report.peer.codec, Some("G722"));
-    let agent = said(&log);
+    let agent = utterances(&log);
     for (at, words) in ["Thank you for calling", "date of birth", "Tuesday at nine", "booked"].iter().enumerate() {
         assert!(agent.get(at).is_some_and(|(text, _)| text.contains(words)), "{words}: {agent:?}");
     }
@@ -168,7 +168,7 @@ async fn keys_arrive_exactly_and_in_order() {
         .filter_map(|line| line["data"]["digits"].as_str())
         .collect();
     assert_eq!(keys, "14711", "{:?}", report.ending);
-    let agent = said(&log);
+    let agent = utterances(&log);
     assert!(agent[0].1, "the first key stops the greeting: {agent:?}");
     assert!(agent.iter().any(|(text, _)| text.contains("4, 7, 1, 1")), "{agent:?}");
 }
@@ -184,5 +184,9 @@ async fn the_agent_gives_way_when_it_is_cut_in_on() {
     let cuts = report.timeline.iter().filter(|entry| entry.name() == "barge_in" && entry.data()["by"] == "dh");
     let stops: Vec<Option<i64>> = cuts.map(|entry| entry.data()["stop_ms"].as_i64()).collect();
     assert!(matches!(stops[..], [Some(stop)] if stop <= 400), "{stops:?}");
-    assert!(said(&log).iter().any(|(text, cut)| *cut && "Yes, I can help you.".starts_with(text)), "{:?}", said(&log));
+    assert!(
+        utterances(&log).iter().any(|(text, cut)| *cut && "Yes, I can help you.".starts_with(text)),
+        "{:?}",
+        utterances(&log)
+    );
 }

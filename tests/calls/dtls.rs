@@ -91,7 +91,7 @@ async fn a_softphone_shakes_hands_when_it_calls() {
         assert!(share_at(steady, f64::from(TONE_HZ)) > 0.95, "{how}: the tone is what is heard");
         assert!(sent.iter().any(|sample| sample.abs() > 1000), "{how}: something was said");
         peer.wait_for("terminated");
-        let theirs = std::fs::read(peer.heard().expect("baresip keeps what it heard")).expect("it is readable");
+        let theirs = std::fs::read(peer.heard_file().expect("baresip keeps what it heard")).expect("it is readable");
         let said = ringer_media::clip::Clip::from_wav(&theirs).expect("it is a WAV file").to_16k();
         let first = said.iter().position(|sample| sample.abs() > 1000).expect("baresip heard the words");
         let hum = share_at(&said[first + 1600..first + 9600], f64::from(stage.synthesizer.tone_hz));
@@ -131,7 +131,7 @@ impl Agent {
         let invite = String::from_utf8_lossy(&bytes[..len]).into_owned();
         let (head, offer) = invite.split_once("\r\n\r\n").expect("it has an offer");
         let session = Session::parse(offer).expect("it is SDP");
-        let offered = Offer::read(&session).expect("it has audio");
+        let offered = Offer::from_session(&session).expect("it has audio");
         let dtls = offered.dtls.clone().expect("it has a fingerprint");
         self.theirs = Some((offered.rtp, dtls.fingerprints));
         let own = Offer {
@@ -265,8 +265,8 @@ async fn a_call_without_keys_ends_and_says_why() {
         let mut connected = false;
         let report = loop {
             match tokio::time::timeout(PATIENCE, handle.news.recv()).await.expect("it ends").expect("it ends") {
-                ringer::engine::CallNews::Ended(report) => break report,
-                ringer::engine::CallNews::Connected(_) => connected = true,
+                ringer::engine::CallUpdate::Ended(report) => break report,
+                ringer::engine::CallUpdate::Connected(_) => connected = true,
                 _ => {}
             }
         };

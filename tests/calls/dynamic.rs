@@ -20,7 +20,7 @@ async fn the_owner_tells_where_its_agent_is() {
     assert_eq!((&result["status"], &result["error_code"]), (&json!("COMPLETED"), &Value::Null), "{result}");
     assert_eq!(result["metadata"]["region"], "eu");
     assert_ne!(result["metadata"]["codec"], "none", "what the engine notes comes first");
-    let asked = owner.seen();
+    let asked = owner.requests();
     assert_eq!(asked.len(), 1);
     let body = asked[0].json();
     assert_eq!((&body["test_result_id"], &body["nonce"]), (&json!(ids[0]), &json!(ids[0])));
@@ -45,7 +45,7 @@ async fn an_owner_that_tells_nothing_is_to_blame() {
     let result = house.result(&ids[0]).await;
     let told = (&result["status"], &result["error_code"], &result["error_owner"]);
     assert_eq!(told, (&json!("NO_CONNECTION"), &json!("DYNAMIC_ENDPOINT_FAILED"), &json!("agent_owner")), "{result}");
-    let asked = owner.seen();
+    let asked = owner.requests();
     assert_eq!(asked.len(), 3);
     assert!(asked[0].headers.get("x-svc-signature").is_none(), "no key");
     house.stop().await;

@@ -69,7 +69,7 @@ impl House {
 
     /// Returns an engine with the trunks and limits of this settings file.
     pub async fn with_trunks(settings: &str) -> House {
-        let read = Config::read(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
+        let read = Config::from_texts(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
         let config = read.expect("good settings");
         let set = |settings: &mut Settings, engine: &mut EngineConfig| {
             engine.forwarding = Forwarding::from(&config.sip);
@@ -84,7 +84,7 @@ impl House {
 
     /// Returns the same, which keeps lines to the trunks and hears SIP at `sip`.
     pub async fn with_lines(settings: &str, sip: SocketAddr) -> House {
-        let read = Config::read(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
+        let read = Config::from_texts(Some((Path::new("ringer.toml"), settings)), &BTreeMap::new(), &[], 4096);
         let config = read.expect("good settings");
         let trunks = config.sip.trunks.clone();
         let set = |settings: &mut Settings, engine: &mut EngineConfig| {
@@ -141,7 +141,7 @@ impl House {
         let speech = Speech { synthesizer: Arc::new(FakeSynthesizer::default()), recognizer };
         let (engine, incoming) = Engine::start(config, speech, Clock::Real).await.expect("loopback has a free port");
         let workshop = Workshop {
-            inbound_allow: Sources::read(&allowed.iter().map(|from| from.to_string()).collect::<Vec<_>>())
+            inbound_allow: Sources::parse(&allowed.iter().map(|from| from.to_string()).collect::<Vec<_>>())
                 .expect("they are networks"),
             ..local::workshop(service.clone(), engine.clone(), running, model)
         };

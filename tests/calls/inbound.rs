@@ -2,7 +2,7 @@
 
 use ringer::clock::Clock;
 use ringer::config::Secret;
-use ringer::engine::CallNews;
+use ringer::engine::CallUpdate;
 use ringer_media::call::EndReason;
 use ringer_media::level::rms_dbov;
 use serde_json::{Value, json};
@@ -32,11 +32,11 @@ fn number(house: &House, user: &str) -> String {
 }
 
 /// Returns the status that a calling agent gets: 200, or that of the refusal.
-async fn answered(agent: &Stage, target: &str) -> u16 {
-    refused(agent, target, None).await.unwrap_or(200)
+async fn answer_status(agent: &Stage, target: &str) -> u16 {
+    refusal_status(agent, target, None).await.unwrap_or(200)
 }
 
-async fn refused(agent: &Stage, target: &str, login: Option<(&str, &str)>) -> Option<u16> {
+async fn refusal_status(agent: &Stage, target: &str, login: Option<(&str, &str)>) -> Option<u16> {
     let mut placement = agent.placement(target, "Hello there.");
     placement.spec.limits.max_duration_ms = Some(500);
     if let Some((user, password)) = login {
@@ -98,8 +98,8 @@ async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
     let read = house.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;
     assert_eq!(read["simulation_run"]["status"], "COMPLETED");
     // The leg is gone with its conversation.
-    assert_eq!(answered(&agent, &target).await, 404);
-    let calls = house.engine.tally().calls();
+    assert_eq!(answer_status(&agent, &target).await, 404);
+    let calls = house.engine.counters().calls();
     assert_eq!((calls.placed, calls.answered, calls.connected), (0, 1, 1), "it came in, and nobody was dialled");
     assert_eq!(calls.set_up.counts.iter().sum::<u64>(), 0);
     house.stop().await;
@@ -108,7 +108,7 @@ async fn a_call_that_the_agent_makes_is_held_measured_and_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wall_clock_that_is_set_during_a_call_is_a_slip() {
     for (by_ms, slip_ms) in [(0, 0.0), (1500, 1500.0)] {
-        let (house, clock) = (House::new().await, Clock::fixed(1_700_000_000_000));
+        let (house, clock) = (House::new().await, Clock::standing_at(1_700_000_000_000));
         let agent = Stage::on(clock.clone()).await;
         let (_, ids) = house.queue(caller(), json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
         let mut placement = agent.placement(&address(&house, &ids[0]).await, "Hello there.");
@@ -116,9 +116,9 @@ async fn a_wall_clock_that_is_set_during_a_call_is_a_slip() {
         let mut handle = agent.engine.place(placement).await.expect("it was placed");
         let report = loop {
             match handle.news.recv().await.expect("it ends") {
-                CallNews::Connected(_) => clock.advance_ms(by_ms),
-                CallNews::Ended(report) => break report,
-                CallNews::Dispatched | CallNews::Event(_) => {}
+                CallUpdate::Connected(_) => clock.advance_ms(by_ms),
+                CallUpdate::Ended(report) => break report,
+                CallUpdate::Dispatched | CallUpdate::Event(_) => {}
             }
         };
         assert!(report.ending.connected, "{:?}", report.ending);
@@ -134,9 +134,9 @@ async fn who_has_no_password_is_not_heard() {
     let login = with(caller(), json!({ "sip_username": "ringer", "sip_password": "secret" }));
     let (_, ids) = house.queue(login, json!({}), &[json!({ "phone_number": "+15550001111" })]).await;
     let target = address(&house, &ids[0]).await;
-    assert_eq!(refused(&agent, &target, None).await, Some(401));
-    assert_eq!(refused(&agent, &target, Some(("ringer", "guess"))).await, Some(403));
-    assert_eq!(refused(&agent, &target, Some(("other", "secret"))).await, Some(403));
+    assert_eq!(refusal_status(&agent, &target, None).await, Some(401));
+    assert_eq!(refusal_status(&agent, &target, Some(("ringer", "guess"))).await, Some(403));
+    assert_eq!(refusal_status(&agent, &target, Some(("other", "secret"))).await, Some(403));
     assert_eq!(house.result(&ids[0]).await["status"], "READY", "nobody has been let in");
     let media = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
     let port = media.local_addr().expect("it is bound").port();
@@ -153,21 +153,21 @@ async fn who_has_no_password_is_not_heard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_are_not_taken_say_why() {
     let (house, agent) = (House::new().await, Stage::new().await);
-    assert_eq!(answered(&agent, &number(&house, "nobody")).await, 404);
-    assert_eq!(answered(&agent, &number(&house, "+15550001111")).await, 404);
+    assert_eq!(answer_status(&agent, &number(&house, "nobody")).await, 404);
+    assert_eq!(answer_status(&agent, &number(&house, "+15550001111")).await, 404);
     let human = |n: u32| json!({ "phone_number": format!("+1555000111{n}") });
     let one = json!({ "max_concurrent": 1, "max_call_duration": 60 });
     let (_, ids) = house.queue(caller(), one, &[human(1), human(2)]).await;
     let targets = [address(&house, &ids[0]).await, address(&house, &ids[1]).await];
     let mut first = agent.engine.place(agent.placement(&targets[0], "Good day.")).await.expect("it was placed");
     house.watch(&ids[0]).await.until("RUNNING").await;
-    assert_eq!(answered(&agent, &targets[0]).await, 486, "the line is taken");
-    assert_eq!(answered(&agent, &targets[1]).await, 486, "the run has one place");
+    assert_eq!(answer_status(&agent, &targets[0]).await, 486, "the line is taken");
+    assert_eq!(answer_status(&agent, &targets[1]).await, 486, "the run has one place");
     assert_eq!(house.result(&ids[1]).await["status"], "READY");
     first.control.hangup(EndReason::ApiHangup);
     while first.news.recv().await.is_some() {}
     house.events(&ids[0]).await;
-    assert_eq!(answered(&agent, &targets[1]).await, 200);
+    assert_eq!(answer_status(&agent, &targets[1]).await, 200);
     house.events(&ids[1]).await;
     house.stop().await;
 
@@ -176,14 +176,14 @@ async fn calls_that_are_not_taken_say_why() {
     let targets = [address(&full, &ids[0]).await, address(&full, &ids[1]).await];
     let first = agent.engine.place(agent.placement(&targets[0], "Good day.")).await.expect("it was placed");
     full.watch(&ids[0]).await.until("RUNNING").await;
-    assert_eq!(answered(&agent, &targets[1]).await, 486, "the engine has one place");
+    assert_eq!(answer_status(&agent, &targets[1]).await, 486, "the engine has one place");
     first.control.hangup(EndReason::ApiHangup);
     full.stop().await;
 
     let closed = House::open(tempfile::tempdir().expect("a folder"), 1, &["192.0.2.0/24"]).await;
     let (_, ids) = closed.queue(caller(), json!({}), &[human(1)]).await;
     let target = address(&closed, &ids[0]).await;
-    assert_eq!(answered(&agent, &target).await, 403);
+    assert_eq!(answer_status(&agent, &target).await, 403);
     closed.stop().await;
     agent.engine.stop().await;
 }
@@ -196,10 +196,10 @@ async fn results_with_one_address_come_one_after_the_other() {
     let first = address(&house, &ids[0]).await;
     house.watch(&ids[1]).await.until("QUEUED").await;
     assert_eq!(house.result(&ids[1]).await["status"], "QUEUED");
-    assert_eq!(answered(&agent, &first).await, 200);
+    assert_eq!(answer_status(&agent, &first).await, 200);
     let second = address(&house, &ids[1]).await;
     assert_eq!(second, first);
-    assert_eq!(answered(&agent, &second).await, 200);
+    assert_eq!(answer_status(&agent, &second).await, 200);
     let events = house.events(&ids[1]).await;
     let time = |result: &Value, status: &str| {
         let history = result["status_history"].as_array().expect("a history").clone();
@@ -229,7 +229,7 @@ async fn what_is_not_called_is_given_up() {
     let hung_up = house.post(&format!("/v1/simulation-result/{}/hangup", ids[0]), Value::Null).await;
     assert_eq!(hung_up["status"], "CANCELLED");
     let agent = Stage::new().await;
-    assert_eq!(answered(&agent, &target).await, 404);
+    assert_eq!(answer_status(&agent, &target).await, 404);
     let cancelled = house.post(&format!("/v1/simulation-run/{run}/cancel"), Value::Null).await;
     assert_eq!(cancelled["cancelled"], 1, "{cancelled}");
     assert_eq!(house.result(&ids[1]).await["status"], "CANCELLED");
@@ -244,7 +244,7 @@ async fn a_leg_outlives_a_restart() {
     address(&house, &ids[0]).await;
     let house = House::open(house.close().await, 20, &[]).await;
     assert_eq!(house.result(&ids[0]).await["status"], "READY");
-    assert_eq!(answered(&agent, &number(&house, "+15550001111")).await, 200);
+    assert_eq!(answer_status(&agent, &number(&house, "+15550001111")).await, 200);
     let walk = ["INITIALIZING", "QUEUED", "READY", "DISPATCHED", "RUNNING"];
     assert_eq!(&statuses(&house.events(&ids[0]).await)[..5], walk);
     house.stop().await;
@@ -262,7 +262,7 @@ async fn an_agent_that_is_asked_calls() {
     let body = request.json();
     assert_eq!((&body["sim_conversation_id"], &body["phone_number"]), (&json!(ids[0]), &json!("")));
     assert_eq!(request.headers["x-svc-idempotency-key"], ids[0].as_str());
-    assert_eq!(answered(&agent, body["sip_uri"].as_str().expect("an address")).await, 200);
+    assert_eq!(answer_status(&agent, body["sip_uri"].as_str().expect("an address")).await, 200);
     house.events(&ids[0]).await;
     let transcript = house.call("GET", &format!("/v1/simulation-result/{}/transcript", ids[0]), Value::Null).await;
     let entries = transcript["entries"].as_array().expect("entries");
@@ -287,15 +287,15 @@ async fn an_always_on_digital_human_takes_every_call() {
         let mut handle = agent.engine.place(agent.placement(&target, "Good day.")).await.expect("it was placed");
         loop {
             match handle.news.recv().await {
-                Some(CallNews::Connected(_)) => return handle,
-                Some(CallNews::Ended(report)) => panic!("{:?}", report.ending),
+                Some(CallUpdate::Connected(_)) => return handle,
+                Some(CallUpdate::Ended(report)) => panic!("{:?}", report.ending),
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }
         }
     };
     let calls = [connect().await, connect().await];
-    assert_eq!(answered(&agent, &target).await, 486, "a third at once");
+    assert_eq!(answer_status(&agent, &target).await, 486, "a third at once");
     for mut call in calls {
         while call.news.recv().await.is_some() {}
     }
@@ -315,7 +315,7 @@ async fn an_always_on_digital_human_takes_every_call() {
     }
     let off = json!({ "always_on_active": false });
     house.call("PUT", &format!("/v1/update-digital-human/{human}"), off).await;
-    assert_eq!(answered(&agent, &target).await, 404, "at once");
+    assert_eq!(answer_status(&agent, &target).await, 404, "at once");
     house.stop().await;
 }
 
@@ -334,7 +334,7 @@ async fn a_journey_of_calls_goes_both_ways() {
     assert_eq!(read["simulation_results"][2]["queue_reason"], "journey_step");
     assert!(read["simulation_run"]["queue_reasons"]["journey_step"].as_i64().is_some_and(|count| count >= 1), "{read}");
     house.events(&ids[0]).await;
-    assert_eq!(answered(&agent, &address(&house, &ids[1]).await).await, 200);
+    assert_eq!(answer_status(&agent, &address(&house, &ids[1]).await).await, 200);
     house.events(&ids[1]).await;
     let hidden = address(&house, &ids[2]).await;
     let mut placement = agent.placement(&hidden, "Hello?");

@@ -20,7 +20,7 @@ fn find(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Channels and samples of a file, as ffprobe reads them, once ffmpeg has decoded all of it.
-async fn read(path: &Path) -> (i64, i64) {
+async fn probe_file(path: &Path) -> (i64, i64) {
     let decode =
         Command::new("ffmpeg").args(["-v", "error", "-xerror", "-i"]).arg(path).args(["-f", "null", "-"]).output();
     let decoded = decode.await.expect("the package ffmpeg is installed");
@@ -62,7 +62,7 @@ async fn killed_after(events: usize, number: usize) {
     caller.kill().await;
     let told = told.max(lived);
     for (name, channels) in [("recording.wav", 2), ("caller_clean.wav", 1)] {
-        let found = read(&find(calls.path(), name)).await;
+        let found = probe_file(&find(calls.path(), name)).await;
         println!("{name}: killed after {told} samples or more, {} left, {} lost", found.1, told - found.1);
         assert_eq!(found.0, channels, "{name}");
         assert!(told - found.1 <= MOST_LOST, "{name} killed after {told} samples holds {}", found.1);

@@ -127,7 +127,7 @@ async fn talk(certificates: &TempDir, (transport, keys, codec, out): Row) {
     assert!(tone > 0.95, "{row}: the tone is what is heard: {tone}");
     assert!(best_share(&sent, hum_hz) > 0.95, "{row}: something was said");
     peer.wait_for("terminated");
-    let theirs = std::fs::read(peer.heard().expect("baresip keeps what it heard")).expect("it is readable");
+    let theirs = std::fs::read(peer.heard_file().expect("baresip keeps what it heard")).expect("it is readable");
     let said = Clip::from_wav(&theirs).expect("it is a WAV file").to_16k();
     let hum = best_share(&said, hum_hz);
     assert!(hum > 0.9, "{row}: baresip heard {hum}");

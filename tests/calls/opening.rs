@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer::engine::{CallNews, CallReport, Destination, Placement, SipDial, Speech};
+use ringer::engine::{CallReport, CallUpdate, Destination, Placement, SipDial, Speech};
 use ringer::human::{self, Profile};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::{Failure, Job, Spoken, Status, Synthesizer, Voice, VoiceWanted};
@@ -68,10 +68,10 @@ fn placement(synthesizer: &dyn Synthesizer, target: String, opening: Opening, se
     }
 }
 
-async fn ended(news: &mut mpsc::Receiver<CallNews>) -> CallReport {
+async fn report(news: &mut mpsc::Receiver<CallUpdate>) -> CallReport {
     loop {
         match news.recv().await {
-            Some(CallNews::Ended(report)) => return *report,
+            Some(CallUpdate::Ended(report)) => return *report,
             Some(_) => {}
             None => panic!("the call was lost"),
         }
@@ -107,7 +107,7 @@ async fn calls_that_are_answered_at_once_open_on_time() {
         }
         for call in &mut calls {
             while let Some(news) = call.news.recv().await {
-                if matches!(&news, CallNews::Event(entry) if entry.name() == "speech.ended" && entry.side_name() == "dh")
+                if matches!(&news, CallUpdate::Event(entry) if entry.name() == "speech.ended" && entry.side_name() == "dh")
                 {
                     break;
                 }
@@ -116,7 +116,7 @@ async fn calls_that_are_answered_at_once_open_on_time() {
         }
         let mut reports = Vec::new();
         for call in &mut calls {
-            reports.push(ended(&mut call.news).await);
+            reports.push(report(&mut call.news).await);
         }
         reports
     };

@@ -341,7 +341,7 @@ pub async fn talks(stage: Stage, profile: &str, codec: Codec, peer: Peer) -> Str
     assert!((rms_dbov(steady) - -15.3).abs() < 1.0, "{} dBov", rms_dbov(steady));
     assert!(sent.iter().any(|sample| sample.abs() > 1000), "something was said");
     peer.wait_for("terminated");
-    let theirs = std::fs::read(peer.heard().expect("baresip keeps what it heard")).expect("it is readable");
+    let theirs = std::fs::read(peer.heard_file().expect("baresip keeps what it heard")).expect("it is readable");
     let clip = ringer_media::clip::Clip::from_wav(&theirs).expect("it is a WAV file");
     let said = clip.to_16k();
     let first = said.iter().position(|sample| sample.abs() > 1000).expect("baresip heard the words");

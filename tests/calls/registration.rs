@@ -208,7 +208,7 @@ async fn a_flood_of_strangers_holds_no_call_up() {
     let agent = json!({ "phone_number": "+15550009999" });
     let simulation = json!({ "max_call_duration": 4 });
     let (_, ids) = house.queue(agent, simulation, &vec![json!({}); CALLS]).await;
-    comes_true("all calls are up", || house.engine.tally().calls().connected as usize == CALLS).await;
+    comes_true("all calls are up", || house.engine.counters().calls().connected as usize == CALLS).await;
     let stranger = UdpSocket::bind("127.0.0.9:0").await.expect("loopback has a free port");
     let (own, to) = (stranger.local_addr().expect("it is bound"), house.engine.sip_address());
     let (mut answers, mut bytes) = (Vec::new(), [0; 2048]);

@@ -38,14 +38,14 @@ async fn a_run_is_held_measured_and_kept() {
         assert!(names.contains(name), "{name}: {names:?}");
     }
     for id in &ids {
-        kept(&house, id).await;
+        check_result(&house, id).await;
     }
     let read = house.call("GET", &format!("/v1/retrieve-simulation-results/{run}"), Value::Null).await;
     let run = &read["simulation_run"];
     assert_eq!((&run["status"], &run["tests_completed"]), (&json!("COMPLETED"), &json!(2)));
     assert_eq!(run["tests_not_evaluated"], 2, "nobody judges: {run}");
     one_after_the_other(&house, &ids).await;
-    counted(&house).await;
+    check_counters(&house).await;
     peer.end();
     house.stop().await;
 }
@@ -68,7 +68,7 @@ impl Page {
 }
 
 /// Checks what a collector is told once two calls of two seconds are over.
-async fn counted(house: &House) {
+async fn check_counters(house: &House) {
     let page = Page::of(house).await;
     let value = |name: &str| page.value(name);
     let page = &page.0;
@@ -97,7 +97,7 @@ async fn counted(house: &House) {
 }
 
 /// Checks the stored result of a call of two seconds.
-async fn kept(house: &House, id: &str) {
+async fn check_result(house: &House, id: &str) {
     let result = house.result(id).await;
     assert_eq!((&result["status"], &result["end_reason"]), (&json!("COMPLETED"), &json!("max_duration")), "{result}");
     assert_eq!((&result["conversation_ended_by"], &result["error_code"]), (&json!("USER"), &Value::Null));

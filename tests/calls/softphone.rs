@@ -1,6 +1,6 @@
 //! A softphone that calls, holds, resumes and hangs up.
 
-use ringer::engine::{CallHandle, CallNews, CallReport};
+use ringer::engine::{CallHandle, CallReport, CallUpdate};
 use ringer::provider::fake::FakeSynthesizer;
 use ringer_media::call::EndReason;
 use ringer_media::clip::Clip;
@@ -44,7 +44,7 @@ async fn a_softphone_calls_in_each_codec() {
             best_share(&heard, f64::from(TONE_HZ))
         );
         assert!(best_share(&own, hum_hz) > 0.95, "{codec}: {}", best_share(&own, hum_hz));
-        let theirs = std::fs::read(peer.heard().expect("baresip keeps what it heard")).expect("it is readable");
+        let theirs = std::fs::read(peer.heard_file().expect("baresip keeps what it heard")).expect("it is readable");
         let said = Clip::from_wav(&theirs).expect("it is a WAV file").to_16k();
         assert!(best_share(&said, hum_hz) > 0.9, "{codec}: baresip heard {}", best_share(&said, hum_hz));
     };
@@ -63,7 +63,7 @@ pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (V
     let mut told = Vec::new();
     let report = loop {
         match handle.news.recv().await.expect("the call ends") {
-            CallNews::Event(entry) => {
+            CallUpdate::Event(entry) => {
                 let order = match entry.name() {
                     "speech.ended" if told.is_empty() => Some("hold"),
                     "hold" => Some("resume"),
@@ -76,8 +76,8 @@ pub async fn hold_resume_and_hang_up(handle: &mut CallHandle, peer: &Peer) -> (V
                     told.push(entry.name().to_owned());
                 }
             }
-            CallNews::Ended(report) => break *report,
-            CallNews::Connected(_) | CallNews::Dispatched => {}
+            CallUpdate::Ended(report) => break *report,
+            CallUpdate::Connected(_) | CallUpdate::Dispatched => {}
         }
     };
     (told, report)

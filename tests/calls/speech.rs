@@ -34,7 +34,7 @@ const DESK: &[&str] = &[
 /// Words of the caller.
 const CALLER: &[&str] = &["I would like to see a doctor this week.", "I can come on Friday in the morning."];
 
-fn embedded() -> Arc<EmbeddedSpeech> {
+fn embedded_speech() -> Arc<EmbeddedSpeech> {
     Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"))
 }
 
@@ -80,7 +80,7 @@ fn each_turn_is(outcome: &Outcome, text: &str, which: &str) {
 }
 
 async fn words_go_both_ways(form: Form) {
-    let speech = embedded();
+    let speech = embedded_speech();
     let server = Server::start(form, Fault::None, &speech, HEARD, false).await;
     let ours =
         Speech { synthesizer: synthesizer(form, server.remote()), recognizer: recognizer(form, server.remote()) };
@@ -96,7 +96,7 @@ async fn words_go_both_ways(form: Form) {
     println!("{form:?}: the other side understands {:.0} % of the words: {heard:?}", 100.0 * share);
     assert!(share >= 0.7, "{form:?}: {heard:?}");
     // The recognizer got the turns as they were said; a long pause parts one.
-    let stretches = server.seen().into_iter().filter_map(|(_, seen)| match seen {
+    let stretches = server.events().into_iter().filter_map(|(_, seen)| match seen {
         Seen::Stretch(samples) => Some(samples as f64 / 16_000.0),
         _ => None,
     });
@@ -121,7 +121,7 @@ async fn words_go_both_ways_through_websockets() {
 }
 
 async fn a_keyword_cuts_in(form: Form) {
-    let speech = embedded();
+    let speech = embedded_speech();
     let server = Server::start(form, Fault::None, &speech, HEARD, false).await;
     let ours =
         Speech { synthesizer: synthesizer(form, server.remote()), recognizer: recognizer(form, server.remote()) };
@@ -140,7 +140,7 @@ async fn a_keyword_cuts_in(form: Form) {
     let decided = outcome.events("interruption.decided", "dh").next().expect("the keyword is heard");
     assert_eq!((&decided.data()["type"], &decided.data()["keyword"]), (&"keywords".into(), &"HELP".into()));
     let started_ms = outcome.wall_ms(said.sample);
-    let sent = server.seen().into_iter().rfind(|(at, seen)| *seen == Seen::Known && *at as f64 <= started_ms);
+    let sent = server.events().into_iter().rfind(|(at, seen)| *seen == Seen::Known && *at as f64 <= started_ms);
     let after_ms = started_ms - sent.expect("the word was sent").0 as f64;
     println!("{form:?}: the response begins {after_ms:.0} ms after the server sent the word");
     assert!((-20.0..=300.0).contains(&after_ms), "{form:?}: {after_ms} ms");
@@ -163,7 +163,7 @@ async fn a_keyword_cuts_in_on_running_text_by_websocket() {
 
 /// Returns how many milliseconds after the caller fell silent the server sees that its connection is gone.
 async fn a_cut_in_drops_the_connection(form: Form) -> f64 {
-    let speech = embedded();
+    let speech = embedded_speech();
     let server = Server::start(form, Fault::None, &speech, HEARD, true).await;
     let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
     let ours = Speech { synthesizer: synthesizer(form, server.remote()), recognizer };
@@ -175,7 +175,7 @@ async fn a_cut_in_drops_the_connection(form: Form) -> f64 {
 
     let stopped = outcome.events("speech.ended", "dh").find(|entry| entry.data()["interrupted"] == true);
     let stopped_ms = outcome.wall_ms(stopped.expect("it is cut in on").sample);
-    let seen = server.seen();
+    let seen = server.events();
     let dropped = seen.iter().find(|(at, seen)| *seen == Seen::Dropped && *at as f64 >= stopped_ms - 40.0);
     dropped.unwrap_or_else(|| panic!("{form:?}: the server sees the end: {seen:?}")).0 as f64 - stopped_ms
 }
@@ -239,7 +239,7 @@ async fn a_call_goes_on(form: Form, fault: Option<Fault>, code: &str, speech: &A
 
 /// Runs all calls at the same time on the same machine: some whose servers fail, and one whose servers work.
 async fn calls_go_on(form: Form) {
-    let speech = embedded();
+    let speech = embedded_speech();
     let (well, dead, slow, refuses, nonsense, cuts) = tokio::join!(
         with_fallback(form, Some(Fault::None), &speech),
         a_call_goes_on(form, None, "unreachable", &speech),
@@ -267,7 +267,7 @@ async fn calls_go_on_when_websocket_servers_fail() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_fallback_a_deaf_call_goes_on_and_a_mute_one_says_why_it_ends() {
     for form in [Form::Http, Form::WebSocket] {
-        let speech = embedded();
+        let speech = embedded_speech();
         let deaf = Speech { synthesizer: speech.clone(), recognizer: recognizer(form, dead(form).await) };
         let outcome = call(&speech, deaf, spec(), CALLER, desk()).await;
         assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{form:?}: {:?}", outcome.report.ending);

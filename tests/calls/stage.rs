@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringer::clock::Clock;
 use ringer::config::{Encryption, OfferedIn, Refer, SipListen, SrtpKeys, Targets};
 use ringer::engine::{
-    Answering, CallHandle, CallNews, CallReport, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial,
+    Answering, CallHandle, CallReport, CallUpdate, Destination, Engine, EngineConfig, PlaceError, Placement, SipDial,
     Speech,
 };
 use ringer::human::{self, Profile};
@@ -168,7 +168,7 @@ async fn wait_for_end(mut handle: CallHandle) -> CallReport {
     let ended = async {
         loop {
             match handle.news.recv().await {
-                Some(CallNews::Ended(report)) => return *report,
+                Some(CallUpdate::Ended(report)) => return *report,
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair};
 use ringer::config::SipListen;
-use ringer::engine::{CallNews, CallReport, Engine, Speech};
+use ringer::engine::{CallReport, CallUpdate, Engine, Speech};
 use ringer::provider::fake::{FakeRecognizer, FakeSynthesizer};
 use ringer::provider::tls::Roots;
 use ringer::transport::port::Incoming;
@@ -44,7 +44,7 @@ pub fn with_certificate(folder: &TempDir, name: &str) -> (TlsSettings, TlsSettin
     std::fs::write(path("own.pem"), certificate.pem()).expect("written");
     std::fs::write(path("own.key"), key.serialize_pem()).expect("written");
     let identity = Identity::load(&path("own.pem"), &path("own.key")).expect("they belong together");
-    let roots = Roots::read(&path("ca.pem")).expect("it is a certificate");
+    let roots = Roots::from_file(&path("ca.pem")).expect("it is a certificate");
     let own = TlsSettings { identity: Some(identity), ..TlsSettings::default() };
     (own, TlsSettings { roots, ..TlsSettings::default() })
 }
@@ -79,7 +79,7 @@ async fn conversation(
         let mut handle = engine.answer(call, terms).await.expect("there is room");
         loop {
             match timeout(LIMIT, handle.news.recv()).await.expect("it ends") {
-                Some(CallNews::Ended(report)) => return (*report, source),
+                Some(CallUpdate::Ended(report)) => return (*report, source),
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }

@@ -21,7 +21,7 @@ fn two_engines_that_dial_at_once_exceed_no_limit() {
 
 async fn share_limits(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let clock = Clock::fixed(START_MS);
+    let clock = Clock::standing_at(START_MS);
     let (services, caller) = two(&location, folder.path(), &clock).await;
     let services = services.map(|service| {
         let settings = with_trunks(service.settings(), &limits_of_each(&caller.organization));

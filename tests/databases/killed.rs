@@ -195,7 +195,7 @@ async fn a_killed_engine_has_kept_what_it_acknowledged() {
     for round in 0..kills(20) {
         let (mut engine, address) = engine(&folder, None).await;
         sure.extend(write_and_kill(&address, &mut random, || engine.child.start_kill().expect("it runs")).await);
-        engine.ended().await;
+        engine.wait_for_end().await;
         check(round, &sure, &agents_in(&folder.path().join("ringer.db")));
     }
     println!("{} acknowledged agents, none lost", sure.len());
@@ -234,7 +234,7 @@ async fn a_killed_engine_does_nothing_twice() {
     for number in 0..kills(20) {
         let (mut engine, address) = engine(&folder, None).await;
         let open = make_and_kill(&address, &mut random, || engine.child.start_kill().expect("it runs")).await;
-        engine.ended().await;
+        engine.wait_for_end().await;
         let (mut engine, address) = self::engine(&folder, None).await;
         let mut client = Client::connect(&address).await.expect("it runs again");
         for name in open {
@@ -246,7 +246,7 @@ async fn a_killed_engine_does_nothing_twice() {
             repeated += 1;
         }
         engine.child.start_kill().expect("it runs");
-        engine.ended().await;
+        engine.wait_for_end().await;
     }
     println!("{repeated} requests without an answer, repeated, none done twice");
     assert!(repeated >= kills(20) / 2, "most kills come amid requests");
@@ -274,7 +274,7 @@ fn what_a_killed_engine_has_left_is_done_once_by_another() {
                 assert_eq!(found, [&answer["agent_id"]], "agents of one request after kill {number}");
                 repeated += 1;
             }
-            engine.ended().await;
+            engine.wait_for_end().await;
         }
         println!("{repeated} requests without an answer, repeated elsewhere, none done twice");
         assert!(repeated >= kills(10) / 2, "most kills come amid requests");

@@ -56,11 +56,11 @@ async fn queue(house: &House, peer: &Peer, count: usize) -> (String, Vec<String>
 
 #[test]
 fn two_engines_share_the_work_and_do_nothing_twice() {
-    beside_a_server(shared);
+    beside_a_server(share_database);
 }
 
-async fn shared(location: Location) {
-    let clock = Clock::fixed(START_MS);
+async fn share_database(location: Location) {
+    let clock = Clock::standing_at(START_MS);
     let receiver = Receiver::new(&[]).await;
     // So many calls are answered; a call too many is not, and the peer does not end with a call too few.
     let peer = Peer::answering(2 * RESULTS as u32 + 1);
@@ -85,7 +85,7 @@ async fn shared(location: Location) {
         assert_eq!(read["simulation_run"]["status"], "COMPLETED", "{read}");
         assert_eq!(read["simulation_run"]["tests_completed"], RESULTS, "{read}");
     }
-    let placed = |house: &House| house.engine.tally().calls().placed as usize;
+    let placed = |house: &House| house.engine.counters().calls().placed as usize;
     let (of_first, of_second) = (placed(&first), placed(&second));
     println!("{of_first} calls were placed by the first engine, {of_second} by the second");
     assert_eq!(of_first + of_second, ids.len(), "each result is called for once");
@@ -106,7 +106,7 @@ async fn shared(location: Location) {
     assert_eq!(runs(&second, &simulation).await, 1, "a due time runs once");
     assert_eq!(placed(&first) + placed(&second), ids.len() + 1);
 
-    let seen = receiver.seen();
+    let seen = receiver.requests();
     let told: BTreeSet<&[u8]> = seen.iter().map(|one| one.headers["x-svc-event-id"].as_bytes()).collect();
     assert_eq!((seen.len(), told.len()), (2 * ids.len() + 2, 2 * ids.len() + 2), "each event is told once");
     peer.end();
@@ -143,12 +143,12 @@ pub(super) async fn two(location: &Location, folder: &Path, clock: &Clock) -> ([
 
 #[test]
 fn what_an_engine_has_left_is_ended_by_the_next_that_is_alone_or_by_the_end_of_its_claim() {
-    beside_a_server(left);
+    beside_a_server(leave_database);
 }
 
-async fn left(location: Location) {
+async fn leave_database(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let clock = Clock::fixed(START_MS);
+    let clock = Clock::standing_at(START_MS);
     let ([first, second], caller) = two(&location, folder.path(), &clock).await;
     assert_eq!((first.recover().await, second.recover().await), (Ok(0), Ok(0)));
     let spec = |body: Value| serde_json::from_value(body).expect("it fits");
@@ -192,12 +192,12 @@ async fn left(location: Location) {
 
 #[test]
 fn a_repeat_waits_for_what_another_engine_carries_out() {
-    beside_a_server(repeated);
+    beside_a_server(repeat_requests);
 }
 
-async fn repeated(location: Location) {
+async fn repeat_requests(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let (clock, slow) = (Clock::fixed(START_MS), Slow::new());
+    let (clock, slow) = (Clock::standing_at(START_MS), Slow::new());
     let first = service(&location, folder.path(), &clock).await.with_model(Some(slow.clone()));
     first.bootstrap("default", "a key").await.expect("a key");
     let second = service(&location, folder.path(), &clock).await;
@@ -235,7 +235,7 @@ fn a_key_whose_engine_is_gone_is_free_and_that_of_one_that_works_is_not() {
 
 async fn broken_off(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let (clock, stuck, quick) = (Clock::fixed(START_MS), Slow::new(), Slow::new());
+    let (clock, stuck, quick) = (Clock::standing_at(START_MS), Slow::new(), Slow::new());
     quick.let_go.notify_one();
     let second = service(&location, folder.path(), &clock).await.with_model(Some(quick));
     second.bootstrap("default", "a key").await.expect("a key");
@@ -273,7 +273,7 @@ async fn broken_off(location: Location) {
 /// Waits until the server knows of exactly `engines` engines.
 async fn until_connected(location: &Location, engines: usize) {
     let server = Database::open(location.clone()).await.expect("the database opens");
-    let mut server = server.read().await.expect("it can be read");
+    let mut server = server.reader().await.expect("it can be read");
     while server.rows(ENGINES, &[]).await.expect("it can be read").len() != engines {
         tokio::task::yield_now().await;
     }
@@ -289,7 +289,7 @@ fn an_engine_whose_key_was_taken_over_has_done_nothing() {
 
 async fn taken_over(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let clock = Clock::fixed(START_MS);
+    let clock = Clock::standing_at(START_MS);
     let ([first, second], caller) = two(&location, folder.path(), &clock).await;
     let spec = |name: &str| FolderSpec { name: name.to_owned() };
     let of =
@@ -309,7 +309,7 @@ async fn taken_over(location: Location) {
     Carried::new(of("begun"), 200).carry(begun).await;
     assert_eq!(carry(&first, "answered", "answered").await, Ok("answered".to_owned()));
     let server = Database::open(location.clone()).await.expect("the database opens");
-    let mut server = server.read().await.expect("it can be read");
+    let mut server = server.reader().await.expect("it can be read");
     let cut = format!("SELECT pg_terminate_backend(pid) FROM ({ENGINES}) AS engines");
     let first_alone = server.rows(ENGINES, &[]).await.expect("it can be read").len();
     for key in ["idle", "begun"] {
@@ -371,13 +371,13 @@ fn a_turn_to_write_that_is_given_up_while_it_is_waited_for_is_free_for_the_next(
 
 async fn given_up(location: Location) {
     let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    let clock = Clock::fixed(START_MS);
+    let clock = Clock::standing_at(START_MS);
     let ([first, second], caller) = two(&location, folder.path(), &clock).await;
     let writing = second.store().org(&caller.organization).write().await.expect("it can");
     let agent = || serde_json::from_value(json!({ "name": "Desk" })).expect("it fits");
     let mut giving_up = Box::pin(first.add_agent(&caller, agent()));
     let server = Database::open(location).await.expect("the database opens");
-    let mut server = server.read().await.expect("it can be read");
+    let mut server = server.reader().await.expect("it can be read");
     let waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
     while server.rows(waiting, &[]).await.expect("it can be read").is_empty() {
         let step = std::future::poll_fn(|context| std::task::Poll::Ready(giving_up.as_mut().poll(context)));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Peer, free_ports, limited, listens};
+use super::{Peer, free_ports, listens, with_limit};
 
 impl Peer {
     /// Starts Kamailio, which records its route and sends each new call on to `target`. It listens over UDP and TCP at
@@ -63,7 +63,7 @@ request_route {{
         );
         fs::write(path("kamailio.cfg"), config).expect("the folder is writable");
         fs::create_dir(path("run")).expect("the folder is writable");
-        let mut command = limited("kamailio");
+        let mut command = with_limit("kamailio");
         command.args(["-DD", "-E", "-m", "32", "-M", "4", "-f", &path("kamailio.cfg"), "-Y", &path("run")]);
         command.args(["-P", &path("pid"), "-w", &path("run")]);
         let peer = Peer::start("kamailio", command, folder, port);

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 
-use super::{Peer, free_ports, limited, listens};
+use super::{Peer, free_ports, listens, with_limit};
 
 /// User that may register and call.
 pub const USER: &str = "ringer";
@@ -153,7 +153,7 @@ impl Registrar {
         fs::write(path("kamailio.cfg"), config).expect("the folder is writable");
         fs::create_dir(path("run")).expect("the folder is writable");
         let mut command = match &self.namespace {
-            None => limited("kamailio"),
+            None => with_limit("kamailio"),
             Some(name) => {
                 let mut command = Command::new("ip");
                 command.args(["netns", "exec", name, "timeout", "-k", "2", "120", "kamailio"]);

@@ -77,7 +77,7 @@ fn baresip_answers_and_sends_its_tone() {
     }
     assert_eq!(caller.end().trim(), "answered");
     peer.wait_for("terminated (duration");
-    assert!(peer.heard().is_some(), "{}", peer.output());
+    assert!(peer.heard_file().is_some(), "{}", peer.output());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 It sends a tone of 880 Hz, measures the one that it hears, and answers messages; `POST /cut` makes its sockets deaf and mute.
 With `--yields` it speaks instead, 1.5 s after the caller began, until the caller has been loud for 200 ms; with `--cuts-in` it
-speaks for 3 s once the caller has been loud for a second.
+speaks for 3 s once the caller has been loud for a second. With `--slow-tool` it calls a tool that never has a result.
 Prints its address, and ends with its input. Everything else that it says goes to stderr.
 """
 
@@ -95,6 +95,8 @@ async def connected(connection):
         say("bot-transcription", {"text": "Good day."})
         say("llm-function-call-in-progress", {"tool_call_id": "1", "function_name": "weather", "arguments": {"in": "Bern"}})
         say("llm-function-call-stopped", {"tool_call_id": "1", "function_name": "weather", "cancelled": False, "result": "sunny"})
+        if "--slow-tool" in sys.argv:
+            say("llm-function-call-in-progress", {"tool_call_id": "2", "function_name": "book", "arguments": {"for": 2}})
         say("metrics", {"ttfb": [{"processor": "x", "value": 0.1}]})
 
     await connection.connect()

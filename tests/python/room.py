@@ -1,6 +1,6 @@
 """A participant of a room by the official client, on 127.0.0.1: it plays the agent, or the caller of another official client.
 
-Usage: room.py WS_URL KEY SECRET IDENTITY [--standard] [--silent] [--tone HZ] [--hear HZ] [--joint] [--late] [--seconds N] [--speech FILE] [--yields]
+Usage: room.py WS_URL KEY SECRET IDENTITY [--standard] [--silent] [--tone HZ] [--hear HZ] [--joint] [--late] [--seconds N] [--speech FILE] [--yields] [--room NAME]
 
 It publishes a tone, or speech from a file of mu-law at 8 kHz, measures the one that it hears, notes what comes, and does what is posted. Prints its address, and ends
 with its input.
@@ -237,7 +237,9 @@ async def main():
     # It belongs to the loop that runs.
     room = rtc.Room()
     follow()
-    token = api.AccessToken(key, secret).with_identity(identity).with_grants(api.VideoGrants(room_join=True, room="room"))
+    name = sys.argv[sys.argv.index("--room") + 1] if "--room" in sys.argv else "room"
+    grants = api.VideoGrants(room_join=True, room=name, can_update_own_metadata=True)
+    token = api.AccessToken(key, secret).with_identity(identity).with_grants(grants)
     if "--standard" not in sys.argv:
         token = token.with_kind("agent")
     await room.connect(url, token.to_jwt(), rtc.RoomOptions(single_peer_connection="--joint" in sys.argv))

@@ -14,6 +14,7 @@ use ringer::config::Secret;
 use ringer::transport::room::access::{RoomKey, Visit, join_token};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::answers::{fixed_answer, serve};
@@ -22,12 +23,14 @@ use super::server::{KEY, RoomServer, SECRET, lock};
 use crate::calls::house::House;
 use crate::json::with;
 use crate::peers::python::python;
-use crate::program::{PATIENCE, ringer};
+use crate::program::{PATIENCE, Program, ringer};
 
 /// A room server whose own API answers so, and in whose rooms nobody can be; it ends with the test.
 struct Rooms {
     base: String,
     asked: Arc<Mutex<Vec<(String, Value, String)>>>,
+    /// True once rooms are created at once.
+    creates: watch::Sender<bool>,
 }
 
 impl Rooms {
@@ -36,8 +39,9 @@ impl Rooms {
         let base = format!("http://{}", listener.local_addr().expect("it is bound"));
         let asked = Arc::<Mutex<Vec<(String, Value, String)>>>::default();
         let kept = asked.clone();
+        let (creates, may_create) = watch::channel(true);
         let app = Router::new().fallback(move |request: Request<Body>| {
-            let kept = kept.clone();
+            let (kept, mut may_create) = (kept.clone(), may_create.clone());
             async move {
                 let (parts, body) = request.into_parts();
                 let path = parts.uri.path().to_owned();
@@ -46,14 +50,18 @@ impl Rooms {
                 let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
                 let authorization = authorization.unwrap_or_default().to_owned();
                 let is_api = path.starts_with("/twirp/") || path == "/tokens";
+                let is_create = path.ends_with("/CreateRoom");
                 kept.lock().push((path, body, authorization));
+                if is_create {
+                    let _ = may_create.wait_for(|may| *may).await;
+                }
                 let status = if is_api { status } else { 401 };
                 (StatusCode::from_u16(status).expect("a status"), answer)
             }
         });
         #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
         drop(tokio::spawn(async move { axum::serve(listener, app).await }));
-        Rooms { base, asked }
+        Rooms { base, asked, creates }
     }
 
     /// The requests to the API: the last part of the path, the body, the credentials.
@@ -65,12 +73,17 @@ impl Rooms {
 
     /// The same, once the room was removed.
     async fn until_removed(&self) -> Vec<(String, Value, String)> {
-        let removed = async {
-            while !self.requests().iter().any(|(method, ..)| method == "DeleteRoom") {
+        self.until_asked("DeleteRoom").await
+    }
+
+    /// Returns the requests up to the first of this method.
+    async fn until_asked(&self, wanted: &str) -> Vec<(String, Value, String)> {
+        let asked = async {
+            while !self.requests().iter().any(|(method, ..)| method == wanted) {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(PATIENCE, removed).await.unwrap_or_else(|_| panic!("{:?}", self.requests()));
+        timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{:?}", self.requests()));
         self.requests()
     }
 
@@ -98,6 +111,7 @@ async fn the_official_library_reads_our_tokens() {
         attributes: Map::from_iter([("simulation_result_id".to_owned(), json!("17"))]),
         agent_name: "desk".into(),
         job_metadata: json!({ "simulation_result_id": "17" }).to_string(),
+        is_agent: false,
     };
     let told = read_token(join_token(&key, &visit, Clock::Real.now_ms()).expose()).await;
     let expect = json!({
@@ -308,6 +322,54 @@ async fn the_program_opens_a_room_of_its_own() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let why = "CreateRoom at the room server 127.0.0.1: it answered 401 (unauthenticated)";
     assert!(told.contains(why), "{told}");
+}
+
+/// A program that is told to end while its room is being created removes it, whether the room server answers by then or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_removes_a_room_that_is_being_created() {
+    for answers in [true, false] {
+        let rooms = Rooms::start(200, "{}").await;
+        rooms.creates.send_replace(false);
+        let to = format!("room:{}", rooms.base);
+        let mut command = ringer(&["call", &to, "--json"]);
+        command.env("RINGER_ROOM_KEY", KEY).env("RINGER_ROOM_SECRET", SECRET).stderr(Stdio::null());
+        let mut caller = Program::start(&mut command);
+        rooms.until_asked("CreateRoom").await;
+        let pid = caller.child.id().expect("it runs") as i32;
+        // SAFETY: a signal to a child of this test.
+        unsafe { libc::kill(pid, libc::SIGINT) };
+        if answers {
+            rooms.creates.send_replace(true);
+        }
+        let asked = rooms.until_removed().await;
+        let methods: Vec<&str> = asked.iter().map(|(method, ..)| method.as_str()).collect();
+        assert_eq!((methods, &asked[1].1["room"]), (vec!["CreateRoom", "DeleteRoom"], &asked[0].1["name"]));
+        assert_eq!(caller.wait_for_end().await.code(), Some(1));
+    }
+}
+
+/// Addresses that a token server or a pipeline hands out are judged like all others: nothing is asked there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_at_a_forbidden_address_is_not_joined_whoever_names_it() {
+    // Never allowed, in three spellings.
+    for host in ["169.254.169.254", "[::ffff:169.254.169.254]", "0xa9fea9fe"] {
+        let url = format!("ws://{host}:7880");
+        let tokens =
+            serve(fixed_answer(200, json!({ "server_url": url, "participant_token": "a.b.c" }).to_string())).await;
+        let start = serve(fixed_answer(200, json!({ "url": url, "token": "a.b.c" }).to_string())).await;
+        let house = House::with_trunks(&format!("[p2]\nstart_url = '{start}'\n")).await;
+        let by_tokens = json!({ "P1_agent_name": "desk", "P1_token_webhook_url": format!("{tokens}/tokens") });
+        let by_start = json!({ "connection_type": "P2", "P2_agent_name": "desk" });
+        for (agent, stored) in [(by_tokens, json!({})), (by_start, json!({ "P2_base_url": start }))] {
+            let (_, result) = run(&house, agent, stored, json!({}), json!({})).await;
+            assert_eq!(result["status"], "NO_CONNECTION", "{result}");
+            let why = result["error_message"].as_str().unwrap_or_default();
+            assert!(why.contains("not allowed"), "{host}: {result}");
+        }
+        let (status, _) = house.ask("PATCH", "/v1/integrations", json!({ "P1_url": url })).await;
+        assert_eq!(status, 400, "{host}");
+        house.stop().await;
+    }
 }
 
 /// A start request may hand out a media room in place of a base address: the call is held there, and nobody makes an offer.

@@ -99,6 +99,27 @@ async fn a_call_to_a_pipeline_is_recorded_told_and_measured() {
     stage.engine.stop().await;
 }
 
+/// A tool that has no result yet when the caller hangs up was called all the same, before the end of the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_tool_without_a_result_is_kept() {
+    let (bot, stage) = (bot(&["--slow-tool"]).await, Stage::new().await);
+    let report = stage.call(placement(&stage, &bot.base, 4000)).await.expect("there is room");
+    let events = names(&report).join(" ");
+    assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{events}");
+    let tools = report.timeline.iter().filter_map(|entry| match &entry.what {
+        What::ToolCall(call) => Some((call.name.to_string(), call.parameters.clone(), call.output.clone())),
+        _ => None,
+    });
+    let expect = [
+        ("weather".to_owned(), json!({ "in": "Bern" }), json!("sunny")),
+        ("book".to_owned(), json!({ "for": 2 }), json!(null)),
+    ];
+    assert_eq!(tools.collect::<Vec<_>>(), expect, "{events}");
+    assert_eq!(report.timeline.last().map(|entry| entry.name()), Some("call.ended"), "{events}");
+    assert!(!report.warnings.iter().any(|warning| warning.contains("tools")), "{:?}", report.warnings);
+    stage.engine.stop().await;
+}
+
 /// A peer that is no pipeline: its words are audio alone, and it leaves.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_to_a_plain_peer_is_recorded_and_ends_with_it() {

@@ -1,14 +1,18 @@
 //! A Digital Human's side of a room against official clients as the agent, and against servers that mean harm.
 
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ringer::config::Secret;
+use ringer::provider::guard::Guard;
+use ringer::transport::news::NewsSender;
 use ringer::transport::room::data::{DataEvent, ToolCall};
 use ringer::transport::room::messages::{DisconnectReason, LeaveAction, Permission, Request, Response, TrackSource};
 use ringer::transport::room::signal::{Flow, RoomEvent};
-use ringer::transport::room::{Joined, Order, Patience, RoomCall, RoomEnd, RoomNews, RoomTarget};
+use ringer::transport::room::{Joined, Order, Patience, Reason, RoomCall, RoomEnd, RoomNews, RoomTarget};
 use ringer::transport::sip::tls::TlsSettings;
+use ringer::transport::webrtc::{PeerFault, PeerSettings};
 use ringer::transport::websocket::dial::Dialer;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -16,7 +20,8 @@ use tokio::time::timeout;
 
 use super::official::official;
 use super::phone::{PATIENCE, Phone, loopback};
-use super::server::{Behaviour, RoomServer, token};
+use super::server::{Behaviour, RoomServer, token, token_for};
+use crate::peers::python::PythonServer;
 
 /// Identity of the Digital Human.
 const OWN: &str = "dh-42";
@@ -31,15 +36,26 @@ fn patient() -> Patience {
 }
 
 fn target(url: &str) -> RoomTarget {
-    let token = Secret::new(token(OWN, Duration::from_secs(600)));
+    target_in("room", url)
+}
+
+/// Returns the way into the room of this name.
+pub fn target_in(room: &str, url: &str) -> RoomTarget {
+    let token = Secret::new(token_for(room, OWN, Duration::from_secs(600)));
     RoomTarget { server_url: url.to_owned(), token, tool_topic: Some("tools".to_owned()) }
 }
 
+/// Returns the way into the room for a participant of this identity.
+pub fn target_as(identity: &str, url: &str) -> RoomTarget {
+    let token = Secret::new(token(identity, Duration::from_secs(600)));
+    RoomTarget { server_url: url.to_owned(), token, tool_topic: None }
+}
+
 /// A call that runs in a task of its own, its news and its phone.
-struct Guest {
+pub struct Guest {
     phone: Phone,
-    joined: Joined,
-    orders: mpsc::Sender<Order>,
+    pub joined: Joined,
+    pub orders: mpsc::Sender<Order>,
     news: mpsc::Receiver<RoomNews>,
     end: tokio::task::JoinHandle<RoomEnd>,
 }
@@ -49,23 +65,31 @@ struct Opened {
     call: RoomCall,
     orders: mpsc::Sender<Order>,
     to_do: mpsc::Receiver<Order>,
-    tell: mpsc::Sender<RoomNews>,
+    tell: NewsSender<RoomNews>,
     news: mpsc::Receiver<RoomNews>,
 }
 
 /// Joins with these, and waits for the agent.
 async fn open(target: RoomTarget, patience: Patience) -> Result<Opened, RoomEnd> {
+    open_with(target, loopback(), patience).await
+}
+
+async fn open_with(target: RoomTarget, settings: PeerSettings, patience: Patience) -> Result<Opened, RoomEnd> {
     let (orders, mut to_do) = mpsc::channel(8);
-    let (tell, news) = mpsc::channel(256);
+    let (tell, news) = NewsSender::new(256);
     let dialer = Dialer::new(&TlsSettings::default());
-    let call = timeout(PATIENCE, RoomCall::open(target, loopback(), dialer, patience, &mut to_do, &tell));
+    let call = timeout(PATIENCE, RoomCall::open(target, settings, dialer, patience, &mut to_do, &tell));
     let call = call.await.expect("in time")?;
     Ok(Opened { call, orders, to_do, tell, news })
 }
 
 impl Guest {
     async fn join(server: &RoomServer) -> Guest {
-        let opened = open(target(&server.url), patient()).await;
+        Guest::join_at(target(&server.url)).await
+    }
+
+    pub async fn join_at(target: RoomTarget) -> Guest {
+        let opened = open(target, patient()).await;
         let Opened { mut call, orders, mut to_do, tell, news } = opened.unwrap_or_else(|end| panic!("{end:?}"));
         let joined = call.facts();
         let (phone, mut pump) = Phone::new(call.media().expect("it was settled"), 7, OURS_HZ);
@@ -105,12 +129,12 @@ impl Guest {
     }
 
     /// Waits until the agent is heard from now on.
-    async fn hears(&mut self) {
+    pub async fn hears(&mut self) {
         self.phone.heard.clear();
         assert!(self.phone.hear(THEIRS_HZ).await, "{:?}", self.phone.figures());
     }
 
-    async fn wait_ended(self) -> RoomEnd {
+    pub async fn wait_ended(self) -> RoomEnd {
         let Guest { mut phone, end, mut news, orders: _orders, .. } = self;
         let ended = tokio::select! {
             () = phone.talk() => unreachable!("it talks forever"),
@@ -133,13 +157,8 @@ fn hears_us(seen: &Value) -> bool {
 async fn meet(behaviour: Behaviour, flow: Flow) {
     let server = RoomServer::with(behaviour).await;
     let agent = official(&server, "agent-1", &[]).await;
-    let mut guest = Guest::join(&server).await;
-    assert_eq!((guest.joined.agent.as_deref(), guest.joined.flow), (Some("agent-1"), flow));
-    guest.hears().await;
-    let seen = guest.during(agent.sees(hears_us)).await;
-    assert!(seen["frames"].as_u64() > Some(50), "{seen}");
-    let figures = guest.phone.figures();
-    assert_eq!((figures.lost, figures.unknown_payload_type, figures.foreign), (0, 0, 0), "{figures:?}");
+    let guest = Guest::join(&server).await;
+    assert_eq!(guest.joined.flow, flow);
     // One microphone track, without DTX and without redundancy.
     server
         .wait_asked(OWN, |asked| {
@@ -147,6 +166,17 @@ async fn meet(behaviour: Behaviour, flow: Flow) {
                 if add.source == TrackSource::Microphone as i32 && add.disable_dtx && add.disable_red)
         })
         .await;
+    talk_to(agent, guest).await;
+}
+
+/// Has everything cross between this side and an official agent of the identity `agent-1`, up to its leave.
+pub async fn talk_to(agent: PythonServer, mut guest: Guest) {
+    assert_eq!(guest.joined.agent.as_deref(), Some("agent-1"));
+    guest.hears().await;
+    let seen = guest.during(agent.sees(hears_us)).await;
+    assert!(seen["frames"].as_u64() > Some(50), "{seen}");
+    let figures = guest.phone.figures();
+    assert_eq!((figures.lost, figures.unknown_payload_type, figures.foreign), (0, 0, 0), "{figures:?}");
 
     let call = json!({ "name": "book", "parameters": { "n": 2 }, "output": "ok", "start_offset_ms": 1500 });
     agent.tell("/data", json!({ "text": "no JSON", "topic": "tools" })).await;
@@ -331,6 +361,20 @@ async fn what_becomes_of_rooms_that_cannot_be_joined() {
     let _silent = official(&server, "agent-1", &["--late"]).await;
     let mute = "wait for the agent: the agent is in the room and published no audio within 0.3 s";
     check(target(url), soon, "NO_ANSWER", mute).await;
+}
+
+/// Media of a server that come from an address that is not allowed, and that it named in vain: the path is learned by a check.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_learned_in_a_room_is_judged_by_the_guard() {
+    for knows_joint in [false, true] {
+        let there = IpAddr::from([127, 0, 0, 2]);
+        let server = RoomServer::with(Behaviour { knows_joint, media_at: Some(there), ..Behaviour::default() }).await;
+        let guard = Guard::by(|address| address == IpAddr::from([127, 0, 0, 1]));
+        let end = open_with(target(&server.url), PeerSettings { guard, ..loopback() }, patient()).await.err();
+        let Some(RoomEnd::Failed(fault)) = end else { panic!("{end:?}") };
+        assert_eq!(fault.reason, Reason::Peer(PeerFault::NotAllowed(there)), "{fault}");
+        assert_eq!(fault.code().as_str(), "P1_BRIDGE_CONNECT_FAILED");
+    }
 }
 
 /// Messages of later versions, broken ones, and data packets of every size: the call goes on.

@@ -310,7 +310,7 @@ async fn an_address_that_a_server_tells_is_offered() {
 }
 
 /// Milliseconds until words that begin now are heard by `there`: encoder, library, loopback, jitter buffer and decoder.
-async fn delay_ms(here: &mut Phone, there: &mut Phone, ticks: &mut tokio::time::Interval) -> usize {
+pub async fn delay_ms(here: &mut Phone, there: &mut Phone, ticks: &mut tokio::time::Interval) -> usize {
     let hz = std::mem::replace(&mut here.tone_hz, 0.0);
     let mut begun = 0;
     for tick in 0..75 {

@@ -10,7 +10,7 @@ use ringer::tasks::Tasks;
 use ringer::transport::webrtc::{Bell, PeerSettings, Pump};
 use ringer_media::call::Path;
 use ringer_media::frame::{FRAME, Frame};
-use ringer_media::leg::{LegFigures, MediaParams, Room, RtpLeg};
+use ringer_media::leg::{LegFigures, MediaParams, RtpLeg, Scratch};
 use ringer_media::packet_rings::{PacketRings, packet_rings};
 use ringer_media::seed::Seed;
 
@@ -61,7 +61,7 @@ impl Phone {
                 Path::Rtcp => self.leg.receive_report(packet.at, packet.bytes()),
             }
         }
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = self.leg.listen(now, &mut room);
         self.heard.extend_from_slice(heard.pcm);
     }

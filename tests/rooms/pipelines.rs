@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringer::config::Secret;
 use ringer::provider::guard::Guard;
 use ringer::provider::post::Poster;
+use ringer::transport::news::NewsSender;
 use ringer::transport::pipeline::rtvi::{RtviEvent, ToolPhase};
 use ringer::transport::pipeline::{Order, Patience, Pipeline, PipelineEnd, PipelineNews, PipelineTarget, Start};
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ impl Call {
     pub fn carry(mut pipeline: Pipeline) -> Call {
         let (phone, mut pump) = Phone::new(pipeline.media(), 7, OURS_HZ);
         let (orders, mut told) = mpsc::channel(8);
-        let (tell, news) = mpsc::channel(256);
+        let (tell, news) = NewsSender::new(256);
         #[expect(clippy::disallowed_methods, reason = "its end is waited for")]
         let end = tokio::spawn(async move { pipeline.run(&mut pump, &mut told, &tell).await });
         Call { phone, orders, news, end }

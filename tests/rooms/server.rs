@@ -1,5 +1,5 @@
-//! A small room server: one room, the signalling over a WebSocket, two peer connections for each participant. Official clients of
-//! the protocol find it good enough (`official.rs`), and so it stands for theirs.
+//! A small room server: one room or several, the signalling over a WebSocket, two peer connections for each participant. Official
+//! clients of the protocol find it good enough (`official.rs`), and so it stands for theirs.
 
 mod member;
 mod tokens;
@@ -7,6 +7,7 @@ mod track;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use ringer::transport::room::messages::{
     ParticipantUpdate, Permission, Pong, ReconnectResponse, Request as Asked, Response, RoomInfo, ServerInfo,
     SignalRequest, SignalResponse,
 };
+use ringer_media::time::Time;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -31,7 +33,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::{Message, protocol::Role};
 
 use self::member::Member;
-pub use self::tokens::{KEY, SECRET, Who, token};
+pub use self::tokens::{KEY, SECRET, Who, token, token_for};
 
 /// Things that a test may change while the server runs.
 #[derive(Clone, Debug, Default)]
@@ -46,9 +48,16 @@ pub struct Behaviour {
     pub rights: Option<Permission>,
     /// Newest form of the protocol that is known: the single connection, too.
     pub knows_joint: bool,
+    /// Each name is a room of its own; else all are one.
+    pub has_rooms: bool,
+    /// Address of the server's media; `None`: loopback and another one, where there is one.
+    pub media_at: Option<IpAddr>,
 }
 
+#[derive(Default)]
 pub struct Room {
+    /// Rooms of other names, where each is one of its own.
+    others: Mutex<HashMap<String, Arc<Room>>>,
     members: Mutex<HashMap<String, Arc<Member>>>,
     pub behaviour: Mutex<Behaviour>,
     next: AtomicU64,
@@ -59,6 +68,8 @@ pub struct Room {
     pub asked: Mutex<Vec<(String, Asked)>>,
     /// Requests to the server's own API: the method and the body.
     pub api: Mutex<Vec<(String, Value)>>,
+    /// Times at which tracks were up, in order: their first packet had come, and everybody was told.
+    pub tracks_up: Mutex<Vec<Time>>,
 }
 
 /// The server, until it is dropped.
@@ -71,7 +82,8 @@ pub struct RoomServer {
 impl Drop for RoomServer {
     fn drop(&mut self) {
         self.serving.abort();
-        let members: Vec<Arc<Member>> = lock(&self.room.members).drain().map(|(_, member)| member).collect();
+        let others: Vec<Arc<Room>> = lock(&self.room.others).drain().map(|(_, room)| room).collect();
+        let members: Vec<Arc<Member>> = others.iter().chain([&self.room]).flat_map(|room| room.drain()).collect();
         for member in members {
             member.cut_line();
             start(async move { member.close().await });
@@ -97,15 +109,7 @@ impl RoomServer {
     pub async fn with(behaviour: Behaviour) -> RoomServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let url = format!("ws://{}", listener.local_addr().expect("it is bound"));
-        let room = Arc::new(Room {
-            members: Mutex::default(),
-            behaviour: Mutex::new(behaviour),
-            next: AtomicU64::new(1),
-            joins: AtomicUsize::new(0),
-            resumes: AtomicUsize::new(0),
-            asked: Mutex::default(),
-            api: Mutex::default(),
-        });
+        let room = Arc::new(Room { behaviour: Mutex::new(behaviour), ..Room::default() });
         let app = Router::new().fallback(answer).with_state(room.clone());
         let serving = start(async move { drop(axum::serve(listener, app).await) });
         RoomServer { url, room, serving }
@@ -157,6 +161,21 @@ impl RoomServer {
 }
 
 impl Room {
+    /// Returns the room of this name.
+    fn room_of(self: &Arc<Room>, name: &str) -> Arc<Room> {
+        let behaviour = lock(&self.behaviour).clone();
+        if !behaviour.has_rooms {
+            return self.clone();
+        }
+        let mut others = lock(&self.others);
+        let make = || Arc::new(Room { behaviour: Mutex::new(behaviour), ..Room::default() });
+        others.entry(name.to_owned()).or_insert_with(make).clone()
+    }
+
+    fn drain(&self) -> Vec<Arc<Member>> {
+        lock(&self.members).drain().map(|(_, member)| member).collect()
+    }
+
     fn member(&self, identity: &str) -> Arc<Member> {
         lock(&self.members).get(identity).cloned().unwrap_or_else(|| panic!("{identity} is not in the room"))
     }
@@ -174,14 +193,15 @@ impl Room {
     }
 
     /// Carries out a request to the server's own API; a room that is removed sends everybody out.
-    async fn carry_out(&self, method: &str, request: Request) -> HttpResponse<Body> {
+    async fn carry_out(self: &Arc<Room>, method: &str, request: Request) -> HttpResponse<Body> {
         let body = to_bytes(request.into_body(), 1 << 20).await.unwrap_or_default();
-        let body = serde_json::from_slice(&body).unwrap_or_default();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let room = self.room_of(body["room"].as_str().unwrap_or_default());
         lock(&self.api).push((method.to_owned(), body));
         if method == "DeleteRoom" {
-            let all: Vec<String> = lock(&self.members).keys().cloned().collect();
+            let all: Vec<String> = lock(&room.members).keys().cloned().collect();
             for identity in all {
-                self.remove(&identity, DisconnectReason::RoomDeleted).await;
+                room.remove(&identity, DisconnectReason::RoomDeleted).await;
             }
         }
         HttpResponse::new(Body::from("{}"))
@@ -230,6 +250,7 @@ async fn answer(State(room): State<Arc<Room>>, mut request: Request) -> HttpResp
     if path.ends_with("/validate") {
         return refuse(200, "success");
     }
+    let room = room.room_of(&who.room);
     let key = request.headers().get("sec-websocket-key").map(|key| derive_accept_key(key.as_bytes()));
     let Some(accept) = key else { return refuse(400, "no WebSocket") };
     let (query, upgrade) = (track::query(request.uri()), hyper::upgrade::on(&mut request));
@@ -282,7 +303,7 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
         (None, _) => {
             room.joins.fetch_add(1, Ordering::Relaxed);
             room.remove(&who.identity, DisconnectReason::DuplicateIdentity).await;
-            let sid = format!("PA_{}", room.next.fetch_add(1, Ordering::Relaxed));
+            let sid = format!("PA_{}", room.next.fetch_add(1, Ordering::Relaxed) + 1);
             let member = Member::new(&room, sid, &who, wish.auto_subscribe, is_joint, out, cut).await;
             welcome(&room, &member, &behaviour, is_joint).await;
             if let Some(offer) = wish.offer {

@@ -50,12 +50,12 @@ impl Mind for Talk {
 }
 
 /// Returns the caller's received audio.
-fn heard(side: &Side) -> Vec<i16> {
+fn heard_audio(side: &Side) -> Vec<i16> {
     side.recording[WAV_HEADER..].as_chunks().0.iter().skip(1).step_by(2).map(|two| i16::from_le_bytes(*two)).collect()
 }
 
 /// Returns begin and end of each stretch of speech, in milliseconds.
-fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
+fn measure(pcm: &[i16]) -> Vec<[f64; 2]> {
     let loud = |block: &[i16]| {
         let power = block.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / block.len() as f64;
         10.0 * (power.max(1e-9) / 32_768f64.powi(2)).log10() > LEAST_DBOV
@@ -71,7 +71,7 @@ fn measured(pcm: &[i16]) -> Vec<[f64; 2]> {
 }
 
 /// Returns the same of `who` as the timeline tells it.
-fn told(side: &Side, who: &str) -> Vec<[f64; 2]> {
+fn tell(side: &Side, who: &str) -> Vec<[f64; 2]> {
     let of = |name: &str| {
         let entries = side.timeline.iter().filter(|entry| entry.name() == name && entry.side_name() == who);
         entries.map(|entry| entry.offset_ms()).collect::<Vec<f64>>()
@@ -110,7 +110,7 @@ fn edges_of_clean_speech_in_the_timeline_are_those_of_the_recording() {
                 ..base
             })
             .expect("it runs");
-            let (measured, told) = (measured(&heard(&outcome.caller)), told(&outcome.caller, "agent"));
+            let (measured, told) = (measure(&heard_audio(&outcome.caller)), tell(&outcome.caller, "agent"));
             let case = format!("{language} {codec:?} {}: {measured:?} measured, {told:?} told", seed.0);
             assert_eq!((measured.is_empty(), measured.len()), (false, told.len()), "{case}");
             edges += 2 * measured.len();
@@ -175,7 +175,7 @@ fn edges_of_the_callers_own_speech_are_those_of_the_wire() {
                     ..base
                 })
                 .expect("it runs");
-                let (measured, told) = (measured(&on_the_wire(&outcome.caller, codec)), told(&outcome.caller, "dh"));
+                let (measured, told) = (measure(&on_the_wire(&outcome.caller, codec)), tell(&outcome.caller, "dh"));
                 let case = format!("{text} {codec:?} {}: {measured:?} measured, {told:?} told", seed.0);
                 let [heard, said] = [&measured, &told].map(|spans| [spans[0][0], spans[spans.len() - 1][1]]);
                 edges += 2;

@@ -64,6 +64,36 @@ fn own_pauses(drawn: &[usize], mut heard: Vec<usize>) -> Option<Vec<usize>> {
     Some(heard)
 }
 
+/// Runs a call in which the caller says the text with a profile's fluency.
+fn say(profile: &Profile, seed: Seed, voice: &Voice, speech: &Arc<EmbeddedSpeech>) -> sim::Outcome {
+    let base = plain(seed.0, &Arc::new(Canned::default()));
+    let spec = CallSpec { opening: Opening::Made, interruption: Interruption::None, ..base.caller.spec.clone() };
+    let agent = CallSpec {
+        opening: Opening::Listen { open_after_ms: None },
+        interruption: Interruption::None,
+        ..base.agent.spec.clone()
+    };
+    let agent = Placement { spec: agent, voice: Some(voice.clone()), ..base.agent };
+    let caller = Placement {
+        spec,
+        mind: Box::new(Talk),
+        fluency: profile.fluency(seed),
+        voice: Some(voice.clone()),
+        ..base.caller
+    };
+    let network = NetemSpec { delay_ms: 20.0, ..NetemSpec::default() };
+    sim::run(Sim {
+        network,
+        then: None,
+        caller,
+        agent,
+        synthesizer: speech.clone(),
+        longest: Duration::from_secs(90),
+        ..base
+    })
+    .expect("it runs")
+}
+
 #[test]
 fn every_pause_is_heard_as_long_as_it_was_drawn() {
     let speech = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
@@ -94,33 +124,7 @@ fn every_pause_is_heard_as_long_as_it_was_drawn() {
             drawn_in_all += drawn.len();
             let voice: Voice =
                 speech.voice(&VoiceWanted { seed, ..VoiceWanted::of("en") }).expect("English has a voice");
-            let base = plain(seed.0, &Arc::new(Canned::default()));
-            let spec =
-                CallSpec { opening: Opening::Made, interruption: Interruption::None, ..base.caller.spec.clone() };
-            let agent = CallSpec {
-                opening: Opening::Listen { open_after_ms: None },
-                interruption: Interruption::None,
-                ..base.agent.spec.clone()
-            };
-            let agent = Placement { spec: agent, voice: Some(voice.clone()), ..base.agent };
-            let caller = Placement {
-                spec,
-                mind: Box::new(Talk),
-                fluency: profile.fluency(seed),
-                voice: Some(voice),
-                ..base.caller
-            };
-            let network = NetemSpec { delay_ms: 20.0, ..NetemSpec::default() };
-            let outcome = sim::run(Sim {
-                network,
-                then: None,
-                caller,
-                agent,
-                synthesizer: speech.clone(),
-                longest: Duration::from_secs(90),
-                ..base
-            })
-            .expect("it runs");
+            let outcome = say(&profile, seed, &voice, &speech);
             let samples =
                 outcome.caller.recording[WAV_HEADER..].as_chunks().0.iter().map(|two| i16::from_le_bytes(*two));
             let heard = pauses(&samples.step_by(2).collect::<Vec<i16>>());

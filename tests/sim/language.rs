@@ -47,7 +47,7 @@ impl Synthesizer for Voices {
     fn voice(&self, wanted: &VoiceWanted) -> Result<Voice, Failure> {
         match wanted.language.as_str() {
             "ko" => Err(Failure { code: "no_voice_for_language", message: "no voice for ko".into() }),
-            language => Ok(Voice { language: language.into(), ..Canned::named("caller") }),
+            language => Ok(Voice { language: language.into(), ..Canned::voice_named("caller") }),
         }
     }
 
@@ -108,7 +108,7 @@ fn conversation(lines: &'static [&'static str]) -> (Said, Taken, Outcome) {
         network: NetemSpec { delay_ms: 20.0, ..NetemSpec::default() },
         then: None,
         caller: side(spec, human::mind(profile, None, seed), voice, Some(wanted)),
-        agent: side(listens, Box::new(Lines(lines)), Canned::named("agent"), None),
+        agent: side(listens, Box::new(Lines(lines)), Canned::voice_named("agent"), None),
         synthesizer: voices.clone(),
         faults: Faults::default(),
         longest: Duration::from_secs(120),

@@ -93,16 +93,16 @@ async fn changes_act_at_once_and_outlive_a_restart() {
     let (_, humans) = f.callers(json!({}), json!({ "always_on": true }), &[always()]).await;
     let human = humans[0];
     assert_eq!(f.change(human, json!({ "always_on_active": false }), false).await, "");
-    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody));
+    assert_eq!(f.service.receiver_of(NUMBER).await, Ok(Reached::Nobody));
     assert_eq!(f.change(human, json!({ "always_on_active": true }), false).await, "");
     assert!(f.leg(NUMBER).await.is_some());
     assert_eq!(f.change(human, json!({ "phone_number": "+15550002222" }), false).await, "");
-    assert_eq!(f.service.reached(NUMBER).await, Ok(Reached::Nobody));
+    assert_eq!(f.service.receiver_of(NUMBER).await, Ok(Reached::Nobody));
     f.reopen().await;
     f.service.recover().await.expect("recovered");
     assert!(f.leg("+15550002222").await.is_some());
     f.service.delete_digital_human(&f.caller, human).await.expect("deleted");
-    assert_eq!(f.service.reached("+15550002222").await, Ok(Reached::Nobody));
+    assert_eq!(f.service.receiver_of("+15550002222").await, Ok(Reached::Nobody));
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn who_is_always_on_has_a_simulation_that_is() {
     assert!(f.leg(NUMBER).await.is_some());
     // A Digital Human that has lost its last simulation does not listen, and may be changed otherwise.
     f.service.delete_simulation(&f.caller, plain).await.expect("deleted");
-    assert_eq!((f.listens(human).await, f.service.reached(NUMBER).await), (Some(false), Ok(Reached::Nobody)));
+    assert_eq!((f.listens(human).await, f.service.receiver_of(NUMBER).await), (Some(false), Ok(Reached::Nobody)));
     let add = f.service.add_digital_humans(&f.caller, open, &[human]).await;
     assert_eq!(refusal(add), NOT_ALWAYS_ON);
     assert_eq!(f.change(human, json!({ "always_on_active": true }), false).await, NOT_ALWAYS_ON);
@@ -166,7 +166,7 @@ async fn its_own_address_stays_the_same() {
     assert_eq!(users[0], users[1]);
     assert!(f.answer(&f.leg(&users[0]).await.expect("it always listens")).await.is_some());
     let forged = format!("dh-{}-{:08x}", humans[0], 0x0123_4567);
-    assert_eq!(f.service.reached(&forged).await, Ok(Reached::Nobody));
+    assert_eq!(f.service.receiver_of(&forged).await, Ok(Reached::Nobody));
 }
 
 #[tokio::test]

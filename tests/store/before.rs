@@ -51,7 +51,7 @@ impl Before {
         let vault = Vault::open(folder.path(), Some(SECRET_KEY), &[]).expect("a vault");
         let store = Store::open(location.clone(), vault).await.expect("the database opens");
         let settings = Settings::new(folder.path());
-        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
+        let service = Service::new(store, Clock::standing_at(NOW_MS), settings, Arc::new(NoLiveCalls));
         assert_eq!(service.recover().await, Ok(0), "nothing was at work");
         Upkeep::new(service.clone()).work_off().await.expect("the work can be done");
         let router = router(service.clone(), Setup::default(), CancellationToken::new(), Tasks::new());
@@ -82,7 +82,7 @@ impl Before {
         let vault = Vault::open(self.folder.path(), Some(SECRET_KEY), &[]).expect("a vault");
         let store = Store::open(self.location.clone(), vault).await.expect("the database opens");
         let settings = Settings::new(self.folder.path());
-        let service = Service::new(store, Clock::fixed(NOW_MS), settings, Arc::new(NoLiveCalls));
+        let service = Service::new(store, Clock::standing_at(NOW_MS), settings, Arc::new(NoLiveCalls));
         let router = router(service.clone(), Setup::default(), CancellationToken::new(), Tasks::new());
         Before { service, router, ..self }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use ringer::config::Config;
 use ringer::error::Result;
 use ringer::model::status::ResultStatus as S;
-use ringer::service::{Caller, CallerNumber, Leg, Obstacle, Outgoing, Reached, Service, Settings};
+use ringer::service::{Caller, CallerNumber, InboundAddress, Obstacle, Outgoing, Reached, Service, Settings};
 use ringer::tasks::Tasks;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -18,7 +18,7 @@ pub const RACERS: usize = 1000;
 
 /// Returns the settings with the trunks and limits of this file.
 pub fn with_trunks(settings: &Settings, file: &str) -> Settings {
-    let read = Config::read(Some((Path::new("ringer.toml"), file)), &BTreeMap::new(), &[], 4096);
+    let read = Config::from_texts(Some((Path::new("ringer.toml"), file)), &BTreeMap::new(), &[], 4096);
     let config = read.expect("good settings");
     let (trunks, dial_limits) = (config.sip.trunks.into(), config.limits.organizations.into());
     Settings { trunks, dial_limits, ..settings.clone() }
@@ -127,8 +127,8 @@ async fn a_call_to_a_number_of_a_trunk_is_for_whoever_listens_on_it() {
         ("+15550002222", "+15550003333", None),
         ("ringer", "dh-1-00000000", None),
     ] {
-        let leg: Option<Leg> = match f.service.reached_by(called, to).await.expect("it can be asked") {
-            Reached::Leg(leg) => Some(leg),
+        let leg: Option<InboundAddress> = match f.service.reached_by(called, to).await.expect("it can be asked") {
+            Reached::Address(leg) => Some(leg),
             Reached::Busy | Reached::Nobody => None,
         };
         assert_eq!(leg.is_some(), expect.is_some(), "{called} {to}");

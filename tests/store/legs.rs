@@ -6,7 +6,7 @@ use ringer::model::result::QueueReason;
 use ringer::model::status::ResultStatus as S;
 use ringer::provider::post::signature;
 use ringer::queue::CallJob;
-use ringer::service::{Leg, Reached, Turn};
+use ringer::service::{InboundAddress, Reached, Turn};
 use serde_json::{Value, json};
 
 use super::{Fixture, extend, map, spec};
@@ -38,7 +38,7 @@ impl Fixture {
         while let Some(claimed) = queue.claim(&["call"], 1000).await.expect("claims") {
             let id = claimed.job::<CallJob>().expect("a call job").result_id;
             turns.push((id, self.turn(id).await));
-            queue.done(&claimed).await.expect("done");
+            queue.finish_job(&claimed).await.expect("done");
         }
         turns
     }
@@ -52,7 +52,7 @@ impl Fixture {
             let id = claimed.job::<CallJob>().expect("a text job").result_id;
             let turn = self.service.take_written_turn(&self.caller.organization, id, Some(numbers)).await;
             turns.push((id, turn.expect("a turn")));
-            queue.done(&claimed).await.expect("done");
+            queue.finish_job(&claimed).await.expect("done");
         }
         turns
     }
@@ -62,14 +62,14 @@ impl Fixture {
     }
 
     /// Returns the leg that waits at an address; `None` if nobody does.
-    pub(super) async fn leg(&self, user: &str) -> Option<Leg> {
-        match self.service.reached(user).await.expect("it can be asked") {
-            Reached::Leg(leg) => Some(leg),
+    pub(super) async fn leg(&self, user: &str) -> Option<InboundAddress> {
+        match self.service.receiver_of(user).await.expect("it can be asked") {
+            Reached::Address(leg) => Some(leg),
             Reached::Busy | Reached::Nobody => None,
         }
     }
 
-    pub(super) async fn answer(&self, leg: &Leg) -> Option<i64> {
+    pub(super) async fn answer(&self, leg: &InboundAddress) -> Option<i64> {
         let about: Object = map(json!({ "from": "sip:agent@h" }));
         self.service.take_call(leg, about).await.expect("it can be taken").map(|job| job.result_id)
     }
@@ -105,12 +105,12 @@ async fn an_address_is_held_by_one_result_at_a_time() {
         assert!(f.leg(address).await.is_some(), "{address}");
     }
     for address in ["", "+15550002222", "dh-1-00000000", "in order: 1"] {
-        assert_eq!(f.service.reached(address).await, Ok(Reached::Nobody), "{address}");
+        assert_eq!(f.service.receiver_of(address).await, Ok(Reached::Nobody), "{address}");
     }
     let leg = f.leg(user).await.expect("it listens");
     assert_eq!(f.answer(&leg).await, Some(ids[0]));
     assert_eq!(f.answer(&leg).await, None, "it has been taken");
-    assert_eq!(f.service.reached(user).await, Ok(Reached::Busy));
+    assert_eq!(f.service.receiver_of(user).await, Ok(Reached::Busy));
     assert_eq!(f.turns().await, [], "the first still talks");
     f.walk(ids[0], &TO_END[1..]).await;
     assert_eq!(f.turns().await, [(ids[1], Turn::Listens)], "who has waited longest");
@@ -122,7 +122,7 @@ async fn an_address_is_held_by_one_result_at_a_time() {
     assert!(f.turns().await.iter().all(|(_, turn)| *turn == Turn::Waits));
     assert_eq!((f.status(ids[2]).await, f.status(ids[3]).await), (S::Cancelled, S::Cancelled));
     f.service.hangup(&f.caller, later[0]).await.expect("hung up");
-    assert_eq!(f.service.reached("+15550001111").await, Ok(Reached::Nobody));
+    assert_eq!(f.service.receiver_of("+15550001111").await, Ok(Reached::Nobody));
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn runs_by_text_messages_are_limited_as_others_are() {
         let first = queue.claim(&["text"], 1000).await.expect("claims").expect("the first");
         assert_eq!(first.job::<CallJob>().expect("it").result_id, ids[0]);
         assert_eq!(queue.claim(&["text"], 1000).await, Ok(None));
-        assert_eq!(queue.done(&first).await, Ok(true));
+        assert_eq!(queue.finish_job(&first).await, Ok(true));
         assert!(queue.claim(&["text"], 1000).await.expect("claims").is_some());
     }
 }
@@ -256,13 +256,13 @@ async fn an_owner_is_asked_three_times() {
         f.clock.advance_ms(wait);
         assert_eq!(f.work_off().await, more);
     }
-    assert_eq!((owner.seen().len(), f.status(ids[0]).await), (2, S::Ready));
+    assert_eq!((owner.requests().len(), f.status(ids[0]).await), (2, S::Ready));
     f.clock.advance_ms(1);
     f.work_off().await;
     let message = "The outbound trigger webhook answered 503";
     let expect = (S::NoConnection, Some("OUTBOUND_TRIGGER_FAILED".to_owned()), Some(message.to_owned()));
     assert_eq!(f.error(ids[0]).await, expect);
-    let seen = owner.seen();
+    let seen = owner.requests();
     assert_eq!(seen.len(), 3);
     let body = f.service.result(&f.caller, ids[0]).await.expect("it").body;
     let agent = body.agent_id;
@@ -293,7 +293,7 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
     let (_, ids) = f.run(simulation, json!({})).await;
     f.turns().await;
     assert_eq!(f.work_off().await, 2);
-    let first = owner.seen().remove(0);
+    let first = owner.requests().remove(0);
     let uri = f.service.result(&f.caller, ids[0]).await.expect("it").body.metadata["listening"]["sip_uri"].clone();
     let expect = json!({ "phone_number": "+15550001111", "sip_uri": uri, "sim_conversation_id": ids[0].to_string() });
     assert_eq!(first.json(), expect);
@@ -302,7 +302,7 @@ async fn an_owner_that_was_asked_or_has_called_is_asked_no_more() {
     f.walk(ids[1], &TO_END[..1]).await;
     f.clock.advance_ms(60_000);
     f.work_off().await;
-    assert_eq!(owner.seen().len(), 2);
+    assert_eq!(owner.requests().len(), 2);
     assert_eq!((f.status(ids[0]).await, f.status(ids[1]).await), (S::Ready, S::Dispatched));
 }
 
@@ -321,11 +321,11 @@ async fn an_owner_is_asked_for_what_is_written_too() {
         let (_, ids) = f.run(simulation, json!({})).await;
         f.walk(ids[1], &[S::Queued, S::Ready]).await;
         f.work_off().await;
-        let seen = owner.seen();
+        let seen = owner.requests();
         assert_eq!((seen.len(), &seen[0].json()["sim_conversation_id"]), (1, &json!(ids[1].to_string())));
         f.walk(ids[0], &[S::Queued, S::Ready]).await;
         f.work_off().await;
-        assert_eq!(owner.seen().len(), 2);
+        assert_eq!(owner.requests().len(), 2);
     }
 }
 

@@ -347,7 +347,7 @@ async fn a_failed_result_is_repeated_when_asked() {
     let again = f.judge(ids[0], json!({"goal_success": false})).await.body;
     assert_eq!((again.status, again.attempt, again.evaluations.len()), (S::Queued, 2, 0));
     assert_eq!(again.metadata["attempts"][0]["goal_success"], json!(false));
-    assert_eq!(queue.done(&first).await, Ok(true));
+    assert_eq!(queue.finish_job(&first).await, Ok(true));
     let second = queue.claim(&["call"], 1000).await.expect("claims").expect("the next attempt");
     assert_eq!(second.job::<CallJob>().expect("a call").attempt, 2);
     f.walk(ids[0], &TO_EVALUATION[1..]).await;

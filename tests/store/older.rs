@@ -25,7 +25,7 @@ async fn first_schema(folder: &TempDir) -> Service {
     };
     let dump = format!("{}/fixtures/store/schema_1.{kind}.sql", env!("CARGO_MANIFEST_DIR"));
     databases::run(&location, &std::fs::read_to_string(dump).expect("it is in the repository")).await;
-    open(&location, folder, &Clock::fixed(START_MS + 60_000), Arc::default()).await
+    open(&location, folder, &Clock::standing_at(START_MS + 60_000), Arc::default()).await
 }
 
 #[tokio::test]

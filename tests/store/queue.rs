@@ -37,8 +37,8 @@ async fn a_claim_is_exclusive_until_its_lease_ends() {
     f.clock.advance_ms(LEASE_MS);
     let again = claim(&queue).await.expect("the second, its lease is over");
     assert_eq!((again.id, again.attempts), (second.id, 2));
-    assert_eq!(queue.done(&second).await, Ok(false), "it is no longer its");
-    assert_eq!(queue.done(&again).await, Ok(true));
+    assert_eq!(queue.finish_job(&second).await, Ok(false), "it is no longer its");
+    assert_eq!(queue.finish_job(&again).await, Ok(true));
     assert_eq!(queue.retry(&first, START_MS + 3 * LEASE_MS).await, Ok(true));
     assert_eq!(claim(&queue).await, None);
     f.clock.advance_ms(2 * LEASE_MS);
@@ -98,7 +98,7 @@ async fn a_lane_lets_out_what_it_has_places_for() {
             if working.is_empty() {
                 break;
             }
-            assert_eq!(queue.done(&working.remove(0)).await, Ok(true));
+            assert_eq!(queue.finish_job(&working.remove(0)).await, Ok(true));
         }
         assert_eq!(order, results);
     }

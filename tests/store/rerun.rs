@@ -29,7 +29,7 @@ impl Fixture {
         let queue = self.service.queue();
         let claimed = queue.claim(&["call"], 1000).await.expect("claims")?;
         let attempt = claimed.job::<CallJob>().expect("a call job").attempt;
-        assert_eq!(queue.done(&claimed).await, Ok(true));
+        assert_eq!(queue.finish_job(&claimed).await, Ok(true));
         Some(attempt)
     }
 }

@@ -29,7 +29,7 @@ impl Fixture {
         while let Some(claimed) = claim(&self.service).await {
             let job = claimed.job::<ScheduleJob>().expect("one of a schedule");
             self.service.run_schedule(&job).await.expect("done");
-            queue.done(&claimed).await.expect("closed");
+            queue.finish_job(&claimed).await.expect("closed");
         }
     }
 
@@ -108,7 +108,7 @@ async fn a_schedule_that_has_lost_its_job_gets_it_back() {
     assert_eq!(f.service.restore_schedules().await, Ok(0));
     f.clock.advance_ms(HOUR_MS);
     let claimed = claim(&f.service).await.expect("it is due");
-    f.service.queue().done(&claimed).await.expect("lost");
+    f.service.queue().finish_job(&claimed).await.expect("lost");
     assert_eq!(f.service.restore_schedules().await, Ok(1));
     f.tick().await;
     assert_eq!(f.run_times(simulation).await, ["01-05T10:00"]);
@@ -131,7 +131,7 @@ async fn two_processes_run_a_due_time_once() {
         let job = claimed.job::<ScheduleJob>().expect("one of a schedule");
         let (one, two) = tokio::join!(f.service.run_schedule(&job), other.run_schedule(&job));
         one.and(two).expect("the second finds nothing to do");
-        f.service.queue().done(&claimed).await.expect("closed");
+        f.service.queue().finish_job(&claimed).await.expect("closed");
         assert_eq!(f.run_times(simulation).await.len(), hour);
     }
     store.close().await;

@@ -37,7 +37,7 @@ impl Things {
 }
 
 async fn names(database: &Database) -> Vec<String> {
-    let rows = database.read().await.expect("a reader").rows("SELECT name FROM things ORDER BY name", &[]).await;
+    let rows = database.reader().await.expect("a reader").rows("SELECT name FROM things ORDER BY name", &[]).await;
     rows.expect("rows").iter().map(|row| row.try_get("name").expect("a text")).collect()
 }
 
@@ -79,7 +79,7 @@ async fn texts_are_ordered_by_their_bytes_and_may_hold_any_character() {
     }
     link.commit().await.expect("kept");
     assert_eq!(names(database).await, ["10", "9", "B", "Z", "_", "a", "a\0", "a\0b", "a\u{1}", "b", "é"]);
-    let mut link = database.read().await.expect("a reader");
+    let mut link = database.reader().await.expect("a reader");
     let found = one(&mut link, "SELECT name FROM things WHERE name = $1", &["a\0".into()]).await;
     assert_eq!(found.try_get::<String, _>(0).expect("a text"), "a\0");
 }
@@ -151,7 +151,7 @@ async fn writers_take_turns_and_lose_nothing() {
     };
     let counters = (0..8).map(|n| count(databases[n % 2].clone()));
     timeout(PATIENCE, futures_util::future::join_all(counters)).await.expect("all have their turns");
-    let mut link = databases[1].read().await.expect("a reader");
+    let mut link = databases[1].reader().await.expect("a reader");
     let row = one(&mut link, "SELECT size FROM things WHERE name = 'counter'", &[]).await;
     assert_eq!(row.try_get::<i64, _>(0).ok(), Some(80));
 }

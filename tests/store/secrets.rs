@@ -28,7 +28,7 @@ fn agent() -> Value {
 }
 
 /// Returns the files, apart from the key file, or the tables in which a text is stored.
-async fn found(f: &Fixture, text: &str) -> Vec<String> {
+async fn find(f: &Fixture, text: &str) -> Vec<String> {
     match &f.location {
         Location::File(_) => in_files(f.folder.path(), text),
         Location::Server(_) => in_tables(&f.location, text).await,
@@ -47,7 +47,7 @@ fn in_files(folder: &Path, text: &str) -> Vec<String> {
 
 async fn in_tables(location: &Location, text: &str) -> Vec<String> {
     let database = Database::open(location.clone()).await.expect("it opens");
-    let mut link = database.read().await.expect("a connection");
+    let mut link = database.reader().await.expect("a connection");
     let sql = "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = current_schema()";
     let tables = link.rows(sql, &[]).await.expect("a query");
     let tables: Vec<String> = tables.iter().map(|row| row.try_get(0).expect("a name")).collect();
@@ -100,9 +100,9 @@ async fn no_secret_is_in_the_files_or_tables_of_the_database() {
     // While the process runs, its log of writes lies beside the database; after it, all is in one file.
     for _ in 0..2 {
         for secret in [WRITTEN, &key, &token, &webhook.signing_key, &made.api_key] {
-            assert_eq!(found(&f, secret).await, [""; 0], "{secret}");
+            assert_eq!(find(&f, secret).await, [""; 0], "{secret}");
         }
-        assert!(!found(&f, "Desk").await.is_empty(), "the search finds what is there");
+        assert!(!find(&f, "Desk").await.is_empty(), "the search finds what is there");
         f.reopen().await;
     }
     let read = f.service.agent(&f.caller, added.agent_id).await.expect("it");
@@ -129,10 +129,10 @@ async fn what_was_written_in_plain_is_read_and_sealed_at_the_next_start() {
         ),
     ];
     raw(&f.location, &statements).await;
-    assert!(!found(&f, WRITTEN).await.is_empty() && !found(&f, "rk_plain").await.is_empty());
+    assert!(!find(&f, WRITTEN).await.is_empty() && !find(&f, "rk_plain").await.is_empty());
     f.reopen().await;
     for secret in [WRITTEN, "plain-key", "rk_plain"] {
-        assert_eq!(found(&f, secret).await, [""; 0], "{secret}");
+        assert_eq!(find(&f, secret).await, [""; 0], "{secret}");
     }
     let read = f.service.agent(&f.caller, id).await.expect("it");
     assert_eq!(read.spec.sip_password.as_deref(), Some("tell-nobody-sip_password"));

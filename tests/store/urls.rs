@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ringer::error::{Error, Result};
 use ringer::model::id::IdString;
 use ringer::provider::guard::Guard;
-use ringer::service::NoiseSource;
+use ringer::service::{Caller, NoiseSource, Service};
 use serde_json::{Value, json};
 
 use super::{Fixture, map, spec};
@@ -32,6 +32,23 @@ fn guard() -> Guard {
 fn check<T>(what: &str, url: &str, field: &str, done: Result<T>) {
     let refused = (url == INSIDE).then(|| Error::Refused(format!("{field} points to a host that is not allowed")));
     assert_eq!(done.err(), refused, "{what} with {url}");
+}
+
+/// Checks that a bundle with a URL is refused if it is not allowed, and accepted if it is.
+async fn check_bundle(service: &Service, caller: &Caller, url: &str) {
+    let code = |n: u8| format!("f3d2a87c-1e4b-4b9a-9c2d-7f1e6b5a4c{n:02}");
+    let bundle = spec(json!({
+        "agents": [{ "svc_as_code_id": code(1), "name": "Desk", "http_webhook": url }],
+        "simulations": [{ "svc_as_code_id": code(2), "name": "Booking", "agent": code(1) }],
+        "digital_humans": [{ "svc_as_code_id": code(3), "name": "Ann", "intent": "Book.", "simulations": [code(2)],
+            "background_noise": "custom", "custom_background_noise_url": url }],
+        "custom_metrics": [],
+    }));
+    let pushed = service.push(caller, bundle).await.expect("answered");
+    let told: Vec<String> = pushed.errors.iter().flat_map(|error| error.errors.clone()).collect();
+    let expect = ["http_webhook", "custom_background_noise_url"]
+        .map(|field| format!("{field}: {field} points to a host that is not allowed"));
+    assert_eq!(told, if url == INSIDE { expect.to_vec() } else { Vec::new() }, "{url}");
 }
 
 #[tokio::test]
@@ -96,19 +113,7 @@ async fn a_name_that_leads_inside_is_not_saved() {
         }
         let done = service.update_integrations(caller, map(json!({ "P2_base_url": url }))).await;
         check("credentials", url, "P2_base_url", done);
-        let code = |n: u8| format!("f3d2a87c-1e4b-4b9a-9c2d-7f1e6b5a4c{n:02}");
-        let bundle = spec(json!({
-            "agents": [{ "svc_as_code_id": code(1), "name": "Desk", "http_webhook": url }],
-            "simulations": [{ "svc_as_code_id": code(2), "name": "Booking", "agent": code(1) }],
-            "digital_humans": [{ "svc_as_code_id": code(3), "name": "Ann", "intent": "Book.", "simulations": [code(2)],
-                "background_noise": "custom", "custom_background_noise_url": url }],
-            "custom_metrics": [],
-        }));
-        let pushed = service.push(caller, bundle).await.expect("answered");
-        let told: Vec<String> = pushed.errors.iter().flat_map(|error| error.errors.clone()).collect();
-        let expect = ["http_webhook", "custom_background_noise_url"]
-            .map(|field| format!("{field}: {field} points to a host that is not allowed"));
-        assert_eq!(told, if url == INSIDE { expect.to_vec() } else { Vec::new() }, "{url}");
+        check_bundle(&service, caller, url).await;
     }
     let sound = NoiseSource::Existing(INSIDE.to_owned());
     let done = service.create_background_noise(caller, "n".to_owned(), sound).await;

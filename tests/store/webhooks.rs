@@ -251,7 +251,7 @@ async fn who_is_awaited_in_writing_has_the_number_that_it_is_written_to() {
         assert_eq!((&told["phone_number"], &told["sip_uri"]), (&json!(expect), &json!("")), "{agent}");
         f.work_off().await;
         let asked = json!({ "phone_number": expect, "sip_uri": "", "sim_conversation_id": results[0].to_string() });
-        assert_eq!(owner.seen()[0].json(), asked);
+        assert_eq!(owner.requests()[0].json(), asked);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{read, scan, tree};
+use super::{read_file, scan, tree};
 
 /// First words of docstrings whose subject is not the item.
 const NO_SUBJECT: [&str; 8] = ["What", "Who", "Whom", "Whose", "Where", "Whether", "Of", "Those"];
@@ -104,7 +104,7 @@ fn root_of(path: &str) -> &str {
 
 /// Returns the files of the same module that a file names as `super::name` or `crate::module::name`.
 fn neighbours<'f>(path: &str, text: &str, files: &'f BTreeMap<String, String>) -> BTreeSet<&'f str> {
-    let code = scan::code(scan::shipped(text));
+    let code = scan::code(scan::shipped_code(text));
     let own = path.trim_end_matches(".rs");
     let parent = own.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
     let root = root_of(path).to_owned();
@@ -126,7 +126,8 @@ fn neighbours<'f>(path: &str, text: &str, files: &'f BTreeMap<String, String>) -
 
 /// Returns the counts over the tree, by the names of `tests/ratchets.txt`.
 fn counts() -> BTreeMap<&'static str, usize> {
-    let texts: BTreeMap<String, String> = tree(&["rs"]).into_iter().map(|path| (path.clone(), read(&path))).collect();
+    let texts: BTreeMap<String, String> =
+        tree(&["rs"]).into_iter().map(|path| (path.clone(), read_file(&path))).collect();
     let docs: Vec<String> = texts.values().flat_map(|text| docstrings(text)).collect();
     let functions: Vec<(String, usize)> = texts.values().flat_map(|text| functions(text)).collect();
     let mut modules: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
@@ -146,7 +147,7 @@ fn counts() -> BTreeMap<&'static str, usize> {
 
 #[test]
 fn counts_of_unclear_words_and_shapes_only_fall() {
-    let list = read("tests/ratchets.txt");
+    let list = read_file("tests/ratchets.txt");
     let lines = list.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let allowed: BTreeMap<&str, usize> = lines
         .filter_map(|line| line.split_once(' '))

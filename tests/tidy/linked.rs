@@ -6,10 +6,10 @@ use std::process::Command;
 use serde_json::Value;
 use spdx::{Expression, ParseMode};
 
-use super::{read, root};
+use super::{read_file, root};
 
 /// Returns the faults of packages, given as `cargo metadata` names them.
-fn denied(packages: &[Value], deny: &toml::Value) -> Vec<String> {
+fn denials(packages: &[Value], deny: &toml::Value) -> Vec<String> {
     let names = |part: &str, list: &str| -> BTreeSet<String> {
         let names = deny[part][list].as_array().expect("a list").iter();
         names.map(|name| name.as_str().expect("a name").to_owned()).collect()
@@ -33,7 +33,7 @@ fn denied(packages: &[Value], deny: &toml::Value) -> Vec<String> {
 }
 
 fn deny() -> toml::Value {
-    toml::from_str(&read("deny.toml")).expect("it is TOML")
+    toml::from_str(&read_file("deny.toml")).expect("it is TOML")
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn what_is_linked_in_is_allowed() {
     let metadata: Value = serde_json::from_slice(&told.stdout).expect("JSON");
     let packages = metadata["packages"].as_array().expect("packages");
     assert!(packages.len() > 100, "{}", packages.len());
-    assert_eq!(denied(packages, &deny()), Vec::<String>::new());
+    assert_eq!(denials(packages, &deny()), Vec::<String>::new());
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn what_is_denied_is_found() {
         package("cmake", "MIT/Apache-2.0".into(), ours),
         package("d", "(MIT OR Apache-2.0) AND Unicode-3.0".into(), "example.com"),
     ];
-    let found = denied(&packages, &deny());
+    let found = denials(&packages, &deny());
     let whose: Vec<&str> = found.iter().map(|text| text.split([':', ' ']).next().expect("a name")).collect();
     assert_eq!(whose, ["b", "c", "cmake", "d"], "{found:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Value;
 
-use super::read;
+use super::read_file;
 
 /// Returns the packages of a lock file by their names.
 fn packages(lock: &Value) -> BTreeMap<&str, Vec<&Value>> {
@@ -41,19 +41,19 @@ fn differing(ours: &Value, theirs: &Value, needs: &[(&str, BTreeSet<String>)]) -
     found
 }
 
-fn parsed(path: &str) -> Value {
-    toml::from_str(&read(path)).expect("it is TOML")
+fn parse(path: &str) -> Value {
+    toml::from_str(&read_file(path)).expect("it is TOML")
 }
 
 /// Returns the dependencies in a library's manifest.
 fn needed_by(manifest: &str) -> BTreeSet<String> {
-    parsed(manifest)["dependencies"].as_table().expect("a table").keys().cloned().collect()
+    parse(manifest)["dependencies"].as_table().expect("a table").keys().cloned().collect()
 }
 
 #[test]
 fn what_is_fuzzed_is_what_is_shipped() {
     let needs = [("ringer-media", needed_by("media/Cargo.toml")), ("ringer-sip", needed_by("sip/Cargo.toml"))];
-    let found = differing(&parsed("Cargo.lock"), &parsed("fuzz/Cargo.lock"), &needs);
+    let found = differing(&parse("Cargo.lock"), &parse("fuzz/Cargo.lock"), &needs);
     assert_eq!(found, Vec::<String>::new(), "`cargo metadata` in fuzz/ brings its lock file up to date");
 }
 

@@ -6,7 +6,7 @@ pub fn code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while at < bytes.len() {
-        let end = skipped(bytes, at);
+        let end = skip(bytes, at);
         if end > at {
             out.extend(text[at..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
             at = end;
@@ -20,17 +20,17 @@ pub fn code(text: &str) -> String {
 }
 
 /// Returns the end of the comment, text or character that starts at `at`; `at` if none starts there.
-fn skipped(bytes: &[u8], at: usize) -> usize {
+fn skip(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let word_before = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
     match rest {
         [b'/', b'/', ..] => at + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()),
         [b'/', b'*', ..] => at + block_comment(rest),
-        [b'"', ..] => at + quoted(rest, b'"'),
-        [b'b' | b'c', b'"', ..] if !word_before => at + 1 + quoted(&rest[1..], b'"'),
+        [b'"', ..] => at + skip_quoted(rest, b'"'),
+        [b'b' | b'c', b'"', ..] if !word_before => at + 1 + skip_quoted(&rest[1..], b'"'),
         [b'r', b'"' | b'#', ..] if !word_before => at + raw(rest, 1),
         [b'b' | b'c', b'r', b'"' | b'#', ..] if !word_before => at + raw(rest, 2),
-        [b'\'', b'\\', ..] => at + quoted(rest, b'\''),
+        [b'\'', b'\\', ..] => at + skip_quoted(rest, b'\''),
         // A character is closed after one (perhaps long) character, a lifetime is not.
         [b'\'', first, ..] => {
             let width = match first {
@@ -60,7 +60,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-fn quoted(rest: &[u8], quote: u8) -> usize {
+fn skip_quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() && rest[at] != quote {
         at += if rest[at] == b'\\' { 2 } else { 1 };
@@ -80,7 +80,7 @@ fn raw(rest: &[u8], prefix: usize) -> usize {
 }
 
 /// Returns `text` without its test module: what is compiled into the product.
-pub fn shipped(text: &str) -> &str {
+pub fn shipped_code(text: &str) -> &str {
     let mut at = 0;
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
@@ -103,8 +103,8 @@ pub fn is_test(path: &str) -> bool {
 
 /// Returns the line numbers and texts of public items, fields, enum variants and trait functions that have no
 /// docstring.
-pub fn undocumented(text: &str) -> Vec<(usize, String)> {
-    let code = code(shipped(text));
+pub fn without_docs(text: &str) -> Vec<(usize, String)> {
+    let code = code(shipped_code(text));
     let mut missing = Vec::new();
     let mut depth = 0_usize;
     // Depth of the body of the innermost public enum or trait.

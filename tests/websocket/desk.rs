@@ -34,7 +34,7 @@ async fn the_program_calls_its_sample_agent_over_a_websocket() {
     for name in ["agent speech.started", "agent turn.ended", "dh speech.started", "dh speech.ended"] {
         assert!(names.iter().any(|known| known == name), "no {name} in {names:?}");
     }
-    assert!(caller.ended().await.success());
+    assert!(caller.wait_for_end().await.success());
     agent.kill().await;
 }
 

@@ -51,7 +51,7 @@ impl Dial {
     }
 
     /// Returns the end of the last tone, once all digits were sent and the tone is over at `frame`.
-    pub fn done(&self, frame: Sample) -> Option<Sample> {
+    pub fn end_of_digits(&self, frame: Sample) -> Option<Sample> {
         (self.left.is_empty() && frame >= self.end).then_some(self.end)
     }
 }
@@ -88,7 +88,7 @@ mod tests {
     fn done_after_the_last_tone() {
         let mut dial = Dial::new("1", 0);
         assert_eq!(dial.due(0), Some('1'));
-        assert_eq!(dial.done(1280), None);
-        assert_eq!(dial.done(1600), Some(1600));
+        assert_eq!(dial.end_of_digits(1280), None);
+        assert_eq!(dial.end_of_digits(1600), Some(1600));
     }
 }

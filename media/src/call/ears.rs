@@ -1,13 +1,12 @@
 //! Analysis of the received audio, and the audio received just before a segment is confirmed.
 
-use super::concealed::Concealed;
 use super::spec::Ears;
-use super::{Call, Output, Phase, Side, What};
+use super::{Call, Output, Percept, Phase, Side, What};
 use crate::connection::Arrival;
 use crate::dtmf::{Detected, Detector};
-use crate::echo::EchoGuard;
+use crate::echo::{EchoFigures, EchoGuard};
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, SILENCE, Sample};
-use crate::leg::{HeardKind, Room};
+use crate::leg::{HeardFrame, HeardKind, Scratch};
 use crate::line_tones::{LineTone, LineTones};
 use crate::time::Time;
 use crate::vad::Edge;
@@ -41,10 +40,6 @@ pub(super) struct EarSet {
     pub line: LineTones,
     past: Box<[(Sample, Frame); PAST]>,
     next: usize,
-    /// A recognizer is being fed.
-    pub feeding: bool,
-    /// The other side pauses: the recognizer is fed until here.
-    pub linger: Option<Sample>,
     /// One past the last sample heard.
     pub heard_to: Sample,
     /// A digit came beside the audio: the same digit heard in the band is its echo.
@@ -54,8 +49,6 @@ pub(super) struct EarSet {
     made_up: MadeUp,
     /// Packets that were dropped for lack of room, as far as they were told of.
     overflowed: u64,
-    /// Concealed audio, counted for the turns.
-    pub concealed: Concealed,
 }
 
 /// The stretch of made-up audio that runs: its first sample, and one past its last.
@@ -91,35 +84,41 @@ impl EarSet {
             line: LineTones::default(),
             past: Box::new([(Sample::MIN, SILENCE); PAST]),
             next: 0,
-            feeding: false,
-            linger: None,
             heard_to: Sample::MIN,
             event_digit_at: Sample::MIN / 2,
             own_digit: (' ', Sample::MIN / 2),
             made_up: MadeUp::default(),
             overflowed: 0,
-            concealed: Concealed::new(),
         }
     }
 
     /// Takes the 20 ms from `at` on that this side sends.
-    pub fn sent(&mut self, at: Sample, pcm: &Frame) {
+    pub fn take_sent(&mut self, at: Sample, pcm: &Frame) {
         if self.which.voice_activity {
-            self.voice.sent(at, pcm);
-            self.witness.iter_mut().for_each(|witness| witness.sent(at, pcm));
+            self.voice.take_sent(at, pcm);
+            self.witness.iter_mut().for_each(|witness| witness.take_sent(at, pcm));
         }
     }
 
     /// Returns the detector that hears the other side as it was received, without the effects of a bad connection.
-    pub fn measured(&mut self) -> &mut EchoGuard {
+    pub fn measured_voice(&mut self) -> &mut EchoGuard {
         self.witness.as_deref_mut().unwrap_or(&mut self.voice)
     }
 
     /// Moves all positions `by` samples back.
     fn move_back(&mut self, by: Sample) {
         self.voice.move_back(by);
-        self.concealed.move_back(by);
         self.witness.iter_mut().for_each(|witness| witness.move_back(by));
+    }
+
+    /// Counts gaps in what is heard; returns a concealed stretch that is over by it.
+    fn count_gaps(&mut self, heard: &HeardFrame<'_>) -> Option<MadeUp> {
+        let frames = heard.passed.map(|passed| (passed.position, passed.kind)).into_iter();
+        let mut over = None;
+        for (position, kind) in frames.chain([(heard.position, heard.kind)]) {
+            over = over.or(self.made_up.push(position, kind == HeardKind::Lost));
+        }
+        over
     }
 
     fn remember(&mut self, from: Sample, pcm: &Frame) {
@@ -135,9 +134,60 @@ impl EarSet {
         let from = wanted.peek()?.0;
         Some((from, wanted.flat_map(|(_, pcm)| pcm.iter().copied()).collect()))
     }
+
+    /// Analyses the frame of `arrival`: takes echo out of it, and returns what is found.
+    fn perceive(&mut self, arrival: &mut Arrival) -> Perceived {
+        let Arrival { position: from, pcm, narrow, is_real } = arrival;
+        let from = *from;
+        self.heard_to = from + FRAME as Sample;
+        let edge = if self.which.voice_activity { self.voice.push(pcm, from, *is_real) } else { None };
+        if self.which.text {
+            self.remember(from, pcm);
+        }
+        let line_tone = if from < LINE_TONES_UNTIL { self.line.push(pcm, from) } else { None };
+        let digit = if self.which.dtmf { self.digits.push(narrow, from) } else { None };
+        let digit = digit.filter(|Detected::Digit { digit, from, .. }| !self.is_digit_back(*digit, *from));
+        Perceived { line_tone, digit, echo: self.measured_voice().news(), edge }
+    }
+
+    /// True when a digit found in the audio is the echo of one that came as an event, or of one of this side.
+    fn is_digit_back(&self, digit: char, from: Sample) -> bool {
+        let (own, at) = self.own_digit;
+        let comes_back = own == digit && (-(FRAME as Sample)..DIGIT_BACK).contains(&(from - at));
+        let echo = (from - self.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
+        echo || comes_back
+    }
+}
+
+/// Findings in a received frame.
+struct Perceived {
+    /// A tone of the network.
+    line_tone: Option<LineTone>,
+    /// A digit of the other side, in the audio.
+    digit: Option<Detected>,
+    /// Echo of this side's words, when it is found or has changed.
+    echo: Option<EchoFigures>,
+    /// Beginning or end of the other side's speech.
+    edge: Option<Edge>,
+}
+
+impl From<Detected> for Percept {
+    fn from(Detected::Digit { digit, from, duration_ms }: Detected) -> Percept {
+        Percept::Digit { digit, from, duration_ms, method: "inband" }
+    }
+}
+
+impl From<Edge> for Percept {
+    fn from(edge: Edge) -> Percept {
+        match edge {
+            Edge::Started { onset } => Percept::SpeechStarted { onset },
+            Edge::Ended { end } => Percept::SpeechEnded { end },
+        }
+    }
 }
 
 impl Call {
+    /// Hears the next 20 ms: keeps positions, recording and accounts right, then perceives and reports.
     pub(super) fn listen(&mut self, now: Time) {
         match self.phase {
             Phase::Connected => {}
@@ -145,28 +195,43 @@ impl Call {
             _ => return,
         }
         let Some(leg) = &mut self.leg else { return };
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = leg.listen(now, &mut room);
-        if heard.moved > 0 {
-            self.window.move_back(heard.moved);
-            self.ears.move_back(heard.moved);
+        self.shift(heard.moved);
+        self.record(&heard);
+        self.account(&heard, now);
+        self.perceive(&heard, now);
+        self.report(now);
+    }
+
+    /// Moves the positions of all audio heard before by this many samples back, as the jitter buffer has become shallower.
+    fn shift(&mut self, by: Sample) {
+        if by > 0 {
+            self.window.move_back(by);
+            self.ears.move_back(by);
+            self.floor.concealed.move_back(by);
             if let Some(connection) = &mut self.connection {
-                connection.received.move_back(heard.moved);
+                connection.received.move_back(by);
             }
         }
+    }
+
+    /// Adds what was sent or lost to the recording. Filler was not sent, and a recording is silent without it.
+    fn record(&mut self, heard: &HeardFrame<'_>) {
         if let Some(passed) = heard.passed.filter(|passed| is_recorded(passed.kind)) {
             self.window.push(passed.position, passed.pcm);
         }
         if is_recorded(heard.kind) {
             self.window.push(heard.position, heard.pcm);
         }
-        let frames = heard.passed.map(|passed| (passed.position, passed.kind)).into_iter();
-        let mut underrun = None;
-        for (position, kind) in frames.chain([(heard.position, heard.kind)]) {
-            underrun = underrun.or(self.ears.made_up.push(position, kind == HeardKind::Lost));
-        }
-        self.ears.concealed.push(heard.position, leg.concealed_ms());
-        let overflowed = leg.overflowed();
+    }
+
+    /// Accounts for what did not come as audio: digits beside it, packets that are not heard or had no room, and gaps.
+    fn account(&mut self, heard: &HeardFrame<'_>, now: Time) {
+        let Some(leg) = &self.leg else { return };
+        let underrun = self.ears.count_gaps(heard);
+        self.floor.concealed.push(heard.position, leg.concealed_ms());
+        let overflowed = leg.overflow_count();
         let packets = overflowed.saturating_sub(std::mem::replace(&mut self.ears.overflowed, overflowed));
         self.waits.media_at = self.waits.media_at.max(leg.last_sign());
         self.hear_keys();
@@ -178,14 +243,15 @@ impl Call {
             let duration_ms = ((to - from) / PER_MS) as u32;
             self.event(from, Side::Engine, What::RxUnderrun { duration_ms });
         }
+    }
+
+    /// Analyses what was heard, or what a simulated bad connection lets through by now.
+    fn perceive(&mut self, heard: &HeardFrame<'_>, now: Time) {
+        let (position, is_real) = (heard.position, heard.kind == HeardKind::Real);
         match &mut self.connection {
-            None => {
-                let is_real = heard.kind == HeardKind::Real;
-                self.hear(Arrival { position: heard.position, pcm: *heard.pcm, narrow: *heard.narrow, is_real }, now);
-            }
+            None => self.hear(Arrival { position, pcm: *heard.pcm, narrow: *heard.narrow, is_real }, now),
             Some(connection) => {
-                connection.received.hear(now, &heard);
-                let (position, is_real) = (heard.position, heard.kind == HeardKind::Real);
+                connection.received.hear(now, heard);
                 let mut pcm = if self.waits.on_hold { SILENCE } else { *heard.pcm };
                 let edge = self.ears.witness.as_mut().and_then(|witness| witness.push(&mut pcm, position, is_real));
                 edge.into_iter().for_each(|edge| self.tell_edge(edge, now));
@@ -194,6 +260,45 @@ impl Call {
         while let Some(arrival) = self.connection.as_mut().and_then(|connection| connection.received.pop(now)) {
             self.hear(arrival, now);
         }
+    }
+
+    /// Analyses a frame, and gives the floor the percepts in it.
+    fn hear(&mut self, mut arrival: Arrival, now: Time) {
+        if self.waits.on_hold {
+            arrival.pcm = SILENCE;
+            arrival.narrow.fill(0);
+        }
+        let perceived = self.ears.perceive(&mut arrival);
+        let from = arrival.position;
+        if self.floor.is_feeding() {
+            self.out.ears(from, &arrival.pcm);
+        }
+        if let Some(tone) = perceived.line_tone {
+            let at = tone.from;
+            line_tone_events(tone).for_each(|what| self.event(at, Side::Agent, what));
+        }
+        if let Some(digit) = perceived.digit {
+            self.take_percept(digit.into());
+        }
+        if let Some(echo) = perceived.echo {
+            self.event(from.max(0), Side::Engine, What::Echo(echo));
+        }
+        if let Some(edge) = perceived.edge {
+            if self.ears.witness.is_none() {
+                self.tell_edge(edge, now);
+            }
+            self.take_percept(edge.into());
+        }
+    }
+
+    /// Gives the floor a percept, and carries out what it decides.
+    fn take_percept(&mut self, percept: Percept) {
+        self.floor().perceive(percept);
+        self.carry_out();
+    }
+
+    /// Reports network figures once a second; what is recorded up to here may be handed out.
+    fn report(&mut self, now: Time) {
         self.tell_network(now);
         self.listened_to = self.frame_at;
     }
@@ -201,46 +306,28 @@ impl Call {
     /// Notes a digit that this side sends as a tone.
     pub(super) fn sound_digit(&mut self, digit: char, at: Sample) {
         self.ears.own_digit = (digit, at);
-        self.mouth.tone(digit, at);
+        self.floor.mouth.tone(digit, at);
     }
 
-    /// Analyses a received frame, and reports what is found in it.
-    fn hear(&mut self, arrival: Arrival, now: Time) {
-        let Arrival { position: from, mut pcm, mut narrow, is_real } = arrival;
-        if self.waits.on_hold {
-            pcm = SILENCE;
-            narrow.fill(0);
+    /// Ends the other side's running speech and turn at `end`, where the call ends.
+    pub(super) fn end_other_speech(&mut self, end: Sample, now: Time) {
+        let ended = |voice: &mut EchoGuard| match voice.finish() {
+            Some(Edge::Ended { end: heard }) => Some(heard.clamp(0, end)),
+            _ => None,
+        };
+        let heard = ended(&mut self.ears.voice);
+        let seen = self.ears.witness.as_deref_mut().map_or(heard, ended);
+        if let Some(end) = seen {
+            self.tell_edge(Edge::Ended { end }, now);
         }
-        self.ears.heard_to = from + FRAME as Sample;
-        let edge = if self.ears.which.voice_activity { self.ears.voice.push(&mut pcm, from, is_real) } else { None };
-        if self.ears.feeding {
-            self.out.ears(from, &pcm);
-        }
-        if self.ears.which.text {
-            self.ears.remember(from, &pcm);
-        }
-        self.hear_line(&pcm, from);
-        let inband = if self.ears.which.dtmf { self.ears.digits.push(&narrow, from) } else { None };
-        if let Some(digit) = inband {
-            self.hear_tone(digit);
-        }
-        if let Some(echo) = self.ears.measured().news() {
-            self.event(from.max(0), Side::Engine, What::Echo(echo));
-        }
-        if self.ears.witness.is_none() {
-            edge.into_iter().for_each(|edge| self.tell_edge(edge, now));
-        }
-        match edge {
-            Some(Edge::Started { onset }) => self.other_speaks(onset),
-            Some(Edge::Ended { end }) => self.other_stops(end),
-            None => {}
-        }
+        self.floor().end_other_turn(heard.unwrap_or(end));
+        self.carry_out();
     }
 
     /// Reports that the other side began or ceased to speak.
     pub(super) fn tell_edge(&mut self, edge: Edge, now: Time) {
         let arrival_ms = self.sample(now) as f64 / PER_MS as f64;
-        let before = |at: Sample| self.spec.extension.is_some() && self.waits.start.is_none_or(|start| at < start);
+        let before = |at: Sample| self.spec.extension.is_some() && self.floor.start().is_none_or(|start| at < start);
         match edge {
             Edge::Started { onset } => {
                 let pre_conversation = before(onset);
@@ -255,7 +342,7 @@ impl Call {
 
     fn listen_early(&mut self, now: Time) {
         let Some(leg) = &mut self.leg else { return };
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = leg.listen(now, &mut room);
         self.out.early(heard.pcm);
         // Sample 0 is not known yet: positions are times.
@@ -265,16 +352,6 @@ impl Call {
         self.waits.before.extend(line_tone_events(tone).map(|what| (at, Side::Agent, what)));
     }
 
-    /// Tells of the tones of the network that are heard after the answer.
-    fn hear_line(&mut self, pcm: &Frame, from: Sample) {
-        if from >= LINE_TONES_UNTIL {
-            return;
-        }
-        let Some(tone) = self.ears.line.push(pcm, from) else { return };
-        let at = tone.from;
-        line_tone_events(tone).for_each(|what| self.event(at, Side::Agent, what));
-    }
-
     /// Takes the digits that came as telephone events.
     fn hear_keys(&mut self) {
         while let Some(digit) = self.leg.as_mut().and_then(|leg| leg.digit()) {
@@ -282,20 +359,10 @@ impl Call {
         }
     }
 
-    /// Takes a digit found in the audio, unless it is the echo of one that came as an event, or of one of this side.
-    fn hear_tone(&mut self, Detected::Digit { digit, from, duration_ms }: Detected) {
-        let (own, at) = self.ears.own_digit;
-        let comes_back = own == digit && (-(FRAME as Sample)..DIGIT_BACK).contains(&(from - at));
-        let echo = (from - self.ears.event_digit_at).abs() < Sample::from(RATE_HZ / 2);
-        if !echo && !comes_back {
-            self.digit_heard(digit, from, duration_ms, "inband");
-        }
-    }
-
     /// Takes a digit that came beside the audio. The same digit heard in the audio is taken for its echo.
     pub(super) fn digit_beside_audio(&mut self, digit: char, from: Sample, duration_ms: u32, method: &'static str) {
         self.ears.event_digit_at = from;
-        self.digit_heard(digit, from, duration_ms, method);
+        self.take_percept(Percept::Digit { digit, from, duration_ms, method });
     }
 
     fn tell_network(&mut self, now: Time) {
@@ -319,7 +386,6 @@ impl Call {
 
     /// Hands the recognizer the audio received just before the onset was confirmed.
     pub(super) fn feed_from(&mut self, onset: Sample) {
-        self.ears.feeding = true;
         if let Some((from, pcm)) = self.ears.past_since(onset) {
             self.out.push(Output::EarsPast { from, pcm });
         }
@@ -339,7 +405,7 @@ fn line_tone_events(tone: LineTone) -> impl Iterator<Item = What> {
     std::iter::once(What::LineTone { kind, frequency_hz, cadence_ms: cadence_ms.into() }).chain(machine)
 }
 
-/// True for audio that belongs in a recording. Filler was not sent, and a recording is silent without it.
+/// True for audio that belongs in a recording.
 fn is_recorded(kind: HeardKind) -> bool {
     matches!(kind, HeardKind::Real | HeardKind::Lost)
 }

@@ -137,7 +137,7 @@ impl Edges {
         self.close(end);
         let from = self.onset.unwrap_or(self.from).min(end);
         let to = if self.onset.is_some() { self.ended.clamp(from, end) } else { from };
-        Sounded { from, to, is_heard: self.onset.is_some(), pauses: self.pauses.found() }
+        Sounded { from, to, is_heard: self.onset.is_some(), pauses: self.pauses.spans() }
     }
 
     fn take_in(&mut self, at: Sample, voice: &Frame) {

@@ -1,13 +1,12 @@
 //! Events of a call, read by recording, metrics, API, tests and logs alike.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::channel_event::ChannelEvent;
-use super::io::Word;
-use super::utterance::Spoken;
 use crate::echo::EchoFigures;
 use crate::frame::Sample;
 use crate::line_tones::LineToneKind;
@@ -68,7 +67,7 @@ pub struct TimelineEntry {
     pub event: Event,
 }
 
-impl std::ops::Deref for TimelineEntry {
+impl Deref for TimelineEntry {
     type Target = Event;
 
     fn deref(&self) -> &Event {
@@ -199,6 +198,57 @@ pub enum What {
     Channel(Box<ChannelEvent>),
     /// An event of another name or another form, as older and newer releases write them: it is kept as it stands.
     Unknown(Box<Unknown>),
+}
+
+/// A recognized word with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Word {
+    /// Word as the recognizer writes it.
+    pub text: String,
+    /// First sample of the word.
+    pub from: Sample,
+    /// One past the last sample of the word.
+    pub to: Sample,
+    /// Confidence from 0 to 1; `None` when the recognizer gives none.
+    pub confidence: Option<f32>,
+}
+
+/// Words of an utterance as they were meant to be, and as they were said with fillers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    words: String,
+    voiced: Option<String>,
+}
+
+impl Spoken {
+    /// Returns these words, of which `voiced` was heard.
+    pub(super) fn new(words: String, voiced: String) -> Spoken {
+        Spoken { voiced: (voiced != words).then_some(voiced), words }
+    }
+
+    /// Returns the words that were meant to be said.
+    pub fn as_str(&self) -> &str {
+        &self.words
+    }
+
+    /// Returns all that was heard: those words, and the fillers between them.
+    pub fn voiced_text(&self) -> &str {
+        self.voiced.as_deref().unwrap_or(&self.words)
+    }
+}
+
+impl From<String> for Spoken {
+    fn from(words: String) -> Spoken {
+        Spoken { words, voiced: None }
+    }
+}
+
+impl Deref for Spoken {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.words
+    }
 }
 
 /// A call of a tool.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::channel_event::ChannelEvent;
 use super::ending::{EndReason, Ending, RemoteEnd};
-use super::event::{Code, Event};
+use super::event::{Code, Event, Word};
 use super::spec::{CutIn, Phrases};
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
@@ -347,7 +347,7 @@ pub struct Thought {
     pub purpose: Purpose,
     /// The conversation so far, oldest first, the turn just heard last.
     pub history: Vec<Line>,
-    /// Words planned or begun by this side that were not said because the other side cut in.
+    /// Words planned or begun by this side that were not said because the other side barged in.
     pub unsaid: Option<String>,
 }
 
@@ -367,9 +367,9 @@ pub enum Purpose {
     Opening,
     /// An answer to the turn just heard.
     Reply,
-    /// Words to cut in with, at most 12.
+    /// Words to barge in with, at most 12.
     CutIn,
-    /// Yes or no: cut in now? Answer with `Move` whose `say` is empty for no.
+    /// Yes or no: barge in now? Answer with `Move` whose `say` is empty for no.
     Contextual {
         /// Question to be answered, in words.
         prompt: String,
@@ -445,19 +445,6 @@ pub enum Effected {
         /// Explanation for a person, without secrets and speech; may be empty.
         why: String,
     },
-}
-
-/// A recognized word with its place.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Word {
-    /// Word as the recognizer writes it.
-    pub text: String,
-    /// First sample of the word.
-    pub from: Sample,
-    /// One past the last sample of the word.
-    pub to: Sample,
-    /// Confidence from 0 to 1; `None` when the recognizer gives none.
-    pub confidence: Option<f32>,
 }
 
 /// Decision of a mind about what this side does next.

@@ -88,7 +88,7 @@ impl Mouth {
     }
 
     /// Cuts what is being said at `end`, without a fade.
-    pub fn cut(&mut self, end: Sample) -> Option<Said> {
+    pub fn cut_off(&mut self, end: Sample) -> Option<Said> {
         let mut utterance = self.utterance.take()?;
         let sounded = self.edges.end(end);
         Some(Said {
@@ -224,7 +224,7 @@ fn mix_loop(mix: &mut Sum, noise: &mut NoiseSpec, gain: f32) {
     while done < FRAME {
         let count = (clip.len() - at).min(FRAME - done);
         for (slot, sample) in mix[done..done + count].iter_mut().zip(&clip[at..at + count]) {
-            *slot += rounded(f32::from(*sample) * gain);
+            *slot += round_to_i32(f32::from(*sample) * gain);
         }
         done += count;
         at = (at + count) % clip.len();
@@ -235,7 +235,7 @@ fn mix_loop(mix: &mut Sum, noise: &mut NoiseSpec, gain: f32) {
 /// Returns the nearest whole number, limited to 2^21. Adding 1.5 * 2^23 leaves it in the low bits, which vectorises
 /// where rounding does not.
 #[inline(always)]
-fn rounded(value: f32) -> i32 {
+fn round_to_i32(value: f32) -> i32 {
     const MOST: f32 = 2_097_152.0;
     (value.clamp(-MOST, MOST) + 12_582_912.0).to_bits() as i32 - 0x4b40_0000
 }

@@ -25,7 +25,7 @@ impl Default for Pacing {
 
 impl Pacing {
     /// Records a frame that was sent `late` after its scheduled time.
-    pub fn sent(&mut self, late: Duration) {
+    pub fn record_sent(&mut self, late: Duration) {
         let bucket = (late.as_micros() as u64 / BUCKET_US).min(BUCKETS as u64 - 1);
         self.buckets[bucket as usize] += 1;
         self.sent += 1;
@@ -33,7 +33,7 @@ impl Pacing {
     }
 
     /// Records this many frames in a row that were not sent.
-    pub fn skipped(&mut self, count: u64) {
+    pub fn record_skipped(&mut self, count: u64) {
         self.skipped += count;
         self.longest_gap = self.longest_gap.max(count);
     }
@@ -82,9 +82,9 @@ mod tests {
         let mut pacing = Pacing::default();
         assert_eq!(pacing.quantile_ms(0.99), 0.0);
         for _ in 0..99 {
-            pacing.sent(Duration::from_micros(60));
+            pacing.record_sent(Duration::from_micros(60));
         }
-        pacing.sent(Duration::from_millis(30));
+        pacing.record_sent(Duration::from_millis(30));
         assert_eq!(pacing.quantile_ms(0.5), 0.1);
         assert_eq!(pacing.quantile_ms(0.99), 0.1);
         assert!(pacing.quantile_ms(1.0) >= 20.0);
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn gaps_are_counted_and_the_longest_is_known() {
         let mut pacing = Pacing::default();
-        [2, 7, 1].into_iter().for_each(|count| pacing.skipped(count));
+        [2, 7, 1].into_iter().for_each(|count| pacing.record_skipped(count));
         assert_eq!((pacing.late_frames(), pacing.longest_gap_frames()), (10, 7));
     }
 }

@@ -40,7 +40,7 @@ impl Pauses {
 
     /// Returns the utterance's pauses in order, each from its first sample to one past its last. Silence at its end is
     /// none.
-    pub fn found(&self) -> Box<[[Sample; 2]]> {
+    pub fn spans(&self) -> Box<[[Sample; 2]]> {
         self.found.as_slice().into()
     }
 }

@@ -4,11 +4,11 @@ use super::channel::BY_MESSAGE;
 use super::dial::TONE_MS;
 use super::ending::{EndReason, Ending, Fault, Quality, RemoteEnd, RemoteKind};
 use super::event::{Side, What};
-use super::io::{Control, EffectId, HangupCause, Output, Path, Signal};
+use super::io::{Control, HangupCause, Output, Path, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::transfer::Target;
-use super::{Call, Dial, ms, ntp};
+use super::{Call, ms, ntp};
 use crate::connection::Connection;
 use crate::frame::{FRAME, RATE_HZ, Sample};
 use crate::leg::{Leg, LegParams};
@@ -19,14 +19,6 @@ use std::time::Duration;
 
 /// Time after the end in which a recognizer may still bring the last words.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
-/// Time after a turn in which its text may still come while the call goes on, in milliseconds.
-const LATE_TEXT_MS: u32 = 10_000;
-/// A re-prompt's speech is ordered this much ahead.
-const REPROMPT_AHEAD_MS: u32 = 1000;
-/// Time from connect to the first digit of an extension, in milliseconds.
-const EXTENSION_AFTER_MS: u32 = 500;
-/// Time from the last tone of an extension to the start of the conversation, in milliseconds.
-const CONVERSATION_AFTER_MS: u32 = 300;
 /// Most signals that may come between an answer and the tick that makes it the connection.
 const MOST_BEHIND: usize = 32;
 
@@ -66,16 +58,6 @@ pub(super) struct Waits {
     pub address: Option<String>,
     /// Events from before sample 0 was known.
     pub before: Vec<(Time, Side, What)>,
-    /// Start of the conversation, once the extension is dialled.
-    pub start: Option<Sample>,
-    /// First sample of the mutual silence.
-    pub quiet_since: Sample,
-    /// Position of the last speech or digit of either side.
-    pub active_at: Sample,
-    /// Re-prompts since the other side last spoke.
-    pub reprompts: u32,
-    /// Position and reason of a hang-up that is due.
-    pub hangup: Option<(Sample, EndReason)>,
     /// True while the other side has put the call on hold.
     pub on_hold: bool,
     /// Target of a transfer that is being called.
@@ -102,7 +84,8 @@ impl Call {
                 self.phase = Phase::Dialing { since: now };
                 self.waits.address = Some(address.clone());
                 self.waits.before.push((now, Side::Engine, What::Dialing { address }));
-                self.prepare_opening();
+                self.floor().prepare_opening();
+                self.carry_out();
             }
             Signal::Ringing { code } => {
                 let address = self.waits.address.clone();
@@ -196,9 +179,9 @@ impl Call {
                 }
             }
             Phase::Closing { until, .. } => {
-                let last_words = self.other.closing.iter().any(|turn| !turn.is_final());
-                if !last_words || now >= *until {
-                    self.close_late(Sample::MAX);
+                if !self.floor.is_waiting_for_text() || now >= *until {
+                    self.floor().close_late(Sample::MAX);
+                    self.carry_out();
                     self.over();
                 }
             }
@@ -216,19 +199,18 @@ impl Call {
             Some(leg) if leg.params() == keyed => leg.set_origin(now),
             _ => self.begin_leg(params, now),
         }
-        self.mouth = Mouth::new(&self.spec, params.rate_hz());
+        self.floor.mouth = Mouth::new(&self.spec, params.rate_hz());
         self.connection = Connection::new(&self.spec.connection, self.spec.seed).map(Box::new);
         self.phase = Phase::Connected;
         self.waits.media_at = Some(now);
         self.tell_before();
         let address = self.waits.address.take();
         self.event(0, Side::Engine, What::Connected { address, code, codec: params.codec_name().into() });
-        match self.spec.extension.clone() {
-            Some(digits) => self.dial = Some(Dial::new(&digits, ms(EXTENSION_AFTER_MS))),
-            None => self.begin_conversation(0),
-        }
-        self.prepare_keywords();
-        self.prepare_probes();
+        let extension = self.spec.extension.clone();
+        let floor = self.floor();
+        floor.begin_call(extension.as_deref());
+        floor.prepare_audio();
+        self.carry_out();
     }
 
     fn tell_before(&mut self) {
@@ -238,57 +220,25 @@ impl Call {
         }
     }
 
-    fn begin_conversation(&mut self, at: Sample) {
-        self.waits.start = Some(at);
-        self.waits.quiet_since = at;
-        self.waits.active_at = at;
-        // It is no answer to what the other side says already.
-        let prepared = self.take_prepared();
-        if let Some(onset) = self.other.since {
-            self.other_turn_begins(onset);
-        }
-        self.plan_opening(at, prepared);
-    }
-
     /// Runs everything that happens at a frame's start: due digits, silences that are over, timers, plans.
     pub(super) fn act(&mut self, now: Time) {
         let is_held = self.is_held();
         if !is_held {
-            self.run_dial();
+            self.floor().run_dial();
+            self.carry_out();
         }
         self.run_timers(now);
         if !self.phase.is_connected() {
             return;
         }
-        self.close_late(self.frame_at - ms(LATE_TEXT_MS));
-        if is_held {
-            return self.stand_still();
-        }
-        self.run_hold();
-        self.run_silence();
-        self.run_linger();
-        self.run_pause();
-        self.run_plan();
-        self.run_cut();
-        self.run_yield();
-        self.run_probes();
+        self.floor().tick(is_held);
+        self.carry_out();
     }
 
-    pub(super) fn run_dial(&mut self) {
-        let at = self.frame_at;
-        let Some(dial) = &mut self.dial else { return };
-        if let Some(digit) = dial.due(at) {
-            let method = self.key(digit, at);
-            self.event(at, Side::Dh, What::DtmfSent { digit, method: method.into(), duration_ms: TONE_MS });
-        }
-        if let Some(end) = self.dial.as_ref().and_then(|dial| dial.done(at)) {
-            self.dial = None;
-            self.waits.quiet_since = self.waits.quiet_since.max(end);
-            self.waits.active_at = self.waits.active_at.max(end);
-            if self.waits.start.is_none() {
-                self.begin_conversation(end + ms(CONVERSATION_AFTER_MS));
-            }
-        }
+    /// Sends a digit whose tone begins at `at`, and reports it.
+    pub(super) fn send_digit(&mut self, digit: char, at: Sample) {
+        let method = self.key(digit, at);
+        self.event(at, Side::Dh, What::DtmfSent { digit, method: method.into(), duration_ms: TONE_MS });
     }
 
     /// Sends one digit that begins at `at`; returns the method's name in timelines.
@@ -321,43 +271,18 @@ impl Call {
         let at = self.frame_at;
         let limits = &self.spec.limits;
         let over = |limit: Option<u32>, since: Sample| limit.is_some_and(|limit| at - since >= ms(limit));
-        let hangup = self.waits.hangup.filter(|(due, _)| at >= *due).map(|(_, reason)| reason);
+        let hangup = self.floor.due_hangup(at);
         let media_late = |media_at: Time| now.since(media_at) >= Duration::from_millis(limits.media_timeout_ms.into());
         if let Some(reason) = hangup {
             self.end_now(now, reason);
         } else if over(limits.max_duration_ms, 0) {
             self.end_now(now, EndReason::MaxDuration);
-        } else if over(limits.inactivity_ms, self.waits.active_at) && self.is_quiet() {
+        } else if over(limits.inactivity_ms, self.floor.active_at()) && self.floor.is_quiet() {
             self.end_now(now, EndReason::InactivityTimeout);
         } else if !self.waits.on_hold && !self.is_alone() && self.waits.media_at.is_some_and(media_late) {
             self.end_now(now, EndReason::MediaTimeout);
         } else {
             self.run_target(now);
-        }
-    }
-
-    /// True when nobody speaks and no digits are sent.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.other.since.is_none() && self.mouth.speaking_since().is_none() && self.dial.is_none()
-    }
-
-    /// Acts on mutual silence since `quiet_since`: this side opens, plans the re-prompt, or hangs up at the second
-    /// time-out.
-    fn run_silence(&mut self) {
-        if !self.is_quiet() || self.hold.is_some() || self.waits.start.is_none() || self.waits.hangup.is_some() {
-            return;
-        }
-        let at = self.frame_at;
-        if self.opens_itself(at - self.waits.quiet_since) || self.plan.is_some() {
-            return;
-        }
-        let due = self.waits.quiet_since + ms(self.spec.turn.silence_timeout_ms);
-        if self.waits.reprompts > 0 && at >= due {
-            self.waits.hangup = Some((due, EndReason::SilenceTimeout));
-        } else if self.waits.reprompts == 0 && at >= due - ms(REPROMPT_AHEAD_MS) {
-            let text = self.spec.phrases.reprompt.clone();
-            self.plan_words(&text, super::event::Kind::Reprompt, due);
-            self.plan.iter_mut().for_each(|plan| plan.reprompt = true);
         }
     }
 
@@ -421,10 +346,11 @@ impl Call {
         let end = if connected { self.recorded_end(now, reason) } else { 0 };
         if connected {
             self.stop_speech(end);
-            self.other_is_cut(end, now);
+            self.end_other_speech(end, now);
             self.say_goodbye(now);
         }
-        self.drop_plans();
+        self.floor().drop_plans();
+        self.carry_out();
         let by = match reason {
             EndReason::AgentHangup | EndReason::Rejected => "AGENT",
             EndReason::Fault
@@ -449,7 +375,7 @@ impl Call {
             samples: end,
             remote,
             fault,
-            other_spoke: self.other.spoke,
+            other_spoke: self.floor.has_heard_speech(),
             quality: self.quality(),
         };
         if let Some(connection) = &mut self.connection {
@@ -464,18 +390,6 @@ impl Call {
         if let Some(bytes) = leg.goodbye(now, ntp(now)) {
             self.out.packet(Path::Rtcp, bytes);
         }
-    }
-
-    /// Drops everything that was planned.
-    fn drop_plans(&mut self) {
-        let mut left: Vec<EffectId> = self.plan.take().map(|plan| plan.effects()).unwrap_or_default();
-        left.extend(self.hold.take().map(|hold| hold.effects()).unwrap_or_default());
-        left.extend(self.take_keywords());
-        self.cancel(left);
-        self.drop_cut();
-        self.drop_probes();
-        self.dial = None;
-        self.waits.hangup = None;
     }
 
     /// Returns the end of the recording: that of the call, or the last packet when the media of the other side stopped.
@@ -517,7 +431,7 @@ impl Call {
             malformed: figures.malformed,
             unprotected: figures.forged,
             echo: self.ears.witness.as_deref().unwrap_or(&self.ears.voice).figures(),
-            impairment: self.connection.as_ref().map(|connection| connection.measured()),
+            impairment: self.connection.as_ref().map(|connection| connection.measurement()),
         }
     }
 }

@@ -6,9 +6,9 @@ use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::channel_event::ChannelEvent;
-use super::event::{Code, Event, Kind, NO_UTTERANCE, ProbeKind, Side, TimelineEntry, ToolCall, Unknown, What};
-use super::io::Word;
-use super::utterance::Spoken;
+use super::event::{
+    Code, Event, Kind, NO_UTTERANCE, ProbeKind, Side, Spoken, TimelineEntry, ToolCall, Unknown, What, Word,
+};
 use crate::echo::EchoFigures;
 use crate::frame::{PER_MS, Sample};
 use crate::line_tones::LineToneKind;
@@ -46,20 +46,20 @@ impl Event {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Event, D::Error> {
-        Line::deserialize(deserializer).map(Line::event)
+        TimelineLine::deserialize(deserializer).map(TimelineLine::event)
     }
 }
 
 impl<'de> Deserialize<'de> for TimelineEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimelineEntry, D::Error> {
         let Numbered { seq, sample, event, side, data } = Numbered::deserialize(deserializer)?;
-        Ok(TimelineEntry { seq, event: Line { sample, event, side, data }.event() })
+        Ok(TimelineEntry { seq, event: TimelineLine { sample, event, side, data }.event() })
     }
 }
 
 /// An event as it is written. `offset_ms` is another form of `sample`.
 #[derive(serde::Deserialize)]
-struct Line {
+struct TimelineLine {
     sample: Sample,
     event: String,
     side: String,
@@ -67,7 +67,7 @@ struct Line {
     data: Value,
 }
 
-impl Line {
+impl TimelineLine {
     fn event(self) -> Event {
         Event::from_wire(self.sample, &self.event, &self.side, self.data)
     }

@@ -7,7 +7,7 @@ use super::spec::{Matching, ScriptRule};
 /// Returns the text in Unicode NFKC, case folded, punctuation removed, blanks joined. A dash or a slash parts words.
 pub fn normal_form(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
-    for c in text.nfkc().flat_map(folded) {
+    for c in text.nfkc().flat_map(fold_case) {
         let parts = c.is_whitespace() || matches!(c, '-' | '/' | '\u{2010}'..='\u{2015}');
         if c.is_alphanumeric() {
             words.push(c);
@@ -20,12 +20,12 @@ pub fn normal_form(text: &str) -> String {
 }
 
 /// Folds case by way of the capital letter, which brings ß to ss and the two small sigmas together.
-fn folded(c: char) -> impl Iterator<Item = char> {
+fn fold_case(c: char) -> impl Iterator<Item = char> {
     c.to_uppercase().flat_map(char::to_lowercase)
 }
 
 /// Letters of scripts that are written without blanks: kana and Chinese characters.
-pub fn unspaced(c: char) -> bool {
+pub fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
 }
 
@@ -34,7 +34,7 @@ fn words(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut last = ' ';
     for c in normal_form(text).chars() {
-        if last != ' ' && c != ' ' && (unspaced(c) || unspaced(last)) {
+        if last != ' ' && c != ' ' && (is_unspaced(c) || is_unspaced(last)) {
             words.push(' ');
         }
         words.push(c);

@@ -3,8 +3,7 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 
-use super::event::{Event, TimelineEntry, What};
-use super::io::Word;
+use super::event::{Event, TimelineEntry, What, Word};
 use crate::frame::{PER_MS, Sample};
 
 impl Event {
@@ -113,19 +112,86 @@ impl Event {
                 json!({ "address": address, "code": code })
             }
             What::Connected { address, code, codec } => json!({ "address": address, "code": code, "codec": codec }),
-            What::Ended { by, reason, sip_code, q850_cause, close_code } => {
-                let mut data = json!({ "by": by, "reason": reason, "sip_code": sip_code, "q850_cause": q850_cause });
-                if let Some(close_code) = close_code {
-                    data["close_code"] = (*close_code).into();
-                }
-                data
-            }
+            What::Ended { .. } => self.end_data(),
             What::SpeechStarted { utterance_id, text, kind } => {
                 json!({ "utterance_id": utterance_id, "text": text, "kind": kind })
             }
+            What::SpeechEnded { .. } | What::AgentSpeechStarted { .. } | What::AgentSpeechEnded { .. } => {
+                self.speech_data()
+            }
+            What::TurnEnded { .. } | What::TurnWritten { .. } => self.turn_data(),
+            What::LanguageTaken { language, by, from_sample } => {
+                json!({ "language": language, "by": by, "from_sample": from_sample })
+            }
+            What::TranscriptPartial { text } => json!({ "text": text }),
+            What::BargeIn { by, overlap_ms, stop_ms } => {
+                json!({ "by": by, "overlap_ms": overlap_ms, "stop_ms": stop_ms })
+            }
+            What::LateTurn { late_ms, utterance_id } => json!({ "late_ms": late_ms, "utterance_id": utterance_id }),
+            What::ScriptedResponse { index, match_type, response_type } => {
+                json!({ "index": index, "match_type": match_type, "response_type": response_type })
+            }
+            What::InterruptionDecided { kind, u, at_ms, keyword } => {
+                json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
+            }
+            What::Note { why, .. } if !why.is_empty() => json!({ "message": why }),
+            What::SilenceTool { seconds } => json!({ "seconds": seconds }),
+            What::Note { .. } => json!({}),
+            What::SessionAnswered { code } => json!({ "code": code }),
+            // The endpoint answers a change of the session that it takes with 200.
+            What::Held | What::Unheld => json!({ "code": 200 }),
+            What::Transfer { to, accepted } => json!({ "to": to, "accepted": accepted, "code": refer_code(*accepted) }),
+            What::Transferred { to, outcome, code } => json!({ "to": to, "outcome": outcome, "code": code }),
+            What::Reprompt { n } => json!({ "n": n }),
+            What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
+                json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
+            }
+            What::Probe { kind } => json!({ "kind": kind.name() }),
+            What::LineTone { kind, frequency_hz, cadence_ms } => {
+                json!({ "kind": kind.name(), "frequency_hz": frequency_hz, "cadence_ms": cadence_ms })
+            }
+            What::AnsweringMachine { greeting_from_sample, greeting_end_sample, beep_ms, frequency_hz } => json!({
+                "greeting_from_sample": greeting_from_sample, "greeting_end_sample": greeting_end_sample,
+                "beep_ms": beep_ms, "frequency_hz": frequency_hz,
+            }),
+            What::Network { received, lost, late, jitter_ms } => {
+                json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
+            }
+            What::Echo(echo) => json!({ "delay_ms": round3(echo.delay_ms), "erl_db": round3(echo.erl_db) }),
+            What::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
+            What::RxOverflow { packets } => json!({ "packets": packets }),
+            What::LateFrames { count } => json!({ "count": count }),
+            What::MessageSent { message_id, text, channel, kind } => {
+                json!({ "message_id": message_id, "text": text, "channel": channel, "kind": kind })
+            }
+            What::MessageReceived { message_id, text, channel } => {
+                json!({ "message_id": message_id, "text": text, "channel": channel })
+            }
+            What::ToolCall(call) => json!({
+                "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
+            }),
+            What::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
+            What::Channel(told) => told.data(),
+            What::Unknown(unknown) => unknown.data.clone(),
+        }
+    }
+
+    /// Returns the data of the end of a call.
+    fn end_data(&self) -> Value {
+        let What::Ended { by, reason, sip_code, q850_cause, close_code } = &self.what else { return json!({}) };
+        let mut data = json!({ "by": by, "reason": reason, "sip_code": sip_code, "q850_cause": q850_cause });
+        if let Some(close_code) = close_code {
+            data["close_code"] = (*close_code).into();
+        }
+        data
+    }
+
+    /// Returns the data of words of this side that are over, and of an edge of the other side's speech.
+    fn speech_data(&self) -> Value {
+        match &self.what {
             What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } => {
                 let mut data = json!({
-                    "utterance_id": utterance_id, "text": text.voiced(), "kind": kind, "interrupted": interrupted,
+                    "utterance_id": utterance_id, "text": text.voiced_text(), "kind": kind, "interrupted": interrupted,
                     "scripted": exact,
                 });
                 if !pauses.is_empty() {
@@ -141,6 +207,13 @@ impl Event {
                 }
                 data
             }
+            _ => json!({}),
+        }
+    }
+
+    /// Returns the data of a turn that is over, spoken or written.
+    fn turn_data(&self) -> Value {
+        match &self.what {
             What::TurnEnded {
                 text,
                 from_sample,
@@ -168,65 +241,11 @@ impl Event {
                 }
                 data
             }
-            What::LanguageTaken { language, by, from_sample } => {
-                json!({ "language": language, "by": by, "from_sample": from_sample })
-            }
-            What::TranscriptPartial { text } => json!({ "text": text }),
-            What::BargeIn { by, overlap_ms, stop_ms } => {
-                json!({ "by": by, "overlap_ms": overlap_ms, "stop_ms": stop_ms })
-            }
-            What::LateTurn { late_ms, utterance_id } => json!({ "late_ms": late_ms, "utterance_id": utterance_id }),
-            What::ScriptedResponse { index, match_type, response_type } => {
-                json!({ "index": index, "match_type": match_type, "response_type": response_type })
-            }
-            What::InterruptionDecided { kind, u, at_ms, keyword } => {
-                json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
-            }
-            What::Note { why, .. } if !why.is_empty() => json!({ "message": why }),
-            What::SilenceTool { seconds } => json!({ "seconds": seconds }),
-            What::Note { .. } => json!({}),
-            What::SessionAnswered { code } => json!({ "code": code }),
-            // The endpoint answers a change of the session that it takes with 200.
-            What::Held | What::Unheld => json!({ "code": 200 }),
-            What::Transfer { to, accepted } => {
-                json!({ "to": to, "accepted": accepted, "code": if *accepted { 202 } else { 603 } })
-            }
-            What::Transferred { to, outcome, code } => json!({ "to": to, "outcome": outcome, "code": code }),
-            What::Reprompt { n } => json!({ "n": n }),
-            What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
-                json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
-            }
-            What::Probe { kind } => json!({ "kind": kind.name() }),
-            What::LineTone { kind, frequency_hz, cadence_ms } => {
-                json!({ "kind": kind.name(), "frequency_hz": frequency_hz, "cadence_ms": cadence_ms })
-            }
-            What::AnsweringMachine { greeting_from_sample, greeting_end_sample, beep_ms, frequency_hz } => json!({
-                "greeting_from_sample": greeting_from_sample, "greeting_end_sample": greeting_end_sample,
-                "beep_ms": beep_ms, "frequency_hz": frequency_hz,
-            }),
-            What::Network { received, lost, late, jitter_ms } => {
-                json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
-            }
-            What::Echo(echo) => json!({ "delay_ms": round3(echo.delay_ms), "erl_db": round3(echo.erl_db) }),
-            What::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
-            What::RxOverflow { packets } => json!({ "packets": packets }),
-            What::LateFrames { count } => json!({ "count": count }),
-            What::MessageSent { message_id, text, channel, kind } => {
-                json!({ "message_id": message_id, "text": text, "channel": channel, "kind": kind })
-            }
-            What::MessageReceived { message_id, text, channel } => {
-                json!({ "message_id": message_id, "text": text, "channel": channel })
-            }
             What::TurnWritten { text, from_sample, end_sample, channel } => json!({
                 "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": null, "words": [],
                 "channel": channel,
             }),
-            What::ToolCall(call) => json!({
-                "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
-            }),
-            What::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
-            What::Channel(told) => told.data(),
-            What::Unknown(unknown) => unknown.data.clone(),
+            _ => json!({}),
         }
     }
 
@@ -261,6 +280,11 @@ impl Serialize for TimelineEntry {
         self.event.members(&mut line)?;
         line.end()
     }
+}
+
+/// Returns the status code that answers a REFER (RFC 3515).
+fn refer_code(accepted: bool) -> u16 {
+    if accepted { 202 } else { 603 }
 }
 
 fn pause([from, to]: &[Sample; 2]) -> Value {

@@ -1,9 +1,8 @@
 //! Speech being said: words in parts, the audio of each part as it arrives, and how much of it was heard.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
-use super::event::Kind;
+use super::event::{Kind, Spoken};
 use super::io::EffectId;
 use crate::frame::Sample;
 
@@ -16,7 +15,7 @@ const CHARS_PER_SECOND: usize = 15;
 
 /// One sentence (or clip) of an utterance.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct UtterancePart {
     text: String,
     /// The same with what its voice added to it, where it did.
     voiced: Option<String>,
@@ -25,46 +24,13 @@ pub struct Part {
     complete: bool,
 }
 
-impl Part {
+impl UtterancePart {
     fn samples(&self) -> usize {
         self.audio.iter().map(|chunk| chunk.len()).sum()
     }
 
-    fn voiced(&self) -> &str {
+    fn voiced_text(&self) -> &str {
         self.voiced.as_deref().unwrap_or(&self.text)
-    }
-}
-
-/// Words of an utterance as they were meant to be, and as they were said with fillers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spoken {
-    words: String,
-    voiced: Option<String>,
-}
-
-impl Spoken {
-    /// Returns the words that were meant to be said.
-    pub fn as_str(&self) -> &str {
-        &self.words
-    }
-
-    /// Returns all that was heard: those words, and the fillers between them.
-    pub fn voiced(&self) -> &str {
-        self.voiced.as_deref().unwrap_or(&self.words)
-    }
-}
-
-impl From<String> for Spoken {
-    fn from(words: String) -> Spoken {
-        Spoken { words, voiced: None }
-    }
-}
-
-impl Deref for Spoken {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.words
     }
 }
 
@@ -85,8 +51,8 @@ pub struct Utterance {
     pub onset: Option<Sample>,
     /// True while more parts may be added.
     pub open: bool,
-    parts: Vec<Part>,
-    /// Part being said, chunk of it, sample in the chunk, samples said of the part.
+    parts: Vec<UtterancePart>,
+    /// UtterancePart being said, chunk of it, sample in the chunk, samples said of the part.
     part: usize,
     chunk: usize,
     offset: usize,
@@ -140,13 +106,13 @@ impl Utterance {
 
     /// Adds words whose audio `effect` will bring.
     pub fn add_words(&mut self, text: &str, effect: EffectId) {
-        self.parts.push(Part { text: text.into(), voiced: None, effect, audio: Vec::new(), complete: false });
+        self.parts.push(UtterancePart { text: text.into(), voiced: None, effect, audio: Vec::new(), complete: false });
     }
 
     /// Adds audio that is ready, with its words, if it has any.
     pub fn add_clip(&mut self, text: &str, pcm: Arc<[i16]>) {
         let effect = EffectId(0);
-        self.parts.push(Part { text: text.into(), voiced: None, effect, audio: vec![pcm], complete: true });
+        self.parts.push(UtterancePart { text: text.into(), voiced: None, effect, audio: vec![pcm], complete: true });
     }
 
     /// Sets the words that `effect` brings to `voiced`, with fillers between them; returns it when the effect is not of
@@ -191,7 +157,7 @@ impl Utterance {
 
     /// Returns all that is planned to be heard.
     pub fn text(&self) -> String {
-        join(self.parts.iter().map(Part::voiced))
+        join(self.parts.iter().map(UtterancePart::voiced_text))
     }
 
     /// True when the first sample can be said.
@@ -268,18 +234,19 @@ impl Utterance {
     pub fn split(&self) -> (Spoken, String) {
         let done = &self.parts[..self.part.min(self.parts.len())];
         let words = done.iter().map(|part| part.text.as_str());
-        let voiced = done.iter().map(Part::voiced);
-        let spoken = |words: String, voiced: String| Spoken { voiced: (voiced != words).then_some(voiced), words };
-        let Some(part) = self.parts.get(self.part) else { return (spoken(join(words), join(voiced)), String::new()) };
+        let voiced = done.iter().map(UtterancePart::voiced_text);
+        let Some(part) = self.parts.get(self.part) else {
+            return (Spoken::new(join(words), join(voiced)), String::new());
+        };
         let total = if part.complete {
             part.samples()
         } else {
-            part.voiced().chars().count() * crate::frame::RATE_HZ as usize / CHARS_PER_SECOND
+            part.voiced_text().chars().count() * crate::frame::RATE_HZ as usize / CHARS_PER_SECOND
         };
-        let heard = cut_words(part.voiced(), self.said as f64 / total.max(1) as f64);
-        let (said, left) = if part.voiced.is_some() { meant(&part.text, heard) } else { heard };
+        let heard = cut_words(part.voiced_text(), self.said as f64 / total.max(1) as f64);
+        let (said, left) = if part.voiced.is_some() { split_at_words(&part.text, heard) } else { heard };
         let rest = self.parts.iter().skip(self.part + 1).map(|part| part.text.as_str());
-        (spoken(join(words.chain([said])), join(voiced.chain([heard.0]))), join([left].into_iter().chain(rest)))
+        (Spoken::new(join(words.chain([said])), join(voiced.chain([heard.0]))), join([left].into_iter().chain(rest)))
     }
 }
 
@@ -307,7 +274,7 @@ fn cut_words(text: &str, share: f64) -> (&str, &str) {
 }
 
 /// Splits `text` at the end of what was said: `heard` has fillers between its words, and `left` is the rest.
-fn meant<'t>(text: &'t str, (heard, left): (&str, &str)) -> (&'t str, &'t str) {
+fn split_at_words<'t>(text: &'t str, (heard, left): (&str, &str)) -> (&'t str, &'t str) {
     if left.is_empty() {
         return (text, "");
     }
@@ -332,7 +299,7 @@ fn fade_out(frame: &mut [i32]) {
 mod tests {
     use super::*;
 
-    fn spoken(parts: &[(&str, usize)]) -> Utterance {
+    fn utterance_of(parts: &[(&str, usize)]) -> Utterance {
         let mut said = Utterance::new(1, Kind::Turn, false);
         for (at, (text, samples)) in parts.iter().enumerate() {
             let effect = EffectId(at as u32 + 1);
@@ -345,12 +312,12 @@ mod tests {
     /// Returns the words that were said, the words that were heard, and the words left.
     fn split(said: &Utterance) -> [String; 3] {
         let (spoken, left) = said.split();
-        [spoken.as_str().to_owned(), spoken.voiced().to_owned(), left]
+        [spoken.as_str().to_owned(), spoken.voiced_text().to_owned(), left]
     }
 
     #[test]
     fn says_its_parts_with_a_gap_and_ends_on_the_sample() {
-        let mut said = spoken(&[("One two.", 500), ("Three.", 300)]);
+        let mut said = utterance_of(&[("One two.", 500), ("Three.", 300)]);
         let mut heard = Vec::new();
         loop {
             let mut frame = [0i32; 320];
@@ -367,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_stop_fades_and_keeps_whole_words() {
-        let mut said = spoken(&[("one two three four", 3200)]);
+        let mut said = utterance_of(&[("one two three four", 3200)]);
         let mut frame = [0i32; 320];
         for _ in 0..5 {
             said.render(&mut frame, 0);
@@ -381,7 +348,7 @@ mod tests {
 
     #[test]
     fn fillers_are_heard_and_are_none_of_the_words() {
-        let mut said = spoken(&[("one two three four", 3200), ("five", 320)]);
+        let mut said = utterance_of(&[("one two three four", 3200), ("five", 320)]);
         let fill = |said: &mut Utterance| said.voice(EffectId(1), "one um, two three uh, four".into());
         assert_eq!(fill(&mut said), None);
         assert_eq!(said.voice(EffectId(9), "six".into()), Some("six".into()), "of another utterance");

@@ -29,7 +29,7 @@ fn depart(spec: &ConnectionSpec, seed: u64, count: u32) -> (Vec<(u32, Time)>, Me
             departures.send(tick(n), &n.to_be_bytes());
         }
     }
-    (left, departures.measured())
+    (left, departures.measurement())
 }
 
 /// Returns the percentage lost and the mean burst, from the numbers of the packets that came through.
@@ -114,7 +114,8 @@ fn heard_frames_are_lost_concealed_and_late() {
         let (mut seen, mut most, mut silent) = (0, 0, 0);
         for n in 0..100_000 {
             let position = 320 * Sample::from(n);
-            let heard = Heard { position, kind: HeardKind::Real, pcm: &pcm, narrow: &narrow, passed: None, moved: 0 };
+            let heard =
+                HeardFrame { position, kind: HeardKind::Real, pcm: &pcm, narrow: &narrow, passed: None, moved: 0 };
             arrivals.hear(tick(n), &heard);
             let mut now = 0;
             while let Some(arrival) = arrivals.pop(tick(n)) {
@@ -125,7 +126,7 @@ fn heard_frames_are_lost_concealed_and_late() {
             }
             most = most.max(now);
         }
-        let measured = arrivals.measured();
+        let measured = arrivals.measurement();
         println!("{spec:?}: {measured:?}, up to {most} frames at once, {silent} silent");
         assert!((measured.loss_pct - 100.0 * spec.loss).abs() <= 1.0, "{spec:?}: {measured:?}");
         assert!((measured.mean_burst / burst - 1.0).abs() <= 0.1, "{spec:?}: {measured:?}");
@@ -140,7 +141,7 @@ fn directions_draw_for_themselves() {
     let departures = depart(&HORRIBLE, 9, 2000).0;
     assert_eq!(departures, depart(&HORRIBLE, 9, 2000).0);
     assert_ne!(departures, depart(&HORRIBLE, 10, 2000).0);
-    let mut received = Line::new(&HORRIBLE, Seed(9).stream("connection.received"));
+    let mut received = LinkModel::new(&HORRIBLE, Seed(9).stream("connection.received"));
     let lost: Vec<u32> = (0..2000).filter(|_| received.loses()).collect();
     let sent: Vec<u32> = (0..2000).filter(|n| departures.iter().all(|(left, _)| left != n)).collect();
     assert_ne!(lost, sent);

@@ -68,7 +68,7 @@ pub struct Detector {
     filled: usize,
     next: Sample,
     /// The last two blocks, latest first.
-    past: [Heard; 2],
+    past: [BlockLevels; 2],
     open: Option<Open>,
     steps: Steps,
 }
@@ -82,7 +82,7 @@ struct Steps {
 
 /// Outputs of the filters for one block.
 #[derive(Copy, Clone, Debug, Default)]
-struct Heard {
+struct BlockLevels {
     /// Real and imaginary part of each filter.
     tones: [(f32, f32); 8],
     /// Energy of the block: the sum of its squares.
@@ -118,7 +118,7 @@ impl Detector {
             block: [0.0; BLOCK],
             filled: 0,
             next: 0,
-            past: [Heard::default(); 2],
+            past: [BlockLevels::default(); 2],
             open: None,
             steps: Steps { cosines: steps.map(|step| step.cos() as f32), sines: steps.map(|step| step.sin() as f32) },
         }
@@ -151,7 +151,7 @@ impl Detector {
     }
 
     fn take_block(&mut self, start: f64) -> Option<Detected> {
-        let now = Heard::in_block(&self.block, &self.steps);
+        let now = BlockLevels::in_block(&self.block, &self.steps);
         let found = self.open.as_mut().and_then(|open| open.take_block(&now, start));
         self.open = self.open.filter(|open| open.missed < 2);
         if self.open.is_none() {
@@ -162,28 +162,28 @@ impl Detector {
     }
 
     /// Returns the digit that this block and the one before it hold.
-    fn opens(&self, now: &Heard, start: f64) -> Option<Open> {
+    fn opens(&self, now: &BlockLevels, start: f64) -> Option<Open> {
         let [before, earlier] = &self.past;
         let pair = now.pair?;
         if before.pair != Some(pair) || !now.is_true(before, pair) {
             return None;
         }
         let full = now.amplitudes(pair);
-        let filled = before.filled(pair, full) + earlier.filled(pair, full);
+        let filled = before.share_of_block(pair, full) + earlier.share_of_block(pair, full);
         Some(Open { pair, from: start - BLOCK_SPAN * filled, to: start + BLOCK_SPAN, full, missed: 0 })
     }
 }
 
 impl Open {
-    fn take_block(&mut self, now: &Heard, start: f64) -> Option<Detected> {
+    fn take_block(&mut self, now: &BlockLevels, start: f64) -> Option<Detected> {
         if now.pair == Some(self.pair) {
             self.missed = 0;
-            self.to = start + BLOCK_SPAN * now.filled(self.pair, self.full);
+            self.to = start + BLOCK_SPAN * now.share_of_block(self.pair, self.full);
             return None;
         }
         self.missed += 1;
         if self.missed == 1 {
-            self.to += BLOCK_SPAN * now.filled(self.pair, self.full);
+            self.to += BLOCK_SPAN * now.share_of_block(self.pair, self.full);
         }
         if self.missed == 2 { self.report() } else { None }
     }
@@ -199,8 +199,8 @@ impl Open {
     }
 }
 
-impl Heard {
-    fn in_block(block: &[f32; BLOCK], steps: &Steps) -> Heard {
+impl BlockLevels {
+    fn in_block(block: &[f32; BLOCK], steps: &Steps) -> BlockLevels {
         let mut partial = [0.0; 6];
         for samples in block.chunks_exact(6) {
             for (sum, sample) in partial.iter_mut().zip(samples) {
@@ -209,9 +209,9 @@ impl Heard {
         }
         let energy = partial.iter().sum::<f32>();
         if energy < MIN_POWER * BLOCK as f32 {
-            return Heard { energy, ..Heard::default() };
+            return BlockLevels { energy, ..BlockLevels::default() };
         }
-        let mut heard = Heard { tones: goertzel(block, steps), energy, pair: None };
+        let mut heard = BlockLevels { tones: goertzel(block, steps), energy, pair: None };
         heard.pair = heard.find_pair();
         heard
     }
@@ -244,23 +244,26 @@ impl Heard {
     }
 
     /// Returns the share of this block that a digit with these full amplitudes fills, 0 to 1.
-    fn filled(&self, pair: (usize, usize), full: (f32, f32)) -> f64 {
+    fn share_of_block(&self, pair: (usize, usize), full: (f32, f32)) -> f64 {
         let (low, high) = self.amplitudes(pair);
         (low / full.0).min(high / full.1).clamp(0.0, 1.0) as f64
     }
 
     /// True when both tones have their frequency, by the advance of their phase since the block before, and hold nearly
     /// all of the power. The loss of the filters at the true frequency is made good first.
-    fn is_true(&self, before: &Heard, (row, column): (usize, usize)) -> bool {
-        let (Some(low), Some(high)) = (self.kept(before, row), self.kept(before, 4 + column)) else { return false };
-        let share = |heard: &Heard| share_of(heard.power(row) / low + heard.power(4 + column) / high, heard.energy);
+    fn is_true(&self, before: &BlockLevels, (row, column): (usize, usize)) -> bool {
+        let (Some(low), Some(high)) = (self.kept_share(before, row), self.kept_share(before, 4 + column)) else {
+            return false;
+        };
+        let share =
+            |heard: &BlockLevels| share_of(heard.power(row) / low + heard.power(4 + column) / high, heard.energy);
         let (now, before) = (share(self), share(before));
         now.max(before) >= BETTER_SHARE && now.min(before) >= WORSE_SHARE
     }
 
     /// Returns the share of a tone's power that its filter keeps at the tone's true frequency; `None` when that is too
     /// far off.
-    fn kept(&self, before: &Heard, tone: usize) -> Option<f32> {
+    fn kept_share(&self, before: &BlockLevels, tone: usize) -> Option<f32> {
         let ((a, b), (c, d)) = (self.tones[tone], before.tones[tone]);
         let advance = ((b * c - a * d) as f64).atan2((a * c + b * d) as f64);
         let cycles = advance / TAU - FREQUENCIES_HZ[tone] * BLOCK as f64 / 8000.0;

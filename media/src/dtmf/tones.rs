@@ -137,7 +137,7 @@ impl Wave {
 mod tests {
     use super::*;
 
-    fn played(digits: &str, at: Sample, pace: Pace, frames: usize) -> Vec<i32> {
+    fn play(digits: &str, at: Sample, pace: Pace, frames: usize) -> Vec<i32> {
         let mut tones = Tones::new(digits, at, pace);
         let mut sums = vec![0; frames * 320];
         for (frame, sums) in sums.chunks_mut(320).enumerate() {
@@ -164,7 +164,7 @@ mod tests {
         for (digit, low_hz, high_hz) in
             [('1', 697.0, 1209.0), ('5', 770.0, 1336.0), ('#', 941.0, 1477.0), ('d', 941.0, 1633.0)]
         {
-            let sums = played(&digit.to_string(), 0, Pace { tone_ms: 1010, ..Pace::default() }, 51);
+            let sums = play(&digit.to_string(), 0, Pace { tone_ms: 1010, ..Pace::default() }, 51);
             let steady = &sums[80..16_080];
             assert!((level_dbov(steady, low_hz) + 10.0).abs() < 0.05, "{digit}");
             assert!((level_dbov(steady, high_hz) + 8.0).abs() < 0.05, "{digit}");
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn tones_begin_and_end_on_their_samples_with_soft_edges() {
-        let sums = played("12", 1003, Pace::default(), 20);
+        let sums = play("12", 1003, Pace::default(), 20);
         let sounding: Vec<usize> = (0..sums.len()).filter(|&at| sums[at] != 0).collect();
         assert!((1003..1006).contains(&sounding[0]), "{}", sounding[0]);
         let last = *sounding.last().unwrap();

@@ -14,7 +14,7 @@ const RIDGE: f64 = 3e-4;
 
 /// Least squares of a received stretch upon a sent one. `sent` always holds [`TAPS`] - 1 samples more than `heard`, in front.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct EchoPath {
     /// Covariance of the sent audio, which is symmetric: its lower half, diagonal behind diagonal.
     own: [f32; TAPS * (TAPS + 1) / 2],
     /// Correlation of the sent with the received audio.
@@ -23,10 +23,10 @@ pub struct Path {
     taps: [f32; TAPS],
 }
 
-impl Path {
+impl EchoPath {
     /// Returns a path without an echo.
-    pub fn new() -> Path {
-        Path { own: [0.0; TAPS * (TAPS + 1) / 2], both: [0.0; TAPS], taps: [0.0; TAPS] }
+    pub fn new() -> EchoPath {
+        EchoPath { own: [0.0; TAPS * (TAPS + 1) / 2], both: [0.0; TAPS], taps: [0.0; TAPS] }
     }
 
     /// Writes the echo of `sent` to `echo`.
@@ -38,7 +38,7 @@ impl Path {
         }
     }
 
-    /// Takes in the audio received for `sent`; older stretches count less. [`Path::solve`] makes use of it.
+    /// Takes in the audio received for `sent`; older stretches count less. [`EchoPath::solve`] makes use of it.
     pub fn add(&mut self, sent: &[f32], heard: &[f32]) {
         let count = heard.len();
         let forget = FORGET.powf(count as f32 / FRAME as f32);
@@ -97,7 +97,7 @@ impl Path {
     }
 }
 
-/// Returns the index in [`Path::own`] of the first element of the diagonal whose rows are `lag` more than its columns.
+/// Returns the index in [`EchoPath::own`] of the first element of the diagonal whose rows are `lag` more than its columns.
 fn diagonal(lag: usize) -> usize {
     lag * (2 * TAPS + 1 - lag) / 2
 }
@@ -111,7 +111,7 @@ mod tests {
         let mut stream = crate::seed::Seed(3).stream("path");
         let sent: Vec<f32> = (0..2000 + TAPS - 1).map(|_| stream.range(-8000.0, 8000.0) as f32).collect();
         let heard: Vec<f32> = (0..2000).map(|n| 0.5 * sent[TAPS - 1 + n - 7] - 0.2 * sent[TAPS - 1 + n - 40]).collect();
-        let mut path = Path::new();
+        let mut path = EchoPath::new();
         for part in 0..4 {
             path.add(&sent[part * 500..][..500 + TAPS - 1], &heard[part * 500..][..500]);
         }
@@ -125,7 +125,7 @@ mod tests {
         path.echo(&sent[..500 + TAPS - 1], &mut echo);
         let left: f32 = echo.iter().zip(&heard).map(|(a, b)| (a - b).powi(2)).sum();
         assert!(left < 1e-5 * dot::<16>(&heard[..500], &heard[..500]), "{left}");
-        let mut path = Path::new();
+        let mut path = EchoPath::new();
         path.solve();
         path.echo(&sent[..500 + TAPS - 1], &mut echo);
         assert_eq!(echo, [0.0; 500]);

@@ -31,7 +31,7 @@ impl<const N: usize> Ring<N> {
     }
 
     /// Reads the samples from `from` on; silence where none are held.
-    pub fn read(&self, from: Sample, out: &mut [f32]) {
+    pub fn copy_to(&self, from: Sample, out: &mut [f32]) {
         let count = out.len() as Sample;
         let first = (self.end - N as Sample).clamp(from, from + count);
         let last = self.end.clamp(first, from + count);

@@ -136,7 +136,7 @@ pub fn thin<const N: usize, const OUT: usize>(ring: &Ring<N>, end: Sample) -> [f
     let mut thin = [0.0; OUT];
     for piece in thin.chunks_mut(PIECE) {
         let pcm = &mut pcm[..REACH + piece.len() * STEP];
-        ring.read(from, pcm);
+        ring.copy_to(from, pcm);
         from += (piece.len() * STEP) as Sample;
         for (n, out) in piece.iter_mut().enumerate() {
             let this = low(&pcm[n * STEP + REACH - 7..]);

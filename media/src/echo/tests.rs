@@ -26,7 +26,7 @@ fn hear(guard: &mut EchoGuard, own: &[i16], heard: &[i16]) -> Vec<Edge> {
     let mut edges = Vec::new();
     for n in 0..frames + LATE {
         if n < frames {
-            guard.sent((n * FRAME) as Sample, &frame(own, n));
+            guard.take_sent((n * FRAME) as Sample, &frame(own, n));
         }
         if let Some(at) = n.checked_sub(LATE) {
             edges.extend(guard.push(&mut frame(heard, at), (at * FRAME) as Sample, true));
@@ -53,7 +53,7 @@ fn spans(edges: &[Edge]) -> Vec<(Sample, Sample)> {
     spans
 }
 
-fn voiced(voice: &str, lead_ms: usize, seconds: usize) -> Vec<i16> {
+fn say_sentences(voice: &str, lead_ms: usize, seconds: usize) -> Vec<i16> {
     let mut pcm = channel(voice, lead_ms).pcm;
     pcm.truncate(seconds * 16_000);
     pcm
@@ -67,7 +67,7 @@ fn detour_ms(codec: Codec) -> f64 {
 #[test]
 fn own_words_that_come_back_are_no_speech() {
     for (voice, codec) in [("slt", Codec::Pcmu), ("rms", Codec::G722), ("awb", Codec::Pcma), ("kal16", Codec::G722)] {
-        let own = voiced(voice, 500, 12);
+        let own = say_sentences(voice, 500, 12);
         for delay_ms in [0, 133, 600] {
             for erl_db in [0.0, 6.0, 20.0, 40.0] {
                 let heard = through(&echo(&own, codec, delay_ms, erl_db), codec);
@@ -115,7 +115,7 @@ fn the_other_side_is_heard_over_own_words() {
     for codec in [Codec::Pcmu, Codec::G722] {
         let delays: &[usize] = if codec == Codec::G722 { &[300] } else { &[0, 120, 600] };
         let channels = pairs.map(|(own, other)| {
-            let other = voiced(other, 3000, 22);
+            let other = say_sentences(other, 3000, 22);
             let own = unbroken(own, other.len());
             let plain = hear(&mut EchoGuard::new(), &vec![0; own.len()], &through(&other, codec));
             let mut guard = EchoGuard::new();

@@ -14,7 +14,7 @@ mod lead;
 use std::collections::VecDeque;
 
 use self::lead::{Lead, is_quiet};
-use super::{Heard, HeardKind, LegFigures, Passed, Room};
+use super::{HeardFrame, HeardKind, LegFigures, Passed, Scratch};
 use crate::frame::{FRAME, Frame, PER_MS, RATE_HZ, Sample};
 use crate::resample::{Down2, Resampler};
 use crate::time::Time;
@@ -209,7 +209,7 @@ impl PcmLeg {
     }
 
     /// Returns the next 20 ms of received audio, written into `room`.
-    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
+    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Scratch) -> HeardFrame<'a> {
         self.listened_at = Some(now);
         let newest = position(now, self.origin) - BEHIND;
         let mut at = *self.next.get_or_insert(newest);
@@ -230,7 +230,7 @@ impl PcmLeg {
         self.lead.on_heard(&room.wide, flows);
         self.down.process(&room.wide, &mut room.narrow);
         let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
-        Heard { position: at, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved: 0 }
+        HeardFrame { position: at, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved: 0 }
     }
 
     /// Leaves out 20 ms of silence that would be heard at `at`, where the stream stays further ahead than it needs to.

@@ -9,7 +9,7 @@
 //! have arrived had it been as little delayed as the least delayed ones; neither the network's jitter nor the jitter buffer
 //! counts.
 
-use super::{Heard, HeardKind, LegFigures, NARROW, Passed, Room};
+use super::{HeardFrame, HeardKind, LegFigures, NARROW, Passed, Scratch};
 use crate::codec::{Codec, Encoder};
 use crate::frame::{FRAME, Frame, Sample};
 use crate::resample::{DELAY, Down2, Up2};
@@ -277,7 +277,7 @@ impl RtpLeg {
         }
         match self.sender.tick() {
             Due::Event(event) => {
-                self.packets.cut();
+                self.packets.cut_short();
                 self.event = Some(event);
             }
             Due::Audio(timestamp) => {
@@ -309,7 +309,7 @@ impl RtpLeg {
 
     /// Records a tick in which nothing is sent.
     pub fn skip(&mut self) {
-        self.packets.cut();
+        self.packets.cut_short();
         self.sender.skip();
     }
 
@@ -399,30 +399,30 @@ impl RtpLeg {
     }
 
     /// Returns the next 20 ms of received audio, written into `room`.
-    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Room) -> Heard<'a> {
+    pub fn listen<'a>(&mut self, now: Time, room: &'a mut Scratch) -> HeardFrame<'a> {
         self.events.expire(now);
         let samples = self.ears.samples();
         self.depth_ms = self.playout.depth_ms(now);
-        let mut played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
+        let mut played = self.ears.decode(room, |pcm| self.playout.frame(now, pcm));
         let mut moved = played.moved;
         for _ in 0..MOST_SILENCE {
             if played.kind != HeardKind::Silence || !self.playout.may_catch_up(now, samples) {
                 break;
             }
-            played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
+            played = self.ears.decode(room, |pcm| self.playout.frame(now, pcm));
             moved += played.moved;
         }
         let mut passed = None;
         if played.kind != HeardKind::Stretched && self.playout.may_catch_up(now, samples) {
             room.before = room.wide;
             let before = played;
-            played = self.ears.decoded(room, |pcm| self.playout.frame(now, pcm));
+            played = self.ears.decode(room, |pcm| self.playout.frame(now, pcm));
             moved += played.moved;
             passed = Some((before.position - played.moved, before.kind));
         }
         let passed = passed.map(|(position, kind)| Passed { position, kind, pcm: &room.before });
         let Played { position, kind, .. } = played;
-        Heard { position, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved }
+        HeardFrame { position, kind, pcm: &room.wide, narrow: &room.narrow, passed, moved }
     }
 
     /// Returns the next digit that came as a telephone event and is over.
@@ -464,8 +464,8 @@ impl RtpLeg {
     }
 
     /// Number of packets that came and were dropped, because too many came at once.
-    pub fn overflowed(&self) -> u64 {
-        self.playout.jitter().overflowed()
+    pub fn overflow_count(&self) -> u64 {
+        self.playout.jitter().overflow_count()
     }
 
     /// Milliseconds of audio that were concealed because their packets were lost or late.
@@ -479,8 +479,8 @@ impl RtpLeg {
         let source = jitter.source();
         LegFigures {
             sent: u64::from(self.sender.counts().1),
-            received: source.received(),
-            lost: source.lost(),
+            received: source.received_count(),
+            lost: source.lost_count(),
             late: jitter.late(),
             duplicates: source.duplicates(),
             foreign: source.foreign(),
@@ -488,8 +488,8 @@ impl RtpLeg {
             unknown_payload_type: self.unheard.payload_types(),
             wrong_length: self.unheard.lengths(),
             malformed: self.unheard.malformed_datagrams(),
-            forged: self.secure.as_ref().map_or(0, |secure| secure.forged()),
-            replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed()),
+            forged: self.secure.as_ref().map_or(0, |secure| secure.forged_count()),
+            replayed: self.secure.as_ref().map_or(0, |secure| secure.replayed_count()),
             before_keys: self.before_keys,
             concealed_ms: self.concealed_ms(),
             jitter_ms: jitter.timing().jitter_ns() / 1e6,
@@ -549,7 +549,7 @@ impl Ears {
     }
 
     /// Calls `fill` to write the decoded frame, and computes the other rate of it.
-    fn decoded(&mut self, room: &mut Room, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
+    fn decode(&mut self, room: &mut Scratch, fill: impl FnOnce(&mut [i16]) -> Played) -> Played {
         let pcm: &mut [i16] = if self.is_wide { &mut room.wide } else { &mut room.narrow };
         let mut played = fill(pcm);
         if played.kind == HeardKind::Stretched {
@@ -564,8 +564,8 @@ impl Ears {
         played
     }
 
-    fn convert(&mut self, room: &mut Room) {
-        let Room { wide, narrow, .. } = room;
+    fn convert(&mut self, room: &mut Scratch) {
+        let Scratch { wide, narrow, .. } = room;
         if self.is_wide {
             self.down.process(wide, narrow);
         } else {

@@ -1,7 +1,7 @@
 //! Measures of a recorded channel alone: its speech, and the level of the speech over the noise.
 
 use super::Span;
-use super::turn::{joined, near};
+use super::turn::{join_spans, near};
 use crate::frame::{FRAME, Frame, Sample};
 use crate::vad::{Edge, VoiceActivity};
 
@@ -36,7 +36,7 @@ pub fn segments(pcm: &[i16]) -> Vec<Span> {
     }
     take(activity.finish());
     let end = pcm.len() as Sample;
-    joined(spans.into_iter().map(|span| Span { from: span.from, to: span.to.min(end) }).collect())
+    join_spans(spans.into_iter().map(|span| Span { from: span.from, to: span.to.min(end) }).collect())
 }
 
 /// Returns the signal-to-noise ratio of a channel in dB, for given spans of speech. It is the mean power of the speech,
@@ -70,7 +70,7 @@ impl Powers {
             let count = samples().count();
             (samples().map(|&x| f64::from(x).powi(2)).sum::<f64>() / count.max(1) as f64, count as Sample)
         };
-        let speech = joined(speech.to_vec());
+        let speech = join_spans(speech.to_vec());
         let around: Vec<Span> =
             speech.iter().map(|span| Span { from: span.from - GUARD, to: span.to + GUARD }).collect();
         let beside = without(&[Span { from: 0, to: pcm.len() as Sample }], &around);
@@ -97,7 +97,7 @@ impl Powers {
 
 /// Returns `spans` without the parts that lie in `apart`.
 pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
-    let holes = united(apart);
+    let holes = unite(apart);
     let mut left = Vec::new();
     for span in spans {
         let mut from = span.from;
@@ -112,7 +112,7 @@ pub(super) fn without(spans: &[Span], apart: &[Span]) -> Vec<Span> {
 }
 
 /// Returns the same samples in spans that lie apart and in order.
-fn united(spans: &[Span]) -> Vec<Span> {
+fn unite(spans: &[Span]) -> Vec<Span> {
     let mut sorted: Vec<Span> = spans.iter().copied().filter(|span| span.length() > 0).collect();
     sorted.sort_unstable();
     let mut united: Vec<Span> = Vec::new();

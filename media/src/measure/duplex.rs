@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Span;
-use super::turn::{Heard, Turn, holding, near};
+use super::turn::{HeardSpeech, Turn, holding, near};
 use super::{Conversation, Metrics, mean, ratio, seconds};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
@@ -21,7 +21,7 @@ const YIELD: Sample = 2000 * PER_MS;
 const LONG_TURN: Sample = 1000 * PER_MS;
 
 /// Computes interruptions and full-duplex rates.
-pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard) {
+pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
     let by_agent = interruptions(heard, Side::Agent, OVERLAP);
     let by_dh = interruptions(heard, Side::Dh, 1);
     metrics.agent_interruption_count = Some(by_agent.len() as f64);
@@ -48,7 +48,7 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
 
 /// Returns the turns of `side` that interrupt a turn of the other side: with an overlap of 200 ms or more, after
 /// `spoken` samples of it. Each comes with the turn that it interrupts.
-fn interruptions(heard: &Heard, side: Side, spoken: Sample) -> Vec<(&Turn, &Turn)> {
+fn interruptions(heard: &HeardSpeech, side: Side, spoken: Sample) -> Vec<(&Turn, &Turn)> {
     let into = |turn: &&Turn, other: &&Turn| {
         other.from() + spoken <= turn.from() && turn.from() < other.to() && turn.overlap(other) >= OVERLAP
     };
@@ -77,7 +77,7 @@ fn latest_ends(turns: &[&Turn]) -> Vec<Sample> {
 
 /// Returns the time from the onset of `turn` to the agent's silence, when that comes within 2 s and while the Digital
 /// Human speaks.
-fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
+fn agent_yields(turn: &Turn, heard: &HeardSpeech) -> Option<Sample> {
     // Stretches are joined over less than 300 ms: each of their ends is a silence that counts.
     let end = heard.agent.get(heard.agent.partition_point(|span| span.to <= turn.from()))?.to;
     let speaking = !near(&heard.dh, Span { from: end - 1, to: end + 1 }).is_empty();
@@ -87,7 +87,7 @@ fn agent_yields(turn: &Turn, heard: &Heard) -> Option<Sample> {
 /// Returns the share of turns that were answered among those that could be. Turns do not count when the agent already
 /// speaks at their end, or when the call ends too soon after them. A repetition because nobody answered is a turn of
 /// its own, and the one before it counts as not answered.
-fn response_rate(conversation: &Conversation, heard: &Heard) -> Option<f64> {
+fn response_rate(conversation: &Conversation, heard: &HeardSpeech) -> Option<f64> {
     let (mut answered, mut possible) = (0, 0);
     let agents: Vec<&Turn> = heard.turns_of(Side::Agent).collect();
     let (ends, onsets) = (latest_ends(&agents), heard.turns_of(Side::Dh).map(Turn::from).collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::turn::{Heard, ends_sentence};
+use super::turn::{HeardSpeech, ends_sentence};
 use super::{Conversation, Metrics, Span, ratio};
 use crate::call::{ProbeKind, Side};
 use crate::frame::{PER_MS, Sample};
@@ -40,7 +40,7 @@ pub struct Probe {
 }
 
 /// Computes the selectivities: the share of the probes of a kind at which the agent went on speaking.
-pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard) {
+pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
     let selectivity = |kind| selectivity(kind, conversation, heard);
     metrics.backchannel_selectivity = selectivity(ProbeKind::Backchannel);
     metrics.vocal_tic_selectivity = selectivity(ProbeKind::VocalTic);
@@ -60,16 +60,16 @@ pub struct Counted {
 /// Returns the non-directed probes that count, in the order of the conversation's. Whether the agent came back to their
 /// words is not known here.
 pub fn asides(conversation: &Conversation) -> Vec<Counted> {
-    counted(ProbeKind::NonDirected, conversation, &Heard::of(conversation))
+    count_probes(ProbeKind::NonDirected, conversation, &HeardSpeech::of(conversation))
 }
 
-fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Option<f64> {
-    let counted = counted(kind, conversation, heard);
+fn selectivity(kind: ProbeKind, conversation: &Conversation, heard: &HeardSpeech) -> Option<f64> {
+    let counted = count_probes(kind, conversation, heard);
     let passed = counted.iter().filter(|probe| probe.spoken_through).count();
     ratio(passed as f64, counted.len() as f64)
 }
 
-fn counted(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Vec<Counted> {
+fn count_probes(kind: ProbeKind, conversation: &Conversation, heard: &HeardSpeech) -> Vec<Counted> {
     let mut counted = Vec::new();
     for probe in conversation.probes.iter().filter(|probe| probe.kind == kind) {
         let onset = probe.span.from;
@@ -88,7 +88,7 @@ fn counted(kind: ProbeKind, conversation: &Conversation, heard: &Heard) -> Vec<C
 
 /// Returns the first silence of the agent, long enough, that begins in the window after a probe. After the call's end
 /// the agent is silent.
-fn silence_after(onset: Sample, conversation: &Conversation, heard: &Heard) -> Option<Sample> {
+fn silence_after(onset: Sample, conversation: &Conversation, heard: &HeardSpeech) -> Option<Sample> {
     let ProbeTimes { silence_ms, from_ms, to_ms, .. } = conversation.probe_times;
     let (first, last) = (onset + ms(from_ms), onset + ms(to_ms));
     let next = |at: usize| heard.agent.get(at + 1).map_or(conversation.duration, |span| span.from);
@@ -106,7 +106,7 @@ fn tells_sentences(conversation: &Conversation) -> bool {
 }
 
 /// True when the word with which the agent fell silent ends a sentence, or its turn where no word tells of sentences.
-fn natural_end(silence: Sample, conversation: &Conversation, heard: &Heard) -> bool {
+fn natural_end(silence: Sample, conversation: &Conversation, heard: &HeardSpeech) -> bool {
     if !tells_sentences(conversation) {
         return heard.turns_of(Side::Agent).any(|turn| turn.to() == silence);
     }

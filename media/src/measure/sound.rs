@@ -5,8 +5,8 @@ use ebur128::{EbuR128, Mode};
 use super::audio::{Powers, samples, without};
 use super::pitch::pitch_variability;
 use super::reverb::reverb_s;
-use super::turn::joined;
-use super::{Span, rounded};
+use super::turn::join_spans;
+use super::{Span, round3};
 use crate::frame::{PER_MS, RATE_HZ, Sample};
 
 /// Least speech with which anything is measured (1 s).
@@ -57,7 +57,7 @@ pub struct Channel<'a> {
     pub idle: u16,
 }
 
-/// Sound figures of one side, rounded to three decimals.
+/// Sound figures of one side, round3 to three decimals.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Sound {
     /// Integrated loudness of the speech, gated, LUFS (ITU-R BS.1770-4); `None` when all of it is below the gate.
@@ -84,14 +84,14 @@ pub struct Sound {
 /// Measures a channel; `None` with under 1 s of speech.
 pub fn sound(channel: &Channel<'_>) -> Option<Sound> {
     let Channel { pcm, full_scale, apart, idle, .. } = *channel;
-    let speech = joined(channel.speech.to_vec());
+    let speech = join_spans(channel.speech.to_vec());
     let clean = without(&speech, apart);
     let length = |spans: &[Span]| spans.iter().map(|span| samples(pcm, *span).len() as Sample).sum::<Sample>();
     let (spoken, examined) = (length(&speech), length(&clean));
     if examined < LEAST_SPEECH {
         return None;
     }
-    let clipped: usize = clean.iter().map(|span| clipped(samples(pcm, *span), full_scale)).sum();
+    let clipped: usize = clean.iter().map(|span| clipped_samples(samples(pcm, *span), full_scale)).sum();
     let clipping = 100.0 * clipped as f64 / examined as f64;
     let gaps = dropouts(pcm, &speech, channel.concealed);
     let per_minute = gaps.len() as f64 / (spoken as f64 / (60.0 * f64::from(RATE_HZ)));
@@ -102,15 +102,15 @@ pub fn sound(channel: &Channel<'_>) -> Option<Sound> {
         (clean - CLIPPING_COST * clipping - DROPOUT_COST * per_minute).max(0.0)
     });
     Some(Sound {
-        loudness_lufs: loudness(pcm, &clean).map(rounded),
-        clipping_percent: rounded(clipping),
-        snr_db: snr.map(rounded),
-        noise_dbfs: powers.map(|powers| rounded(powers.noise_dbfs())),
+        loudness_lufs: loudness(pcm, &clean).map(round3),
+        clipping_percent: round3(clipping),
+        snr_db: snr.map(round3),
+        noise_dbfs: powers.map(|powers| round3(powers.noise_dbfs())),
         dropouts: gaps.len(),
-        dropout_ms: rounded(gaps.iter().map(|gap| gap.length()).sum::<Sample>() as f64 / PER_MS as f64),
-        reverb_s: reverb_s(pcm, &speech, &[apart, channel.concealed].concat()).map(rounded),
-        pitch_semitones: pitch_variability(pcm, &clean).map(rounded),
-        clarity: clarity.map(rounded),
+        dropout_ms: round3(gaps.iter().map(|gap| gap.length()).sum::<Sample>() as f64 / PER_MS as f64),
+        reverb_s: reverb_s(pcm, &speech, &[apart, channel.concealed].concat()).map(round3),
+        pitch_semitones: pitch_variability(pcm, &clean).map(round3),
+        clarity: clarity.map(round3),
     })
 }
 
@@ -123,7 +123,7 @@ fn loudness(pcm: &[i16], speech: &[Span]) -> Option<f64> {
 }
 
 /// Counts the samples in runs at full scale.
-fn clipped(pcm: &[i16], full_scale: u16) -> usize {
+fn clipped_samples(pcm: &[i16], full_scale: u16) -> usize {
     let high = CLIPPED * f64::from(full_scale);
     let runs =
         pcm.chunk_by(|one, next| (f64::from(one.unsigned_abs()) >= high) == (f64::from(next.unsigned_abs()) >= high));

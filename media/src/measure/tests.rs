@@ -143,7 +143,7 @@ fn a_part_is_measured_as_a_conversation_of_its_own() {
     let texts = vec![text(500, 2500, Some(4)), text(13_000, 15_000, Some(6)), text(19_700, 22_000, Some(8))];
     let whole = Conversation { texts, words: words(&[(19_800, 20_000, "um"), (20_400, 21_000, "yes")]), ..ordinary() };
     let whole = Conversation { fillers: vec!["um".into()], ..whole };
-    // From the third of the agent's turns to the middle of its last but one, which the caller cuts into.
+    // From the third of the agent's turns to the middle of its last but one, into which the caller barges.
     let part = whole.part(span(13_000, 21_700));
     assert_eq!(metrics(&part).latency, [1.2]);
     check(

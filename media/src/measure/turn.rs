@@ -92,11 +92,11 @@ pub fn holding(spans: &[Span], at: Sample) -> Option<&Span> {
 
 /// Returns the turns of a conversation, by onset.
 pub fn turns(conversation: &Conversation) -> Vec<Turn> {
-    Heard::of(conversation).turns
+    HeardSpeech::of(conversation).turns
 }
 
 /// Joins pauses under 300 ms and then drops what is under 100 ms; the result is in order.
-pub fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+pub fn join_spans(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut joined: Vec<Span> = Vec::new();
     for span in spans {
@@ -110,7 +110,7 @@ pub fn joined(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// Speech of a conversation, joined and cut to its time, and the turns.
-pub struct Heard {
+pub struct HeardSpeech {
     /// All speech of the Digital Human.
     pub dh: Vec<Span>,
     /// All speech of the agent, backchannels included.
@@ -119,9 +119,9 @@ pub struct Heard {
     pub turns: Vec<Turn>,
 }
 
-impl Heard {
+impl HeardSpeech {
     /// Takes the speech after the start and before the end of a conversation.
-    pub fn of(conversation: &Conversation) -> Heard {
+    pub fn of(conversation: &Conversation) -> HeardSpeech {
         let cut = |spans: &[Span]| -> Vec<Span> {
             let inside = spans
                 .iter()
@@ -130,7 +130,7 @@ impl Heard {
         };
         let mut agent = conversation.agent.clone();
         agent.retain(|span| !conversation.echo.is_some_and(|echo| begins_echo(*span, echo, &conversation.dh)));
-        let (dh, agent) = (joined(cut(&conversation.dh)), joined(cut(&agent)));
+        let (dh, agent) = (join_spans(cut(&conversation.dh)), join_spans(cut(&agent)));
         let probe = |span: &Span| conversation.probes.iter().any(|probe| 2 * probe.span.overlap(*span) > span.length());
         let dh: Vec<Span> = dh.into_iter().filter(|span| !probe(span)).collect();
         // A sound that stops the Digital Human is none, even when it was over first.
@@ -145,7 +145,7 @@ impl Heard {
         let mut turns = runs(Side::Dh, &asked, &said);
         turns.extend(runs(Side::Agent, &said, &asked));
         turns.sort_by_key(|turn| (turn.from(), turn.side == Side::Agent));
-        Heard { dh, agent, turns }
+        HeardSpeech { dh, agent, turns }
     }
 
     /// Returns the turns of one side.
@@ -288,19 +288,19 @@ fn plain(word: &str) -> String {
 pub fn ends_sentence(word: &str) -> bool {
     let word = word.trim_end_matches(['"', '\'', ')', '\u{201d}', '\u{2019}']);
     match word.strip_suffix('.') {
-        Some(before) => !abbreviated(before),
+        Some(before) => !is_abbreviation(before),
         None => word.ends_with(['?', '!', '\u{2026}', '\u{3002}', '\u{ff1f}', '\u{ff01}', '\u{0964}', '\u{061f}']),
     }
 }
 
 /// True when a full stop after `word` belongs to it: `Dr.`, `J.`, but not `42.` or `I.`.
-pub fn abbreviated(word: &str) -> bool {
+pub fn is_abbreviation(word: &str) -> bool {
     let single = word.chars().count() == 1 && word != "I" && word.chars().all(char::is_uppercase);
     single || ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Sr", "Jr"].contains(&word)
 }
 
 /// Returns the pauses inside agent turns between the last word of a sentence and the first of the next.
-pub fn sentence_pauses(heard: &Heard, words: &Words<'_>) -> Vec<Sample> {
+pub fn sentence_pauses(heard: &HeardSpeech, words: &Words<'_>) -> Vec<Sample> {
     let mut pauses = Vec::new();
     for turn in heard.turns_of(Side::Agent) {
         let words = words.of_turn(turn);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     /// Resamples a second, 20 ms at a time.
-    fn resampled(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
+    fn resample_by_blocks(pcm: &[i16], from_hz: u32, to_hz: u32) -> Vec<i16> {
         let mut resampler = Resampler::new(from_hz, to_hz).expect("the rates are valid");
         let mut made = Vec::new();
         for frame in pcm.chunks(from_hz as usize / 50) {
@@ -129,14 +129,14 @@ mod tests {
             let (mut ripple, mut beside, mut alias) = (0.0f64, -200.0f64, -200.0f64);
             for share in [0.01, 0.1, 0.25, 0.5, 0.75, 0.85] {
                 let hz = (share * nyquist / 20.0).round() * 20.0;
-                let made = resampled(&tone(hz, from_hz), from_hz, to_hz);
+                let made = resample_by_blocks(&tone(hz, from_hz), from_hz, to_hz);
                 ripple = ripple.max(level_db(&made).abs());
                 beside = beside.max(residue_db(&made, hz, to_hz));
             }
             for share in [1.15, 1.3, 1.6, 1.95] {
                 let hz = share * nyquist;
                 if from_hz > to_hz && hz < f64::from(from_hz) / 2.0 {
-                    alias = alias.max(level_db(&resampled(&tone(hz, from_hz), from_hz, to_hz)));
+                    alias = alias.max(level_db(&resample_by_blocks(&tone(hz, from_hz), from_hz, to_hz)));
                 }
             }
             let delay_ms = Resampler::new(from_hz, to_hz).unwrap().delay_s() * 1e3;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_delay_is_as_told() {
         for (from_hz, to_hz) in pairs() {
-            let made = resampled(&tone(200.0, from_hz), from_hz, to_hz);
+            let made = resample_by_blocks(&tone(200.0, from_hz), from_hz, to_hz);
             let delay_s = Resampler::new(from_hz, to_hz).unwrap().delay_s();
             for (at, &sample) in made.iter().enumerate().take(to_hz as usize / 2).skip(to_hz as usize / 10) {
                 let angle = std::f64::consts::TAU * 200.0 * (at as f64 / f64::from(to_hz) - delay_s);

@@ -49,7 +49,7 @@ pub struct ReceivedDigit {
 
 /// A packet of an event, in units of the RTP clock.
 #[derive(Copy, Clone, Debug)]
-struct Part {
+struct KeyPart {
     ssrc: u32,
     code: u8,
     timestamp: u32,
@@ -84,7 +84,7 @@ struct Key {
 }
 
 impl Key {
-    fn new(arrived: Time, part: Part, from: Sample) -> Key {
+    fn new(arrived: Time, part: KeyPart, from: Sample) -> Key {
         Key {
             ssrc: part.ssrc,
             code: part.code,
@@ -103,12 +103,12 @@ impl Key {
     }
 
     /// Returns the number of units by which `part` begins after the newest part.
-    fn units_to(&self, part: &Part) -> i64 {
+    fn units_to(&self, part: &KeyPart) -> i64 {
         i64::from(part.timestamp.wrapping_sub(self.timestamp) as i32)
     }
 
     /// True when `part` belongs to this key; a packet takes `packet` units.
-    fn has(&self, part: &Part, packet: i64) -> bool {
+    fn has(&self, part: &KeyPart, packet: i64) -> bool {
         if (self.ssrc, self.code) != (part.ssrc, part.code) {
             return false;
         }
@@ -120,7 +120,7 @@ impl Key {
     }
 
     /// Takes a part of it; `packet` as in `has`.
-    fn take(&mut self, arrived: Time, part: &Part, packet: i64) {
+    fn take(&mut self, arrived: Time, part: &KeyPart, packet: i64) {
         let moved = self.units_to(part);
         let offset = self.offset + moved;
         self.counts_whole |= moved > 0 && part.duration >= self.duration + moved;
@@ -203,7 +203,7 @@ impl EventReceiver {
         }
         let Header { ssrc, timestamp, marker, .. } = *header;
         let duration = i64::from(payload.duration) * self.per_ms / self.event_per_ms;
-        let part = Part { ssrc, code: payload.event, timestamp, marker, duration, end: payload.end };
+        let part = KeyPart { ssrc, code: payload.event, timestamp, marker, duration, end: payload.end };
         let packet = MISSING_MS * self.per_ms;
         if let Some(key) = self.running.as_mut().filter(|key| key.has(&part, packet)) {
             key.take(arrived, &part, packet);
@@ -284,7 +284,7 @@ fn length_ms(key: &Key, per_ms: i64) -> u32 {
 }
 
 /// True when `part` began before `key`, of the same source.
-fn is_before(part: &Part, key: &Key) -> bool {
+fn is_before(part: &KeyPart, key: &Key) -> bool {
     part.ssrc == key.ssrc && key.offset + key.units_to(part) < 0
 }
 
@@ -295,7 +295,7 @@ mod tests {
     /// A packet: milliseconds of arrival, timestamp, duration, end, marker, event.
     type Given = (u64, u32, u16, bool, bool, u8);
 
-    fn received(given: &[Given]) -> Vec<(char, Sample, u32)> {
+    fn receive(given: &[Given]) -> Vec<(char, Sample, u32)> {
         let mut receiver = EventReceiver::new(8000);
         let mut digits = Vec::new();
         for tick in 0..2000 {
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn one_digit_comes_of_many_packets() {
-        let check = |given: &[Given], expect: &[(char, Sample, u32)]| assert_eq!(received(given), expect, "{given:?}");
+        let check = |given: &[Given], expect: &[(char, Sample, u32)]| assert_eq!(receive(given), expect, "{given:?}");
         check(&[], &[]);
         check(
             &[(0, 800, 160, false, true, 5), (20, 800, 320, false, false, 5), (40, 800, 480, true, false, 5)],
@@ -356,9 +356,9 @@ mod tests {
             let (segment, within) = ((i * 160 - 1) / 0xffff, (i * 160 - 1) % 0xffff + 1);
             given.push((u64::from(i) * 20, segment * 0xffff, within as u16, i == 500, i == 1, 7));
         }
-        assert_eq!(received(&given), [('7', 0, 10_000)]);
+        assert_eq!(receive(&given), [('7', 0, 10_000)]);
         given.retain(|packet| packet.0 % 300 < 260);
-        assert_eq!(received(&given), [('7', 0, 10_000)]);
+        assert_eq!(receive(&given), [('7', 0, 10_000)]);
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
         ];
         for (style, part) in styles.into_iter().enumerate() {
             for lost in [&[][..], &[1], &[3], &[6, 7], &[2, 4]] {
-                assert_eq!(received(&row(8, part, lost)), [('5', 16_000, 120)], "{style} {lost:?}");
+                assert_eq!(receive(&row(8, part, lost)), [('5', 16_000, 120)], "{style} {lost:?}");
             }
             // The same key again, with and without its marker.
             for again in [true, false] {
@@ -415,7 +415,7 @@ mod tests {
                     .into_iter()
                     .map(|given| (given.0 + 240, given.1 + 1920, given.2, given.3, given.4 && again, given.5));
                 twice.extend(second);
-                assert_eq!(received(&twice), [('5', 16_000, 120), ('5', 19_840, 120)], "{style} {again}");
+                assert_eq!(receive(&twice), [('5', 16_000, 120), ('5', 19_840, 120)], "{style} {again}");
             }
         }
     }
@@ -460,7 +460,7 @@ mod tests {
         let check = |part: fn(u32) -> (u32, u16), expect_ms: u32| {
             let packet = |i: u32| (u64::from(i) * 20, part(i).0, part(i).1, false, i == 0, 9);
             let held: Vec<Given> = (0..1000).map(packet).collect();
-            assert_eq!(received(&held), [('9', 0, expect_ms)]);
+            assert_eq!(receive(&held), [('9', 0, expect_ms)]);
         };
         check(|i| (0, (i.min(400) as u16 + 1) * 160), 8020);
         check(|i| (i * 160, 160), 10_000);

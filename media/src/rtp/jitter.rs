@@ -38,7 +38,7 @@ pub enum Content<'a> {
 
 /// The next stretch of time of the stream.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Next<'a> {
+pub enum JitterFrame<'a> {
     /// A payload to decode.
     Audio(&'a [u8]),
     /// Lost time in ticks, at most that of one packet.
@@ -267,9 +267,9 @@ impl JitterBuffer {
     }
 
     /// Returns the next stretch of time. `ahead` ticks that were handed out before have not been played yet at `now`.
-    pub fn take(&mut self, now: Time, ahead: i64) -> Next<'_> {
+    pub fn take(&mut self, now: Time, ahead: i64) -> JitterFrame<'_> {
         if !self.playing && !self.begin(now) {
-            return Next::Idle;
+            return JitterFrame::Idle;
         }
         while let Some(at) = self.nearest() {
             let missing = at - self.next;
@@ -295,21 +295,21 @@ impl JitterBuffer {
                 self.resting = true;
                 let silence = gap.min(FRAME_TICKS);
                 self.head += silence;
-                return Next::Silence(silence as u32);
+                return JitterFrame::Silence(silence as u32);
             }
             if gap > 0 && self.depth_ns(now, ahead) < self.timing.target_ns() {
-                return Next::Wait;
+                return JitterFrame::Wait;
             }
             if let Some(lost) = self.lose(missing, gap) {
-                return Next::Lost(lost);
+                return JitterFrame::Lost(lost);
             }
         }
         if !self.resting && self.depth_ns(now, ahead) < DEEPEST_NS {
-            return Next::Wait;
+            return JitterFrame::Wait;
         }
         self.resting = true;
         self.head += FRAME_TICKS;
-        Next::Silence(FRAME_TICKS as u32)
+        JitterFrame::Silence(FRAME_TICKS as u32)
     }
 
     /// Returns the milliseconds by which the buffer is deeper than needed; negative when it is too shallow.
@@ -345,7 +345,7 @@ impl JitterBuffer {
     }
 
     /// Number of packets that were dropped because the buffer held no more; they are counted as late, too.
-    pub fn overflowed(&self) -> u64 {
+    pub fn overflow_count(&self) -> u64 {
         self.overflowed
     }
 
@@ -408,13 +408,13 @@ impl JitterBuffer {
         }
     }
 
-    fn audio(&mut self, at: i64) -> Next<'_> {
+    fn audio(&mut self, at: i64) -> JitterFrame<'_> {
         self.release(at);
         let slot = &self.slots[index(at)];
         self.packet = slot.span.into();
         self.head = slot.ticks + self.packet;
         self.resting = false;
-        Next::Audio(self.payloads.of(slot.payload, slot.len.into()))
+        JitterFrame::Audio(self.payloads.of(slot.payload, slot.len.into()))
     }
 
     /// Gives up the packet that is due; `missing` packets lie in the `gap` ticks between the audio played and the next

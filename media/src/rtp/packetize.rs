@@ -66,7 +66,7 @@ impl Packetizer {
     }
 
     /// Marks a gap after the audio so far: no packet reaches over it.
-    pub fn cut(&mut self) {
+    pub fn cut_short(&mut self) {
         self.drop_taken();
         self.cut = self.held;
     }
@@ -110,7 +110,7 @@ mod tests {
                     let room = packetizer.frame((before as u32 * per_ms).wrapping_sub(7));
                     room.iter_mut().enumerate().for_each(|(at, sample)| *sample = (before * samples + at) as i16);
                 } else {
-                    packetizer.cut();
+                    packetizer.cut_short();
                 }
                 while let Some(packet) = packetizer.packet() {
                     let from = packet.timestamp.wrapping_add(7) / per_ms;

@@ -7,7 +7,7 @@
 //! until both meet (see [`super::slew`]).
 
 use super::conceal::{Concealer, LOOK_AHEAD};
-use super::jitter::{JitterBuffer, MAX_TICKS, Next};
+use super::jitter::{JitterBuffer, JitterFrame, MAX_TICKS};
 use super::slew::{AHEAD, Slew};
 use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME, PER_MS, Sample};
@@ -68,6 +68,18 @@ pub struct Played {
     /// Shift in samples, to be subtracted from the positions handed out before. It is not 0 only at the beginning of a
     /// stream.
     pub moved: Sample,
+}
+
+/// Result of taking the next packet out of the jitter buffer.
+enum Filled {
+    /// This many samples of this origin stand behind the held ones.
+    Held(usize, HeardKind),
+    /// A whole frame was decoded right into the output.
+    Whole,
+    /// The next packet is still awaited.
+    Wait,
+    /// Nothing is sent by the other side.
+    Idle,
 }
 
 /// Playout of a received stream. Allocates in `new` only, but for what a decoder does.
@@ -147,80 +159,99 @@ impl Playout {
 
     /// Fills one frame of 20 ms (`out` has 160 or 320 samples, by the codec).
     pub fn frame(&mut self, now: Time, out: &mut [i16]) -> Played {
-        let awaited =
-            Played { position: self.position.unwrap_or_else(|| self.mapped()), kind: HeardKind::Stretched, moved: 0 };
+        let awaited = Played {
+            position: self.position.unwrap_or_else(|| self.mapped_position()),
+            kind: HeardKind::Stretched,
+            moved: 0,
+        };
         if self.quiet && self.jitter.excess_ms(now, self.ahead()) <= -20 {
             out.fill(0);
             return awaited;
         }
-        let codec = self.decoder.codec();
         let mut last = self.held_kind;
         let mut steps = self.steps();
         let needed = out.len() + usize::from(steps.is_some_and(|steps| self.slew.uses_more(out.len(), steps)));
         while self.held < needed {
-            let ahead = self.ahead();
-            let rest = &mut self.line[self.held..];
-            let (count, kind) = match self.jitter.take(now, ahead) {
-                Next::Audio(payload) => {
-                    if std::mem::take(&mut self.waiting) {
-                        self.concealer.resume();
-                    }
-                    if self.held == 0
-                        && steps.is_none()
-                        && codec.ticks(payload).is_some_and(|ticks| ticks as usize * self.scale == out.len())
-                    {
-                        // The usual case, one packet a frame, need not pass through the line.
-                        self.decoder.decode(payload, out);
-                        self.concealer.real(out);
-                        self.held_kind = HeardKind::Real;
-                        self.slew.pass(out);
-                        return self.place(out, HeardKind::Real);
-                    }
-                    let count = self.decoder.decode(payload, rest);
-                    self.concealer.real(&mut rest[..count]);
-                    (count, HeardKind::Real)
+            match self.fill(now, out, steps.is_none()) {
+                Filled::Held(count, kind) => {
+                    self.held_kind = if self.held == 0 { kind } else { self.held_kind.max(kind) };
+                    self.held += count;
+                    last = kind;
                 }
-                Next::Lost(ticks) => {
-                    self.waiting = false;
-                    let count = ticks as usize * self.scale;
-                    let lost = &mut rest[..count];
-                    if self.decoder.conceal(self.jitter.following(), lost) {
-                        // The codec's own concealment joins the audio after it without a fade.
-                        self.concealer.resume();
-                        self.concealer.real(lost);
-                    } else {
-                        let mut after = [0; LOOK_AHEAD];
-                        let known = self.jitter.following().map_or(0, |next| self.decoder.peek(next, &mut after));
-                        self.concealer.bridge(lost, &after[..known]);
-                    }
-                    (count, HeardKind::Lost)
-                }
-                Next::Silence(ticks) => {
-                    let count = ticks as usize * self.scale;
-                    rest[..count].fill(0);
-                    self.concealer.real(&mut rest[..count]);
-                    (count, HeardKind::Silence)
-                }
-                Next::Wait if self.held >= out.len() => {
+                Filled::Whole => return self.place(out, HeardKind::Real),
+                Filled::Wait if self.held >= out.len() => {
                     steps = Some(0);
                     break;
                 }
-                Next::Wait => {
+                Filled::Wait => {
                     self.waiting |= self.held_kind == HeardKind::Real;
                     self.concealer.conceal(out);
                     return awaited;
                 }
-                Next::Idle => {
+                Filled::Idle => {
                     out.fill(0);
                     let position = self.position_of(now.0 as i64) - FRAME_SAMPLES;
                     return Played { position, kind: HeardKind::Silence, moved: 0 };
                 }
-            };
-            self.held_kind = if self.held == 0 { kind } else { self.held_kind.max(kind) };
-            self.held += count;
-            last = kind;
+            }
         }
         let kind = std::mem::replace(&mut self.held_kind, last);
+        self.hand_out(out, steps, kind)
+    }
+
+    /// Decodes or conceals the next packet behind the held samples; with `may_pass` right into `out`, when it is just one
+    /// frame.
+    fn fill(&mut self, now: Time, out: &mut [i16], may_pass: bool) -> Filled {
+        let (codec, ahead) = (self.decoder.codec(), self.ahead());
+        let rest = &mut self.line[self.held..];
+        match self.jitter.take(now, ahead) {
+            JitterFrame::Audio(payload) => {
+                if std::mem::take(&mut self.waiting) {
+                    self.concealer.resume();
+                }
+                if self.held == 0
+                    && may_pass
+                    && codec.ticks(payload).is_some_and(|ticks| ticks as usize * self.scale == out.len())
+                {
+                    // The usual case, one packet a frame, need not pass through the line.
+                    self.decoder.decode(payload, out);
+                    self.concealer.real(out);
+                    self.held_kind = HeardKind::Real;
+                    self.slew.pass(out);
+                    return Filled::Whole;
+                }
+                let count = self.decoder.decode(payload, rest);
+                self.concealer.real(&mut rest[..count]);
+                Filled::Held(count, HeardKind::Real)
+            }
+            JitterFrame::Lost(ticks) => {
+                self.waiting = false;
+                let count = ticks as usize * self.scale;
+                let lost = &mut rest[..count];
+                if self.decoder.conceal(self.jitter.following(), lost) {
+                    // The codec's own concealment joins the audio after it without a fade.
+                    self.concealer.resume();
+                    self.concealer.real(lost);
+                } else {
+                    let mut after = [0; LOOK_AHEAD];
+                    let known = self.jitter.following().map_or(0, |next| self.decoder.peek(next, &mut after));
+                    self.concealer.bridge(lost, &after[..known]);
+                }
+                Filled::Held(count, HeardKind::Lost)
+            }
+            JitterFrame::Silence(ticks) => {
+                let count = ticks as usize * self.scale;
+                rest[..count].fill(0);
+                self.concealer.real(&mut rest[..count]);
+                Filled::Held(count, HeardKind::Silence)
+            }
+            JitterFrame::Wait => Filled::Wait,
+            JitterFrame::Idle => Filled::Idle,
+        }
+    }
+
+    /// Hands out a frame of the held samples, stretched by `steps` a block or unchanged.
+    fn hand_out(&mut self, out: &mut [i16], steps: Option<i32>, kind: HeardKind) -> Played {
         let used = match steps {
             Some(steps) => {
                 let reach = out.len() + AHEAD;
@@ -256,7 +287,7 @@ impl Playout {
     }
 
     /// Returns the position of the next sample to be handed out, by the mapping.
-    fn mapped(&self) -> Sample {
+    fn mapped_position(&self) -> Sample {
         self.position_of(self.jitter.timing().at(self.jitter.head() - self.ahead()))
     }
 
@@ -286,7 +317,7 @@ impl Playout {
 
     /// Returns the position of a frame that is handed out now and is no longer held.
     fn place(&mut self, out: &[i16], kind: HeardKind) -> Played {
-        let mapped = self.mapped() - FRAME_SAMPLES;
+        let mapped = self.mapped_position() - FRAME_SAMPLES;
         let energy = out.iter().map(|&sample| i64::from(sample).pow(2)).sum::<i64>();
         let before = std::mem::replace(&mut self.quiet, energy < QUIET * out.len() as i64);
         let quiet = before && self.quiet;

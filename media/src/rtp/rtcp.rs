@@ -120,17 +120,17 @@ struct Writer {
 }
 
 impl Writer {
-    fn put(&mut self, bytes: &[u8]) {
+    fn write_bytes(&mut self, bytes: &[u8]) {
         self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
     }
 
     fn words(&mut self, words: &[u32]) {
-        words.iter().for_each(|word| self.put(&word.to_be_bytes()));
+        words.iter().for_each(|word| self.write_bytes(&word.to_be_bytes()));
     }
 
     fn head(&mut self, kind: u8, count: usize, words: usize) {
-        self.put(&[0x80 | count as u8, kind, 0, words as u8]);
+        self.write_bytes(&[0x80 | count as u8, kind, 0, words as u8]);
     }
 }
 
@@ -217,9 +217,9 @@ impl Reporter {
         // SDES: chunk of the source, item CNAME (1), its length, the text, and zeros to the next word (RFC 3550 6.5).
         out.head(DESCRIPTION, 1, 1 + (2 + CNAME + 2) / 4);
         out.words(&[ssrc]);
-        out.put(&[1, CNAME as u8]);
-        out.put(&self.cname);
-        out.put(&[0; 2]);
+        out.write_bytes(&[1, CNAME as u8]);
+        out.write_bytes(&self.cname);
+        out.write_bytes(&[0; 2]);
         if leaving {
             out.head(GOODBYE, 1, 1);
             out.words(&[ssrc]);

@@ -102,7 +102,7 @@ impl Slew {
             *slot = f32::from(sample);
         }
         let end = self.place + steps;
-        let (first, last) = (interpolated(&around, self.place), interpolated(&around, end));
+        let (first, last) = (interpolate(&around, self.place), interpolate(&around, end));
         for (n, (out, (first, last))) in out.iter_mut().zip(first.iter().zip(last)).enumerate() {
             let share = n as f32 / BLOCK as f32;
             *out = (first + (last - first) * share).round() as i16;
@@ -117,7 +117,7 @@ impl Slew {
 }
 
 /// Returns a block from `place` on, counted in steps from the first sample behind the past.
-fn interpolated(around: &[f32; PAST + BLOCK + BEHIND], place: i32) -> [f32; BLOCK] {
+fn interpolate(around: &[f32; PAST + BLOCK + BEHIND], place: i32) -> [f32; BLOCK] {
     let weights = &WEIGHTS[place.rem_euclid(STEPS) as usize];
     let from = (1 + place.div_euclid(STEPS)) as usize;
     let mut out = [0.0; BLOCK];
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     /// Stretches a tone of 32,000 samples by `steps` a block; returns the result and the number of samples used.
-    fn pulled(hz: f64, steps: i32) -> (Vec<i16>, usize) {
+    fn pull(hz: f64, steps: i32) -> (Vec<i16>, usize) {
         let step = std::f64::consts::TAU * hz / 8000.0;
         let tone: Vec<i16> = (0..33_000).map(|i| (12_000.0 * (f64::from(i) * step).sin()).round() as i16).collect();
         let (mut slew, mut out, mut used) = (Slew::new(), vec![0; 32_000], 0);
@@ -148,7 +148,7 @@ mod tests {
     fn a_tone_stays_one_tone_of_the_pulled_frequency() {
         for (hz, least_db) in [(200.0, 57.0), (1000.0, 55.0), (2600.0, 45.0), (3300.0, 40.0)] {
             for steps in [-MOST, -1, 0, 1, MOST] {
-                let (out, used) = pulled(hz, steps);
+                let (out, used) = pull(hz, steps);
                 assert_eq!(used as i32, 32_000 + (200 * steps).div_euclid(STEPS), "{hz} {steps}");
                 let ratio = 1.0 + f64::from(steps) / f64::from(STEPS) / BLOCK as f64;
                 let step = std::f64::consts::TAU * hz * ratio / 8000.0;

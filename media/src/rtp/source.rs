@@ -143,12 +143,12 @@ impl Source {
     }
 
     /// Number of packets received, each counted once.
-    pub fn received(&self) -> u64 {
+    pub fn received_count(&self) -> u64 {
         self.received
     }
 
     /// Number of packets that have not come: expected less received (RFC 3550 A.3).
-    pub fn lost(&self) -> u64 {
+    pub fn lost_count(&self) -> u64 {
         match self.ssrc {
             Some(_) => ((self.newest - self.first + 1) as u64).saturating_sub(self.received),
             None => 0,
@@ -231,7 +231,8 @@ mod tests {
         for &(ssrc, sequence) in packets {
             let _ = judge(&mut source, &packet(ssrc, sequence));
         }
-        let seen = [source.received(), source.lost(), source.duplicates(), source.foreign(), source.changes()];
+        let seen =
+            [source.received_count(), source.lost_count(), source.duplicates(), source.foreign(), source.changes()];
         assert_eq!(seen, expect, "{packets:?}");
         source
     }
@@ -262,7 +263,7 @@ mod tests {
         source.restart(&packet(2, 90), 1);
         assert_eq!(source.accept(&packet(2, 90), MIN_SEQUENTIAL), Ok(Arrival::Newest(1)));
         assert_eq!(source.accept(&packet(2, 91), MIN_SEQUENTIAL), Ok(Arrival::Newest(2)));
-        assert_eq!((source.received(), source.lost(), source.foreign(), source.changes()), (3, 0, 0, 1));
+        assert_eq!((source.received_count(), source.lost_count(), source.foreign(), source.changes()), (3, 0, 0, 1));
         let reception = source.reception().unwrap();
         assert_eq!((reception.ssrc, reception.cumulative_lost, reception.highest), (2, 0, 91));
     }

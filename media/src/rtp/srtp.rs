@@ -81,7 +81,7 @@ impl Protector {
 }
 
 #[derive(Copy, Clone, Debug, Default)]
-struct Source {
+struct SrtpSource {
     ssrc: u32,
     /// Moment at which it was last heard, in packets of all sources.
     heard: u64,
@@ -94,7 +94,7 @@ struct Source {
 pub struct Opener {
     rtp: Transform,
     rtcp: Transform,
-    sources: [Source; SOURCES],
+    sources: [SrtpSource; SOURCES],
     known: usize,
     packets: u64,
 }
@@ -103,7 +103,7 @@ impl Opener {
     /// Returns an opener of `suite` with the other side's key.
     pub fn new(suite: Suite, key: &MasterKey) -> Opener {
         let (rtp, rtcp) = Transform::pair(suite, key);
-        Opener { rtp, rtcp, sources: [Source::default(); SOURCES], known: 0, packets: 0 }
+        Opener { rtp, rtcp, sources: [SrtpSource::default(); SOURCES], known: 0, packets: 0 }
     }
 
     /// Opens an SRTP packet and gives the RTP packet (RFC 3711 3.3). `packet` is unchanged when it is refused.
@@ -138,12 +138,12 @@ impl Opener {
     }
 
     /// Returns the state of a source from which something authentic came just now.
-    fn source(&mut self, ssrc: u32) -> &mut Source {
+    fn source(&mut self, ssrc: u32) -> &mut SrtpSource {
         self.packets += 1;
         let at = self.find(ssrc).unwrap_or_else(|| {
             let oldest = || (0..SOURCES).min_by_key(|at| self.sources[*at].heard).unwrap_or(0);
             let at = if self.known < SOURCES { self.known } else { oldest() };
-            self.sources[at] = Source { ssrc, ..Source::default() };
+            self.sources[at] = SrtpSource { ssrc, ..SrtpSource::default() };
             self.known = (self.known + 1).min(SOURCES);
             at
         });

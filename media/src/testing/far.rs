@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::call::{Path, Word};
 use crate::dtmf::{Detected, Detector, Pace, Tones};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
-use crate::leg::{Leg, LegParams, Room};
+use crate::leg::{Leg, LegParams, Scratch};
 use crate::rtp::packet::HEADER;
 use crate::seed::Seed;
 use crate::time::Time;
@@ -191,7 +191,7 @@ impl Far {
     /// Receives 20 ms of the call.
     pub fn listen(&mut self, now: Time) {
         let is_rtp = matches!(self.leg, Leg::Rtp(_));
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = self.leg.listen(now, &mut room);
         if let Ok(from) = usize::try_from(heard.position) {
             self.ears.resize(self.ears.len().max(from + FRAME), 0);

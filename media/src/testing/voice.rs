@@ -49,7 +49,7 @@ impl Voice {
     }
 
     /// Returns the same voice backwards: as loud and as fast, and never the same sound.
-    pub fn reversed(&self) -> Voice {
+    pub fn reverse(&self) -> Voice {
         let pcm: Vec<i16> = self.pcm.iter().rev().copied().collect();
         let loud: Vec<bool> = self.loud.iter().rev().copied().collect();
         Voice { pcm: pcm.into(), loud: loud.into(), whole: self.whole }

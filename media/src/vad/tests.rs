@@ -28,11 +28,11 @@ const SENTENCES: [&str; 8] = [
 
 /// Returns a sentence spoken by `flite`, 16 kHz at -26 dBov active level, and the range of its sound.
 pub fn say(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
-    measured(said(text, voice, &[]))
+    with_extent(say_at_16k(text, voice, &[]))
 }
 
 /// Returns a sentence spoken by `flite` with these settings.
-fn said(text: &str, voice: &str, settings: &[&str]) -> Vec<i16> {
+fn say_at_16k(text: &str, voice: &str, settings: &[&str]) -> Vec<i16> {
     let path =
         std::env::temp_dir().join(format!("ringer-vad-{}-{:?}.wav", std::process::id(), std::thread::current().id()));
     let status =
@@ -44,7 +44,7 @@ fn said(text: &str, voice: &str, settings: &[&str]) -> Vec<i16> {
 }
 
 /// Returns 16 kHz speech at -26 dBov active level, and the range of its sound.
-fn measured(mut pcm: Vec<i16>) -> (Vec<i16>, std::ops::Range<usize>) {
+fn with_extent(mut pcm: Vec<i16>) -> (Vec<i16>, std::ops::Range<usize>) {
     level::to_speech_level(&mut pcm, 16_000);
     let loud = |at: &usize| dbov(power(&pcm[at * BLOCK..(at + 1) * BLOCK])) > LEAST_DBOV;
     let blocks = pcm.len() / BLOCK;
@@ -104,10 +104,10 @@ fn edges(vad: &mut VoiceActivity, pcm: &[i16]) -> Vec<Edge> {
 
 /// Returns the spans found, those nearer than 300 ms joined.
 fn spans(pcm: &[i16]) -> Vec<(Sample, Sample)> {
-    joined(edges(&mut VoiceActivity::new(), pcm))
+    join_edges(edges(&mut VoiceActivity::new(), pcm))
 }
 
-fn joined(edges: Vec<Edge>) -> Vec<(Sample, Sample)> {
+fn join_edges(edges: Vec<Edge>) -> Vec<(Sample, Sample)> {
     let mut spans: Vec<(Sample, Sample)> = Vec::new();
     for edge in edges {
         match (edge, spans.last_mut()) {
@@ -371,11 +371,11 @@ const CALLERS: [(&str, f32, f32, f32); 6] = [
 ];
 
 /// Returns a sentence spoken by such a caller.
-fn coloured(text: &str, (voice, stretch, pitch_hz, formants): (&str, f32, f32, f32)) -> Vec<i16> {
+fn say_with_formants(text: &str, (voice, stretch, pitch_hz, formants): (&str, f32, f32, f32)) -> Vec<i16> {
     let settings =
         ["--setf", &format!("duration_stretch={stretch}"), "--setf", &format!("int_f0_target_mean={pitch_hz}")];
-    let plain: Vec<f32> = said(text, voice, &settings).into_iter().map(f32::from).collect();
-    measured(move_formants(&plain, formants).into_iter().map(|sample| sample as i16).collect()).0
+    let plain: Vec<f32> = say_at_16k(text, voice, &settings).into_iter().map(f32::from).collect();
+    with_extent(move_formants(&plain, formants).into_iter().map(|sample| sample as i16).collect()).0
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn long_clean_speech_is_not_parted_where_it_sounds() {
         for caller in CALLERS {
             let mut pcm = vec![0; 8000];
             for text in AT_LENGTH.iter().chain(&SENTENCES) {
-                pcm.extend(coloured(text, caller));
+                pcm.extend(say_with_formants(text, caller));
                 pcm.resize(pcm.len() + 16_000, 0);
             }
             pcm.resize(pcm.len().next_multiple_of(FRAME), 0);

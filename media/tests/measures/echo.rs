@@ -10,10 +10,10 @@ use ringer_media::resample::resample_whole;
 use ringer_media::vad::Edge;
 use serde_json::{Value, json};
 
-use super::{cut, fixture, noise, place, say, spans};
+use super::{first_samples, fixture, noise, place, say, spans};
 
 /// Returns the audio after PCMU.
-fn coded(pcm: &[i16]) -> Vec<i16> {
+fn encode_and_decode(pcm: &[i16]) -> Vec<i16> {
     let narrow = resample_whole(pcm, 16_000, 8000);
     let (mut bytes, mut decoded) = (vec![0; narrow.len()], vec![0; narrow.len()]);
     Encoder::new(Codec::Pcmu).encode(&narrow, &mut bytes);
@@ -26,7 +26,7 @@ fn channel(layout: &Value, voice: &str, length: usize, noise_dbfs: f64) -> Vec<i
     let (mut clip, mut pcm) = (say(voice), vec![0i16; length]);
     to_speech_level(&mut clip, 16_000);
     for span in spans(layout) {
-        let said = cut(&clip, span.length() as usize);
+        let said = first_samples(&clip, span.length() as usize);
         pcm[span.from as usize..span.to as usize].copy_from_slice(said);
     }
     pcm.iter_mut().zip(noise(length, noise_dbfs)).for_each(|(x, n)| *x = x.saturating_add(n.round() as i16));
@@ -34,12 +34,12 @@ fn channel(layout: &Value, voice: &str, length: usize, noise_dbfs: f64) -> Vec<i
 }
 
 /// Returns the speech of the other side that a call finds, and the echo of its own words.
-fn heard(own: &[i16], far: &[i16]) -> (Vec<Span>, Option<Echo>) {
+fn hear(own: &[i16], far: &[i16]) -> (Vec<Span>, Option<Echo>) {
     let mut guard = EchoGuard::new();
     let (mut edges, mut echo) = (Vec::new(), None);
     for (n, (own, far)) in own.chunks_exact(FRAME).zip(far.chunks_exact(FRAME)).enumerate() {
         let at = (n * FRAME) as i64;
-        guard.sent(at, own.try_into().expect("a frame"));
+        guard.take_sent(at, own.try_into().expect("a frame"));
         edges.extend(guard.push(&mut far.try_into().expect("a frame"), at, true));
         let delay = guard.news().map(|news| (news.delay_ms * PER_MS as f64).round() as i64);
         echo = echo.or(delay.map(|delay| Echo { delay, known: at }));
@@ -53,8 +53,8 @@ fn heard(own: &[i16], far: &[i16]) -> (Vec<Span>, Option<Echo>) {
 }
 
 /// Returns all measures, by name.
-fn measured(case: &Value, own: &[i16], far: &[i16]) -> Value {
-    let (agent, echo) = heard(own, far);
+fn measure(case: &Value, own: &[i16], far: &[i16]) -> Value {
+    let (agent, echo) = hear(own, far);
     let conversation = Conversation {
         duration: own.len() as i64,
         dh: spans(&case["dh"]),
@@ -92,9 +92,9 @@ fn an_echo_moves_no_metric() {
         about[key].as_array().expect("a list").iter().map(|number| number.as_f64().expect("a number")).collect()
     };
     for noise_dbfs in numbers("noise_dbfs") {
-        let own = coded(&channel(&case["dh"], "slt", length, -96.0));
+        let own = encode_and_decode(&channel(&case["dh"], "slt", length, -96.0));
         let agent = channel(&case["agent"], "awb", length, noise_dbfs);
-        let plain = measured(case, &own, &coded(&agent));
+        let plain = measure(case, &own, &encode_and_decode(&agent));
         let mut worst = serde_json::Map::new();
         for erl_db in numbers("erl_db") {
             for delay_ms in numbers("delay_ms") {
@@ -104,7 +104,7 @@ fn an_echo_moves_no_metric() {
                 for (x, back) in far[late..].iter_mut().zip(&own) {
                     *x = x.saturating_add((f64::from(*back) * gain).round() as i16);
                 }
-                let found = measured(case, &own, &coded(&far));
+                let found = measure(case, &own, &encode_and_decode(&far));
                 for (name, before) in plain.as_object().expect("metrics") {
                     let after = &found[name];
                     let which = format!("{name} at {erl_db} dB, {delay_ms} ms, noise {noise_dbfs}");

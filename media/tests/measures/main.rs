@@ -141,7 +141,7 @@ fn say(voice: &str) -> Vec<i16> {
 }
 
 /// Returns `count` samples of speech that begin and end loud.
-fn cut(clip: &[i16], count: usize) -> &[i16] {
+fn first_samples(clip: &[i16], count: usize) -> &[i16] {
     let loud =
         |block: &[i16]| block.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / block.len() as f64 > 1000f64.powi(2);
     let fits = |from: &usize| loud(&clip[*from..*from + 160]) && loud(&clip[*from + count - 160..*from + count]);
@@ -172,7 +172,7 @@ fn a_conversation_measures_as_it_was_laid_out() {
     let channel = |side: &str, voice: &str| {
         let (clip, mut pcm) = (say(voice), vec![0; length]);
         for span in spans(&case[side]) {
-            let said = cut(&clip, span.length() as usize);
+            let said = first_samples(&clip, span.length() as usize);
             pcm[span.from as usize..span.to as usize].copy_from_slice(said);
         }
         let found = segments(&pcm);

@@ -22,7 +22,7 @@ const AROUND: usize = 8000;
 
 /// Returns eight pieces of 5 to 7 s in four voices of flite, at 16 kHz and -26 dBov.
 pub fn sentences() -> Vec<Vec<i16>> {
-    SPOKEN.iter().enumerate().map(|(n, (voice, text))| placed(say(n, voice, text))).collect()
+    SPOKEN.iter().enumerate().map(|(n, (voice, text))| place(say(n, voice, text))).collect()
 }
 
 fn say(n: usize, voice: &str, text: &str) -> Vec<i16> {
@@ -55,7 +55,7 @@ pub fn prompts() -> Vec<Vec<i16>> {
             let narrow = samples(&folder.join(format!("{name}.wav")));
             let from = narrow.len().saturating_sub(8 * 8000) / 2;
             let most = narrow.len().min(from + 8 * 8000);
-            placed(resample_whole(&narrow[from..most], 8000, 16_000))
+            place(resample_whole(&narrow[from..most], 8000, 16_000))
         })
         .collect()
 }
@@ -67,7 +67,7 @@ fn samples(path: &Path) -> Vec<i16> {
     bytes[44..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
-fn placed(mut said: Vec<i16>) -> Vec<i16> {
+fn place(mut said: Vec<i16>) -> Vec<i16> {
     to_speech_level(&mut said, 16_000);
     let mut pcm = vec![0; AROUND];
     pcm.append(&mut said);

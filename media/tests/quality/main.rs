@@ -9,7 +9,7 @@ use InItsPlace::{Concealed, Silence};
 use corpus::{prompts, sentences};
 use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, Frame, SILENCE, Sample};
-use ringer_media::leg::{HeardKind, MediaParams, Room, RtpLeg};
+use ringer_media::leg::{HeardKind, MediaParams, RtpLeg, Scratch};
 use ringer_media::netem::{Loss, Netem, NetemSpec};
 use ringer_media::recording::Window;
 use ringer_media::seed::Seed;
@@ -44,7 +44,7 @@ enum InItsPlace {
 }
 
 /// Returns `pcm` (16 kHz) as it is in the recording behind a network.
-fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64, lost: InItsPlace) -> Vec<i16> {
+fn record(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64, lost: InItsPlace) -> Vec<i16> {
     let params = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };
     let origin = Time::from_millis(5000);
     let mut sender = RtpLeg::new(params, Seed(seed), origin);
@@ -65,7 +65,7 @@ fn recorded(codec: Codec, pcm: &[i16], spec: NetemSpec, seed: u64, lost: InItsPl
         while let Some((arrived, bytes)) = netem.receive(now) {
             receiver.receive(arrived, &bytes);
         }
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let out = receiver.listen(now, &mut room);
         window.move_back(out.moved);
         let mut keep = |position, kind, pcm| match kind {
@@ -103,7 +103,7 @@ fn score(codec: Codec, files: &[Vec<i16>], seeds: &[u64], spec: NetemSpec, lost:
     let share = 1.0 / (files.len() * seeds.len()) as f64;
     for (n, pcm) in files.iter().enumerate() {
         for &seed in seeds {
-            let heard = recorded(codec, pcm, spec, seed * 1000 + n as u64, lost);
+            let heard = record(codec, pcm, spec, seed * 1000 + n as u64, lost);
             let (raw, lqo) = if codec != Codec::Pcmu {
                 let lqo = pesq::pesq_wb(pcm, &heard).expect("there is speech");
                 (lqo, lqo)

@@ -17,7 +17,7 @@ fn rig(source: &str, change: impl FnOnce(&mut RigSpec)) -> Rig {
         delays: scenario.delays,
         text: scenario.text,
         mind: scenario.mind,
-        voice: voice.reversed(),
+        voice: voice.reverse(),
     };
     change(&mut spec);
     let mut rig = Rig::new(spec);

@@ -28,7 +28,7 @@ fn play(net: &str, codec: &str) -> Log {
 
 /// Returns the middles of the frames that never arrived, on the clock of the other side, which begins with its first
 /// packet.
-fn lost(log: &Log) -> Vec<i64> {
+fn lost_positions(log: &Log) -> Vec<i64> {
     let first = &log.arrived[0];
     let number = |sequence: u16| i64::from(sequence.wrapping_sub(first.sequence));
     let came: Vec<i64> = log.arrived.iter().map(|packet| number(packet.sequence)).collect();
@@ -43,7 +43,7 @@ fn turns_tell_what_was_concealed_of_them() {
         [("loss 2%", "PCMU"), ("burst loss 5%", "PCMU"), ("burst loss 10%", "G722"), ("loss 0%", "PCMU")]
     {
         let log = play(net, codec);
-        let lost = lost(&log);
+        let lost = lost_positions(&log);
         let quality = &log.endings[0].quality;
         assert_eq!(quality.late_packets, 0, "nothing else is concealed");
         let (mut told, mut true_ms, mut turns) = (0, 0, 0);

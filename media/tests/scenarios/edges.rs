@@ -43,7 +43,7 @@ fn play(source: &str, codec: Codec, quality: AudioQuality, parts: &[Part]) -> Ri
     let mut scenario = super::grammar::parse("edges", source, &super::voice()).expect("it is right");
     (scenario.media, scenario.call.audio_quality) = (params(codec), quality);
     let reversed: Vec<i16> = sound(parts).into_iter().rev().collect();
-    let rig = super::play_as(&scenario, &super::voice(), Voice::of(&reversed).reversed());
+    let rig = super::play_as(&scenario, &super::voice(), Voice::of(&reversed).reverse());
     // Those of timestamps are written down for a clock of 8 kHz.
     if codec.rtp_clock_hz() == 8000 {
         assert_eq!(super::promises::broken(&scenario, &rig), [""; 0], "{codec:?} {quality:?}");
@@ -52,7 +52,7 @@ fn play(source: &str, codec: Codec, quality: AudioQuality, parts: &[Part]) -> Ri
 }
 
 /// Returns beginning and end of the caller's words of this kind, in milliseconds, by the timeline.
-fn told(log: &Log, wanted: Kind) -> [f64; 2] {
+fn reported_extent(log: &Log, wanted: Kind) -> [f64; 2] {
     let at = |found: fn(&What) -> Option<Kind>| {
         let event = log.events.iter().find(|event| found(&event.what) == Some(wanted)).expect("it is told");
         event.sample as f64 / 16.0
@@ -64,7 +64,7 @@ fn told(log: &Log, wanted: Kind) -> [f64; 2] {
 }
 
 /// Returns the first and last 10 ms of `pcm` that are audible, in milliseconds.
-fn measured(pcm: &[i16]) -> [f64; 2] {
+fn measure_extent(pcm: &[i16]) -> [f64; 2] {
     let loud = |block: &[i16]| rms_dbov(block) > LEAST_DBOV;
     let blocks: Vec<bool> = pcm.chunks_exact(BLOCK).map(loud).collect();
     let (first, last) = (blocks.iter().position(|&loud| loud), blocks.iter().rposition(|&loud| loud));
@@ -89,13 +89,13 @@ fn speech_begins_and_ends_where_the_far_side_hears_it() {
         (Codec::Opus, AudioQuality { dropouts: 0, ..AudioQuality::HORRIBLE }, [150.0, 1150.0]),
     ] {
         let rig = play("caller opens \"My order please.\"\nuntil 4", codec, quality, &parts);
-        let [from, to] = told(&rig.log, Kind::Opening);
+        let [from, to] = reported_extent(&rig.log, Kind::Opening);
         let begun = rig.log.clean.iter().position(|&x| x != 0).expect("something is said") as f64 / 16.0;
         let case = format!("{codec:?} {quality:?}: {} to {}", from - begun, to - begun);
         assert!((from - begun - expect[0]).abs() <= 10.0 && (to - begun - expect[1]).abs() <= 10.0, "{case}");
         // The lever's own noise is heard for 200 ms more.
         if quality.noise_snr_db.is_none() {
-            let heard = measured(rig.far.ears());
+            let heard = measure_extent(rig.far.ears());
             let far = [from, to].iter().zip(heard).any(|(told, heard)| (told - heard).abs() > 20.0);
             assert!(!far, "{case}, heard {heard:?}");
         }
@@ -108,7 +108,7 @@ fn what_follows_from_the_end_follows_from_what_was_heard() {
     for (codec, hiss) in [(Codec::Pcmu, 0.0), (Codec::G722, 400.0)] {
         let source = "caller opens \"My order please, goodbye.\"\ncaller hangs up on \"goodbye\"\nuntil 9";
         let rig = play(source, codec, HIGH, &parts);
-        let [from, to] = told(&rig.log, Kind::Opening);
+        let [from, to] = reported_extent(&rig.log, Kind::Opening);
         assert!((to - from - 1000.0 - hiss).abs() <= 10.0, "{codec:?}: {from} to {to}");
         let ending = &rig.log.endings[0];
         assert_eq!(ending.reason.as_str(), "hangup_phrase");
@@ -138,7 +138,7 @@ fn a_cut_in_overlaps_what_can_be_heard_of_it() {
                   1.0 agent says 1.0 \"hello there\"\n5.0 agent says 4.0 \"this is a long story\"\nuntil 12";
     for (codec, hiss) in [(Codec::Pcmu, 300.0), (Codec::G722, 0.0)] {
         let rig = play(source, codec, HIGH, &[(300, 6000.0), (600, 500.0)]);
-        let [from, to] = told(&rig.log, Kind::Interruption);
+        let [from, to] = reported_extent(&rig.log, Kind::Interruption);
         let begun = rig.log.clean.iter().position(|&x| x != 0).expect("it is said") as f64 / 16.0;
         assert!((from - begun - hiss).abs() <= 10.0 && (to - begun - 900.0).abs() <= 10.0, "{codec:?}: {from} to {to}");
         let cut = rig.log.events.iter().find(|event| event.name() == "barge_in").expect("it is told");
@@ -156,7 +156,7 @@ fn a_probe_is_told_where_it_is_heard() {
         scenario.call.phrases.backchannel = vec!["Mm-hmm.".into()];
         let pcm = sound(&[(100, 6000.0), (300, 500.0)]);
         let rig = super::play_as(&scenario, &super::voice(), Voice::of(&pcm));
-        let [from, to] = told(&rig.log, Kind::Probe);
+        let [from, to] = reported_extent(&rig.log, Kind::Probe);
         let told = rig.log.events.iter().find(|event| event.name() == "probe").expect("it is told");
         assert!(told.sample as f64 / 16.0 <= from, "{codec:?}");
         let begun = rig.log.clean.iter().position(|&x| x != 0).expect("it sounds") as f64 / 16.0;

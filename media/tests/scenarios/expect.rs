@@ -41,7 +41,7 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
     } else if line.eat("caller stops") {
         let ended = |event: &Event| match &event.what {
             What::SpeechEnded { text, interrupted, .. } => {
-                Some((seconds(event), text.voiced().to_owned(), *interrupted))
+                Some((seconds(event), text.voiced_text().to_owned(), *interrupted))
             }
             _ => None,
         };
@@ -70,9 +70,9 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
     } else if line.eat("thoughts") {
         thoughts(rig, line)
     } else if line.eat("compared") {
-        compared(rig, line)
+        expect_compared(rig, line)
     } else if line.eat("identified") {
-        identified(rig, line)
+        expect_identified(rig, line)
     } else if line.eat("thought") {
         thought(log, line)
     } else {
@@ -304,7 +304,7 @@ fn thoughts(rig: &Rig, line: &mut Line) -> Parsed<()> {
 }
 
 /// Checks the texts whose language was asked for, each with its time.
-fn identified(rig: &Rig, line: &mut Line) -> Parsed<()> {
+fn expect_identified(rig: &Rig, line: &mut Line) -> Parsed<()> {
     let mut good = true;
     let mut all = rig.log.identified.iter();
     while let Some(wanted) = line.maybe_text() {
@@ -316,7 +316,7 @@ fn identified(rig: &Rig, line: &mut Line) -> Parsed<()> {
     if good && all.next().is_none() { Ok(()) } else { Err(format!("found {:?}", found())) }
 }
 
-fn compared(rig: &Rig, line: &mut Line) -> Parsed<()> {
+fn expect_compared(rig: &Rig, line: &mut Line) -> Parsed<()> {
     let all = &rig.log.comparisons;
     if line.eat("count") {
         let count = line.number()? as usize;

@@ -371,10 +371,10 @@ fn action(line: &mut Line) -> Parsed<Action> {
     })
 }
 
-fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
+/// Reads a setting of times and limits; false when `verb` is none.
+fn limit(verb: &str, s: &mut Scenario, line: &mut Line) -> Parsed<bool> {
     let (turn, limits) = (&mut s.call.turn, &mut s.call.limits);
-    let verb = line.word()?;
-    match verb.as_str() {
+    match verb {
         "endpointing" => turn.endpointing_delay_ms = line.seconds_ms()?,
         "silence_timeout" => turn.silence_timeout_ms = line.seconds_ms()?,
         "digit_turn" => turn.digit_turn_ms = Some(line.seconds_ms()?),
@@ -383,6 +383,17 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         "inactivity" => limits.inactivity_ms = Some(line.seconds_ms()?),
         "media_timeout" => limits.media_timeout_ms = line.seconds_ms()?,
         "ringing" => limits.ringing_ms = line.seconds_ms()?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
+    let verb = line.word()?;
+    if limit(&verb, s, line)? {
+        return Ok(());
+    }
+    match verb.as_str() {
         "digits" => {
             line.eat("by");
             s.call.dtmf = match line.word()?.as_str() {
@@ -419,6 +430,26 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
                 s.mind.cut_in = line.text()?;
             }
         }
+        "keyword" | "contextual" | "follows" | "asks" | "means" | "cannot" => understanding(&verb, s, line)?,
+        "script" if line.eat("ordered") => s.call.script_ordered = true,
+        "script" => {
+            let rule = rule(s.call.script.len(), line, voice)?;
+            s.call.script.push(rule);
+        }
+        "hangs" if line.eat("up on transfer") => s.call.hangup_on_transfer = true,
+        "hangs" => {
+            line.eat("up on");
+            let phrase = line.text()?;
+            s.call.hangup_phrases.push(phrase);
+        }
+        _ => return Err(format!("unknown setting {verb:?}")),
+    }
+    Ok(())
+}
+
+/// Reads a setting of what this side makes of the other side's words.
+fn understanding(verb: &str, s: &mut Scenario, line: &mut Line) -> Parsed<()> {
+    match verb {
         "keyword" => keyword(s, line)?,
         "contextual" => {
             s.call.interruption = Interruption::Contextual { prompt: line.text()? };
@@ -441,17 +472,6 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
         "cannot" => {
             line.eat("tell");
             s.mind.meanings.push_back(None);
-        }
-        "script" if line.eat("ordered") => s.call.script_ordered = true,
-        "script" => {
-            let rule = rule(s.call.script.len(), line, voice)?;
-            s.call.script.push(rule);
-        }
-        "hangs" if line.eat("up on transfer") => s.call.hangup_on_transfer = true,
-        "hangs" => {
-            line.eat("up on");
-            let phrase = line.text()?;
-            s.call.hangup_phrases.push(phrase);
         }
         _ => return Err(format!("unknown setting {verb:?}")),
     }

@@ -77,7 +77,7 @@ pub fn files() -> Vec<(String, String)> {
 
 /// Plays a scenario to its end.
 pub fn play(scenario: &Scenario, voice: &Voice) -> Rig {
-    play_as(scenario, voice, voice.reversed())
+    play_as(scenario, voice, voice.reverse())
 }
 
 /// Plays a scenario with a caller of another voice.
@@ -192,7 +192,7 @@ fn scenarios() {
         if wanted.as_ref().is_some_and(|wanted| !name.contains(wanted.as_str())) {
             continue;
         }
-        let scenario = match grammar::parse(&name, &source, &voice.reversed()) {
+        let scenario = match grammar::parse(&name, &source, &voice.reverse()) {
             Ok(scenario) => scenario,
             Err(fault) => {
                 faults.push(fault);
@@ -233,7 +233,7 @@ fn scenarios_over_pcm() {
                 continue;
             }
             let source = source.replace("codec = PCMU", "codec = PCM");
-            let mut scenario = grammar::parse(&name, &source, &voice.reversed()).expect("it is right");
+            let mut scenario = grammar::parse(&name, &source, &voice.reverse()).expect("it is right");
             scenario.pcm = PcmParams::new(rate_hz);
             scenario.call.dtmf = ringer_media::call::DtmfMethod::Inband;
             let rig = play(&scenario, &voice);

@@ -25,7 +25,7 @@ fn rig(source: &str, ready_ms: u64) -> Rig {
         delays,
         text: scenario.text,
         mind: scenario.mind,
-        voice: voice.reversed(),
+        voice: voice.reverse(),
     })
 }
 
@@ -37,7 +37,7 @@ fn ring(rig: &mut Rig, seconds: f64) {
 }
 
 /// Returns the beginning of the opening, in seconds.
-fn opened(log: &Log) -> Option<f64> {
+fn opening_time(log: &Log) -> Option<f64> {
     let opening = |what: &What| matches!(what, What::SpeechStarted { kind: Kind::Opening, .. });
     log.events.iter().find(|event| opening(&event.what)).map(|event| event.sample as f64 / 16_000.0)
 }
@@ -60,12 +60,12 @@ fn openings_are_made_while_it_rings() {
         let mut rig = rig(source, ready_ms);
         ring(&mut rig, 4.0);
         assert_eq!(rig.log.synthesized.len(), asked, "{source}");
-        assert!(opened(&rig.log).is_none(), "{source}: it is said to nobody");
+        assert!(opening_time(&rig.log).is_none(), "{source}: it is said to nobody");
         rig.answer();
         rig.finish(200);
         let start = if source.contains("extension") { 1.1 } else { 0.0 };
-        let on_time = opened(&rig.log).map(|at| (start + 0.4..=start + 0.9).contains(&at));
-        assert_eq!(on_time, (asked > 0).then_some(true), "{source}: {:?}", opened(&rig.log));
+        let on_time = opening_time(&rig.log).map(|at| (start + 0.4..=start + 0.9).contains(&at));
+        assert_eq!(on_time, (asked > 0).then_some(true), "{source}: {:?}", opening_time(&rig.log));
         assert_eq!((rig.log.synthesized.len(), count(&rig.log, "late_turn")), (asked, 0), "{source}");
     }
 }
@@ -78,7 +78,7 @@ fn many_calls_at_once_open_on_time() {
         ring(&mut rig, 4.0);
         rig.answer();
         rig.finish(100);
-        let at = opened(&rig.log).expect("it opens");
+        let at = opening_time(&rig.log).expect("it opens");
         assert!((0.4..=0.9).contains(&at) && count(&rig.log, "late_turn") == 0, "call {place} opens at {at}");
     }
 }
@@ -97,7 +97,7 @@ fn a_call_that_is_not_answered_wants_no_opening() {
             }));
             rig.finish(200);
             assert!(
-                rig.is_over() && rig.log.open.is_empty() && opened(&rig.log).is_none(),
+                rig.is_over() && rig.log.open.is_empty() && opening_time(&rig.log).is_none(),
                 "{said}: {:?}",
                 rig.log.open
             );
@@ -106,7 +106,7 @@ fn a_call_that_is_not_answered_wants_no_opening() {
 }
 
 /// Returns the speech that a call asked for, and collects its events.
-fn given(call: &mut Call, events: &mut Vec<Event>) -> Vec<EffectId> {
+fn take_effects(call: &mut Call, events: &mut Vec<Event>) -> Vec<EffectId> {
     let mut asked = Vec::new();
     while let Some(output) = call.poll() {
         match output {
@@ -128,18 +128,18 @@ fn a_failure_while_it_rings_counts_only_when_it_comes_again() {
         let failed = || Effected::Failed { code: "synthesizer_failed", why: String::new() };
         let mut call = Call::new(CallSpec { opening: Opening::Say("Good morning.".into()), ..CallSpec::default() });
         call.handle(now, Input::Signal(Signal::Dialing { address: "sip:agent@example.com".into() }));
-        let [first] = given(&mut call, &mut events)[..] else { panic!("one is asked for") };
+        let [first] = take_effects(&mut call, &mut events)[..] else { panic!("one is asked for") };
         now = now + TICK;
         call.handle(now, Input::Done(first, Effected::Note { code: "synthesizer_slow", why: String::new() }));
         call.handle(now, Input::Done(first, failed()));
-        assert_eq!(given(&mut call, &mut events), [], "it is not asked for again before it is needed");
+        assert_eq!(take_effects(&mut call, &mut events), [], "it is not asked for again before it is needed");
         now = now + Duration::from_secs(1);
         let media = MediaParams::new(Codec::Pcmu);
         call.handle(now, Input::Signal(Signal::Answered { code: 200, leg: media.into(), text: false }));
         for tick in 0..50 {
             call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
             call.handle(now, Input::Listen);
-            for id in given(&mut call, &mut events) {
+            for id in take_effects(&mut call, &mut events) {
                 assert_eq!(tick, 0, "it is asked for again at once");
                 let audio = Effected::Audio { pcm: Arc::new([3000; 16_000]), last: true };
                 call.handle(now, Input::Done(id, if fails_again { failed() } else { audio }));

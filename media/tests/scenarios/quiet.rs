@@ -29,7 +29,7 @@ thread_local! {
 
 struct Counting;
 
-fn held(bytes: i64) {
+fn count_held(bytes: i64) {
     HELD_BYTES.with(|held| held.set(held.get() + bytes));
 }
 
@@ -37,18 +37,18 @@ fn held(bytes: i64) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        held(layout.size() as i64);
+        count_held(layout.size() as i64);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        held(-(layout.size() as i64));
+        count_held(-(layout.size() as i64));
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        held(size as i64 - layout.size() as i64);
+        count_held(size as i64 - layout.size() as i64);
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -77,7 +77,7 @@ fn tick(call: &mut Call, now: Time, packet: &[u8]) -> bool {
 }
 
 /// Returns a call that was answered, and whose opening, if it has one, is `words`.
-fn answered(spec: CallSpec, media: MediaParams, now: Time, words: Arc<[i16]>) -> Call {
+fn connect_call(spec: CallSpec, media: MediaParams, now: Time, words: Arc<[i16]>) -> Call {
     let mut call = Call::new(spec);
     call.handle(now, Input::Signal(Signal::Dialing { address: String::new() }));
     call.handle(now, Input::Signal(Signal::Answered { code: 200, leg: media.into(), text: true }));
@@ -121,7 +121,7 @@ fn a_quiet_tick_allocates_nothing() {
             let media = MediaParams::new(codec);
             let mut now = Time::from_millis(1000);
             let mut far = RtpLeg::new(media, Seed(4), now);
-            let mut call = answered(spec.clone(), media, now, speech.clone());
+            let mut call = connect_call(spec.clone(), media, now, speech.clone());
             now = now + TICK;
             let (mut quiet, mut allocations) = (0, 0);
             for n in 0..700usize {
@@ -180,7 +180,7 @@ fn an_event_allocates_little() {
         let mut now = Time::from_millis(1000);
         let mut far = RtpLeg::new(media, Seed(4), now);
         let spec = CallSpec { opening: Opening::Listen { open_after_ms: None }, ..CallSpec::default() };
-        let mut call = answered(spec, media, now, words.clone());
+        let mut call = connect_call(spec, media, now, words.clone());
         now = now + TICK;
         let mut asked = Vec::with_capacity(64);
         let (mut events, mut allocations) = (0, 0);
@@ -268,7 +268,7 @@ fn a_call_is_small() {
         let mut now = Time::from_millis(1000);
         let mut far = RtpLeg::new(media, Seed(4), now);
         let before = HELD_BYTES.with(Cell::get);
-        let mut call = Box::new(answered(spec.clone(), media, now, speech.clone()));
+        let mut call = Box::new(connect_call(spec.clone(), media, now, speech.clone()));
         for _ in 0..500 {
             now = now + TICK;
             far.send(now, &[0; FRAME]);

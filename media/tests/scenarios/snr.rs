@@ -9,7 +9,7 @@ use ringer_media::call::*;
 use ringer_media::clip::Clip;
 use ringer_media::codec::Codec;
 use ringer_media::frame::SILENCE;
-use ringer_media::leg::{MediaParams, Room, RtpLeg};
+use ringer_media::leg::{MediaParams, RtpLeg, Scratch};
 use ringer_media::level::{active_level_dbov, rms_dbov, to_speech_level};
 use ringer_media::noise::{Kind, gain_for, generate, snr_db};
 use ringer_media::seed::Seed;
@@ -37,7 +37,7 @@ fn words() -> Arc<[i16]> {
 }
 
 /// Returns the audio that the other side decodes of a call with `words` over `noise`, at the codec's rate.
-fn heard(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16> {
+fn hear(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16> {
     let media = MediaParams { event_payload_type: None, ..MediaParams::new(codec) };
     let mut call = Call::new(CallSpec {
         opening: if words.is_empty() {
@@ -82,7 +82,7 @@ fn heard(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16>
             }
         }
         answers.into_iter().for_each(|(id, done)| call.handle(now, Input::Done(id, done)));
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let frame = far.listen(now, &mut room);
         if codec.rate_hz() == 8000 { pcm.extend(frame.narrow) } else { pcm.extend(frame.pcm) }
     }
@@ -98,7 +98,7 @@ fn the_far_side_measures_the_asked_ratio() {
     for codec in [Codec::Pcmu, Codec::G722] {
         let rate_hz = codec.rate_hz();
         let said = WORDS_MS as usize / 1000 * rate_hz as usize..;
-        let clean = heard(codec, None, &words);
+        let clean = hear(codec, None, &words);
         let speech = active_level_dbov(&clean[said.clone()], rate_hz).expect("words were said").level_dbov;
         let power = |pcm: &[i16]| 10f64.powf(rms_dbov(pcm) / 10.0);
         for (kind, name) in Kind::ALL {
@@ -109,7 +109,7 @@ fn the_far_side_measures_the_asked_ratio() {
                 let factor = 10f64.powf(-snr_db(volume) / 20.0);
                 let [gain_narrow, gain_wide] = gains.map(|gain| (gain * factor) as f32);
                 let noise = NoiseSpec { loop_pcm: loop_pcm.clone(), gain_narrow, gain_wide, start: 5000 };
-                let noisy = heard(codec, Some(noise), &words);
+                let noisy = hear(codec, Some(noise), &words);
                 // One whole loop, wherever it begins.
                 let alone = &noisy[rate_hz as usize..][..(LOOP_S * rate_hz) as usize];
                 let measured = speech - rms_dbov(alone);

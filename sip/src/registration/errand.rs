@@ -12,7 +12,7 @@ use crate::hop::{ConnectionId, Hop, Transport};
 use crate::ids::Ids;
 use crate::message::{Method, Request, Response};
 use crate::time::Time;
-use crate::transaction::{Client, Fired, Heard};
+use crate::transaction::{Client, Fired, TransactionEvent};
 use crate::uri::{Scheme, Uri, escape_user, parse_ip};
 use crate::useragent::{ALLOW, CallKey, Challenged, Login};
 
@@ -178,7 +178,7 @@ impl Errand {
             return None;
         }
         client.to.follow(from);
-        if client.response(now, response.code) != Heard::Pass || response.code < 200 {
+        if client.response(now, response.code) != TransactionEvent::Pass || response.code < 200 {
             return Some(Reply::Nothing);
         }
         let to = client.to.clone();
@@ -188,7 +188,7 @@ impl Errand {
 
     /// Learns the challenges of a 401 or 407. True where the request is to be sent again: its credentials are not those that were refused.
     pub fn may_sign(&mut self, response: &Response) -> bool {
-        let is_stale = Challenge::read(&response.headers).iter().any(|challenge| challenge.stale);
+        let is_stale = Challenge::parse_all(&response.headers).iter().any(|challenge| challenge.stale);
         // Credentials for a challenge of this attempt are wrong when they are refused; older ones may just be old.
         if !self.challenged.is_empty() && !is_stale && self.is_known(response) {
             return false;
@@ -198,7 +198,7 @@ impl Errand {
 
     /// True if a challenge of the response was answered in this attempt.
     fn is_known(&self, response: &Response) -> bool {
-        let mut challenges = Challenge::read(&response.headers).into_iter();
+        let mut challenges = Challenge::parse_all(&response.headers).into_iter();
         challenges.any(|challenge| self.challenged.contains(&(challenge.proxy, challenge.realm)))
     }
 

@@ -77,7 +77,7 @@ pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
     let (offer, answer) = (Session::parse(offer)?, Session::parse(answer)?);
     let ours = offer.media.iter().position(is_audio).ok_or(Refusal::NoAudio)?;
     let theirs = answer.media.get(ours).filter(|m| is_audio(m)).ok_or(Refusal::NoAudio)?;
-    let local = Offer::read(&offer).ok_or(Refusal::NoAudio)?;
+    let local = Offer::from_session(&offer).ok_or(Refusal::NoAudio)?;
     let (mut agreed, codec) = choose(&answer, theirs, &local, false)?;
     protect::read_choice(&answer, theirs, &local, &mut agreed)?;
     agreed.receive_payload_type = codec.payload_type;
@@ -91,7 +91,7 @@ pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
 
 impl Offer {
     /// Reads back the offer in a description of this side; `None` without a usable audio stream.
-    pub fn read(session: &Session) -> Option<Offer> {
+    pub fn from_session(session: &Session) -> Option<Offer> {
         let media = session.media.iter().find(|m| is_audio(m))?;
         let address = media.address.or(session.address)?;
         let (events, codecs) = codecs(media).into_iter().partition::<Vec<_>, _>(is_event);
@@ -175,7 +175,7 @@ fn is_event(codec: &Codec) -> bool {
 /// Returns the direction that both sides allow this side (RFC 3264 6.1). An address of 0.0.0.0 (the old way of hold,
 /// RFC 3264 8.4) takes away the right to send.
 fn answer_direction(session: &Session, remote: &Media, local: Direction) -> Direction {
-    let theirs = direction(session, remote).reversed();
+    let theirs = direction(session, remote).reverse();
     let reachable = place(session, remote).is_some_and(|(address, host)| host.is_some() || !address.is_unspecified());
     Direction::new(theirs.sends() && local.sends() && reachable, theirs.receives() && local.receives())
 }

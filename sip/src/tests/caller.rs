@@ -131,7 +131,7 @@ fn a_redirect_to_a_name_waits_for_its_address() {
     let CallEvent::Redirected { target } = stage.events.last().unwrap() else { panic!("{:?}", stage.events) };
     assert_eq!(target.to_string(), "sip:bob@other.example");
     let there = "10.0.0.7:5070".parse().unwrap();
-    stage.endpoint.resolved(stage.now, key, Some(Hop::udp(there)));
+    stage.endpoint.take_destinations(stage.now, key, Some(Hop::udp(there)));
     let second = stage.request(Method::Invite);
     assert_eq!((second.uri.as_str(), stage.last_to), ("sip:bob@other.example", there));
     assert_eq!(second.headers.get("To"), invite.headers.get("To"));
@@ -146,7 +146,7 @@ fn a_redirect_to_an_address_is_not_followed_by_itself() {
         stage.quiet();
         let Some(CallEvent::Redirected { target }) = stage.events.last() else { panic!("{:?}", stage.events) };
         let there = target.socket().unwrap();
-        stage.endpoint.resolved(stage.now, key, allowed.then_some(Hop::udp(there)));
+        stage.endpoint.take_destinations(stage.now, key, allowed.then_some(Hop::udp(there)));
         if allowed {
             let second = stage.request(Method::Invite);
             assert_eq!((second.uri.as_str(), stage.last_to), ("sip:bob@10.0.0.7:5070", there));

@@ -353,7 +353,7 @@ fn call_and_follow(pair: &mut Pair) {
         _ => None,
     });
     assert!(target.is_some(), "{:?}", pair.events);
-    pair.alice.resolved(pair.now, call, target.map(Hop::udp));
+    pair.alice.take_destinations(pair.now, call, target.map(Hop::udp));
     pair.run(1000);
 }
 

@@ -15,7 +15,7 @@ fn side(number: u8, secure: bool, required: bool) -> Offer {
     Offer { crypto: if secure { crypto } else { Vec::new() }, crypto_required: required, ..offer(number) }
 }
 
-fn agreed(negotiated: Result<Negotiated, Refusal>) -> Result<Option<CryptoSuite>, Refusal> {
+fn agreed_suite(negotiated: Result<Negotiated, Refusal>) -> Result<Option<CryptoSuite>, Refusal> {
     negotiated.map(|negotiated| negotiated.crypto.map(|crypto| crypto.suite))
 }
 
@@ -122,7 +122,7 @@ fn the_first_offered_line_that_can_be_done_is_taken() {
         format!("10 AES_CM_128_HMAC_SHA1_32 inline:{KEY_30}"),
     ];
     let (answer, negotiated) = negotiate(&offered(&lines), &side(2, true, true)).unwrap();
-    assert_eq!(agreed(Ok(negotiated)), Ok(Some(CryptoSuite::AeadAes128Gcm)));
+    assert_eq!(agreed_suite(Ok(negotiated)), Ok(Some(CryptoSuite::AeadAes128Gcm)));
     assert!(answer.to_string().contains("a=crypto:9 AEAD_AES_128_GCM inline:FhYWFh"), "{answer}");
     for lines in [&lines[..2], &[]] {
         let refused = negotiate(&offered(lines), &side(2, true, false)).map(|_| ());
@@ -136,7 +136,7 @@ fn answers_must_choose_one_of_what_was_offered() {
         let offered = side(1, true, required).session().to_string();
         let mut answer = offer(2).session().to_string().replace("RTP/AVP", protocol);
         lines.iter().for_each(|line| answer += &format!("a=crypto:{line}\r\n"));
-        assert_eq!(agreed(read_answer(&offered, &answer)), expect, "{answer}");
+        assert_eq!(agreed_suite(read_answer(&offered, &answer)), expect, "{answer}");
     };
     let good = format!("2 AES_CM_128_HMAC_SHA1_32 inline:{KEY_30}");
     let suite = Ok(Some(CryptoSuite::AesCm128HmacSha1_32));
@@ -154,14 +154,14 @@ fn answers_must_choose_one_of_what_was_offered() {
     check(true, "RTP/SAVP", &[good.clone(), format!("1 AES_CM_128_HMAC_SHA1_80 inline:{KEY_30}")], refused);
     // Nobody asked for it.
     let answer = offer(2).session().to_string().replace("RTP/AVP", "RTP/SAVP") + &format!("a=crypto:{good}\r\n");
-    assert_eq!(agreed(read_answer(&offer(1).session().to_string(), &answer)), Err(Refusal::NoAudio));
+    assert_eq!(agreed_suite(read_answer(&offer(1).session().to_string(), &answer)), Err(Refusal::NoAudio));
 }
 
 #[test]
 fn a_description_reads_back_with_its_keys_and_never_shows_them() {
     let ours = side(1, true, true);
     let session = ours.session();
-    let back = Offer::read(&session).unwrap();
+    let back = Offer::from_session(&session).unwrap();
     assert_eq!((&back.crypto, back.crypto_required), (&ours.crypto, true));
     let keys = ours.crypto.iter().map(|crypto| crypto.to_string().split_once("inline:").unwrap().1.to_owned());
     let (_, negotiated) = negotiate(&session.to_string(), &side(2, true, true)).unwrap();

@@ -6,7 +6,7 @@ use crate::message::Method;
 use crate::testing::{Pair, Party};
 use crate::useragent::CallEvent;
 
-fn keyed(pair: &Pair, party: Party) -> String {
+fn send_keys(pair: &Pair, party: Party) -> String {
     let digit = |event: &&CallEvent| if let CallEvent::Digit(digit, 100) = event { Some(*digit) } else { None };
     pair.of(party).iter().filter_map(digit).collect()
 }
@@ -26,8 +26,8 @@ fn digits_arrive_once_and_in_order_both_ways() {
             pair.run(200);
         }
         pair.run(100_000);
-        assert_eq!(keyed(&pair, Party::Bob), "0123456789*#ABCD", "seed {seed}");
-        assert_eq!(keyed(&pair, Party::Alice), "0123456789*#ABCD", "seed {seed}");
+        assert_eq!(send_keys(&pair, Party::Bob), "0123456789*#ABCD", "seed {seed}");
+        assert_eq!(send_keys(&pair, Party::Alice), "0123456789*#ABCD", "seed {seed}");
         assert!(!pair.events.iter().any(|(_, _, event)| matches!(event, CallEvent::DigitRefused(_))), "seed {seed}");
         repeated += pair.count(Party::Alice, "INFO") - 16;
         (pair.loss, pair.jitter_ms) = (0.0, 0);

@@ -198,7 +198,7 @@ fn a_part_is_kept_when_the_session_is_described_again() {
     let (answer, at_two) = negotiate(&offered, &two).unwrap();
     let at_one = read_answer(&offered, &answer.to_string()).unwrap();
     let again = |own: &Session, agreed: &Negotiated, theirs: &str| {
-        let mut base = Offer::read(own).unwrap();
+        let mut base = Offer::from_session(own).unwrap();
         base.keep_protection(agreed);
         let (answer, agreed) = negotiate(theirs, &base).unwrap();
         let setup = answer.media[0].attributes.iter().find(|line| line.name == "setup").unwrap();
@@ -223,7 +223,7 @@ fn an_own_description_reads_back() {
     for origin in [KeyOrigin::Sdes, KeyOrigin::Dtls, KeyOrigin::Any] {
         for required in [false, true] {
             let ours = side(1, origin, true, required);
-            let back = Offer::read(&ours.session()).unwrap();
+            let back = Offer::from_session(&ours.session()).unwrap();
             let expect = (!required || origin != KeyOrigin::Sdes).then(|| ours.dtls.clone()).flatten();
             assert_eq!((&back.dtls, back.crypto_required, back.rtcp_mux), (&expect, required, true), "{origin:?}");
             assert_eq!(back.crypto.is_empty(), required && origin == KeyOrigin::Dtls, "{origin:?}");

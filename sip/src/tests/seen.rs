@@ -57,7 +57,7 @@ fn a_redirected_call_leaves_the_proxy_of_its_first_target() {
     let ack = stage.request(Method::Ack);
     assert_eq!(ack.headers.get("Route"), Some("<sip:10.0.0.2;lr>"), "the ACK goes where the INVITE went");
     assert!(matches!(stage.events.last(), Some(CallEvent::Redirected { .. })));
-    stage.endpoint.resolved(stage.now, key, [Hop::udp("10.0.0.9:5060".parse().unwrap())]);
+    stage.endpoint.take_destinations(stage.now, key, [Hop::udp("10.0.0.9:5060".parse().unwrap())]);
     let second = stage.request(Method::Invite);
     assert_eq!((second.uri.as_str(), second.headers.get("Route")), ("sip:bob@other.example", None));
 }

@@ -497,7 +497,7 @@ fn a_sips_call_is_redirected_to_sips_alone() {
         stage.request(Method::Ack);
         if let Some(CallEvent::Redirected { target }) = stage.events.last() {
             let address = target.socket().unwrap_or(stage.far);
-            stage.endpoint.resolved(stage.now, key, [Hop::new(found, address)]);
+            stage.endpoint.take_destinations(stage.now, key, [Hop::new(found, address)]);
             stage.pump();
         }
         match expect {

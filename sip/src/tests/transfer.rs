@@ -6,7 +6,7 @@ use crate::useragent::CallEvent;
 
 const REFER: &str = "Refer-To: \"Carol\" <sip:carol@c.example>\n\n";
 
-fn asked() -> CallEvent {
+fn transfer_event() -> CallEvent {
     CallEvent::Transfer { to: "sip:carol@c.example".into(), referred_by: None }
 }
 
@@ -16,7 +16,7 @@ fn a_transfer_waits_for_its_answer() {
         let (mut stage, key, invite) = Scripted::talking();
         stage.in_dialog(&invite, "REFER", 7, REFER);
         stage.quiet();
-        assert_eq!(stage.events, [asked()]);
+        assert_eq!(stage.events, [transfer_event()]);
         stage.endpoint.answer_transfer(stage.now, key, accepted);
         assert_eq!(stage.response(code).headers.cseq().unwrap().seq, 7);
         if accepted {
@@ -46,7 +46,7 @@ fn a_second_transfer_is_declined_while_one_waits() {
     assert_eq!(stage.response(603).headers.cseq().unwrap().seq, 8);
     stage.endpoint.answer_transfer(stage.now, key, false);
     assert_eq!(stage.response(603).headers.cseq().unwrap().seq, 7);
-    assert_eq!(stage.events, [asked()]);
+    assert_eq!(stage.events, [transfer_event()]);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::timers::{LEAST_S, Plan};
 use super::{
-    Call, CallEnd, CallEvent, CallKey, EndKind, Fork, Ringing, SUPPORTED, Side, Stage, Unacknowledged, bodies, reason,
+    Call, CallEnd, CallEvent, CallKey, CallStage, DialogSide, EndKind, Fork, Ringing, SUPPORTED, Unacknowledged,
+    bodies, reason,
 };
 use crate::auth::{Demand, Verdict};
 use crate::dialog::{Dialog, Reach, is_sips};
@@ -26,7 +27,7 @@ impl Endpoint {
     /// Answers with 200 and this SDP, repeated until the ACK comes ([`CallEvent::Confirmed`]). It waits for the PRACK
     /// of a reliable provisional response with a description. After such a one the 200 has no description.
     pub fn answer(&mut self, now: Time, call: CallKey, sdp: String) {
-        let Some(state) = self.calls.get_mut(&call).filter(|c| c.stage == Stage::Pending && !c.is_caller()) else {
+        let Some(state) = self.calls.get_mut(&call).filter(|c| c.stage == CallStage::Pending && !c.is_caller()) else {
             return;
         };
         let Some(sdp) = state.ringing.hold_answer(sdp) else { return };
@@ -39,7 +40,7 @@ impl Endpoint {
             state.in_use.clone_from(&sdp);
             state.local_sdp = sdp;
         }
-        state.stage = Stage::Up;
+        state.stage = CallStage::Up;
         state.deadline = None;
         state.active = Some(0);
         let offers = !described && !state.ringing.offered;
@@ -82,7 +83,7 @@ impl Endpoint {
     /// Demands digest credentials of an incoming call. True when the INVITE has them. Otherwise it was refused, with a
     /// challenge (401, 407) when none were given, with 403 when they are wrong, and the call is over.
     pub fn authorize(&mut self, now: Time, call: CallKey, demand: &Demand) -> bool {
-        let Some(Call { side: Side::Answerer(tx), .. }) = self.calls.get(&call) else { return false };
+        let Some(Call { side: DialogSide::Answerer(tx), .. }) = self.calls.get(&call) else { return false };
         let Some(server) = self.servers.get(tx) else { return false };
         let fresh = |nonce: &str| {
             let Some((made, seal)) = nonce.split_once('.') else { return false };
@@ -113,8 +114,8 @@ impl Endpoint {
         sdp: Option<&str>,
         headers: &[(&'static str, String)],
     ) -> Option<(Vec<u8>, Hop)> {
-        let call = self.calls.get(&key).filter(|c| c.stage == Stage::Pending)?;
-        let Side::Answerer(tx) = &call.side else { return None };
+        let call = self.calls.get(&key).filter(|c| c.stage == CallStage::Pending)?;
+        let DialogSide::Answerer(tx) = &call.side else { return None };
         let tx = tx.clone();
         let mut response = self.servers.get(&tx)?.request.respond(code, "", &call.dialogs[0].dialog.local_tag);
         if (101..300).contains(&code) {
@@ -163,7 +164,7 @@ impl Endpoint {
         let peer = listens.unwrap_or_else(|| source.clone());
         let Some(dialog) = Dialog::of_answerer(&request, &tag, peer) else { return };
         let secure = source.transport == Transport::Tls && is_sips(&request.uri);
-        let mut call = Call::new(call_id.clone(), Side::Answerer(tx.clone()), String::new(), to.user());
+        let mut call = Call::new(call_id.clone(), DialogSide::Answerer(tx.clone()), String::new(), to.user());
         call.dialogs.push(Fork::new(dialog));
         call.dialogs[0].note_allow(&request.headers);
         call.invite_seq = cseq.seq;
@@ -222,7 +223,7 @@ impl Endpoint {
         let first = !std::mem::replace(&mut call.confirmed, true);
         let answer = sdp.as_deref().filter(|_| waited.offers).map(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
         let bye = call.bye_after_ack.take();
-        if call.stage == Stage::Over {
+        if call.stage == CallStage::Over {
             self.call_changed(key);
             if let Some(why) = bye {
                 self.bye(now, key, at, Some(why));
@@ -297,9 +298,9 @@ impl Endpoint {
         let end = CallEnd { q850_cause: Some(q850_cause), ..CallEnd::new(EndKind::LocalHangup, text) };
         let why = reason(q850_cause, text);
         match (state.stage, &state.side, state.active) {
-            (Stage::Over, _, _) => {}
-            (Stage::Pending, Side::Caller(_), _) => self.give_up(now, call, Some(why), end),
-            (Stage::Pending, Side::Answerer(_), _) => {
+            (CallStage::Over, _, _) => {}
+            (CallStage::Pending, DialogSide::Caller(_), _) => self.give_up(now, call, Some(why), end),
+            (CallStage::Pending, DialogSide::Answerer(_), _) => {
                 let code = match q850_cause {
                     1 => 404,
                     17 => 486,
@@ -310,11 +311,11 @@ impl Endpoint {
                 self.end(now, call, CallEnd { sip_code: Some(code), ..end });
             }
             // An answerer may send BYE only after the ACK (RFC 3261 15).
-            (Stage::Up, Side::Answerer(_), _) if state.unacknowledged.is_some() && !state.confirmed => {
+            (CallStage::Up, DialogSide::Answerer(_), _) if state.unacknowledged.is_some() && !state.confirmed => {
                 state.bye_after_ack = Some(why);
                 self.end(now, call, end);
             }
-            (Stage::Up, _, active) => {
+            (CallStage::Up, _, active) => {
                 self.bye(now, call, active.unwrap_or(0), Some(why));
                 self.end(now, call, end);
             }
@@ -338,8 +339,8 @@ impl Endpoint {
 
     /// Reports the end, once, and keeps the call for messages that cross it.
     pub(super) fn end(&mut self, now: Time, key: CallKey, end: CallEnd) {
-        let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage != Stage::Over) else { return };
-        call.stage = Stage::Over;
+        let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage != CallStage::Over) else { return };
+        call.stage = CallStage::Over;
         call.deadline = Some(now + super::LINGER);
         let referred = call.referred.take();
         let open = call.change.as_ref().and_then(|change| change.transaction.clone());

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{
-    Call, CallEnd, CallEvent, CallKey, Caller, EndKind, Fork, Invite, Login, Side, Stage, Timing, prack, reason,
+    Call, CallEnd, CallEvent, CallKey, CallStage, Caller, DialogSide, EndKind, Fork, Invite, Login, Timing, prack,
+    reason,
 };
 use crate::auth::Credentials;
 use crate::dialog::{Dialog, is_sips};
@@ -84,7 +85,7 @@ impl Endpoint {
             cancel_sent: false,
             login: Login::new(who),
         };
-        let call = Call::new(call_id, Side::Caller(Box::new(caller)), invite.sdp, user);
+        let call = Call::new(call_id, DialogSide::Caller(Box::new(caller)), invite.sdp, user);
         let key = self.insert_call(Call { timing, secure, reach: invite.reach, ..call });
         if !self.try_next(now, key) {
             self.end(now, key, CallEnd::new(EndKind::NotReachable, NEEDS_TLS));
@@ -100,8 +101,9 @@ impl Endpoint {
 
     /// Takes the places of a [`CallEvent::Redirected`] target, in the order in which they are tried; none when the
     /// target may not be called.
-    pub fn resolved(&mut self, now: Time, call: CallKey, destinations: impl IntoIterator<Item = Hop>) {
-        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), deadline, .. }) = self.calls.get_mut(&call)
+    pub fn take_destinations(&mut self, now: Time, call: CallKey, destinations: impl IntoIterator<Item = Hop>) {
+        let Some(Call { stage: CallStage::Pending, side: DialogSide::Caller(caller), deadline, .. }) =
+            self.calls.get_mut(&call)
         else {
             return;
         };
@@ -120,7 +122,8 @@ impl Endpoint {
 
     /// Ends a pending call of this side as the caller.
     pub(super) fn give_up(&mut self, now: Time, key: CallKey, why: Option<String>, end: CallEnd) {
-        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else {
+        let Some(Call { stage: CallStage::Pending, side: DialogSide::Caller(caller), .. }) = self.calls.get_mut(&key)
+        else {
             return;
         };
         caller.cancel = Some(why);
@@ -132,8 +135,8 @@ impl Endpoint {
 
     fn caller(&mut self, key: CallKey) -> Option<&mut Caller> {
         match &mut self.calls.get_mut(&key)?.side {
-            Side::Caller(caller) => Some(caller),
-            Side::Answerer(_) => None,
+            DialogSide::Caller(caller) => Some(caller),
+            DialogSide::Answerer(_) => None,
         }
     }
 
@@ -147,7 +150,8 @@ impl Endpoint {
     /// Sends the INVITE to the next place that may be tried, as a new transaction and else as it was (RFC 3263 4.3). False when there is
     /// none, and when it is too late.
     fn try_next(&mut self, now: Time, key: CallKey) -> bool {
-        let Some(Call { stage: Stage::Pending, side: Side::Caller(caller), secure, .. }) = self.calls.get_mut(&key)
+        let Some(Call { stage: CallStage::Pending, side: DialogSide::Caller(caller), secure, .. }) =
+            self.calls.get_mut(&key)
         else {
             return false;
         };
@@ -167,7 +171,7 @@ impl Endpoint {
             return;
         }
         let contact = self.contact(key);
-        let Some(Call { side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return };
+        let Some(Call { side: DialogSide::Caller(caller), .. }) = self.calls.get_mut(&key) else { return };
         caller.provisional = false;
         caller.request.headers.set("Contact", contact);
         caller.request.headers.set("CSeq", format!("{} INVITE", caller.seq));
@@ -199,7 +203,7 @@ impl Endpoint {
         if let Some(caller) = self.caller(key) {
             caller.cancel_sent = true;
         }
-        if let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == Stage::Over) {
+        if let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == CallStage::Over) {
             call.deadline = Some(now + super::LINGER);
             self.call_changed(key);
         }
@@ -218,20 +222,21 @@ impl Endpoint {
             return self.reinvite_response(now, key, tx, request, &response);
         }
         let Some(call) = self.calls.get(&key) else { return };
-        let pending = call.stage == Stage::Pending && matches!(&call.side, Side::Caller(c) if c.transaction == *tx);
+        let pending =
+            call.stage == CallStage::Pending && matches!(&call.side, DialogSide::Caller(c) if c.transaction == *tx);
         match response.code {
             100..200 => self.provisional(now, key, request, response),
-            200..300 => self.answered(now, key, request, &response),
+            200..300 => self.take_answer(now, key, request, &response),
             _ if !pending => {}
-            401 | 407 => self.challenged(now, key, tx, &response),
+            401 | 407 => self.take_challenge(now, key, tx, &response),
             422 if self.raise_interval(key, &response) => self.send_invite(now, key),
             503 if self.try_next(now, key) => {}
             300..=399 => self.redirect(now, key, &response),
             // After a challenge it is the usual answer to wrong credentials.
             403 if self.caller(key).is_some_and(|caller| caller.login.is_challenged()) => {
-                self.refused(now, key, &response, EndKind::AuthFailed);
+                self.take_refusal(now, key, &response, EndKind::AuthFailed);
             }
-            _ => self.refused(now, key, &response, EndKind::Refused),
+            _ => self.take_refusal(now, key, &response, EndKind::Refused),
         }
     }
 
@@ -240,7 +245,7 @@ impl Endpoint {
         caller.provisional = true;
         let to = caller.to.clone();
         self.send_cancel(now, key);
-        let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == Stage::Pending) else { return };
+        let Some(call) = self.calls.get_mut(&key).filter(|c| c.stage == CallStage::Pending) else { return };
         if response.code == 100 {
             return self.event(key, CallEvent::Trying);
         }
@@ -281,13 +286,13 @@ impl Endpoint {
     }
 
     /// Acknowledges a 2xx, then takes the call; ends the dialog when the call is over or another fork has it.
-    fn answered(&mut self, now: Time, key: CallKey, request: &Request, response: &Response) {
+    fn take_answer(&mut self, now: Time, key: CallKey, request: &Request, response: &Response) {
         let Some(to) = self.caller(key).map(|c| c.to.clone()) else { return };
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(at) = call.fork(request, response, to) else { return };
         let seq = request.headers.cseq().map(|c| c.seq).unwrap_or_default();
         if call.dialogs[at].ack(seq).is_some() {
-            let ended_before = call.stage == Stage::Pending;
+            let ended_before = call.stage == CallStage::Pending;
             self.stray_answer(response);
             if ended_before {
                 // The same branch answered by way of a place that was left, and got its BYE there.
@@ -303,7 +308,7 @@ impl Endpoint {
         fork.note_allow(&response.headers);
         let (agreed, closed) = (fork.agreed.clone(), fork.closed);
         let sdp = sdp_of(&response.headers, &response.body);
-        let pending = call.stage == Stage::Pending;
+        let pending = call.stage == CallStage::Pending;
         match sdp {
             // Its BYE overtook it.
             _ if pending && closed => {
@@ -342,7 +347,7 @@ impl Endpoint {
         let answer = sdp.map(|sdp| sdp::read_answer(&call.local_sdp, &sdp).map(|media| (sdp, media)));
         match agreed.map(Ok).or(answer) {
             Some(Ok((sdp, media))) => {
-                (call.stage, call.active) = (Stage::Up, Some(at));
+                (call.stage, call.active) = (CallStage::Up, Some(at));
                 call.confirmed = true;
                 call.offered = None;
                 call.settle_on(at);
@@ -388,7 +393,7 @@ impl Endpoint {
         };
         for key in self.calls_of(call_id) {
             let Some(call) = self.calls.get_mut(&key) else { continue };
-            let Side::Caller(caller) = &call.side else { continue };
+            let DialogSide::Caller(caller) = &call.side else { continue };
             let request = caller.request.clone();
             let is_ours = request.headers.from().is_ok_and(|sent| sent.tag() == own.tag());
             if !is_ours || request.headers.cseq().is_ok_and(|sent| sent.seq != cseq.seq) {
@@ -404,10 +409,10 @@ impl Endpoint {
         }
     }
 
-    fn challenged(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
+    fn take_challenge(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
         let mut answered = self.clients.get(tx).map(|client| client.challenged.clone()).unwrap_or_default();
         if !self.caller(key).is_some_and(|caller| caller.login.learn(response, &mut answered)) {
-            return self.refused(now, key, response, EndKind::AuthFailed);
+            return self.take_refusal(now, key, response, EndKind::AuthFailed);
         }
         self.send_invite(now, key);
         if let Some(again) = self.caller(key).map(|caller| caller.transaction.clone()) {
@@ -417,7 +422,9 @@ impl Endpoint {
 
     /// Follows a 422 once, with the interval that it asks for (RFC 4028 7.3).
     fn raise_interval(&mut self, key: CallKey, response: &Response) -> bool {
-        let Some(Call { timing, side: Side::Caller(caller), .. }) = self.calls.get_mut(&key) else { return false };
+        let Some(Call { timing, side: DialogSide::Caller(caller), .. }) = self.calls.get_mut(&key) else {
+            return false;
+        };
         if std::mem::replace(&mut caller.raised, true) || !timing.raise(response) {
             return false;
         }
@@ -434,7 +441,7 @@ impl Endpoint {
         let best = best.reduce(|a, b| if b.0 > a.0 { b } else { a });
         let Some(caller) = self.caller(key) else { return };
         let Some((_, mut target)) = best.filter(|_| !caller.redirected) else {
-            return self.refused(now, key, response, EndKind::Refused);
+            return self.take_refusal(now, key, response, EndKind::Refused);
         };
         target.headers.clear();
         target.params.0.retain(|(name, _)| !name.eq_ignore_ascii_case("method"));
@@ -460,7 +467,7 @@ impl Endpoint {
         self.event(key, CallEvent::Redirected { target });
     }
 
-    fn refused(&mut self, now: Time, key: CallKey, response: &Response, kind: EndKind) {
+    fn take_refusal(&mut self, now: Time, key: CallKey, response: &Response, kind: EndKind) {
         let end = CallEnd {
             kind,
             sip_code: Some(response.code),
@@ -492,7 +499,7 @@ impl Call {
         if let Some(at) = self.dialogs.iter().position(|f| f.dialog.remote_tag == tag) {
             return Some(at);
         }
-        let Side::Caller(caller) = &self.side else { return None };
+        let DialogSide::Caller(caller) = &self.side else { return None };
         let full = self.dialogs.len() >= MAX_FORKS;
         if response.code < 200 && (tag.is_empty() || full) {
             return None;

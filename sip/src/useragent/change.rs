@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ALLOW, Acknowledgement, Call, CallEnd, CallEvent, CallKey, EndKind, Stage, prack, reason};
+use super::{ALLOW, Acknowledgement, Call, CallEnd, CallEvent, CallKey, CallStage, EndKind, prack, reason};
 use crate::endpoint::{Endpoint, Failure, TransactionKey, hop_by_hop};
 use crate::message::{Method, Request, Response, sdp_of};
 use crate::sdp::{self, Session};
@@ -81,8 +81,8 @@ impl Endpoint {
     fn ask_change(&mut self, now: Time, key: CallKey, method: Method, sdp: Option<String>) -> bool {
         let Some(call) = self.calls.get_mut(&key) else { return false };
         let at = match call.stage {
-            Stage::Up => call.active.unwrap_or(0),
-            Stage::Pending if method == Method::Update => match call.early_dialog(sdp.is_some()) {
+            CallStage::Up => call.active.unwrap_or(0),
+            CallStage::Pending if method == Method::Update => match call.early_dialog(sdp.is_some()) {
                 Some(at) => at,
                 None => return false,
             },
@@ -184,7 +184,7 @@ impl Endpoint {
         tx: &TransactionKey,
         response: &Response,
     ) {
-        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == Stage::Up) else { return };
+        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == CallStage::Up) else { return };
         let Some(rseq) = prack::rseq(&response.headers).filter(|rseq| call.take_reliable(at, seq, *rseq)) else {
             return;
         };
@@ -220,7 +220,7 @@ impl Endpoint {
     pub(crate) fn change_response(&mut self, now: Time, key: CallKey, tx: &TransactionKey, response: &Response) {
         let waits = |call: &&mut Call| call.change.as_ref().is_some_and(|c| c.transaction.as_ref() == Some(tx));
         let Some(call) = self.calls.get_mut(&key).filter(waits) else { return };
-        let over = call.stage == Stage::Over;
+        let over = call.stage == CallStage::Over;
         match response.code {
             ..200 => return,
             200..300 => return self.change_accepted(now, key, response),
@@ -249,7 +249,7 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(change) = call.change.take() else { return };
         let (code, up) = (response.code, call.is_up_in(change.at));
-        if call.stage == Stage::Over {
+        if call.stage == CallStage::Over {
             return self.call_changed(key);
         }
         if let Some(fork) = call.dialogs.get_mut(change.at) {
@@ -288,9 +288,10 @@ impl Endpoint {
         let offer = change.offer.clone().unwrap_or_default();
         let (held, news) = (call.on_hold, call.is_news(&media));
         if !change.refreshes {
-            call.wish = Session::parse(&offer).ok().and_then(|own| sdp::Offer::read(&own)).map(|own| own.direction);
+            call.wish =
+                Session::parse(&offer).ok().and_then(|own| sdp::Offer::from_session(&own)).map(|own| own.direction);
             // Versions of the other branches go on from where they are.
-            call.version = if call.stage == Stage::Pending && call.is_caller() { call.version } else { 0 };
+            call.version = if call.stage == CallStage::Pending && call.is_caller() { call.version } else { 0 };
             call.describe(change.at, &offer);
         } else {
             call.use_description(change.at, &offer);
@@ -333,7 +334,9 @@ impl Endpoint {
 
     /// Ends a change: the next one may start.
     fn follow_change(&mut self, now: Time, key: CallKey) {
-        if let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage != Stage::Over && call.change.is_none()) {
+        if let Some(call) =
+            self.calls.get_mut(&key).filter(|call| call.stage != CallStage::Over && call.change.is_none())
+        {
             call.change = call.next_change.take();
         }
         self.start_change(now, key);
@@ -372,7 +375,7 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let Some(change) = call.change.take() else { return };
         let up = call.is_up_in(change.at);
-        if call.stage == Stage::Over {
+        if call.stage == CallStage::Over {
             return self.call_changed(key);
         }
         self.report(key, &change, code, None, None);
@@ -410,15 +413,15 @@ impl Call {
     pub(super) fn change_may_start(&self) -> bool {
         let waits = |change: &&Change| change.transaction.is_none();
         self.change.as_ref().filter(waits).is_some_and(|change| match self.stage {
-            Stage::Up => self.unacknowledged.is_none() && self.offered.is_none(),
-            Stage::Pending => change.method == Method::Update,
-            Stage::Over => false,
+            CallStage::Up => self.unacknowledged.is_none() && self.offered.is_none(),
+            CallStage::Pending => change.method == Method::Update,
+            CallStage::Over => false,
         })
     }
 
     /// True when the call is answered, and in this dialog.
     fn is_up_in(&self, at: usize) -> bool {
-        self.stage == Stage::Up && self.active == Some(at)
+        self.stage == CallStage::Up && self.active == Some(at)
     }
 
     /// Moves a waiting change of an early dialog to the dialog that was answered.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Call, CallEnd, CallEvent, CallKey, EndKind, Side, Stage, reason};
+use super::{Call, CallEnd, CallEvent, CallKey, CallStage, DialogSide, EndKind, reason};
 use crate::endpoint::{Endpoint, EndpointConfig, TransactionKey};
 use crate::hop::{ConnectionId, Hop};
 use crate::message::Response;
@@ -12,7 +12,7 @@ impl Endpoint {
     /// Uses the connection by which a response came from now on, for the call and the dialog of the response.
     pub(crate) fn answered_over(&mut self, key: CallKey, tx: &TransactionKey, response: &Response, from: &Hop) {
         let Some(call) = self.calls.get_mut(&key) else { return };
-        if let Side::Caller(caller) = &mut call.side
+        if let DialogSide::Caller(caller) = &mut call.side
             && caller.transaction == *tx
         {
             caller.to.follow(from);
@@ -29,18 +29,18 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key) else { return };
         let end = CallEnd::new(EndKind::NotReachable, "Connection lost");
         match (call.stage, &call.side) {
-            (Stage::Up, Side::Answerer(_)) if !call.confirmed => {
+            (CallStage::Up, DialogSide::Answerer(_)) if !call.confirmed => {
                 // The caller may still have heard the answer: BYE follows its ACK, or the want of one.
                 call.bye_after_ack = Some(reason(41, "Connection lost"));
                 self.end(now, key, CallEnd { q850_cause: Some(41), ..end });
             }
-            (Stage::Up, _) => self.event(key, CallEvent::ConnectionLost),
-            (Stage::Pending, Side::Answerer(_)) => {
+            (CallStage::Up, _) => self.event(key, CallEvent::ConnectionLost),
+            (CallStage::Pending, DialogSide::Answerer(_)) => {
                 // By a new connection (RFC 3261 18.2.2).
                 self.respond(now, key, 480, None, &[("Reason", reason(41, "Connection lost"))]);
                 self.end(now, key, CallEnd { q850_cause: Some(41), ..end });
             }
-            (Stage::Pending, Side::Caller(_)) | (Stage::Over, _) => {}
+            (CallStage::Pending, DialogSide::Caller(_)) | (CallStage::Over, _) => {}
         }
     }
 }
@@ -60,7 +60,7 @@ impl Endpoint {
     /// Sends a refusal of an incoming call only once for each time that the INVITE comes, whether it is acknowledged or
     /// not. Its sender may be another than it says (RFC 3261 8.2.7).
     pub fn answer_sparingly(&mut self, call: CallKey) {
-        let Some(Call { side: Side::Answerer(tx), .. }) = self.calls.get(&call) else { return };
+        let Some(Call { side: DialogSide::Answerer(tx), .. }) = self.calls.get(&call) else { return };
         if let Some(server) = self.servers.get_mut(tx) {
             server.is_sparing = true;
         }
@@ -81,19 +81,19 @@ impl Call {
     /// Returns the place that the call is signalled with.
     pub(super) fn place(&self) -> Option<&Hop> {
         match &self.side {
-            Side::Caller(caller) => Some(&caller.to),
-            Side::Answerer(_) => self.dialogs.first().map(|fork| fork.dialog.place()),
+            DialogSide::Caller(caller) => Some(&caller.to),
+            DialogSide::Answerer(_) => self.dialogs.first().map(|fork| fork.dialog.place()),
         }
     }
 
     /// True when `Ended` was reported.
     pub(crate) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        self.stage == CallStage::Over
     }
 
     /// Forgets a connection that is closed. True for a call whose dialog in use relied on it.
     pub(crate) fn forget(&mut self, connection: ConnectionId) -> bool {
-        if let Side::Caller(caller) = &mut self.side {
+        if let DialogSide::Caller(caller) = &mut self.side {
             caller.to.forget(connection);
         }
         if let Some(waiting) = &mut self.unacknowledged {

@@ -1,7 +1,7 @@
 //! Digits that this side sends by INFO (RFC 6086, `application/dtmf-relay`): one request at a time, so that they arrive
 //! in their order whatever is lost on the way.
 
-use super::{CallEvent, CallKey, Stage};
+use super::{CallEvent, CallKey, CallStage};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::message::{Method, Response};
 use crate::time::Time;
@@ -22,7 +22,7 @@ impl Endpoint {
     /// ordered before it. A digit that the other side does not take is reported by [`CallEvent::DigitRefused`]. Nothing
     /// happens before the answer and after the end.
     pub fn send_digit(&mut self, now: Time, call: CallKey, digit: char, duration_ms: u32) {
-        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == Stage::Up) else { return };
+        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == CallStage::Up) else { return };
         if state.keyed.waiting.len() == MAX_DIGITS {
             return self.event(call, CallEvent::DigitRefused(503));
         }
@@ -31,7 +31,7 @@ impl Endpoint {
     }
 
     fn next_digit(&mut self, now: Time, key: CallKey) {
-        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == Stage::Up && !call.keyed.busy) else {
+        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == CallStage::Up && !call.keyed.busy) else {
             return;
         };
         let at = call.active.unwrap_or(0);

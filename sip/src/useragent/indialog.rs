@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use super::timers::{LEAST_S, Plan};
 use super::{
-    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, EndKind, SUPPORTED, Side, Stage, Unacknowledged, bodies,
-    unknown_extensions,
+    ALLOW, CAPABILITIES, CallEnd, CallEvent, CallKey, CallStage, DialogSide, EndKind, SUPPORTED, Unacknowledged,
+    bodies, unknown_extensions,
 };
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::hop::Hop;
@@ -49,7 +49,7 @@ impl Endpoint {
                 self.reply(now, tx, 420, "", &[("Unsupported", &unknown)]);
             }
             Method::Prack if !call.is_caller() => self.prack_received(now, tx, key, request),
-            _ if stage == Stage::Over => self.reply(now, tx, 481, "", &[]),
+            _ if stage == CallStage::Over => self.reply(now, tx, 481, "", &[]),
             Method::Invite | Method::Update => self.session_asked(now, tx, key, at, request),
             Method::Info => self.info_received(now, tx, key, request),
             Method::Refer => self.refer_received(now, tx, key, at, request),
@@ -77,13 +77,13 @@ impl Endpoint {
         let Some(call) = self.calls.get_mut(&key) else { return };
         call.dialogs[at].closed = true;
         let active = call.active.is_none_or(|active| active == at);
-        let pending = call.stage == Stage::Pending;
+        let pending = call.stage == CallStage::Pending;
         call.unacknowledged = None;
         self.call_changed(key);
         let q850_cause = request.headers.q850_cause();
         match (active, pending) {
             (false, _) => {}
-            (true, true) if matches!(self.calls.get(&key).map(|c| &c.side), Some(Side::Answerer(_))) => {
+            (true, true) if matches!(self.calls.get(&key).map(|c| &c.side), Some(DialogSide::Answerer(_))) => {
                 self.cancelled(now, key, EndKind::RemoteBye, q850_cause);
             }
             // An early dialog of a caller ended; another fork may still answer.
@@ -161,7 +161,7 @@ impl Endpoint {
         let fork = &mut call.dialogs[at];
         fork.dialog.refresh(&request.headers);
         fork.note_allow(&request.headers);
-        let up = call.stage == Stage::Up;
+        let up = call.stage == CallStage::Up;
         let headers = plan.filter(|_| up).map(Plan::headers).unwrap_or_default();
         let sent = self.respond_in_dialog(now, tx, key, request, local.as_deref(), &headers);
         if let (Some(local), Some(call)) = (&local, self.calls.get_mut(&key)) {
@@ -212,7 +212,7 @@ impl Endpoint {
         let changed = std::mem::replace(&mut call.on_hold, held) != held;
         call.codec = Some((media.codec.clone(), media.clock_rate_hz));
         call.media = Some(media.clone());
-        if let Some(fork) = call.dialogs.get_mut(at).filter(|_| call.stage == Stage::Pending) {
+        if let Some(fork) = call.dialogs.get_mut(at).filter(|_| call.stage == CallStage::Pending) {
             fork.agreed = Some((sdp.clone(), media.clone()));
         }
         let tag = call.remote_tag(at);
@@ -254,7 +254,7 @@ impl Endpoint {
         fork.dialog.local_seq += 1;
         let (mut request, to) = fork.dialog.request(method, fork.dialog.local_seq, &self.config);
         fill(&mut request);
-        if let Side::Caller(caller) = &mut call.side {
+        if let DialogSide::Caller(caller) = &mut call.side {
             caller.login.sign(&mut request, &mut self.ids);
         }
         Some(self.send_request(now, key, request, to))
@@ -269,8 +269,8 @@ impl super::Call {
         if *method == Method::Invite {
             return match self.stage {
                 _ if self.reinvite_is_open() || self.offer_is_open() => Some(Conflict::Glare),
-                Stage::Pending if self.is_caller() => Some(Conflict::Glare),
-                Stage::Pending => Some(Conflict::Early),
+                CallStage::Pending if self.is_caller() => Some(Conflict::Glare),
+                CallStage::Pending => Some(Conflict::Early),
                 _ if self.offered.is_some() => Some(Conflict::Early),
                 // It overtook the ACK with the answer to this side's offer (RFC 5407 3.1.5).
                 _ => unanswered.is_some_and(|waiting| waiting.offers).then_some(Conflict::Glare),
@@ -281,11 +281,11 @@ impl super::Call {
             _ if !offers => None,
             _ if self.offer_is_open() || unanswered.is_some_and(|waiting| waiting.offers) => Some(Conflict::Glare),
             _ if self.offered.is_some() => Some(Conflict::Early),
-            Stage::Pending if self.is_caller() => (!agreed()).then_some(Conflict::Glare),
-            Stage::Pending if self.ringing.described && !self.ringing.offered => {
+            CallStage::Pending if self.is_caller() => (!agreed()).then_some(Conflict::Glare),
+            CallStage::Pending if self.ringing.described && !self.ringing.offered => {
                 (!self.ringing.settled).then_some(Conflict::Glare)
             }
-            Stage::Pending => (!self.ringing.settled).then_some(Conflict::Early),
+            CallStage::Pending => (!self.ringing.settled).then_some(Conflict::Early),
             _ => None,
         }
     }
@@ -293,7 +293,7 @@ impl super::Call {
     /// Returns the answer to a new offer: this side's first description, narrowed by the offer.
     pub(super) fn reanswer(&mut self, at: usize, offer: &str) -> Result<(String, Negotiated), Refusal> {
         let own = Session::parse(self.own(at))?;
-        let mut base = Offer::read(&own).ok_or(Refusal::NoAudio)?;
+        let mut base = Offer::from_session(&own).ok_or(Refusal::NoAudio)?;
         if let Some((name, clock_rate_hz)) = self.codec_in_use(at) {
             base.codecs.retain(|codec| codec.name == name && codec.clock_rate_hz == clock_rate_hz);
         }
@@ -334,7 +334,7 @@ impl super::Call {
 
     /// Returns the agreement in a branch that rings.
     fn branch_media(&self, at: usize) -> Option<&Negotiated> {
-        let is_branch = self.stage == Stage::Pending && self.is_caller();
+        let is_branch = self.stage == CallStage::Pending && self.is_caller();
         let agreed = self.dialogs.get(at).filter(|_| is_branch).and_then(|fork| fork.agreed.as_ref());
         agreed.map(|(_, media)| media)
     }

@@ -1,6 +1,6 @@
 //! Digest of a caller's requests: challenges that were answered, and are answered again (RFC 3261 22, RFC 8760).
 
-use super::{Call, CallKey, Side};
+use super::{Call, CallKey, DialogSide};
 use crate::auth::{Challenge, Credentials};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::ids::Ids;
@@ -45,7 +45,7 @@ impl Login {
     /// Takes the challenges of a 401 or 407; false when they cannot be answered, or when the credentials were refused. `answered`
     /// has those of the same request.
     pub(crate) fn learn(&mut self, response: &Response, answered: &mut Challenged) -> bool {
-        let challenges = Challenge::read(&response.headers);
+        let challenges = Challenge::parse_all(&response.headers);
         if self.who.is_none() || challenges.is_empty() {
             return false;
         }
@@ -99,7 +99,7 @@ impl Endpoint {
         }
         let client = self.clients.get(tx)?;
         let (request, to, mut challenged) = (client.request.clone(), client.hop(), client.challenged.clone());
-        let Call { side: Side::Caller(caller), dialogs, .. } = self.calls.get_mut(&key)? else { return None };
+        let Call { side: DialogSide::Caller(caller), dialogs, .. } = self.calls.get_mut(&key)? else { return None };
         if !caller.login.learn(response, &mut challenged) {
             return None;
         }

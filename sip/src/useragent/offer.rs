@@ -1,6 +1,6 @@
 //! Calls whose INVITE has no offer, on the caller's side: the other side offers, and the ACK or the PRACK answers (RFC 3264 4).
 
-use super::{Call, CallEnd, CallEvent, CallKey, EndKind, Stage, reason};
+use super::{Call, CallEnd, CallEvent, CallKey, CallStage, EndKind, reason};
 use crate::endpoint::Endpoint;
 use crate::message::{Request, Response};
 use crate::sdp::{self, Negotiated, Offer, Session};
@@ -29,7 +29,9 @@ impl Endpoint {
     /// Answers [`CallEvent::Offered`] with the description `sdp`, in the ACK or in the PRACK. False, and nothing is sent, when no
     /// offer waits or when `sdp` is no answer to it.
     pub fn answer_offer(&mut self, now: Time, call: CallKey, sdp: String) -> bool {
-        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage != Stage::Over) else { return false };
+        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage != CallStage::Over) else {
+            return false;
+        };
         let Some(media) = state.offered.as_ref().and_then(|offered| settle(&offered.sdp, &sdp)) else { return false };
         let Some(Offered { at, code, sdp: offer, carrier, .. }) = state.offered.take() else { return false };
         state.describe(at, &sdp);
@@ -75,7 +77,7 @@ impl Endpoint {
         sdp: String,
     ) {
         let Some(call) = self.calls.get_mut(&key) else { return };
-        (call.stage, call.active) = (Stage::Up, Some(at));
+        (call.stage, call.active) = (CallStage::Up, Some(at));
         call.move_change(at);
         let carrier = Carrier::Ack(Box::new(invite.clone()));
         let deadline = Some(now + T1_64);
@@ -126,6 +128,6 @@ impl Call {
 
 /// Returns the agreement of the other side's `offer` and this side's `answer`.
 fn settle(offer: &str, answer: &str) -> Option<Negotiated> {
-    let own = Offer::read(&Session::parse(answer).ok()?)?;
+    let own = Offer::from_session(&Session::parse(answer).ok()?)?;
     sdp::negotiate(offer, &own).ok().map(|(_, media)| media)
 }

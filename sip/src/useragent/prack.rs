@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::state::Repeated;
-use super::{Call, CallEnd, CallEvent, CallKey, EndKind, Stage};
+use super::{Call, CallEnd, CallEvent, CallKey, CallStage, EndKind};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::hop::ConnectionId;
 use crate::message::{Headers, Method, Request, Response, sdp_of};
@@ -97,7 +97,7 @@ impl Endpoint {
     /// description after one that was sent reliably.
     pub fn ring(&mut self, now: Time, call: CallKey, code: u16, sdp: Option<String>) {
         let Some(state) = self.calls.get_mut(&call) else { return };
-        if !(101..200).contains(&code) || state.stage != Stage::Pending || state.is_caller() {
+        if !(101..200).contains(&code) || state.stage != CallStage::Pending || state.is_caller() {
             return;
         }
         let ringing = &mut state.ringing;
@@ -169,7 +169,7 @@ impl Endpoint {
         self.call_changed(key);
         let sdp = sdp_of(&request.headers, &request.body);
         let told = self.prack_description(now, tx, key, waiting.described, request, sdp);
-        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == Stage::Pending) else { return };
+        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == CallStage::Pending) else { return };
         let (answer, next) = (call.ringing.answer.take(), call.ringing.queue.pop_front());
         self.event(key, CallEvent::RingConfirmed { sdp: told });
         if let Some(sdp) = answer {
@@ -210,7 +210,7 @@ impl Endpoint {
             self.reply(now, tx, 200, "", &[]);
             return None;
         };
-        let settled = call.ringing.settled && call.stage == Stage::Pending;
+        let settled = call.ringing.settled && call.stage == CallStage::Pending;
         match settled.then(|| call.reanswer(0, &offer)) {
             Some(Ok((own, media))) => {
                 self.respond_in_dialog(now, tx, key, request, Some(&own), &[]);

@@ -19,9 +19,9 @@ pub(super) const LINGER: Duration = T1_64.saturating_add(T4);
 /// Most ACKs of one dialog that are kept for repetitions of their 2xx.
 const MAX_ACKS: usize = 4;
 
-/// Stage of a call.
+/// CallStage of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Stage {
+pub(crate) enum CallStage {
     /// The call has no final response yet.
     Pending,
     /// The call is answered and not over.
@@ -33,8 +33,8 @@ pub(crate) enum Stage {
 /// One call, from its INVITE to some time after its end.
 pub(crate) struct Call {
     pub(crate) call_id: String,
-    pub(crate) stage: Stage,
-    pub(crate) side: Side,
+    pub(crate) stage: CallStage,
+    pub(crate) side: DialogSide,
     /// Dialogs of the call, one for each fork; `active` is the answered one.
     pub(crate) dialogs: Vec<Fork>,
     pub(crate) active: Option<usize>,
@@ -173,7 +173,7 @@ impl Fork {
 }
 
 /// State of the caller or of the answerer alone.
-pub(crate) enum Side {
+pub(crate) enum DialogSide {
     Caller(Box<Caller>),
     Answerer(TransactionKey),
 }
@@ -265,16 +265,16 @@ impl Call {
             self.ringing.due(),
             change,
             self.offered.as_ref().and_then(|offered| offered.deadline),
-            self.timing.due().filter(|_| self.stage == Stage::Up),
+            self.timing.due().filter(|_| self.stage == CallStage::Up),
             self.deadline,
         ];
         times.into_iter().flatten().min()
     }
 
-    pub(super) fn new(call_id: String, side: Side, local_sdp: String, contact_user: String) -> Call {
+    pub(super) fn new(call_id: String, side: DialogSide, local_sdp: String, contact_user: String) -> Call {
         Call {
             call_id,
-            stage: Stage::Pending,
+            stage: CallStage::Pending,
             side,
             dialogs: Vec::new(),
             active: None,
@@ -318,7 +318,7 @@ impl Call {
     /// Takes `sdp` as this side's description in one of the dialogs. Early dialogs of a caller have one each: another
     /// branch may be the one that answers.
     pub(super) fn describe(&mut self, at: usize, sdp: &str) {
-        let is_branch = self.stage == Stage::Pending && self.is_caller();
+        let is_branch = self.stage == CallStage::Pending && self.is_caller();
         match self.dialogs.get_mut(at).filter(|_| is_branch) {
             Some(fork) => (fork.described, fork.in_use) = (Some(sdp.to_owned()), None),
             None => {
@@ -330,7 +330,7 @@ impl Call {
 
     /// Takes `sdp` as this side's description that holds in one of the dialogs now.
     pub(super) fn use_description(&mut self, at: usize, sdp: &str) {
-        let is_branch = self.stage == Stage::Pending && self.is_caller();
+        let is_branch = self.stage == CallStage::Pending && self.is_caller();
         match self.dialogs.get_mut(at).filter(|_| is_branch) {
             Some(fork) => fork.in_use = Some(sdp.to_owned()),
             None => sdp.clone_into(&mut self.in_use),
@@ -352,6 +352,6 @@ impl Call {
 
     /// True for the side that sent the INVITE.
     pub(super) fn is_caller(&self) -> bool {
-        matches!(self.side, Side::Caller(_))
+        matches!(self.side, DialogSide::Caller(_))
     }
 }

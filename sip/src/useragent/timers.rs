@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Call, CallEnd, CallKey, Change, EndKind, SUPPORTED, Side, Stage, reason};
+use super::{Call, CallEnd, CallKey, CallStage, Change, DialogSide, EndKind, SUPPORTED, reason};
 use crate::endpoint::Endpoint;
 use crate::message::{Headers, Method, Response};
 use crate::time::Time;
@@ -195,13 +195,13 @@ impl Endpoint {
     /// Forgets a call, or ends it because an address or the owner's answer did not come.
     fn call_deadline(&mut self, now: Time, key: CallKey) {
         let Some(call) = self.calls.get_mut(&key) else { return };
-        if call.stage == Stage::Over {
+        if call.stage == CallStage::Over {
             return self.forget_call(key);
         }
         call.deadline = None;
         let end = match &call.side {
-            Side::Caller(_) => CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host"),
-            Side::Answerer(_) => {
+            DialogSide::Caller(_) => CallEnd::new(EndKind::NotReachable, "Redirected to an unknown host"),
+            DialogSide::Answerer(_) => {
                 self.respond(now, key, 480, None, &[]);
                 CallEnd { sip_code: Some(480), ..CallEnd::new(EndKind::Timeout, "Nobody answered") }
             }
@@ -210,7 +210,7 @@ impl Endpoint {
     }
 
     fn session_timer(&mut self, now: Time, key: CallKey) {
-        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == Stage::Up) else { return };
+        let Some(call) = self.calls.get_mut(&key).filter(|call| call.stage == CallStage::Up) else { return };
         let at = call.active.unwrap_or(0);
         let Some(running) = &mut call.timing.running else { return };
         if running.expires <= now {

@@ -1,7 +1,7 @@
 //! REFER inside a call (RFC 3515, RFC 4488): reported to the driver, answered by its decision, with the outcome told by
 //! NOTIFY.
 
-use super::{CallEvent, CallKey, Referral, Stage};
+use super::{CallEvent, CallKey, CallStage, Referral};
 use crate::endpoint::{Endpoint, TransactionKey};
 use crate::header::NameAddr;
 use crate::message::{Method, Request, reason_phrase};
@@ -21,7 +21,7 @@ impl Endpoint {
         };
         let quiet = request.headers.get("Refer-Sub").is_some_and(|value| value.trim().eq_ignore_ascii_case("false"));
         match self.calls.get_mut(&key) {
-            Some(call) if call.stage == Stage::Up && call.referred.is_none() => {
+            Some(call) if call.stage == CallStage::Up && call.referred.is_none() => {
                 let id = request.headers.cseq().ok().map(|cseq| cseq.seq).filter(|_| call.was_referred);
                 call.was_referred = true;
                 call.referred = Some(Referral { transaction: tx.clone(), at, quiet, id });
@@ -48,7 +48,7 @@ impl Endpoint {
     /// Asks the other side of a call that is up to call `target` instead (REFER), with these further header fields. Its answer and its
     /// notifications are no events. False, and nothing is sent, where the call is not up.
     pub fn refer(&mut self, now: Time, call: CallKey, target: &str, headers: &[(&'static str, String)]) -> bool {
-        let at = self.calls.get(&call).filter(|state| state.stage == Stage::Up).and_then(|state| state.active);
+        let at = self.calls.get(&call).filter(|state| state.stage == CallStage::Up).and_then(|state| state.active);
         let Some(at) = at else { return false };
         let contact = self.contact(call);
         let sent = self.send_in_dialog(now, call, at, Method::Refer, |request| {
@@ -70,7 +70,7 @@ impl Endpoint {
     /// Tells by NOTIFY how far an accepted transfer is: the status line of `code`, 100 to 699. `is_final` ends the subscription. Nothing
     /// happens after that, after the call, and where no transfer was accepted.
     pub fn notify(&mut self, now: Time, call: CallKey, code: u16, is_final: bool) {
-        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == Stage::Up) else { return };
+        let Some(state) = self.calls.get_mut(&call).filter(|state| state.stage == CallStage::Up) else { return };
         let Some((at, id)) = state.subscription.filter(|_| (100..700).contains(&code)) else { return };
         if is_final {
             state.subscription = None;

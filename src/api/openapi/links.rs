@@ -7,7 +7,7 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::{operation_id, resolved};
+use super::{operation_id, resolve};
 use crate::api::endpoint::Endpoint;
 
 /// A parameter of a path and the segment before it.
@@ -95,5 +95,5 @@ impl<'m> Maker<'m> {
 }
 
 fn fields<'v>(schema: &'v Value, definitions: &'v Map<String, Value>) -> Option<&'v Map<String, Value>> {
-    resolved(schema, definitions).get("properties")?.as_object()
+    resolve(schema, definitions).get("properties")?.as_object()
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::named;
+use super::reference_name;
 
 /// Adds the names of the definitions that `schema` is made of.
 pub(super) fn names(schema: &Value, definitions: &Map<String, Value>, found: &mut BTreeSet<String>) {
-    if let Some(name) = named(schema)
+    if let Some(name) = reference_name(schema)
         && found.insert(name.to_owned())
         && let Some(definition) = definitions.get(name)
     {

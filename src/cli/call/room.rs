@@ -1,6 +1,7 @@
 //! Calls in media rooms from the shell: whose token is used, and which room it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -14,6 +15,9 @@ use crate::transport::room::access::{RoomKey, RoomServer, Visit, join_token};
 
 /// Name of the caller in a room.
 const IDENTITY: &str = "ringer";
+
+/// Name of an agent that this program plays itself.
+const AGENT: &str = "ringer-far-side";
 
 /// Time of the requests to a room server.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,19 +50,77 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("it is no JSON object: {error}"))
 }
 
-/// A room that was created for a call.
-pub struct CreatedRoom {
+/// A room that is created for a call.
+pub struct NewRoom {
     server: RoomServer,
-    name: String,
+    visit: Visit,
+    /// True while the room may be there: the server was asked for it, and has not refused.
+    may_exist: AtomicBool,
 }
 
-impl CreatedRoom {
-    /// Removes the room, whoever is still there.
+impl NewRoom {
+    /// Asks the server for the room, with its agent.
+    ///
+    /// # Errors
+    /// The request that failed.
+    pub async fn create(&self) -> Result<(), String> {
+        self.may_exist.store(true, Ordering::Relaxed);
+        self.server.create(&self.visit).await.map_err(|fault| {
+            self.may_exist.store(fault.is_unsure(), Ordering::Relaxed);
+            fault.to_string()
+        })
+    }
+
+    /// Returns the name of the room.
+    pub fn room(&self) -> &str {
+        &self.visit.room
+    }
+
+    /// True once the server was asked for the room, unless it has refused.
+    pub fn may_exist(&self) -> bool {
+        self.may_exist.load(Ordering::Relaxed)
+    }
+
+    /// Removes the room, whoever is still there; does nothing where there can be none.
     ///
     /// # Errors
     /// The request that failed.
     pub async fn remove(&self) -> Result<(), String> {
-        self.server.remove(&self.name).await.map_err(|fault| format!("the room {} was not removed: {fault}", self.name))
+        if !self.may_exist() {
+            return Ok(());
+        }
+        let name = &self.visit.room;
+        self.server.remove(name).await.map_err(|fault| format!("the room {name} was not removed: {fault}"))
+    }
+}
+
+/// A server at which rooms are created.
+pub struct Rooms {
+    server: RoomServer,
+    key: RoomKey,
+    server_url: String,
+    flags: RoomFlags,
+}
+
+impl Rooms {
+    /// Returns a room of this name that can be created, and the way into it.
+    pub fn new_room(&self, name: String) -> (RoomTarget, NewRoom) {
+        let visit = self.flags.visit(name);
+        let token = join_token(&self.key, &visit, Clock::Real.now_ms());
+        let new_room = NewRoom { server: self.server.clone(), visit, may_exist: AtomicBool::new(false) };
+        (RoomTarget { server_url: self.server_url.clone(), token, tool_topic: None }, new_room)
+    }
+
+    /// Returns the way into a room for its agent.
+    pub fn as_agent(&self, room: &str) -> RoomTarget {
+        let visit = Visit { identity: AGENT.to_owned(), is_agent: true, ..self.flags.visit(room.to_owned()) };
+        let token = join_token(&self.key, &visit, Clock::Real.now_ms());
+        RoomTarget { server_url: self.server_url.clone(), token, tool_topic: None }
+    }
+
+    /// Returns the key of the server.
+    pub fn key(&self) -> &RoomKey {
+        &self.key
     }
 }
 
@@ -113,34 +175,53 @@ impl RoomFlags {
         }
     }
 
-    /// Opens the room of a call: signs its token, and creates the room where none is named.
+    /// Returns the way into the room of a call with its token, and the room that is to be created where none is named. Nothing is
+    /// asked yet.
     ///
     /// # Errors
-    /// Names what is missing, or the request that failed.
-    pub async fn open(&self, server_url: &str) -> Result<(RoomTarget, Option<CreatedRoom>), String> {
+    /// Names what is missing.
+    pub fn plan(&self, server_url: &str) -> Result<(RoomTarget, Option<NewRoom>), String> {
         let target = |token| RoomTarget { server_url: server_url.to_owned(), token, tool_topic: None };
-        let key = match self.way()? {
-            Way::Token(token) => return Ok((target(Secret::new(token.to_owned())), None)),
-            Way::Key(key) => key,
+        match (self.way()?, &self.room) {
+            (Way::Token(token), _) => Ok((target(Secret::new(token.to_owned())), None)),
+            (Way::Key(key), Some(room)) => {
+                Ok((target(join_token(&key, &self.visit(room.clone()), Clock::Real.now_ms())), None))
+            }
+            (Way::Key(_), None) => {
+                let room = format!("svc-call-{:08x}", random_seed() as u32);
+                let (target, new_room) = self.rooms(server_url)?.new_room(room);
+                Ok((target, Some(new_room)))
+            }
+        }
+    }
+
+    /// Returns the server at which rooms are created.
+    ///
+    /// # Errors
+    /// Names what is missing: its key, or a part of it.
+    pub fn rooms(&self, server_url: &str) -> Result<Rooms, String> {
+        let Way::Key(key) = self.way()? else {
+            return Err("new rooms need RINGER_ROOM_KEY and RINGER_ROOM_SECRET: a token is for one room".to_owned());
         };
+        let poster = Arc::new(Poster::new(Guard::by(|_| true), PATIENCE));
+        let server =
+            RoomServer::new(server_url, key.clone(), poster, Clock::Real).map_err(|why| format!("room: {why}"))?;
+        Ok(Rooms { server, key, server_url: server_url.to_owned(), flags: self.clone() })
+    }
+
+    /// Returns the caller of a room of this name, and the agent that is sent there.
+    fn visit(&self, room: String) -> Visit {
         let metadata = Value::Object(self.metadata.clone().unwrap_or_default()).to_string();
-        let visit = Visit {
-            room: self.room.clone().unwrap_or_else(|| format!("svc-call-{:08x}", random_seed() as u32)),
+        Visit {
+            room,
             identity: IDENTITY.to_owned(),
             name: IDENTITY.to_owned(),
             job_metadata: metadata.clone(),
             metadata,
             attributes: Map::new(),
+            is_agent: false,
             agent_name: self.agent_name.clone().unwrap_or_default(),
-        };
-        let token = join_token(&key, &visit, Clock::Real.now_ms());
-        if self.room.is_some() {
-            return Ok((target(token), None));
         }
-        let poster = Arc::new(Poster::new(Guard::by(|_| true), PATIENCE));
-        let server = RoomServer::new(server_url, key, poster, Clock::Real).map_err(|why| format!("room: {why}"))?;
-        server.create(&visit).await.map_err(|fault| fault.to_string())?;
-        Ok((target(token), Some(CreatedRoom { server, name: visit.room })))
     }
 }
 
@@ -196,10 +277,13 @@ mod tests {
     #[tokio::test]
     async fn a_room_that_is_named_needs_no_request() {
         let given = RoomFlags { room: Some("r".into()), ..flags("k", "s", "") };
-        let (target, created) = given.open("ws://127.0.0.1:1").await.expect("a token is signed here");
-        assert_eq!((target.server_url.as_str(), created.is_none()), ("ws://127.0.0.1:1", true));
+        let (target, new) = given.plan("ws://127.0.0.1:1").expect("a token is signed here");
+        assert_eq!((target.server_url.as_str(), new.is_none()), ("ws://127.0.0.1:1", true));
         assert_eq!(target.token.expose().split('.').count(), 3);
-        let why = flags("k", "s", "").open("ws://127.0.0.1:1").await.err().expect("nobody is there");
+        let (_, new) = flags("k", "s", "").plan("ws://127.0.0.1:1").expect("a token is signed here");
+        let new = new.expect("a new room");
+        assert!(!new.may_exist() && new.remove().await.is_ok(), "nothing was asked");
+        let why = new.create().await.expect_err("nobody is there");
         assert!(why.starts_with("CreateRoom at the room server 127.0.0.1: no connection"), "{why}");
     }
 }

@@ -15,7 +15,7 @@ pub struct Api {
 impl Api {
     /// Returns a client of the server at `base` (`http://host:port`), with `key`.
     pub fn new(base: &str, key: &str) -> Result<Api, String> {
-        crate::provider::chat::install_tls();
+        crate::provider::tls::install_tls();
         let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;
         Ok(Api { client, base: base.trim_end_matches('/').into(), key: key.into() })
     }

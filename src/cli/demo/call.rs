@@ -1,5 +1,7 @@
 //! One call of the demonstration: followed while it lasts, and what is left of it.
 
+use std::io::IsTerminal;
+
 use indicatif::ProgressBar;
 use ringer_media::call::{Event, Side, TimelineEntry, What};
 use ringer_media::clip::Clip;
@@ -10,8 +12,7 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::cast::Shows;
-use super::show;
-use crate::cli::lines::Lines;
+use crate::cli::lines::{Lines, Style};
 use crate::judge;
 use crate::model::time::Timestamp;
 
@@ -57,7 +58,8 @@ impl Call {
         tell: impl Fn(String),
     ) -> Result<Call, String> {
         let mut events = api.events(result_id).await?;
-        let mut lines = Lines::new(name, show::style());
+        // Lines stand on standard error where that is a terminal.
+        let mut lines = Lines::new(name, Style::of(std::io::stderr().is_terminal()));
         while let Some((event, data)) = events.next().await? {
             match event.as_str() {
                 "status" => bar.set_message(data["status"].as_str().unwrap_or_default().to_owned()),
@@ -102,7 +104,7 @@ impl Call {
     }
 
     /// Returns the events of this name.
-    pub fn named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
+    pub fn events_named<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a TimelineEntry> {
         self.timeline.iter().filter(move |entry| entry.name() == event)
     }
 

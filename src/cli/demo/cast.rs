@@ -34,7 +34,7 @@ pub const SEED: u64 = 11;
 
 /// Returns the callers who telephone.
 pub fn cast() -> [Caller; 3] {
-    [interrupting(), accented(), keying()]
+    [interrupting(), accent_caller(), keying()]
 }
 
 /// Returns the caller who comes by a WebSocket.
@@ -81,7 +81,7 @@ fn interrupting() -> Caller {
     }
 }
 
-fn accented() -> Caller {
+fn accent_caller() -> Caller {
     Caller {
         name: "Oliver",
         shows: Shows::Script,

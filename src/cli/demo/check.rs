@@ -43,7 +43,7 @@ impl Check {
 
     /// Returns the check with a hint where it depends on words that may have been recognised late.
     fn of_words(self, call: &Call) -> Check {
-        let late = call.named("recognizer_late").count();
+        let late = call.events_named("recognizer_late").count();
         let hint = (!self.ok && late > 0)
             .then(|| format!("the recognizer was late {}: this machine is busy", count(late, "time")));
         Check { hint, ..self }
@@ -76,7 +76,7 @@ pub fn own_logs(text: &str) -> BTreeMap<String, OwnLog> {
 
 /// Returns every claim about a call.
 pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
-    let mut checks = vec![completed(call), heard(call), latency(call, own), trusted(call)];
+    let mut checks = vec![check_completed(call), check_audible(call), latency(call, own), check_trusted(call)];
     match call.shows {
         Shows::Interruptions => {
             checks.push(noise(call));
@@ -91,13 +91,13 @@ pub fn checks(call: &Call, own: &OwnLog) -> Vec<Check> {
     checks
 }
 
-fn completed(call: &Call) -> Check {
+fn check_completed(call: &Call) -> Check {
     let why = &call.result["error_message"];
     let figure = if why.is_null() { json!(call.status()) } else { json!({ "status": call.status(), "error": why }) };
     Check::new(call, "the call is completed", call.status() == "COMPLETED", figure)
 }
 
-fn heard(call: &Call) -> Check {
+fn check_audible(call: &Call) -> Check {
     let speech = |pcm: &[i16]| segments(pcm).into_iter().map(|span| span.length()).sum::<i64>();
     let samples = call.recording.each_ref().map(|pcm| speech(pcm));
     let seconds = samples.map(|count| (count as f64 / 160.0).round() / 100.0);
@@ -136,7 +136,7 @@ fn answers_ms(starts: &[f64], ends: &[f64]) -> Vec<f64> {
     answers
 }
 
-fn trusted(call: &Call) -> Check {
+fn check_trusted(call: &Call) -> Check {
     let quality = &call.result["engine_quality"];
     Check::new(call, "the engine's own pacing is trusted", quality["trusted"] == true, quality.clone())
 }
@@ -156,7 +156,7 @@ fn cut_in(call: &Call, by: Side, claim: &str) -> Check {
 
 /// Checks that the rule fired in answer to a turn in which the words stand.
 fn script(call: &Call) -> Check {
-    let fired = call.named("scripted_response").next();
+    let fired = call.events_named("scripted_response").next();
     let mut before = call.timeline.iter().rev().filter(|turn| fired.is_some_and(|fired| turn.sample <= fired.sample));
     let heard = before.find_map(|turn| match turn.reading() {
         What::TurnEnded { text, .. } => Some(text.as_str()),
@@ -183,8 +183,8 @@ fn keys(call: &Call, own: &OwnLog) -> Check {
 /// Checks that the agent's messages say when it speaks, and that its voice is heard then.
 fn stream(call: &Call) -> Check {
     let transport = &call.result["metadata"]["transport"];
-    let told = call.named("agent_speech_event").count();
-    let heard = call.named("turn.ended").count();
+    let told = call.events_named("agent_speech_event").count();
+    let heard = call.events_named("turn.ended").count();
     let ok = transport == "WebSocket, default" && told > 0 && heard > 0;
     let figure = json!({ "transport": transport, "messages": told, "turns": heard });
     Check::new(call, "the call goes over a WebSocket, and the agent says when it speaks", ok, figure)

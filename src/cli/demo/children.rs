@@ -84,16 +84,16 @@ impl Program {
             None
         });
         let found = found.await;
-        found.map_err(|_| format!("the {} is not ready after {START:?}", self.name))?.ok_or_else(|| self.gone())
+        found.map_err(|_| format!("the {} is not ready after {START:?}", self.name))?.ok_or_else(|| self.end_message())
     }
 
     /// Reads what the program prints until it ends.
-    pub async fn ended(&mut self) {
+    pub async fn wait_for_end(&mut self) {
         while let Ok(Some(_)) = self.output.next_line().await {}
     }
 
     /// Returns the message that the program ended before its time.
-    pub fn gone(&self) -> String {
+    pub fn end_message(&self) -> String {
         format!("the {} ended; see {}", self.name, self.log.display())
     }
 
@@ -104,7 +104,7 @@ impl Program {
             unsafe { libc::kill(id as libc::pid_t, libc::SIGTERM) };
         }
         if timeout(END, self.child.wait()).await.is_err() {
-            tracing::warn!("{} does not end; it is killed", self.name);
+            tracing::warn!("{} does not stop and is killed", self.name);
             let _ = self.child.kill().await;
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::check::Check;
 use crate::cli::count;
-use crate::cli::lines::{Style, interruptions, latencies};
+use crate::cli::lines::{interruptions, latencies};
 use crate::cli::out::Out;
 use crate::model::transcript::NOT_UNDERSTOOD;
 
@@ -24,11 +24,6 @@ pub fn bar(bars: &MultiProgress, name: &str, quiet: bool) -> ProgressBar {
     }
     bar.set_prefix(name.to_owned());
     bar
-}
-
-/// Colours of the lines above the bars, which stand on standard error where that is a terminal.
-pub fn style() -> Style {
-    Style::of(std::io::stderr().is_terminal())
 }
 
 /// Prints a line above the bars.
@@ -103,7 +98,7 @@ pub fn as_json(calls: &[Call], checks: &[Check], kept: Option<&Path>, good: bool
             "status": call.status(),
             "duration_ms": call.result["duration_ms"],
             "latency_ms": call.latencies_ms(),
-            "barge_in": call.named("barge_in").cloned().collect::<Vec<_>>(),
+            "barge_in": call.events_named("barge_in").cloned().collect::<Vec<_>>(),
             "engine_quality": call.result["engine_quality"],
             "transcript": call.transcript,
             "recording": file("recording.wav"),

@@ -9,7 +9,7 @@ fn line(lines: &mut Lines, sample: i64, side: &str, event: &str, data: &Value) -
 }
 
 /// Returns the name and words of the line, in verbose lines.
-fn told(side: &str, event: &str, data: Value) -> String {
+fn line_in_words(side: &str, event: &str, data: Value) -> String {
     let mut lines = Lines::new("caller", Style::PLAIN).verbose(true);
     let told = line(&mut lines, 20_000, side, event, &data).expect("every event has a line");
     let rest = told.strip_prefix("     1.25 s  ").unwrap_or_else(|| panic!("its time is the first column: {told}"));
@@ -18,9 +18,12 @@ fn told(side: &str, event: &str, data: Value) -> String {
     format!("{}: {what}", name.trim())
 }
 
+fn check(side: &str, event: &str, data: Value, expect: &str) {
+    assert_eq!(line_in_words(side, event, data), expect);
+}
+
 #[test]
-fn every_event_is_told_in_words() {
-    let check = |side, event, data, expect: &str| assert_eq!(told(side, event, data), expect);
+fn events_of_a_call_have_their_lines() {
     check("engine", "call.dialing", json!({"address": "sip:a@b"}), "caller: calls sip:a@b");
     check("agent", "call.ringing", json!({"address": null, "code": 180}), "agent: is called, SIP 180");
     check("agent", "call.early_media", json!({"code": 183}), "agent: is heard before the answer, SIP 183");
@@ -38,6 +41,10 @@ fn every_event_is_told_in_words() {
         "caller: ends the call: the caller is done (dh_end_call)",
     );
     check("engine", "call.ended", json!({"by": "engine", "reason": "new_one"}), "engine: ends the call: new one");
+}
+
+#[test]
+fn speech_and_turns_have_their_lines() {
     let own = |text: &str, kind: &str, interrupted: bool| json!({"utterance_id": 1, "text": text, "kind": kind, "interrupted": interrupted});
     check("dh", "speech.started", own("Hello.", "turn", false), "caller: begins: Hello.");
     check("dh", "speech.ended", own("Hello.", "opening", false), "caller: Hello.");
@@ -79,6 +86,10 @@ fn every_event_is_told_in_words() {
         json!({"language": "de", "by": "text", "from_sample": 1}),
         "caller: goes on in the other side's language: de",
     );
+}
+
+#[test]
+fn decisions_of_the_caller_have_their_lines() {
     let cut = |by: &str, stop_ms: Value| json!({"by": by, "overlap_ms": 400, "stop_ms": stop_ms});
     check("agent", "barge_in", cut("agent", json!(320)), "agent: cuts in; caller is silent after 320 ms");
     check("dh", "barge_in", cut("dh", json!(null)), "caller: cuts in; agent does not fall silent for it");
@@ -102,6 +113,10 @@ fn every_event_is_told_in_words() {
     );
     check("dh", "silence_tool", json!({"seconds": 20}), "caller: stays silent for up to 20 s");
     check("dh", "reprompt", json!({"n": 1}), "caller: gets no answer and asks again (1)");
+}
+
+#[test]
+fn changes_of_the_session_keys_and_messages_have_their_lines() {
     check("agent", "hold", json!({"code": 200}), "agent: puts the caller on hold");
     check("agent", "unhold", json!({"code": 200}), "agent: takes the caller off hold");
     check(
@@ -134,6 +149,10 @@ fn every_event_is_told_in_words() {
     );
     check("agent", "message.received", json!({"text": "Hello"}), "agent: Hello");
     check("agent", "mark", json!({"name": "x"}), "agent: mark: name x");
+}
+
+#[test]
+fn faults_figures_and_unknown_events_have_their_lines() {
     check(
         "agent",
         "suspected_echo_event",
@@ -223,8 +242,11 @@ fn a_latency_is_the_same_in_its_line_and_in_the_summary() {
 #[test]
 fn what_is_said_moves_nothing_on_a_terminal() {
     let text = "a\x1b[2Jb\r\nc\u{202e}d\te";
-    assert_eq!(told("agent", "turn.ended", json!({"text": text})), "agent: a\u{fffd}[2Jb  c\u{fffd}d e");
-    assert_eq!(told("agent", "mark", json!({"a": "x".repeat(300)})), format!("agent: mark: a {}...", "x".repeat(200)));
+    assert_eq!(line_in_words("agent", "turn.ended", json!({"text": text})), "agent: a\u{fffd}[2Jb  c\u{fffd}d e");
+    assert_eq!(
+        line_in_words("agent", "mark", json!({"a": "x".repeat(300)})),
+        format!("agent: mark: a {}...", "x".repeat(200))
+    );
 }
 
 #[test]

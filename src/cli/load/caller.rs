@@ -4,24 +4,33 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use ringer_media::call::{CallSpec, Ears, Limits, Move, Opening, Purpose, Thought, TurnSpec};
 use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind, snr_db};
 use ringer_media::seed::Seed;
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
 
 use super::Args;
-use crate::cli::call::{is_socket, pipeline};
+use crate::cli::call::{NewRoom, Rooms, is_socket, pipeline};
+use crate::cli::out::complain;
+use crate::clock::random_seed;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{Destination, PipelineDial, Placement, SipDial, Speech, WebSocketDial};
+use crate::engine::{Destination, PipelineDial, Placement, RoomDial, SipDial, Speech, WebSocketDial};
 use crate::human::{Fluency, Mind};
 use crate::provider::Job;
 use crate::provider::canned::Canned;
 use crate::provider::fake::FakeRecognizer;
 use crate::transport::pipeline::PipelineTarget;
+use crate::transport::room::RoomTarget;
 
 /// Volume of the noise under each caller.
 const NOISE_VOLUME: f64 = 0.5;
+/// Rooms that are removed at the same time.
+const AT_ONCE: usize = 16;
 /// Between two sentences of a caller that hears no turns.
 const PAUSE: Duration = Duration::from_secs(4);
 
@@ -30,11 +39,56 @@ pub struct Callers {
     to: String,
     ears: Ears,
     beds: Arc<NoiseBeds>,
+    rooms: Option<CallRooms>,
+}
+
+/// Rooms of a load test's calls, one for each.
+pub struct CallRooms {
+    rooms: Rooms,
+    /// Tells the rooms of this test from those of others.
+    draw: u32,
+    /// Rooms that were asked for.
+    asked: Mutex<Vec<Arc<NewRoom>>>,
+    /// Input of a far side that joins each room; `None`: agents are there by themselves.
+    met: tokio::sync::Mutex<Option<ChildStdin>>,
+}
+
+impl CallRooms {
+    /// Returns rooms at this server, none of which is there yet.
+    pub fn new(rooms: Rooms, met: Option<ChildStdin>) -> CallRooms {
+        let met = tokio::sync::Mutex::new(met);
+        CallRooms { rooms, draw: random_seed() as u32, asked: Mutex::default(), met }
+    }
+
+    /// Creates the room of the call of this number. Returns the way into it.
+    async fn open(&self, number: usize) -> Result<RoomTarget, String> {
+        let (target, new_room) = self.rooms.new_room(format!("svc-load-{:08x}-{number}", self.draw));
+        let new_room = Arc::new(new_room);
+        self.asked.lock().push(new_room.clone());
+        new_room.create().await?;
+        if let Some(far) = &mut *self.met.lock().await {
+            let line = format!("{}\n", new_room.room());
+            far.write_all(line.as_bytes()).await.map_err(|error| format!("the far side has ended: {error}"))?;
+        }
+        Ok(target)
+    }
+
+    /// Removes all rooms, and lets the far side go.
+    async fn close(&self) {
+        drop(self.met.lock().await.take());
+        let asked = std::mem::take(&mut *self.asked.lock());
+        let mut removed = stream::iter(asked).map(|room| async move { room.remove().await }).buffer_unordered(AT_ONCE);
+        while let Some(removed) = removed.next().await {
+            if let Err(why) = removed {
+                complain(format_args!("{why}"));
+            }
+        }
+    }
 }
 
 impl Callers {
     /// Callers of `to`. Makes the noise, which takes a moment.
-    pub async fn new(to: String, args: &Args) -> Result<Callers, String> {
+    pub async fn new(to: String, args: &Args, rooms: Option<CallRooms>) -> Result<Callers, String> {
         let beds = Arc::new(NoiseBeds::new(None));
         let made = beds.clone();
         tokio::task::spawn_blocking(move || made.bed(Kind::Cafe, 0.0, &mut Seed(0).stream("noise")))
@@ -44,10 +98,37 @@ impl Callers {
             to,
             ears: Ears { text: false, voice_activity: !args.no_vad, dtmf: !args.no_dtmf, whole: false },
             beds,
+            rooms,
         })
     }
 
-    fn destination(&self, number: usize) -> Destination {
+    /// True for calls in media rooms.
+    pub fn are_in_rooms(&self) -> bool {
+        self.rooms.is_some()
+    }
+
+    /// Opens the room of the call of this number. Returns the way into it; `None` for calls that are in no room.
+    ///
+    /// # Errors
+    /// The request that failed.
+    pub async fn open_room(&self, number: usize) -> Result<Option<RoomTarget>, String> {
+        match &self.rooms {
+            Some(rooms) => rooms.open(number).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Removes the rooms of all calls.
+    pub async fn close_rooms(&self) {
+        if let Some(rooms) = &self.rooms {
+            rooms.close().await;
+        }
+    }
+
+    fn destination(&self, number: usize, room: Option<RoomTarget>) -> Destination {
+        if let Some(target) = room {
+            return Destination::Room(Box::new(RoomDial { target, ..RoomDial::default() }));
+        }
         if is_socket(&self.to) {
             let dial = WebSocketDial { url: self.to.clone(), result_id: number as u64, ..WebSocketDial::default() };
             return Destination::WebSocket(Box::new(dial));
@@ -59,8 +140,8 @@ impl Callers {
         Destination::Sip(SipDial { target: self.to.clone(), codecs: vec![Codec::Pcmu], ..SipDial::default() })
     }
 
-    /// Returns the call of this number; its files go below `folder`.
-    pub fn placement(&self, number: usize, folder: &Path) -> Placement {
+    /// Returns the call of this number, in its room where it has one; its files go below `folder`.
+    pub fn placement(&self, number: usize, room: Option<RoomTarget>, folder: &Path) -> Placement {
         let seed = Seed(number as u64 + 1);
         let noise = self.beds.bed(Kind::Cafe, snr_db(NOISE_VOLUME), &mut seed.stream("noise"));
         let spec = CallSpec {
@@ -75,10 +156,10 @@ impl Callers {
         Placement {
             id: format!("load-{number}"),
             spec,
-            destination: self.destination(number),
+            destination: self.destination(number, room),
             mind: Box::new(Talker { hears_turns: self.ears.voice_activity }),
             fluency: Fluency::default(),
-            voice: Some(Canned::named("caller")),
+            voice: Some(Canned::voice_named("caller")),
             language: "en".into(),
             follows: None,
             keyterms: Vec::new(),

@@ -2,6 +2,7 @@
 //! prepared speech and silence in turn, counts what it receives and listens to none of it.
 
 pub mod pipeline;
+pub mod room;
 pub mod websocket;
 
 use std::net::SocketAddr;
@@ -15,9 +16,9 @@ use ringer_media::codec::Codec;
 use ringer_media::time::Time;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::cli::failed;
+use crate::cli::fail;
 use crate::cli::out::Out;
 use crate::clock::monotonic;
 use crate::engine::pace::{MEDIA_PRIORITY, prefer_timing, sleep_until};
@@ -25,6 +26,7 @@ use crate::provider::canned::SPEECH;
 use crate::provider::guard::Guard;
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, IncomingChannel, PortOutput, Refusal, ToPeer};
+use crate::transport::room::access::RoomKey;
 use crate::transport::sip::driver::SipSocket;
 use crate::transport::sip::port::SipPort;
 use crate::transport::sip::sdp;
@@ -60,6 +62,8 @@ pub enum Over {
     WebSocket,
     /// Offers of WebRTC, as voice pipelines take them.
     Pipeline,
+    /// Rooms of a room server, which it is told one by one.
+    Room,
 }
 
 /// A far side that runs beside this process; it ends with it.
@@ -76,14 +80,31 @@ impl FarSide {
     /// # Errors
     /// The program cannot be started again, or says no address.
     pub async fn start(over: Over) -> Result<FarSide, String> {
+        let flag = match over {
+            Over::Sip | Over::Room => None,
+            Over::WebSocket => Some("--websocket"),
+            Over::Pipeline => Some("--pipeline"),
+        };
+        let far = FarSide::start_with(flag, &[]).await?;
+        let uri = if over == Over::Sip { format!("sip:far@{}", far.uri) } else { far.uri.clone() };
+        Ok(FarSide { uri, ..far })
+    }
+
+    /// Starts it for rooms of the server at `to`; it joins those that are written to its input.
+    ///
+    /// # Errors
+    /// As [`FarSide::start`].
+    pub async fn start_in_rooms(to: &str, key: &RoomKey) -> Result<FarSide, String> {
+        let secrets = [("RINGER_ROOM_KEY", key.key.as_str()), ("RINGER_ROOM_SECRET", key.secret.expose())];
+        FarSide::start_with(Some(to), &secrets).await
+    }
+
+    async fn start_with(argument: Option<&str>, secrets: &[(&str, &str)]) -> Result<FarSide, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut child = Command::new(program)
             .args(["load", "--far-side"])
-            .args(match over {
-                Over::Sip => None,
-                Over::WebSocket => Some("--websocket"),
-                Over::Pipeline => Some("--pipeline"),
-            })
+            .args(argument)
+            .envs(secrets.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -91,9 +112,13 @@ impl FarSide {
             .map_err(|error| format!("the far side cannot be started: {error}"))?;
         let stdout = child.stdout.take().ok_or("the far side has no output")?;
         let mut lines = BufReader::new(stdout).lines();
-        let address = lines.next_line().await.ok().flatten().ok_or("the far side did not start")?;
-        let uri = if over == Over::Sip { format!("sip:far@{address}") } else { address };
+        let uri = lines.next_line().await.ok().flatten().ok_or("the far side did not start")?;
         Ok(FarSide { uri, child, lines })
+    }
+
+    /// Returns its input, which then is no longer closed by [`FarSide::stop`].
+    pub fn take_input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Ends it; gives what it counted.
@@ -117,11 +142,11 @@ pub async fn run() -> ExitCode {
         SipSocket::start(SocketAddr::from(([127, 0, 0, 1], 0)).into(), &TlsSettings::default(), None, &tasks).await;
     let (sip, incoming) = match started {
         Ok(started) => started,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let mut sockets = match MediaPorts::new(PORTS).bind(sip.local().ip()) {
         Ok(sockets) => sockets,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let (orders, waiting) = sync_channel(ORDERS);
     let media = Arc::new(Media::default());
@@ -129,7 +154,7 @@ pub async fn run() -> ExitCode {
     let thread = std::thread::Builder::new().name("far".into()).spawn(move || shared.run(&mut sockets, &waiting));
     let thread = match thread {
         Ok(thread) => thread,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let out = Out::standard();
     out.line(sip.local());

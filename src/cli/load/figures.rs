@@ -9,7 +9,7 @@ use crate::cli::out::Out;
 use crate::cli::own_cpu;
 use crate::clock::monotonic;
 use crate::engine::lateness::quantile_ms;
-use crate::engine::{CallReport, Engine};
+use crate::engine::{CallControl, CallReport, Engine};
 use ringer_media::time::Time;
 
 /// Lateness beyond which the machine, not the engine, was measured.
@@ -118,9 +118,11 @@ impl Figures {
         self.first_failure.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Counts the news of a call.
-    pub fn take(&mut self, news: News) {
+    /// Counts the news of a call. The control of one that was placed goes to `controls`.
+    pub fn take(&mut self, news: News, controls: &mut Vec<CallControl>) {
         match news {
+            News::Placed(control) => controls.push(control),
+            News::Refused(why) => self.refused(&why),
             News::Connected { after } => {
                 self.connected += 1;
                 self.setups.push(after.as_secs_f64() * 1000.0);

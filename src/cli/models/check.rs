@@ -86,7 +86,7 @@ fn hear(folder: &Path) -> Result<Checked, String> {
     // The first time also fetches the weights into the caches.
     let tries = [(); 2].map(|()| clock::seconds_of(|| model.hear(&pcm, Spoken::Known("en"), &|| false)));
     if tries.iter().any(|(heard, _)| heard.as_ref().is_none_or(|heard| heard.is_unclear() || heard.text.is_empty())) {
-        return Err("it understands nothing of clear English speech".to_owned());
+        return Err("it recognizes no words of clear English speech".to_owned());
     }
     let factor = tries.iter().map(|(_, spent)| *spent).fold(f64::INFINITY, f64::min) / (pcm.len() as f64 / 16_000.0);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;

@@ -49,7 +49,7 @@ impl Client {
     /// # Errors
     /// No client can be made.
     pub fn new(base: &str, key: &str) -> Result<Client, String> {
-        crate::provider::chat::install_tls();
+        crate::provider::tls::install_tls();
         let is_here = reqwest::Url::parse(base)
             .is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")));
         // The key goes to no other server, and a server of this machine is asked without a proxy.

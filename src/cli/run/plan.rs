@@ -10,7 +10,7 @@ use crate::clock::new_id;
 use crate::config::{nearest, variable};
 use crate::suite::Played;
 use crate::suite::expand::{Connect, Made};
-use crate::suite::file::{Scenario, human_fields, read, simulation_fields};
+use crate::suite::file::{Scenario, from_file, human_fields, simulation_fields};
 use crate::suite::spawn::Spawn;
 use crate::suite::verdict::Judgement;
 use crate::suite::yaml::mask;
@@ -93,7 +93,7 @@ impl Plan {
     ///
     /// # Errors
     /// Everything that is wrong in them, or that no scenario is asked for.
-    pub fn read(args: &Args) -> Result<Plan, Stop> {
+    pub fn from_args(args: &Args) -> Result<Plan, Stop> {
         let key = format!("run-{}", new_id());
         let mut plan = Plan {
             suites: Vec::new(),
@@ -108,7 +108,7 @@ impl Plan {
         let (mut problems, mut names): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
         let mut wanted = 0;
         for (at, path) in files(&args.paths).map_err(Stop::bad)?.into_iter().enumerate() {
-            let suite = match read(&path, &variable) {
+            let suite = match from_file(&path, &variable) {
                 Ok(suite) => suite,
                 Err(wrong) => {
                     problems.extend(wrong.iter().map(ToString::to_string));

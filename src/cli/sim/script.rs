@@ -45,7 +45,7 @@ pub fn call(script: Script, seed: u64, voices: &Arc<Canned>) -> Sim {
     let spec = CallSpec { seed, opening: Opening::Listen { open_after_ms: Some(10_000) }, ..CallSpec::default() };
     let profile = Profile { intent, playback, ..Profile::default() };
     let caller = placement(seed, spec, profile, vec![Codec::Pcmu]);
-    let desk = || agent::placement("sim".into(), seed, Canned::named("agent"), Codec::ALL.to_vec());
+    let desk = || agent::placement("sim".into(), seed, Canned::voice_named("agent"), Codec::ALL.to_vec());
     let target = script.has_target.then(|| with_manner(desk(), &script.target, false, &script.names));
     let websocket = script.websocket.clone();
     let loss = if script.loss > 0.0 { Loss::Independent(script.loss) } else { Loss::None };

@@ -8,7 +8,7 @@ use crate::config::Config;
 fn settings_of(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
     let environment: BTreeMap<String, String> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Config::read(Some((Path::new("r.toml"), file)), &environment, &[], 3200).map_err(|error| error.to_string())
+    Config::from_texts(Some((Path::new("r.toml"), file)), &environment, &[], 3200).map_err(|error| error.to_string())
 }
 
 const FULL: &str = r#"

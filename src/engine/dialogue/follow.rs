@@ -14,7 +14,7 @@ impl Dialogue {
         if !self.spec.follows_language {
             return;
         }
-        let news = self.follower.heard(i64::from(self.turns), &turn.text, &Tongue::Untold);
+        let news = self.follower.hear(i64::from(self.turns), &turn.text, &Tongue::Untold);
         let Some((_, Found { language, by })) = news.filter(|(_, found)| is_spoken(&found.language)) else { return };
         let from_sample = (turn.first_ms - self.began_ms.unwrap_or(turn.first_ms)) * PER_MS;
         let taken = What::LanguageTaken { language: language.clone(), by: by.into(), from_sample };

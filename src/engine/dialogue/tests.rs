@@ -81,14 +81,14 @@ impl Stage {
     }
 
     /// Reports that the message was taken 200 ms after it was sent off.
-    fn sent(&mut self) {
+    fn confirm_sent(&mut self) {
         let at_ms = self.now;
         self.wait(200);
         self.feed(Input::Sent { at_ms, message_id: "m".into() });
     }
 
     /// Returns the outputs since the last call.
-    fn asked(&mut self) -> Vec<String> {
+    fn take_outputs(&mut self) -> Vec<String> {
         std::mem::take(&mut self.asked)
     }
 
@@ -105,18 +105,21 @@ impl Stage {
 fn the_agent_s_turns_are_answered_one_by_one() {
     let mut stage = Stage::of(spec());
     stage.wait(5_000_000);
-    assert!(stage.asked().is_empty() && stage.end.is_none(), "nobody waits for a conversation that has not begun");
+    assert!(
+        stage.take_outputs().is_empty() && stage.end.is_none(),
+        "nobody waits for a conversation that has not begun"
+    );
     stage.hears("Hello?");
-    assert_eq!(stage.asked(), ["think Reply"]);
+    assert_eq!(stage.take_outputs(), ["think Reply"]);
     stage.wait(100);
     stage.hears("Are you there?");
     stage.thinks("I want to book.", Then::Listen);
-    assert_eq!(stage.asked(), ["send I want to book."]);
-    stage.sent();
-    assert_eq!(stage.asked(), ["think Reply"], "the second turn waited for the first answer");
+    assert_eq!(stage.take_outputs(), ["send I want to book."]);
+    stage.confirm_sent();
+    assert_eq!(stage.take_outputs(), ["think Reply"], "the second turn waited for the first answer");
     stage.thinks("Yes.", Then::Hangup);
-    assert_eq!(stage.asked(), ["send Yes. END"]);
-    stage.sent();
+    assert_eq!(stage.take_outputs(), ["send Yes. END"]);
+    stage.confirm_sent();
     assert_eq!(stage.reason(), Some(EndReason::DhEndCall));
     // The second turn overtook the word that the first answer was taken: that counts from its sending.
     let expect = [
@@ -136,7 +139,7 @@ fn the_agent_s_turns_are_answered_one_by_one() {
     assert_eq!(said, expect);
     stage.hears("More?");
     stage.feed(Input::Hangup(EndReason::ApiHangup));
-    assert_eq!((stage.asked(), stage.dialogue.due()), (vec![], None), "nothing follows");
+    assert_eq!((stage.take_outputs(), stage.dialogue.due()), (vec![], None), "nothing follows");
 }
 
 #[test]
@@ -148,10 +151,10 @@ fn who_begins() {
         (First::Invited, vec!["send "]),
     ] {
         let mut stage = Stage::of(DialogueSpec { first: first.clone(), ..spec() });
-        assert_eq!(stage.asked(), expect, "{first:?}");
+        assert_eq!(stage.take_outputs(), expect, "{first:?}");
     }
     let mut stage = Stage::of(DialogueSpec { first: First::Invited, sync: true, ..spec() });
-    stage.sent();
+    stage.confirm_sent();
     assert_eq!(stage.events(), [], "an invitation is no message");
     stage.hears("Good day.");
     assert_eq!(stage.events(), [("message.received", 200.0), ("turn.ended", 200.0)]);
@@ -171,7 +174,7 @@ fn latency_counts_from_what_the_way_allows() {
     for (sync, expect) in [(false, 200.0), (true, 0.0)] {
         let mut stage = Stage::of(DialogueSpec { first: First::Say("Hi.".into()), sync, ..spec() });
         let began = stage.now;
-        stage.sent();
+        stage.confirm_sent();
         let sent = stage.dialogue.began_ms().expect("it began") - began;
         assert_eq!((stage.events(), sent as f64), (vec![("message.sent", 0.0)], expect), "sync {sync}");
     }
@@ -185,7 +188,7 @@ fn parts_of_a_turn_are_joined() {
         stage.feed(Input::Heard(stage.now, part(text, more)));
         stage.wait(500);
     }
-    assert_eq!(stage.asked(), ["think Reply"]);
+    assert_eq!(stage.take_outputs(), ["think Reply"]);
     assert_eq!(stage.dialogue.history()[0].text.as_ref(), "One\ntwo\nthree");
     let turn = stage.timeline.iter().find(|entry| entry.name() == "turn.ended").expect("it ended");
     assert_eq!((&turn.data()["from_sample"], &turn.data()["end_sample"]), (&json!(0), &json!(1500 * 16)));
@@ -198,32 +201,26 @@ fn messages_close_together_are_one_turn() {
     stage.wait(7999);
     stage.hears("two");
     stage.wait(7999);
-    assert!(stage.asked().is_empty());
+    assert!(stage.take_outputs().is_empty());
     stage.wait(1);
-    assert_eq!(stage.asked(), ["think Reply"]);
+    assert_eq!(stage.take_outputs(), ["think Reply"]);
     assert_eq!(stage.dialogue.history()[0].text.as_ref(), "One\ntwo");
 }
 
 #[test]
-fn how_it_ends() {
+fn silence_and_time_end_it() {
     let by = |change: fn(&mut DialogueSpec), play: fn(&mut Stage)| {
         let mut spec = spec();
         change(&mut spec);
         let mut stage = Stage::of(spec);
         play(&mut stage);
-        (stage.reason(), stage.asked(), stage.now - 1_000_000)
+        (stage.reason(), stage.take_outputs(), stage.now - 1_000_000)
     };
     let whole = |_: &mut DialogueSpec| {};
-    let turn = |stage: &mut Stage| {
-        stage.hears("Yes?");
-        stage.thinks("Hm.", Then::Listen);
-        stage.sent();
-        stage.asked();
-    };
     // Nobody writes on.
     let quiet = by(whole, |stage| {
         stage.hears("Yes?");
-        stage.asked();
+        stage.take_outputs();
         stage.wait(299_999);
         assert!(stage.end.is_none());
         stage.wait(1);
@@ -241,25 +238,41 @@ fn how_it_ends() {
         },
     );
     assert_eq!(long, (Some(EndReason::MaxDuration), vec![], 60_000));
+}
+
+/// Hears one message and answers it.
+fn turn(stage: &mut Stage) {
+    stage.hears("Yes?");
+    stage.thinks("Hm.", Then::Listen);
+    stage.confirm_sent();
+    stage.take_outputs();
+}
+
+#[test]
+fn turns_and_phrases_end_it() {
     // The last turn is not answered.
     let mut stage = Stage::of(DialogueSpec { max_turns: Some(2), ..spec() });
     turn(&mut stage);
     stage.hears("And?");
-    assert_eq!((stage.reason(), stage.asked()), (Some(EndReason::MaxTurns), vec![]));
+    assert_eq!((stage.reason(), stage.take_outputs()), (Some(EndReason::MaxTurns), vec![]));
     // Phrases of either side.
     let phrases = vec!["good bye".to_owned()];
     let mut stage = Stage::of(DialogueSpec { hangup_phrases: phrases.clone(), ..spec() });
     turn(&mut stage);
     stage.hears("Good-bye, then!");
-    assert_eq!((stage.reason(), stage.asked()), (Some(EndReason::HangupPhrase), vec![]));
+    assert_eq!((stage.reason(), stage.take_outputs()), (Some(EndReason::HangupPhrase), vec![]));
     let mut stage = Stage::of(DialogueSpec { hangup_phrases: phrases, ..spec() });
     stage.hears("Yes?");
     stage.thinks("Good bye.", Then::Listen);
-    stage.sent();
+    stage.confirm_sent();
     assert_eq!(
         (stage.reason(), stage.asked.last().map(String::as_str)),
         (Some(EndReason::HangupPhrase), Some("send Good bye. END"))
     );
+}
+
+#[test]
+fn the_agent_a_fault_and_a_last_decision_end_it() {
     // The agent ends it, whatever is on its way.
     let mut stage = Stage::of(spec());
     stage.hears("Yes?");
@@ -280,11 +293,11 @@ fn how_it_ends() {
     for (tells_end, expect) in [(true, vec!["send  END"]), (false, vec![])] {
         let mut stage = Stage::of(DialogueSpec { tells_end, ..spec() });
         stage.hears("Yes?");
-        stage.asked();
+        stage.take_outputs();
         stage.thinks("", Then::Finish);
-        assert_eq!(stage.asked(), expect);
+        assert_eq!(stage.take_outputs(), expect);
         if tells_end {
-            stage.sent();
+            stage.confirm_sent();
         }
         assert_eq!(stage.reason(), Some(EndReason::PlaybackEnd));
         assert!(stage.events().iter().all(|(event, _)| *event != "message.sent"));
@@ -295,25 +308,25 @@ fn how_it_ends() {
 fn silence_waits_for_the_agent_or_for_its_time() {
     let mut stage = Stage::of(spec());
     stage.hears("One moment, please.");
-    stage.asked();
+    stage.take_outputs();
     stage.thinks("", Then::StaySilent);
     stage.wait(59_999);
-    assert!(stage.asked().is_empty());
+    assert!(stage.take_outputs().is_empty());
     stage.wait(1);
-    assert_eq!(stage.asked(), ["think StillThere"]);
+    assert_eq!(stage.take_outputs(), ["think StillThere"]);
     stage.thinks("Are you still there?", Then::StaySilent);
-    stage.sent();
-    stage.asked();
+    stage.confirm_sent();
+    stage.take_outputs();
     stage.hears("Yes.");
-    assert_eq!(stage.asked(), ["think Reply"]);
+    assert_eq!(stage.take_outputs(), ["think Reply"]);
     // A pause is kept whatever comes, and what came is known after it.
     stage.thinks("", Then::Pause { ms: 4000 });
     stage.wait(1000);
     stage.hears("Hello?");
     stage.wait(2999);
-    assert!(stage.asked().is_empty());
+    assert!(stage.take_outputs().is_empty());
     stage.wait(1);
-    assert_eq!(stage.asked(), ["think GoOn"]);
+    assert_eq!(stage.take_outputs(), ["think GoOn"]);
     assert_eq!(stage.dialogue.history().last().map(|line| &*line.text), Some("Hello?"));
 }
 
@@ -335,30 +348,30 @@ fn scripted_answers_take_the_mind_s_place() {
     ];
     let mut stage = Stage::of(DialogueSpec { script, reply_delay_ms: 700, ..spec() });
     stage.hears("May I have your name?");
-    assert!(stage.asked().is_empty(), "an answer has its delay");
+    assert!(stage.take_outputs().is_empty(), "an answer has its delay");
     stage.wait(700);
-    assert_eq!(stage.asked(), ["send Ann."]);
-    stage.sent();
+    assert_eq!(stage.take_outputs(), ["send Ann."]);
+    stage.confirm_sent();
     stage.hears("One moment.");
     stage.wait(1000);
     stage.hears("Still looking.");
     stage.wait(1000);
-    assert_eq!(stage.asked(), ["send Well?"]);
-    stage.sent();
+    assert_eq!(stage.take_outputs(), ["send Well?"]);
+    stage.confirm_sent();
     stage.hears("Hold on.");
     stage.wait(100_000);
-    assert!(stage.asked().is_empty());
+    assert!(stage.take_outputs().is_empty());
     stage.hears("Here I am.");
-    assert_eq!(stage.asked(), ["send Back."]);
-    stage.sent();
+    assert_eq!(stage.take_outputs(), ["send Back."]);
+    stage.confirm_sent();
     stage.hears("Please hold.");
     stage.hears("Done.");
-    assert_eq!(stage.asked(), ["think Reply"]);
+    assert_eq!(stage.take_outputs(), ["think Reply"]);
     stage.thinks("", Then::Listen);
     stage.hears("Press a key.");
     stage.wait(700);
-    assert_eq!(stage.asked(), ["send 1"]);
-    stage.sent();
+    assert_eq!(stage.take_outputs(), ["send 1"]);
+    stage.confirm_sent();
     let fired: Vec<_> = stage.timeline.iter().filter(|entry| entry.name() == "scripted_response").collect();
     assert_eq!(fired.iter().map(|entry| entry.data()["index"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     let types: Vec<_> = fired.iter().map(|entry| entry.data()["response_type"].clone()).collect();
@@ -371,11 +384,11 @@ fn scripted_answers_take_the_mind_s_place() {
 fn tools_are_told_and_keys_are_typed() {
     let mut stage = Stage::of(spec());
     stage.hears("Press 1.");
-    stage.asked();
+    stage.take_outputs();
     let menu = ToolCall { name: "menu".into(), parameters: Value::Null, output: Value::Null, source: None };
     stage.feed(Input::Called { at_ms: stage.now + 40, call: menu });
     stage.feed(Input::Thought(Move { dtmf: "1".into(), notes: vec!["fallback_speaker"], ..Move::default() }));
-    assert_eq!(stage.asked(), ["send 1"]);
+    assert_eq!(stage.take_outputs(), ["send 1"]);
     let events = stage.events();
     assert!(events.contains(&("tool_call", 40.0)) && events.contains(&("fallback_speaker", 0.0)), "{events:?}");
 }
@@ -394,10 +407,10 @@ fn the_agent_s_language_is_followed_where_that_is_asked() {
             "Thank you, how can I help you with that?",
         ] {
             stage.hears(text);
-            asked.extend(stage.asked());
+            asked.extend(stage.take_outputs());
             stage.thinks("Well.", Then::Listen);
-            stage.sent();
-            stage.asked();
+            stage.confirm_sent();
+            stage.take_outputs();
         }
         asked.retain(|what| what.starts_with("speak"));
         let taken = stage.events().iter().filter(|(event, _)| *event == "language.taken").count();
@@ -434,18 +447,18 @@ fn the_mind_tells_the_meaning_of_a_turn_and_words_do_where_it_cannot() {
     ] {
         let mut stage = Stage::of(DialogueSpec { script: script.clone(), asks_meaning: true, ..spec() });
         stage.hears(says);
-        assert_eq!(stage.asked(), [ask], "{says}");
+        assert_eq!(stage.take_outputs(), [ask], "{says}");
         stage.feed(Input::Meant(meant));
-        assert_eq!(stage.asked(), [expect], "{says} {meant:?}");
+        assert_eq!(stage.take_outputs(), [expect], "{says} {meant:?}");
     }
     let mut stage = Stage::of(DialogueSpec { script: script.clone(), asks_meaning: true, ..spec() });
     stage.hears("Your name, please?");
-    assert_eq!(stage.asked(), ["send Ann."], "nobody is asked about an exact rule");
+    assert_eq!(stage.take_outputs(), ["send Ann."], "nobody is asked about an exact rule");
     stage.feed(Input::Meant(Some(Some(0))));
-    assert!(stage.asked().is_empty(), "nobody asked");
+    assert!(stage.take_outputs().is_empty(), "nobody asked");
     let mut stage = Stage::of(DialogueSpec { script, ..spec() });
     stage.hears(alike);
-    assert_eq!(stage.asked(), ["send March third."], "without a model the words tell");
+    assert_eq!(stage.take_outputs(), ["send March third."], "without a model the words tell");
 }
 
 /// The words and keys of a move are one message, and two lines of what was said.
@@ -459,8 +472,8 @@ fn keys_are_typed_behind_words_and_remembered_as_keys() {
     for (say, dtmf, sent) in [("One.", "12", "send One. 12"), ("", "3,4#", "send 3,4#"), ("12", "", "send 12")] {
         stage.hears("Well?");
         stage.feed(Input::Thought(Move { say: say.into(), dtmf: dtmf.into(), ..Move::default() }));
-        stage.sent();
-        assert_eq!(stage.asked(), ["think Reply", sent]);
+        stage.confirm_sent();
+        assert_eq!(stage.take_outputs(), ["think Reply", sent]);
     }
     let expect = [("One.", ""), ("", "12"), ("", "3,4#"), ("12", "")];
     assert_eq!(lines(&stage.dialogue), expect.map(|(text, digits)| (text.to_owned(), digits.to_owned())));

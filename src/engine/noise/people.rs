@@ -28,7 +28,7 @@ const ENGLISH: [Option<&str>; 4] = [None, Some("scottish"), Some("british"), Som
 pub(super) async fn people(language: &str, seed: Seed, synthesizer: &dyn Synthesizer) -> Result<People, Failure> {
     let sentences = talk(language).ok_or_else(|| Failure {
         code: "no_talk_for_language",
-        message: format!("it is not known what people say in language {language}"),
+        message: format!("there are no sentences for background voices in language {language}"),
     })?;
     let mut people = People::new();
     for number in 0..PEOPLE {

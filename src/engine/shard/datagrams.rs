@@ -16,6 +16,6 @@ impl Shard {
             Path::Rtp => sockets.send_rtp(bytes),
             Path::Rtcp => sockets.send_rtcp(bytes),
         }
-        live.wire.iter_mut().for_each(|wire| wire.sent(path, at_ns, bytes));
+        live.packet_tap.iter_mut().for_each(|tap| tap.capture_sent(path, at_ns, bytes));
     }
 }

@@ -64,7 +64,7 @@ fn plain(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(from_ms: u64, to_ms: Option<u64>, text: &str) -> Said {
+    fn utterance(from_ms: u64, to_ms: Option<u64>, text: &str) -> Said {
         Said { utterance: 1, from: Time::from_millis(from_ms), to: to_ms.map(Time::from_millis), text: text.into() }
     }
 
@@ -75,19 +75,19 @@ mod tests {
             let text: Vec<&str> = heard.iter().map(|heard| heard.word.as_str()).collect();
             assert_eq!(text.join(" "), expect, "{from_ms}..{to_ms}");
         };
-        let over = [said(1000, Some(2000), "One, two three four.")];
+        let over = [utterance(1000, Some(2000), "One, two three four.")];
         check(&over, 1000, 2000, "one two three four");
         check(&over, 1300, 1700, "two three");
         check(&over, 2000, 3000, "");
         check(&over, 0, 1000, "");
-        let running = [said(1000, None, "It's three o'clock"), said(5000, Some(5400), "yes")];
+        let running = [utterance(1000, None, "It's three o'clock"), utterance(5000, Some(5400), "yes")];
         check(&running, 900, 1400, "it's");
         check(&running, 900, 9000, "it's three o'clock yes");
     }
 
     #[test]
     fn sentences_end_where_they_are_written() {
-        let over = [said(1000, Some(2000), "Is it - One, two?")];
+        let over = [utterance(1000, Some(2000), "Is it - One, two?")];
         for (is_written, expect) in [(true, "Is it One, two?"), (false, "is it one two")] {
             let heard = words(&over, Time::from_millis(0), Time::from_millis(9000), is_written);
             let text: Vec<&str> = heard.iter().map(|heard| heard.word.as_str()).collect();

@@ -41,7 +41,7 @@ use crate::human::{Fluency, Mind, SpeechPart};
 use crate::provider::{Synthesizer, Voice, whole_speech};
 use crate::transport::port::{Lookup, MediaPlan, PortOutput, Refusal, ToPeer};
 use crate::transport::sip::address::Address;
-use crate::transport::sip::driver::masked;
+use crate::transport::sip::driver::mask;
 use crate::transport::sip::media_names::Found;
 use crate::transport::sip::names::Resolver;
 use crate::transport::sip::port::{SipOrder, SipPort};
@@ -272,12 +272,12 @@ impl Host {
     }
 
     /// Words of this side so far.
-    pub fn said(&self) -> &[Said] {
+    pub fn utterances(&self) -> &[Said] {
         &self.said
     }
 
     /// Drains the datagrams sent since the last call.
-    pub fn sent(&mut self) -> std::vec::Drain<'_, Datagram> {
+    pub fn drain_sent(&mut self) -> std::vec::Drain<'_, Datagram> {
         self.outbox.drain(..)
     }
 
@@ -514,7 +514,7 @@ impl Host {
             What::SpeechEnded { utterance_id, text, .. } => {
                 let to = Some(self.time(event.sample));
                 if let Some(said) = self.said.iter_mut().rfind(|said| said.utterance == *utterance_id) {
-                    (said.to, said.text) = (to, text.voiced().to_owned());
+                    (said.to, said.text) = (to, text.voiced_text().to_owned());
                 }
             }
             _ => {}

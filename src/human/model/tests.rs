@@ -129,7 +129,7 @@ async fn the_built_in_speaker_stands_in() {
         assert_eq!((texts(&said), &said[0].notes[..]), (vec!["I want help."], &["fallback_speaker"][..]));
     };
     check(Reply::status(500)).await;
-    check(Reply::says(&[]).cut()).await;
+    check(Reply::says(&[]).broken_off()).await;
     check(Reply::says(&[])).await;
     check(Reply::says(&["*nods*"])).await;
 }
@@ -143,11 +143,11 @@ async fn an_answer_that_breaks_off_is_said_as_far_as_it_came_and_that_is_told() 
         assert_eq!((texts(&said), &said.last().expect("an end").notes[..]), (expect.to_vec(), notes));
     };
     let halves = ["My name is Maria.", "And my"];
-    check(Reply::says(&["My name is Maria. And my"]).cut(), &halves, &["answer_broke_off"]).await;
+    check(Reply::says(&["My name is Maria. And my"]).broken_off(), &halves, &["answer_broke_off"]).await;
     check(Reply::says(&["My name is Maria. And my"]).stall(), &halves, &["answer_broke_off"]).await;
-    check(Reply::says(&["My name is Maria."]).cut(), &["My name is Maria."], &["answer_broke_off"]).await;
+    check(Reply::says(&["My name is Maria."]).broken_off(), &["My name is Maria."], &["answer_broke_off"]).await;
     check(Reply::says(&["My name is Maria. And my"]), &halves, &[]).await;
-    check(Reply::says(&["*nods*"]).cut(), &["I want help."], &["fallback_speaker"]).await;
+    check(Reply::says(&["*nods*"]).broken_off(), &["I want help."], &["fallback_speaker"]).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_late_model_is_covered_and_then_replaced() {
     assert!(said[0].exact && !said[1].exact);
 
     let patience = Patience { filler: AT_ONCE, give_up: LONG };
-    let said = moves(profile(), Reply::says(&["Here I am."]).delayed(5), Purpose::Reply, patience).await;
+    let said = moves(profile(), Reply::says(&["Here I am."]).with_delay(5), Purpose::Reply, patience).await;
     assert_eq!(texts(&said), ["Hm, one moment.", "Here I am."]);
 
     let patience = Patience { filler: LONG, give_up: Duration::from_millis(5) };

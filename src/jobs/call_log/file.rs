@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use super::gzip::{self, Packed};
-use crate::model::issue::Issues;
 use crate::model::json::{self, Json};
 use crate::model::schema::Node;
 use crate::model::transcript::PostedEntry;
 use crate::model::validate::{Source, validate};
+use crate::model::validation_error::ValidationErrors;
 
 /// Members under which the list may stand.
 const NAMES: [&str; 2] = ["transcript", "entries"];
@@ -25,23 +25,23 @@ pub(super) fn entries(bytes: &[u8], most: usize) -> Result<Vec<PostedEntry>, Str
         Packed::TooLarge => format!("unpacked the file is larger than {} MiB", most >> 20),
     })?;
     let text = str::from_utf8(unpacked.as_deref().unwrap_or(bytes)).map_err(|_| "the file is not in UTF-8")?;
-    let file = json::read(text)
+    let file = json::read_text(text)
         .map_err(|fault| format!("the file is no JSON: {} at character {}", fault.why, fault.at_char))?;
     let list = NAMES.iter().find_map(|name| file.get(name)).unwrap_or(&file);
     let Json::Array(items) = list else { return Err("the file is no list of transcript entries".into()) };
     if items.is_empty() {
         return Err("the file has no transcript entries".into());
     }
-    let mut issues = Issues::default();
+    let mut issues = ValidationErrors::default();
     let entries = validate(Source::Body, &Node::of::<Vec<PostedEntry>>(), list, &mut issues);
     match issues.first() {
-        Some(first) => Err(told(&first, issues.len())),
+        Some(first) => Err(describe_problem(&first, issues.len())),
         None => serde_json::from_value(entries).map_err(|error| error.to_string()),
     }
 }
 
 /// Returns the first problem of `count`, and where it is.
-fn told(first: &Value, count: usize) -> String {
+fn describe_problem(first: &Value, count: usize) -> String {
     let steps = first["loc"].as_array().map(Vec::as_slice).unwrap_or_default();
     let place = |step: &Value| match step {
         Value::String(name) => format!(": {name}"),

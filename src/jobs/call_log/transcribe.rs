@@ -133,10 +133,10 @@ fn stretches(sides: &[Vec<i16>]) -> Vec<Stretch> {
     for (side, spans) in speech.iter().enumerate() {
         // In one channel of both sides, whoever speaks after a pause may be the other.
         let whole = match &speech[..] {
-            [caller, agent] => joined(spans, if side == 0 { agent } else { caller }),
+            [caller, agent] => join_spans(spans, if side == 0 { agent } else { caller }),
             _ => spans.clone(),
         };
-        let parts = whole.into_iter().flat_map(|span| parted(span, &sides[side]));
+        let parts = whole.into_iter().flat_map(|span| split_span(span, &sides[side]));
         all.extend(parts.map(|span| Stretch { side, span }));
     }
     all.sort_by_key(|stretch| (stretch.span.from, stretch.span.to));
@@ -144,7 +144,7 @@ fn stretches(sides: &[Vec<i16>]) -> Vec<Stretch> {
 }
 
 /// Joins spans between which there is a short pause only, in which nobody of `others` speaks.
-fn joined(spans: &[Span], others: &[Span]) -> Vec<Span> {
+fn join_spans(spans: &[Span], others: &[Span]) -> Vec<Span> {
     let mut all: Vec<Span> = Vec::new();
     for &span in spans {
         let free = |from: Sample| !others.iter().any(|other| other.from < span.from && other.to > from);
@@ -159,7 +159,7 @@ fn joined(spans: &[Span], others: &[Span]) -> Vec<Span> {
 }
 
 /// Parts a span that is too long for one piece.
-fn parted(span: Span, pcm: &[i16]) -> Vec<Span> {
+fn split_span(span: Span, pcm: &[i16]) -> Vec<Span> {
     let (mut left, mut all) = (span, Vec::new());
     while left.length() > STRETCH_MAX {
         let end = left.from + STRETCH_MAX;
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn a_pause_parts_words_when_it_is_long_or_the_other_side_speaks() {
         let own = [span(0, 1000), span(1800, 2500), span(4000, 5000), span(5400, 6000)];
-        assert_eq!(joined(&own, &[]), [span(0, 2500), span(4000, 6000)]);
+        assert_eq!(join_spans(&own, &[]), [span(0, 2500), span(4000, 6000)]);
         let other = [span(1100, 1700)];
-        assert_eq!(joined(&own, &other), [span(0, 1000), span(1800, 2500), span(4000, 6000)]);
-        assert_eq!(joined(&[span(0, 24_500), span(25_000, 26_000)], &[]).len(), 2, "not longer than one piece");
+        assert_eq!(join_spans(&own, &other), [span(0, 1000), span(1800, 2500), span(4000, 6000)]);
+        assert_eq!(join_spans(&[span(0, 24_500), span(25_000, 26_000)], &[]).len(), 2, "not longer than one piece");
     }
 
     #[test]
@@ -195,11 +195,11 @@ mod tests {
         let mut pcm = vec![1000; 60 * RATE_HZ as usize];
         let quiet = 23_400 * PER_MS as usize;
         pcm[quiet..quiet + FRAME].fill(0);
-        let parts = parted(span(0, 60_000), &pcm);
+        let parts = split_span(span(0, 60_000), &pcm);
         assert_eq!(parts[0], Span { from: 0, to: (quiet + FRAME / 2) as Sample });
         assert_eq!(parts.len(), 3);
         assert!(parts.windows(2).all(|pair| pair[0].to == pair[1].from) && parts[2].to == 60_000 * PER_MS, "{parts:?}");
         assert!(parts.iter().all(|part| part.length() <= STRETCH_MAX), "{parts:?}");
-        assert_eq!(parted(span(10, 20), &pcm), [span(10, 20)]);
+        assert_eq!(split_span(span(10, 20), &pcm), [span(10, 20)]);
     }
 }

@@ -9,18 +9,16 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::log::Log;
-use super::{TextWork, changed};
+use super::{TextWork, wait_for_change};
 use crate::clock::{self, Clock};
 use crate::engine::TimelineEntry;
 use crate::engine::dialogue::{Dialogue, DialogueEnd, Heard, Input, Output};
 use crate::error::Result;
-use crate::events::{Feed, Happening};
+use crate::events::{Feed, FeedEvent};
 use crate::human::{Mind, whole_move};
 use crate::judge::Redactor;
 use crate::model::Object;
-use crate::model::result::ResultDoc;
 use crate::model::status::ResultStatus;
-use crate::model::time::Timestamp;
 use crate::provider::messages::{Contact, Message, Reply, Trouble};
 use crate::service::TextPlaced;
 
@@ -95,12 +93,12 @@ impl<'a> Drive<'a> {
         if self.redactor.is_none() {
             self.log = Log::begin(&service.result_folder(job.result_id)).await;
         }
-        self.read().await?;
+        self.read_news().await?;
         self.dialogue.handle(clock.now_ms(), Input::Begin);
         loop {
             if let Some(end) = self.carry_out().await? {
                 self.notes.insert("speaker".to_owned(), self.speaker.into());
-                return self.work.ended(end, self.timeline, self.notes, self.warnings).await;
+                return self.work.finish(end, self.timeline, self.notes, self.warnings).await;
             }
             let due = self.dialogue.due();
             let input = tokio::select! {
@@ -114,12 +112,12 @@ impl<'a> Drive<'a> {
                 }
                 sent = of(&mut self.sending) => {
                     self.sending = None;
-                    self.sent(sent).await?;
+                    self.note_sent(sent).await?;
                     None
                 }
                 () = due_at(&clock, due) => Some(Input::Tick),
-                () = changed(&mut self.changes) => {
-                    self.read().await?;
+                () = wait_for_change(&mut self.changes) => {
+                    self.read_news().await?;
                     None
                 }
             };
@@ -150,9 +148,8 @@ impl<'a> Drive<'a> {
 
     async fn send(&mut self, text: String, ends: bool) -> Result<()> {
         if ends {
-            let close = |doc: &mut ResultDoc| doc.inbox.closed = true;
             let job = self.work.job;
-            self.work.workshop.service.amend(&job.organization, job.result_id, close).await?;
+            self.work.workshop.service.close_inbox(&job.organization, job.result_id).await?;
         }
         let history = self.dialogue.history().to_vec();
         let message = Message { id: clock::new_id(), text, ends, history };
@@ -161,7 +158,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    async fn sent(&mut self, sent: Result<(i64, String, Reply), Trouble>) -> Result<()> {
+    async fn note_sent(&mut self, sent: Result<(i64, String, Reply), Trouble>) -> Result<()> {
         let (service, job) = (&self.work.workshop.service, self.work.job);
         let now = service.clock().now_ms();
         let (at_ms, message_id, reply) = match sent {
@@ -173,18 +170,17 @@ impl<'a> Drive<'a> {
             }
         };
         // Messages that overtook the answer are known before it.
-        self.read().await?;
+        self.read_news().await?;
         self.dialogue.handle(now, Input::Sent { at_ms, message_id });
         if !self.running {
-            let start = self.dialogue.began_ms().map(Timestamp);
-            let patch = move |doc: &mut ResultDoc| doc.body.start_time = start;
-            self.work.advance(ResultStatus::Dispatched, ResultStatus::Running, patch).await?;
+            let began_ms = self.dialogue.began_ms().unwrap_or(at_ms);
+            service.connect(&job.organization, job.result_id, ResultStatus::Dispatched, began_ms).await?;
             self.running = true;
         }
         if !reply.calls.is_empty() {
             let calls = reply.calls.into_iter().map(|call| (call.name, call.parameters, call.output));
             service.hear_calls(&job.organization, job.result_id, calls.collect()).await?;
-            self.read().await?;
+            self.read_news().await?;
         }
         let ends = reply.ends.then_some(EndReason::AgentHangup);
         if reply.text.is_some() || ends.is_some() {
@@ -195,7 +191,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Tells the conversation what has come into it.
-    async fn read(&mut self) -> Result<()> {
+    async fn read_news(&mut self) -> Result<()> {
         let news = self.work.news(self.messages, self.calls).await?;
         let now = self.work.workshop.service.clock().now_ms();
         self.running |= news.status == ResultStatus::Running;
@@ -204,7 +200,7 @@ impl<'a> Drive<'a> {
         self.messages += news.messages.len();
         self.calls += news.calls.len();
         for message in news.messages {
-            self.log.received(&message).await;
+            self.log.log_message(&message).await;
             // Ending it is a request to the interface.
             let ends = message.ends.then_some(EndReason::ApiHangup);
             let heard = Heard { message_id: message.message_id, text: message.text, more: message.more, ends };
@@ -233,7 +229,7 @@ impl<'a> Drive<'a> {
                 redactor.event(&mut data);
             }
             let (attempt, seq) = (self.work.job.attempt, Some(entry.seq));
-            feed.add(Happening::new(attempt, seq, entry.name(), &data));
+            feed.add(FeedEvent::new(attempt, seq, entry.name(), &data));
         }
         self.timeline.push(entry);
     }
@@ -250,7 +246,7 @@ async fn think(mut mind: Box<dyn Mind>, thought: Thought) -> (Box<dyn Mind>, Inp
 async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mind>, Input) {
     let meant = mind.compare(comparison).await;
     if let Err(failure) = &meant {
-        tracing::debug!(code = failure.code, "the words alone tell what a turn means");
+        tracing::debug!(code = failure.code, "turn compared by its words: the language model failed");
     }
     (mind, Input::Meant(meant.ok()))
 }
@@ -273,7 +269,7 @@ async fn deliver_part(contact: &Contact, part: &Message, clock: &Clock, log: &Lo
         let mut exchange = None;
         let delivered = contact.deliver(part, &mut exchange).await;
         if let Some(exchange) = exchange {
-            log.sent(began, clock.now_ms(), &exchange).await;
+            log.log_request(began, clock.now_ms(), &exchange).await;
         }
         let trouble = match delivered {
             Ok(reply) => return Ok((began, reply)),

@@ -24,17 +24,17 @@ impl Log {
             fs::create_dir_all(folder).await?;
             fs::write(&path, "").await
         };
-        let made = logged(made.await);
+        let made = check_written(made.await);
         Log { path: made.then_some(path) }
     }
 
     /// Logs a request, whether it was answered or not.
-    pub async fn sent(&self, began_ms: i64, ended_ms: i64, exchange: &Exchange) {
+    pub async fn log_request(&self, began_ms: i64, ended_ms: i64, exchange: &Exchange) {
         self.add(format!("{began_ms} sent {exchange}, {} ms\n", ended_ms - began_ms)).await;
     }
 
     /// Logs a message of the agent.
-    pub async fn received(&self, message: &Arrived) {
+    pub async fn log_message(&self, message: &Arrived) {
         self.add(format!("{} received text {}\n", message.at_ms, digest(message.text.as_bytes()))).await;
     }
 
@@ -45,14 +45,14 @@ impl Log {
             file.write_all(line.as_bytes()).await?;
             file.flush().await
         };
-        logged(written.await);
+        check_written(written.await);
     }
 }
 
 /// Returns true if the log was written; a conversation goes on without it.
-fn logged(written: io::Result<()>) -> bool {
+fn check_written(written: io::Result<()>) -> bool {
     if let Err(error) = &written {
-        tracing::warn!(%error, "{HTTP_LOG} is not written");
+        tracing::warn!(%error, "failed to write {HTTP_LOG}");
     }
     written.is_ok()
 }

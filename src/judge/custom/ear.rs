@@ -42,7 +42,7 @@ pub(super) async fn judged(spec: &CustomMetricSpec, part: &Part<'_>, ear: Ear<'_
     if let Some(wanted) = spec.audio_model.as_ref().filter(|wanted| **wanted != ear.model.name()) {
         return Finding::not_evaluated(format!("Audio model '{wanted}' is not configured"));
     }
-    let heard = match heard(spec.eval_segment, part.span_ms, ear.sides) {
+    let heard = match recording_of(spec.eval_segment, part.span_ms, ear.sides) {
         Ok(heard) => heard,
         Err(why) => return Finding::not_evaluated(why),
     };
@@ -69,7 +69,11 @@ pub struct Recording {
 ///
 /// # Errors
 /// Why there is none.
-pub fn heard(segment: EvalSegment, (from_ms, to_ms): (i64, i64), sides: &[Vec<i16>]) -> Result<Recording, String> {
+pub fn recording_of(
+    segment: EvalSegment,
+    (from_ms, to_ms): (i64, i64),
+    sides: &[Vec<i16>],
+) -> Result<Recording, String> {
     let at = |ms: i64, length: usize| (ms.clamp(0, i64::MAX / PER_MS) * PER_MS).min(length as i64) as usize;
     let cut = |side: &[i16]| side[at(from_ms, side.len())..at(to_ms, side.len())].to_vec();
     let (what, channels, pcm) = match (segment, sides) {
@@ -110,7 +114,7 @@ mod tests {
         let sides = [side(100), side(-200)];
         let all = (i64::MIN, i64::MAX);
         let check = |segment, span_ms, sides: &[Vec<i16>], channels: usize, first: &[i16], ms: usize| {
-            let heard = heard(segment, span_ms, sides).expect("there is something to hear");
+            let heard = recording_of(segment, span_ms, sides).expect("there is something to hear");
             let data: Vec<i16> =
                 heard.wav[44..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
             assert!(Clip::from_wav(&heard.wav).is_ok(), "{segment:?}");
@@ -122,7 +126,8 @@ mod tests {
         check(EvalSegment::Agent, all, &sides, 1, &[-200], 3000);
         check(EvalSegment::Caller, all, &sides, 1, &[100], 3000);
         check(EvalSegment::All, all, &sides[..1], 1, &[100], 3000);
-        let why = |segment, span_ms, sides: &[Vec<i16>]| heard(segment, span_ms, sides).err().unwrap_or_default();
+        let why =
+            |segment, span_ms, sides: &[Vec<i16>]| recording_of(segment, span_ms, sides).err().unwrap_or_default();
         assert_eq!(why(EvalSegment::All, all, &[]), "There is no recording");
         assert!(why(EvalSegment::Agent, all, &sides[..1]).contains("nobody is told apart"));
         assert_eq!(why(EvalSegment::Closing, (9000, i64::MAX), &sides), "There is no recording of this part");

@@ -12,7 +12,7 @@ use crate::judge::unheard::{self, Unheard};
 use crate::judge::{Unanswered, Wrong, ask, question};
 use crate::model::custom_metric::{CustomMetricSpec, EvalSegment, ResponseType};
 use crate::model::json::Json;
-use crate::model::placeholder::{self, Room};
+use crate::model::placeholder::{self, Budget};
 use crate::model::{Object, text_of};
 use crate::provider::{ChatRequest, LanguageModel};
 
@@ -64,7 +64,7 @@ pub(super) async fn judged_by(
     let mut last: Option<(Finding, String)> = None;
     let mut failed = 0;
     for _ in 0..runs {
-        let unanswered = match ask(model, request.clone(), |answer| read(spec, answer, may_depend)).await {
+        let unanswered = match ask(model, request.clone(), |answer| read_finding(spec, answer, may_depend)).await {
             Ok(finding) => {
                 findings.push(finding);
                 failed = 0;
@@ -84,14 +84,15 @@ pub(super) async fn judged_by(
     }
     match (last, findings.len()) {
         (Some((finding, _)), 0) => finding,
-        (None, _) => joined(spec, findings),
-        (Some((_, why)), answered) => {
-            Finding { note: Some(format!("{answered} of {runs} runs answered: {why}")), ..joined(spec, findings) }
-        }
+        (None, _) => join_findings(spec, findings),
+        (Some((_, why)), answered) => Finding {
+            note: Some(format!("{answered} of {runs} runs answered: {why}")),
+            ..join_findings(spec, findings)
+        },
     }
 }
 
-fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
+fn join_findings(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
     let aggregate = spec.settings.get("aggregate").and_then(Value::as_str);
     if is_number(spec.response_type) && aggregate != Some("majority") {
         let number = |finding: &Finding| match finding.verdict {
@@ -104,7 +105,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
             let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
             let mean = if spec.response_type == ResponseType::Int { mean.round() } else { mean };
             let reasoning = findings.into_iter().find_map(|finding| number(&finding).and(finding.reasoning));
-            return Finding::given(Given::Number(mean), reasoning);
+            return Finding::of_value(Given::Number(mean), reasoning);
         }
     }
     let votes = |finding: &Finding| findings.iter().filter(|other| other.verdict == finding.verdict).count();
@@ -120,7 +121,7 @@ fn joined(spec: &CustomMetricSpec, findings: Vec<Finding>) -> Finding {
 
 /// Returns the request that judges one part of a conversation.
 pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
-    let room = Room::default();
+    let room = Budget::default();
     let filled = |text: &str| with_values(text, part.whole.metadata, &room);
     let mut task = match &spec.prompt {
         Some(prompt) => filled(prompt),
@@ -136,7 +137,7 @@ pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
         task,
         "\n\nAnswer with one JSON object with the members \"reasoning\" (one or two sentences) and \"value\": "
     );
-    task.push_str(&wanted(spec));
+    task.push_str(&value_form(spec));
     if spec.allow_not_applicable {
         task.push_str(" If the metric does not apply to this conversation, answer with \"not_applicable\": true instead of a value.");
     }
@@ -144,7 +145,7 @@ pub(super) fn request(spec: &CustomMetricSpec, part: &Part<'_>) -> ChatRequest {
 }
 
 /// Returns the form of the value, for the prompt.
-fn wanted(spec: &CustomMetricSpec) -> String {
+fn value_form(spec: &CustomMetricSpec) -> String {
     match spec.response_type {
         ResponseType::PassFail | ResponseType::ToolCall => "\"pass\" or \"fail\".".into(),
         ResponseType::YesNo => "\"yes\" or \"no\".".into(),
@@ -229,12 +230,12 @@ pub(super) fn shown(what: &str, part: &Part<'_>) -> String {
 }
 
 /// Returns the text in which each `{{key}}` became the member `key` of the metadata; unknown ones stay.
-fn with_values(text: &str, metadata: Option<&Object>, room: &Room) -> String {
+fn with_values(text: &str, metadata: Option<&Object>, room: &Budget) -> String {
     let Some(metadata) = metadata else { return text.to_owned() };
-    placeholder::filled(text, room, |key| metadata.get(key.trim()).map(text_of))
+    placeholder::fill(text, room, |key| metadata.get(key.trim()).map(text_of))
 }
 
-fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Finding, Wrong> {
+fn read_finding(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Finding, Wrong> {
     let reasoning = answer.get("reasoning").and_then(Value::as_str).map(str::to_owned);
     let says = |name: &str| answer.get(name).and_then(truth) == Some(true);
     if may_depend && says("not_known") {
@@ -246,9 +247,9 @@ fn read(spec: &CustomMetricSpec, answer: &Object, may_depend: bool) -> Result<Fi
         return Ok(Finding { verdict: Verdict::NotApplicable, reasoning, note: None });
     }
     let value = value.ok_or_else(|| Wrong::Form("value is missing".into()))?;
-    let given = given(spec, value)?.ok_or_else(|| Wrong::Form(format!("value must be {}", wanted(spec))))?;
+    let given = read_value(spec, value)?.ok_or_else(|| Wrong::Form(format!("value must be {}", value_form(spec))))?;
     fits(spec, &given).map_err(Wrong::Value)?;
-    Ok(Finding::given(given, reasoning))
+    Ok(Finding::of_value(given, reasoning))
 }
 
 /// True if a text in the place of a value says that there is none.
@@ -261,7 +262,7 @@ fn does_not_apply(value: &Value) -> bool {
 ///
 /// # Errors
 /// A text that is none of the options.
-fn given(spec: &CustomMetricSpec, value: &Value) -> Result<Option<Given>, Wrong> {
+fn read_value(spec: &CustomMetricSpec, value: &Value) -> Result<Option<Given>, Wrong> {
     let flag = |yes: &[&str], no: &[&str]| {
         let word = value.as_str().map(|text| bare(text).to_lowercase()).unwrap_or_default();
         let told = yes.contains(&&*word).then_some(true).or(no.contains(&&*word).then_some(false));

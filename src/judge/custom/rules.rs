@@ -40,13 +40,13 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
         },
     };
     let counted = match check {
-        "regex" => return matched(spec, part, least),
-        "contains" | "not_contains" => wanted(spec).map(|value| occurrences(&value, spec, part)),
+        "regex" => return match_pattern(spec, part, least),
+        "contains" | "not_contains" => value_setting(spec).map(|value| occurrences(&value, spec, part)),
         "tool_called" | "tool_not_called" => {
-            wanted(spec).map(|name| part.calls.iter().filter(|call| call.name == name).count())
+            value_setting(spec).map(|name| part.calls.iter().filter(|call| call.name == name).count())
         }
         "dtmf_received" => Ok(digits(spec, part)),
-        "metadata_equals" => wanted(spec).and_then(|value| equals(&value, spec, part)),
+        "metadata_equals" => value_setting(spec).and_then(|value| equals(&value, spec, part)),
         "turns_at_most" => Ok(turns(spec, part)),
         other => Err(format!("settings.check {other} is not known")),
     };
@@ -72,7 +72,7 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
         },
         _ => is_found,
     };
-    Finding::checked(spec, passed, count as f64, Some(format!("{check}: {count}")))
+    Finding::of_check(spec, passed, count as f64, Some(format!("{check}: {count}")))
 }
 
 /// Checks that every tool was called; with `settings.order` true, in that order.
@@ -90,11 +90,11 @@ fn tools_called(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
         }
     };
     let reason = missing.map(|name| format!("{name} was not called"));
-    Finding::given(Given::Flag(missing.is_none()), reason)
+    Finding::of_value(Given::Flag(missing.is_none()), reason)
 }
 
 /// Returns `settings.value` as a text.
-fn wanted(spec: &CustomMetricSpec) -> Result<String, String> {
+fn value_setting(spec: &CustomMetricSpec) -> Result<String, String> {
     match spec.settings.get("value") {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
@@ -110,7 +110,7 @@ fn side(spec: &CustomMetricSpec) -> Option<Role> {
     spec.settings.get("speaker").and_then(Value::as_str).and_then(Role::parse)
 }
 
-fn said<'p>(spec: &CustomMetricSpec, part: &'p Part<'_>) -> impl Iterator<Item = &'p TranscriptEntry> {
+fn entries_of<'p>(spec: &CustomMetricSpec, part: &'p Part<'_>) -> impl Iterator<Item = &'p TranscriptEntry> {
     let side = side(spec);
     part.entries.iter().copied().filter(move |entry| side.is_none_or(|side| entry.speaker == side))
 }
@@ -124,23 +124,23 @@ fn unheard(spec: &CustomMetricSpec, part: &Part<'_>) -> Vec<Unheard> {
 fn occurrences(value: &str, spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     let form = |text: &str| if is_case_sensitive(spec) { text.to_owned() } else { text.to_lowercase() };
     let value = form(value);
-    said(spec, part).map(|entry| form(&entry.utterance).matches(&value).count()).sum()
+    entries_of(spec, part).map(|entry| form(&entry.utterance).matches(&value).count()).sum()
 }
 
 /// Returns the finding of a regular expression, which must match in at least `least` places.
-fn matched(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
-    let found = wanted(spec).and_then(|value| compiled(&value, spec));
+fn match_pattern(spec: &CustomMetricSpec, part: &Part<'_>, least: usize) -> Finding {
+    let found = value_setting(spec).and_then(|value| compile(&value, spec));
     let (regex, bytes) = match found {
         Ok(regex) => regex,
         Err(why) => return Finding::error(why),
     };
-    let texts = said(spec, part).map(|entry| &*entry.utterance);
-    decided(spec, part, least, matches(&regex, REGEX_WORK_MAX / bytes, texts))
+    let texts = entries_of(spec, part).map(|entry| &*entry.utterance);
+    decide(spec, part, least, matches(&regex, REGEX_WORK_MAX / bytes, texts))
 }
 
 /// Returns the finding of `count` matches when at least `least` are wanted. Parts not heard or not searched may hold
 /// more matches.
-fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_all): (usize, bool)) -> Finding {
+fn decide(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_all): (usize, bool)) -> Finding {
     let is_found = count >= least;
     if !is_found || is_number(spec.response_type) {
         if !is_all {
@@ -152,11 +152,11 @@ fn decided(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_al
         }
     }
     let least = if is_all { "" } else { "at least " };
-    Finding::checked(spec, is_found, count as f64, Some(format!("regex: {least}{count}")))
+    Finding::of_check(spec, is_found, count as f64, Some(format!("regex: {least}{count}")))
 }
 
 /// Returns a regular expression, with the least limit that its compiled size keeps to.
-fn compiled(value: &str, spec: &CustomMetricSpec) -> Result<(Regex, usize), String> {
+fn compile(value: &str, spec: &CustomMetricSpec) -> Result<(Regex, usize), String> {
     let wrong = |why: &dyn std::fmt::Display| format!("settings.value is no regular expression: {why}");
     if value.len() > REGEX_BYTES_MAX {
         return Err(wrong(&format_args!("it is longer than {REGEX_BYTES_MAX} bytes")));
@@ -195,7 +195,7 @@ fn digits(spec: &CustomMetricSpec, part: &Part<'_>) -> usize {
     let keyed = part.entries.iter().filter(|entry| entry.speaker == Role::Agent);
     let keyed = keyed.filter_map(|entry| entry.utterance.strip_prefix("[DTMF ")?.strip_suffix(']'));
     let all: String = keyed.collect();
-    match wanted(spec) {
+    match value_setting(spec) {
         Ok(wanted) => all.matches(&wanted).count(),
         Err(_) => all.chars().count(),
     }
@@ -239,11 +239,11 @@ pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     if !needs_flag(spec.response_type) {
         return match (&found.value, spec.response_type) {
             (value, ResponseType::Qualitative | ResponseType::Enum) => {
-                Finding::given(Given::Text(text_of(value).into_owned()), reason)
+                Finding::of_value(Given::Text(text_of(value).into_owned()), reason)
             }
-            (value @ Value::Object(_), ResponseType::Json) => Finding::given(Given::Object(value.clone()), reason),
+            (value @ Value::Object(_), ResponseType::Json) => Finding::of_value(Given::Object(value.clone()), reason),
             (value, _) => match value.as_f64() {
-                Some(number) => Finding::given(Given::Number(number), reason),
+                Some(number) => Finding::of_value(Given::Number(number), reason),
                 None => Finding::error(format!("{name} is no number")),
             },
         };
@@ -253,8 +253,8 @@ pub(super) fn measured(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding {
     else {
         return Finding::error("settings.operator and settings.value are required for a measure that passes or fails");
     };
-    match compared(&found.value, operator, value) {
-        Ok(passed) => Finding::given(Given::Flag(passed), reason),
+    match compare(&found.value, operator, value) {
+        Ok(passed) => Finding::of_value(Given::Flag(passed), reason),
         Err(why) => Finding::error(why),
     }
 }
@@ -303,7 +303,7 @@ fn measured_side(name: &str) -> Option<Role> {
 ///
 /// # Errors
 /// When the operator is not known, or orders texts.
-fn compared(found: &Value, operator: &str, value: &Value) -> Result<bool, String> {
+fn compare(found: &Value, operator: &str, value: &Value) -> Result<bool, String> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse::<f64>().ok());
     let numbers = number(found).zip(number(value));
     let ordered = || numbers.ok_or_else(|| format!("settings.operator {operator} compares numbers"));
@@ -349,8 +349,8 @@ mod tests {
         let why = "regex: 64 in what was searched, and the rest was not searched: it takes too long";
         assert_eq!(judged, Finding::not_evaluated(why));
         // Only found matches decide where the search was given up.
-        let judged = |kind: &str, found| decided(&rule(settings.clone(), kind), &part, 3, found);
-        let passed = |passed, why: &str| Finding::given(Given::Flag(passed), Some(why.to_owned()));
+        let judged = |kind: &str, found| decide(&rule(settings.clone(), kind), &part, 3, found);
+        let passed = |passed, why: &str| Finding::of_value(Given::Flag(passed), Some(why.to_owned()));
         assert_eq!(judged("pass_fail", (3, false)), passed(true, "regex: at least 3"));
         assert!(matches!(judged("pass_fail", (2, false)).verdict, Verdict::NotEvaluated(_)));
         assert!(matches!(judged("int", (3, false)).verdict, Verdict::NotEvaluated(_)));
@@ -372,14 +372,14 @@ mod tests {
             ("a", &[], 0, (0, true)),
         ] {
             let spec = rule(json!({}), "int");
-            let (regex, bytes) = compiled(value, &spec).expect("an expression");
+            let (regex, bytes) = compile(value, &spec).expect("an expression");
             assert_eq!(matches(&regex, left, texts.iter().copied()), expect, "{value} {texts:?} {left}");
             assert_eq!(bytes, REGEX_BYTES_MIN, "{value}");
         }
         let spec = rule(json!({}), "int");
-        assert!(compiled("(a?b){200}", &spec).is_ok_and(|(_, bytes)| bytes > REGEX_BYTES_MIN));
-        assert!(compiled("(a{1000}){1000}", &spec).is_err());
-        assert!(compiled(&"a".repeat(REGEX_BYTES_MAX + 1), &spec).is_err());
+        assert!(compile("(a?b){200}", &spec).is_ok_and(|(_, bytes)| bytes > REGEX_BYTES_MIN));
+        assert!(compile("(a{1000}){1000}", &spec).is_err());
+        assert!(compile(&"a".repeat(REGEX_BYTES_MAX + 1), &spec).is_err());
     }
 
     fn measures(given: Value) -> Vec<MetricValue> {
@@ -424,7 +424,7 @@ mod tests {
             let expect = match expect {
                 Ok(number) => {
                     let of = if segment == "opening" { segment } else { "whole conversation" };
-                    Finding::given(Given::Number(number), Some(format!("{name} of the {of} is {number:?}")))
+                    Finding::of_value(Given::Number(number), Some(format!("{name} of the {of} is {number:?}")))
                 }
                 Err(why) => Finding::not_evaluated(why),
             };

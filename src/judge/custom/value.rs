@@ -38,19 +38,19 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    pub fn given(given: Given, reasoning: Option<String>) -> Finding {
+    pub fn of_value(given: Given, reasoning: Option<String>) -> Finding {
         Finding { verdict: Verdict::Given(given), reasoning, note: None }
     }
 
     /// Returns a check that passed or failed, with what was counted: metrics of numbers give the count.
-    pub fn checked(spec: &CustomMetricSpec, passed: bool, count: f64, reasoning: Option<String>) -> Finding {
+    pub fn of_check(spec: &CustomMetricSpec, passed: bool, count: f64, reasoning: Option<String>) -> Finding {
         use ResponseType::*;
         let given = match spec.response_type {
             PassFail | ToolCall | YesNo | Boolean => Given::Flag(passed),
             Quantitative | Int | Float => Given::Number(count),
             Enum | Qualitative | Json => Given::Text(if passed { "pass" } else { "fail" }.into()),
         };
-        Finding::given(given, reasoning)
+        Finding::of_value(given, reasoning)
     }
 
     pub fn not_evaluated(reason: impl Into<String>) -> Finding {
@@ -100,7 +100,7 @@ pub(super) fn settled(id: Uuid, spec: &CustomMetricSpec, finding: Finding) -> Cu
         other => other,
     };
     match verdict {
-        Verdict::Given(given) => put(&mut result, spec.response_type, given),
+        Verdict::Given(given) => put_value(&mut result, spec.response_type, given),
         Verdict::NotApplicable => {
             result.status = CustomStatus::NotApplicable;
             result.response_value = NOT_APPLICABLE.into();
@@ -141,7 +141,7 @@ pub(super) fn fits(spec: &CustomMetricSpec, given: &Given) -> Result<(), String>
     }
 }
 
-fn put(result: &mut CustomResult, kind: ResponseType, given: Given) {
+fn put_value(result: &mut CustomResult, kind: ResponseType, given: Given) {
     let word = |truth: bool, yes: &str, no: &str| if truth { yes.to_owned() } else { no.to_owned() };
     result.status = CustomStatus::Evaluated;
     match (kind, given) {

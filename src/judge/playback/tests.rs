@@ -10,7 +10,7 @@ fn objects(steps: Value) -> Vec<Object> {
 }
 
 fn statuses(played: &[Played]) -> Value {
-    played.iter().map(Played::told).collect()
+    played.iter().map(Played::to_json).collect()
 }
 
 fn talk() -> (Vec<Object>, Value) {
@@ -60,7 +60,7 @@ async fn each_step_of_the_agent_takes_one_turn() {
     let model = ScriptedModel::new(replies.map(|reply| Reply::says(&[reply])).to_vec());
     assert_eq!(judge_meanings(&mut played, &model).await, Ok(()));
     assert_eq!(statuses(&played), expect(Some(true)));
-    let asked = model.asked();
+    let asked = model.requests();
     let material = r#"[{"index":2,"wanted":"starts troubleshooting","heard":"let us see"}]"#;
     assert_eq!((asked.len(), asked[0].messages[1].content.as_str()), (2, material));
     // Nothing is open any more; what is, stays open without an answer.
@@ -252,7 +252,7 @@ fn check_cases(cases: impl IntoIterator<Item = Case>) {
     for (steps, mut lines, status, reason) in cases {
         lines.sort_by_key(|line| line["sample"].as_i64());
         let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
-        let last = played.last().expect("one step").told();
+        let last = played.last().expect("one step").to_json();
         let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
         assert_eq!(told, (status, reason), "{steps}");
     }
@@ -346,7 +346,7 @@ fn a_step_that_this_side_spoiled_is_not_the_agents() {
         lines.sort_by_key(|line| line["sample"].as_i64());
         let mut played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
         excuse(&mut played, &faults, untrusted);
-        let last = played.last().expect("one step").told();
+        let last = played.last().expect("one step").to_json();
         assert_eq!(
             (last["status"].as_str(), last["reason"].as_str()),
             (Some(status), Some(reason.as_str())),

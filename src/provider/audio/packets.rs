@@ -124,7 +124,7 @@ impl<'a> Packets<'a> {
     }
 
     /// Takes a decoded packet.
-    fn heard(&mut self, packet: &Packet) {
+    fn take_packet(&mut self, packet: &Packet) {
         self.due = packet.pts.checked_add(packet.dur);
     }
 
@@ -132,7 +132,7 @@ impl<'a> Packets<'a> {
     fn broken(&mut self, packet: &Packet, sink: &mut Sink) {
         if self.due.is_some() {
             sink.broken(self.seconds(packet.dur).min(PACKET_MAX_S));
-            self.heard(packet);
+            self.take_packet(packet);
         }
     }
 
@@ -164,7 +164,7 @@ fn read_track(
         let (rate_hz, channels) = (decoded.spec().rate(), decoded.spec().channels().count());
         decoded.copy_to_vec_interleaved(&mut interleaved);
         let frames = interleaved.len() / channels.max(1);
-        packets.heard(&packet);
+        packets.take_packet(&packet);
         let Some(taken) = sink.admit(rate_hz, channels, frames)? else { continue };
         let sample = |value: f32| (value * 32_768.0).round() as i16;
         let frames = interleaved.chunks_exact(channels.max(1)).take(taken);
@@ -209,7 +209,7 @@ fn read_opus(format: &mut dyn FormatReader, id: u32, head: &[u8], sink: &mut Sin
         let trimmed = |ticks: u64| ((ticks / OPUS_TICKS) as usize).min(count);
         let (from, to) = (trimmed(packet.trim_start.get()), count - trimmed(packet.trim_end.get()));
         let decoded = room.get(from * sides..to * sides).unwrap_or_default();
-        packets.heard(&packet);
+        packets.take_packet(&packet);
         let Some(taken) = sink.admit(RATE_HZ, sides, decoded.len() / sides)? else { continue };
         let frames = decoded.chunks_exact(sides).take(taken);
         (0..sink.sides()).for_each(|n| sink.give(n, frames.clone().map(|frame| frame[n])));

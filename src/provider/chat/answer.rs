@@ -111,7 +111,7 @@ impl Answer {
             Form::Unknown => Ok(()),
             Form::Json(body) => {
                 let body = String::from_utf8_lossy(&std::mem::take(body)).into_owned();
-                let text = surrogates::marked(body.trim_start_matches('\u{FEFF}')).into_owned();
+                let text = surrogates::mark(body.trim_start_matches('\u{FEFF}')).into_owned();
                 // One value, or one after the other.
                 let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
                 values.into_iter().try_for_each(|value| self.value(&value.map_err(|_| no_json())?, false, words))
@@ -137,7 +137,7 @@ impl Answer {
 
     /// Returns the words that were held back until it was sure that they are no reasoning. `whole`: nothing has cut the
     /// answer off.
-    pub fn held(&mut self, whole: bool) -> Vec<String> {
+    pub fn take_held(&mut self, whole: bool) -> Vec<String> {
         let rest = self.joiner.end();
         let mut words = if rest.is_empty() { Vec::new() } else { self.thinking.take(&rest) };
         words.extend(self.thinking.end(whole && self.finished && self.reason != "length"));
@@ -155,7 +155,7 @@ impl Answer {
             let refusal = Refusal::of(&Value::from(refused));
             return Err(Failure {
                 code: "language_model_refused",
-                message: refusal.told("the language model declines to answer"),
+                message: refusal.with_words("the language model declines to answer"),
             });
         }
         match self.reason.as_str() {
@@ -196,7 +196,7 @@ impl Answer {
             (self.finished, self.done) = (true, true);
             return Ok(());
         }
-        let value: Value = match serde_json::from_str(&surrogates::marked(&event.data)) {
+        let value: Value = match serde_json::from_str(&surrogates::mark(&event.data)) {
             Ok(value) => value,
             Err(_) if event.is_error => Value::from(event.data.as_str()),
             Err(_) => return Err(no_json()),
@@ -206,7 +206,7 @@ impl Answer {
 
     fn value(&mut self, value: &Value, is_error: bool, words: &mut Vec<String>) -> Result<(), Failure> {
         if is_error || !value["error"].is_null() || value["object"] == "error" {
-            return Err(broken(&Refusal::of(value).told("the language model reported an error in its answer")));
+            return Err(broken(&Refusal::of(value).with_words("the language model reported an error in its answer")));
         }
         let choice = &value["choices"][0];
         if choice.is_null() {
@@ -279,17 +279,17 @@ mod tests {
     use super::*;
 
     /// Returns words, and tools or the trouble, of a body in pieces.
-    fn read(body: &str, size: usize) -> (String, Result<Vec<(String, String)>, String>) {
+    fn read_pieces(body: &str, size: usize) -> (String, Result<Vec<(String, String)>, String>) {
         let (mut answer, mut words) = (Answer::new(Manner::Unknown), Vec::new());
         let taken = body.as_bytes().chunks(size).try_for_each(|bytes| answer.take(bytes, &mut words));
         let result = taken.and_then(|()| answer.end(&mut words));
-        words.extend(answer.held(result.is_ok()));
+        words.extend(answer.take_held(result.is_ok()));
         (words.concat(), result.and_then(|()| answer.verdict()).map_err(|failure| failure.message))
     }
 
     fn check(body: &str, words: &str, expect: Result<&[(&str, &str)], &str>) {
         for size in [1, 5, body.len().max(1)] {
-            let (said, result) = read(body, size);
+            let (said, result) = read_pieces(body, size);
             let expect = expect.map(|calls| calls.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect());
             assert_eq!((said.as_str(), result), (words, expect.map_err(str::to_owned)), "{body}");
         }

@@ -59,7 +59,7 @@ impl Habits {
     /// Learns from the refusal of a request that was sent so; says what is done about it, or `None` when it names nothing that can
     /// be done without.
     pub fn learn(&mut self, sent: &Value, refusal: &Refusal) -> Option<String> {
-        let name = named(sent, refusal)?;
+        let name = named_parameter(sent, refusal)?;
         let words = refusal.words.to_ascii_lowercase();
         let is_of_value = !refusal.is_unsupported && OF_VALUES.iter().any(|part| words.contains(part));
         if name == MAX_TOKENS && !is_of_value {
@@ -83,7 +83,7 @@ impl Habits {
 }
 
 /// Returns the parameter that a refusal is about, of those that were sent.
-fn named(sent: &Value, refusal: &Refusal) -> Option<&'static str> {
+fn named_parameter(sent: &Value, refusal: &Refusal) -> Option<&'static str> {
     // Without a stream there is nothing that could be left out.
     let is_sent = |name: &str| sent.get(name).is_some_and(|value| *value != Value::Bool(false));
     let sent = PARAMETERS.iter().filter(|(name, _)| is_sent(name));
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn sent() -> Value {
+    fn sent_request() -> Value {
         json!({
             "model": "m", "messages": [], "temperature": 0.5, "stream": true, "max_tokens": 100, "seed": 7, "tools": [{}],
             "response_format": { "type": "json_object" },
@@ -123,10 +123,10 @@ mod tests {
         let check = |body: Value, expect: Option<&str>| {
             let refusal = Refusal::of(&body);
             let mut habits = Habits::default();
-            assert_eq!(habits.learn(&sent(), &refusal).as_deref(), expect, "{body}");
-            let mut again = sent();
+            assert_eq!(habits.learn(&sent_request(), &refusal).as_deref(), expect, "{body}");
+            let mut again = sent_request();
             habits.apply(&mut again);
-            assert_eq!(again == sent(), expect.is_none(), "{again}");
+            assert_eq!(again == sent_request(), expect.is_none(), "{again}");
             assert!(expect.is_none() || habits.learn(&again, &refusal).as_deref() != expect, "{body}: nothing twice");
         };
         let says = |words: &str| json!({ "error": { "message": words } });

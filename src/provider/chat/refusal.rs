@@ -50,12 +50,12 @@ pub struct Refusal {
 
 impl Refusal {
     /// Reads the body of an answer that is no success.
-    pub fn read(body: &[u8]) -> Refusal {
-        match surrogates::read(body) {
+    pub fn parse(body: &[u8]) -> Refusal {
+        match surrogates::read_json(body) {
             Ok(value) => Refusal::of(&value),
             // A page of a proxy tells a person nothing here.
             Err(_) if body.trim_ascii_start().starts_with(b"<") => Refusal::default(),
-            Err(_) => Refusal { words: bounded(&String::from_utf8_lossy(body)), ..Refusal::default() },
+            Err(_) => Refusal { words: one_line(&String::from_utf8_lossy(body)), ..Refusal::default() },
         }
     }
 
@@ -72,7 +72,7 @@ impl Refusal {
             .and_then(|path| path.iter().filter_map(Value::as_str).find(|name| *name != "body"));
         let param = error["param"].as_str().or(named).filter(|name| !name.is_empty());
         let code = error["code"].as_str().unwrap_or_default();
-        let words = words.map(|text| bounded(&surrogates::joined(&text))).unwrap_or_default();
+        let words = words.map(|text| one_line(&surrogates::join(&text))).unwrap_or_default();
         Refusal { words, param: param.map(str::to_owned), is_unsupported: code == "unsupported_parameter" }
     }
 
@@ -83,7 +83,7 @@ impl Refusal {
     }
 
     /// Returns `told` with the server's words behind it.
-    pub fn told(&self, told: &str) -> String {
+    pub fn with_words(&self, told: &str) -> String {
         if self.words.is_empty() { told.to_owned() } else { format!("{told}: {}", self.words) }
     }
 }
@@ -103,7 +103,7 @@ fn details(list: &Value) -> Option<String> {
 }
 
 /// Returns one line of limited length.
-fn bounded(text: &str) -> String {
+fn one_line(text: &str) -> String {
     let text: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
     let text = text.join(" ");
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_servers_words_are_found_in_every_form() {
         let check = |body: &str, words: &str, param: Option<&str>| {
-            let refusal = Refusal::read(body.as_bytes());
+            let refusal = Refusal::parse(body.as_bytes());
             assert_eq!((refusal.words.as_str(), refusal.param.as_deref()), (words, param), "{body}");
         };
         check(r#"{"error":{"message":"No such model.","param":null}}"#, "No such model.", None);
@@ -191,7 +191,7 @@ mod tests {
         check("<html>Bad gateway</html>", "", None);
         check("", "", None);
         check("{}", "", None);
-        let long = Refusal::read("é".repeat(1000).as_bytes()).words;
+        let long = Refusal::parse("é".repeat(1000).as_bytes()).words;
         assert_eq!(long, format!("{}...", "é".repeat(WORDS_CHARS_MAX)));
     }
 

@@ -76,7 +76,7 @@ impl Attempts {
     }
 
     /// Counts an attempt that failed so; the wait before the next one, or `None` when there is none.
-    pub fn failed(&mut self, cause: Cause) -> Option<Duration> {
+    pub fn next_wait(&mut self, cause: Cause) -> Option<Duration> {
         self.made += 1;
         let backoff = self.retry.first_wait.saturating_mul(1 << (self.made - 1).min(16));
         let (most, wait) = match cause {
@@ -106,7 +106,7 @@ mod tests {
 
     fn waits(live: bool, gone: bool, causes: &[Cause]) -> Vec<Option<u64>> {
         let mut attempts = Attempts::new(Retry::default(), live, gone);
-        causes.iter().map(|&cause| attempts.failed(cause).map(|wait| wait.as_millis() as u64)).collect()
+        causes.iter().map(|&cause| attempts.next_wait(cause).map(|wait| wait.as_millis() as u64)).collect()
     }
 
     #[test]

@@ -17,8 +17,8 @@ const SECOND: u32 = 0xDC00;
 const END: u32 = 0xE000;
 
 /// Returns JSON text with each lone half replaced by a mark.
-pub fn marked(json: &str) -> Cow<'_, str> {
-    replaced(json, |half, out| {
+pub fn mark(json: &str) -> Cow<'_, str> {
+    replace(json, |half, out| {
         out.push(MARK);
         out.extend(char::from_u32(BASE + half - FIRST));
     })
@@ -28,14 +28,14 @@ pub fn marked(json: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 /// It is no JSON.
-pub fn read(bytes: &[u8]) -> serde_json::Result<Value> {
+pub fn read_json(bytes: &[u8]) -> serde_json::Result<Value> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
-    serde_json::from_str(&replaced(text, |_, out| out.push(char::REPLACEMENT_CHARACTER)))
+    serde_json::from_str(&replace(text, |_, out| out.push(char::REPLACEMENT_CHARACTER)))
 }
 
 /// Returns JSON text in which `instead` has written something for each lone half.
-fn replaced(json: &str, instead: impl Fn(u32, &mut String)) -> Cow<'_, str> {
+fn replace(json: &str, instead: impl Fn(u32, &mut String)) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
     }
@@ -120,7 +120,7 @@ impl Joiner {
 }
 
 /// Returns a whole text without marks.
-pub fn joined(text: &str) -> String {
+pub fn join(text: &str) -> String {
     let mut joiner = Joiner::default();
     let mut out = joiner.take(text);
     out.push_str(&joiner.end());
@@ -138,7 +138,7 @@ mod tests {
             let mut text = String::new();
             for piece in pieces {
                 let json = format!("\"{piece}\"");
-                let read: String = serde_json::from_str(&marked(&json)).expect(piece);
+                let read: String = serde_json::from_str(&mark(&json)).expect(piece);
                 text.push_str(&joiner.take(&read));
             }
             text.push_str(&joiner.end());
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn whole_documents_are_read_with_lone_halves() {
         let check = |json: &str, expect: Option<&str>| {
-            let read = read(json.as_bytes()).ok();
+            let read = read_json(json.as_bytes()).ok();
             assert_eq!(read.as_ref().and_then(|value| value["a"].as_str()), expect, "{json}");
         };
         check(r#"{"a":"x\ud83d"}"#, Some("x\u{FFFD}"));

@@ -77,7 +77,7 @@ async fn every_trouble_has_its_code_and_shows_no_key() {
         assert_eq!((failure.code, parts.len()), (code, texts), "{}", failure.message);
         assert!(!failure.message.contains("sesame") && matches!(status, Status::Down(_)));
     }
-    check(Reply::says(&["Half a "]).cut(), 1, "language_model_failed").await;
+    check(Reply::says(&["Half a "]).broken_off(), 1, "language_model_failed").await;
     check(Reply::says(&["Half a "]).stall(), 1, "language_model_late").await;
     check(Reply::says(&[]).stall(), 0, "language_model_late").await;
     check(Reply::status(429), 0, "language_model_refused").await;
@@ -97,7 +97,7 @@ async fn a_refusal_is_told_in_the_servers_words() {
 
 #[tokio::test]
 async fn what_may_pass_is_asked_again_unless_somebody_waits_on_the_telephone() {
-    let busy = || Reply::status(429).headed("retry-after: 0");
+    let busy = || Reply::status(429).with_header("retry-after: 0");
     let late = || Reply::says(&[]).stall();
     let says = || Reply::says(&["Hi"]);
     for (live, replies, expect, requests) in [
@@ -110,14 +110,14 @@ async fn what_may_pass_is_asked_again_unless_somebody_waits_on_the_telephone() {
             4,
         ),
         (false, vec![late(), says()], Ok("Hi"), 2),
-        (false, vec![late(), late(), says()], Err("nothing came"), 2),
-        (false, vec![Reply::status(429).headed("retry-after: 3600"), says()], Err("429"), 1),
+        (false, vec![late(), late(), says()], Err("no answer within"), 2),
+        (false, vec![Reply::status(429).with_header("retry-after: 3600"), says()], Err("429"), 1),
         (false, vec![Reply::status(401), says()], Err("401"), 1),
-        (false, vec![Reply::says(&["Half a "]).cut(), says()], Err(""), 1),
+        (false, vec![Reply::says(&["Half a "]).broken_off(), says()], Err(""), 1),
         (true, vec![busy(), says()], Ok("Hi"), 2),
         (true, vec![busy(), busy(), says()], Err("429"), 2),
-        (true, vec![Reply::status(503).headed("retry-after: 30"), says()], Err("503"), 1),
-        (true, vec![late(), says()], Err("nothing came"), 1),
+        (true, vec![Reply::status(503).with_header("retry-after: 30"), says()], Err("503"), 1),
+        (true, vec![late(), says()], Err("no answer within"), 1),
     ] {
         let (server, model) = model(replies, |_| {}).await;
         let asked = ChatRequest { live, ..request() };

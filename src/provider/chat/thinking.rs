@@ -164,7 +164,7 @@ impl Thinking {
         let (opens, closes) = (tag_at(rest, OPENS), tag_at(rest, CLOSES));
         match (opens, closes) {
             (Tag::Whole(tag), _) => {
-                self.cut(from + TAGS[tag][OPENS].len());
+                self.cut_to(from + TAGS[tag][OPENS].len());
                 self.is_apart();
                 self.state = State::Inside { tag, front: true };
                 true
@@ -176,7 +176,7 @@ impl Thinking {
             (Tag::Part, _) | (_, Tag::Part) => false,
             (Tag::None, Tag::None) => {
                 if self.closed {
-                    self.cut(from);
+                    self.cut_to(from);
                 }
                 if is_data(self.held.trim_start()) {
                     self.is_apart();
@@ -212,7 +212,7 @@ impl Thinking {
     }
 
     fn close(&mut self, to: usize) {
-        self.cut(to);
+        self.cut_to(to);
         (self.manner, self.closed, self.released, self.state) = (Manner::Unopened, true, false, State::Front);
     }
 
@@ -220,14 +220,14 @@ impl Thinking {
         let close = TAGS[tag][CLOSES];
         let from = self.scanned.saturating_sub(TAG_BYTES);
         if let Some(at) = find(&self.held, close, from) {
-            self.cut(at + close.len());
+            self.cut_to(at + close.len());
             (self.state, self.closed) = if front { (State::Front, true) } else { (State::Words, self.closed) };
             return true;
         }
         if front || self.held.len() > HELD_MAX {
             self.state = State::Inside { tag, front: true };
             let tail = self.held.floor_char_boundary(self.held.len().saturating_sub(TAG_BYTES));
-            self.cut(tail);
+            self.cut_to(tail);
         } else {
             self.scanned = self.held.len();
         }
@@ -242,7 +242,7 @@ impl Thinking {
             let tail = self.held.rfind(['<', '[']).filter(|&at| matches!(tag_at(&self.held[at..], CLOSES), Tag::Part));
             words.extend(tail.map(|tail| self.held[..tail].to_owned()));
             if let Some(tail) = tail {
-                self.cut(tail);
+                self.cut_to(tail);
                 return false;
             }
         }
@@ -255,7 +255,7 @@ impl Thinking {
                     Tag::None => self.at_line_start = rest.is_empty(),
                     tag => {
                         words.push(self.held[..from].to_owned());
-                        self.cut(from);
+                        self.cut_to(from);
                         let Tag::Whole(tag) = tag else { return false };
                         self.state = State::Inside { tag, front: false };
                         return true;
@@ -273,7 +273,7 @@ impl Thinking {
     }
 
     /// Drops what is held before `to`.
-    fn cut(&mut self, to: usize) {
+    fn cut_to(&mut self, to: usize) {
         self.held.drain(..to);
         self.cuts.clear();
         self.cuts.push(self.held.len());

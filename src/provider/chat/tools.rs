@@ -70,7 +70,7 @@ impl Tools {
     /// Returns names and arguments (JSON text) of the calls, in order.
     pub fn all(self) -> Vec<(String, String)> {
         let named = self.0.into_iter().filter(|call| !call.name.is_empty());
-        named.map(|call| (call.name, surrogates::joined(&call.arguments))).collect()
+        named.map(|call| (call.name, surrogates::join(&call.arguments))).collect()
     }
 
     /// True when nothing was called.

@@ -9,12 +9,12 @@ fn failure() -> Failure {
     Failure { code: "synthesizer_unreachable", message: "nobody there".into() }
 }
 
-fn wanted() -> VoiceWanted {
+fn voice_wanted() -> VoiceWanted {
     VoiceWanted { seed: Seed(1), ..VoiceWanted::of("en") }
 }
 
-async fn said(pair: &SynthesizerPair, text: &str) -> (Vec<Spoken>, Result<(), Failure>) {
-    let voice = pair.voice(&wanted()).expect("there is a voice");
+async fn synthesize(pair: &SynthesizerPair, text: &str) -> (Vec<Spoken>, Result<(), Failure>) {
+    let voice = pair.voice(&voice_wanted()).expect("there is a voice");
     let (out, mut parts) = mpsc::channel(16);
     let result = pair.synthesize(text, &voice, out).await;
     let mut all = Vec::new();
@@ -54,7 +54,7 @@ async fn the_second_synthesizer_speaks_and_the_first_rests_for_a_while() {
     let broken = FakeSynthesizer { failure: Some(failure()), ..FakeSynthesizer::default() };
     let pair = SynthesizerPair::new(Arc::new(broken), Arc::new(FakeSynthesizer::default()));
     for turn in 0..=PASSED_OVER + 1 {
-        let (parts, result) = said(&pair, "one two three").await;
+        let (parts, result) = synthesize(&pair, "one two three").await;
         assert_eq!(result, Ok(()));
         let asked = turn == 0 || turn == PASSED_OVER + 1;
         assert_eq!(parts.first() == Some(&Spoken::Fallback(failure())), asked, "text {turn}");
@@ -67,7 +67,7 @@ async fn the_second_synthesizer_speaks_and_the_first_rests_for_a_while() {
 async fn speech_that_breaks_off_goes_on_in_the_other_voice() {
     let pair =
         SynthesizerPair::new(Arc::new(BreaksOff(FakeSynthesizer::default())), Arc::new(FakeSynthesizer::default()));
-    let (parts, result) = said(&pair, "one two three four five").await;
+    let (parts, result) = synthesize(&pair, "one two three four five").await;
     assert_eq!(result, Ok(()));
     assert_eq!(parts[1], Spoken::Fallback(failure()));
     let samples: usize = parts.iter().map(|part| if let Spoken::Audio(pcm) = part { pcm.len() } else { 0 }).sum();

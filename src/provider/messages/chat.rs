@@ -56,7 +56,8 @@ impl ChatAgent {
         let failed = |codes, message: String, again| Trouble { codes, message: secrets.hidden(&message), again };
         let posted = exchange(&self.poster, posting, noted).await;
         let posted = posted.map_err(|why| failed(FAILED, format!("the agent's server: {why}"), Some(None)))?;
-        let answered = Refusal::read(&posted.body).told(&format!("the agent's server answered {}", posted.status));
+        let answered =
+            Refusal::parse(&posted.body).with_words(&format!("the agent's server answered {}", posted.status));
         match posted.status {
             200..=299 => reply(&posted.body).map_err(|why| failed(FAILED, why, Some(None))),
             401 | 403 => Err(failed(["P12_AUTH_FAILED"; 2], answered, None)),
@@ -83,9 +84,9 @@ impl ChatAgent {
 
 fn reply(body: &[u8]) -> Result<Reply, String> {
     let broken = || "the agent's server sent no valid answer".to_owned();
-    let answer = surrogates::read(body).map_err(|_| broken())?;
+    let answer = surrogates::read_json(body).map_err(|_| broken())?;
     if !answer["error"].is_null() {
-        return Err(Refusal::of(&answer).told("the agent's server reported an error in its answer"));
+        return Err(Refusal::of(&answer).with_words("the agent's server reported an error in its answer"));
     }
     let message = answer["choices"][0]["message"].as_object().ok_or_else(broken)?;
     let part = |name: &str| message.get(name).unwrap_or(&Value::Null);
@@ -103,13 +104,13 @@ fn reply(body: &[u8]) -> Result<Reply, String> {
     let calls = calls.into_iter().chain(Some(part("function_call")).filter(|call| call.is_object()));
     Ok(Reply {
         text: text.or_else(|| refusal.map(str::to_owned)),
-        calls: calls.filter_map(called).collect(),
+        calls: calls.filter_map(read_call).collect(),
         ..Reply::default()
     })
 }
 
-fn called(function: &Value) -> Option<Called> {
-    let written = function["arguments"].as_str().and_then(|text| surrogates::read(text.as_bytes()).ok());
+fn read_call(function: &Value) -> Option<Called> {
+    let written = function["arguments"].as_str().and_then(|text| surrogates::read_json(text.as_bytes()).ok());
     let parameters = written.as_ref().unwrap_or(&function["arguments"]).as_object().cloned();
     Some(Called { name: function["name"].as_str()?.to_owned(), parameters, output: Value::Null })
 }
@@ -202,6 +203,6 @@ mod tests {
             let trouble = agent.deliver(&message, &mut None).await.expect_err("it is refused");
             assert_eq!(trouble.message, "the agent's server answered 400: Key *** may not book.");
         }
-        assert_eq!(server.asked(), ["/x/chat/completions?api-version=1"; 3]);
+        assert_eq!(server.paths(), ["/x/chat/completions?api-version=1"; 3]);
     }
 }

@@ -239,7 +239,7 @@ pub fn choose<'k>(known: &'k [Known], wanted: &VoiceWanted) -> Result<Option<(&'
         .then(|| format!("no {} voice for language {language}: {}", accent.unwrap_or_default(), found.id()))
         .or_else(|| {
             let unknown = found.female.is_none() && found.named.is_empty() && wanted.gender.is_some();
-            unknown.then(|| format!("nothing tells whether {} is {gender}", found.id()))
+            unknown.then(|| format!("it is not known if {} is {gender}", found.id()))
         });
     Ok(Some((found, voice(found, wanted, substituted))))
 }

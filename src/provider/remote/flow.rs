@@ -82,7 +82,7 @@ impl Flow {
         if rate_hz == self.rate_hz {
             return Ok(());
         }
-        let unread = || SYNTHESIZER.failed(&format!("sent sound at {rate_hz} Hz, which is not read"));
+        let unread = || SYNTHESIZER.general_failure(&format!("sent sound at {rate_hz} Hz, which is not read"));
         let resampler = Resampler::new(rate_hz, RATE_HZ).ok_or_else(unread)?;
         if !self.heard.is_empty() {
             self.drain()?;
@@ -139,7 +139,7 @@ impl Flow {
         };
         self.heard.extend_from_slice(&pcm[from..]);
         if self.heard.len() > SAMPLES_MAX {
-            return Err(SYNTHESIZER.failed("sent more than 3 minutes of speech for one text"));
+            return Err(SYNTHESIZER.general_failure("sent more than 3 minutes of speech for one text"));
         }
         if self.heard.len() >= self.looked + LOOK {
             self.looked = self.heard.len();

@@ -157,7 +157,7 @@ impl Segment {
 
     async fn end(self, news: mpsc::Sender<Recognized>) {
         let result = self.service.ask(self.form()).await.and_then(|answer| {
-            let text = text_of(&answer).ok_or_else(|| RECOGNIZER.failed("sent an answer without a text"))?;
+            let text = text_of(&answer).ok_or_else(|| RECOGNIZER.general_failure("sent an answer without a text"))?;
             Ok(Recognized::Final { text, words: words_of(&answer), confidence: None, tongue: tongue_of(&answer) })
         });
         self.service.last.note(&result);
@@ -170,16 +170,16 @@ impl Service {
         let posted = self.remote.post(&self.client, "/audio/transcriptions").multipart(form?).send();
         let mut response = posted.await.map_err(|cause| RECOGNIZER.of_http(&cause))?;
         if !response.status().is_success() {
-            return Err(RECOGNIZER.refused(response.status()));
+            return Err(RECOGNIZER.refusal(response.status()));
         }
         let mut body = Vec::new();
         while let Some(bytes) = response.chunk().await.map_err(|cause| RECOGNIZER.of_http(&cause))? {
             body.extend_from_slice(&bytes);
             if body.len() > ANSWER_BYTES_MAX {
-                return Err(RECOGNIZER.failed("sent an answer that is too long"));
+                return Err(RECOGNIZER.general_failure("sent an answer that is too long"));
             }
         }
-        serde_json::from_slice(&body).map_err(|_| RECOGNIZER.failed("sent no valid JSON"))
+        serde_json::from_slice(&body).map_err(|_| RECOGNIZER.general_failure("sent no valid JSON"))
     }
 }
 

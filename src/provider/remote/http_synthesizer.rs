@@ -30,7 +30,7 @@ pub(super) async fn speak(
     let sent = remote.post(client, "/audio/speech").json(&body).send().await;
     let mut response = sent.map_err(|cause| SYNTHESIZER.of_http(&cause))?;
     if !response.status().is_success() {
-        return Err(SYNTHESIZER.refused(response.status()));
+        return Err(SYNTHESIZER.refusal(response.status()));
     }
     let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     let mut incoming = Incoming::new(flow, RATE_HZ, kind);

@@ -84,7 +84,7 @@ impl Incoming {
             State::File(kind, held) => {
                 if held.len() + bytes.len() > FILE_BYTES_MAX {
                     let (name, most) = (kind.name(), FILE_BYTES_MAX >> 20);
-                    return Err(SYNTHESIZER.failed(&format!("sent {name} of more than {most} MiB")));
+                    return Err(SYNTHESIZER.general_failure(&format!("sent {name} of more than {most} MiB")));
                 }
                 held.extend_from_slice(bytes);
                 Ok(())
@@ -124,7 +124,7 @@ impl Incoming {
         match look {
             Look::Is(kind @ (Kind::Text(name) | Kind::Other(name))) => {
                 let of = if matches!(kind, Kind::Text(_)) { "sound" } else { "sound that is read" };
-                return Err(SYNTHESIZER.failed(&format!("sent {name} instead of {of}")));
+                return Err(SYNTHESIZER.general_failure(&format!("sent {name} instead of {of}")));
             }
             Look::Is(Kind::Wav) => self.state = State::Wav(WavStream::default()),
             Look::Is(kind) => self.state = State::File(kind, Vec::new()),
@@ -132,7 +132,9 @@ impl Incoming {
                 self.state = State::Plain(Vec::new());
             }
             Look::Unknown | Look::More => {
-                return Err(SYNTHESIZER.failed(&format!("sent bytes that are not the {} it calls them", self.named)));
+                return Err(
+                    SYNTHESIZER.general_failure(&format!("sent bytes that are not the {} it calls them", self.named))
+                );
             }
         }
         Box::pin(self.take(&held)).await
@@ -149,7 +151,7 @@ impl Incoming {
         let pcm: Vec<i16> = held[..count].chunks_exact(width).map(|frame| self.format.mean(frame)).collect();
         held.drain(..count);
         if pcm.chunks(NOISE_SAMPLES).any(is_noise) {
-            return Err(SYNTHESIZER.failed("sent noise: its bytes are not the PCM that was asked for"));
+            return Err(SYNTHESIZER.general_failure("sent noise: its bytes are not the PCM that was asked for"));
         }
         self.passed += pcm.len();
         self.flow.turn_to(self.format.rate_hz)?;
@@ -173,7 +175,8 @@ impl Incoming {
 
     async fn pass_file(&mut self, kind: Kind, bytes: Vec<u8>) -> Result<(), Failure> {
         let decoded = tokio::task::spawn_blocking(move || audio::decode(bytes)).await;
-        let broken = |why: &str| SYNTHESIZER.failed(&format!("sent {} that could not be used: {why}", kind.name()));
+        let broken =
+            |why: &str| SYNTHESIZER.general_failure(&format!("sent {} that could not be used: {why}", kind.name()));
         let sound = decoded.map_err(|_| broken("its decoder failed"))?.map_err(|failure| broken(&failure.message))?;
         if let Some(unread) = sound.unread {
             return Err(broken(&unread.to_string()));
@@ -184,7 +187,7 @@ impl Incoming {
 }
 
 fn broken(error: &ringer_media::clip::ClipError) -> Failure {
-    SYNTHESIZER.failed(&format!("sent a WAV file that could not be used: {error}"))
+    SYNTHESIZER.general_failure(&format!("sent a WAV file that could not be used: {error}"))
 }
 
 /// Samples, each stretch with its rate.

@@ -42,12 +42,12 @@ pub async fn probe(part: Part, form: Form, remote: &Remote) -> Result<Probed, Fa
 }
 
 async fn probe_http(codes: &'static Codes, remote: &Remote) -> Result<Probed, Failure> {
-    let asked = remote.authorized(remote.client(codes)?.get(format!("{}/models", remote.base_url)));
+    let asked = remote.authorize(remote.client(codes)?.get(format!("{}/models", remote.base_url)));
     let status = asked.send().await.map_err(|cause| codes.of_http(&cause))?.status();
     match status.as_u16() {
         200..=299 => Ok(Probed::Accepted),
-        401 | 403 => Err(codes.refused(status)),
+        401 | 403 => Err(codes.refusal(status)),
         300..=499 => Ok(Probed::Reached),
-        _ => Err(codes.failed(&format!("answered {status}"))),
+        _ => Err(codes.general_failure(&format!("answered {status}"))),
     }
 }

@@ -102,7 +102,7 @@ impl RemoteSynthesizer {
             Form::Http => http_synthesizer::speak(&self.remote, &self.client, text, name, speed, flow).await,
             Form::WebSocket => ws_synthesizer::speak(&self.remote, text, name, &voice.language, speed, flow).await,
         };
-        let result = result.and_then(|said| said.ok_or_else(|| SYNTHESIZER.failed("sent no speech")));
+        let result = result.and_then(|said| said.ok_or_else(|| SYNTHESIZER.general_failure("sent no speech")));
         self.last.note(&result);
         self.learn(voice, text, speed, result?);
         Ok(())

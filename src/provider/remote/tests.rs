@@ -88,7 +88,7 @@ async fn chunk(socket: &mut TcpStream, bytes: &[u8]) {
 }
 
 /// Waits until the other side is gone.
-async fn gone(socket: &mut TcpStream) {
+async fn wait_until_gone(socket: &mut TcpStream) {
     let mut buffer = [0; 64];
     while socket.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
 }
@@ -98,10 +98,10 @@ fn tone(hz: f32, rate_hz: f32, samples: usize) -> Vec<i16> {
     (0..samples).map(at).collect()
 }
 
-async fn accepted(socket: TcpStream) -> WebSocketStream<TcpStream> {
+async fn accept(socket: TcpStream) -> WebSocketStream<TcpStream> {
     accept_async(socket).await.expect("the client speaks WebSocket")
 }
 
-async fn told(stream: &mut WebSocketStream<TcpStream>, message: Value) {
+async fn tell(stream: &mut WebSocketStream<TcpStream>, message: Value) {
     let _ = stream.send(Message::text(message.to_string())).await;
 }

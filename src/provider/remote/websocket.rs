@@ -50,7 +50,7 @@ impl Connection {
         let connecting = timeout(remote.connect, connecting);
         let connected = connecting.await.map_err(|_| codes.failure(codes.unreachable, "took too long to connect"))?;
         let (stream, _) = connected.map_err(|cause| match cause {
-            Error::Http(answer) => codes.refused(answer.status()),
+            Error::Http(answer) => codes.refusal(answer.status()),
             _ => codes.failure(codes.unreachable, "cannot be reached"),
         })?;
         Ok(Connection { stream, codes, remote: remote.clone() })
@@ -68,26 +68,27 @@ impl Connection {
 
     async fn send(&mut self, message: Message) -> Result<(), Failure> {
         let sending = timeout(self.remote.answer, self.stream.send(message)).await;
-        sending.map_err(|_| self.codes.late())?.map_err(|_| self.codes.failed("closed the connection"))
+        sending.map_err(|_| self.codes.late())?.map_err(|_| self.codes.general_failure("closed the connection"))
     }
 
     /// Returns the next message; waits without a limit. An `error` message, a close and a cut are failures. Safe to
     /// drop and call again.
     pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
         loop {
-            let message = self.stream.next().await.ok_or_else(|| self.codes.failed("closed the connection"))?;
-            match message.map_err(|_| self.codes.failed("broke the connection off"))? {
+            let message =
+                self.stream.next().await.ok_or_else(|| self.codes.general_failure("closed the connection"))?;
+            match message.map_err(|_| self.codes.general_failure("broke the connection off"))? {
                 Message::Binary(bytes) => return Ok(Heard::Audio(bytes.into())),
                 Message::Text(text) => {
                     let value: Value = serde_json::from_str(text.as_str())
-                        .map_err(|_| self.codes.failed("sent a message that is no valid JSON"))?;
+                        .map_err(|_| self.codes.general_failure("sent a message that is no valid JSON"))?;
                     let kind = value["type"].as_str().unwrap_or_default().to_owned();
                     if kind == "error" {
-                        return Err(self.codes.failed("reported an error"));
+                        return Err(self.codes.general_failure("reported an error"));
                     }
                     return Ok(Heard::Told(kind, value));
                 }
-                Message::Close(_) => return Err(self.codes.failed("closed the connection before its end")),
+                Message::Close(_) => return Err(self.codes.general_failure("closed the connection before its end")),
                 _ => {}
             }
         }

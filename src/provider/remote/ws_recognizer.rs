@@ -157,7 +157,7 @@ async fn listen(
             }
         };
         let Heard::Told(kind, message) = heard else {
-            return Err(RECOGNIZER.failed("sent audio"));
+            return Err(RECOGNIZER.general_failure("sent audio"));
         };
         match (kind.as_str(), message["text"].as_str()) {
             ("partial", Some(text)) if text.len() + texts.text.len() <= TEXT_BYTES_MAX => {
@@ -166,11 +166,13 @@ async fn listen(
             ("final", Some(text)) if text.len() + texts.text.len() <= TEXT_BYTES_MAX => {
                 texts.add(&message);
                 if texts.has_too_many_words() {
-                    return Err(RECOGNIZER.failed("sent too many words"));
+                    return Err(RECOGNIZER.general_failure("sent too many words"));
                 }
                 let _ = news.try_send(Recognized::Partial(texts.text.clone()));
             }
-            ("partial" | "final", _) => return Err(RECOGNIZER.failed("sent a text that is missing or too long")),
+            ("partial" | "final", _) => {
+                return Err(RECOGNIZER.general_failure("sent a text that is missing or too long"));
+            }
             ("done", _) if finished => {
                 connection.close().await;
                 return Ok(Some(texts));

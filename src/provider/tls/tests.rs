@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::provider::chat::{ChatConfig, ChatModel, install_tls};
+use crate::provider::chat::{ChatConfig, ChatModel};
 use crate::provider::remote::{Form, HttpRecognizer, Remote, RemoteSynthesizer, RemoteVoices, WsRecognizer};
 use crate::provider::{
     ChatMessage, ChatRequest, ChatRole, Failure, Recognized, Recognizer, SpokenIn, Voice, complete, whole_speech,
@@ -122,7 +122,7 @@ async fn listen(stream: impl AsyncRead + AsyncWrite + Unpin) {
 }
 
 /// Returns the last that is said of a second of sound.
-async fn heard(recognizer: &dyn Recognizer) -> Result<String, Failure> {
+async fn recognize(recognizer: &dyn Recognizer) -> Result<String, Failure> {
     let (mut feed, mut news) = recognizer.open(SpokenIn::Known("en"), &[]);
     feed.push(&[1000; 16_000]);
     feed.finish();
@@ -141,8 +141,8 @@ async fn heard(recognizer: &dyn Recognizer) -> Result<String, Failure> {
 async fn servers_of_ones_own_authority_are_reached_with_its_root_alone() {
     let folder = authority();
     let (server, socket) = (Server::start(&folder, false).await, Server::start(&folder, true).await);
-    let own = Roots::read(&folder.path().join("ca.pem")).expect("it is a certificate");
-    let strangers = Roots::read(&authority().path().join("ca.pem")).expect("another authority of the same name");
+    let own = Roots::from_file(&folder.path().join("ca.pem")).expect("it is a certificate");
+    let strangers = Roots::from_file(&authority().path().join("ca.pem")).expect("another authority of the same name");
     let url = format!("https://{}/v1", server.address);
     for (roots, is_trusted) in [(own, true), (Roots::default(), false), (strangers, false)] {
         let remote = |base_url: &str| Remote { roots: roots.clone(), ..Remote::new(base_url, None, "m") };
@@ -150,8 +150,8 @@ async fn servers_of_ones_own_authority_are_reached_with_its_root_alone() {
         let hello = ChatMessage { role: ChatRole::User, content: "Hello?".into() };
         let request = ChatRequest { messages: vec![hello], ..ChatRequest::default() };
         let said = complete(&ChatModel::new(chat).expect("TLS is there"), &request).await;
-        let by_http = heard(&HttpRecognizer::new(remote(&url), 0, false).expect("TLS is there")).await;
-        let by_socket = heard(&WsRecognizer::new(remote(&format!("wss://{}/x", socket.address)))).await;
+        let by_http = recognize(&HttpRecognizer::new(remote(&url), 0, false).expect("TLS is there")).await;
+        let by_socket = recognize(&WsRecognizer::new(remote(&format!("wss://{}/x", socket.address)))).await;
         let voices = RemoteVoices { default: "v".into(), named: Default::default(), natural_wpm: 170.0 };
         let speaker = RemoteSynthesizer::new(Form::Http, remote(&url), voices).expect("TLS is there");
         let voice = Voice { id: "remote:v".into(), ..Voice::default() };
@@ -174,7 +174,7 @@ fn what_is_no_file_of_certificates_is_named() {
     let check = |name: &str, text: Option<&str>, expect: &str| {
         let path = folder.path().join(name);
         text.iter().for_each(|text| std::fs::write(&path, text).expect("written"));
-        let why = Roots::read(&path).expect_err("it cannot be used");
+        let why = Roots::from_file(&path).expect_err("it cannot be used");
         assert!(why.contains(name) && why.contains(expect), "{why}");
     };
     check("none.pem", None, "No such file");

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use ringer_speech::whisper::{Heard, Spoken, Whisper};
+use ringer_speech::whisper::{Spoken, Transcription, Whisper};
 
 use crate::clock;
 
@@ -33,7 +33,7 @@ pub trait Job: Send {
     fn is_cancelled(&self) -> bool;
 
     /// Takes the text; `None`: it was given up.
-    fn finish_with(&self, heard: Option<Heard>);
+    fn finish_with(&self, heard: Option<Transcription>);
 }
 
 /// Returns the seconds of a job's audio.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use ringer_media::frame::Sample;
 use ringer_media::tongue::Tongue;
-use ringer_speech::whisper::{Heard, SURE, Spoken};
+use ringer_speech::whisper::{SURE, Spoken, Transcription};
 use tokio::sync::mpsc;
 
 use super::gate::Gate;
@@ -60,7 +60,7 @@ impl Job for Asked {
         if *is_known { Spoken::Known(code) } else { Spoken::Likely(code) }
     }
 
-    fn finish_with(&self, heard: Option<Heard>) {
+    fn finish_with(&self, heard: Option<Transcription>) {
         let mut inner = self.stretch.lock();
         match (self.part, heard) {
             (Part::Running, heard) => {
@@ -122,14 +122,14 @@ struct Inner {
 
 struct Piece {
     from: usize,
-    heard: Option<Heard>,
+    heard: Option<Transcription>,
 }
 
 /// The rest, as it was when the gate had seen this much speech.
 struct Attempt {
     spoken: u64,
     cancelled: Arc<AtomicBool>,
-    heard: Option<Heard>,
+    heard: Option<Transcription>,
 }
 
 impl Stretch {
@@ -247,8 +247,8 @@ fn quietest(pcm: &[i16]) -> usize {
     from.map_or(pcm.len(), |from| from + GAP / 2)
 }
 
-fn silence() -> Heard {
-    Heard {
+fn silence() -> Transcription {
+    Transcription {
         text: String::new(),
         words: Vec::new(),
         log_probability: 0.0,
@@ -272,7 +272,7 @@ impl Inner {
         }
     }
 
-    fn show(&mut self, heard: &Heard) {
+    fn show(&mut self, heard: &Transcription) {
         let closed = self.pieces.iter().filter_map(|piece| piece.heard.as_ref());
         let text = join_texts(closed.chain([heard]));
         if self.last.is_some() && !self.finished && text != self.shown {
@@ -298,13 +298,13 @@ impl Inner {
     }
 }
 
-fn join_texts<'h>(parts: impl Iterator<Item = &'h Heard>) -> String {
+fn join_texts<'h>(parts: impl Iterator<Item = &'h Transcription>) -> String {
     let texts = parts.filter(|heard| !heard.is_unclear() && !heard.text.is_empty()).map(|heard| heard.text.as_str());
     texts.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns all parts, with the positions of their first samples, as one text. What the model doubts is left out.
-fn whole(parts: &[(usize, &Heard)], tongue: &Tongue) -> Recognized {
+fn whole(parts: &[(usize, &Transcription)], tongue: &Tongue) -> Recognized {
     let clear = || parts.iter().filter(|(_, heard)| !heard.is_unclear() && !heard.text.is_empty());
     let words = clear().flat_map(|&(from, heard)| {
         heard.words.iter().map(move |word| RecognizedWord {

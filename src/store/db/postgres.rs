@@ -89,7 +89,7 @@ impl Postgres {
         Ok(Postgres { writers, readers, options, name, presence: Arc::default(), named: Arc::default() })
     }
 
-    pub async fn read(&self) -> Result<Reader> {
+    pub async fn reader(&self) -> Result<Reader> {
         self.readers.acquire().await.map_err(fault)
     }
 
@@ -202,19 +202,19 @@ fn pool(size: u32) -> PgPoolOptions {
 }
 
 pub async fn rows(connection: &mut PgConnection, sql: &str, cells: &[Cell]) -> Result<Vec<Row>> {
-    let rows = bound(sql, cells).fetch_all(connection).await.map_err(fault)?;
+    let rows = bind(sql, cells).fetch_all(connection).await.map_err(fault)?;
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
     let columns = columns_of(first);
-    rows.iter().map(|row| read(row, columns.clone())).collect()
+    rows.iter().map(|row| row_of(row, columns.clone())).collect()
 }
 
 pub async fn row(connection: &mut PgConnection, sql: &str, cells: &[Cell]) -> Result<Option<Row>> {
-    let row = bound(sql, cells).fetch_optional(connection).await.map_err(fault)?;
-    row.map(|row| read(&row, columns_of(&row))).transpose()
+    let row = bind(sql, cells).fetch_optional(connection).await.map_err(fault)?;
+    row.map(|row| row_of(&row, columns_of(&row))).transpose()
 }
 
 pub async fn execute(connection: &mut PgConnection, sql: &str, cells: &[Cell]) -> Result<u64> {
-    let done = bound(sql, cells).execute(connection).await.map_err(fault)?;
+    let done = bind(sql, cells).execute(connection).await.map_err(fault)?;
     Ok(done.rows_affected())
 }
 
@@ -232,17 +232,17 @@ pub async fn commit(writer: Writer) -> Result<()> {
 }
 
 /// Returns a statement with its values bound, `$1` first.
-fn bound<'q>(sql: &'q str, cells: &[Cell]) -> sqlx::query::Query<'q, Driver, sqlx::postgres::PgArguments> {
+fn bind<'q>(sql: &'q str, cells: &[Cell]) -> sqlx::query::Query<'q, Driver, sqlx::postgres::PgArguments> {
     cells.iter().cloned().fold(sqlx::query(sql), |query, cell| match cell {
         Cell::Int(value) => query.bind(value),
-        Cell::Text(value) => query.bind(value.map(written)),
+        Cell::Text(value) => query.bind(value.map(escape_nul)),
     })
 }
 
 /// Escapes U+0000, which the server does not accept, as U+0001 U+0001, and U+0001 as U+0001 U+0002.
 ///
 /// Every other text stays as it is, and the order of bytes does not change.
-fn written(text: String) -> String {
+fn escape_nul(text: String) -> String {
     if !text.as_bytes().contains(&0) && !text.as_bytes().contains(&1) {
         return text;
     }
@@ -261,7 +261,7 @@ fn columns_of(row: &PgRow) -> Names {
     row.columns().iter().map(|column| column.name()).collect()
 }
 
-fn read(row: &PgRow, columns: Names) -> Result<Row> {
+fn row_of(row: &PgRow, columns: Names) -> Result<Row> {
     let cells = (0..row.columns().len()).map(|at| cell(row, at).map_err(fault)).collect::<Result<_>>()?;
     Ok(Row::new(columns, cells))
 }
@@ -331,7 +331,7 @@ fn fault(error: sqlx::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{as_given, whole_of, written};
+    use super::{as_given, escape_nul, whole_of};
 
     fn wire(words: &[u16]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -372,7 +372,7 @@ mod tests {
             "a",
             "a\0",
         ];
-        let kept: Vec<String> = texts.map(|text| written(text.to_owned())).into();
+        let kept: Vec<String> = texts.map(|text| escape_nul(text.to_owned())).into();
         assert!(kept.is_sorted_by(|one, next| one < next), "{kept:?}");
         for (text, kept) in texts.into_iter().zip(kept) {
             assert!(!kept.contains('\0'), "{text:?}");

@@ -21,7 +21,8 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, ffi};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::cell::{Cell, Names, Row};
-use super::line::{Line, Turn};
+use super::group_commit::{WriteLock, Writers};
+use super::sqlite_error::{closed_error, fault};
 use crate::error::{Error, Result};
 use crate::tasks::Tasks;
 
@@ -50,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A database file with its connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
-    line: Arc<Line>,
+    writers: Arc<Writers>,
     readers: Arc<Readers>,
     tasks: Tasks,
     /// Locked file that shows the presence of the engine; `None` before [`Sqlite::enter`].
@@ -82,14 +83,14 @@ impl Sqlite {
         writer.wal_hook(Some(hook)).map_err(fault)?;
         let copier = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let readers = Arc::new(Readers { path, places: Arc::new(Semaphore::new(READERS)), free: Mutex::default() });
-        let sqlite = Sqlite { line: Line::new(writer), readers, tasks: Tasks::new(), presence: Arc::default() };
-        sqlite.tasks.spawn_until_stop("checkpoint", checkpoints(copier, full, sqlite.line.clone()));
+        let sqlite = Sqlite { writers: Writers::new(writer), readers, tasks: Tasks::new(), presence: Arc::default() };
+        sqlite.tasks.spawn_until_stop("checkpoint", checkpoints(copier, full, sqlite.writers.clone()));
         Ok(sqlite)
     }
 
     /// Returns a connection that reads, after waiting for a free one.
-    pub async fn read(&self) -> Result<Reader> {
-        let place = self.readers.places.clone().acquire_owned().await.map_err(|_| closed())?;
+    pub async fn reader(&self) -> Result<Reader> {
+        let place = self.readers.places.clone().acquire_owned().await.map_err(|_| closed_error())?;
         let free = self.readers.free.lock().pop();
         let connection = match free {
             Some(connection) => connection,
@@ -103,14 +104,14 @@ impl Sqlite {
     }
 
     /// Waits for the write lock and begins a transaction.
-    pub async fn write(&self) -> Result<Turn> {
-        self.line.enter().await
+    pub async fn write(&self) -> Result<WriteLock> {
+        self.writers.enter().await
     }
 
     /// Switches the foreign keys of the writing connection on or off.
     pub async fn keep_references(&self, on: bool) -> Result<()> {
         let switch = |writer: &Connection| writer.pragma_update(None, "foreign_keys", on).map_err(fault);
-        self.line.between(switch).await
+        self.writers.between(switch).await
     }
 
     /// Rewrites the whole file, so that nothing is left in it of overwritten rows.
@@ -155,14 +156,9 @@ impl Sqlite {
             self.readers.places.close();
             self.readers.free.lock().clear();
         }
-        self.line.close().await;
+        self.writers.close().await;
         *self.presence.lock() = None;
     }
-}
-
-/// Returns the error of a database that was closed.
-pub fn closed() -> Error {
-    Error::internal("the database is closed")
 }
 
 /// A connection that reads; it returns to the pool when dropped.
@@ -218,14 +214,14 @@ fn connect(path: &PathBuf, flags: OpenFlags) -> Result<Connection> {
 /// Copies the write-ahead log into the file whenever it has grown, on a thread that may wait for the disk.
 ///
 /// While others write it never reaches the log's end, so a long log is finished under the write lock.
-async fn checkpoints(connection: Connection, full: Arc<Notify>, line: Arc<Line>) {
+async fn checkpoints(connection: Connection, full: Arc<Notify>, writers: Arc<Writers>) {
     let connection = Arc::new(Mutex::new(connection));
     loop {
         full.notified().await;
         if checkpoint(&connection).await < MOST_PAGES {
             continue;
         }
-        let Ok(_turn) = line.enter().await else { return };
+        let Ok(_lock) = writers.enter().await else { return };
         checkpoint(&connection).await;
     }
 }
@@ -249,7 +245,7 @@ async fn checkpoint(connection: &Arc<Mutex<Connection>>) -> i32 {
 /// Runs a query and reads at most `most` rows. A statement that changes rows has changed all of them before its first
 /// row.
 pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize) -> Result<Vec<Row>> {
-    let mut statement = bound(connection, sql, cells)?;
+    let mut statement = prepare(connection, sql, cells)?;
     let columns: Names = statement.column_names().collect();
     let count = statement.column_count();
     let mut found = Vec::new();
@@ -257,7 +253,7 @@ pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize)
     while found.len() < most
         && let Some(row) = answer.next().map_err(fault)?
     {
-        let cell = |at| row.get_ref(at).map_err(fault).and_then(read);
+        let cell = |at| row.get_ref(at).map_err(fault).and_then(cell_of);
         found.push(Row::new(columns.clone(), (0..count).map(cell).collect::<Result<_>>()?));
     }
     Ok(found)
@@ -265,7 +261,7 @@ pub fn rows(connection: &mut Connection, sql: &str, cells: &[Cell], most: usize)
 
 /// Runs a statement and returns the number of rows that it changed.
 pub fn execute(connection: &mut Connection, sql: &str, cells: &[Cell]) -> Result<u64> {
-    let changed = bound(connection, sql, cells)?.raw_execute().map_err(fault)?;
+    let changed = prepare(connection, sql, cells)?.raw_execute().map_err(fault)?;
     Ok(changed as u64)
 }
 
@@ -282,7 +278,7 @@ pub fn script(connection: &mut Connection, sql: &str) -> Result<()> {
 
 /// Prepares a statement and binds its values. SQLite treats `$2` as a name and counts names as they appear, so they are
 /// looked up.
-fn bound<'a>(connection: &'a Connection, sql: &str, cells: &[Cell]) -> Result<CachedStatement<'a>> {
+fn prepare<'a>(connection: &'a Connection, sql: &str, cells: &[Cell]) -> Result<CachedStatement<'a>> {
     let mut statement = connection.prepare_cached(sql).map_err(fault)?;
     for place in 1..=statement.parameter_count() {
         let number = statement.parameter_name(place).and_then(|name| name[1..].parse::<usize>().ok());
@@ -296,7 +292,7 @@ fn bound<'a>(connection: &'a Connection, sql: &str, cells: &[Cell]) -> Result<Ca
     Ok(statement)
 }
 
-fn read(value: ValueRef<'_>) -> Result<Cell> {
+fn cell_of(value: ValueRef<'_>) -> Result<Cell> {
     match value {
         ValueRef::Null => Ok(Cell::Text(None)),
         ValueRef::Integer(value) => Ok(Cell::Int(Some(value))),
@@ -304,14 +300,6 @@ fn read(value: ValueRef<'_>) -> Result<Cell> {
             String::from_utf8(bytes.to_vec()).map(|text| Cell::Text(Some(text))).map_err(Error::internal)
         }
         ValueRef::Real(_) | ValueRef::Blob(_) => Err(Error::internal("a column is neither an integer nor a text")),
-    }
-}
-
-/// Converts an error of the driver, with SQLite's own text.
-pub fn fault(error: rusqlite::Error) -> Error {
-    match error {
-        rusqlite::Error::SqliteFailure(_, Some(text)) => Error::Internal(text),
-        error => Error::internal(error),
     }
 }
 
@@ -325,9 +313,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = Sqlite::open(folder.path().join("a.db")).expect("a file");
         let change = async |sql: &str| {
-            let mut turn = file.write().await?;
-            execute(turn.statement()?, sql, &[])?;
-            Ok::<_, Error>(turn)
+            let mut lock = file.write().await?;
+            execute(lock.statement()?, sql, &[])?;
+            Ok::<_, Error>(lock)
         };
         change("CREATE TABLE t (n INTEGER, pad TEXT)").await.expect("it runs").commit().await.expect("kept");
         let fill = format!(
@@ -339,7 +327,7 @@ mod tests {
         change("UPDATE t SET n = n + 1").await.expect("it runs").commit().await.expect("kept");
         drop(change("UPDATE t SET n = n + 10").await.expect("it runs"));
         let sum =
-            rows(file.read().await.expect("it reads").connection(), "SELECT sum(n) FROM t", &[], 1).expect("a row");
+            rows(file.reader().await.expect("it reads").connection(), "SELECT sum(n) FROM t", &[], 1).expect("a row");
         assert_eq!(sum[0].try_get::<i64, _>(0).expect("a number"), 2 * ROWS);
         file.close().await;
     }

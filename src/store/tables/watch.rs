@@ -6,10 +6,10 @@ use super::super::db::Cell;
 use super::super::record::Resource;
 use crate::model::alert::AlertDoc;
 use crate::model::call_log::CallLogDoc;
+use crate::model::issue::IssueDoc;
 use crate::model::monitor::{CheckDoc, MonitorDoc};
 use crate::model::notification::NotificationDoc;
 use crate::model::phone_number::NumberDoc;
-use crate::model::triage::IssueDoc;
 
 impl Resource for IssueDoc {
     const TABLE: &'static str = "issues";

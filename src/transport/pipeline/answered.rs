@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{Order, PipelineEnd, PipelineFault, PipelineNews, Reason, Step};
+use crate::transport::news::NewsSender;
 use crate::transport::webrtc::{
     ChannelId, ChannelNews, MediaPeer, Peer, PeerFault, PeerFigures, PeerState, PeerStreams, Pump,
 };
@@ -89,12 +90,12 @@ impl IncomingPipeline {
 
     /// Carries the call until it ends: moves packets, reads and sends messages, goes on with the connection that takes its place.
     ///
-    /// News that nobody takes are dropped.
+    /// News that nobody takes in time are dropped and counted.
     pub async fn run(
         &mut self,
         pump: &mut Pump,
         orders: &mut mpsc::Receiver<Order>,
-        news: &mpsc::Sender<PipelineNews>,
+        news: &NewsSender<PipelineNews>,
     ) -> PipelineEnd {
         let parts = &mut self.parts;
         let end = loop {
@@ -102,7 +103,7 @@ impl IncomingPipeline {
                 Carried::Over(end) => break end,
                 Carried::Replaced(line) => line,
                 Carried::Lost(fault) => {
-                    let _ = news.try_send(PipelineNews::Restarts);
+                    news.send(PipelineNews::Restarts);
                     tokio::select! {
                         next = timeout(BACK_WITHIN, parts.successors.recv()) => match next {
                             Ok(Some(line)) => line,
@@ -115,7 +116,7 @@ impl IncomingPipeline {
             parts.line.peer.close().await;
             (parts.line, parts.channel) = (line, None);
             if let Some(media) = parts.line.peer.media() {
-                let _ = news.try_send(PipelineNews::Restarted(media));
+                news.send(PipelineNews::Restarted(media));
             }
         };
         parts.line.peer.close().await;
@@ -128,7 +129,7 @@ impl Parts {
         &mut self,
         pump: &mut Pump,
         orders: &mut mpsc::Receiver<Order>,
-        news: &mpsc::Sender<PipelineNews>,
+        news: &NewsSender<PipelineNews>,
     ) -> Carried {
         let Parts { line: AnsweredLine { peer, streams }, successors, channel } = self;
         let PeerStreams { state, packets, channels, .. } = streams;
@@ -173,7 +174,7 @@ async fn take_message(
     peer: &Peer,
     channel: ChannelId,
     bytes: &[u8],
-    news: &mpsc::Sender<PipelineNews>,
+    news: &NewsSender<PipelineNews>,
 ) -> Option<PipelineEnd> {
     match read_message(bytes)? {
         Told::Ready(id) => {
@@ -184,7 +185,7 @@ async fn take_message(
         }
         Told::Keys(keys) => {
             for key in keys {
-                let _ = news.try_send(PipelineNews::Digit(key));
+                news.send_event(PipelineNews::Digit(key));
             }
             None
         }

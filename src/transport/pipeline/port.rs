@@ -130,18 +130,11 @@ impl PipelinePort {
             return;
         }
         self.state = State::Open;
+        self.tools.begin(now);
         self.peer.address = connected.path.map(|(_, there)| there.to_string());
         self.peer.call_id = connected.pc_id.unwrap_or_default();
         self.log(format!("connected to {}", self.peer.address.as_deref().unwrap_or("an unknown address")));
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
-    }
-
-    /// Takes the news that no connection came about.
-    pub fn refuse(&mut self, now: Time, fault: &PipelineFault) {
-        self.now = now;
-        if self.state == State::Opening {
-            self.fail(fault);
-        }
     }
 
     /// Takes news of the connection, and of the other side's messages.
@@ -175,7 +168,7 @@ impl PipelinePort {
         }
     }
 
-    /// Takes the end of the connection.
+    /// Takes the end of the connection, or the news that none came about.
     pub fn finish(&mut self, now: Time, end: PipelineEnd) {
         self.now = now;
         if self.state == State::Over {
@@ -204,12 +197,6 @@ impl PipelinePort {
                 if self.state != State::Over {
                     self.log("> hang up".to_owned());
                     self.order(Order::HangUp);
-                    // The Call takes no more events.
-                    let left = self.tools.all().len();
-                    if left > 0 {
-                        let text = format!("{left} calls of tools had no result when the call ended, and are not kept");
-                        self.out.push_back(PortOutput::Warning(text));
-                    }
                 }
                 self.state = State::Over;
             }
@@ -242,6 +229,11 @@ impl PipelinePort {
             What::AgentSpeechEnded { .. } => self.say("user-stopped-speaking", Value::Null),
             _ => {}
         }
+    }
+
+    /// Returns calls of tools whose results had not come when this side hung up. The Call takes no more events then.
+    pub fn take_unfinished(&mut self) -> Vec<ChannelEvent> {
+        self.tools.all()
     }
 
     /// Returns the next output.

@@ -17,6 +17,7 @@ use super::{ATTEMPTS, Patience, PipelineFault, PipelineTarget, Reason, Start, St
 use crate::clock::monotonic;
 use crate::config::Secret;
 use crate::provider::post::{Posted, Poster, Posting, RESULT_ID};
+use crate::transport::news::NewsSender;
 use crate::transport::webrtc::{
     ChannelId, ChannelNews, Delivery, MediaPeer, Peer, PeerFault, PeerFigures, PeerSettings, PeerState, PeerStreams,
     Pump,
@@ -142,12 +143,12 @@ impl Pipeline {
 
     /// Carries the call until it ends: moves packets, reads messages, restarts the connection once when it is lost.
     ///
-    /// News that nobody takes are dropped.
+    /// News that nobody takes in time are dropped and counted.
     pub async fn run(
         &mut self,
         pump: &mut Pump,
         orders: &mut mpsc::Receiver<Order>,
-        news: &mpsc::Sender<PipelineNews>,
+        news: &NewsSender<PipelineNews>,
     ) -> PipelineEnd {
         loop {
             let lost = match self.line.carry(pump, orders, news).await {
@@ -164,11 +165,11 @@ impl Pipeline {
                 break self.end(PipelineEnd::Failed(fault)).await;
             }
             self.was_restarted = true;
-            let _ = news.try_send(PipelineNews::Restarts);
+            news.send(PipelineNews::Restarts);
             tokio::select! {
                 again = self.restart() => match again {
                     Ok(()) => {
-                        let _ = news.try_send(PipelineNews::Restarted(self.line.media));
+                        news.send(PipelineNews::Restarted(self.line.media));
                     }
                     Err(fault) => break self.end(PipelineEnd::Failed(fault)).await,
                 },
@@ -364,7 +365,7 @@ impl Line {
         &mut self,
         pump: &mut Pump,
         orders: &mut mpsc::Receiver<Order>,
-        news: &mpsc::Sender<PipelineNews>,
+        news: &NewsSender<PipelineNews>,
     ) -> Carried {
         let Line { peer, streams, channel, rtvi, .. } = self;
         let PeerStreams { state, packets, channels, .. } = streams;
@@ -377,7 +378,7 @@ impl Line {
             }
             if rtvi.counts().flooding > 0 && !std::mem::replace(&mut flooded, true) {
                 let what = "the agent's data channel brings more messages than are read; further ones are counted";
-                let _ = news.try_send(PipelineNews::Warning(what.to_owned()));
+                news.send(PipelineNews::Warning(what.to_owned()));
             }
             tokio::select! {
                 () = &mut media => return Carried::Lost(PeerFault::Closed),
@@ -385,7 +386,7 @@ impl Line {
                     Some(Order::HangUp) | None => return Carried::HungUp,
                     Some(Order::Send(text)) => {
                         if let Err(fault) = peer.send_text(*channel, &text).await {
-                            let _ = news.try_send(PipelineNews::Warning(format!("a message was not sent: {fault}")));
+                            news.send(PipelineNews::Warning(format!("a message was not sent: {fault}")));
                         }
                     }
                 },
@@ -417,7 +418,7 @@ async fn carry_out(
     rtvi: &mut Rtvi,
     peer: &Peer,
     channel: ChannelId,
-    news: &mpsc::Sender<PipelineNews>,
+    news: &NewsSender<PipelineNews>,
 ) -> Option<Carried> {
     while let Some(output) = rtvi.poll() {
         match output {
@@ -432,7 +433,7 @@ async fn carry_out(
                     RtviEvent::Error { message, is_fatal: true } => Some(Carried::Agent(message.clone())),
                     _ => None,
                 };
-                let _ = news.try_send(PipelineNews::Event(now(), event));
+                news.send_event(PipelineNews::Event(now(), event));
                 if end.is_some() {
                     return end;
                 }

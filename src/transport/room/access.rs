@@ -42,6 +42,8 @@ pub struct Visit {
     pub agent_name: String,
     /// Metadata of the agent's job: JSON text.
     pub job_metadata: String,
+    /// True for a participant that is the agent itself, whom others wait for.
+    pub is_agent: bool,
 }
 
 impl Visit {

@@ -60,9 +60,7 @@ impl Way {
             let url = address(&self.server_url, *flow, rejoin).map_err(Reason::Address)?;
             let headers = vec![("Authorization".to_owned(), format!("Bearer {}", token.expose()))];
             let upgrade = Upgrade { url, headers, subprotocols: Vec::new() };
-            // The protocol has signs of life of its own.
-            let none = Duration::ZERO;
-            let limits = LinkLimits { max_message_bytes: MAX_MESSAGE, ping_interval: none, ping_timeout: none };
+            let limits = limits();
             match self.dialer.connect(&upgrade, &self.guard, limits, within).await {
                 Ok(dialled) => {
                     return Ok(Connected { link: dialled.link, flow: *flow, unverified: dialled.unverified });
@@ -105,6 +103,12 @@ impl Way {
     }
 }
 
+/// Returns the limits of the signalling. The protocol has signs of life of its own, and every message of it counts.
+fn limits() -> LinkLimits {
+    let none = Duration::ZERO;
+    LinkLimits { max_message_bytes: MAX_MESSAGE, ping_interval: none, ping_timeout: none, max_audio: None }
+}
+
 /// Returns the words of a refusal in one line; `None` for what is no plain text, and for words that hold the token.
 fn read_refusal(body: &[u8], token: &Secret) -> Option<String> {
     let text = String::from_utf8_lossy(body);
@@ -131,6 +135,34 @@ fn in_words_of_rooms(fault: DialFault) -> DialFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::websocket::link::{Duplex, LinkNews, MAX_AUDIO, socket_config};
+    use crate::transport::websocket::protocol::Message;
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    /// A server that does not read for a while still gets every message, in order.
+    #[tokio::test]
+    async fn messages_to_a_slow_server_are_not_dropped() {
+        let (here, there) = tokio::io::duplex(64);
+        let socket = async |end: tokio::io::DuplexStream, role| {
+            let end: Box<dyn Duplex> = Box::new(end);
+            Link::new(WebSocketStream::from_raw_socket(end, role, Some(socket_config(limits()))).await, limits())
+        };
+        let (mut near, mut far) = (socket(here, Role::Client).await, socket(there, Role::Server).await);
+        let count = 4 * MAX_AUDIO as u8;
+        (0..count).for_each(|n| near.send(Message::Binary(vec![n; 32])));
+        let mut found = Vec::new();
+        while found.len() < usize::from(count) {
+            tokio::select! {
+                news = near.next() => panic!("the server says nothing: {news:?}"),
+                news = far.next() => match news {
+                    LinkNews::Message(_, Message::Binary(bytes)) => found.push(bytes[0]),
+                    other => panic!("{other:?}"),
+                },
+            }
+        }
+        assert!(found.into_iter().eq(0..count) && near.unsent_count() == 0);
+    }
 
     #[test]
     fn refusals_are_told_without_secrets() {

@@ -22,6 +22,7 @@ use super::signal::{Flow, RoomEvent, Signalling, encode, trickle};
 use super::{Patience, RoomTarget};
 use crate::clock::monotonic;
 use crate::config::Secret;
+use crate::transport::news::NewsSender;
 use crate::transport::webrtc::{
     Arrived, ChannelId, ChannelNews, MediaPeer, PeerFault, PeerFigures, PeerSettings, PeerState, Pump,
 };
@@ -155,7 +156,52 @@ impl RoomCall {
         dialer: Dialer,
         patience: Patience,
         orders: &mut mpsc::Receiver<Order>,
-        news: &mpsc::Sender<RoomNews>,
+        news: &NewsSender<RoomNews>,
+    ) -> Result<RoomCall, RoomEnd> {
+        let mut call = RoomCall::connect(target, settings, dialer, patience, orders, news).await?;
+        match call.become_ready(orders, news).await {
+            Ok(()) => Ok(call),
+            Err((step, carried)) => {
+                call.leave().await;
+                Err(end_of(carried, step))
+            }
+        }
+    }
+
+    /// Joins the room as one whom others wait for: it is up as soon as it can send, and goes on when others leave.
+    ///
+    /// # Errors
+    /// As [`RoomCall::open`].
+    pub async fn attend(
+        target: RoomTarget,
+        settings: PeerSettings,
+        dialer: Dialer,
+        patience: Patience,
+        orders: &mut mpsc::Receiver<Order>,
+        news: &NewsSender<RoomNews>,
+    ) -> Result<RoomCall, RoomEnd> {
+        let mut call = RoomCall::connect(target, settings, dialer, patience, orders, news).await?;
+        let joining = call.turn_until(orders, news, |call| call.publisher.as_ref().is_some_and(Side::is_connected));
+        let carried = match timeout(patience.join, joining).await {
+            Ok(None) => {
+                call.is_up = true;
+                return Ok(call);
+            }
+            Ok(Some(carried)) => carried,
+            Err(_) => Carried::Failed(Reason::NoJoin(patience.join)),
+        };
+        call.leave().await;
+        Err(end_of(carried, Step::Join))
+    }
+
+    /// Connects to the server.
+    async fn connect(
+        target: RoomTarget,
+        settings: PeerSettings,
+        dialer: Dialer,
+        patience: Patience,
+        orders: &mut mpsc::Receiver<Order>,
+        news: &NewsSender<RoomNews>,
     ) -> Result<RoomCall, RoomEnd> {
         let failed = |step, reason| RoomEnd::Failed(RoomFault { step, reason });
         let RoomTarget { server_url, token, tool_topic } = target;
@@ -167,10 +213,10 @@ impl RoomCall {
         let connected = connected.map_err(|reason| failed(Step::Join, reason))?;
         if let Some(place) = connected.unverified {
             let text = format!("the certificate of {place} was not verified (tls.insecure_hosts)");
-            let _ = news.try_send(RoomNews::Warning(text));
+            news.send(RoomNews::Warning(text));
         }
         let (packets, heard) = mpsc::channel(PACKETS);
-        let mut call = RoomCall {
+        Ok(RoomCall {
             way,
             token,
             tool_topic,
@@ -200,19 +246,17 @@ impl RoomCall {
             inbox: Inbox::default(),
             lost_packets: 0,
             last_figures: PeerFigures::default(),
-        };
-        match call.become_ready(orders, news).await {
-            Ok(()) => Ok(call),
-            Err((step, carried)) => {
-                call.leave().await;
-                Err(end_of(carried, step))
-            }
-        }
+        })
     }
 
     /// Returns what was settled for the audio.
     pub fn media(&self) -> Option<MediaParams> {
         self.media
+    }
+
+    /// Returns what was settled for the audio that is sent; whoever attends a room sends before anything is heard.
+    pub fn sent_media(&self) -> Option<MediaParams> {
+        self.publisher.as_ref()?.peer.media()
     }
 
     /// Returns the facts of the room.
@@ -246,12 +290,12 @@ impl RoomCall {
 
     /// Carries the call until it ends: moves packets, follows the room, takes lost connections up again.
     ///
-    /// News that nobody takes are dropped.
+    /// News that nobody takes in time are dropped and counted.
     pub async fn run(
         &mut self,
         pump: &mut Pump,
         orders: &mut mpsc::Receiver<Order>,
-        news: &mpsc::Sender<RoomNews>,
+        news: &NewsSender<RoomNews>,
     ) -> RoomEnd {
         let Some(mut heard) = self.heard.take() else { return RoomEnd::HungUp };
         self.tell_hold(news);
@@ -287,30 +331,16 @@ impl RoomCall {
     async fn become_ready(
         &mut self,
         orders: &mut mpsc::Receiver<Order>,
-        news: &mpsc::Sender<RoomNews>,
+        news: &NewsSender<RoomNews>,
     ) -> Result<(), (Step, Carried)> {
         let Patience { join, agent, .. } = self.patience;
-        let joining = async {
-            while self.publisher.is_none() {
-                if let Some(carried) = self.turn(orders, news).await {
-                    return Some(carried);
-                }
-            }
-            None
-        };
+        let joining = self.turn_until(orders, news, |call| call.publisher.is_some());
         match timeout(join, joining).await {
             Ok(None) => {}
             Ok(Some(carried)) => return Err((Step::Join, carried)),
             Err(_) => return Err((Step::Join, Carried::Failed(Reason::NoJoin(join)))),
         }
-        let waiting = async {
-            while !self.is_ready() {
-                if let Some(carried) = self.turn(orders, news).await {
-                    return Some(carried);
-                }
-            }
-            None
-        };
+        let waiting = self.turn_until(orders, news, RoomCall::is_ready);
         match timeout(agent, waiting).await {
             Ok(None) => {}
             Ok(Some(carried)) => return Err((Step::Agent, carried)),
@@ -319,6 +349,21 @@ impl RoomCall {
         self.is_up = true;
         self.signalling.choose_agent();
         Ok(())
+    }
+
+    /// Carries the connections on until `is_reached`. Returns the end, where it comes before.
+    async fn turn_until(
+        &mut self,
+        orders: &mut mpsc::Receiver<Order>,
+        news: &NewsSender<RoomNews>,
+        is_reached: impl Fn(&RoomCall) -> bool,
+    ) -> Option<Carried> {
+        while !is_reached(self) {
+            if let Some(carried) = self.turn(orders, news).await {
+                return Some(carried);
+            }
+        }
+        None
     }
 
     fn is_ready(&self) -> bool {
@@ -353,7 +398,7 @@ impl RoomCall {
     }
 
     /// Carries out what is to be done, then waits for one thing and takes it. Returns the end, where it is one.
-    async fn turn(&mut self, orders: &mut mpsc::Receiver<Order>, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+    async fn turn(&mut self, orders: &mut mpsc::Receiver<Order>, news: &NewsSender<RoomNews>) -> Option<Carried> {
         while let Some(output) = self.signalling.poll() {
             if let Some(carried) = self.carry_out(output, news).await {
                 return Some(carried);
@@ -387,7 +432,7 @@ impl RoomCall {
         }
     }
 
-    fn take_link(&mut self, told: LinkNews, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+    fn take_link(&mut self, told: LinkNews, news: &NewsSender<RoomNews>) -> Option<Carried> {
         let why = match told {
             LinkNews::Message(at, Message::Binary(bytes)) => {
                 self.signalling.receive(at, &bytes);
@@ -404,14 +449,14 @@ impl RoomCall {
         self.lose(why, back::How::Resume, news)
     }
 
-    fn take_side(&mut self, told: SideNews, is_publisher: bool, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+    fn take_side(&mut self, told: SideNews, is_publisher: bool, news: &NewsSender<RoomNews>) -> Option<Carried> {
         match told {
             SideNews::Packet(packet) => self.relay(packet, is_publisher),
             SideNews::Channel(ChannelNews::Message { bytes, .. }) => {
                 let at = now();
                 let names = self.signalling.names(self.tool_topic.as_deref());
                 for event in self.inbox.receive(at, &bytes, names) {
-                    let _ = news.try_send(RoomNews::Data(at, event));
+                    news.send_event(RoomNews::Data(at, event));
                 }
             }
             SideNews::Candidate(candidate) => {
@@ -428,6 +473,7 @@ impl RoomCall {
                     return self.lose("the media connection was closed or failed".to_owned(), back::How::Anew, news);
                 }
             }
+            SideNews::Refused(fault) => return Some(Carried::Failed(Reason::Peer(fault))),
             SideNews::Channel(_) | SideNews::State(_) => {}
         }
         None
@@ -451,21 +497,21 @@ impl RoomCall {
         }
     }
 
-    async fn press(&mut self, key: char, news: &mpsc::Sender<RoomNews>) {
+    async fn press(&mut self, key: char, news: &NewsSender<RoomNews>) {
         let (Some(packet), Some(side), Some(channel)) = (packet_of_key(key), &self.publisher, self.reliable) else {
             return;
         };
         if let Err(fault) = side.peer.send_bytes(channel, &packet.encode_to_vec()).await {
-            let _ = news.try_send(RoomNews::Warning(format!("a key was not sent as a message: {fault}")));
+            news.send(RoomNews::Warning(format!("a key was not sent as a message: {fault}")));
         }
     }
 
     /// Tells if the agent sends audio, where that has changed.
-    fn tell_hold(&mut self, news: &mpsc::Sender<RoomNews>) {
+    fn tell_hold(&mut self, news: &NewsSender<RoomNews>) {
         let is_held = self.signalling.heard_track().is_none_or(|track| track.is_muted) || self.sources.is_none();
         if self.is_up && self.is_held != is_held {
             self.is_held = is_held;
-            let _ = news.try_send(RoomNews::Held(is_held));
+            news.send(RoomNews::Held(is_held));
         }
     }
 

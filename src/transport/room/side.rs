@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::messages::{IceServerInfo, SignalTarget};
 use crate::config::Secret;
@@ -22,6 +23,8 @@ pub(super) enum SideNews {
     Channel(ChannelNews),
     Packet(Arrived),
     Candidate(Candidate),
+    /// The other side is at an address that is not allowed, which closed the connection.
+    Refused(PeerFault),
     /// Its streams are over.
     Gone,
 }
@@ -33,6 +36,8 @@ pub(super) struct Side {
     streams: PeerStreams,
     is_described: bool,
     early: Vec<Candidate>,
+    /// True once the guard has allowed the path in use.
+    is_judged: bool,
 }
 
 impl Side {
@@ -40,7 +45,7 @@ impl Side {
     pub async fn new(settings: PeerSettings, part: Part) -> Result<Side, PeerFault> {
         let target = if part == Part::Subscriber { SignalTarget::Subscriber } else { SignalTarget::Publisher };
         let (peer, streams) = Peer::with_part(settings, part).await?;
-        Ok(Side { target, peer: Arc::new(peer), streams, is_described: false, early: Vec::new() })
+        Ok(Side { target, peer: Arc::new(peer), streams, is_described: false, early: Vec::new(), is_judged: false })
     }
 
     /// Makes an offer with the candidates that were found.
@@ -75,17 +80,33 @@ impl Side {
         Ok(())
     }
 
-    /// True when media can flow.
+    /// True when media can flow, over a path that is allowed.
     pub fn is_connected(&self) -> bool {
-        matches!(*self.streams.state.borrow(), PeerState::Connected | PeerState::Quiet)
+        self.is_judged && matches!(*self.streams.state.borrow(), PeerState::Connected | PeerState::Quiet)
     }
 
     /// Returns the next news. Safe to drop and call again.
     pub async fn next(&mut self) -> SideNews {
+        // A path may be one that a check has taught, and a connection that comes back may have another one.
+        if !self.is_judged && *self.streams.state.borrow() == PeerState::Connected {
+            match self.peer.wait_connected(Duration::ZERO).await {
+                Ok(()) => {
+                    self.is_judged = true;
+                    return SideNews::State(PeerState::Connected);
+                }
+                Err(fault @ PeerFault::NotAllowed(_)) => return SideNews::Refused(fault),
+                // Its next state tells more.
+                Err(_) => {}
+            }
+        }
         let PeerStreams { state, candidates, packets, channels } = &mut self.streams;
         tokio::select! {
             changed = state.changed() => match changed {
-                Ok(()) => SideNews::State(*state.borrow_and_update()),
+                Ok(()) => {
+                    let now = *state.borrow_and_update();
+                    self.is_judged &= now != PeerState::Connected;
+                    SideNews::State(now)
+                }
                 Err(_) => SideNews::Gone,
             },
             Some(news) = channels.recv() => SideNews::Channel(news),

@@ -114,9 +114,9 @@ impl Address {
     fn fault(&self, lost: Lost) -> AddressFault {
         let why = match &lost {
             Lost::NotSpoken(why) => {
-                return AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.shown()));
+                return AddressFault::NotSpoken(format!("{:?} cannot be called: {why}", self.display()));
             }
-            _ => format!("the host of {:?} {lost}", self.shown()),
+            _ => format!("the host of {:?} {lost}", self.display()),
         };
         match lost {
             Lost::NotAllowed => AddressFault::NotAllowed(why),
@@ -133,13 +133,13 @@ impl Address {
         self.check_spoken()?;
         let host = self.uri.host.trim_start_matches('[').trim_end_matches(']');
         let missing =
-            |why: String| AddressFault::NotFound(format!("the host of {:?} cannot be resolved: {why}", self.shown()));
+            |why: String| AddressFault::NotFound(format!("the host of {:?} cannot be resolved: {why}", self.display()));
         let mut found = (host, self.port()).to_socket_addrs().map_err(|error| missing(error.to_string()))?;
         found.next().ok_or_else(|| missing("it has no address".into()))
     }
 
     /// Returns the address for people, without a password and headers.
-    fn shown(&self) -> String {
+    fn display(&self) -> String {
         Uri { password: None, headers: String::new(), ..self.uri.clone() }.to_string()
     }
 

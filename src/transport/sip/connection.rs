@@ -266,7 +266,7 @@ impl Link<'_> {
             match timeout(self.patience.write, writing).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return error.to_string(),
-                Err(_) => return format!("the other side took nothing for {:?}", self.patience.write),
+                Err(_) => return format!("the other side accepted no data for {:?}", self.patience.write),
             }
         }
     }

@@ -24,7 +24,7 @@ use crate::clock::{Clock, monotonic, random_seed};
 use crate::config::{SipListen, Sources};
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, IncomingChannel, Refusal};
-use crate::transport::sockets::{keep_errors, undelivered};
+use crate::transport::sockets::{keep_errors, next_undelivered};
 
 /// Orders that may wait for the socket's task.
 const ORDERS: usize = 4096;
@@ -239,7 +239,7 @@ impl SipDriver {
                 news = self.streams.next() => match news {
                     StreamNews::Message { from, bytes } => beginning = self.receive(from, &bytes),
                     StreamNews::Lost { connection, hop, why } => {
-                        tracing::debug!(%hop, why, "a SIP connection is gone");
+                        tracing::debug!(%hop, why, "a SIP connection was closed");
                         self.cause = Some(format!("the connection to {hop} was lost: {why}"));
                         self.endpoint.connection_lost(now(), connection);
                         self.lines.connection_lost(now(), connection, self.cause.as_deref().unwrap_or_default());
@@ -445,7 +445,7 @@ impl SipDriver {
 
     fn note_undelivered(&mut self) {
         let Some(socket) = self.udp.clone() else { return };
-        while let Some(to) = undelivered(&*socket).map(Hop::udp) {
+        while let Some(to) = next_undelivered(&*socket).map(Hop::udp) {
             self.lines.unreachable(now(), &to, &format!("{to} cannot be reached"));
             self.endpoint.unreachable(now(), &to);
         }
@@ -514,7 +514,7 @@ impl SipDriver {
             Transport::Tcp => (peer.to_string(), self.local.tcp.unwrap_or(first)),
             Transport::Tls => (peer.to_string(), self.local.tls.unwrap_or(first)),
         };
-        let trace = format!("{direction} {peer} at {local}\n{}", masked(bytes));
+        let trace = format!("{direction} {peer} at {local}\n{}", mask(bytes));
         let _ = call.try_send(SipNews::Trace(trace));
         true
     }
@@ -548,7 +548,7 @@ fn header<'m>(message: &'m [u8], names: &[&str]) -> Option<&'m str> {
 
 /// Returns the message as text, credentials and media keys (`a=crypto`, RFC 4568) left out. A blank stands before each
 /// line, so that no line of the other side can be taken for one of the log's own.
-pub fn masked(message: &[u8]) -> String {
+pub fn mask(message: &[u8]) -> String {
     let mut text = String::with_capacity(message.len());
     for line in String::from_utf8_lossy(message).lines() {
         let name = line.split(':').next().unwrap_or_default().trim_end();

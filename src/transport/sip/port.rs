@@ -84,7 +84,7 @@ impl SipOrder {
             SipOrder::Answer(sdp) => endpoint.answer(now, key, sdp),
             SipOrder::Reject(code, q850_cause) => endpoint.reject(now, key, code, q850_cause),
             SipOrder::Digit(digit, duration_ms) => endpoint.send_digit(now, key, digit, duration_ms),
-            SipOrder::Resolved(hops) => endpoint.resolved(now, key, hops),
+            SipOrder::Resolved(hops) => endpoint.take_destinations(now, key, hops),
             SipOrder::Transfer(accepted) => endpoint.answer_transfer(now, key, accepted),
             SipOrder::AcceptTransfer => endpoint.accept_transfer(now, key),
             SipOrder::Notify(code, is_final) => endpoint.notify(now, key, code, is_final),
@@ -205,7 +205,7 @@ impl SipPort {
     }
 
     /// Sets the Call-ID of a call that was dialled.
-    pub fn dialled(&mut self, call_id: &str) {
+    pub fn set_call_id(&mut self, call_id: &str) {
         self.peer.call_id = call_id.to_owned();
     }
 

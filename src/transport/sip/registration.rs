@@ -300,7 +300,7 @@ fn log(report: &LineReport, before: Option<&LineReport>) {
                 tracing::warn!(trunk, what, why, "a trunk is down");
             }
             Standing::Up => tracing::info!(trunk, what, "a trunk is up"),
-            Standing::Unknown => tracing::info!(trunk, what, "a trunk was left"),
+            Standing::Unknown => tracing::info!(trunk, what, "the state of a trunk is unknown"),
         }
     }
 }

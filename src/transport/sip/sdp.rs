@@ -33,7 +33,7 @@ pub fn offer(codecs: &[Codec], host: IpAddr, port: u16, session_id: u64) -> Offe
 
 /// Returns the offer as `encryption` wants it. Keys are drawn from `random`, which fills a slice: each suite of each offer has a key of
 /// its own.
-pub fn secured(mut offer: Offer, encryption: Encryption, random: impl FnMut(&mut [u8])) -> Offer {
+pub fn secure(mut offer: Offer, encryption: Encryption, random: impl FnMut(&mut [u8])) -> Offer {
     offer.crypto_required = encryption == Encryption::Required;
     if encryption != Encryption::Off {
         offer.crypto = fresh_keys(random);
@@ -138,7 +138,7 @@ mod tests {
     fn side(encryption: Encryption, seed: u64) -> Offer {
         let mut draws = Seed(seed).stream("srtp");
         let fill = |bytes: &mut [u8]| bytes.fill_with(|| draws.bits() as u8);
-        secured(offer(&CODECS, IpAddr::from([127, 0, 0, 1]), 4000, 1), encryption, fill)
+        secure(offer(&CODECS, IpAddr::from([127, 0, 0, 1]), 4000, 1), encryption, fill)
     }
 
     #[test]

@@ -75,16 +75,16 @@ struct Shop {
 }
 
 /// A place among those that there are at most; given back when it is dropped.
-struct Room(Arc<AtomicUsize>);
+struct ConnectionPermit(Arc<AtomicUsize>);
 
-impl Room {
-    fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Room> {
-        let room = Room(count.clone());
+impl ConnectionPermit {
+    fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<ConnectionPermit> {
+        let room = ConnectionPermit(count.clone());
         (count.fetch_add(1, Ordering::Relaxed) < most).then_some(room)
     }
 }
 
-impl Drop for Room {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -234,13 +234,13 @@ async fn run(task: &mut Task, stream: Box<dyn Stream>, cut: &CancellationToken) 
 }
 
 impl Shop {
-    fn room(&self) -> Option<Room> {
-        Room::take(&self.count, MAX_CONNECTIONS)
+    fn room(&self) -> Option<ConnectionPermit> {
+        ConnectionPermit::take(&self.count, MAX_CONNECTIONS)
     }
 
     /// Returns the places of a connection that `host` has opened; `None`: there are too many.
-    fn place(&self, host: IpAddr) -> Option<(Room, Room, HostCount)> {
-        let accepted = Room::take(&self.accepted, MAX_ACCEPTED)?;
+    fn place(&self, host: IpAddr) -> Option<(ConnectionPermit, ConnectionPermit, HostCount)> {
+        let accepted = ConnectionPermit::take(&self.accepted, MAX_ACCEPTED)?;
         Some((accepted, self.room()?, HostCount::new(&self.by_host, host, MAX_OF_HOST)?))
     }
 
@@ -304,7 +304,7 @@ impl Shop {
                     Ok(Err(error)) => {
                         return tracing::debug!("{}", explain(&error, &peer.to_string()));
                     }
-                    Err(_) => return tracing::debug!(%peer, "a TLS handshake was not finished in time"),
+                    Err(_) => return tracing::debug!(%peer, "a TLS handshake timed out"),
                 }
             }
         };

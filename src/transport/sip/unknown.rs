@@ -186,7 +186,7 @@ mod tests {
         assert!(!strangers.is_one(host(1)), "nobody is limited");
         strangers.limit(Sources::default());
         assert!(strangers.is_one(host(1)));
-        strangers.limit(Sources::read(&["10.0.0.9".into()]).unwrap());
+        strangers.limit(Sources::parse(&["10.0.0.9".into()]).unwrap());
         assert!(strangers.is_one(host(1)) && !strangers.is_one(host(9)));
         for call in [1, 2] {
             strangers.note_partner(CallKey(call), host(1));

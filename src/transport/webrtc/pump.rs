@@ -105,7 +105,7 @@ impl Pump {
                 Path::Rtp => {
                     self.leg = exchange_source(packet.bytes_mut(), wire).or(self.leg);
                     let late = monotonic().since(packet.at);
-                    self.pacing.sent(late);
+                    self.pacing.record_sent(late);
                     self.late += u64::from(late > LATE);
                     peer.send_packet(packet.bytes()).await
                 }

@@ -19,8 +19,8 @@ use tokio_tungstenite::tungstenite::{Error, Message as Raw};
 use super::protocol::Message;
 use crate::clock::monotonic;
 
-/// Binary messages that may wait for the other side: 1 s of audio in frames of 20 ms.
-const MAX_AUDIO: usize = 50;
+/// Binary messages that may wait for the other side where they are audio: 1 s in frames of 20 ms.
+pub const MAX_AUDIO: usize = 50;
 
 /// Messages of all kinds that may wait for the other side.
 const MAX_WAITING: usize = 1200;
@@ -51,6 +51,8 @@ pub struct LinkLimits {
     pub ping_interval: Duration,
     /// Time without any message or pong after which the connection counts as lost; zero: never.
     pub ping_timeout: Duration,
+    /// Most binary messages that wait for the other side; further ones are dropped. `None`: none of them is audio, none is dropped.
+    pub max_audio: Option<usize>,
 }
 
 impl Default for LinkLimits {
@@ -59,6 +61,7 @@ impl Default for LinkLimits {
             max_message_bytes: super::protocol::MAX_MESSAGE_BYTES,
             ping_interval: Duration::from_secs(20),
             ping_timeout: Duration::from_secs(60),
+            max_audio: Some(MAX_AUDIO),
         }
     }
 }
@@ -142,7 +145,7 @@ impl Link {
         }
         self.write();
         match message {
-            Message::Binary(_) if self.audio >= MAX_AUDIO => {
+            Message::Binary(_) if self.limits.max_audio.is_some_and(|most| self.audio >= most) => {
                 self.unsent += 1;
                 return;
             }

@@ -8,13 +8,13 @@ use ringer::provider::fake::FakeRecognizer;
 use ringer_media::call::{CallSpec, EndReason};
 
 use super::pair::call;
-use super::{CALLER, desk, embedded, spec};
+use super::{CALLER, desk, embedded_speech, spec};
 
 const ES: &str = "claro en qué día de la semana le gustaría venir a vernos";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_heard_tells_the_language() {
-    let speech = embedded();
+    let speech = embedded_speech();
     // As many as there may be stretches of speech.
     let recognizer = Arc::new(FakeRecognizer::new(&[ES; 20], i64::MAX));
     let ours = Speech { synthesizer: speech.clone(), recognizer };

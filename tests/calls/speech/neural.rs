@@ -134,21 +134,9 @@ fn models_are_told(result: &Value) {
     assert!(!warnings.contains("narrowband") && !warnings.contains("no recognizer"), "{warnings}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn words_act_on_the_telephone_with_a_neural_recognizer() {
-    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-    bring_models(folder.path());
-    // A turn waits for its words, however busy the machine is.
-    let mut engine = up(folder.path());
-    engine
-        .args(["--rtp-ports", "36200-36399"])
-        .env("RINGER_RECOGNIZER_GRACE_MS", "5000")
-        .env("RINGER_SIP_CODECS", "PCMU");
-    let mut engine = Program::start(&mut engine);
-    let asked = Asked { base: engine.address("http://").await };
-    let ports = ["--listen", "127.0.0.1:0", "--codec", "PCMU", "--rtp-ports", "36400-36599"];
-    let mut desk = Program::start(&mut ringer(&[&["agent"][..], &ports].concat()));
-    let agent = json!({ "name": "Desk", "sip_uri": desk.address("sip:").await });
+/// Queues a script, an interruption and a hang-up phrase to an agent at `desk`; returns the agent's id and the run.
+async fn queue_words(asked: &Asked, desk: String) -> (Value, Value) {
+    let agent = json!({ "name": "Desk", "sip_uri": desk });
     let agent = asked.post("/v1/add-agent", agent).await["agent_id"].clone();
     let simulation = json!({ "agent_id": agent.to_string(), "name": "Telephone", "max_concurrent": 1,
         "max_call_duration": 60, "max_call_duration_units": "seconds" });
@@ -169,6 +157,42 @@ async fn words_act_on_the_telephone_with_a_neural_recognizer() {
     }
     let run = json!({ "simulation_id": simulation.to_string(), "seed": 7 });
     let run = asked.post("/v1/queue-simulation-run", run).await;
+    (agent, run)
+}
+
+/// Checks that the words of an imported recording are recognised, and judged by side.
+async fn check_import(asked: &Asked, agent: &Value, wav: &[u8]) {
+    let log = asked.import(agent, wav).await;
+    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
+    assert_eq!(log["metadata"]["transcript_source"], "recognized", "{log}");
+    assert_eq!(log["metadata"]["recognizer"]["model"], "tiny.en", "{log}");
+    let results = log["evaluations"][0]["custom_metrics"].as_array().expect("results").iter();
+    let verdicts: Vec<String> = results
+        .map(|one| {
+            [&one["name"], &one["response_value"]].map(|text| text.as_str().unwrap_or_default().to_owned()).join(" ")
+        })
+        .filter(|verdict| verdict.contains(':'))
+        .collect();
+    for expect in ["AGENT: birth pass", "USER: doctor pass", "USER: birth fail"] {
+        assert!(verdicts.iter().any(|verdict| verdict == expect), "{expect}: {verdicts:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_act_on_the_telephone_with_a_neural_recognizer() {
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    bring_models(folder.path());
+    // A turn waits for its words, however busy the machine is.
+    let mut engine = up(folder.path());
+    engine
+        .args(["--rtp-ports", "36200-36399"])
+        .env("RINGER_RECOGNIZER_GRACE_MS", "5000")
+        .env("RINGER_SIP_CODECS", "PCMU");
+    let mut engine = Program::start(&mut engine);
+    let asked = Asked { base: engine.address("http://").await };
+    let ports = ["--listen", "127.0.0.1:0", "--codec", "PCMU", "--rtp-ports", "36400-36599"];
+    let mut desk = Program::start(&mut ringer(&[&["agent"][..], &ports].concat()));
+    let (agent, run) = queue_words(&asked, desk.address("sip:").await).await;
     let ids: Vec<&str> =
         run["simulation_result_ids"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
     let [script, keyword, phrase] = ids[..] else { panic!("{run}") };
@@ -199,20 +223,7 @@ async fn words_act_on_the_telephone_with_a_neural_recognizer() {
     assert!(heard.contains("date of birth"), "{heard}");
 
     let wav = narrowband(&folder.path().join("results").join(script).join("recording.wav"));
-    let log = asked.import(&agent, &wav).await;
-    assert_eq!((&log["status"], &log["error_message"]), (&json!("COMPLETED"), &Value::Null));
-    assert_eq!(log["metadata"]["transcript_source"], "recognized", "{log}");
-    assert_eq!(log["metadata"]["recognizer"]["model"], "tiny.en", "{log}");
-    let results = log["evaluations"][0]["custom_metrics"].as_array().expect("results").iter();
-    let verdicts: Vec<String> = results
-        .map(|one| {
-            [&one["name"], &one["response_value"]].map(|text| text.as_str().unwrap_or_default().to_owned()).join(" ")
-        })
-        .filter(|verdict| verdict.contains(':'))
-        .collect();
-    for expect in ["AGENT: birth pass", "USER: doctor pass", "USER: birth fail"] {
-        assert!(verdicts.iter().any(|verdict| verdict == expect), "{expect}: {verdicts:?}");
-    }
+    check_import(&asked, &agent, &wav).await;
     desk.kill().await;
     engine.kill().await;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer::engine::lateness::quantile_ms;
-use ringer::engine::{CallHandle, CallNews, CallReport, Destination, Placement, SipDial, Speech, TimelineEntry};
+use ringer::engine::{CallHandle, CallReport, CallUpdate, Destination, Placement, SipDial, Speech, TimelineEntry};
 use ringer::human::{Fluency, Mind};
 use ringer::provider::speech::EmbeddedSpeech;
 use ringer::provider::{Job, Recognizer, VoiceWanted};
@@ -143,8 +143,8 @@ async fn follow(mut handle: CallHandle) -> (CallReport, Vec<TimelineEntry>) {
     let ended = async {
         loop {
             match handle.news.recv().await {
-                Some(CallNews::Ended(report)) => return *report,
-                Some(CallNews::Event(entry)) => live.push(entry),
+                Some(CallUpdate::Ended(report)) => return *report,
+                Some(CallUpdate::Event(entry)) => live.push(entry),
                 Some(_) => {}
                 None => panic!("the call was lost"),
             }

@@ -115,11 +115,11 @@ impl Server {
 
     /// Returns the settings for reaching the server.
     pub fn remote(&self) -> Remote {
-        reached(self.form, self.address)
+        remote_at(self.form, self.address)
     }
 
     /// Returns the events so far.
-    pub fn seen(&self) -> Vec<(i64, Seen)> {
+    pub fn events(&self) -> Vec<(i64, Seen)> {
         self.inner.seen.lock().clone()
     }
 }
@@ -127,10 +127,10 @@ impl Server {
 /// Returns a server that is not there: nobody listens on a port that was just closed.
 pub async fn dead(form: Form) -> Remote {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port is free");
-    reached(form, listener.local_addr().expect("it is bound"))
+    remote_at(form, listener.local_addr().expect("it is bound"))
 }
 
-fn reached(form: Form, address: SocketAddr) -> Remote {
+fn remote_at(form: Form, address: SocketAddr) -> Remote {
     let url = match form {
         Form::Http => format!("http://{address}/v1"),
         Form::WebSocket => format!("ws://{address}/v1"),

@@ -2,10 +2,12 @@
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use prost::Message as _;
+use ringer::clock::monotonic;
 use ringer::transport::room::messages::{
     AddTrackRequest, DataPacket, MediaSectionsRequirement, ParticipantInfo, Response, SessionDescription,
     SignalResponse, TrackInfo, TrackPublishedResponse, TrickleRequest,
@@ -116,8 +118,12 @@ fn opus() -> RTCRtpCodec {
     codec(MIME_TYPE_OPUS, 48_000, 2, "minptime=10;useinbandfec=1")
 }
 
-/// Returns loopback, and the address of another interface where there is one: official clients leave loopback out.
-fn local_addresses() -> Vec<String> {
+/// Returns the address that is wanted, else loopback, and the address of another interface where there is one: official clients
+/// leave loopback out.
+fn local_addresses(wanted: Option<IpAddr>) -> Vec<String> {
+    if let Some(ip) = wanted {
+        return vec![format!("{ip}:0")];
+    }
     let outward = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         // Nothing is sent: a route is looked up.
         socket.connect("198.51.100.1:9")?;
@@ -127,7 +133,7 @@ fn local_addresses() -> Vec<String> {
     others.map(|ip| format!("{ip}:0")).into_iter().chain(["127.0.0.1:0".to_owned()]).collect()
 }
 
-async fn connection(owner: &Owner) -> (Arc<dyn PeerConnection>, watch::Receiver<bool>) {
+async fn connection(owner: &Owner, at: Option<IpAddr>) -> (Arc<dyn PeerConnection>, watch::Receiver<bool>) {
     let mut media = MediaEngine::default();
     let opus = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: OPUS };
     media.register_codec(opus, RtpCodecKind::Audio).expect("it is known");
@@ -144,7 +150,7 @@ async fn connection(owner: &Owner) -> (Arc<dyn PeerConnection>, watch::Receiver<
         .with_media_engine(media)
         .with_runtime(default_runtime().expect("a runtime"))
         .with_handler(Arc::new(Events { owner: owner.clone(), gathered }))
-        .with_udp_addrs(local_addresses())
+        .with_udp_addrs(local_addresses(at))
         .build()
         .await
         .expect("loopback can be bound");
@@ -161,12 +167,12 @@ impl Member {
         out: Out,
         cut: watch::Sender<bool>,
     ) -> Arc<Member> {
-        let owner = Owner::default();
-        let (publisher, published) = connection(&owner).await;
+        let (owner, at) = (Owner::default(), lock(&room.behaviour).media_at);
+        let (publisher, published) = connection(&owner, at).await;
         let (subscriber, heard) = match is_joint {
             true => (None, published.clone()),
             false => {
-                let (subscriber, heard) = connection(&owner).await;
+                let (subscriber, heard) = connection(&owner, at).await;
                 (Some(subscriber), heard)
             }
         };
@@ -401,6 +407,7 @@ impl Member {
         let Some(told) = told else { return println!("{}: a track was not announced", self.identity) };
         let sid = told.sid.clone();
         self.change(|info| info.tracks.push(told));
+        lock(&room.tracks_up).push(monotonic());
         room.tell(&self);
         for other in room.others(&self.sid).into_iter().filter(|other| other.auto_subscribe) {
             other.subscribe(&self, &sid).await;

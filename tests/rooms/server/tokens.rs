@@ -18,6 +18,7 @@ pub const SECRET: &str = "a secret of the tests, which is longer than thirty-two
 #[derive(Clone, Debug)]
 pub struct Who {
     pub identity: String,
+    pub room: String,
     pub kind: i32,
     pub attributes: HashMap<String, String>,
 }
@@ -34,9 +35,14 @@ fn signature(signed: &str) -> String {
 
 /// Returns a token for this identity that holds for so long; zero: it has expired.
 pub fn token(identity: &str, lasts: Duration) -> String {
+    token_for("room", identity, lasts)
+}
+
+/// Returns such a token for the room of this name.
+pub fn token_for(room: &str, identity: &str, lasts: Duration) -> String {
     let expires = if lasts.is_zero() { now() - 60 } else { now() + lasts.as_secs() };
     let claims = json!({
-        "iss": KEY, "sub": identity, "nbf": now() - 120, "exp": expires, "video": { "roomJoin": true, "room": "room" },
+        "iss": KEY, "sub": identity, "nbf": now() - 120, "exp": expires, "video": { "roomJoin": true, "room": room },
     });
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", part(json!({ "alg": "HS256", "typ": "JWT" })), part(claims));
@@ -61,5 +67,6 @@ pub fn check(token: &str) -> Result<Who, &'static str> {
     let kind = if claims["kind"] == "agent" { AGENT_KIND } else { 0 };
     let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
     let attributes = claims["attributes"].as_object().into_iter().flatten().filter_map(text).collect();
-    Ok(Who { identity: identity.to_owned(), kind, attributes })
+    let room = claims["video"]["room"].as_str().unwrap_or_default().to_owned();
+    Ok(Who { identity: identity.to_owned(), room, kind, attributes })
 }

@@ -43,7 +43,7 @@ impl WavStream {
     /// As [`head`]; [`ClipError::Trailing`].
     pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(Format, &[u8])) -> Result<(), ClipError> {
         self.buffer.extend_from_slice(bytes);
-        self.read(false, out)
+        self.drain(false, out)
     }
 
     /// Hands out the rest.
@@ -52,10 +52,10 @@ impl WavStream {
     ///
     /// As [`WavStream::push`]: a header that is not whole is one.
     pub fn finish(mut self, out: &mut impl FnMut(Format, &[u8])) -> Result<(), ClipError> {
-        self.read(true, out)
+        self.drain(true, out)
     }
 
-    fn read(&mut self, is_whole: bool, out: &mut impl FnMut(Format, &[u8])) -> Result<(), ClipError> {
+    fn drain(&mut self, is_whole: bool, out: &mut impl FnMut(Format, &[u8])) -> Result<(), ClipError> {
         while self.step(is_whole, out)? {}
         Ok(())
     }
@@ -92,28 +92,8 @@ impl WavStream {
                 self.turn_to(count, State::Head);
             }
             State::After { format, is_odd } => {
-                if length < CHUNK_BYTES && !is_whole || length < 8 {
+                if !self.step_over_chunk(format, is_odd, is_whole) {
                     return Ok(false);
-                }
-                let is_start = |at: usize| self.buffer.get(at..).is_some_and(|rest| is_wav(rest) || is_known(rest));
-                let at = if is_odd && (is_start(1) || !is_start(0)) { 1 } else { 0 };
-                let rest = &self.buffer[at..];
-                let size = rest.get(4..8).map_or(0, |size| long(size, format.is_big_endian));
-                match () {
-                    () if is_wav(rest) => self.turn_to(at, State::Head),
-                    () if rest.starts_with(b"data") => {
-                        if rest.len() < 16 && !is_whole {
-                            return Ok(false);
-                        }
-                        let follows = rest.get(8..).unwrap_or_default();
-                        let data_bytes = data_bytes(size, None, follows, format.is_big_endian);
-                        self.turn_to(at + 8, State::Data(format, data_bytes));
-                    }
-                    () if is_known(rest) && size < UNTOLD => {
-                        let (left, is_odd) = (u64::from(size) + 8, size % 2 == 1);
-                        self.turn_to(at, State::Chunk { format, left, is_odd });
-                    }
-                    () => self.state = State::Tail(0),
                 }
             }
             State::Chunk { format, left, is_odd } => {
@@ -135,6 +115,35 @@ impl WavStream {
             }
         }
         Ok(true)
+    }
+
+    /// Recognizes what follows samples or a chunk; false when that takes more bytes.
+    fn step_over_chunk(&mut self, format: Format, is_odd: bool, is_whole: bool) -> bool {
+        let length = self.buffer.len();
+        if length < CHUNK_BYTES && !is_whole || length < 8 {
+            return false;
+        }
+        let is_start = |at: usize| self.buffer.get(at..).is_some_and(|rest| is_wav(rest) || is_known(rest));
+        let at = if is_odd && (is_start(1) || !is_start(0)) { 1 } else { 0 };
+        let rest = &self.buffer[at..];
+        let size = rest.get(4..8).map_or(0, |size| long(size, format.is_big_endian));
+        match () {
+            () if is_wav(rest) => self.turn_to(at, State::Head),
+            () if rest.starts_with(b"data") => {
+                if rest.len() < 16 && !is_whole {
+                    return false;
+                }
+                let follows = rest.get(8..).unwrap_or_default();
+                let data_bytes = data_bytes(size, None, follows, format.is_big_endian);
+                self.turn_to(at + 8, State::Data(format, data_bytes));
+            }
+            () if is_known(rest) && size < UNTOLD => {
+                let (left, is_odd) = (u64::from(size) + 8, size % 2 == 1);
+                self.turn_to(at, State::Chunk { format, left, is_odd });
+            }
+            () => self.state = State::Tail(0),
+        }
+        true
     }
 
     fn give(&self, count: usize, format: Format, out: &mut impl FnMut(Format, &[u8])) {

@@ -13,12 +13,12 @@ fn chunk(name: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a chunk without a pad byte.
-fn unpadded(name: &str, body: &[u8]) -> Vec<u8> {
+fn odd_chunk(name: &str, body: &[u8]) -> Vec<u8> {
     [name.as_bytes(), &(body.len() as u32).to_le_bytes(), body].concat()
 }
 
 /// Returns a chunk whose size differs from that of its body.
-fn sized(name: &str, size: u32, body: &[u8]) -> Vec<u8> {
+fn chunk_as(name: &str, size: u32, body: &[u8]) -> Vec<u8> {
     [name.as_bytes(), &size.to_le_bytes(), body].concat()
 }
 
@@ -37,7 +37,7 @@ fn pcm(samples: &[i16]) -> Vec<u8> {
 }
 
 /// Returns the samples of a file that comes in pieces of this many bytes, each sample with its rate.
-fn streamed(bytes: &[u8], piece: usize) -> Result<Vec<(u32, i16)>, ClipError> {
+fn stream(bytes: &[u8], piece: usize) -> Result<Vec<(u32, i16)>, ClipError> {
     let (mut stream, mut samples) = (WavStream::default(), Vec::new());
     let mut out = |format: Format, bytes: &[u8]| {
         samples.extend(bytes.chunks_exact(format.frame_bytes()).map(|frame| (format.rate_hz, format.mean(frame))));
@@ -69,19 +69,19 @@ fn a_file_is_read_whatever_its_sizes_say() {
     let other = file(&[fmt(24_000), chunk("data", &more)]);
     for (name, bytes, expect) in [
         ("plain", plain.clone(), &four),
-        ("no size", file(&[fmt(8000), sized("data", 0, &data)]), &four),
-        ("no size, as written into a pipe", file(&[fmt(8000), sized("data", u32::MAX, &data)]), &four),
-        ("no size, as another program writes it", file(&[fmt(8000), sized("data", 0x7fff_f000, &data)]), &four),
-        ("a size beyond the end", file(&[fmt(8000), sized("data", 9000, &data)]), &four),
-        ("an odd byte at the end", file(&[fmt(8000), sized("data", u32::MAX, &odd)]), &four),
+        ("no size", file(&[fmt(8000), chunk_as("data", 0, &data)]), &four),
+        ("no size, as written into a pipe", file(&[fmt(8000), chunk_as("data", u32::MAX, &data)]), &four),
+        ("no size, as another program writes it", file(&[fmt(8000), chunk_as("data", 0x7fff_f000, &data)]), &four),
+        ("a size beyond the end", file(&[fmt(8000), chunk_as("data", 9000, &data)]), &four),
+        ("an odd byte at the end", file(&[fmt(8000), chunk_as("data", u32::MAX, &odd)]), &four),
         ("a padded chunk before", file(&[chunk("LIST", b"abc"), fmt(8000), chunk("data", &data)]), &four),
-        ("an odd chunk", file(&[unpadded("LIST", b"abc"), fmt(8000), chunk("data", &data)]), &four),
-        ("another", file(&[fmt(8000), unpadded("zzzz", b"abc"), chunk("data", &data)]), &four),
+        ("an odd chunk", file(&[odd_chunk("LIST", b"abc"), fmt(8000), chunk("data", &data)]), &four),
+        ("another", file(&[fmt(8000), odd_chunk("zzzz", b"abc"), chunk("data", &data)]), &four),
         ("an unknown padded chunk", file(&[fmt(8000), chunk("zzzz", b"abc"), chunk("data", &data)]), &four),
-        ("a chunk of a wrong size", file(&[sized("LIST", 90_000, b"abcd"), fmt(8000), chunk("data", &data)]), &four),
-        ("behind the format", file(&[fmt(8000), sized("LIST", u32::MAX, b"abcd"), chunk("data", &data)]), &four),
+        ("a chunk of a wrong size", file(&[chunk_as("LIST", 90_000, b"abcd"), fmt(8000), chunk("data", &data)]), &four),
+        ("behind the format", file(&[fmt(8000), chunk_as("LIST", u32::MAX, b"abcd"), chunk("data", &data)]), &four),
         ("a chunk behind", file(&[fmt(8000), chunk("data", &odd), chunk("LIST", b"abcdefghijklm")]), &four),
-        ("an odd one behind", file(&[fmt(8000), unpadded("data", &odd), chunk("LIST", b"abcdefghijklm")]), &four),
+        ("an odd one behind", file(&[fmt(8000), odd_chunk("data", &odd), chunk("LIST", b"abcdefghijklm")]), &four),
         ("a tag behind", [plain.clone(), b"TAG".to_vec(), vec![0; 125]].concat(), &four),
         ("no samples", file(&[fmt(8000), chunk("data", b""), chunk("LIST", b"abcdefgh"), chunk("data", &data)]), &four),
         ("joined", [plain.clone(), other.clone()].concat(), &both),
@@ -90,7 +90,11 @@ fn a_file_is_read_whatever_its_sizes_say() {
             [file(&[fmt(8000), chunk("data", &odd), chunk("id3 ", b"a")]), other.clone()].concat(),
             &both,
         ),
-        ("joined without a size", [file(&[fmt(8000), sized("data", u32::MAX, &data)]), other.clone()].concat(), &both),
+        (
+            "joined without a size",
+            [file(&[fmt(8000), chunk_as("data", u32::MAX, &data)]), other.clone()].concat(),
+            &both,
+        ),
         (
             "two chunks of samples",
             file(&[fmt(8000), chunk("data", &pcm(&[1])), chunk("data", &pcm(&[2, 3, 4]))]),
@@ -102,7 +106,7 @@ fn a_file_is_read_whatever_its_sizes_say() {
                 b"RF64\xff\xff\xff\xffWAVE".to_vec(),
                 chunk("ds64", &[&[0; 8][..], &8u64.to_le_bytes(), &[0; 12]].concat()),
                 fmt(8000),
-                sized("data", u32::MAX, &data),
+                chunk_as("data", u32::MAX, &data),
                 chunk("LIST", b"abcdefghijklm"),
             ]
             .concat(),
@@ -111,7 +115,7 @@ fn a_file_is_read_whatever_its_sizes_say() {
     ] {
         assert_eq!(whole(&bytes).as_ref(), Ok(expect), "{name}");
         for piece in [1, 2, 3, 7, 13, 1000] {
-            assert_eq!(streamed(&bytes, piece).as_ref(), Ok(expect), "{name}, {piece} bytes at a time");
+            assert_eq!(stream(&bytes, piece).as_ref(), Ok(expect), "{name}, {piece} bytes at a time");
         }
     }
 }
@@ -131,7 +135,7 @@ fn the_other_byte_order_is_read() {
         &[1, 0, 3, 0, 0xff, 0xfe, 0xff, 0xfe],
     ]
     .concat();
-    for samples in [whole(&bytes), streamed(&bytes, 1)] {
+    for samples in [whole(&bytes), stream(&bytes, 1)] {
         assert_eq!(samples, Ok(vec![(44_100, 512), (44_100, -2)]));
     }
     assert_eq!(Clip::from_wav(&bytes).map(|clip| clip.pcm), Ok(vec![512, -2]));
@@ -143,8 +147,8 @@ fn what_is_not_read_is_counted() {
     let counts = |chunks: &[Vec<u8>]| sections(&file(chunks)).map(|found| (found.missing, found.unknown));
     for (chunks, expect) in [
         (vec![fmt(8000), chunk("data", &data)], (0, 0)),
-        (vec![fmt(8000), sized("data", 9000, &data)], (8992, 0)),
-        (vec![fmt(8000), sized("data", u32::MAX, &data)], (0, 0)),
+        (vec![fmt(8000), chunk_as("data", 9000, &data)], (8992, 0)),
+        (vec![fmt(8000), chunk_as("data", u32::MAX, &data)], (0, 0)),
         (vec![fmt(8000), chunk("data", &data), vec![7; 4096]], (0, 0)),
         (vec![fmt(8000), chunk("data", &data), vec![0; 9000]], (0, 0)),
         (vec![fmt(8000), chunk("data", &data), vec![7; 5000]], (0, 5000)),
@@ -153,15 +157,15 @@ fn what_is_not_read_is_counted() {
         assert_eq!(counts(&chunks), Ok(expect));
     }
     let trailing = file(&[fmt(8000), chunk("data", &data), vec![7; 5000]]);
-    assert_eq!(streamed(&trailing, 100), Err(ClipError::Trailing));
-    assert_eq!(streamed(&file(&[fmt(8000)]), 3), Err(ClipError::NoData));
-    assert_eq!(streamed(b"OggS, and more", 1), Err(ClipError::NotWav));
+    assert_eq!(stream(&trailing, 100), Err(ClipError::Trailing));
+    assert_eq!(stream(&file(&[fmt(8000)]), 3), Err(ClipError::NoData));
+    assert_eq!(stream(b"OggS, and more", 1), Err(ClipError::NotWav));
 }
 
 #[test]
 fn samples_are_given_as_soon_as_they_are_there() {
     for size in [0, 4000, u32::MAX] {
-        let bytes = file(&[fmt(8000), sized("data", size, &[5; 400])]);
+        let bytes = file(&[fmt(8000), chunk_as("data", size, &[5; 400])]);
         let (mut stream, mut given) = (WavStream::default(), 0);
         for (at, piece) in bytes.chunks(1).enumerate() {
             stream.push(piece, &mut |_, bytes| given += bytes.len()).expect("it is a WAV file");
@@ -177,7 +181,7 @@ fn samples_are_given_as_soon_as_they_are_there() {
 fn any_bytes_are_samples_or_an_error() {
     let joined = [
         file(&[chunk("LIST", b"abc"), fmt(8000), chunk("data", &pcm(&[1, 2, 3]))]),
-        file(&[fmt(24_000), sized("data", u32::MAX, &pcm(&[4, 5]))]),
+        file(&[fmt(24_000), chunk_as("data", u32::MAX, &pcm(&[4, 5]))]),
     ]
     .concat();
     let mut random = Seed(8).stream("bytes");
@@ -190,6 +194,6 @@ fn any_bytes_are_samples_or_an_error() {
         let count = broken.len();
         let (at_once, piece) = (whole(&broken), 1 + random.index(40));
         assert!(at_once.is_err() || at_once.is_ok_and(|samples| samples.len() <= count));
-        assert!(streamed(&broken, piece).map_or(0, |samples| samples.len()) <= count);
+        assert!(stream(&broken, piece).map_or(0, |samples| samples.len()) <= count);
     }
 }

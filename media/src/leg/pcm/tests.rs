@@ -12,7 +12,7 @@ const ORIGIN: Time = Time::from_millis(1000);
 struct Listener {
     leg: PcmLeg,
     now: Time,
-    /// Heard audio by position: frames, as many as were listened for.
+    /// HeardFrame audio by position: frames, as many as were listened for.
     heard: Vec<(Sample, HeardKind, Frame)>,
 }
 
@@ -24,7 +24,7 @@ impl Listener {
 
     /// Listens once, after `late_ms` beyond the tick's time.
     fn listen(&mut self, late_ms: u64) {
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = self.leg.listen(self.now + Duration::from_millis(late_ms), &mut room);
         if let Some(passed) = heard.passed {
             self.heard.push((passed.position, passed.kind, *passed.pcm));

@@ -178,7 +178,7 @@ fn hear_seeded(codec: Codec, sent: &[(u64, Vec<u8>)], spec: NetemSpec, for_ms: u
             leg.receive(arrived, &bytes);
         }
         take.digits.extend(std::iter::from_fn(|| leg.digit()));
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = leg.listen(now, &mut room);
         take.move_back(heard.moved, tick as Sample * FRAME as Sample, &mut due);
         if let Some(passed) = heard.passed {
@@ -198,10 +198,10 @@ fn hear_seeded(codec: Codec, sent: &[(u64, Vec<u8>)], spec: NetemSpec, for_ms: u
         }
     }
     take.figures = leg.figures();
-    (take, netem.dropped())
+    (take, netem.drop_count())
 }
 
-fn delayed(delay_ms: f64) -> NetemSpec {
+fn net_with_delay(delay_ms: f64) -> NetemSpec {
     NetemSpec { delay_ms, ..NetemSpec::default() }
 }
 
@@ -225,7 +225,7 @@ fn a_clean_stream_is_heard_where_it_was_sent_whatever_its_packet_length() {
         for ptime_ms in [10, 20, 30, 40, 60] {
             let mut peer = Peer::new(codec);
             peer.talk(0, 12_000, ptime_ms, false);
-            let (take, _) = hear(codec, &peer.sent, delayed(30.0), 12_600);
+            let (take, _) = hear(codec, &peer.sent, net_with_delay(30.0), 12_600);
             assert_onsets(&take, &bursts(10, 30.0), 2.0);
             let figures = take.figures;
             assert_eq!(figures.received, 12_000 / ptime_ms as u64);
@@ -251,7 +251,7 @@ fn a_clean_tone_is_heard_clean() {
     ] {
         let mut peer = Peer::new(codec);
         peer.talk(0, 4000, 20, true);
-        let (take, _) = hear(codec, &peer.sent, delayed(30.0), 4000);
+        let (take, _) = hear(codec, &peer.sent, net_with_delay(30.0), 4000);
         let part = &take.record[16_000..48_000];
         let (sin, cos) = part.iter().enumerate().fold((0.0, 0.0), |(sin, cos), (i, &sample)| {
             let angle = std::f64::consts::TAU * i as f64 / 16.0;
@@ -270,7 +270,7 @@ fn jitter_up_to_60_ms_moves_nothing() {
     let check = |jitter_ms: f64, overtake: bool, codec: Codec| {
         let mut peer = Peer::new(codec);
         peer.talk(0, 60_000, 20, false);
-        let spec = NetemSpec { jitter_ms, overtake, ..delayed(40.0) };
+        let spec = NetemSpec { jitter_ms, overtake, ..net_with_delay(40.0) };
         let (take, _) = hear(codec, &peer.sent, spec, 60_600);
         assert_onsets(&take, &bursts(50, 40.0), 20.0);
         let figures = take.figures;
@@ -295,7 +295,7 @@ fn the_first_words_are_placed_before_the_network_is_known() {
         for seed in 0..300 {
             let mut peer = Peer::new(Codec::Pcmu);
             peer.talk(0, 1000, 20, true);
-            let spec = NetemSpec { jitter_ms, overtake, ..delayed(40.0) };
+            let spec = NetemSpec { jitter_ms, overtake, ..net_with_delay(40.0) };
             let (take, _) = hear_seeded(Codec::Pcmu, &peer.sent, spec, 1400, Seed(seed));
             let error_ms = take.onsets_ms()[0] - 40.0;
             assert!((-2.0..jitter_ms * 0.45 + 2.0).contains(&error_ms), "{jitter_ms} {seed}: {error_ms}");
@@ -313,7 +313,7 @@ fn losses_keep_length_and_place_and_are_counted() {
         for ptime_ms in [20, 30, 60] {
             let mut peer = Peer::new(Codec::Pcmu);
             peer.talk(0, 30_000, ptime_ms, true);
-            let spec = NetemSpec { loss, ..delayed(30.0) };
+            let spec = NetemSpec { loss, ..net_with_delay(30.0) };
             let (take, dropped) = hear(Codec::Pcmu, &peer.sent, spec, 30_600);
             let figures = take.figures;
             // A loss after the last packet received cannot be known.
@@ -336,7 +336,7 @@ fn a_lost_frame_of_a_tone_does_not_fall_silent() {
     let mut peer = Peer::new(Codec::Pcmu);
     peer.talk(0, 2000, 20, true);
     peer.sent.remove(50);
-    let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(0.0), 2000);
+    let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(0.0), 2000);
     let lost = &take.record[1000 * 16..1020 * 16];
     let level = (lost.iter().map(|&sample| f64::from(sample).powi(2)).sum::<f64>() / lost.len() as f64).sqrt();
     assert!(level > 4000.0, "{level}");
@@ -347,7 +347,7 @@ fn a_lost_frame_of_a_tone_does_not_fall_silent() {
 fn duplicates_and_reordering_change_nothing() {
     let mut peer = Peer::new(Codec::Pcmu);
     peer.talk(0, 24_000, 20, false);
-    let spec = NetemSpec { duplicate: 0.2, reorder: 0.1, reorder_ms: 35.0, ..delayed(30.0) };
+    let spec = NetemSpec { duplicate: 0.2, reorder: 0.1, reorder_ms: 35.0, ..net_with_delay(30.0) };
     let (take, _) = hear(Codec::Pcmu, &peer.sent, spec, 24_600);
     assert_onsets(&take, &bursts(20, 30.0), 3.0);
     let figures = take.figures;
@@ -367,7 +367,7 @@ fn another_source_is_heard_from_its_first_packet_and_a_stray_never() {
     let mut sent = peer.sent;
     sent.extend(strays.sent);
     sent.sort_by_key(|packet| packet.0);
-    let (take, _) = hear(Codec::Pcmu, &sent, delayed(30.0), 12_600);
+    let (take, _) = hear(Codec::Pcmu, &sent, net_with_delay(30.0), 12_600);
     assert_onsets(&take, &bursts(10, 30.0), 2.0);
     let figures = take.figures;
     assert_eq!((figures.received, figures.lost, figures.foreign, figures.source_changes), (600, 0, 20, 1));
@@ -386,7 +386,7 @@ fn a_silent_sender_loses_nothing() {
             }
             peer.pause(3000);
         }
-        let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(30.0), 20_000);
+        let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(30.0), 20_000);
         let expect: Vec<f64> = (0..5).map(|round| f64::from(round) * 4000.0 + 30.0).collect();
         assert_onsets(&take, &expect, 2.0);
         let figures = take.figures;
@@ -403,7 +403,7 @@ fn timestamps_that_stand_still_or_jump_are_followed() {
         peer.talk(0, 3600, 20, false);
         peer.timestamp = peer.timestamp.wrapping_add(jump);
         peer.talk(3600 + pause_ms, 6000, 20, false);
-        let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(30.0), 10_000 + pause_ms);
+        let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(30.0), 10_000 + pause_ms);
         let mut expect = bursts(3, 30.0);
         expect.extend(bursts(5, 3630.0 + pause_ms as f64));
         assert_onsets(&take, &expect, 5.0);
@@ -426,7 +426,7 @@ fn a_stall_of_the_network_is_waited_for_or_counted() {
                 packet.0 = 5800 + stall_ms;
             }
         }
-        let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(30.0), 12_600);
+        let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(30.0), 12_600);
         assert_eq!((take.figures.received, take.figures.lost), (600, 0));
         assert!(heard_ms.contains(&take.figures.concealed_ms), "{stall_ms}: {}", take.figures.concealed_ms);
         assert_eq!(take.figures.late * 20, take.figures.concealed_ms);
@@ -442,7 +442,7 @@ fn what_was_sent_is_recorded_to_the_sample_whatever_the_network_delays() {
     for codec in Codec::ALL {
         let mut peer = Peer::new(codec);
         peer.talk(0, 12_000, 20, false);
-        let (calm, _) = hear(codec, &peer.sent, delayed(30.0), 12_600);
+        let (calm, _) = hear(codec, &peer.sent, net_with_delay(30.0), 12_600);
         for packet in &mut peer.sent {
             // In a pause, in the middle of a burst, and half in each.
             for (from, to) in [(2000, 2080), (4200, 4300), (5500, 5660), (7640, 7720)] {
@@ -451,7 +451,7 @@ fn what_was_sent_is_recorded_to_the_sample_whatever_the_network_delays() {
                 }
             }
         }
-        let (rough, _) = hear(codec, &peer.sent, delayed(30.0), 12_600);
+        let (rough, _) = hear(codec, &peer.sent, net_with_delay(30.0), 12_600);
         assert!(
             rough.stretched > calm.stretched + 3 && rough.figures.late == 0,
             "{} {}",
@@ -471,7 +471,7 @@ fn two_clocks_drift_apart_without_a_gap() {
         for packet in &mut peer.sent {
             packet.0 = (packet.0 as f64 * (1.0 + drift)).round() as u64;
         }
-        let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(30.0), 120_600);
+        let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(30.0), 120_600);
         let expect: Vec<f64> = bursts(100, 0.0).iter().map(|at| at * (1.0 + drift) + 30.0).collect();
         assert_onsets(&take, &expect, 4.0);
         assert_eq!((take.figures.late, take.figures.lost), (0, 0));
@@ -495,7 +495,7 @@ fn digits_come_through_losses_and_duplicates() {
             peer.pause(100);
             peer.talk(start + 120, 140, 20, false);
         }
-        let spec = NetemSpec { loss: Loss::Independent(loss), duplicate, jitter_ms, ..delayed(30.0) };
+        let spec = NetemSpec { loss: Loss::Independent(loss), duplicate, jitter_ms, ..net_with_delay(30.0) };
         let (take, dropped) = hear(Codec::Pcmu, &peer.sent, spec, 24_600);
         let heard: String = take.digits.iter().map(|digit| digit.digit).collect();
         assert!(heard.len() >= least, "{loss} {duplicate}: {heard}");
@@ -519,7 +519,7 @@ fn events_alone_are_heard_before_any_audio() {
         let payload = EventPayload { event: 4, end: packet == 5, volume: 10, duration: packet * 160 };
         peer.push(500 + u64::from(packet) * 20, 101, packet == 1, 1, &payload.bytes());
     }
-    let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(30.0), 1000);
+    let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(30.0), 1000);
     assert_eq!(take.digits, [ReceivedDigit { digit: '4', from: 530 * 16, duration_ms: 100 }]);
     assert_eq!((take.real, take.lost, take.stretched, take.figures.lost), (0, 0, 0, 0));
 }

@@ -13,7 +13,7 @@ fn stream() -> Stream {
     Seed(7).stream("figures")
 }
 
-fn imitated() -> Voices {
+fn imitate_voices() -> Voices {
     Voices::new(&[], &mut stream())
 }
 
@@ -159,7 +159,7 @@ fn a_bird_sings_each_second_and_a_child_calls_each_10() {
     // The notes of a song follow within 80 ms; two birds may sing at once.
     let songs = sounding(&birds).chunk_by(|a, b| b - a <= 9).count();
     assert!((500..=620).contains(&songs), "{songs} songs in 600 s");
-    for voices in [imitated(), Voices::new(&[hum(300.0)], &mut stream())] {
+    for voices in [imitate_voices(), Voices::new(&[hum(300.0)], &mut stream())] {
         let child = alone(seconds(600), |audio, stream| children(audio, &voices, stream));
         check(&begins(&child, 2.0), 60..=60, 6.0..=14.0);
     }
@@ -184,7 +184,7 @@ fn a_monitor_beeps_each_second_at_minus_12_db_and_a_page_comes_each_20_s() {
         let turns = tone.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
         assert!((79..=81).contains(&turns), "{turns} waves in 80 ms");
     }
-    for voices in [imitated(), Voices::new(&[hum(700.0)], &mut stream())] {
+    for voices in [imitate_voices(), Voices::new(&[hum(700.0)], &mut stream())] {
         let paged = alone(seconds(600), |audio, stream| pages(audio, &voices, stream));
         let begins = begins(&paged, 8.0);
         check(&begins, 30..=30, 15.0..=25.0);
@@ -197,7 +197,7 @@ fn a_monitor_beeps_each_second_at_minus_12_db_and_a_page_comes_each_20_s() {
 }
 
 /// Returns for each 20 ms whether a talker who hums at `hz` is audible in `audio`.
-fn heard(audio: &[f32], hz: f64) -> Vec<bool> {
+fn audible_blocks(audio: &[f32], hz: f64) -> Vec<bool> {
     let mut band = audio.to_vec();
     biquad::filter(&mut band, biquad::high_pass_4(hz / 1.3));
     biquad::filter(&mut band, biquad::low_pass_4(hz * 1.3));
@@ -211,7 +211,7 @@ fn share(of: &[bool]) -> f64 {
 #[test]
 fn two_near_voices_speak_70_percent_of_the_time_their_gaps_counted() {
     let audio = scene(Kind::Talking, Seed(3), seconds(300), &[hum(400.0), hum(2400.0)]);
-    let [one, other] = [400.0, 2400.0].map(|hz| heard(&audio, hz));
+    let [one, other] = [400.0, 2400.0].map(|hz| audible_blocks(&audio, hz));
     for voice in [&one, &other] {
         assert!((share(voice) - 0.7).abs() < 0.05, "{:.2} of the time", share(voice));
     }

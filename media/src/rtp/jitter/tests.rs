@@ -8,7 +8,7 @@ fn header(sequence: u16, timestamp: u32) -> Header {
 
 /// Checks a row of packets (sequence number, timestamp, content) that all arrive on time. They are taken, when
 /// everything is due, until silence or a wait follows.
-fn check(packets: &[(u16, u32, Content<'_>)], expect: &[Next<'_>]) -> JitterBuffer {
+fn check(packets: &[(u16, u32, Content<'_>)], expect: &[JitterFrame<'_>]) -> JitterBuffer {
     let mut buffer = JitterBuffer::new(Codec::Pcmu);
     let mut last = 0;
     for (sequence, timestamp, content) in packets {
@@ -24,30 +24,33 @@ fn check(packets: &[(u16, u32, Content<'_>)], expect: &[Next<'_>]) -> JitterBuff
 }
 
 const A: Content<'_> = Content::Audio(&[1; 160]);
-const AUDIO: Next<'_> = Next::Audio(&[1; 160]);
+const AUDIO: JitterFrame<'_> = JitterFrame::Audio(&[1; 160]);
 
 #[test]
 fn audio_loss_and_silence_are_told_apart() {
-    check(&[], &[Next::Idle]);
-    check(&[(0, 0, A), (1, 160, A)], &[AUDIO, AUDIO, Next::Wait]);
-    check(&[(1, 160, A), (0, 0, A), (0, 0, A)], &[AUDIO, AUDIO, Next::Wait]);
-    check(&[(0, 0, A), (2, 320, A)], &[AUDIO, Next::Lost(160), AUDIO]);
-    check(&[(0, 0, A), (3, 480, A)], &[AUDIO, Next::Lost(160), Next::Lost(160), AUDIO]);
+    check(&[], &[JitterFrame::Idle]);
+    check(&[(0, 0, A), (1, 160, A)], &[AUDIO, AUDIO, JitterFrame::Wait]);
+    check(&[(1, 160, A), (0, 0, A), (0, 0, A)], &[AUDIO, AUDIO, JitterFrame::Wait]);
+    check(&[(0, 0, A), (2, 320, A)], &[AUDIO, JitterFrame::Lost(160), AUDIO]);
+    check(&[(0, 0, A), (3, 480, A)], &[AUDIO, JitterFrame::Lost(160), JitterFrame::Lost(160), AUDIO]);
     // A pause without a gap in numbers, with and without comfort noise.
-    check(&[(0, 0, A), (1, 400, A)], &[AUDIO, Next::Silence(160), Next::Silence(80), AUDIO]);
-    check(&[(0, 0, A), (1, 160, Content::Comfort), (2, 320, A)], &[AUDIO, Next::Silence(160), AUDIO]);
-    check(&[(0, 0, A), (1, 160, Content::Comfort)], &[AUDIO, Next::Silence(160), Next::Silence(160)]);
+    check(&[(0, 0, A), (1, 400, A)], &[AUDIO, JitterFrame::Silence(160), JitterFrame::Silence(80), AUDIO]);
+    check(&[(0, 0, A), (1, 160, Content::Comfort), (2, 320, A)], &[AUDIO, JitterFrame::Silence(160), AUDIO]);
+    check(&[(0, 0, A), (1, 160, Content::Comfort)], &[AUDIO, JitterFrame::Silence(160), JitterFrame::Silence(160)]);
     // A loss within a pause.
-    check(&[(0, 0, A), (2, 640, A)], &[AUDIO, Next::Lost(160), Next::Silence(160), Next::Silence(160), AUDIO]);
+    check(
+        &[(0, 0, A), (2, 640, A)],
+        &[AUDIO, JitterFrame::Lost(160), JitterFrame::Silence(160), JitterFrame::Silence(160), AUDIO],
+    );
 }
 
 #[test]
 fn packets_without_audio_are_not_missed() {
     let buffer = check(
         &[(0, 0, A), (1, 160, Content::Other), (2, 160, Content::Other), (3, 320, A)],
-        &[AUDIO, Next::Silence(160), AUDIO],
+        &[AUDIO, JitterFrame::Silence(160), AUDIO],
     );
-    assert_eq!((buffer.source().lost(), buffer.concealed_ticks(), buffer.late()), (0, 0, 0));
+    assert_eq!((buffer.source().lost_count(), buffer.concealed_ticks(), buffer.late()), (0, 0, 0));
     check(&[(0, 0, Content::Other), (1, 160, A)], &[AUDIO]);
     let long = [0; MAX_TICKS as usize + 1];
     check(&[(0, 0, A), (1, 160, Content::Audio(&long)), (2, 160, A)], &[AUDIO, AUDIO]);
@@ -92,10 +95,10 @@ fn packets_of_every_length_come_out_as_they_went_in() {
             }
             for (header, payload) in group {
                 let due = arrived + std::time::Duration::from_secs(1);
-                assert_eq!(buffer.take(due, 0), Next::Audio(payload), "{codec:?} {}", header.sequence);
+                assert_eq!(buffer.take(due, 0), JitterFrame::Audio(payload), "{codec:?} {}", header.sequence);
             }
         }
-        assert_eq!((buffer.late(), buffer.source().lost()), (0, 0));
+        assert_eq!((buffer.late(), buffer.source().lost_count()), (0, 0));
     }
 }
 
@@ -104,7 +107,7 @@ fn of_long_packets_that_nobody_takes_the_newest_are_kept() {
     // 80 ms have four blocks each, and 16 of them all there are.
     const LONG: Content<'_> = Content::Audio(&[1; 640]);
     let packets: Vec<_> = (0..40u16).map(|i| (i, u32::from(i) * 640, LONG)).collect();
-    let mut buffer = check(&packets, &[Next::Audio(&[1; 640]); 16]);
+    let mut buffer = check(&packets, &[JitterFrame::Audio(&[1; 640]); 16]);
     assert_eq!((buffer.late(), buffer.head()), (24, 40 * 640));
     // A packet that came late, and has no room among newer ones, is late.
     let arrived = Time(1_000_000_000 + 40 * 80_000_000);
@@ -113,16 +116,16 @@ fn of_long_packets_that_nobody_takes_the_newest_are_kept() {
     }
     assert_eq!(buffer.late(), 25);
     for _ in 41..57 {
-        assert!(!matches!(buffer.take(Time(arrived.0 + 10_000_000_000), 0), Next::Idle));
+        assert!(!matches!(buffer.take(Time(arrived.0 + 10_000_000_000), 0), JitterFrame::Idle));
     }
 }
 
 #[test]
 fn late_packets_are_counted_and_not_heard() {
-    let mut buffer = check(&[(0, 0, A), (2, 320, A)], &[AUDIO, Next::Lost(160), AUDIO]);
-    assert_eq!((buffer.source().lost(), buffer.late()), (1, 0));
+    let mut buffer = check(&[(0, 0, A), (2, 320, A)], &[AUDIO, JitterFrame::Lost(160), AUDIO]);
+    assert_eq!((buffer.source().lost_count(), buffer.late()), (1, 0));
     assert_eq!(buffer.insert(Time(1_200_000_000), &header(1, 160), A), Err(Refused::Late));
-    assert_eq!((buffer.source().lost(), buffer.late(), buffer.concealed_ticks()), (0, 1, 160));
+    assert_eq!((buffer.source().lost_count(), buffer.late(), buffer.concealed_ticks()), (0, 1, 160));
 }
 
 #[test]
@@ -131,8 +134,8 @@ fn it_waits_for_a_while_and_then_goes_on() {
     let mut waited = 0;
     for tick in 1..30u64 {
         match buffer.take(Time(1_100_000_000 + tick * 20_000_000), 0) {
-            Next::Wait => waited += 1,
-            Next::Silence(160) => break,
+            JitterFrame::Wait => waited += 1,
+            JitterFrame::Silence(160) => break,
             other => panic!("{other:?}"),
         }
     }

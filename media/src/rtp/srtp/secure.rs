@@ -81,12 +81,12 @@ impl Secure {
     }
 
     /// Number of datagrams that the owner of the other side's key did not make.
-    pub fn forged(&self) -> u64 {
+    pub fn forged_count(&self) -> u64 {
         self.forged
     }
 
     /// Number of datagrams that came again.
-    pub fn replayed(&self) -> u64 {
+    pub fn replayed_count(&self) -> u64 {
         self.replayed
     }
 

@@ -26,10 +26,10 @@ impl Transform {
     /// Returns the transforms of RTP and of RTCP, whose keys have labels of their own (RFC 3711 4.3.2).
     pub fn pair(suite: Suite, master: &MasterKey) -> (Transform, Transform) {
         let rtp_tag = if suite == Suite::AesCm128HmacSha1_32 { 4 } else { 10 };
-        (Transform::derived(suite, master, 0, rtp_tag), Transform::derived(suite, master, 3, 10))
+        (Transform::derive(suite, master, 0, rtp_tag), Transform::derive(suite, master, 3, 10))
     }
 
-    fn derived(suite: Suite, master: &MasterKey, first_label: u8, tag: usize) -> Transform {
+    fn derive(suite: Suite, master: &MasterKey, first_label: u8, tag: usize) -> Transform {
         let (mut key, mut auth, mut salt) = ([0; KEY], [0; 20], [0; 14]);
         master.derive(first_label, &mut key);
         master.derive(first_label + 1, &mut auth);

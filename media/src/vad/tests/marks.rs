@@ -5,8 +5,8 @@
 use super::training::{Voice, folder, talk, voices};
 use super::*;
 use crate::seed::Stream;
-use crate::vad::hindsight::Marks;
-use crate::vad::near::HEADS;
+use crate::vad::foreground_net::HEADS;
+use crate::vad::lookback::Marks;
 
 /// Draws of each noise, the seed of the first one, and how many marks are tried.
 const DRAWS: u64 = 16;
@@ -58,16 +58,16 @@ struct Trial {
 }
 
 /// Returns the inputs that the running detector gives for a channel.
-fn told(pcm: &[i16]) -> Vec<Told> {
-    let (mut vad, mut again) = (VoiceActivity::new(), Near::new());
+fn sample_frames(pcm: &[i16]) -> Vec<Told> {
+    let (mut vad, mut again) = (VoiceActivity::new(), ForegroundNet::new());
     let frame = |(n, frame)| {
         let from = (n * FRAME) as Sample;
         vad.push(frame, from);
         if !vad.noisy {
-            again = Near::new();
+            again = ForegroundNet::new();
             return None;
         }
-        again.inputs = vad.near.inputs;
+        again.inputs = vad.foreground_net.inputs;
         let blocks = [1, 2].map(|back| vad.blocks[(vad.heard - back) % HISTORY]);
         let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
         let above_db = vad.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - vad.floor.floor_dbov());
@@ -78,8 +78,8 @@ fn told(pcm: &[i16]) -> Vec<Told> {
 }
 
 /// Returns the spans that are found from these inputs, as [`spans`] joins them.
-fn found(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
-    let (mut hindsight, mut speech, mut earliest) = (Hindsight::new(marks), None, Sample::MIN);
+fn find_spans(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
+    let (mut hindsight, mut speech, mut earliest) = (Lookback::new(marks), None, Sample::MIN);
     let mut edges = Vec::new();
     for Told { from, loud_to, above_db, odds, barred } in told {
         let now = from + FRAME as Sample;
@@ -98,11 +98,11 @@ fn found(told: &[Told], marks: &'static Marks) -> Vec<(Sample, Sample)> {
         }
     }
     edges.extend(speech.map(|end| Edge::Ended { end }));
-    joined(edges)
+    join_edges(edges)
 }
 
 /// Returns many voices in turn, as the other tests have them.
-fn spoken(kinds: &[(Vec<Voice>, usize)], stream: &mut Stream) -> Channel {
+fn speak(kinds: &[(Vec<Voice>, usize)], stream: &mut Stream) -> Channel {
     let (mut pcm, mut truth) = (vec![0; 48_000], Vec::new());
     for n in 0..UTTERANCES {
         let mut drawn = || {
@@ -135,7 +135,7 @@ fn trials(kinds: &[(Vec<Voice>, usize)], draws: u64) -> Vec<Trial> {
     let mut trials = Vec::new();
     for seed in FIRST_SEED..FIRST_SEED + draws {
         let stream = &mut Seed(seed).stream("marks");
-        let (clean, voices) = (spoken(kinds, stream), &kinds[0].0);
+        let (clean, voices) = (speak(kinds, stream), &kinds[0].0);
         let (truth, codec) = (truth(&clean, Codec::Pcmu), Codec::Pcmu);
         for (kind, snrs_db) in WHERE {
             let people: Vec<_> = (0..4).map(|_| talk(&voices[stream.index(voices.len())], stream)).collect();
@@ -144,7 +144,8 @@ fn trials(kinds: &[(Vec<Voice>, usize)], draws: u64) -> Vec<Trial> {
                 let mut bed = whole.clone();
                 noise::level_for(&mut bed, snr_db, 8000);
                 let mixed = clean.pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
-                let trial = |pcm: &[i16], truth| Trial { kind, snr_db, told: told(&through(pcm, codec)), truth };
+                let trial =
+                    |pcm: &[i16], truth| Trial { kind, snr_db, told: sample_frames(&through(pcm, codec)), truth };
                 trials.push(trial(&mixed.collect::<Vec<_>>(), truth.clone()));
                 trials.push(trial(&bed, Vec::new()));
             }
@@ -168,7 +169,7 @@ fn cost(trials: &[Trial], marks: &'static Marks, most: f64) -> f64 {
 /// Returns the cost of one trial: missed utterances, ends that are far off, and speech where nobody speaks. At 10 dB
 /// edges that are somewhat off count, and every error counts a little.
 fn cost_of(trial: &Trial, marks: &'static Marks) -> f64 {
-    let found = found(&trial.told, marks);
+    let found = find_spans(&trial.told, marks);
     if trial.truth.is_empty() {
         let spoken: Sample = found.iter().map(|span| span.1 - span.0).sum();
         let percent = 100.0 * spoken as f64 / (f64::from(BED_S) * 16_000.0);
@@ -204,7 +205,7 @@ fn tell(trials: &[Trial], marks: &'static Marks) {
     for (kind, snr_db) in WHERE.iter().flat_map(|(kind, snrs_db)| snrs_db.iter().map(move |snr_db| (*kind, *snr_db))) {
         let (mut errors, mut percents) = (Errors::default(), Vec::new());
         for trial in trials.iter().filter(|trial| (trial.kind, trial.snr_db) == (kind, snr_db)) {
-            let found = found(&trial.told, marks);
+            let found = find_spans(&trial.told, marks);
             if trial.truth.is_empty() {
                 let spoken: Sample = found.iter().map(|span| span.1 - span.0).sum();
                 percents.push((100 * spoken / (Sample::from(BED_S) * 16_000)).to_string());
@@ -222,7 +223,7 @@ fn tell(trials: &[Trial], marks: &'static Marks) {
 }
 
 /// Returns thresholds with some of them moved.
-fn moved(marks: &Marks, stream: &mut Stream) -> Marks {
+fn move_marks(marks: &Marks, stream: &mut Stream) -> Marks {
     let add = |mark: &mut f32, by: f32, (least, most): (f32, f32)| *mark = (*mark + by).clamp(least, most);
     let mut marks = *marks;
     for _ in 0..1 + stream.index(4) {
@@ -254,7 +255,7 @@ fn marks_are_tried_on_what_the_detector_tells() {
         println!("{:.2}: the present ones", best.0);
         tell(&trials, &MARKS);
         for n in 0..TRIES {
-            let marks = moved(&best.1, stream);
+            let marks = move_marks(&best.1, stream);
             let cost = cost(&trials, Box::leak(Box::new(marks)), best.0);
             if cost < best.0 {
                 best = (cost, marks);
@@ -266,10 +267,10 @@ fn marks_are_tried_on_what_the_detector_tells() {
     }
     let voices: Vec<Voice> =
         ["slt", "awb"].map(|voice| vec![say(SENTENCES[2], voice), say(SENTENCES[3], voice)]).into();
-    let clean = spoken(&[(voices, 1)], &mut Seed(1).stream("marks"));
+    let clean = speak(&[(voices, 1)], &mut Seed(1).stream("marks"));
     let mut bed = noise::generate(Kind::Cafe, Seed(1), 20, &[]);
     noise::level_for(&mut bed, 10.0, 8000);
     let mixed = clean.pcm.iter().zip(bed.iter().cycle()).map(|(x, noise)| x.saturating_add(*noise));
     let pcm = through(&mixed.collect::<Vec<_>>(), Codec::Pcmu);
-    assert_eq!(found(&told(&pcm), &MARKS), spans(&pcm));
+    assert_eq!(find_spans(&sample_frames(&pcm), &MARKS), spans(&pcm));
 }

@@ -9,16 +9,16 @@ use std::sync::{Arc, LazyLock};
 const PROMPTS: [&str; 6] =
     ["im-sorry", "pls-hold-while-try", "cannot-complete-as-dialed", "vm-intro", "queue-thankyou", "vm-goodbye"];
 
-fn recorded(name: &str) -> (Vec<i16>, std::ops::Range<usize>) {
+fn read_prompt(name: &str) -> (Vec<i16>, std::ops::Range<usize>) {
     let path = format!("/usr/share/asterisk/sounds/en_US_f_Allison/{name}.wav");
     let bytes = std::fs::read(&path).unwrap_or_else(|_| panic!("{path}: install asterisk-core-sounds-en-wav"));
-    measured(Clip::from_wav(&bytes).expect("a WAV file").to_16k())
+    with_extent(Clip::from_wav(&bytes).expect("a WAV file").to_16k())
 }
 
 fn espeak(text: &str, voice: &str) -> (Vec<i16>, std::ops::Range<usize>) {
     let output =
         Command::new("espeak-ng").args(["-v", voice, "--stdout", text]).output().expect("espeak-ng is installed");
-    measured(Clip::from_wav(&output.stdout).expect("a WAV file").to_16k())
+    with_extent(Clip::from_wav(&output.stdout).expect("a WAV file").to_16k())
 }
 
 /// Returns 36 utterances of nine voices, with silence around them.
@@ -30,7 +30,7 @@ fn many_voices() -> Channel {
     for (n, voice) in ["en-us", "en-gb+f3", "de", "fr+m4"].iter().enumerate() {
         clips.extend((0..2).map(|k| espeak(SENTENCES[(3 * n + 2 * k) % SENTENCES.len()], voice)));
     }
-    clips.extend(PROMPTS.map(recorded));
+    clips.extend(PROMPTS.map(read_prompt));
     let mut pcm = vec![0; 48_000];
     let mut truth = Vec::new();
     for (n, (said, sound)) in clips.into_iter().enumerate() {
@@ -69,24 +69,24 @@ struct Bound {
     false_percent: f64,
 }
 
-const fn bound(kind: Kind, snr_db: f64, missed: usize, ends: usize, false_percent: f64) -> Bound {
+const fn error_bound(kind: Kind, snr_db: f64, missed: usize, ends: usize, false_percent: f64) -> Bound {
     Bound { kind, snr_db, missed, ends, false_percent }
 }
 
 /// Bounds of all conditions; 31 of 34 ends are nine of ten.
 const BOUNDS: [Bound; 12] = [
-    bound(Kind::Pink, 20.0, 0, 34, 2.0),
-    bound(Kind::Pink, 10.0, 0, 34, 2.0),
-    bound(Kind::Pink, 5.0, 0, 34, 2.0),
-    bound(Kind::Pink, 0.0, 0, 34, 2.0),
-    bound(Kind::NoisyRestaurant, 20.0, 0, 34, 10.0),
-    bound(Kind::NoisyRestaurant, 10.0, 0, 34, 10.0),
-    bound(Kind::NoisyRestaurant, 5.0, 0, 34, 10.0),
-    bound(Kind::NoisyRestaurant, 0.0, 0, 31, 10.0),
-    bound(Kind::Cafe, 20.0, 0, 34, 10.0),
-    bound(Kind::Cafe, 10.0, 0, 34, 10.0),
-    bound(Kind::Cafe, 5.0, 0, 34, 10.0),
-    bound(Kind::Cafe, 0.0, 0, 31, 10.0),
+    error_bound(Kind::Pink, 20.0, 0, 34, 2.0),
+    error_bound(Kind::Pink, 10.0, 0, 34, 2.0),
+    error_bound(Kind::Pink, 5.0, 0, 34, 2.0),
+    error_bound(Kind::Pink, 0.0, 0, 34, 2.0),
+    error_bound(Kind::NoisyRestaurant, 20.0, 0, 34, 10.0),
+    error_bound(Kind::NoisyRestaurant, 10.0, 0, 34, 10.0),
+    error_bound(Kind::NoisyRestaurant, 5.0, 0, 34, 10.0),
+    error_bound(Kind::NoisyRestaurant, 0.0, 0, 31, 10.0),
+    error_bound(Kind::Cafe, 20.0, 0, 34, 10.0),
+    error_bound(Kind::Cafe, 10.0, 0, 34, 10.0),
+    error_bound(Kind::Cafe, 5.0, 0, 34, 10.0),
+    error_bound(Kind::Cafe, 0.0, 0, 31, 10.0),
 ];
 
 /// Results of the many voices over a noise, and of the noise alone.
@@ -157,7 +157,7 @@ fn in_other_draws_of_the_babble_no_more_is_hidden() {
             let outcome = Outcome::of(&clean, &bed(kind, seed), snr_db);
             let case = format!("{kind:?} of {seed} at {snr_db} dB: {outcome}");
             println!("{case}");
-            assert!(outcome.holds(&bound(kind, snr_db, 0, 31, 10.0)), "{case}");
+            assert!(outcome.holds(&error_bound(kind, snr_db, 0, 31, 10.0)), "{case}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::*;
 use crate::clip::Clip;
 use crate::resample::resample_whole;
 use crate::seed::Stream;
-use crate::vad::near::INPUTS;
+use crate::vad::foreground_net::INPUTS;
 
 /// Names the folder with the voices (`voices/train`, `voices/held`: a folder of WAV files each) that channels are written to.
 const FOLDER: &str = "RINGER_TRAINING";
@@ -68,7 +68,7 @@ pub type Clipped = (Vec<i16>, Range<usize>);
 pub type Voice = Vec<Clipped>;
 
 /// Returns the paths in a folder, in order.
-fn listed(folder: &Path) -> Vec<PathBuf> {
+fn list_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
     paths.sort();
@@ -81,15 +81,15 @@ fn voices_named(folder: &Path, name: &str) -> Vec<(String, Voice)> {
     let clip = |path: &PathBuf| {
         let clip = Clip::from_wav(&std::fs::read(path).expect("it was listed")).expect("a WAV file").to_16k();
         let loud = level::active_level_dbov(&clip, 16_000).is_some_and(|active| active.level_dbov > -46.0);
-        loud.then(|| measured(clip))
+        loud.then(|| with_extent(clip))
     };
     let voice = |path: &PathBuf| {
         let own = path.file_name()?.to_string_lossy().into_owned();
         let voice: Voice =
-            if own.starts_with(name) { listed(path).iter().filter_map(clip).collect() } else { Vec::new() };
+            if own.starts_with(name) { list_files(path).iter().filter_map(clip).collect() } else { Vec::new() };
         (!voice.is_empty()).then_some((own, voice))
     };
-    listed(folder).iter().filter_map(voice).collect()
+    list_files(folder).iter().filter_map(voice).collect()
 }
 
 /// Returns the voices of a folder without their names.
@@ -105,7 +105,7 @@ pub fn talk(voice: &Voice, stream: &mut Stream) -> Arc<[i16]> {
 }
 
 /// Draws one of the weighted values.
-fn drawn<T: Copy>(of: &[(T, usize)], stream: &mut Stream) -> T {
+fn draw<T: Copy>(of: &[(T, usize)], stream: &mut Stream) -> T {
     let mut left = stream.index(of.iter().map(|one| one.1).sum());
     let one = of.iter().find(|one| {
         let here = left < one.1;
@@ -116,7 +116,7 @@ fn drawn<T: Copy>(of: &[(T, usize)], stream: &mut Stream) -> T {
 }
 
 /// Returns a clip as it is, or slower and lower, or faster and higher.
-fn paced((said, sound): &Clipped, stream: &mut Stream) -> Clipped {
+fn change_pace((said, sound): &Clipped, stream: &mut Stream) -> Clipped {
     if stream.unit() < 0.4 {
         return (said.clone(), sound.clone());
     }
@@ -128,8 +128,8 @@ fn paced((said, sound): &Clipped, stream: &mut Stream) -> Clipped {
 }
 
 /// Returns utterances of one voice or of many, with pauses of all lengths; nobody speaks for long in some.
-fn spoken(voices: &Voices, of: &Option<Range<usize>>, stream: &mut Stream) -> Channel {
-    let only = (stream.unit() < 0.4).then(|| voices.drawn(of, stream));
+fn speak(voices: &Voices, of: &Option<Range<usize>>, stream: &mut Stream) -> Channel {
+    let only = (stream.unit() < 0.4).then(|| voices.draw_voice(of, stream));
     let lead_s = match stream.index(10) {
         0 => 0.0,
         1 => stream.range(8.0, 25.0),
@@ -138,8 +138,8 @@ fn spoken(voices: &Voices, of: &Option<Range<usize>>, stream: &mut Stream) -> Ch
     };
     let (mut pcm, mut truth) = (vec![0; (lead_s * 16_000.0) as usize], Vec::new());
     loop {
-        let voice = only.unwrap_or_else(|| voices.drawn(of, stream));
-        let (said, sound) = paced(&voice[stream.index(voice.len())], stream);
+        let voice = only.unwrap_or_else(|| voices.draw_voice(of, stream));
+        let (said, sound) = change_pace(&voice[stream.index(voice.len())], stream);
         let pause_s = if stream.unit() < 0.12 { stream.range(3.0, 12.0) } else { stream.range(0.5, 2.5) };
         if pcm.len() + said.len() > LENGTH {
             break;
@@ -155,7 +155,7 @@ fn spoken(voices: &Voices, of: &Option<Range<usize>>, stream: &mut Stream) -> Ch
 /// Returns the noise under a channel: the people in it are some of the voices, or imitated.
 fn bed(kind: Kind, voices: &Voices, of: &Option<Range<usize>>, seed: u64, stream: &mut Stream) -> Vec<i16> {
     let people = if stream.unit() < 0.12 { 0 } else { 4 + stream.index(7) };
-    let people: Vec<Arc<[i16]>> = (0..people).map(|_| talk(voices.drawn(of, stream), stream)).collect();
+    let people: Vec<Arc<[i16]>> = (0..people).map(|_| talk(voices.draw_voice(of, stream), stream)).collect();
     noise::generate(kind, Seed(seed), BED_S, &people)
 }
 
@@ -207,14 +207,14 @@ impl Voices {
     }
 
     /// Draws a voice of those that are spoken of: of a kind, or of all.
-    fn drawn<'a>(&'a self, of: &Option<Range<usize>>, stream: &mut Stream) -> &'a Voice {
+    fn draw_voice<'a>(&'a self, of: &Option<Range<usize>>, stream: &mut Stream) -> &'a Voice {
         let of = of.clone().unwrap_or_else(|| self.kind(stream));
         &self.all[of.start + stream.index(of.len())]
     }
 
     fn kind(&self, stream: &mut Stream) -> Range<usize> {
         let shares: Vec<(usize, usize)> = self.kinds.iter().map(|kind| kind.1).enumerate().collect();
-        self.kinds[drawn(&shares, stream)].0.clone()
+        self.kinds[draw(&shares, stream)].0.clone()
     }
 
     /// Draws a range of voices that are alike.
@@ -229,12 +229,12 @@ impl Voices {
 type Row = [i16; INPUTS + 2];
 
 /// Returns the rows of a channel, as the running detector gives them.
-fn heard(voices: &Voices, seed: u64) -> Vec<Row> {
+fn hear_rows(voices: &Voices, seed: u64) -> Vec<Row> {
     let stream = &mut Seed(seed).stream("training");
     let of = (stream.unit() < 0.5).then(|| voices.alike(stream));
-    let clean = spoken(voices, &of, stream);
-    let codec = drawn(&[(Codec::Pcmu, 60), (Codec::Pcma, 15), (Codec::G722, 25)], stream);
-    let mut bed = bed(drawn(&KINDS, stream), voices, &of, seed, stream);
+    let clean = speak(voices, &of, stream);
+    let codec = draw(&[(Codec::Pcmu, 60), (Codec::Pcma, 15), (Codec::G722, 25)], stream);
+    let mut bed = bed(draw(&KINDS, stream), voices, &of, seed, stream);
     noise::level_for(&mut bed, snr_db(stream), codec.rate_hz());
     let gain = 10f64.powf(if stream.unit() < 0.5 { 0.0 } else { stream.range(-8.0, 4.0) } / 20.0);
     let mixed = clean.pcm.iter().zip(&bed).map(|(x, noise)| (f64::from(x.saturating_add(*noise)) * gain) as i16);
@@ -245,7 +245,7 @@ fn heard(voices: &Voices, seed: u64) -> Vec<Row> {
         .map(|(n, (frame, speech))| {
             vad.push(frame, (n * FRAME) as Sample);
             let mut row = [0; INPUTS + 2];
-            row.iter_mut().zip(&vad.near.inputs).for_each(|(x, input)| *x = (input / STEP).round() as i16);
+            row.iter_mut().zip(&vad.foreground_net.inputs).for_each(|(x, input)| *x = (input / STEP).round() as i16);
             row[INPUTS] = i16::from(vad.noisy);
             row[INPUTS + 1] = speech.iter().map(|&speech| i16::from(speech)).sum();
             row
@@ -259,7 +259,7 @@ fn write(to: &Path, voices: &Voices, seeds: Range<u64>) {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     for seeds in seeds.collect::<Vec<_>>().chunks(at_once) {
         let channels: Vec<Vec<Row>> = std::thread::scope(|scope| {
-            let made: Vec<_> = seeds.iter().map(|seed| scope.spawn(|| heard(voices, *seed))).collect();
+            let made: Vec<_> = seeds.iter().map(|seed| scope.spawn(|| hear_rows(voices, *seed))).collect();
             made.into_iter().map(|channel| channel.join().expect("it is made")).collect()
         });
         for row in channels.iter().flatten() {
@@ -279,10 +279,10 @@ fn channels_to_train_with_hold_speech_and_noise() {
     }
     let all: Vec<Voice> = ["slt", "awb"].map(|voice| SENTENCES.iter().map(|text| say(text, voice)).collect()).into();
     let voices = Voices { kinds: vec![(0..all.len(), 1)], all };
-    let rows: Vec<Row> = (0..2).flat_map(|n| heard(&voices, FIRST_SEED + n)).collect();
+    let rows: Vec<Row> = (0..2).flat_map(|n| hear_rows(&voices, FIRST_SEED + n)).collect();
     let count = |label: i16| rows.iter().filter(|row| row[INPUTS] == 1 && row[INPUTS + 1] == label).count();
     println!("{} frames, {:?} of noise, of both and of speech", rows.len(), [0, 1, 2].map(count));
     assert!(rows.len() == 2 * LENGTH / FRAME && count(0) > 500 && count(2) > 500 && count(1) < 200);
     // The same channel again is the same.
-    assert_eq!(rows[..LENGTH / FRAME], heard(&voices, FIRST_SEED)[..]);
+    assert_eq!(rows[..LENGTH / FRAME], hear_rows(&voices, FIRST_SEED)[..]);
 }

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Counts, STRETCH};
 use crate::agent::pipeline::{AnsweredCall, Offers, router};
-use crate::cli::failed;
+use crate::cli::fail;
 use crate::cli::out::Out;
 use crate::provider::canned::SPEECH;
 use crate::provider::guard::Guard;
@@ -44,11 +44,11 @@ struct Far {
 pub async fn run() -> ExitCode {
     let listener = match TcpListener::bind("127.0.0.1:0").await {
         Ok(listener) => listener,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let address = match listener.local_addr() {
         Ok(address) => address,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let (tasks, out) = (Tasks::new(), Out::standard());
     let settings = PeerSettings::new(Guard::by(|_| true), tasks.clone());
@@ -70,7 +70,7 @@ pub async fn run() -> ExitCode {
 }
 
 /// Returns 3 s of speech and 3 s of silence as payloads of 20 ms.
-fn packets() -> Vec<Vec<u8>> {
+pub fn packets() -> Vec<Vec<u8>> {
     let mut narrow = vec![0; STRETCH * Codec::Pcmu.samples_per_frame()];
     let speech: Vec<u8> = SPEECH.iter().copied().cycle().take(narrow.len()).collect();
     Decoder::new(Codec::Pcmu).decode(&speech, &mut narrow);
@@ -131,7 +131,7 @@ async fn wait_until_over(state: &mut watch::Receiver<PeerState>) {
 }
 
 /// Returns an RTP packet (RFC 3550 5.1) of this place in its stream.
-fn rtp(payload_type: u8, at: u32, source: u32, payload: &[u8]) -> Vec<u8> {
+pub fn rtp(payload_type: u8, at: u32, source: u32, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x80, payload_type];
     packet.extend((at as u16).to_be_bytes());
     packet.extend(at.wrapping_mul(FRAME_TICKS).to_be_bytes());

@@ -15,7 +15,7 @@ use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::{Counts, STRETCH};
-use crate::cli::failed;
+use crate::cli::fail;
 use crate::cli::out::Out;
 use crate::provider::canned::SPEECH;
 use crate::tasks::Tasks;
@@ -34,11 +34,11 @@ struct Far {
 pub async fn run() -> ExitCode {
     let listener = match TcpListener::bind("127.0.0.1:0").await {
         Ok(listener) => listener,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let address = match listener.local_addr() {
         Ok(address) => address,
-        Err(error) => return failed(error),
+        Err(error) => return fail(error),
     };
     let far = Arc::new(Far { frames: frames(), sent: AtomicU64::new(0), received: AtomicU64::new(0) });
     let (tasks, out) = (Tasks::new(), Out::standard());

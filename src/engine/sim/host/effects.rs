@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::engine::effects::{failed, no_voice};
-use crate::human::voiced;
+use crate::human::changed_text;
 use crate::provider::Failure;
 
 /// Returns a failure that was drawn.
-fn drawn(code: &'static str) -> Effected {
+fn drawn_failure(code: &'static str) -> Effected {
     Effected::Failed { code, why: String::new() }
 }
 
@@ -27,7 +27,7 @@ impl Host {
                 self.open.insert(id, "thought");
                 let at = self.after(now, THINKING_MS);
                 if fails {
-                    return self.schedule(at, Due::Done(id, drawn("model_failed")));
+                    return self.schedule(at, Due::Done(id, drawn_failure("model_failed")));
                 }
                 self.think(id, thought, at);
             }
@@ -36,7 +36,7 @@ impl Host {
                 let at = self.after(now, THINKING_MS);
                 let done = match self.runtime.block_on(self.mind.compare(comparison)) {
                     Ok(which) if !fails => Effected::Meant(which),
-                    Ok(_) => drawn("model_failed"),
+                    Ok(_) => drawn_failure("model_failed"),
                     Err(failure) => failed(failure),
                 };
                 self.schedule(at, Due::Done(id, done));
@@ -45,7 +45,7 @@ impl Host {
                 self.open.insert(id, "speech");
                 let at = self.after(now, SPEAKING_MS);
                 if fails {
-                    return self.schedule(at, Due::Done(id, drawn("synthesizer_failed")));
+                    return self.schedule(at, Due::Done(id, drawn_failure("synthesizer_failed")));
                 }
                 self.speak(id, &text, fluency, at);
             }
@@ -58,7 +58,7 @@ impl Host {
                 let at = self.after(now, RECOGNISING_MS);
                 if fails {
                     self.segments.remove(&hear);
-                    return self.schedule(at, Due::Done(hear, drawn("recognizer_failed")));
+                    return self.schedule(at, Due::Done(hear, drawn_failure("recognizer_failed")));
                 }
                 self.schedule(at, Due::Final(hear, to));
             }
@@ -74,7 +74,7 @@ impl Host {
     /// Speaks the other side's language from now on, once it is known to be another one.
     fn identify(&mut self, now: Time, id: EffectId, (turn, text, told): (Sample, &str, &Tongue)) {
         let following = self.following.as_mut();
-        let Some(taken) = following.and_then(|it| it.heard(turn, text, told, &*self.synthesizer)) else { return };
+        let Some(taken) = following.and_then(|it| it.hear(turn, text, told, &*self.synthesizer)) else { return };
         self.fluency.speak(&taken.language);
         self.mind.speak(&taken.language);
         self.voice = taken.voice.or(self.voice.take());
@@ -101,7 +101,7 @@ impl Host {
 
     fn speak(&mut self, id: EffectId, text: &str, fluent: bool, at: Time) {
         let parts = if fluent { self.fluency.parts(text) } else { vec![SpeechPart::Words(text.into())] };
-        if let Some(voiced) = voiced(&parts, text) {
+        if let Some(voiced) = changed_text(&parts, text) {
             self.schedule(at, Due::Voiced(id, voiced));
         }
         let count = parts.len();
@@ -130,12 +130,12 @@ impl Host {
             Due::Partial(id) => {
                 let Some(&from) = self.segments.get(&id) else { return };
                 self.schedule(now + PARTIAL_EVERY, Due::Partial(id));
-                let text = join(self.heard(said, from, now).iter().map(|word| word.text.as_str()));
+                let text = join(self.words_between(said, from, now).iter().map(|word| word.text.as_str()));
                 (id, Effected::Partial(text))
             }
             Due::Final(id, to) => {
                 let Some(from) = self.segments.remove(&id) else { return };
-                let words = self.heard(said, from, self.time(to) + MARGIN);
+                let words = self.words_between(said, from, self.time(to) + MARGIN);
                 let text = join(words.iter().map(|word| word.text.as_str()));
                 (id, Effected::Final { text, words, confidence: Some(1.0), tongue: Tongue::Untold })
             }
@@ -158,7 +158,7 @@ impl Host {
     }
 
     /// Returns the words of the other side from position `from` until `to`, on this side's clock.
-    fn heard(&self, said: &[Said], from: Sample, to: Time) -> Vec<Word> {
+    fn words_between(&self, said: &[Said], from: Sample, to: Time) -> Vec<Word> {
         // Over a stream of bytes each word has a delay of its own.
         let (said, delay) = match &self.socket {
             Some(socket) => (socket.as_heard(said), Duration::ZERO),

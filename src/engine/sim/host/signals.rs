@@ -214,7 +214,7 @@ impl Host {
     }
 
     fn log(&mut self, now: Time, direction: &str, peer: SocketAddr, message: &[u8]) {
-        self.sip_log.push_str(&format!("{} {direction} {peer}\n{}\n", now.0 / 1_000_000, masked(message)));
+        self.sip_log.push_str(&format!("{} {direction} {peer}\n{}\n", now.0 / 1_000_000, mask(message)));
     }
 
     /// Sends a datagram of media where they go; nowhere, before that is known.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{metric, said};
+use super::{metric, outcome_of};
 use crate::judge::custom::{Material, judge_metrics};
 use crate::model::digital_human::Role;
 use crate::model::evaluation::{CustomResult, CustomStatus};
@@ -14,7 +14,7 @@ fn entry(from_ms: i64, words: &str) -> TranscriptEntry {
     TranscriptEntry::of(Role::Agent, from_ms, from_ms + 900, words.to_owned(), EntrySource::Recognized)
 }
 
-async fn judged(fields: &Value, replies: Vec<Reply>) -> (CustomResult, ScriptedModel) {
+async fn judge_replies(fields: &Value, replies: Vec<Reply>) -> (CustomResult, ScriptedModel) {
     let entries = [entry(0, "Good morning.")];
     let model = ScriptedModel::new(replies);
     let material = Material { entries: &entries, ..Material::default() };
@@ -61,8 +61,8 @@ async fn values_of_every_type_may_be_written_as_texts() {
         (options.clone(), json!(2), "2"),
         (json!({"response_type": "pass_fail", "allow_not_applicable": true}), json!("N/A"), "not_applicable: "),
     ] {
-        let (result, model) = judged(&fields, vec![says(value.clone())]).await;
-        assert_eq!((said(&result).as_str(), model.asked().len()), (expect, 1), "{fields} {value}");
+        let (result, model) = judge_replies(&fields, vec![says(value.clone())]).await;
+        assert_eq!((outcome_of(&result).as_str(), model.requests().len()), (expect, 1), "{fields} {value}");
     }
     for (fields, value, expect) in [
         (options, json!("Good"), "error: the value Good is more than one of the options"),
@@ -72,13 +72,13 @@ async fn values_of_every_type_may_be_written_as_texts() {
         (kind("qualitative"), json!(["a"]), "not_evaluated: Judge answer could not be read"),
         (kind("json"), json!("[1]"), "not_evaluated: Judge answer could not be read"),
     ] {
-        let (result, model) = judged(&fields, vec![says(value.clone()); 3]).await;
-        assert_eq!((said(&result).as_str(), model.asked().len()), (expect, 3), "{fields} {value}");
+        let (result, model) = judge_replies(&fields, vec![says(value.clone()); 3]).await;
+        assert_eq!((outcome_of(&result).as_str(), model.requests().len()), (expect, 3), "{fields} {value}");
     }
-    let (result, _) = judged(&kind("pass_fail"), vec![Reply::says(&["{not} {\"value\": \"pass\"} }"])]).await;
-    assert_eq!(said(&result), "pass");
+    let (result, _) = judge_replies(&kind("pass_fail"), vec![Reply::says(&["{not} {\"value\": \"pass\"} }"])]).await;
+    assert_eq!(outcome_of(&result), "pass");
     let flag = Reply::says(&[r#"{"not_applicable": "true"}"#]);
-    let (result, _) = judged(&json!({"allow_not_applicable": true}), vec![flag]).await;
+    let (result, _) = judge_replies(&json!({"allow_not_applicable": true}), vec![flag]).await;
     assert!(result.is_not_applicable);
 }
 
@@ -131,8 +131,8 @@ async fn runs_that_answered_count() {
         (of("int", 25), vec![ok(json!(2))], "2", Some("1 of 25 runs answered: scripted failure".into()), 4),
         (of("int", 25), vec![], "not_evaluated: scripted failure", None, 3),
     ] {
-        let (result, model) = judged(&fields, replies).await;
-        assert_eq!((said(&result).as_str(), model.asked().len()), (expect, asked), "{fields}");
+        let (result, model) = judge_replies(&fields, replies).await;
+        assert_eq!((outcome_of(&result).as_str(), model.requests().len()), (expect, asked), "{fields}");
         if result.status == CustomStatus::Evaluated {
             let told = result.reason.clone().unwrap_or_default();
             let wanted = note.clone().unwrap_or_default();
@@ -164,19 +164,19 @@ async fn an_entry_without_words_is_shown_and_counts_as_not_known() {
     ] {
         let material = Material { entries: &entries, ..Material::default() };
         let results = judge_metrics(&[metric("m", fields.clone())], material, None).await;
-        assert_eq!(said(&results[0]), expect, "{fields}");
+        assert_eq!(outcome_of(&results[0]), expect, "{fields}");
     }
     let model = ScriptedModel::new(vec![says(json!("pass"))]);
     let material = Material { entries: &entries, ..Material::default() };
     assert!(material.has_words());
     judge_metrics(&[metric("m", json!({}))], material, Some(&model)).await;
-    let shown = &model.asked()[0].messages[1].content;
+    let shown = &model.requests()[0].messages[1].content;
     let lines = "AGENT: Good morning.\nAGENT: [speech not understood]\nAGENT: Bye.\n";
     assert!(shown.contains(lines), "{shown}");
     // A conversation of which nobody knows a word.
     let entries = [lost(0), lost(2000)];
     let material = Material { entries: &entries, ..Material::default() };
     let results = judge_metrics(&[metric("m", json!({}))], material, Some(&ScriptedModel::new(vec![]))).await;
-    assert_eq!(said(&results[0]), "not_evaluated: Nothing was heard: words of 2 turns are not known");
+    assert_eq!(outcome_of(&results[0]), "not_evaluated: Nothing was heard: words of 2 turns are not known");
     assert!(!material.has_words());
 }

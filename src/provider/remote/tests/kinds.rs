@@ -29,12 +29,12 @@ async fn says(form: Form, kind: &'static str, pieces: Vec<Vec<u8>>) -> Server {
                 chunk(&mut socket, b"").await;
                 return;
             }
-            let mut stream = accepted(socket).await;
+            let mut stream = accept(socket).await;
             let _ = stream.next().await;
             for piece in pieces.iter() {
                 let _ = stream.send(Message::binary(piece.clone())).await;
             }
-            told(&mut stream, json!({"type": "done"})).await;
+            tell(&mut stream, json!({"type": "done"})).await;
             while let Some(Ok(_)) = stream.next().await {}
         }
     })
@@ -48,7 +48,7 @@ fn synthesizer(form: Form, server: &Server) -> RemoteSynthesizer {
 }
 
 /// Returns the speech made of bytes that come in pieces of these lengths, the last of them again and again.
-async fn said(form: Form, kind: &'static str, bytes: &[u8], lengths: &[usize]) -> Result<Arc<[i16]>, Failure> {
+async fn synthesize(form: Form, kind: &'static str, bytes: &[u8], lengths: &[usize]) -> Result<Arc<[i16]>, Failure> {
     let (mut pieces, mut rest, mut lengths) = (Vec::new(), bytes, lengths.iter().peekable());
     while !rest.is_empty() {
         let length = if lengths.len() > 1 { lengths.next() } else { lengths.peek().copied() };
@@ -113,7 +113,7 @@ async fn files_are_said_as_what_they_are() {
     ] {
         for form in [Form::Http, Form::WebSocket] {
             for lengths in [&[usize::MAX][..], &[1, 2, 9, 4001], &[44, 3, 1777]] {
-                let pcm = said(form, kind, &bytes, lengths).await;
+                let pcm = synthesize(form, kind, &bytes, lengths).await;
                 let pcm = pcm.unwrap_or_else(|failure| panic!("{name}, {form:?}: {failure:?}"));
                 assert!(pcm.len().abs_diff(16_000) < 1500, "{name}, {form:?}, {lengths:?}: {} samples", pcm.len());
                 let purity = purity(&pcm);
@@ -134,7 +134,7 @@ async fn a_rate_that_is_told_beside_samples_counts() {
         ("audio/pcm;rate=16000;channels=2", stereo),
         ("audio/pcm;rate=1", tone(1000.0, 24_000.0, 24_000)),
     ] {
-        let said = said(Form::Http, kind, &bytes_of(&pcm), &[4001]).await.expect(kind);
+        let said = synthesize(Form::Http, kind, &bytes_of(&pcm), &[4001]).await.expect(kind);
         assert!(said.len().abs_diff(16_000) < 100 && purity(&said) > 0.97, "{kind}: {} samples", said.len());
     }
 }
@@ -174,7 +174,7 @@ async fn nothing_is_said_of_what_is_no_speech() {
                 continue;
             }
             for lengths in [&[usize::MAX][..], &[1, 1, 1000]] {
-                let failure = said(form, kind, &bytes, lengths).await.expect_err(expect);
+                let failure = synthesize(form, kind, &bytes, lengths).await.expect_err(expect);
                 assert_eq!(failure.code, "synthesizer_failed", "{form:?}: {failure:?}");
                 if !(form == Form::WebSocket && kind == "audio/wav") {
                     assert!(failure.message.starts_with(expect), "{form:?}, {lengths:?}: {failure:?}");
@@ -196,7 +196,7 @@ async fn samples_that_only_begin_like_something_else_are_said() {
     let speech = tone(1000.0, 24_000.0, 24_000);
     for start in [[-1, -1], [-5, -28_000], [-1025, 25_744], [0x4449, 0x0333], [0x7b, 0x22]] {
         let pcm = [&start[..], &speech].concat();
-        let said = said(Form::Http, "audio/pcm", &bytes_of(&pcm), &[1, 1, 1, 500]).await.expect("it is speech");
+        let said = synthesize(Form::Http, "audio/pcm", &bytes_of(&pcm), &[1, 1, 1, 500]).await.expect("it is speech");
         assert!(said.len().abs_diff(16_000) < 400 && purity(&said) > 0.97, "{start:?}: {} samples", said.len());
     }
 }

@@ -104,7 +104,7 @@ async fn every_trouble_of_an_http_recognizer_has_its_code() {
             head(&mut socket, status, "application/json").await;
             chunk(&mut socket, body.as_bytes()).await;
             if stalls {
-                gone(&mut socket).await;
+                wait_until_gone(&mut socket).await;
             } else if whole {
                 chunk(&mut socket, b"").await;
             }
@@ -128,7 +128,7 @@ async fn every_trouble_of_an_http_recognizer_has_its_code() {
 #[tokio::test]
 async fn a_stream_gives_running_text_before_its_end_and_pieces_add_up() {
     let server = Server::start(|socket| async move {
-        let mut stream = accepted(socket).await;
+        let mut stream = accept(socket).await;
         let (mut bytes, mut halfway) = (0, false);
         while let Some(Ok(message)) = stream.next().await {
             match message {
@@ -143,17 +143,17 @@ async fn a_stream_gives_running_text_before_its_end_and_pieces_add_up() {
                 Message::Text(text) => {
                     assert!(text.contains("\"finish\"") && bytes == 32_000, "{text} after {bytes} bytes");
                     let words = json!([{"word": "there", "start": 0.5, "end": 1.0, "confidence": 0.5}]);
-                    told(&mut stream, json!({"type": "final", "text": "there.", "confidence": 0.5, "words": words}))
+                    tell(&mut stream, json!({"type": "final", "text": "there.", "confidence": 0.5, "words": words}))
                         .await;
-                    told(&mut stream, json!({"type": "done"})).await;
+                    tell(&mut stream, json!({"type": "done"})).await;
                 }
                 _ => {}
             }
             if bytes >= 16_000 && !halfway {
                 halfway = true;
-                told(&mut stream, json!({"type": "partial", "text": "hel"})).await;
-                told(&mut stream, json!({"type": "final", "text": "Hello", "confidence": 1.0})).await;
-                told(&mut stream, json!({"type": "partial", "text": "the"})).await;
+                tell(&mut stream, json!({"type": "partial", "text": "hel"})).await;
+                tell(&mut stream, json!({"type": "final", "text": "Hello", "confidence": 1.0})).await;
+                tell(&mut stream, json!({"type": "partial", "text": "the"})).await;
             }
         }
     })
@@ -201,16 +201,16 @@ async fn a_language_that_is_not_known_is_found_by_the_server() {
     let sockets = Server::start(move |socket| {
         let saw = saw.clone();
         async move {
-            let mut stream = accepted(socket).await;
+            let mut stream = accept(socket).await;
             while let Some(Ok(message)) = stream.next().await {
                 let Message::Text(text) = message else { continue };
                 if !text.contains("finish") {
                     saw.lock().await.push(text.to_string());
                     continue;
                 }
-                told(&mut stream, json!({"type": "final", "text": "Hola", "language": "es-MX"})).await;
-                told(&mut stream, json!({"type": "final", "text": "a todos."})).await;
-                told(&mut stream, json!({"type": "done"})).await;
+                tell(&mut stream, json!({"type": "final", "text": "Hola", "language": "es-MX"})).await;
+                tell(&mut stream, json!({"type": "final", "text": "a todos."})).await;
+                tell(&mut stream, json!({"type": "done"})).await;
             }
         }
     })
@@ -240,7 +240,7 @@ async fn a_language_that_is_not_known_is_found_by_the_server() {
 async fn every_trouble_of_a_websocket_recognizer_has_its_code() {
     async fn check(answer: &'static str, stays: bool, code: &str) {
         let server = Server::start(move |socket| async move {
-            let mut stream = accepted(socket).await;
+            let mut stream = accept(socket).await;
             while let Some(Ok(message)) = stream.next().await {
                 if matches!(&message, Message::Text(text) if text.contains("finish")) {
                     let _ = stream.send(Message::text(answer)).await;
@@ -265,7 +265,7 @@ async fn every_trouble_of_a_websocket_recognizer_has_its_code() {
     })
     .await;
     fails_as(&WsRecognizer::new(refusing.ws()), "recognizer_refused").await;
-    let silent = Server::start(|mut socket| async move { gone(&mut socket).await }).await;
+    let silent = Server::start(|mut socket| async move { wait_until_gone(&mut socket).await }).await;
     let remote = Remote { connect: SHORT, ..silent.ws() };
     fails_as(&WsRecognizer::new(remote), "recognizer_unreachable").await;
 }
@@ -274,7 +274,7 @@ async fn every_trouble_of_a_websocket_recognizer_has_its_code() {
 async fn pieces_without_text_bring_no_more_words_than_a_stretch_can_have() {
     for (words, bytes, is_heard) in [(5000, 5, true), (5001, 5, false), (10, 3200, true), (10, 3300, false)] {
         let server = Server::start(move |socket| async move {
-            let mut stream = accepted(socket).await;
+            let mut stream = accept(socket).await;
             while let Some(Ok(message)) = stream.next().await {
                 if matches!(&message, Message::Text(text) if text.contains("finish")) {
                     let word = json!({"word": "a".repeat(bytes), "start": 0.5, "end": 1.0});
@@ -304,7 +304,7 @@ async fn a_stream_that_is_given_up_closes_its_connection() {
     let server = Server::start(move |socket| {
         let ended = ended.clone();
         async move {
-            let mut stream = accepted(socket).await;
+            let mut stream = accept(socket).await;
             while let Some(Ok(_)) = stream.next().await {}
             ended.notify_one();
         }

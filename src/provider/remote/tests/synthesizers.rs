@@ -23,7 +23,7 @@ fn voices() -> RemoteVoices {
     RemoteVoices { default: "plain".into(), named, natural_wpm: 170.0 }
 }
 
-fn wanted(language: &str, accent: Option<&str>, gender: Option<&str>) -> VoiceWanted {
+fn voice_wanted(language: &str, accent: Option<&str>, gender: Option<&str>) -> VoiceWanted {
     VoiceWanted {
         accent: accent.map(Into::into),
         gender: gender.map(Into::into),
@@ -42,7 +42,7 @@ async fn wishes_pick_the_servers_voice_and_a_substitution_is_told() {
     let server = Server::start(|_| async {}).await;
     let speech = synthesizer(Form::Http, &server, PATIENCE);
     let check = |language, accent, gender, id: &str, substituted: bool| {
-        let voice = speech.voice(&wanted(language, accent, gender)).expect("there is always a voice");
+        let voice = speech.voice(&voice_wanted(language, accent, gender)).expect("there is always a voice");
         assert_eq!(
             (voice.id.as_str(), voice.substituted.is_some()),
             (id, substituted),
@@ -56,12 +56,12 @@ async fn wishes_pick_the_servers_voice_and_a_substitution_is_told() {
     check("es", None, None, if is_woman() { "remote:Alloy" } else { "remote:Lucia" }, false);
     check("es", None, Some("male"), "remote:Lucia", true);
     check("fr", None, Some("male"), "remote:plain", true);
-    let custom = VoiceWanted { custom_voice_id: Some("own".into()), ..wanted("de", None, None) };
+    let custom = VoiceWanted { custom_voice_id: Some("own".into()), ..voice_wanted("de", None, None) };
     assert_eq!(speech.voice(&custom).expect("it is passed on").id, "remote:own");
 }
 
 fn is_woman() -> bool {
-    crate::provider::voice::is_female(&wanted("es", None, None))
+    crate::provider::voice::is_female(&voice_wanted("es", None, None))
 }
 
 /// Checks that the first piece of speech is taken before the server sends the second; says how it went on.
@@ -93,21 +93,21 @@ async fn first_before_last(form: Form, header: &'static [u8]) {
                 chunk(&mut socket, rest).await;
                 chunk(&mut socket, b"").await;
             } else {
-                let mut stream = accepted(socket).await;
+                let mut stream = accept(socket).await;
                 let order =
                     stream.next().await.expect("it asks").expect("it is whole").into_text().expect("it is text");
                 assert!(order.contains("\"sample_rate\":24000") && order.contains("\"voice\":\"Tom\""), "{order}");
                 let _ = stream.send(Message::binary([&first[..], odd].concat())).await;
                 waits.notified().await;
                 let _ = stream.send(Message::binary(rest.to_vec())).await;
-                told(&mut stream, json!({"type": "done"})).await;
+                tell(&mut stream, json!({"type": "done"})).await;
                 while let Some(Ok(_)) = stream.next().await {}
             }
         }
     })
     .await;
     let speech = synthesizer(form, &server, PATIENCE);
-    let voice = speech.voice(&wanted("en", None, Some("male"))).expect("there is a voice");
+    let voice = speech.voice(&voice_wanted("en", None, Some("male"))).expect("there is a voice");
     let (out, mut parts) = mpsc::channel(4);
     let listening = async {
         let mut all = Vec::new();
@@ -148,9 +148,9 @@ async fn is_cut_within(form: Form, limit: Duration) -> bool {
                 request(&mut socket).await;
                 head(&mut socket, 200, "audio/pcm").await;
                 chunk(&mut socket, &speech).await;
-                gone(&mut socket).await;
+                wait_until_gone(&mut socket).await;
             } else {
-                let mut stream = accepted(socket).await;
+                let mut stream = accept(socket).await;
                 let _ = stream.send(Message::binary(speech)).await;
                 while let Some(Ok(_)) = stream.next().await {}
             }
@@ -159,7 +159,7 @@ async fn is_cut_within(form: Form, limit: Duration) -> bool {
     })
     .await;
     let speech = synthesizer(form, &server, PATIENCE);
-    let voice = speech.voice(&wanted("en", None, Some("male"))).expect("there is a voice");
+    let voice = speech.voice(&voice_wanted("en", None, Some("male"))).expect("there is a voice");
     let (out, mut parts) = mpsc::channel(4);
     {
         let speaking = speech.synthesize("A tone.", &voice, out);
@@ -208,14 +208,14 @@ async fn says(pcm: Vec<i16>) -> Server {
 #[tokio::test]
 async fn the_level_moves_a_decibel_a_second_and_the_next_text_has_it() {
     let embedded = EmbeddedSpeech::new().expect("there is a temporary folder");
-    let voice = embedded.voice(&wanted("en", None, Some("male"))).expect("flite has a voice");
+    let voice = embedded.voice(&voice_wanted("en", None, Some("male"))).expect("flite has a voice");
     let mut soft = whole_speech(&embedded, TEXT, &voice).await.expect("flite is installed").to_vec();
     // Soft enough that no peak is limited while the gain is looked at.
     gain(&mut soft, -4.0);
     let silence = vec![0; 8000];
     let server = says(resample_whole(&[&silence, &soft[..], &silence].concat(), 16_000, 24_000)).await;
     let speech = synthesizer(Form::Http, &server, PATIENCE);
-    let voice = speech.voice(&wanted("en", None, Some("male"))).expect("there is a voice");
+    let voice = speech.voice(&voice_wanted("en", None, Some("male"))).expect("there is a voice");
     let first = whole_speech(&speech, TEXT, &voice).await.expect("it is said");
     assert!(
         first.len().abs_diff(soft.len()) < 2000,
@@ -245,7 +245,7 @@ async fn the_level_moves_a_decibel_a_second_and_the_next_text_has_it() {
 }
 
 /// Returns a server that says `natural_wpm` at speed 1, and the speeds that it is asked for.
-async fn paced(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
+async fn paced_server(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
     let (told, asked) = mpsc::channel(1);
     let server = Server::start(move |mut socket| {
         let told = told.clone();
@@ -267,10 +267,10 @@ async fn paced(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
 
 #[tokio::test]
 async fn the_asked_speed_is_learnt_where_words_are_counted_and_else_a_factor() {
-    let (server, mut asked) = paced(230.0).await;
+    let (server, mut asked) = paced_server(230.0).await;
     let speech = synthesizer(Form::Http, &server, PATIENCE);
     let mut speeds = async |language: &str, speed: &str| {
-        let wanted = VoiceWanted { speed: speed.into(), ..wanted(language, None, Some("female")) };
+        let wanted = VoiceWanted { speed: speed.into(), ..voice_wanted(language, None, Some("female")) };
         let voice = speech.voice(&wanted).expect("there is a voice");
         assert_eq!(voice.id, "remote:Alloy");
         let mut speeds = Vec::new();
@@ -304,7 +304,7 @@ async fn the_asked_speed_is_learnt_where_words_are_counted_and_else_a_factor() {
 async fn every_trouble_of_a_synthesizer_has_its_code() {
     async fn check(form: Form, server: Server, code: &str) {
         let speech = synthesizer(form, &server, SHORT);
-        let voice = speech.voice(&wanted("en", None, None)).expect("there is a voice");
+        let voice = speech.voice(&voice_wanted("en", None, None)).expect("there is a voice");
         let failure = whole_speech(&speech, "Hello.", &voice).await.expect_err(code);
         assert_eq!(failure.code, code, "{form:?}: {}", failure.message);
         assert!(!failure.message.contains("sesame"), "{}", failure.message);
@@ -316,7 +316,7 @@ async fn every_trouble_of_a_synthesizer_has_its_code() {
             head(&mut socket, status, kind).await;
             chunk(&mut socket, &bytes_of(&tone(500.0, 24_000.0, 6000))).await;
             if stalls {
-                gone(&mut socket).await;
+                wait_until_gone(&mut socket).await;
             }
             if ends {
                 chunk(&mut socket, b"").await;
@@ -333,7 +333,7 @@ async fn every_trouble_of_a_synthesizer_has_its_code() {
         Server::start(move |socket| {
             let message = message.clone();
             async move {
-                let mut stream = accepted(socket).await;
+                let mut stream = accept(socket).await;
                 let _ = stream.next().await;
                 let _ = stream.send(message).await;
                 while let Some(Ok(_)) = if stays { stream.next().await } else { None } {}

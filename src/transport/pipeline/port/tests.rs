@@ -75,9 +75,10 @@ fn calls_of_tools_are_told_once_with_their_results() {
             is_cancelled: false,
         })
     };
+    // A second after the beginning, whenever the result comes.
     let call = |output: Value| {
         let (name, source) = ("book".into(), "pipeline".into());
-        ChannelEvent::ToolCalled { name, parameters: json!({ "n": 2 }), output, source, at_ms: None }
+        ChannelEvent::ToolCalled { name, parameters: json!({ "n": 2 }), output, source, at_ms: Some(1000) }
     };
     for id in [Some("7"), None] {
         let mut port = open();
@@ -94,6 +95,12 @@ fn calls_of_tools_are_told_once_with_their_results() {
     assert_eq!(told_by(&mut port, news(ToolPhase::InProgress, Some("8"), None)), []);
     port.finish(at(15), PipelineEnd::AgentLeft);
     assert!(matches!(&signals(&mut port)[..], [Signal::Channel { .. }, Signal::Ended(_)]));
+    // This side hangs up before the result.
+    let mut port = open();
+    assert_eq!(told_by(&mut port, news(ToolPhase::InProgress, Some("7"), None)), []);
+    port.control(&Control::Hangup(HangupCause::Normal));
+    assert!(!outputs(&mut port).iter().any(|output| matches!(output, PortOutput::Warning(_))));
+    assert_eq!((port.take_unfinished(), port.take_unfinished()), (vec![call(Value::Null)], vec![]));
 }
 
 #[test]
@@ -114,10 +121,7 @@ fn ends_have_their_code() {
         let mut port = if is_open { open() } else { PipelinePort::caller("http://h", at(1), 0) };
         outputs(&mut port);
         let text = fault.to_string();
-        match is_open {
-            true => port.finish(at(3), PipelineEnd::Failed(fault)),
-            false => port.refuse(at(3), &fault),
-        }
+        port.finish(at(3), PipelineEnd::Failed(fault));
         let detail = EndDetail::Pipeline { code: code.to_owned() };
         assert_eq!(signals(&mut port), [Signal::Ended(RemoteEnd { kind, detail, text })]);
         port.control(&Control::Hangup(HangupCause::Normal));

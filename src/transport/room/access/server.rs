@@ -121,7 +121,7 @@ mod tests {
 
     fn at(url: &str) -> Result<RoomServer, String> {
         let poster = Arc::new(Poster::new(Guard::new(true), PATIENCE));
-        RoomServer::new(url, key(), poster, Clock::fixed(1_767_603_600_000))
+        RoomServer::new(url, key(), poster, Clock::standing_at(1_767_603_600_000))
     }
 
     #[test]

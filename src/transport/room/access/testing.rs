@@ -115,6 +115,7 @@ pub fn visit() -> Visit {
         ]),
         agent_name: "desk".into(),
         job_metadata: json!({ "tenant": 42, "id": "17" }).to_string(),
+        is_agent: false,
     }
 }
 

@@ -37,6 +37,9 @@ pub fn join_token(key: &RoomKey, visit: &Visit, now_ms: i64) -> Secret {
     claims.insert("name".to_owned(), json!(visit.name));
     claims.insert("metadata".to_owned(), json!(visit.metadata));
     claims.insert("attributes".to_owned(), json!(visit.attributes));
+    if visit.is_agent {
+        claims.insert("kind".to_owned(), json!("agent"));
+    }
     // Acts where the join itself creates the room.
     claims.insert("roomConfig".to_owned(), json!({ "agents": visit.agents("agentName") }));
     sign(key, &claims)

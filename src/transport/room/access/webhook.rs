@@ -105,7 +105,7 @@ mod tests {
             url: format!("{}/tokens", server.base),
             authorization: authorization.map(|text| Secret::new(text.to_owned())),
         };
-        let (poster, clock) = (Poster::new(Guard::new(true), Duration::from_secs(5)), Clock::fixed(1_000_000));
+        let (poster, clock) = (Poster::new(Guard::new(true), Duration::from_secs(5)), Clock::standing_at(1_000_000));
         let done = moving(&clock, asked.admit(&poster, &clock, &Guard::new(false), &visit())).await;
         let waited = [0, 0, 1000, 3000][server.requests().len()];
         assert_eq!(clock.now_ms(), 1_000_000 + waited);

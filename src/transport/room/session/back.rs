@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ringer_media::time::Time;
-use tokio::sync::mpsc;
 
 use super::{Carried, RoomCall, RoomNews, now};
+use crate::transport::news::NewsSender;
 use crate::transport::room::fault::Reason;
 use crate::transport::room::line::Connected;
 
@@ -40,7 +40,7 @@ pub(super) struct Back {
 
 impl RoomCall {
     /// Begins the way back, or goes on with it. Returns the end where there is none.
-    pub(super) fn lose(&mut self, why: String, how: How, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+    pub(super) fn lose(&mut self, why: String, how: How, news: &NewsSender<RoomNews>) -> Option<Carried> {
         if !self.signalling.is_joined() && self.back.is_none() {
             return Some(Carried::Failed(Reason::Lost(why, 0)));
         }
@@ -50,7 +50,7 @@ impl RoomCall {
             None => {
                 self.returns += 1;
                 tracing::info!("the connection to the room is lost: {why}");
-                let _ = news.try_send(RoomNews::Returns(why.clone()));
+                news.send(RoomNews::Returns(why.clone()));
                 {
                     let now = super::now();
                     Back { since: now, attempts: 0, how, why, dials_at: now }
@@ -128,9 +128,9 @@ impl RoomCall {
     }
 
     /// Ends the way back: the call goes on.
-    pub(super) fn end_back(&mut self, news: &mpsc::Sender<RoomNews>) {
+    pub(super) fn end_back(&mut self, news: &NewsSender<RoomNews>) {
         if self.back.take().is_some() {
-            let _ = news.try_send(RoomNews::Returned);
+            news.send(RoomNews::Returned);
         }
     }
 
@@ -142,7 +142,7 @@ impl RoomCall {
     }
 
     /// Looks after signs of life and the way back.
-    pub(super) fn take_timer(&mut self, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+    pub(super) fn take_timer(&mut self, news: &NewsSender<RoomNews>) -> Option<Carried> {
         let now = super::now();
         if let Some(back) = self.back.as_ref().filter(|back| back.since + self.patience.reconnect <= now) {
             return Some(Carried::Failed(Reason::Lost(back.why.clone(), back.attempts)));
@@ -155,7 +155,7 @@ impl RoomCall {
     }
 
     /// Ends the way back of a room that was joined anew, as soon as media flow.
-    pub(super) fn look_back(&mut self, news: &mpsc::Sender<RoomNews>) {
+    pub(super) fn look_back(&mut self, news: &NewsSender<RoomNews>) {
         let is_anew = self.back.as_ref().is_some_and(|back| back.how == How::Anew);
         if is_anew && self.dialling.is_none() && self.can_flow() {
             self.end_back(news);

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-
 use super::back::How;
 use super::{Carried, RoomCall, RoomNews, now};
+use crate::transport::news::NewsSender;
 use crate::transport::room::fault::Reason;
 use crate::transport::room::messages::{
     DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget,
@@ -27,7 +26,7 @@ const MAX_TRACKS: u32 = 16;
 
 impl RoomCall {
     /// Carries out an output of the signalling. Returns the end, where it is one.
-    pub(super) async fn carry_out(&mut self, output: SignalOutput, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+    pub(super) async fn carry_out(&mut self, output: SignalOutput, news: &NewsSender<RoomNews>) -> Option<Carried> {
         let done = match output {
             SignalOutput::Send(request) => {
                 self.send(request);
@@ -65,11 +64,11 @@ impl RoomCall {
                 Ok(())
             }
             SignalOutput::Event(event) => {
-                let _ = news.try_send(RoomNews::Event(now(), event));
+                news.send_event(RoomNews::Event(now(), event));
                 Ok(())
             }
             SignalOutput::Warning(text) => {
-                let _ = news.try_send(RoomNews::Warning(text));
+                news.send_event(RoomNews::Warning(text));
                 Ok(())
             }
             SignalOutput::End(end) => return self.take_end(end, news),
@@ -82,7 +81,7 @@ impl RoomCall {
         }
     }
 
-    fn take_end(&mut self, end: SignalEnd, news: &mpsc::Sender<RoomNews>) -> Option<Carried> {
+    fn take_end(&mut self, end: SignalEnd, news: &NewsSender<RoomNews>) -> Option<Carried> {
         use DisconnectReason::{ParticipantRemoved, RoomClosed, RoomDeleted};
         match end {
             SignalEnd::AgentLeft => Some(Carried::AgentLeft),
@@ -146,7 +145,7 @@ impl RoomCall {
         &mut self,
         target: SignalTarget,
         told: SessionDescription,
-        news: &mpsc::Sender<RoomNews>,
+        news: &NewsSender<RoomNews>,
     ) -> Result<(), PeerFault> {
         match target {
             SignalTarget::Publisher => {
@@ -204,7 +203,7 @@ impl RoomCall {
     }
 
     /// Finds the agent's track in the newest description of the server.
-    pub(super) fn settle_media(&mut self, news: &mpsc::Sender<RoomNews>) {
+    pub(super) fn settle_media(&mut self, news: &NewsSender<RoomNews>) {
         let before = (self.media, self.sources.take());
         let hearing = if self.flow == Flow::Joint { &self.publisher } else { &self.subscriber };
         let tracks = hearing.as_ref().map(|side| side.peer.tracks()).unwrap_or_default();
@@ -225,7 +224,7 @@ impl RoomCall {
         }
         let has_changed = (self.media, &self.sources) != (before.0, &before.1);
         if let Some(media) = self.media.filter(|_| self.is_up && has_changed && self.sources.is_some()) {
-            let _ = news.try_send(RoomNews::Media(media));
+            news.send(RoomNews::Media(media));
         }
         self.tell_hold(news);
     }

@@ -87,7 +87,7 @@ impl Authority {
 
     /// Returns the settings of a side that trusts it.
     fn trusting(&self) -> TlsSettings {
-        let roots = Roots::read(&self.folder.path().join("ca.pem")).expect("it is a certificate");
+        let roots = Roots::from_file(&self.folder.path().join("ca.pem")).expect("it is a certificate");
         TlsSettings { roots, ..TlsSettings::default() }
     }
 

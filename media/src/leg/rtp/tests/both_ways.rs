@@ -23,7 +23,7 @@ fn converse(codec: Codec, ticks: u64, mut act: impl FnMut(u64, &mut RtpLeg) -> b
             far.receive(now, bytes);
         }
         packets.clear();
-        far.listen(now, &mut Room::default());
+        far.listen(now, &mut Scratch::default());
         digits.extend(std::iter::from_fn(|| far.digit()));
     }
     (digits, far)
@@ -96,7 +96,7 @@ fn the_origin_can_be_moved() {
             leg.set_origin(Time::from_millis(1500));
             before -= 500 * 16;
         }
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = leg.listen(now, &mut room);
         if i > 10 && heard.kind == HeardKind::Real {
             assert_eq!(heard.position, before + FRAME as Sample, "{i}");
@@ -122,7 +122,7 @@ fn garbage_is_counted_and_harmless() {
         bytes.resize(if i % 17 == 0 { 1500 } else { bytes.len() }, 1);
         leg.receive(now, &bytes);
         leg.receive_report(now, &bytes);
-        leg.listen(now, &mut Room::default());
+        leg.listen(now, &mut Scratch::default());
         while leg.digit().is_some() {}
     }
     assert!(leg.figures().malformed > 20);
@@ -145,7 +145,7 @@ fn a_jump_of_the_timestamp_does_not_hold_up_a_tick() {
         for (_, bytes) in given.iter().filter(|(at, _)| *at == tick) {
             leg.receive(now, bytes);
         }
-        leg.listen(now, &mut Room::default());
+        leg.listen(now, &mut Scratch::default());
         let before = std::mem::replace(&mut head, leg.playout.jitter().head());
         assert!(before == 0 || head - before <= (MOST_SILENCE as i64 + 3) * 160, "tick {tick}: {before} to {head}");
     }
@@ -191,7 +191,7 @@ fn legs_go_on_with_what_was_settled_anew() {
                 let bytes = bytes.to_vec();
                 far.receive(now, &bytes);
             }
-            far.listen(now, &mut Room::default());
+            far.listen(now, &mut Scratch::default());
             digits += std::iter::from_fn(|| far.digit()).count();
         }
         let figures = far.figures();

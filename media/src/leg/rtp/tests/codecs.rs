@@ -5,7 +5,7 @@ use super::*;
 const SPEECH: &[u8] = include_bytes!("../../../../../fixtures/audio/speech.ul");
 
 /// Sends `pcm` in packets of `ptime_ms` from a near leg to a far one. Returns the packets and the recording of them.
-fn said(codec: Codec, ptime_ms: u8, pcm: &[i16]) -> (Vec<(u64, Vec<u8>)>, Take) {
+fn send_and_hear(codec: Codec, ptime_ms: u8, pcm: &[i16]) -> (Vec<(u64, Vec<u8>)>, Take) {
     let mut near = RtpLeg::new(MediaParams { ptime_ms, ..params(codec) }, Seed(1), Time::default());
     let mut sent = Vec::new();
     for (tick, frame) in pcm.chunks_exact(FRAME).enumerate() {
@@ -24,7 +24,7 @@ fn every_codec_is_sent_and_heard_in_packets_of_every_length() {
     let wave: Vec<i16> = (0..16_000 * 6).map(|at| tone(at, 16_000, true)).collect();
     for codec in Codec::ALL {
         for ptime_ms in [10, 20, 30, 40, 50, 60] {
-            let (sent, take) = said(codec, ptime_ms, &wave);
+            let (sent, take) = send_and_hear(codec, ptime_ms, &wave);
             let case = format!("{codec:?} {ptime_ms} ms");
             assert_eq!(sent.len(), 6000 / usize::from(ptime_ms), "{case}");
             let packets: Vec<_> = sent.iter().map(|(_, bytes)| Packet::parse(bytes).expect("it is RTP")).collect();
@@ -54,7 +54,7 @@ fn every_codec_is_sent_and_heard_in_packets_of_every_length() {
 #[test]
 fn plain_samples_are_recorded_as_they_were_sent() {
     let speech = speech();
-    let (_, take) = said(Codec::L16Wide, 60, &speech[..FRAME * 300]);
+    let (_, take) = send_and_hear(Codec::L16Wide, 60, &speech[..FRAME * 300]);
     let first = take.written.iter().position(|&written| written).expect("something came");
     assert_eq!(take.record[first..first + FRAME * 290], speech[..FRAME * 290]);
 }

@@ -23,7 +23,7 @@ fn lost_late_and_concealed_are_what_the_network_did() {
             duplicate,
             reorder: held_back,
             reorder_ms: 300.0,
-            ..delayed(30.0)
+            ..net_with_delay(30.0)
         };
         let (take, dropped) = hear(Codec::Pcmu, &peer.sent, spec, 1_401_000);
         let figures = take.figures;

@@ -39,7 +39,7 @@ fn three_stretches(jitter_ms: f64, seed: u64) -> [Stretch; 3] {
             leg.receive(*arrived, bytes);
             next += 1;
         }
-        leg.listen(now, &mut Room::default());
+        leg.listen(now, &mut Scratch::default());
         depths.push(leg.figures().depth_ms);
         if [CALM, CALM + ROUGH, 2 * CALM + ROUGH].contains(&(tick + 1)) {
             late.push(leg.figures().late);

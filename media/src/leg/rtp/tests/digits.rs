@@ -80,7 +80,7 @@ fn score(trouble: Trouble, seed: u64) -> Score {
         while let Some((arrived, bytes)) = net.receive(now) {
             far.receive(arrived, &bytes);
         }
-        far.listen(now, &mut Room::default());
+        far.listen(now, &mut Scratch::default());
         heard.extend(std::iter::from_fn(|| far.digit()));
     }
     // A row is right as far as it can be laid over what was sent, in order; the network's least delay is a few samples off.

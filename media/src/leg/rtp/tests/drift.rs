@@ -15,11 +15,40 @@ struct Long {
     figures: LegFigures,
 }
 
+/// Returns packet number `sent` of a stream, with the audio `pcm`.
+fn packet_of(sent: usize, encoder: &mut Encoder, pcm: &[i16]) -> [u8; HEADER + 160] {
+    let mut packet = [0; HEADER + 160];
+    let header = Header {
+        payload_type: encoder.codec().payload_type(),
+        sequence: sent as u16,
+        timestamp: (sent * 160) as u32,
+        ssrc: 9,
+        ..Header::default()
+    };
+    header.write(packet.first_chunk_mut().unwrap());
+    encoder.encode(pcm, &mut packet[HEADER..]);
+    packet
+}
+
+/// Listens to 20 ms, and records what belongs in a recording.
+fn record(leg: &mut RtpLeg, now: Time, window: &mut crate::recording::Window) {
+    let mut room = Scratch::default();
+    let heard = leg.listen(now, &mut room);
+    window.move_back(heard.moved);
+    let recorded = |kind| matches!(kind, HeardKind::Real | HeardKind::Lost);
+    if let Some(passed) = heard.passed.filter(|passed| recorded(passed.kind)) {
+        window.push(passed.position, passed.pcm);
+    }
+    if recorded(heard.kind) {
+        window.push(heard.position, heard.pcm);
+    }
+}
+
 /// Sends `talk` (sample of the sender's clock and its rate) for `minutes` by a clock that is slower by `drift`.
 fn long(codec: Codec, minutes: u64, drift: f64, jitter_ms: f64, talk: impl Fn(usize, usize) -> i16) -> Long {
     let origin = Time::from_millis(ORIGIN_MS);
     let mut leg = RtpLeg::new(params(codec), Seed(3), origin);
-    let spec = NetemSpec { jitter_ms, overtake: true, ..delayed(30.0) };
+    let spec = NetemSpec { jitter_ms, overtake: true, ..net_with_delay(30.0) };
     let mut netem = Netem::new(spec, Seed(5).stream("netem"));
     let mut window = crate::recording::Window::new();
     let mut encoder = Encoder::new(codec);
@@ -38,32 +67,14 @@ fn long(codec: Codec, minutes: u64, drift: f64, jitter_ms: f64, talk: impl Fn(us
                 break;
             }
             let pcm: Vec<i16> = (0..per_frame).map(|i| talk(sent * per_frame + i, rate)).collect();
-            let mut packet = [0; HEADER + 160];
-            let header = Header {
-                payload_type: codec.payload_type(),
-                sequence: sent as u16,
-                timestamp: (sent * 160) as u32,
-                ssrc: 9,
-                ..Header::default()
-            };
-            header.write(packet.first_chunk_mut().unwrap());
-            encoder.encode(&pcm, &mut packet[HEADER..]);
+            let packet = packet_of(sent, &mut encoder, &pcm);
             netem.send(Time(origin.0 + sent_ns), &packet);
             sent += 1;
         }
         while let Some((arrived, bytes)) = netem.receive(now) {
             leg.receive(arrived, &bytes);
         }
-        let mut room = Room::default();
-        let heard = leg.listen(now, &mut room);
-        window.move_back(heard.moved);
-        let recorded = |kind| matches!(kind, HeardKind::Real | HeardKind::Lost);
-        if let Some(passed) = heard.passed.filter(|passed| recorded(passed.kind)) {
-            window.push(passed.position, passed.pcm);
-        }
-        if recorded(heard.kind) {
-            window.push(heard.position, heard.pcm);
-        }
+        record(&mut leg, now, &mut window);
         let depth = &mut long.depth_ms[usize::from(tick > ticks / 2)];
         *depth = depth.max(leg.figures().depth_ms);
         while let Some(pcm) = window.advance(tick as i64 * 320) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::rtp::srtp::{MasterKey, Suite};
 
-fn secured(suite: Suite, send: u8, receive: u8) -> MediaParams {
+fn secure_params(suite: Suite, send: u8, receive: u8) -> MediaParams {
     let key = |fill: u8| MasterKey::new(suite, &vec![fill; 16 + suite.salt_bytes()]).unwrap();
     MediaParams { srtp: Some(SrtpParams { suite, send: key(send), receive: key(receive) }), ..params(Codec::Pcmu) }
 }
@@ -35,21 +35,21 @@ fn talk(
         let reports = [near.report(now, now.0).map(<[u8]>::to_vec), far.report(now, now.0).map(<[u8]>::to_vec)];
         reports[0].iter().for_each(|bytes| far.receive_report(now, bytes));
         reports[1].iter().for_each(|bytes| near.receive_report(now, bytes));
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         heard.extend_from_slice(far.listen(now, &mut room).pcm);
     }
     (heard, near, far)
 }
 
-fn untouched(_: u64, packet: &[u8]) -> Vec<Vec<u8>> {
+fn pass_on(_: u64, packet: &[u8]) -> Vec<Vec<u8>> {
     vec![packet.to_vec()]
 }
 
 #[test]
 fn secure_legs_hear_what_plain_legs_hear() {
-    let (plain, ..) = talk(params(Codec::Pcmu), params(Codec::Pcmu), untouched);
+    let (plain, ..) = talk(params(Codec::Pcmu), params(Codec::Pcmu), pass_on);
     for suite in Suite::ALL {
-        let (heard, near, mut far) = talk(secured(suite, 1, 2), secured(suite, 2, 1), untouched);
+        let (heard, near, mut far) = talk(secure_params(suite, 1, 2), secure_params(suite, 2, 1), pass_on);
         assert!(heard == plain, "{suite:?}: every sample is the same");
         assert_eq!(far.digit().map(|digit| (digit.digit, digit.duration_ms)), Some(('7', 100)), "{suite:?}");
         for figures in [near.figures(), far.figures()] {
@@ -62,8 +62,8 @@ fn secure_legs_hear_what_plain_legs_hear() {
 #[test]
 fn nothing_is_heard_under_a_wrong_key_or_without_one() {
     for suite in Suite::ALL {
-        for near in [secured(suite, 9, 2), params(Codec::Pcmu)] {
-            let (heard, _, far) = talk(near, secured(suite, 2, 1), untouched);
+        for near in [secure_params(suite, 9, 2), params(Codec::Pcmu)] {
+            let (heard, _, far) = talk(near, secure_params(suite, 2, 1), pass_on);
             assert!(heard.iter().all(|sample| *sample == 0), "{suite:?}");
             let figures = far.figures();
             let nothing = (figures.received, figures.last_arrival, figures.last_report, far.last_sign());
@@ -76,7 +76,7 @@ fn nothing_is_heard_under_a_wrong_key_or_without_one() {
 #[test]
 fn forged_and_repeated_packets_are_counted_and_change_nothing() {
     for suite in Suite::ALL {
-        let (plain, ..) = talk(secured(suite, 1, 2), secured(suite, 2, 1), untouched);
+        let (plain, ..) = talk(secure_params(suite, 1, 2), secure_params(suite, 2, 1), pass_on);
         let mut before: Vec<Vec<u8>> = Vec::new();
         let attack = |_: u64, packet: &[u8]| {
             let mut tampered = packet.to_vec();
@@ -89,7 +89,7 @@ fn forged_and_repeated_packets_are_counted_and_change_nothing() {
             let endless = [packet, &[0; 3000]].concat();
             vec![tampered, loud, shortened, endless, packet.to_vec(), packet.to_vec(), old]
         };
-        let (heard, _, far) = talk(secured(suite, 1, 2), secured(suite, 2, 1), attack);
+        let (heard, _, far) = talk(secure_params(suite, 1, 2), secure_params(suite, 2, 1), attack);
         assert!(heard == plain, "{suite:?}: every sample is the same");
         let figures = far.figures();
         assert_eq!((figures.forged, figures.replayed), (4 * 1000, 2 * 1000), "{suite:?}");
@@ -103,7 +103,7 @@ fn nothing_leaves_before_the_keys_of_a_handshake() {
     use crate::leg::KeySource;
 
     let suite = Suite::AeadAes128Gcm;
-    let keys = |send, receive| secured(suite, send, receive).srtp.expect("it is secure");
+    let keys = |send, receive| secure_params(suite, send, receive).srtp.expect("it is secure");
     for source in [KeySource::Handshake, KeySource::HandshakeEach] {
         let awaited = MediaParams { key_source: source, ..params(Codec::Pcmu) };
         let origin = Time::from_millis(ORIGIN_MS);
@@ -134,7 +134,7 @@ fn nothing_leaves_before_the_keys_of_a_handshake() {
                 let report = from.report(now, now.0).map(<[u8]>::to_vec);
                 report.iter().for_each(|bytes| to.receive_report(now, bytes));
                 reports[at] += usize::from(report.is_some());
-                to.listen(now, &mut Room::default());
+                to.listen(now, &mut Scratch::default());
             }
             if tick < 100 {
                 assert_eq!((left, reports), ([0, 0], [0, 0]), "{source:?}: tick {tick}");

@@ -6,7 +6,7 @@ use crate::rtp::packet::event_of;
 
 /// Hears what was sent through a path of 30 ms, and finds when the tone was first heard in a tick from `from_ms` on.
 fn hear_tone(codec: Codec, sent: &[(u64, Vec<u8>)], from_ms: u64, for_ms: u64) -> (Take, u64) {
-    let (take, _) = hear(codec, sent, delayed(30.0), for_ms);
+    let (take, _) = hear(codec, sent, net_with_delay(30.0), for_ms);
     let mut leg = RtpLeg::new(params(codec), Seed(3), Time::from_millis(ORIGIN_MS));
     let (mut next, mut told) = (0, None);
     for tick in 0..for_ms / 20 {
@@ -15,7 +15,7 @@ fn hear_tone(codec: Codec, sent: &[(u64, Vec<u8>)], from_ms: u64, for_ms: u64) -
             leg.receive(Time::from_millis(ORIGIN_MS + at + 30), bytes);
             next += 1;
         }
-        let mut room = Room::default();
+        let mut room = Scratch::default();
         let heard = leg.listen(Time::from_millis(ORIGIN_MS + now_ms), &mut room);
         let is_loud = heard.pcm.iter().any(|sample| sample.unsigned_abs() > 2000);
         if told.is_none() && now_ms >= from_ms && is_loud {
@@ -75,7 +75,7 @@ fn a_source_that_overlaps_the_one_before_is_heard_from_its_beginning() {
     let mut sent = old.sent;
     sent.extend(new.sent);
     sent.sort_by_key(|packet| packet.0);
-    let (take, _) = hear(Codec::Pcmu, &sent, delayed(30.0), 4400);
+    let (take, _) = hear(Codec::Pcmu, &sent, net_with_delay(30.0), 4400);
     let figures = take.figures;
     assert_eq!((figures.received, figures.lost, figures.foreign, figures.source_changes), (202, 0, 0, 1));
 }
@@ -91,7 +91,7 @@ fn two_sources_at_once_do_not_take_turns() {
     let mut sent: Vec<_> = one.sent.into_iter().chain(two.sent).collect();
     sent.iter_mut().for_each(|packet| packet.0 += jitter.index(9) as u64);
     sent.sort_by_key(|packet| packet.0);
-    let (take, _) = hear(Codec::Pcmu, &sent, delayed(30.0), 20_400);
+    let (take, _) = hear(Codec::Pcmu, &sent, net_with_delay(30.0), 20_400);
     assert_eq!((take.figures.source_changes, take.figures.foreign), (0, 1000));
 }
 
@@ -129,7 +129,7 @@ fn a_sender_that_pauses_and_begins_anew_is_heard_where_it_arrives() {
         peer.talk(2000 + pause_ms, 2000, 20, true);
         // A talkspurt begins with a marker.
         peer.sent[100].1[1] |= 0x80;
-        let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(30.0), 4400 + pause_ms);
+        let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(30.0), 4400 + pause_ms);
         assert_onsets(&take, &[30.0, 2030.0 + pause_ms as f64], 2.0);
         let figures = take.figures;
         assert_eq!((figures.lost, figures.late, figures.concealed_ms), (0, 0, 0), "{pause_ms} {timestamp}");
@@ -151,7 +151,7 @@ fn packets_of_up_to_200_ms_are_heard() {
             for at in (0..12_000).step_by(ptime_ms) {
                 peer.audio(at as u64, ptime_ms, (600..1200).contains(&(at % 2400)));
             }
-            let (take, _) = hear(codec, &peer.sent, delayed(30.0), 12_800);
+            let (take, _) = hear(codec, &peer.sent, net_with_delay(30.0), 12_800);
             let case = format!("{codec:?} {ptime_ms} ms");
             let first = 600usize.next_multiple_of(ptime_ms) as f64;
             assert!((take.onsets_ms()[0] - first - 30.0).abs() < 2.0, "{case}: {:?}", take.onsets_ms());
@@ -164,7 +164,7 @@ fn packets_of_up_to_200_ms_are_heard() {
             assert!(take.deepest_ms < 85.0, "{case}: {}", take.deepest_ms);
             // One of them lost is one of them concealed, and no more.
             peer.sent.remove(20);
-            let (torn, _) = hear(codec, &peer.sent, delayed(30.0), 12_800);
+            let (torn, _) = hear(codec, &peer.sent, net_with_delay(30.0), 12_800);
             let figures = torn.figures;
             assert_eq!((figures.lost, figures.late, figures.concealed_ms), (1, 0, ptime_ms as u64), "{case}");
         }
@@ -227,7 +227,7 @@ fn a_key_of_another_source_is_heard() {
         let payload = EventPayload { event: event_of('7').unwrap(), end, volume: 10, duration };
         peer.push(1000 + u64::from(packet) * 20, 101, packet == 1, 1234, &payload.bytes());
     }
-    let (take, _) = hear(Codec::Pcmu, &peer.sent, delayed(30.0), 2000);
+    let (take, _) = hear(Codec::Pcmu, &peer.sent, net_with_delay(30.0), 2000);
     let digits: Vec<_> = take.digits.iter().map(|digit| (digit.digit, digit.duration_ms)).collect();
     assert_eq!(digits, [('7', 100)]);
     assert_eq!((take.figures.foreign, take.figures.lost), (0, 0));
@@ -260,7 +260,7 @@ fn each_direction_has_its_payload_type_of_events_and_its_clock() {
                     durations.extend(event.flatten().map(|event| event.duration));
                     assert!(matches!(legs[to].receive(now, &bytes), Received::Audio | Received::Event));
                 }
-                legs[to].listen(now, &mut Room::default());
+                legs[to].listen(now, &mut Scratch::default());
                 digits.extend(std::iter::from_fn(|| legs[to].digit()));
             }
             let digits: Vec<_> = digits.iter().map(|digit| (digit.digit, digit.from, digit.duration_ms)).collect();

@@ -1,0 +1,35 @@
+//! Routes of phone numbers.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::api::endpoint::{Ctx, Endpoint, In, Nothing, delete, get, post, with_tag};
+use crate::error::Result;
+use crate::model::phone_number::{AddNumberSpec, NumberRecord};
+use crate::service::{NumberAdded, NumberReleased};
+
+#[derive(Deserialize, JsonSchema)]
+struct NumberPath {
+    phone_number: String,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let endpoints = vec![
+        get("/v1/phone-numbers", numbers).of("Organization").about("List the phone numbers of the organization"),
+        post("/v1/phone-numbers/add", add_number).about("Register a phone number, or take one from the pool"),
+        delete("/v1/phone-numbers/{phone_number}/release", release_number).about("Release a phone number"),
+    ];
+    with_tag("Phone numbers", "Phone number", endpoints).collect()
+}
+
+async fn numbers(ctx: Ctx, _: In) -> Result<Vec<NumberRecord>> {
+    ctx.service.phone_numbers(&ctx.caller).await
+}
+
+async fn add_number(ctx: Ctx, request: In<Nothing, Nothing, AddNumberSpec>) -> Result<NumberAdded> {
+    ctx.service.add_phone_number(&ctx.caller, request.body).await
+}
+
+async fn release_number(ctx: Ctx, request: In<NumberPath>) -> Result<NumberReleased> {
+    ctx.service.release_phone_number(&ctx.caller, &request.path.phone_number).await
+}

@@ -1,0 +1,67 @@
+//! The files of a call that is over.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use ringer_media::call::Ending;
+use ringer_media::frame::Sample;
+use ringer_media::recording::Layout;
+
+use super::super::dialogs::{Dialogs, News};
+use super::super::recorder::{self, Written};
+use super::{CLOSING, CallTask, FAREWELL};
+use crate::transport::sip::driver::SipNews;
+
+impl CallTask {
+    pub(super) async fn close_recording(&mut self, ending: &Ending) -> Option<PathBuf> {
+        if ending.quality.recording_dropped > 0 {
+            let frames = ending.quality.recording_dropped;
+            self.files.warnings.push(format!("{frames} frames of the recording are silence: the disk did not keep up"));
+        }
+        let mut whole = Vec::new();
+        for (Written { path, state, closed }, layout) in std::mem::take(&mut self.files.recording) {
+            let closed = tokio::time::timeout(CLOSING, closed).await.is_ok();
+            let fault = state.problem().or_else(|| {
+                // What was sent last lies behind the end, and more of both where the other side's audio had stopped before.
+                (closed && ending.connected).then(|| cut_to(&path, layout, ending.samples)).flatten()
+            });
+            if let Some(why) = &fault {
+                self.files.warnings.push(format!("the recording could not be written: {why}"));
+            }
+            whole.push((closed && ending.connected && fault.is_none()).then_some(path));
+        }
+        whole.into_iter().next().flatten()
+    }
+
+    pub(super) async fn close_capture(&mut self) {
+        let Some((Written { state, closed, .. }, missing)) = self.files.capture.take() else { return };
+        let _ = tokio::time::timeout(CLOSING, closed).await;
+        if let Some(why) = state.problem() {
+            self.files.warnings.push(format!("the packet capture could not be written: {why}"));
+        }
+        let missing = missing.load(Ordering::Relaxed);
+        if missing > 0 {
+            self.files.warnings.push(format!("{missing} packets are missing in the capture: the disk did not keep up"));
+        }
+    }
+}
+
+/// Returns the SIP messages up to the last one of the dialogs, with the times at which they came.
+pub(super) async fn last_messages(dialogs: &mut Dialogs, clock: &crate::clock::Clock) -> Vec<(i64, String)> {
+    let mut messages = Vec::new();
+    let collect = async {
+        while let Some((_, news)) = dialogs.next().await {
+            if let News::Sip(SipNews::Trace(message)) = news {
+                messages.push((clock.now_ms(), message));
+            }
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL, collect).await;
+    messages
+}
+
+/// Cuts a file to `samples`; returns the error, if there was one.
+fn cut_to(path: &Path, layout: Layout, samples: Sample) -> Option<String> {
+    let cut = recorder::cut(path, layout, samples.max(0) as u64);
+    cut.err().map(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,122 @@
+//! Features of a call that need speech recognition, and warnings for those that will not work without it. Pure.
+
+use ringer_media::call::{CallSpec, Interruption};
+
+use crate::provider::Recognizer;
+
+/// Features of a call that need the other side's words.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct WordNeeds {
+    script: bool,
+    cuts_in: Option<&'static str>,
+    keyterms: bool,
+}
+
+impl WordNeeds {
+    /// Returns the features of a call that need words.
+    pub fn of(spec: &CallSpec, keyterms: &[String]) -> WordNeeds {
+        WordNeeds {
+            script: !spec.script.is_empty() || !spec.hangup_phrases.is_empty(),
+            cuts_in: match &spec.interruption {
+                Interruption::Keywords(_) => Some("keywords"),
+                Interruption::Contextual { .. } => Some("contextual"),
+                Interruption::None | Interruption::Level { .. } => None,
+            },
+            keyterms: !keyterms.is_empty(),
+        }
+    }
+
+    /// True if a script or hang-up phrases need the other side's words.
+    pub fn is_scripted(self) -> bool {
+        self.script
+    }
+
+    /// Returns a warning for each feature that will not work, given what the recognizer can do in this call.
+    pub fn unmet(self, supported: &Result<(), String>, recognizer: &dyn Recognizer) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Err(why) = supported {
+            warnings.push(format!("turns are taken without text: {why}"));
+            if self.script {
+                warnings.push("scripted responses and hang-up phrases are not testable in this call".into());
+            }
+        }
+        match self.cuts_in {
+            Some(kind) if supported.is_err() => {
+                warnings.push(format!("interruptions: {kind} need speech recognition, which this call does not have"));
+            }
+            Some(kind) if !recognizer.tells_running_text() => {
+                warnings.push(format!("interruptions: {kind} need running text, which the recognizer does not give"));
+            }
+            _ => {}
+        }
+        if self.keyterms && (supported.is_err() || !recognizer.takes_keyterms()) {
+            warnings.push("keyterms: the recognizer does not use them".to_owned());
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::call::KeywordResponse;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::provider::fake::FakeRecognizer;
+    use crate::provider::{Recognized, RecognizerFeed, SpokenIn, Status};
+
+    struct Hears {
+        running: bool,
+        keyterms: bool,
+    }
+
+    impl Recognizer for Hears {
+        fn takes_keyterms(&self) -> bool {
+            self.keyterms
+        }
+
+        fn tells_running_text(&self) -> bool {
+            self.running
+        }
+
+        fn open(
+            &self,
+            language: SpokenIn<'_>,
+            keyterms: &[String],
+        ) -> (Box<dyn RecognizerFeed>, mpsc::Receiver<Recognized>) {
+            FakeRecognizer::default().open(language, keyterms)
+        }
+
+        fn status(&self) -> Status {
+            Status::Ok
+        }
+    }
+
+    #[test]
+    fn a_field_that_needs_a_better_recognizer_is_named() {
+        let keywords = || {
+            let keyword = KeywordResponse { keyword: "fee".into(), response: "No!".into(), probability: 1.0 };
+            Interruption::Keywords(vec![keyword])
+        };
+        let contextual = || Interruption::Contextual { prompt: "it repeats itself".into() };
+        let level =
+            || Interruption::Level { name: "level", probability: 0.5, from_ms: 800, to_ms: 3000, at_most: None };
+        for (interruption, keyterms, hears, running, takes, expect) in [
+            (Interruption::None, 0, true, true, true, &[][..]),
+            (keywords(), 1, true, true, true, &[]),
+            (keywords(), 1, true, true, false, &["keyterms"]),
+            (keywords(), 0, true, false, false, &["interruptions"]),
+            (contextual(), 0, true, false, true, &["interruptions"]),
+            (level(), 0, true, false, true, &[]),
+            (level(), 0, false, true, true, &["turns are taken without text"]),
+            (contextual(), 1, false, true, true, &["turns are taken without text", "interruptions", "keyterms"]),
+        ] {
+            let spec = CallSpec { interruption, ..CallSpec::default() };
+            let keyterms = vec!["Alvarez".to_owned(); keyterms];
+            let supported = if hears { Ok(()) } else { Err("no model".to_owned()) };
+            let told = WordNeeds::of(&spec, &keyterms).unmet(&supported, &Hears { running, keyterms: takes });
+            let names: Vec<&str> = told.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+            assert_eq!(names, expect, "{told:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! State that all tasks of an engine's calls share: orders to media threads, the SIP sockets, speech, the clock and
+//! tasks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use ringer_sip::sdp::Offer;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::counters::Counters;
+use super::shard::{CallNo, FromShard, ToShard};
+use super::shard_handle::ShardHandle;
+use super::{CallControl, EngineConfig, PlaceError, Speech};
+use crate::clock::random_bytes;
+use crate::config::{Encryption, SrtpKeys};
+use crate::tasks::Tasks;
+use crate::transport::dtls::Identity;
+use crate::transport::sip::driver::SipSocket;
+use crate::transport::sip::names::Resolver;
+use crate::transport::sip::sdp;
+use crate::transport::sip::transfer::TargetCall;
+
+/// State shared by the tasks of an engine's calls.
+pub(super) struct CallServices {
+    pub config: EngineConfig,
+    pub sip: SipSocket,
+    pub shards: Vec<ShardHandle>,
+    pub counters: Arc<Counters>,
+    pub speech: Speech,
+    pub tasks: Tasks,
+    /// Senders of the media threads' messages to the task of each call.
+    pub calls: Mutex<HashMap<CallNo, mpsc::Sender<FromShard>>>,
+    pub controls: Mutex<HashMap<CallNo, CallControl>>,
+    /// Calls that are being made or live.
+    pub live: AtomicUsize,
+    pub clock: crate::clock::Clock,
+    /// Threads for everything that is not bound to the time of audio.
+    pub runtime: Handle,
+    /// Certificate for handshakes that bring keys of secure RTP.
+    pub identity: Identity,
+}
+
+/// One of the `max_calls` permits to have a call; given back when it is dropped.
+pub(super) struct CallPermit(Arc<CallServices>);
+
+impl Drop for CallPermit {
+    fn drop(&mut self) {
+        self.0.live.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl CallServices {
+    /// Starts a task that is not bound to the time of audio, whatever threads this is called on.
+    pub fn spawn<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.spawn_on(&self.runtime, name, future);
+    }
+
+    /// Returns a permit for one more call.
+    ///
+    /// # Errors
+    /// [`PlaceError::Full`] when there are `max_calls` calls.
+    pub fn permit(self: &Arc<Self>) -> Result<CallPermit, PlaceError> {
+        let permit = CallPermit(self.clone());
+        let before = self.live.fetch_add(1, Ordering::Relaxed);
+        if before >= self.config.max_calls { Err(PlaceError::Full) } else { Ok(permit) }
+    }
+
+    /// Returns the offer with keys of its own, of both kinds, where the call has secure RTP.
+    pub fn secure_offer(&self, plain: Offer, srtp: Encryption, keys: SrtpKeys) -> Offer {
+        let secured = sdp::secure(plain, srtp, random_bytes);
+        match srtp {
+            Encryption::Off => secured,
+            _ => sdp::with_handshake(secured, keys, self.identity.fingerprint(), random_bytes),
+        }
+    }
+
+    /// Returns the offer to the target of a transfer at a media port: codec and encryption in use, with keys of its own.
+    pub fn target_offer(&self, call: &TargetCall, port: u16, no: CallNo) -> String {
+        let plain = sdp::offer(&[call.media.codec], self.sip.local().ip(), port, no.0);
+        let offer = match call.media {
+            media if media.awaits_keys() => self.secure_offer(plain, Encryption::Required, SrtpKeys::Dtls),
+            media if media.srtp.is_some() => sdp::secure(plain, Encryption::Required, random_bytes),
+            _ => plain,
+        };
+        offer.session().to_string()
+    }
+
+    /// Returns what SIP hosts are looked up by.
+    pub fn names(&self) -> &Resolver {
+        &self.config.names
+    }
+
+    /// Hands an order to a media thread; waits for room in its ring.
+    pub fn order(&self, shard: usize, order: ToShard) {
+        self.shards[shard].order(order);
+    }
+
+    /// Forgets a call that is over: nobody waits for its messages any more.
+    pub fn forget(&self, no: CallNo) {
+        self.calls.lock().remove(&no);
+        self.controls.lock().remove(&no);
+    }
+}

@@ -1,0 +1,23 @@
+//! One conversation of a result: its states, addresses, settings, files and privacy.
+
+pub(super) mod agent_stream;
+pub(super) mod artifacts;
+pub(super) mod commands;
+pub(super) mod facts;
+pub(super) mod inbound_address;
+pub(super) mod lifecycle;
+pub(super) mod live;
+pub(super) mod obstacle;
+pub(super) mod outcome;
+pub(super) mod peaks;
+pub(super) mod privacy;
+pub(super) mod rerun;
+pub(super) mod retention;
+pub(super) mod snapshot;
+pub(super) mod stream_address;
+pub(super) mod transcode;
+pub(super) mod trigger;
+pub(super) mod usage;
+pub(super) mod user_part;
+pub(super) mod verdict;
+pub(super) mod waiting;

@@ -1,0 +1,62 @@
+//! Agents that open a WebSocket to the engine: the call that a token is for.
+
+use subtle::ConstantTimeEq;
+
+use super::inbound_address::{Goal, InboundAddress, stage};
+use super::stream_address::{place_of, url_of};
+use crate::error::{Error, Result};
+use crate::model::error_code::ErrorCode;
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::service::Service;
+
+/// Organization and result that a token is for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamGoal {
+    /// The token is unknown or has expired.
+    Unknown,
+    /// The call of the token runs.
+    InUse,
+    /// The call of this token is over.
+    Over,
+    /// A result that waits for its call.
+    Address(InboundAddress),
+}
+
+impl Service {
+    /// Returns whom a token is for.
+    ///
+    /// # Errors
+    /// Faults of the store.
+    pub async fn stream_goal(&self, token: &str) -> Result<StreamGoal> {
+        let Some((organization, result_id)) = place_of(token) else { return Ok(StreamGoal::Unknown) };
+        let mut db = self.store.org(&organization).read().await?;
+        let row = match db.find::<ResultDoc>(result_id).await {
+            Ok(Some(row)) => row,
+            Ok(None) | Err(Error::NotFound(_)) => return Ok(StreamGoal::Unknown),
+            Err(error) => return Err(error),
+        };
+        let given = url_of(&row.doc);
+        let known = given.rsplit('/').next().unwrap_or_default();
+        if known.is_empty() || !bool::from(known.as_bytes().ct_eq(token.as_bytes())) {
+            return Ok(StreamGoal::Unknown);
+        }
+        let body = &row.doc.body;
+        let never_came = body.error_code == Some(ErrorCode::InboundNoIncomingCall);
+        Ok(match body.status {
+            ResultStatus::Ready => {
+                let unresponsive = stage(&mut db, &row).await?.is_some_and(|stage| stage.is_unresponsive());
+                StreamGoal::Address(InboundAddress {
+                    organization,
+                    unresponsive,
+                    login: None,
+                    goal: Goal::Result(result_id),
+                })
+            }
+            ResultStatus::Dispatched | ResultStatus::Running => StreamGoal::InUse,
+            ResultStatus::Initializing | ResultStatus::Queued => StreamGoal::Unknown,
+            _ if never_came => StreamGoal::Unknown,
+            _ => StreamGoal::Over,
+        })
+    }
+}

@@ -1,0 +1,506 @@
+//! Results that the agent is to call: where they listen, who of several that share an address listens first, and whom a call
+//! that comes in is for. A result holds its addresses from READY until its conversation is over. So does one that is written,
+//! what only one may have: its two numbers, and its turn in a run that keeps an order.
+
+use std::net::SocketAddr;
+
+use ringer_media::seed::Seed;
+use serde_json::{Value, json};
+
+use super::facts::is_written;
+use super::obstacle::Obstacle;
+use super::privacy::redactor_of;
+use super::stream_address::{self, AGENT_STREAM};
+use super::user_part::called_number;
+use crate::clock;
+use crate::config::Secret;
+use crate::error::Result;
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, AgentSpec};
+use crate::model::digital_human::{DigitalHumanSpec, JourneyStep};
+use crate::model::error_code::ErrorCode;
+use crate::model::result::ResultDoc;
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::ResultStatus;
+use crate::model::text::pair_address;
+use crate::model::time::Timestamp;
+use crate::queue::{CallAgain, CallJob, TextAgain, UnansweredJob};
+use crate::service::Service;
+use crate::store::{Row, Session};
+
+/// Next step of a result that waits for its turn.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The agent is called.
+    Dials,
+    /// The result becomes READY, and the agent calls.
+    Listens,
+    /// Another result comes first, or it is no longer queued.
+    Waits,
+}
+
+/// Receiver of an incoming call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reached {
+    /// No result or Digital Human has this address.
+    Nobody,
+    /// The holder of this address is in a call.
+    Busy,
+    /// The call is for this holder of the address.
+    Address(InboundAddress),
+}
+
+/// Address at which a call is awaited.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InboundAddress {
+    /// Organization that the address belongs to.
+    pub organization: String,
+    /// True if it rings and nobody answers: the call is noted, and not taken.
+    pub unresponsive: bool,
+    /// User and password that the caller must have.
+    pub login: Option<(String, Secret)>,
+    pub(in crate::service) goal: Goal,
+}
+
+/// Purpose for which a call is accepted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::service) enum Goal {
+    /// A result that is READY.
+    Result(i64),
+    /// A Digital Human that can be called at any time, and the simulation that its calls belong to.
+    AlwaysOn { human_id: i64, simulation_id: i64 },
+}
+
+/// The rows that say how a result meets its agent.
+pub(in crate::service) struct Stage {
+    pub agent: AgentSpec,
+    /// Signs what the agent's owner is told.
+    pub agent_key: Option<String>,
+    pub simulation: Row<SimulationSpec>,
+    pub human_id: i64,
+    pub human: DigitalHumanSpec,
+    pub step: Option<JourneyStep>,
+}
+
+/// Returns the number that an agent reaches a Digital Human on, by telephone or by text messages; none where it writes
+/// otherwise.
+pub(in crate::service) fn number<'a>(
+    agent: &AgentSpec,
+    human: &'a DigitalHumanSpec,
+    step: Option<&'a JourneyStep>,
+) -> Option<&'a str> {
+    if agent.is_sms() {
+        return human.text_number();
+    }
+    let of_step = step.and_then(|step| step.phone_number.as_deref());
+    of_step.or(human.phone_number.as_deref()).filter(|_| !agent.is_written())
+}
+
+/// Returns the user part of the address of a Digital Human: its own as long as it is always on, else one for each run.
+/// The organization's id, which nobody else knows, keeps others from guessing it.
+pub(in crate::service) fn address_user(
+    organization: &str,
+    human_id: i64,
+    human: &DigitalHumanSpec,
+    run_id: i64,
+) -> String {
+    let of_run = if human.listens_on().is_some() { String::new() } else { run_id.to_string() };
+    let token = Seed::of(&format!("leg:{organization}:{of_run}:{human_id}")).0 as u32;
+    format!("dh-{human_id}-{token:08x}")
+}
+
+/// Returns the SIP URI of a user at this engine; empty where no calls come in.
+pub(in crate::service) fn address_uri(user: &str, at: Option<SocketAddr>) -> String {
+    at.map_or_else(String::new, |at| format!("sip:{user}@{at}"))
+}
+
+/// Returns the forms in which the user part of a Request-URI may name an address: as it is, and as a number in E.164.
+fn spellings(user: &str) -> Vec<String> {
+    let user = user.split(';').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
+    let digits: String = user.chars().filter(|c| !matches!(c, '-' | '.' | '(' | ')' | ' ')).collect();
+    let number = digits.strip_prefix('+').unwrap_or(&digits);
+    let mut forms = vec![user.clone()];
+    if (4..=15).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit()) {
+        forms.push(format!("+{number}"));
+    }
+    forms.dedup();
+    forms
+}
+
+impl Service {
+    /// Lets a result that has a place go on: the agent is called, or its call is waited for. It waits when another result has
+    /// its address, or comes before it in a run whose calls are held one after the other.
+    pub async fn take_turn(&self, organization: &str, result_id: i64) -> Result<Turn> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        if row.doc.body.status != ResultStatus::Queued {
+            return Ok(Turn::Waits);
+        }
+        let Some(stage) = stage(&mut db, &row).await? else { return Ok(Turn::Dials) };
+        let run_id = row.doc.body.simulation_run_id;
+        let mut addresses = Vec::new();
+        let is_called = stage.agent.is_awaited(stage.step.as_ref());
+        if is_called && stage.agent.is_over_websocket() {
+            addresses.push(format!("{AGENT_STREAM}{result_id}"));
+        } else if is_called {
+            addresses.push(address_user(organization, stage.human_id, &stage.human, run_id));
+            addresses.extend(stage.number().map(str::to_owned));
+        }
+        if let Some(obstacle) = stage.foreign_number(&mut db, is_called).await? {
+            row.doc.body.fail(obstacle.code, obstacle.message);
+            self.step(&mut db, &mut row, ResultStatus::NoConnection).await?;
+            db.commit().await?;
+            self.live.note_change(result_id);
+            return Ok(Turn::Waits);
+        }
+        if stage.simulation.doc.sequential_calling {
+            addresses.push(in_order(run_id));
+        }
+        if addresses.is_empty() {
+            return Ok(Turn::Dials);
+        }
+        let held = !is_blocked(&mut db, result_id, &addresses).await?;
+        db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
+        if held && is_called {
+            self.listen(&mut db, &mut row, &stage).await?;
+        }
+        db.commit().await?;
+        self.live.note_change(result_id);
+        Ok(match held {
+            true if is_called => Turn::Listens,
+            true => Turn::Dials,
+            false => Turn::Waits,
+        })
+    }
+
+    /// Takes the turn of a written conversation as [`Service::take_turn`] does, between two numbers if it has any.
+    /// Returns false if it has to wait, or is no longer to be held.
+    pub async fn take_written_turn(
+        &self,
+        organization: &str,
+        result_id: i64,
+        numbers: Option<[&str; 2]>,
+    ) -> Result<bool> {
+        let mut db = self.store.org(organization).write().await?;
+        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        if !matches!(body.status, ResultStatus::Queued | ResultStatus::Ready) {
+            return Ok(false);
+        }
+        let mut addresses: Vec<String> = numbers.map(pair_address).into_iter().collect();
+        if db.get::<SimulationSpec>(body.simulation_id).await?.doc.sequential_calling {
+            addresses.push(in_order(body.simulation_run_id));
+        }
+        if addresses.is_empty() {
+            return Ok(true);
+        }
+        // A READY result has had its turn.
+        let held = body.status == ResultStatus::Ready || !is_blocked(&mut db, result_id, &addresses).await?;
+        db.put_legs(result_id, &addresses, held, self.clock.now_ms()).await?;
+        db.commit().await?;
+        self.live.note_change(result_id);
+        Ok(held)
+    }
+
+    async fn listen(&self, db: &mut Session, row: &mut Row<ResultDoc>, stage: &Stage) -> Result<()> {
+        let (now, organization) = (self.clock.now_ms(), db.organization().to_owned());
+        let body = &row.doc.body;
+        let user = address_user(&organization, stage.human_id, &stage.human, body.simulation_run_id);
+        let at = match stage.agent.is_over_websocket() {
+            true => stream_address::note(&self.settings, &organization, row.id),
+            false => json!({ "sip_uri": address_uri(&user, self.live.sip_address()), "phone_number": stage.number() }),
+        };
+        row.doc.note("listening", at);
+        if stage.agent.enable_outbound_call_auto_start == Some(true) {
+            row.doc.warn("enable_outbound_call_auto_start: no platform is asked to call in this version");
+        }
+        self.step(db, row, ResultStatus::Ready).await?;
+        let (result_id, attempt) = (row.id, row.doc.body.attempt);
+        let job = UnansweredJob { organization, result_id, attempt };
+        db.put(&job, now + stage.simulation.doc.patience_ms(stage.step.as_ref()), None).await
+    }
+
+    /// Frees the addresses of a conversation that is over or will not be: results that wait for them, or for its end,
+    /// may look again.
+    pub(in crate::service) async fn free_addresses(&self, db: &mut Session, result: &Row<ResultDoc>) -> Result<()> {
+        let organization = db.organization().to_owned();
+        let attempt = result.doc.body.attempt;
+        db.withdraw(&UnansweredJob { organization, result_id: result.id, attempt }).await?;
+        let mut addresses = db.drop_legs(result.id).await?;
+        let order = in_order(result.doc.body.simulation_run_id);
+        if !addresses.contains(&order) {
+            // It may have been waited for without ever having had its turn.
+            addresses.push(order);
+        }
+        let mut taken = Vec::new();
+        for address in addresses {
+            if taken.contains(&address) {
+                continue;
+            }
+            for (organization, result_id) in db.leg_waiters(&address).await? {
+                let wanted = db.legs_of(result_id).await?;
+                if is_blocked(db, result_id, &wanted).await? {
+                    continue;
+                }
+                // The attempt only names the job, and this one has a name of its own.
+                let call = CallJob { organization, result_id, attempt: 1 };
+                let again = CallAgain { call, serial: clock::new_id() };
+                // Numbers that are called, pairs that write and runs in order have one kind of conversations each.
+                match is_written(db, result.doc.body.agent_id).await? {
+                    true => db.put(&TextAgain(again), self.clock.now_ms(), None).await?,
+                    false => db.put(&again, self.clock.now_ms(), None).await?,
+                }
+                // It looks itself whether it has to wait again.
+                taken.extend(db.drop_legs(result_id).await?);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the wait of a READY result that the agent has not called in time.
+    pub async fn give_up_waiting(&self, job: &UnansweredJob) -> Result<()> {
+        let mut db = self.store.org(&job.organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
+        if row.doc.body.status != ResultStatus::Ready || row.doc.body.attempt != job.attempt {
+            return Ok(());
+        }
+        if row.doc.unanswered.is_empty() {
+            // The Digital Human, with the time that it was to wait, may be deleted by now.
+            let ready = row.doc.body.status_history.last().map_or(0, |change| change.at.0);
+            let waited_s = (self.clock.now_ms() - ready) / 1000;
+            row.doc.body.fail(ErrorCode::InboundNoIncomingCall, format!("The agent did not call within {waited_s} s"));
+            self.step(&mut db, &mut row, ResultStatus::NoAnswer).await?;
+        } else {
+            // The calls that were not to be answered are all that there is to judge.
+            row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
+            self.step(&mut db, &mut row, ResultStatus::Running).await?;
+            self.step(&mut db, &mut row, ResultStatus::ConversationEnded).await?;
+        }
+        db.commit().await?;
+        self.live.note_change(job.result_id);
+        Ok(())
+    }
+
+    /// Returns whom a call is for by the user parts of its Request-URI and its To header field. A trunk that calls the address that was
+    /// registered names the number in To alone.
+    pub async fn reached_by(&self, user: &str, to: &str) -> Result<Reached> {
+        match self.receiver_of(user).await? {
+            Reached::Nobody if called_number(&self.settings.trunks, to).is_some() => self.receiver_of(to).await,
+            reached => Ok(reached),
+        }
+    }
+
+    /// Returns the receiver of a call to `user`, the user part of its Request-URI.
+    pub async fn receiver_of(&self, user: &str) -> Result<Reached> {
+        let mut busy = false;
+        let mut forms = spellings(user);
+        forms.extend(called_number(&self.settings.trunks, user).filter(|number| !forms.contains(number)));
+        for address in &forms {
+            let Some((organization, result_id)) = self.store.org("").read().await?.leg_holder(address).await? else {
+                continue;
+            };
+            let mut db = self.store.org(&organization).read().await?;
+            let row = db.get::<ResultDoc>(result_id).await?;
+            let stage = stage(&mut db, &row).await?;
+            if stage.as_ref().is_some_and(|stage| stage.agent.is_over_websocket()) {
+                // Its token is its address, and no user part of SIP.
+                continue;
+            }
+            let unresponsive = stage.is_some_and(|stage| stage.is_unresponsive());
+            let body = row.doc.body;
+            if body.status == ResultStatus::Ready {
+                let agent = db.get::<AgentDoc>(body.agent_id).await?.doc.spec;
+                let (login, goal) = (login(&agent), Goal::Result(result_id));
+                return Ok(Reached::Address(InboundAddress { organization, unresponsive, login, goal }));
+            }
+            busy = true;
+        }
+        for address in &forms {
+            if let Some(inbound) = self.always_on_address(address).await? {
+                return Ok(Reached::Address(inbound));
+            }
+        }
+        Ok(if busy { Reached::Busy } else { Reached::Nobody })
+    }
+
+    /// Takes a call for whom it has reached: the result is DISPATCHED then. `None`: there is no place for it.
+    pub async fn take_call(&self, inbound: &InboundAddress, about: Object) -> Result<Option<CallJob>> {
+        let result_id = match inbound.goal {
+            Goal::Result(result_id) => result_id,
+            Goal::AlwaysOn { human_id, simulation_id } => {
+                return self.take_always_on(&inbound.organization, human_id, simulation_id, about).await;
+            }
+        };
+        let mut db = self.store.org(&inbound.organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
+        if row.doc.body.status != ResultStatus::Ready
+            || !has_place(&mut db, row.doc.body.simulation_run_id, &simulation).await?
+        {
+            return Ok(None);
+        }
+        self.begin_answered(&mut db, &mut row, about).await?;
+        db.commit().await?;
+        self.live.note_change(result_id);
+        let (organization, attempt) = (inbound.organization.clone(), row.doc.body.attempt);
+        Ok(Some(CallJob { organization, result_id, attempt }))
+    }
+
+    /// Notes a call to somebody who does not answer.
+    pub async fn note_unanswered(&self, inbound: &InboundAddress, mut about: Object) -> Result<()> {
+        let Goal::Result(result_id) = inbound.goal else { return Ok(()) };
+        let mut db = self.store.org(&inbound.organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        if row.doc.body.status != ResultStatus::Ready {
+            return Ok(());
+        }
+        about.insert("at".to_owned(), json!(Timestamp(self.clock.now_ms())));
+        row.doc.unanswered.push(about);
+        let all = json!(row.doc.unanswered);
+        row.doc.note("unanswered_calls", all);
+        db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+        db.commit().await
+    }
+
+    /// Moves a result from READY to DISPATCHED by a call that came in.
+    pub(in crate::service) async fn begin_answered(
+        &self,
+        db: &mut Session,
+        row: &mut Row<ResultDoc>,
+        about: Object,
+    ) -> Result<()> {
+        row.doc.private = redactor_of(db, &row.doc).await?.is_some();
+        row.doc.note("incoming", Value::Object(about));
+        self.step(db, row, ResultStatus::Dispatched).await
+    }
+
+    /// Takes a number over for a Digital Human that listens on it from now on. Results of others that wait for a call
+    /// to it have lost it.
+    pub(in crate::service) async fn take_number_over(
+        &self,
+        db: &mut Session,
+        human_id: Option<i64>,
+        number: &str,
+    ) -> Result<()> {
+        let Some((organization, result_id)) = db.leg_holder(number).await? else { return Ok(()) };
+        if organization != db.organization() {
+            return Ok(());
+        }
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        if row.doc.body.status == ResultStatus::Ready && row.doc.body.digital_human_id != human_id {
+            row.doc.body.fail(ErrorCode::SipTrunkRecycled, "Another Digital Human listens on the number now");
+            self.step(db, &mut row, ResultStatus::NoConnection).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Stage {
+    /// Returns the number that the agent reaches the Digital Human on.
+    pub fn number(&self) -> Option<&str> {
+        number(&self.agent, &self.human, self.step.as_ref())
+    }
+
+    /// True when the Digital Human lets it ring.
+    pub(in crate::service) fn is_unresponsive(&self) -> bool {
+        self.step.as_ref().is_some_and(|step| step.unresponsive)
+    }
+
+    /// Returns the reason why this result may not listen on its number, if there is one.
+    async fn foreign_number(&self, db: &mut Session, is_called: bool) -> Result<Option<Obstacle>> {
+        let Some(number) = self.number().filter(|_| is_called && !self.agent.is_over_websocket()) else {
+            return Ok(None);
+        };
+        let other = db.always_on(number).await?.filter(|(_, id)| *id != self.human_id);
+        Ok(other.map(|_| Obstacle {
+            code: ErrorCode::AlwaysOnPhoneInUse,
+            message: format!("Another Digital Human always listens on {number}"),
+        }))
+    }
+}
+
+/// Returns the rows that say how a result meets its agent; `None` when the Digital Human was deleted.
+pub(in crate::service) async fn stage(db: &mut Session, row: &Row<ResultDoc>) -> Result<Option<Stage>> {
+    let body = &row.doc.body;
+    let Some(human_id) = body.digital_human_id else { return Ok(None) };
+    let Some(human) = db.find::<DigitalHumanSpec>(human_id).await?.map(|row| row.doc) else { return Ok(None) };
+    let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
+    let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;
+    let step = human.journey_steps.iter().flatten().find(|step| Some(step.step) == body.journey_step).cloned();
+    let (agent_key, agent) = (agent.http_webhook_key, agent.spec);
+    Ok(Some(Stage { agent, agent_key, simulation, human_id, human, step }))
+}
+
+/// True when another result has one of these addresses, or comes before this one in its run.
+async fn is_blocked(db: &mut Session, result_id: i64, addresses: &[String]) -> Result<bool> {
+    for address in addresses {
+        if db.leg_holder(address).await?.is_some_and(|(_, holder)| holder != result_id) {
+            return Ok(true);
+        }
+    }
+    let ordered = addresses.iter().any(|address| is_in_order(address));
+    Ok(ordered && db.has_earlier_open(result_id).await?)
+}
+
+/// Start of what the results of a sequential run share as if it were an address. No user part of a call has a blank.
+const IN_ORDER: &str = "in order: ";
+
+/// True for what no other result of a sequential run may have, and not where it is called.
+pub(in crate::service) fn is_in_order(address: &str) -> bool {
+    address.starts_with(IN_ORDER)
+}
+
+fn in_order(run_id: i64) -> String {
+    format!("{IN_ORDER}{run_id}")
+}
+
+/// True when another call of the run may begin.
+pub(in crate::service) async fn has_place(db: &mut Session, run_id: i64, simulation: &SimulationSpec) -> Result<bool> {
+    let Some(limit) = simulation.concurrency() else { return Ok(true) };
+    Ok(db.places_taken(run_id).await? < limit)
+}
+
+/// Returns user and password that a caller must prove; `None` if the agent has none.
+pub(in crate::service) fn login(agent: &AgentSpec) -> Option<(String, Secret)> {
+    Some((agent.sip_username.clone()?, Secret::new(agent.sip_password.clone()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_however_it_is_written() {
+        for (user, expect) in [
+            ("dh-7-0a1b2c3d", &["dh-7-0a1b2c3d"][..]),
+            ("+15550001111", &["+15550001111"]),
+            ("15550001111", &["15550001111", "+15550001111"]),
+            ("+1-555-000.1111", &["+1-555-000.1111", "+15550001111"]),
+            ("+15550001111;phone-context=x", &["+15550001111"]),
+            ("%2B15550001111", &["+15550001111"]),
+            ("123", &["123"]),
+            ("", &[""]),
+        ] {
+            assert_eq!(spellings(user), expect, "{user}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_of_one_run_or_of_one_who_is_always_on() {
+        let human = DigitalHumanSpec::default();
+        let always = DigitalHumanSpec {
+            always_on_mode: true,
+            phone_number: Some("+15550001111".into()),
+            ..DigitalHumanSpec::default()
+        };
+        let first = address_user("o", 7, &human, 1);
+        assert!(first.starts_with("dh-7-") && first.len() == 13, "{first}");
+        assert_eq!(first, address_user("o", 7, &human, 1));
+        assert_ne!(first, address_user("o", 7, &human, 2));
+        assert_ne!(first, address_user("p", 7, &human, 1));
+        assert_eq!(address_user("o", 7, &always, 1), address_user("o", 7, &always, 2));
+        let at = "[::1]:5060".parse().ok();
+        assert_eq!(address_uri(&first, at), format!("sip:{first}@[::1]:5060"));
+        assert_eq!(address_uri(&first, None), "");
+    }
+}

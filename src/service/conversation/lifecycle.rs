@@ -1,0 +1,277 @@
+//! Transitions of results between their states: the one place that changes a status.
+
+use serde_json::Value;
+
+use super::facts::is_written;
+use super::rerun::reconnects;
+use super::verdict::outcome;
+use crate::error::{Error, Result};
+use crate::model::api_key::Scope;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code::ErrorCode;
+use crate::model::issue::SourceKind;
+use crate::model::result::{ResultDoc, StatusChange, find_note};
+use crate::model::run::RunDoc;
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::{Effect, Outcome, ResultStatus, RunStatus};
+use crate::model::time::{Timestamp, span_ms};
+use crate::queue::{CallJob, EvaluateJob, Lane};
+use crate::service::{Caller, Service};
+use crate::store::{Owner, Row, Session};
+
+impl Service {
+    /// Moves a result from `from` to `to`, with what `patch` changes, in one transaction. A result that is elsewhere, or a
+    /// change that is not allowed, is a conflict and nothing is changed.
+    ///
+    /// CONVERSATION_ENDED asks for the evaluation; a terminal state starts the next journey step and completes the run
+    /// when it was the last. What could not be connected is QUEUED again instead, where another attempt is due.
+    pub async fn advance(
+        &self,
+        organization: &str,
+        result_id: i64,
+        from: ResultStatus,
+        to: ResultStatus,
+        patch: impl FnOnce(&mut ResultDoc) + Send,
+    ) -> Result<Row<ResultDoc>> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        if row.doc.body.status != from {
+            let found = row.doc.body.status.as_str();
+            return Err(Error::Conflict(format!("Simulation result is {found}, not {}", from.as_str())));
+        }
+        patch(&mut row.doc);
+        self.step(&mut db, &mut row, to).await?;
+        db.commit().await?;
+        self.live.note_change(result_id);
+        let (from, to) = (from.as_str(), row.doc.body.status.as_str());
+        let error_code = row.doc.body.error_code.as_ref().map(ErrorCode::as_str);
+        // Known where the call is over.
+        let call_id = || find_note(&row.doc.body.metadata, "sip_call_id").and_then(Value::as_str);
+        tracing::info!(result_id, from, to, error_code, call_id = call_id(), "result changed its status");
+        Ok(row)
+    }
+
+    /// Moves new results whose call job is due from INITIALIZING to QUEUED: they wait for nothing but a place. Where the usage
+    /// limit is reached they end.
+    pub async fn admit(&self) -> Result<()> {
+        let waiting = self.store.org("").read().await?.waiting(self.clock.now_ms()).await?;
+        for of_organization in waiting.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut db = self.store.org(&of_organization[0].0).write().await?;
+            for (_, id) in of_organization {
+                let mut row = db.get::<ResultDoc>(*id).await?;
+                if row.doc.body.status == ResultStatus::Initializing {
+                    self.admit_new(&mut db, &mut row).await?;
+                }
+            }
+            db.commit().await?;
+            of_organization.iter().for_each(|(_, id)| self.live.note_change(*id));
+        }
+        Ok(())
+    }
+
+    /// Admits one result as [`Service::admit`] does; a result in another state stays as it is.
+    pub async fn admit_one(&self, organization: &str, result_id: i64) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        let is_new = row.doc.body.status == ResultStatus::Initializing;
+        if is_new {
+            self.admit_new(&mut db, &mut row).await?;
+        }
+        // Also when somebody else has admitted it: until this commit readers may not see that yet.
+        db.commit().await?;
+        if is_new {
+            self.live.note_change(result_id);
+        }
+        Ok(())
+    }
+
+    /// Returns the lane of a result's run.
+    pub async fn lane_of(&self, organization: &str, result_id: i64) -> Result<Option<Lane>> {
+        let mut db = self.store.org(organization).read().await?;
+        let body = db.get::<ResultDoc>(result_id).await?.doc.body;
+        let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
+        Ok(Lane::of_run(body.simulation_run_id, &simulation))
+    }
+
+    /// Changes a result without moving it: what arrives while it is in some state.
+    pub async fn amend(
+        &self,
+        organization: &str,
+        result_id: i64,
+        patch: impl FnOnce(&mut ResultDoc) + Send,
+    ) -> Result<Row<ResultDoc>> {
+        let mut db = self.store.org(organization).write().await?;
+        let mut row = db.get::<ResultDoc>(result_id).await?;
+        let status = row.doc.body.status;
+        patch(&mut row.doc);
+        row.doc.body.status = status;
+        db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
+        db.commit().await?;
+        Ok(row)
+    }
+
+    /// Makes one change of state within a transaction.
+    pub(in crate::service) async fn step(
+        &self,
+        db: &mut Session,
+        row: &mut Row<ResultDoc>,
+        to: ResultStatus,
+    ) -> Result<()> {
+        let now = self.clock.now_ms();
+        let from = row.doc.body.status;
+        if !from.may_become(to) {
+            let text = format!("Simulation result cannot change from {} to {}", from.as_str(), to.as_str());
+            return Err(Error::Conflict(text));
+        }
+        if from.is_open() && !to.is_open() && !self.settings.trunks.is_empty() {
+            self.end_dials(db, row).await?;
+        }
+        if let Some(simulation) = reconnects(db, row, to).await? {
+            return Box::pin(self.rerun(db, row, &simulation, to)).await;
+        }
+        row.doc.body.status = to;
+        row.doc.body.status_history.push(StatusChange { status: to, at: Timestamp(now) });
+        if to.is_terminal() {
+            let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?;
+            row.doc.body.outcome = outcome(&row.doc.body, &simulation.doc);
+            if let Some(code) = &row.doc.body.error_code {
+                db.note_failure(code.as_str());
+            }
+        }
+        db.update(row.id, &row.doc, now, None).await?;
+        for effect in Effect::of(from, to) {
+            self.carry_out(db, row, effect).await?;
+        }
+        Ok(())
+    }
+
+    /// Does the work that follows on a change of state.
+    async fn carry_out(&self, db: &mut Session, row: &mut Row<ResultDoc>, effect: Effect) -> Result<()> {
+        match effect {
+            Effect::CountUsage => self.count_usage(db, &row.doc).await,
+            Effect::RequestEvaluation => {
+                let organization = db.organization().to_owned();
+                let job = EvaluateJob { organization, result_id: row.id, serial: row.doc.body.attempt };
+                db.put(&job, self.clock.now_ms(), None).await
+            }
+            Effect::TellEnded => self.tell_ended(db, row).await,
+            Effect::FreeAddresses => self.free_addresses(db, row).await,
+            Effect::TellAwaited => self.tell_awaited(db, row).await,
+            Effect::AskOwner => self.ask_owner(db, row).await,
+            Effect::TellEvaluated => self.tell_evaluated(db, row).await,
+            Effect::AskForGrade => self.ask_for_grade(db, row).await,
+            Effect::Announce => self.announce_finished(db, SourceKind::Simulation, row.id).await,
+            Effect::StartNextStep => self.start_next_step(db, &row.doc).await,
+            Effect::CompleteRun => self.complete_run(db, row.doc.body.simulation_run_id).await,
+        }
+    }
+
+    /// Lets the next step of a journey go, its pause after this one.
+    pub(in crate::service) async fn start_next_step(&self, db: &mut Session, done: &ResultDoc) -> Result<()> {
+        let Some(mut next) = db.step_beside(done, 1).await? else { return Ok(()) };
+        if next.doc.body.status != ResultStatus::Initializing {
+            return Ok(());
+        }
+        let stops = matches!(done.body.outcome, Some(Outcome::Failed | Outcome::Cancelled));
+        if stops && self.settings.journey_stop_on_failure {
+            next.doc.warn("not held: an earlier step of the journey failed");
+            // It takes the step after it along.
+            return Box::pin(self.step(db, &mut next, ResultStatus::Cancelled)).await;
+        }
+        let human = match done.body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+            None => None,
+        };
+        let steps = human.and_then(|row| row.doc.journey_steps).unwrap_or_default();
+        let wait = steps.iter().find(|step| Some(step.step) == next.doc.body.journey_step);
+        let wait_ms = wait.map_or(0, |step| span_ms(step.wait_seconds));
+        let organization = db.organization().to_owned();
+        let job = CallJob { organization, result_id: next.id, attempt: next.doc.body.attempt };
+        let simulation = db.get::<SimulationSpec>(done.body.simulation_id).await?.doc;
+        // A step that has to wait must not hold one of the run's places meanwhile.
+        let lane = Lane::of_run(done.body.simulation_run_id, &simulation).filter(|_| wait_ms == 0);
+        let written = is_written(db, done.body.agent_id).await?;
+        db.put_conversation(job, written, self.clock.now_ms() + wait_ms, lane.as_ref()).await?;
+        match &lane {
+            Some(lane) => db.release(lane).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Completes a run whose results are all terminal; counts again when it already was.
+    pub(in crate::service) async fn complete_run(&self, db: &mut Session, run_id: i64) -> Result<()> {
+        if db.has_open_results(Owner::Run, run_id).await? {
+            return Ok(());
+        }
+        let tally = db.tally(run_id).await?;
+        let mut run = db.get::<RunDoc>(run_id).await?;
+        let is_first = run.doc.completed_at.is_none();
+        run.doc.status = RunStatus::Completed;
+        run.doc.completed_at.get_or_insert(Timestamp(self.clock.now_ms()));
+        let counted = Some(tally.counters.summary());
+        if run.doc.counted != counted {
+            (run.doc.summary, run.doc.counted) = (counted.clone(), counted);
+            self.ask_for_summary(db, run_id).await?;
+        }
+        if is_first {
+            self.notify_of_run(db, run_id, &run.doc).await?;
+        }
+        db.update(run_id, &run.doc, self.clock.now_ms(), None).await.map(drop)
+    }
+
+    /// Recovers after a restart: conversations in progress when the engine stopped end as SYSTEM_ERROR. Returns their
+    /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
+    /// work of a dead engine resumes when its leases expire.
+    pub async fn recover(&self) -> Result<usize> {
+        if !self.store.enter().await? {
+            tracing::info!("another engine uses this database");
+            return self.restore_schedules().await.map(|_| 0);
+        }
+        let interrupted = self.store.system().await?.interrupted().await?;
+        for (organization, id) in &interrupted {
+            self.break_off(organization, *id).await?;
+        }
+        self.queue().end_leases().await?;
+        self.restore_schedules().await?;
+        self.store.abandon_running_requests().await?;
+        self.store.admit_others().await?;
+        Ok(interrupted.len())
+    }
+
+    /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held it is gone.
+    pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
+        // Work that this engine holds is not abandoned, however long its lease could not be renewed.
+        if !self.live.holds(result_id) && self.break_off(organization, result_id).await? {
+            tracing::warn!(result_id, "conversation of a dead engine ended");
+        }
+        Ok(())
+    }
+
+    /// Ends a conversation that a restart interrupted; returns false if it was not at work.
+    async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
+        let mut db = self.store.org(organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
+        if !matches!(row.doc.body.status, ResultStatus::Dispatched | ResultStatus::Running) {
+            return Ok(false);
+        }
+        row.doc.body.fail(ErrorCode::EngineRestarted, "The engine was restarted during the call");
+        row.doc.body.end_time = Some(Timestamp(self.clock.now_ms()));
+        if row.doc.private {
+            self.forget_words(result_id, &mut row.doc).await?;
+        } else {
+            self.adopt(&mut db, result_id, &mut row.doc).await?;
+        }
+        self.step(&mut db, &mut row, ResultStatus::SystemError).await?;
+        db.commit().await.map(|()| true)
+    }
+
+    /// Makes sure that other engines see that this one works.
+    pub async fn stay(&self) -> Result<()> {
+        self.store.stay().await
+    }
+
+    /// Returns the engine itself, working for an organization.
+    pub fn engine_caller(organization: &str) -> Caller {
+        Caller { organization: organization.to_owned(), key_id: uuid::Uuid::nil(), scope: Scope::Admin }
+    }
+}

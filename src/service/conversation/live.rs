@@ -1,0 +1,85 @@
+//! The calls that run in this process: how to end them, and where their events can be watched.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, MutexGuard};
+use ringer_media::call::EndReason;
+use tokio::sync::{Semaphore, watch};
+
+use crate::engine::CallControl;
+use crate::events::{Feed, Feeds};
+use crate::service::LiveCalls;
+
+/// The running calls by result.
+#[derive(Default)]
+pub struct Running {
+    calls: Mutex<HashMap<i64, CallControl>>,
+    feeds: Feeds,
+    changes: watch::Sender<u64>,
+    engine: OnceLock<(SocketAddr, Arc<Semaphore>)>,
+}
+
+impl Running {
+    /// Notes that calls come in at this address from now on, and that `room` has the places of all calls.
+    pub fn serve(&self, address: SocketAddr, room: Arc<Semaphore>) {
+        self.engine.get_or_init(|| (address, room));
+    }
+
+    /// Notes that a call has been placed for a result.
+    pub fn begin(&self, result_id: i64, control: CallControl) {
+        self.calls().insert(result_id, control);
+    }
+
+    /// Notes that the call of a result is over.
+    pub fn end(&self, result_id: i64) {
+        self.calls().remove(&result_id);
+    }
+
+    /// True if no call is running.
+    pub fn is_idle(&self) -> bool {
+        self.calls().is_empty()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<i64, CallControl>> {
+        self.calls.lock()
+    }
+}
+
+impl LiveCalls for Running {
+    fn hangup(&self, result_id: i64, reason: EndReason) -> bool {
+        match self.calls().get(&result_id) {
+            Some(control) => {
+                control.hangup(reason);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn holds(&self, result_id: i64) -> bool {
+        self.calls().contains_key(&result_id)
+    }
+
+    fn feed(&self, result_id: i64) -> Option<Arc<Feed>> {
+        Some(self.feeds.of(result_id))
+    }
+
+    fn note_change(&self, result_id: i64) {
+        self.feeds.touch(result_id);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn any_change(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.changes.subscribe())
+    }
+
+    fn sip_address(&self) -> Option<SocketAddr> {
+        self.engine.get().map(|(address, _)| *address)
+    }
+
+    fn is_full(&self) -> bool {
+        self.engine.get().is_some_and(|(_, room)| room.available_permits() == 0)
+    }
+}

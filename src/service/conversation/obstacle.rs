@@ -1,0 +1,19 @@
+//! The reason why a call or a text conversation cannot begin.
+
+use crate::model::error_code::ErrorCode;
+
+/// Reason why a call cannot be placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Error code of the result.
+    pub code: ErrorCode,
+    /// Explanation in words, for display.
+    pub message: String,
+}
+
+impl Obstacle {
+    /// Returns an obstacle with a code and its explanation.
+    pub(in crate::service) fn new(code: ErrorCode, message: impl Into<String>) -> Obstacle {
+        Obstacle { code, message: message.into() }
+    }
+}

@@ -1,0 +1,193 @@
+//! Retention of results, production calls and recordings, by age and by size.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use uuid::Uuid;
+
+use super::artifacts::{CALLS_FOLDER, RESULTS_FOLDER, files, is_audio, remove_files, unfinished_id};
+use crate::config::Retention;
+use crate::error::{Error, Result};
+use crate::model::result::ResultDoc;
+use crate::service::Service;
+use crate::service::library::noises::FOLDER as NOISES_FOLDER;
+use crate::store::{Old, Store};
+
+const DAY_MS: i64 = 24 * 3600 * 1000;
+/// An upload that was not taken by then never will be: it was refused, or the engine was ended in it.
+const LOST_AFTER_MS: i64 = 3600 * 1000;
+/// Results that are looked at in one piece.
+const PIECE: i64 = 200;
+
+/// Numbers of things that one pass of retention deleted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleared {
+    /// Results with all that belongs to them.
+    pub results: u64,
+    /// Production calls with all that belongs to them.
+    pub calls: u64,
+    /// Recordings of results and of production calls that stay.
+    pub recordings: u64,
+}
+
+impl Service {
+    /// Deletes finished results, production calls and recordings that are older than `keep` says, and uploads that were
+    /// never taken. Where recordings take more room than they may, the oldest of them are deleted too.
+    pub async fn clear_old(&self, keep: &Retention) -> Result<Cleared> {
+        let mut cleared = Cleared::default();
+        let lost_ms = self.clock.now_ms() - LOST_AFTER_MS;
+        for folder in [CALLS_FOLDER, NOISES_FOLDER] {
+            remove_files(&self.settings.data.join(folder), |name| is_lost(name, lost_ms)).await?;
+        }
+        let before = |days: u32| (days > 0).then(|| self.clock.now_ms() - i64::from(days) * DAY_MS);
+        if let Some(before) = before(keep.results_days) {
+            let mut old = Walk::before(before);
+            while let Some(Oldest { what, organization, .. }) = old.next(&self.store).await? {
+                let caller = Service::engine_caller(&organization);
+                let (deleted, count) = match what {
+                    What::Result(id) => (self.delete_result(&caller, id).await.map(drop), &mut cleared.results),
+                    What::Call(id) => {
+                        (self.delete_log(&caller, &id.to_string(), false).await.map(drop), &mut cleared.calls)
+                    }
+                };
+                match deleted {
+                    Ok(()) => *count += 1,
+                    Err(Error::NotFound(_) | Error::Conflict(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if let Some(before) = before(keep.recordings_days) {
+            let mut old = Walk::before(before);
+            while let Some(oldest) = old.next(&self.store).await? {
+                cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
+            }
+        }
+        if keep.disk_quota_mb > 0 {
+            let quota = u64::from(keep.disk_quota_mb) * 1_000_000;
+            let mut taken = 0;
+            for folder in [RESULTS_FOLDER, CALLS_FOLDER] {
+                taken += size_of(self.settings.data.join(folder)).await?;
+            }
+            let mut old = Walk::before(i64::MAX);
+            while taken > quota
+                && let Some(oldest) = old.next(&self.store).await?
+            {
+                let folder = match oldest.what {
+                    What::Result(id) => self.result_folder(id),
+                    What::Call(id) => self.call_folder(id),
+                };
+                let before = size_of(folder.clone()).await?;
+                cleared.recordings += u64::from(self.delete_sound(&oldest).await?);
+                let freed = before.saturating_sub(size_of(folder).await?);
+                taken = taken.saturating_sub(freed);
+            }
+        }
+        Ok(cleared)
+    }
+
+    async fn delete_sound(&self, of: &Oldest) -> Result<bool> {
+        match of.what {
+            What::Result(id) => self.delete_recording(&of.organization, id).await,
+            What::Call(id) => self.delete_call_recording(&of.organization, id).await,
+        }
+    }
+
+    /// Deletes what was recorded of a production call; the call says no longer where it came from. False: nothing was there.
+    async fn delete_call_recording(&self, organization: &str, call_id: Uuid) -> Result<bool> {
+        if files(&self.call_folder(call_id)).await?.is_empty() {
+            return Ok(false);
+        }
+        match self.delete_log(&Service::engine_caller(organization), &call_id.to_string(), true).await {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes what was recorded of a finished conversation; the result says no longer where it is. False: nothing was there.
+    async fn delete_recording(&self, organization: &str, result_id: i64) -> Result<bool> {
+        let mut db = self.store.org(organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
+        let was_linked = row.doc.body.audio_url.take().is_some();
+        if was_linked {
+            db.update(result_id, &row.doc, self.clock.now_ms(), None).await?;
+            db.commit().await?;
+        }
+        let was_there = remove_files(&self.result_folder(result_id), is_audio).await?;
+        Ok(was_linked || was_there)
+    }
+}
+
+/// Result or production call, with its organization and time, in the walk from the oldest on.
+#[derive(Clone, Debug)]
+struct Oldest {
+    what: What,
+    organization: String,
+    created_ms: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Result(i64),
+    Call(Uuid),
+}
+
+/// Finished results and evaluated calls from the oldest on.
+struct Walk {
+    before_ms: i64,
+    after_result: i64,
+    results: VecDeque<Oldest>,
+    after_call: (i64, Uuid),
+    calls: VecDeque<Oldest>,
+}
+
+impl Walk {
+    fn before(before_ms: i64) -> Walk {
+        let after_call = (i64::MIN, Uuid::nil());
+        Walk { before_ms, after_result: 0, results: VecDeque::new(), after_call, calls: VecDeque::new() }
+    }
+
+    async fn next(&mut self, store: &Store) -> Result<Option<Oldest>> {
+        if self.results.is_empty() {
+            let found = store.old_results(self.before_ms, self.after_result, PIECE).await?;
+            self.after_result = found.last().map_or(self.after_result, |last| last.id);
+            self.results = found.into_iter().map(|old| of(old, What::Result)).collect();
+        }
+        if self.calls.is_empty() {
+            let found = store.old_calls(self.before_ms, self.after_call, PIECE).await?;
+            self.after_call = found.last().map_or(self.after_call, |last| (last.created_ms, last.id));
+            self.calls = found.into_iter().map(|old| of(old, What::Call)).collect();
+        }
+        let call_is_older = match (self.results.front(), self.calls.front()) {
+            (Some(result), Some(call)) => call.created_ms < result.created_ms,
+            (result, _) => result.is_none(),
+        };
+        Ok(if call_is_older { self.calls.pop_front() } else { self.results.pop_front() })
+    }
+}
+
+fn of<Id>(old: Old<Id>, what: impl Fn(Id) -> What) -> Oldest {
+    Oldest { what: what(old.id), organization: old.organization, created_ms: old.created_ms }
+}
+
+/// True for names of uploads (`ID.part`) whose id is older than `before_ms`.
+fn is_lost(name: &str, before_ms: i64) -> bool {
+    let made = unfinished_id(name).and_then(|id| id.get_timestamp()).map(|at| at.to_unix());
+    made.is_some_and(|(seconds, _)| i64::try_from(seconds).is_ok_and(|seconds| seconds * 1000 < before_ms))
+}
+
+/// Returns the bytes of all files in a folder, and in those within it.
+async fn size_of(folder: PathBuf) -> Result<u64> {
+    let (mut folders, mut bytes) = (vec![folder], 0);
+    while let Some(folder) = folders.pop() {
+        for path in files(&folder).await? {
+            match tokio::fs::symlink_metadata(&path).await {
+                Ok(found) if found.is_dir() => folders.push(path),
+                Ok(found) => bytes += found.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(bytes)
+}

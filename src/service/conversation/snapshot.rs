@@ -1,0 +1,53 @@
+//! The settings that a conversation is held with. They are kept when it is placed, so that its evidence and its later
+//! evaluations do not follow what is changed or deleted afterwards; where none were kept, today's rows stand for them.
+
+use serde_json::{Value, json};
+
+use super::facts::{SETTINGS, human_today};
+use super::privacy::{redact_settings, redactor_of};
+use crate::error::Result;
+use crate::model::agent::{AgentDoc, AgentSpec};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::result::ResultDoc;
+use crate::model::secret::mask;
+use crate::model::simulation::SimulationSpec;
+use crate::service::Service;
+use crate::store::{Row, Session};
+
+impl Service {
+    /// Keeps the settings of the conversation that begins, without secrets and without what is private where the agent
+    /// asks for that.
+    pub(in crate::service) async fn keep_settings(
+        &self,
+        organization: &str,
+        result_id: i64,
+        agent: &AgentSpec,
+        human: &DigitalHumanSpec,
+        simulation: &SimulationSpec,
+    ) -> Result<()> {
+        let mut db = self.store.org(organization).write().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let mut settings = settings(Some(agent), Some(human), Some(simulation));
+        if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
+            redact_settings(&mut settings, &redactor);
+        }
+        db.put_text(SETTINGS, result_id, &settings).await?;
+        db.commit().await
+    }
+}
+
+fn settings(agent: Option<&AgentSpec>, human: Option<&DigitalHumanSpec>, simulation: Option<&SimulationSpec>) -> Value {
+    json!({ "agent": agent.map(mask), "digital_human": human, "simulation": simulation })
+}
+
+/// Returns the settings of a result: `agent`, `digital_human`, `simulation`, each null where it is not known any more.
+/// Secrets of the agent alone are masked.
+pub(in crate::service) async fn settings_of(db: &mut Session, row: &Row<ResultDoc>) -> Result<Value> {
+    if let Some(kept) = db.text(SETTINGS, row.id).await? {
+        return Ok(kept);
+    }
+    let body = &row.doc.body;
+    let agent = db.find::<AgentDoc>(body.agent_id).await?.map(|row| row.doc.spec);
+    let simulation = db.find::<SimulationSpec>(body.simulation_id).await?.map(|row| row.doc);
+    Ok(settings(agent.as_ref(), human_today(db, row).await?.as_ref(), simulation.as_ref()))
+}

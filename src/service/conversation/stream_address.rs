@@ -1,0 +1,90 @@
+//! Addresses at which agents open a WebSocket to the engine: each is one READY result's, with a token that is its credential.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+
+use crate::clock::random_bytes;
+use crate::model::result::{ResultDoc, find_note};
+use crate::service::Settings;
+
+/// Path of the addresses, before the token.
+pub const AGENT_STREAM: &str = "/v1/agent-stream/";
+
+/// Bytes of the secret of a token: 256 bits.
+const SECRET_BYTES: usize = 32;
+
+/// Longest token that is looked at.
+const MAX_TOKEN: usize = 512;
+
+/// Returns a new token of a result: its place in readable form, and a secret.
+fn new_token(organization: &str, result_id: i64) -> String {
+    let mut secret = [0; SECRET_BYTES];
+    random_bytes(&mut secret);
+    format!("{}.{}", URL_SAFE_NO_PAD.encode(format!("{organization}/{result_id}")), hex::encode(secret))
+}
+
+/// Returns organization and result of a token; `None` when it has not the form of one.
+pub(in crate::service) fn place_of(token: &str) -> Option<(String, i64)> {
+    if token.len() > MAX_TOKEN {
+        return None;
+    }
+    let (place, _) = token.split_once('.')?;
+    let place = String::from_utf8(URL_SAFE_NO_PAD.decode(place).ok()?).ok()?;
+    let (organization, result_id) = place.rsplit_once('/')?;
+    Some((organization.to_owned(), result_id.parse().ok()?))
+}
+
+/// Returns the address of a token, as an agent opens it.
+fn stream_url(settings: &Settings, token: &str) -> String {
+    let base = match (&settings.public_url, settings.api) {
+        (Some(url), _) => url.replacen("https://", "wss://", 1).replacen("http://", "ws://", 1),
+        (None, Some(address)) => format!("ws://{address}"),
+        (None, None) => "ws://localhost".to_owned(),
+    };
+    format!("{base}{AGENT_STREAM}{token}")
+}
+
+/// Returns the address that a READY result waits at for a WebSocket; empty when it waits for none.
+pub(in crate::service) fn url_of(doc: &ResultDoc) -> String {
+    let listening = find_note(&doc.body.metadata, "listening");
+    listening.and_then(|at| at["websocket_url"].as_str()).unwrap_or_default().to_owned()
+}
+
+/// Returns what a result that waits for a WebSocket notes of its address.
+pub(in crate::service) fn note(settings: &Settings, organization: &str, result_id: i64) -> Value {
+    serde_json::json!({ "websocket_url": stream_url(settings, &new_token(organization, result_id)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_name_their_place_and_are_hard_to_guess() {
+        let [one, other] = [(); 2].map(|()| new_token("org/1", 17));
+        assert_ne!(one, other);
+        assert_eq!(place_of(&one), Some(("org/1".to_owned(), 17)));
+        let (_, secret) = one.split_once('.').expect("two parts");
+        assert_eq!(secret.len(), 64);
+        assert!(one.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)), "{one} is one segment of a path");
+        for bad in ["", "a", ".", "x.y", &"a".repeat(1000)] {
+            assert_eq!(place_of(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_where_the_api_is_reached() {
+        let of = |public: Option<&str>, api: Option<&str>| {
+            let public_url = public.map(str::to_owned);
+            let api = api.map(|address| address.parse().expect("it is an address"));
+            stream_url(&Settings { public_url, api, ..Settings::new("unused") }, "t")
+        };
+        assert_eq!(
+            of(Some("https://ringer.example"), Some("127.0.0.1:8080")),
+            "wss://ringer.example/v1/agent-stream/t"
+        );
+        assert_eq!(of(Some("http://h:1"), None), "ws://h:1/v1/agent-stream/t");
+        assert_eq!(of(None, Some("127.0.0.1:8080")), "ws://127.0.0.1:8080/v1/agent-stream/t");
+    }
+}

@@ -1,0 +1,202 @@
+//! Asking an agent's owner for the conversation of a result: what the request says, how often it is made, and what comes of it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::inbound_address::{Stage, address_uri, address_user, stage};
+use super::stream_address::url_of;
+use crate::error::Result;
+use crate::model::agent::AgentDoc;
+use crate::model::error_code::ErrorCode;
+use crate::model::placeholder::{self, Budget};
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::model::{Object, text_of};
+use crate::provider::guard::Guard;
+use crate::provider::post::{Poster, RESULT_ID, SIGNATURE, signature};
+use crate::queue::TriggerJob;
+use crate::service::Service;
+use crate::service::library::simulations::name_of;
+use crate::store::{Row, Session};
+
+/// Time limit for a connection and its answer together.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Waits after the first request and the second; the third is the last.
+const WAITS_MS: [i64; 2] = [1000, 2000];
+/// Two requests of one result are one wish.
+const IDEMPOTENCY_KEY: &str = "X-Svc-Idempotency-Key";
+
+impl Service {
+    /// Asks the owner of a READY result's agent for the conversation, where it wants to be asked.
+    pub(in crate::service) async fn ask_owner(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let body = &row.doc.body;
+        if db.get::<AgentDoc>(body.agent_id).await?.doc.spec.outbound_trigger_webhook_url.is_none() {
+            return Ok(());
+        }
+        let organization = db.organization().to_owned();
+        let job = TriggerJob { organization, result_id: row.id, attempt: body.attempt, request: 1 };
+        db.put(&job, self.clock.now_ms(), None).await
+    }
+
+    /// Asks once for the call of a result that waits for it. What fails is asked again a little later; after the last time the
+    /// result ends. A result that was called meanwhile is left alone.
+    pub async fn ask_for_call(&self, job: &TriggerJob) -> Result<()> {
+        let mut db = self.store.org(&job.organization).read().await?;
+        let Some(row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
+        if !waits(&row.doc, job) {
+            return Ok(());
+        }
+        let Some(stage) = stage(&mut db, &row).await? else { return Ok(()) };
+        drop(db);
+        let Some(url) = &stage.agent.outbound_trigger_webhook_url else { return Ok(()) };
+        let body = self.trigger_body(job, &row.doc, &stage).to_string();
+        let mut headers = [IDEMPOTENCY_KEY, RESULT_ID].map(|name| (name, job.result_id.to_string())).to_vec();
+        headers.extend(stage.agent_key.as_ref().map(|key| (SIGNATURE, signature(key, body.as_bytes()))));
+        let poster = Poster::new(Guard::new(self.settings.allow_private_targets), PATIENCE);
+        let why = match poster.post(url, &headers, body).await {
+            Ok(200..=299) => return Ok(()),
+            Ok(status) => format!("The outbound trigger webhook answered {status}"),
+            Err(why) => format!("The outbound trigger webhook could not be asked: {why}"),
+        };
+        tracing::warn!(
+            result = job.result_id,
+            request = job.request,
+            why,
+            "failed to request a call from the agent's owner"
+        );
+        self.trigger_failed(job, why).await
+    }
+
+    async fn trigger_failed(&self, job: &TriggerJob, why: String) -> Result<()> {
+        let mut db = self.store.org(&job.organization).write().await?;
+        let Some(mut row) = db.find::<ResultDoc>(job.result_id).await? else { return Ok(()) };
+        if !waits(&row.doc, job) {
+            return Ok(());
+        }
+        match WAITS_MS.get(job.request as usize - 1) {
+            Some(wait) => {
+                let again = TriggerJob { request: job.request + 1, ..job.clone() };
+                db.put(&again, self.clock.now_ms() + wait, None).await?;
+            }
+            None => {
+                row.doc.body.fail(ErrorCode::OutboundTriggerFailed, why);
+                self.step(&mut db, &mut row, ResultStatus::NoConnection).await?;
+            }
+        }
+        db.commit().await?;
+        self.live.note_change(job.result_id);
+        Ok(())
+    }
+
+    fn trigger_body(&self, job: &TriggerJob, doc: &ResultDoc, stage: &Stage) -> Value {
+        let body = &doc.body;
+        let user = address_user(&job.organization, stage.human_id, &stage.human, body.simulation_run_id);
+        let sip_uri = address_uri(&user, self.live.sip_address().filter(|_| stage.agent.is_over_sip()));
+        let (number, id) = (stage.number().unwrap_or_default(), job.result_id.to_string());
+        let websocket_url = url_of(doc);
+        let Some(template) = &stage.agent.outbound_trigger_payload_template else {
+            return match stage.agent.is_over_websocket() {
+                true => json!({
+                    "phone_number": number, "websocket_url": websocket_url, "sim_conversation_id": id,
+                }),
+                false => json!({ "phone_number": number, "sip_uri": sip_uri, "sim_conversation_id": id }),
+            };
+        };
+        let intent = stage.step.as_ref().map_or(&stage.human.intent, |step| &step.intent);
+        let tokens = Tokens::from([
+            ("digital_human.phone_number", json!(number)),
+            ("digital_human.sip_uri", json!(sip_uri)),
+            ("digital_human.websocket_url", json!(websocket_url)),
+            ("digital_human.id", json!(stage.human_id)),
+            ("digital_human.name", json!(stage.human.name.as_deref().unwrap_or_default())),
+            ("digital_human.intent", json!(intent)),
+            ("sim_conversation_id", json!(id)),
+            ("simulation.id", json!(body.simulation_id)),
+            ("simulation.name", json!(name_of(&stage.simulation))),
+            ("agent.id", json!(body.agent_id)),
+            ("agent.name", json!(stage.agent.name)),
+        ]);
+        Value::Object(fill_template(template, &tokens, &Budget::default()))
+    }
+}
+
+/// True while the call that a job asks for is still waited for.
+fn waits(doc: &ResultDoc, job: &TriggerJob) -> bool {
+    doc.body.status == ResultStatus::Ready && doc.body.attempt == job.attempt
+}
+
+/// Values of a template's tokens, by name.
+type Tokens = std::collections::BTreeMap<&'static str, Value>;
+
+/// Returns a template with its tokens (`{{agent.id}}`) replaced in every text at any depth, but not in keys. A text
+/// that is one token becomes the token's own value; within other text it becomes text. What is no known token stays.
+fn fill_template(template: &Object, tokens: &Tokens, room: &Budget) -> Object {
+    template.iter().map(|(key, value)| (key.clone(), filled_value(value, tokens, room))).collect()
+}
+
+fn filled_value(value: &Value, tokens: &Tokens, room: &Budget) -> Value {
+    match value {
+        Value::String(text) => filled_text(text, tokens, room),
+        Value::Array(items) => items.iter().map(|item| filled_value(item, tokens, room)).collect(),
+        Value::Object(members) => Value::Object(fill_template(members, tokens, room)),
+        plain => plain.clone(),
+    }
+}
+
+fn filled_text(text: &str, tokens: &Tokens, room: &Budget) -> Value {
+    let whole = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    if let Some(value) = whole.and_then(|name| tokens.get(name.trim())).filter(|value| !value.is_string()) {
+        return value.clone();
+    }
+    Value::String(placeholder::fill(text, room, |name| tokens.get(name.trim()).map(text_of)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_filled_in() {
+        let tokens = Tokens::from([
+            ("agent.id", json!(258)),
+            ("agent.name", json!("Front {{agent.id}} desk")),
+            ("sim_conversation_id", json!("17")),
+        ]);
+        for (template, expect) in [
+            (json!({"a": "{{agent.id}}"}), json!({"a": 258})),
+            (json!({"a": "{{ agent.id }}"}), json!({"a": 258})),
+            (json!({"a": "{{sim_conversation_id}}"}), json!({"a": "17"})),
+            (json!({"a": "no {{agent.id}}"}), json!({"a": "no 258"})),
+            (json!({"a": "{{agent.id}}{{sim_conversation_id}}"}), json!({"a": "25817"})),
+            (json!({"a": " {{agent.id}}"}), json!({"a": " 258"})),
+            (json!({"a": "{{agent.name}}!"}), json!({"a": "Front {{agent.id}} desk!"})),
+            (json!({"a": "{{unknown}} {{agent.id}}"}), json!({"a": "{{unknown}} 258"})),
+            (json!({"a": "{{unknown}}"}), json!({"a": "{{unknown}}"})),
+            (json!({"a": "{{{agent.id}}}"}), json!({"a": "{258}"})),
+            (json!({"a": "{{agent.id"}), json!({"a": "{{agent.id"})),
+            (json!({"a": "}}{{"}), json!({"a": "}}{{"})),
+            (json!({"a": ""}), json!({"a": ""})),
+            (json!({"a": "ü{{agent.id}}ü"}), json!({"a": "ü258ü"})),
+            (json!({"{{agent.id}}": 1}), json!({"{{agent.id}}": 1})),
+            (
+                json!({"a": [1, null, true, {"b": ["{{agent.id}}", 2.5]}]}),
+                json!({"a": [1, null, true, {"b": [258, 2.5]}]}),
+            ),
+        ] {
+            let given = template.as_object().expect("an object");
+            assert_eq!(Value::Object(fill_template(given, &tokens, &Budget::default())), expect, "{template}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_comes_in_only_so_often() {
+        let tokens = Tokens::from([("digital_human.intent", json!("x".repeat(1 << 20)))]);
+        let token = "{{digital_human.intent}}";
+        let template = json!({ "a": [token, token, format!("{token}{token}"), "{".repeat(4 << 20)] });
+        let given = template.as_object().expect("an object");
+        let made = Value::Object(fill_template(given, &tokens, &Budget::default()));
+        assert!(made.to_string().len() < template.to_string().len() + (1 << 20));
+        assert_eq!(made["a"][2], template["a"][2]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Minutes of conversation: how many an organization has used this month (UTC), and what happens when none are left.
+
+use ringer_media::call::EndReason;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::model::agent::AgentDoc;
+use crate::model::error_code::ErrorCode;
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::model::time::Timestamp;
+use crate::queue::CallJob;
+use crate::service::{Caller, Service};
+use crate::store::{Row, Session};
+
+/// Error code of results that the limit has stopped.
+const CODE: ErrorCode = ErrorCode::InsufficientBalance;
+const REACHED: &str = "Workspace usage limit reached";
+
+const MINUTE_MS: f64 = 60_000.0;
+
+/// Minutes used and left, and whether new work is admitted.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SpendAllowed {
+    /// True while minutes are left.
+    pub allowed: bool,
+    /// Reason why new work is refused; null when it is admitted.
+    pub reason: Option<String>,
+    /// Minutes a month; null: no limit.
+    pub limit_minutes: Option<f64>,
+    /// Minutes used this month.
+    pub used_minutes: f64,
+}
+
+impl Service {
+    /// Returns the used minutes, and whether new work for an agent is admitted.
+    pub async fn spend_allowed(&self, caller: &Caller, agent_id: i64) -> Result<SpendAllowed> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        db.get::<AgentDoc>(agent_id).await?;
+        let allowed = !self.is_spent(&mut db).await?;
+        Ok(SpendAllowed {
+            allowed,
+            reason: (!allowed).then(|| REACHED.to_owned()),
+            limit_minutes: self.settings.usage_minutes_per_month,
+            used_minutes: db.used_ms(&self.month()).await? as f64 / MINUTE_MS,
+        })
+    }
+
+    /// Counts a conversation that is over.
+    pub(in crate::service) async fn count_usage(&self, db: &mut Session, doc: &ResultDoc) -> Result<()> {
+        match doc.body.duration_ms {
+            Some(ms) if ms > 0 => db.add_usage(&self.month(), ms).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves a new result to where it waits for a place, or ends it when no minutes are left.
+    pub(in crate::service) async fn admit_new(&self, db: &mut Session, row: &mut Row<ResultDoc>) -> Result<()> {
+        if !self.is_spent(db).await? {
+            return self.step(db, row, ResultStatus::Queued).await;
+        }
+        row.doc.body.fail(CODE, REACHED);
+        self.step(db, row, ResultStatus::OutOfFunds).await?;
+        let organization = db.organization().to_owned();
+        db.withdraw(&CallJob { organization, result_id: row.id, attempt: row.doc.body.attempt }).await
+    }
+
+    /// Ends conversations of organizations whose minutes are used up by what runs now. Answers how many were asked to end.
+    pub async fn end_unpaid_calls(&self) -> Result<usize> {
+        let Some(limit) = self.settings.usage_minutes_per_month else { return Ok(0) };
+        let running = self.store.org("").read().await?.running_results().await?;
+        let (now, mut ended) = (self.clock.now_ms(), 0);
+        for of_organization in running.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut db = self.store.org(&of_organization[0].0).write().await?;
+            let mut rows = Vec::new();
+            for (_, id) in of_organization {
+                rows.push(db.get::<ResultDoc>(*id).await?);
+            }
+            let elapsed =
+                |row: &Row<ResultDoc>| row.doc.body.start_time.map_or(0, |Timestamp(start)| (now - start).max(0));
+            let used = db.used_ms(&self.month()).await? + rows.iter().map(elapsed).sum::<i64>();
+            if (used as f64) < limit * MINUTE_MS {
+                continue;
+            }
+            for row in rows.iter_mut().filter(|row| row.doc.body.error_code.is_none()) {
+                row.doc.body.fail(CODE, REACHED);
+                db.update(row.id, &row.doc, now, None).await?;
+            }
+            db.commit().await?;
+            // Each process ends the calls that it holds.
+            ended += rows.iter().filter(|row| self.live.hangup(row.id, EndReason::ApiHangup)).count();
+        }
+        Ok(ended)
+    }
+
+    async fn is_spent(&self, db: &mut Session) -> Result<bool> {
+        let Some(limit) = self.settings.usage_minutes_per_month else { return Ok(false) };
+        Ok(db.used_ms(&self.month()).await? as f64 >= limit * MINUTE_MS)
+    }
+
+    /// Returns the current month in UTC, such as `2026-01`.
+    fn month(&self) -> String {
+        Timestamp(self.clock.now_ms()).to_string()[..7].to_owned()
+    }
+}

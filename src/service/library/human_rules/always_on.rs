@@ -1,0 +1,33 @@
+//! Rule of Digital Humans that can be called at any time: one of their simulations is always on.
+
+use crate::error::{Error, Result};
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::simulation::SimulationSpec;
+use crate::store::{Row, Session};
+
+/// Refuses a Digital Human that is to be always on and whose simulations, these, are not.
+pub async fn check_always_on(db: &mut Session, human: &DigitalHumanSpec, simulations: &[i64]) -> Result<()> {
+    if human.always_on_mode && !is_one_always_on(db, simulations).await? {
+        return Err(Error::Refused("Simulation is not an always-on simulation".into()));
+    }
+    Ok(())
+}
+
+/// Checks several Digital Humans as [`check_always_on`] does, with their present simulations.
+pub async fn check_all_always_on(db: &mut Session, humans: &[Row<DigitalHumanSpec>]) -> Result<()> {
+    for human in humans.iter().filter(|human| human.doc.always_on_mode) {
+        let simulations = db.simulations_of(human.id).await?;
+        check_always_on(db, &human.doc, &simulations).await?;
+    }
+    Ok(())
+}
+
+/// True if one of these simulations is always on.
+pub async fn is_one_always_on(db: &mut Session, simulations: &[i64]) -> Result<bool> {
+    for simulation in simulations {
+        if db.get::<SimulationSpec>(*simulation).await?.doc.always_on {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

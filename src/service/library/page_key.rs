@@ -1,0 +1,100 @@
+//! Keys for the page: a start token that is printed once makes one, and it ends with the engine.
+
+use parking_lot::Mutex;
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::model::api_key::{KeyOut, Scope};
+use crate::model::time::Timestamp;
+use crate::service::{Caller, Service};
+
+/// Time in which a start token is good.
+const GOOD_MS: i64 = 10 * 60 * 1000;
+/// Random bytes of a start token.
+const TOKEN_BYTES: usize = 16;
+/// Beginning of the names of keys that a start token made.
+const NAMED: &str = "page-";
+
+/// A start token, and the key that it was changed for.
+#[derive(Debug)]
+pub struct PageDoor {
+    /// Name of the organization whose key it makes.
+    organization: String,
+    made_ms: i64,
+    token: Mutex<Option<String>>,
+    made: Mutex<Option<(String, Uuid)>>,
+}
+
+impl Service {
+    /// Returns a page access with a new start token for the organization `name`, and the token.
+    pub fn page_door(&self, name: &str) -> (PageDoor, String) {
+        let mut bytes = [0; TOKEN_BYTES];
+        clock::random_bytes(&mut bytes);
+        let token = hex::encode(bytes);
+        let door = PageDoor {
+            organization: name.to_owned(),
+            made_ms: self.clock.now_ms(),
+            token: Mutex::new(Some(token.clone())),
+            made: Mutex::default(),
+        };
+        (door, token)
+    }
+
+    /// Changes a start token for a key of scope write, once.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for a wrong, a used or an old token.
+    pub async fn open_page(&self, door: &PageDoor, token: &str) -> Result<KeyOut> {
+        let now_ms = self.clock.now_ms();
+        let refused = || Error::Forbidden("Start token is not valid".into());
+        if now_ms - door.made_ms > GOOD_MS || !door.take(token) {
+            return Err(refused());
+        }
+        let key =
+            self.create_key_in(&door.organization, Scope::Write, &format!("{NAMED}{}", Timestamp(now_ms))).await?;
+        let organization = self.create_organization(&door.organization).await?;
+        *door.made.lock() = Some((organization, key.id));
+        Ok(key)
+    }
+
+    /// Revokes the key that a page access has made.
+    ///
+    /// # Errors
+    /// When the database does not take it.
+    pub async fn close_page(&self, door: &PageDoor) -> Result<()> {
+        let made = door.made.lock().take();
+        let Some((organization, key_id)) = made else { return Ok(()) };
+        let caller = Caller { organization, key_id: Uuid::nil(), scope: Scope::Admin };
+        self.revoke_key(&caller, &key_id.to_string()).await
+    }
+
+    /// Takes back the keys of pages that an engine has left which was killed. Where engines share a database they may be another's.
+    ///
+    /// # Errors
+    /// When the database does not take it.
+    pub async fn close_old_pages(&self, name: &str) -> Result<()> {
+        let Some(organization) = self.organization(name).await?.filter(|_| !self.store.is_shared()) else {
+            return Ok(());
+        };
+        let mut db = self.store.org(&organization).write().await?;
+        let is_old = |name: &str| name.strip_prefix(NAMED).is_some_and(|at| Timestamp::parse(at).is_some());
+        for key in db.keys().await?.into_iter().filter(|key| !key.revoked && is_old(&key.name)) {
+            db.revoke_key(key.id).await?;
+        }
+        db.commit().await
+    }
+}
+
+impl PageDoor {
+    /// Uses up the token; false when it is another one, or was used before.
+    fn take(&self, given: &str) -> bool {
+        let mut token = self.token.lock();
+        let is_it = token.as_ref().is_some_and(|token| token.as_bytes().ct_eq(given.as_bytes()).into());
+        if is_it {
+            *token = None;
+        }
+        is_it
+    }
+}

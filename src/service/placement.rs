@@ -1,0 +1,560 @@
+//! Turns a result into a call: agent, address, caller, and the caller's behaviour. It takes resources and returns plain
+//! values for the engine, or an error code. It places no call itself.
+
+mod begin;
+mod behaviour;
+pub(super) mod dial;
+mod dynamic;
+mod earlier;
+mod ignored_fields;
+mod ignored_steps;
+mod impairment;
+mod levels;
+mod opening;
+mod phone;
+mod pipeline;
+mod platform;
+mod room;
+mod route;
+mod socket;
+mod sound;
+mod steps;
+mod text;
+pub(super) mod trunks;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ringer_media::call::{CallSpec, DtmfMethod, Ears, Limits, Opening, TurnSpec};
+use ringer_media::codec::Codec;
+use ringer_media::seed::Seed;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+pub use self::begin::Begin;
+pub use self::room::RoomPlan;
+pub use self::sound::Sounds;
+pub use self::text::TextPlaced;
+pub(super) use self::text::alone;
+use super::conversation::facts::{identity, spoken_facts};
+use super::conversation::obstacle::Obstacle;
+use super::library::human_rules::values::bind;
+use super::placement::dial::Outgoing;
+use crate::config::{Behaviour, Capture, Dtmf};
+use crate::engine::noise::NoiseBeds;
+use crate::engine::{Destination, Placement};
+use crate::error::Result;
+use crate::human::{self, Facts, FluencyLevel, Profile, Verbosity, phrases};
+use crate::model::Object;
+use crate::model::agent::{AgentDoc, Provider};
+use crate::model::digital_human::{DigitalHumanSpec, DtmfOrVoiced, JourneyStep, Language, Modality};
+use crate::model::error_code::ErrorCode;
+use crate::model::integration::IntegrationSpec;
+use crate::model::noise::NoiseDoc;
+use crate::model::result::ResultDoc;
+use crate::model::run::{QueueSpec, RunDoc};
+use crate::model::simulation::SimulationSpec;
+use crate::provider::{LanguageModel, Synthesizer, VoiceWanted};
+use crate::service::{Service, Settings};
+
+/// Time in milliseconds for a language model to compare a turn with scripted responses; afterwards its words decide.
+const MEANING_MS: u32 = 1500;
+
+/// Settings and providers that calls are placed with.
+#[derive(Clone)]
+pub struct Placer {
+    /// Numbers behind the named levels.
+    pub behaviour: Behaviour,
+    /// Time in milliseconds that a due turn waits for the recognizer's final text.
+    pub recognizer_grace_ms: u32,
+    /// Codecs of a call, in order.
+    pub codecs: Vec<Codec>,
+    /// Way of sending digits.
+    pub dtmf: Dtmf,
+    /// Words the Digital Humans' turns; without one the built-in speaker does.
+    pub model: Option<Arc<dyn LanguageModel>>,
+    /// Synthesizer that chooses voices and speaks.
+    pub synthesizer: Arc<dyn Synthesizer>,
+    /// Loops of background noise that calls share.
+    pub noises: Arc<NoiseBeds>,
+    /// Sounds that users named.
+    pub sounds: Arc<Sounds>,
+}
+
+/// A call that can be placed.
+pub struct Placed {
+    /// Call that the engine is to place.
+    pub placement: Placement,
+    /// Number that has to be admitted before the call is placed; `None`: none leaves.
+    pub dial: Option<Outgoing>,
+    /// Metadata of the result: what is in force.
+    pub notes: Object,
+    /// Settings that have no effect in this call, or a different one than asked.
+    pub warnings: Vec<String>,
+    /// Media room that has to be opened before the call is placed; `None`: the call is in none.
+    pub room: Option<Box<RoomPlan>>,
+    /// Topic of tool calls in a media room.
+    pub tool_topic: Option<String>,
+}
+
+/// The rows that a call is made of.
+#[derive(Default)]
+struct Cast {
+    result_id: i64,
+    run_id: i64,
+    seed: Seed,
+    agent_id: i64,
+    agent: AgentDoc,
+    /// Integration of the organization with the agent's platform.
+    platforms: IntegrationSpec,
+    /// The version of the agent that is met.
+    agent_version_id: Option<Uuid>,
+    human: DigitalHumanSpec,
+    simulation: SimulationSpec,
+    overrides: QueueSpec,
+    step: Option<JourneyStep>,
+    /// Draws who the caller is: the same in all steps of a journey.
+    identity: Seed,
+    /// Summaries of the journey's earlier steps, as the caller remembers them.
+    earlier: Vec<String>,
+    /// `None` outside of any run.
+    human_id: Option<i64>,
+    /// Words that the caller always begins with, where they were made.
+    first_line: Option<String>,
+}
+
+impl Service {
+    /// Returns the call of a result, as its Digital Human, agent, simulation and run say.
+    ///
+    /// # Errors
+    /// The outer error is a fault of the store; the inner one says why there can be no call.
+    pub async fn placement(
+        &self,
+        organization: &str,
+        result_id: i64,
+        placer: &Placer,
+    ) -> Result<Result<Placed, Obstacle>> {
+        let mut cast = match self.cast(organization, result_id).await? {
+            Ok(cast) => cast,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        let mut told = match self.find_address(organization, &mut cast).await? {
+            Ok(told) => told,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        self.give_opening(organization, &mut cast, placer, false).await?;
+        let folder = self.result_folder(result_id);
+        let mut placed = match cast.place(placer, self.settings()).await {
+            Ok(placed) => placed,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        placed.placement.folder = Some(folder);
+        let trunk = placed.dial.as_ref().map(|dial| dial.trunk.as_str());
+        if let Some(gate) = self.dial_gate(organization, result_id, trunk) {
+            placed.placement.destination.set_gate(gate);
+        }
+        // Notes of the engine itself come first.
+        told.extend(std::mem::take(&mut placed.notes));
+        placed.notes = told;
+        Ok(Ok(placed))
+    }
+
+    async fn cast(&self, organization: &str, result_id: i64) -> Result<Result<Cast, Obstacle>> {
+        let mut db = self.store.org(organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let body = &row.doc.body;
+        let agent = db.get::<AgentDoc>(body.agent_id).await?.doc;
+        let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
+        let run = db.get::<RunDoc>(body.simulation_run_id).await?.doc;
+        let human = match body.digital_human_id {
+            Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+            None => None,
+        };
+        let Some(human) = human else {
+            return Ok(Err(Obstacle::new(ErrorCode::InternalError, "The Digital Human was deleted before its call")));
+        };
+        if let Some(noise) = human.doc.uploaded_noise()
+            && db.find::<NoiseDoc>(noise).await?.is_none()
+        {
+            let message = format!("There is no uploaded sound '{noise}'");
+            return Ok(Err(Obstacle::new(ErrorCode::CustomNoiseFailed, message)));
+        }
+        let mut steps = human.doc.journey_steps.iter().flatten();
+        let step = steps.find(|step| Some(step.step) == body.journey_step).cloned();
+        let seed = Seed(body.seed as u64);
+        let identity = identity(&row.doc, &human.doc.seed_key(human.id), run.seed);
+        let earlier = earlier::earlier(&mut db, &row, &human.doc).await?;
+        let platforms = platform::credentials(&mut db, &agent.spec).await?;
+        drop(db);
+        self.keep_settings(organization, result_id, &agent.spec, &human.doc, &simulation).await?;
+        let (human_id, mut human, overrides) = (Some(human.id), human.doc, run.overrides);
+        human.traits = bind(human.traits, identity);
+        Ok(Ok(Cast {
+            result_id,
+            run_id: body.simulation_run_id,
+            seed,
+            agent_id: body.agent_id,
+            agent,
+            platforms,
+            agent_version_id: body.agent_version_id,
+            human,
+            simulation,
+            overrides,
+            step,
+            identity,
+            earlier,
+            human_id,
+            first_line: None,
+        }))
+    }
+}
+
+impl Cast {
+    async fn place(self, placer: &Placer, settings: &Settings) -> Result<Placed, Obstacle> {
+        let (destination, dial) = route::destination(&self, &placer.codecs, settings).await?;
+        let mut warnings = self.idle_fields(placer.model.is_some(), &settings.sms);
+        warnings.extend(self.follows_without(placer.model.is_some()));
+        let language = self.language();
+        let traits = self.traits();
+        let mut spec = self.spec(placer, settings, &Facts::of(&traits), &mut warnings).await?;
+        if let Some(method) = socket::digits(&destination) {
+            spec.dtmf = method;
+        }
+        let wanted = self.voice();
+        let voice = placer.synthesizer.voice(&wanted);
+        let voice = voice.map_err(|failure| Obstacle::new(ErrorCode::SynthesizerFailed, failure.message))?;
+        let voice = voice.at(placer.behaviour.speed.level_wpm(&wanted.speed) as f32);
+        let mut notes = Object::from_iter([
+            ("behaviour".to_owned(), self.in_force(placer, &spec)),
+            ("voice".to_owned(), json!(voice.id)),
+            ("channel_layout".to_owned(), json!({ "0": "digital_human", "1": "agent" })),
+        ]);
+        let speaks = placer.synthesizer.model(&voice);
+        notes.extend(speaks.map(|model| ("synthesizer".to_owned(), json!(model))));
+        if let Some(substituted) = &voice.substituted {
+            notes.insert("voice_substituted".to_owned(), json!(substituted));
+        }
+        let room = matches!(destination, Destination::Room(_)).then(|| Box::new(room::plan(&self, room::draw())));
+        notes.extend(room.iter().map(|room| ("room".to_owned(), json!(room.room()))));
+        let profile = self.profile(&placer.behaviour, traits);
+        let tool_topic = room::tool_topic(&self);
+        let placement = Placement {
+            id: self.result_id.to_string(),
+            spec,
+            destination,
+            fluency: profile.fluency(self.seed),
+            mind: human::mind(profile, placer.model.clone(), self.seed),
+            voice: Some(voice),
+            language,
+            follows: self.follows().then_some(wanted),
+            keyterms: self.agent.spec.keyterms.clone(),
+            folder: None,
+            captured: settings.capture == Capture::Full && !self.agent.spec.redact_pii,
+        };
+        Ok(Placed { placement, dial, notes, warnings, room, tool_topic })
+    }
+
+    async fn spec(
+        &self,
+        placer: &Placer,
+        settings: &Settings,
+        traits: &Facts<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<CallSpec, Obstacle> {
+        let (human, behaviour) = (&self.human, &placer.behaviour);
+        Ok(CallSpec {
+            seed: self.seed,
+            turn: TurnSpec {
+                endpointing_delay_ms: ms(human.endpointing_delay),
+                silence_timeout_ms: human.silence_timeout.map_or(TurnSpec::default().silence_timeout_ms, ms),
+                yield_after_ms: behaviour.yield_after_ms,
+                hold_floor_ms: behaviour.hold_floor_ms,
+                both_start_ms: behaviour.both_start_ms,
+                yield_to_claims: settings.yield_to_started_event,
+                recognizer_grace_ms: placer.recognizer_grace_ms,
+                digit_turn_ms: None,
+            },
+            opening: self.opening(behaviour),
+            cut: steps::first_cut(human, traits),
+            interruption: behaviour::interruption(human, traits, behaviour, placer.model.is_some(), warnings),
+            probes: behaviour::probes(human),
+            script: behaviour::script(self, traits, placer, settings, warnings).await?,
+            script_ordered: human.scripted_responses_ordered,
+            meaning_ms: placer.model.as_ref().map(|_| MEANING_MS),
+            hangup_phrases: human.hangup_phrases.iter().map(|phrase| traits.fill(phrase)).collect(),
+            hangup_on_transfer: self.simulation.hangup_on_transfer,
+            extension: human.extension.clone().filter(|_| !self.agent_calls()),
+            dtmf: match placer.dtmf {
+                Dtmf::Rtp => DtmfMethod::Rtp,
+                Dtmf::Inband => DtmfMethod::Inband,
+                Dtmf::Info => DtmfMethod::Info,
+            },
+            limits: self.limits(),
+            noise: behaviour::noise(self, placer, settings, warnings).await?,
+            audio_quality: impairment::audio_quality(human.audio_quality, &behaviour.audio),
+            connection: impairment::connection(human.connection_quality, &behaviour.connection),
+            phrases: phrases::call_phrases(&self.language()),
+            follows_language: self.follows(),
+            ears: Ears::default(),
+        })
+    }
+
+    /// Returns who speaks first, and the words.
+    fn opening(&self, behaviour: &Behaviour) -> Opening {
+        let made = behaviour::opening(&self.human, self.opens(), &Facts::of(&self.traits()), behaviour);
+        match (&self.first_line, made) {
+            (Some(line), Opening::Made) => Opening::Say(line.clone()),
+            (_, made) => made,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let simulation = &self.simulation;
+        let seconds = |seconds: i64| u32::try_from(seconds.saturating_mul(1000)).unwrap_or(u32::MAX);
+        Limits {
+            ringing_ms: seconds(simulation.ringing_timeout),
+            max_duration_ms: Some(u32::try_from(simulation.max_duration_ms()).unwrap_or(u32::MAX)),
+            max_turns: simulation.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+            inactivity_ms: simulation.inactivity_timeout_seconds.map(seconds),
+            ..Limits::default()
+        }
+    }
+
+    fn voice(&self) -> VoiceWanted {
+        let human = &self.human;
+        VoiceWanted {
+            language: self.language(),
+            accent: human.accent.map(|accent| accent.as_str().to_owned()),
+            gender: human.gender.map(|gender| gender.as_str().to_owned()),
+            custom_voice_id: human.custom_voice_id.clone(),
+            speed: human.voice_speed.as_str().to_owned(),
+            seed: self.identity,
+        }
+    }
+
+    fn profile(&self, behaviour: &Behaviour, traits: Vec<(String, String)>) -> Profile {
+        let human = &self.human;
+        let fluency = FluencyLevel::of_name(human.fluency.as_str());
+        let step_intent = self.step.as_ref().map(|step| step.intent.clone()).filter(|intent| !intent.is_empty());
+        let playback = steps::playback(human, &Facts::of(&traits));
+        let stops = human.stop_on_failure;
+        let wanted = if stops { steps::turn_tests(human, &Facts::of(&traits)) } else { BTreeMap::new() };
+        Profile {
+            name: human.name.clone().unwrap_or_default(),
+            intent: step_intent.unwrap_or_else(|| human.intent.clone()),
+            role_description: self.role(),
+            language: self.language(),
+            traits,
+            verbosity: Verbosity::of_name(human.verbosity.as_str()),
+            lengths: behaviour.verbosity.clone(),
+            fluency,
+            hesitation: fluency.hesitation(&behaviour.fluency),
+            creativity: human.creativity,
+            hangup_instructions: human.hangup_instructions.clone(),
+            allow_end_call: human.allow_end_call_tool,
+            allow_silence: human.allow_silence_tool,
+            allow_dtmf: human.allow_dtmf_tool,
+            silence_instructions: human.silence_tool_instructions.clone(),
+            keyed: human.default_dtmf_or_voiced == DtmfOrVoiced::Dtmf,
+            rules: human.system_prompt_rule_quotes.clone(),
+            first_message: None,
+            wanted,
+            playback,
+            called: self.agent_calls(),
+            earlier: self.earlier.clone(),
+            written: false,
+        }
+    }
+
+    /// Returns the caller's role description, with its techniques where it attacks.
+    fn role(&self) -> String {
+        let role = self.human.role_description.clone().unwrap_or_default();
+        let Some(plan) = &self.human.attack_plan else { return role };
+        let techniques =
+            plan.get("techniques").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let techniques: Vec<&str> = techniques.collect();
+        let most = plan.get("max_rotations").and_then(Value::as_u64).unwrap_or(techniques.len() as u64);
+        match techniques.is_empty() {
+            true => role,
+            false => format!(
+                "{role} Your techniques, in order: {}. When one is refused you take the next, at most {most} in all.",
+                techniques.join(", ").replace('_', " ")
+            ),
+        }
+    }
+
+    /// True if the agent's language is spoken as soon as it is known.
+    fn follows(&self) -> bool {
+        self.human.language == Language::Ad
+    }
+
+    /// Returns a warning if the agent's language is to be followed without a language model.
+    fn follows_without(&self, has_model: bool) -> Option<String> {
+        let why = "language: the intent is said as it is written: only a model speaks the agent's language";
+        (self.follows() && !has_model).then(|| why.to_owned())
+    }
+
+    /// Returns the language spoken; a caller that follows the agent's language begins in English.
+    fn language(&self) -> String {
+        let language = if self.follows() { Language::En } else { self.human.language };
+        language.as_str().to_owned()
+    }
+
+    /// Returns the facts by name, as text.
+    fn traits(&self) -> Vec<(String, String)> {
+        spoken_facts(&self.human.traits)
+    }
+
+    /// True when the agent makes contact.
+    fn agent_calls(&self) -> bool {
+        self.agent.spec.is_caller(self.step.as_ref())
+    }
+
+    /// True when the agent's call is waited for.
+    fn is_called(&self) -> bool {
+        self.agent.spec.is_awaited(self.step.as_ref())
+    }
+
+    /// True when the Digital Human has the first word unless something else is said of it.
+    fn opens(&self) -> bool {
+        self.agent_calls() && self.agent.spec.provider() != Provider::P4
+    }
+
+    /// Returns the channel of the journey step, when it is not a call.
+    fn other_channel(&self) -> Option<Modality> {
+        self.step.as_ref().map(|step| step.modality).filter(|modality| *modality != Modality::Voice)
+    }
+}
+
+/// Converts seconds to whole milliseconds.
+fn ms(seconds: f64) -> u32 {
+    (seconds * 1000.0).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::CODECS;
+    use crate::provider::fake::FakeSynthesizer;
+
+    fn merge(mut base: Value, over: Value) -> Value {
+        let (base_map, over) = (base.as_object_mut().expect("an object"), over.as_object().expect("an object"));
+        base_map.extend(over.clone());
+        base
+    }
+
+    /// Returns result 17 of an agent, a Digital Human and a run with these fields.
+    pub(super) fn cast(agent: Value, human: Value, run: Value) -> Cast {
+        let read = "every field has a default";
+        Cast {
+            result_id: 17,
+            run_id: 3,
+            seed: Seed(5),
+            agent: AgentDoc {
+                spec: serde_json::from_value(merge(json!({ "name": "a" }), agent)).expect(read),
+                ..AgentDoc::default()
+            },
+            human: serde_json::from_value(human).expect(read),
+            overrides: serde_json::from_value(merge(json!({ "simulation_id": "1" }), run)).expect(read),
+            identity: Seed(5),
+            ..Cast::default()
+        }
+    }
+
+    /// Returns a placer with a hum for every voice.
+    pub(super) fn placer() -> Placer {
+        Placer {
+            behaviour: Behaviour::default(),
+            recognizer_grace_ms: 150,
+            codecs: CODECS.to_vec(),
+            dtmf: Dtmf::Rtp,
+            model: None,
+            synthesizer: Arc::new(FakeSynthesizer::default()),
+            noises: Arc::new(NoiseBeds::new(None)),
+            sounds: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_journey_has_one_caller_whom_the_agent_may_call() {
+        let agent = json!({ "sip_uri": "sip:bob@127.0.0.1:5080" });
+        let step = |body: Value| serde_json::from_value::<JourneyStep>(body).expect("fits");
+        for (body, called, warnings) in [
+            (
+                json!({ "step": 2, "direction": "outbound", "unresponsive": true, "phone_number": "+15550001111" }),
+                true,
+                1,
+            ),
+            (json!({ "step": 2, "unresponsive": true, "phone_number": "+15550001111" }), false, 3),
+            (json!({ "step": 2 }), false, 1),
+        ] {
+            let earlier = vec!["You called.".to_owned()];
+            let human = json!({ "extension": "12" });
+            let cast =
+                Cast { step: Some(step(body)), identity: Seed(9), earlier, ..cast(agent.clone(), human, json!({})) };
+            assert_eq!((cast.is_called(), cast.voice().seed), (called, Seed(9)));
+            assert_eq!(cast.opens(), called);
+            let placed = cast.place(&placer(), &Settings::new("unused")).await.expect("it can be placed");
+            assert_eq!(
+                matches!(placed.placement.destination, crate::engine::Destination::Incoming(_)),
+                called,
+                "who dials"
+            );
+            assert_eq!(placed.placement.spec.extension.is_none(), called, "nothing is keyed when one is called");
+            assert_eq!(placed.placement.spec.seed, Seed(5), "every step has draws of its own");
+            let told: Vec<_> = placed.warnings.iter().filter(|text| text.starts_with("journey_steps: ")).collect();
+            assert_eq!(told.len(), warnings, "{told:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn speeds_and_lengths_of_turns_are_those_of_the_settings() {
+        let mut behaviour = Behaviour::default();
+        (behaviour.speed.slow, behaviour.verbosity.high.target, behaviour.verbosity.high.maximum) = (101.0, 5, 7);
+        let placer = Placer { behaviour, ..placer() };
+        for (speed, verbosity, rate_wpm, words) in
+            [("slow", "high", 101.0, (5, 7)), ("fast", "low", 205.0, (12, 25)), ("normal", "medium", 170.0, (30, 60))]
+        {
+            let human = json!({ "voice_speed": speed, "verbosity": verbosity });
+            let cast = cast(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), human, json!({}));
+            let profile = cast.profile(&placer.behaviour, Vec::new());
+            assert_eq!((profile.words().target, profile.words().maximum), words);
+            let placed = cast.place(&placer, &Settings::new("unused")).await.expect("it can be placed");
+            let in_force = &placed.notes["behaviour"];
+            assert_eq!(
+                (&in_force["words_per_minute"], &in_force["words_per_turn"]["maximum"]),
+                (&json!(rate_wpm), &json!(words.1))
+            );
+            assert_eq!(placed.placement.voice.map(|voice| voice.rate_wpm), Some(rate_wpm), "{speed}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wish_that_has_no_voice_is_in_the_metadata() {
+        use crate::provider::speech::EmbeddedSpeech;
+        let speech = Arc::new(EmbeddedSpeech::new().expect("there is a temporary folder"));
+        let placer = Placer { synthesizer: speech, ..placer() };
+        for (language, accent, gender, expect) in [
+            ("en", "irish", "male", Some("no irish voice for language en: flite:rms")),
+            ("en", "mexican", "female", Some("no mexican voice for language en: flite:slt")),
+            ("fr", "british", "female", Some("no british voice for language fr: espeak-ng:fr+f")),
+            ("de", "american", "male", Some("no american voice for language de: espeak-ng:de+m")),
+            ("es", "portuguese", "female", Some("no portuguese voice for language es: espeak-ng:es+f")),
+            ("es", "mexican", "female", None),
+            ("en", "american", "male", None),
+        ] {
+            let human = json!({ "language": language, "accent": accent, "gender": gender });
+            let cast = cast(json!({ "sip_uri": "sip:bob@127.0.0.1:5080" }), human, json!({}));
+            let placed = cast.place(&placer, &Settings::new("unused")).await;
+            let notes = placed.unwrap_or_else(|why| panic!("{language} {accent}: {why:?}")).notes;
+            let told = notes.get("voice_substituted").map(|told| told.as_str().expect("a text"));
+            assert_eq!(told.is_some(), expect.is_some(), "{language} {accent}: {told:?}");
+            assert!(told.unwrap_or_default().starts_with(expect.unwrap_or_default()), "{language} {accent}: {told:?}");
+            assert!(told.unwrap_or_default().ends_with(if told.is_some() {
+                notes["voice"].as_str().expect("an id")
+            } else {
+                ""
+            }));
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The one way out for telephone numbers: whoever names a number, it is admitted here before it is dialled, in the transaction that
+//! counts it. A number that is refused is logged and counted.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use parking_lot::Mutex;
+use ringer_sip::uri::{Scheme, Uri};
+
+use super::trunks::{default_name, trunk_at};
+use crate::config::DialLimits;
+use crate::engine::{DialGate, Forwarded};
+use crate::error::Result;
+use crate::model::error_code::ErrorCode;
+use crate::model::result::ResultDoc;
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::ResultStatus;
+use crate::model::time::Timestamp;
+use crate::service::Service;
+use crate::service::conversation::obstacle::Obstacle;
+use crate::service::conversation::user_part::{UserPart, user_part};
+use crate::store::{DialRow, DialScope, Row, Session};
+
+/// Time that a claim outlives the longest call that it may be of, so that the end of the call ends it.
+const GRACE_MS: i64 = 300_000;
+/// Longest time that a dial counts for a rate: one call in 100 s is the least that can be set.
+const RATE_MS: i64 = 100_000;
+/// Days that minutes are kept for.
+const KEPT_DAYS: i64 = 40;
+const DAY_MS: i64 = 86_400_000;
+const MINUTE_MS: i64 = 60_000;
+/// Characters of a number that are logged: the sign, a country and an area.
+const LOGGED_CHARS: usize = 5;
+
+/// A number that is to be dialled through a trunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Name of the trunk.
+    pub trunk: String,
+    /// The number in E.164.
+    pub number: String,
+    /// Number that is called from.
+    pub caller: CallerNumber,
+    /// Milliseconds that it may ring.
+    pub rings_ms: i64,
+    /// Milliseconds of conversation that the call may take.
+    pub lasts_ms: i64,
+}
+
+/// Number that a call shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CallerNumber {
+    /// None of the trunk: an address is dialled as it is.
+    #[default]
+    Absent,
+    /// Any number of the trunk, at best one that nobody uses.
+    Any,
+    /// This number, which is the caller's.
+    Own(String),
+}
+
+/// Counts of refused numbers by the text of the error code and the name of the trunk.
+pub type Refusals = BTreeMap<(String, String), u64>;
+
+/// Refusals since the start of this process.
+pub(in crate::service) type RefusalCounts = Mutex<Refusals>;
+
+/// One number that asks to be admitted.
+struct Asked<'a> {
+    result_id: i64,
+    trunk: &'a str,
+    number: &'a str,
+    /// Milliseconds to reserve, and until when the call is counted; `None`: the place of a call that is counted is taken.
+    adds: Option<(i64, i64)>,
+}
+
+/// An address that the other side of a call names.
+struct Named {
+    forwarded: Forwarded,
+    target: Uri,
+    /// Addresses of the hops to it.
+    found: Vec<IpAddr>,
+}
+
+impl Service {
+    /// Admits the number of a result that is QUEUED, counts its call until the result is closed, and returns the
+    /// caller's number. A result that has moved on meanwhile is left as it is: nothing is counted, and no number
+    /// returned.
+    ///
+    /// # Errors
+    /// The outer error is a fault of the store; the inner one says which limit refuses the number.
+    pub async fn admit_outgoing(
+        &self,
+        organization: &str,
+        result_id: i64,
+        outgoing: &Outgoing,
+    ) -> Result<Result<Option<String>, Obstacle>> {
+        let mut db = self.store.org(organization).write().await?;
+        if db.get::<ResultDoc>(result_id).await?.doc.body.status != ResultStatus::Queued {
+            return Ok(Ok(None));
+        }
+        let (now, Outgoing { trunk, number, rings_ms, lasts_ms, .. }) = (self.clock.now_ms(), outgoing);
+        let adds = Some((*lasts_ms, now + rings_ms + lasts_ms + GRACE_MS));
+        let caller = self.free_caller(&mut db, outgoing).await?;
+        let asked = Asked { result_id, trunk, number, adds };
+        if let Err(obstacle) = self.admit_number(&mut db, &asked, &caller).await? {
+            drop(db);
+            self.note_refusal(organization, &asked, &obstacle);
+            return Ok(Err(obstacle));
+        }
+        db.commit().await?;
+        Ok(Ok(Some(caller).filter(|caller| !caller.is_empty())))
+    }
+
+    /// Returns the gate that a call asks when the other side names another address. `None` where no trunk is set up.
+    pub(in crate::service) fn dial_gate(
+        &self,
+        organization: &str,
+        result_id: i64,
+        trunk: Option<&str>,
+    ) -> Option<DialGate> {
+        if self.settings.trunks.is_empty() {
+            return None;
+        }
+        let (service, organization) = (self.clone(), organization.to_owned());
+        let trunk = trunk.or(default_name(&self.settings.trunks)).map(str::to_owned);
+        Some(DialGate::new(move |forwarded, target, found| {
+            let (service, organization, trunk) = (service.clone(), organization.clone(), trunk.clone());
+            Box::pin(async move {
+                let admitted = service
+                    .admit_named(&organization, result_id, trunk.as_deref(), &Named { forwarded, target, found })
+                    .await;
+                match admitted {
+                    Ok(admitted) => admitted.map_err(|obstacle| format!("{}: {}", obstacle.code, obstacle.message)),
+                    Err(error) => {
+                        tracing::error!(%error, result_id, "failed to count a call to a number; it is not dialled");
+                        Err("The number could not be counted".to_owned())
+                    }
+                }
+            })
+        }))
+    }
+
+    /// Admits an address that the other side of a call names. One that leads to no trunk is no number of this side.
+    async fn admit_named(
+        &self,
+        organization: &str,
+        result_id: i64,
+        own_trunk: Option<&str>,
+        Named { forwarded, target, found }: &Named,
+    ) -> Result<Result<(), Obstacle>> {
+        let trunks = &self.settings.trunks;
+        let trunk = match target.scheme {
+            Scheme::Tel => own_trunk,
+            Scheme::Sip | Scheme::Sips => trunk_at(trunks, &target.host, found, &self.settings.names).await,
+        };
+        let user = target.user.as_deref().unwrap_or_default();
+        let Some(outgoing) = trunk.and_then(|trunk| outgoing_at(trunk, user)) else { return Ok(Ok(())) };
+        let mut db = self.store.org(organization).write().await?;
+        let Some(row) = db.find::<ResultDoc>(result_id).await? else { return Ok(Ok(())) };
+        let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
+        let lasts_ms = simulation.max_duration_ms().max(0);
+        let (rings_ms, now) = (simulation.ringing_timeout.saturating_mul(1000).max(0), self.clock.now_ms());
+        let taken = db.has_dial(result_id, &outgoing.trunk).await?;
+        let adds = (*forwarded == Forwarded::Transfer || !taken)
+            .then(|| (lasts_ms, now.saturating_add(rings_ms).saturating_add(lasts_ms).saturating_add(GRACE_MS)));
+        let asked = Asked { result_id, trunk: &outgoing.trunk, number: &outgoing.number, adds };
+        match self.admit_number(&mut db, &asked, "").await? {
+            Ok(()) => db.commit().await.map(Ok),
+            Err(obstacle) => {
+                drop(db);
+                self.note_refusal(organization, &asked, &obstacle);
+                Ok(Err(obstacle))
+            }
+        }
+    }
+
+    /// Admits a number and counts it. Every number that leaves through a trunk passes here.
+    async fn admit_number(&self, db: &mut Session, asked: &Asked<'_>, caller: &str) -> Result<Result<(), Obstacle>> {
+        let (now, organization) = (self.clock.now_ms(), db.organization().to_owned());
+        let day = day_of(now);
+        let open = DialLimits::default();
+        let Some(trunk) = self.settings.trunks.get(asked.trunk) else {
+            let message = format!("There is no trunk {}", asked.trunk);
+            return Ok(Err(Obstacle { code: ErrorCode::SipNotConfigured, message }));
+        };
+        let of_organization = self.settings.dial_limits.get(&organization).unwrap_or(&open);
+        let scopes = [
+            (DialScope::Trunk(asked.trunk), &trunk.limits, format!("sip.trunks.{}", asked.trunk)),
+            (DialScope::Organization(&organization), of_organization, format!("limits.organizations.{organization}")),
+        ];
+        for (scope, limits, section) in &scopes {
+            let needs_prefix = matches!(scope, DialScope::Trunk(_));
+            if let Err(why) = check_prefix(limits, asked.number, needs_prefix) {
+                return Ok(Err(Obstacle { code: ErrorCode::DialPrefixRefused, message: format!("{section}.{why}") }));
+            }
+        }
+        for (scope, limits, section) in &scopes {
+            if let Err(obstacle) = self.check_counts(db, *scope, limits, section, asked, &day).await? {
+                return Ok(Err(obstacle));
+            }
+        }
+        db.forget_dials(now - RATE_MS, now, &day_of(now - KEPT_DAYS * DAY_MS)).await?;
+        let (reserved_ms, until_ms) = asked.adds.unwrap_or((0, now));
+        let (result_id, trunk) = (asked.result_id, asked.trunk.to_owned());
+        let dial = DialRow { result_id, trunk, caller: caller.to_owned(), day, reserved_ms };
+        db.put_dial(&dial, asked.adds.is_some(), now, until_ms).await.map(Ok)
+    }
+
+    async fn check_counts(
+        &self,
+        db: &mut Session,
+        scope: DialScope<'_>,
+        limits: &DialLimits,
+        section: &str,
+        asked: &Asked<'_>,
+        day: &str,
+    ) -> Result<Result<(), Obstacle>> {
+        let now = self.clock.now_ms();
+        let refused = |code, message: String| Ok(Err(Obstacle { code, message: format!("{section}.{message}") }));
+        if let (Some(most), true) = (limits.max_calls, asked.adds.is_some()) {
+            let live = db.live_dials(scope, now).await?;
+            if live >= i64::from(most) {
+                let message = format!("max_calls: {live} of at most {most} calls are being made or are up");
+                return refused(ErrorCode::DialCallsRefused, message);
+            }
+        }
+        if let Some(rate) = limits.max_cps {
+            let (most, window_ms) = rate_window(rate);
+            if db.dials_since(scope, now - window_ms).await? >= most {
+                return refused(ErrorCode::DialRateRefused, format!("max_cps: no more than {rate} calls a second"));
+            }
+        }
+        if let (Some(most), Some((lasts_ms, _))) = (limits.max_minutes_per_day, asked.adds) {
+            let used_ms = db.dialled_ms(scope, day).await?;
+            if used_ms.saturating_add(lasts_ms) > i64::from(most) * MINUTE_MS {
+                let (used, lasts) = (minutes(used_ms), minutes(lasts_ms));
+                let message = format!(
+                    "max_minutes_per_day: {used} of {most} minutes of this day (UTC) are used or reserved, and the call may \
+                     take {lasts}"
+                );
+                return refused(ErrorCode::DialMinutesRefused, message);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Returns the number that a call is made from: one that nobody uses now, else the one that fewest calls use.
+    async fn free_caller(&self, db: &mut Session, outgoing: &Outgoing) -> Result<String> {
+        match &outgoing.caller {
+            CallerNumber::Absent => return Ok(String::new()),
+            CallerNumber::Own(number) => return Ok(number.clone()),
+            CallerNumber::Any => {}
+        }
+        let Some(trunk) = self.settings.trunks.get(&outgoing.trunk) else { return Ok(String::new()) };
+        let in_use: BTreeMap<String, i64> =
+            db.callers_in_use(&outgoing.trunk, self.clock.now_ms()).await?.into_iter().collect();
+        for number in trunk.numbers.iter().filter(|number| !in_use.contains_key(*number)) {
+            // A number on which somebody waits for a call is shown to that agent alone.
+            if db.leg_holder(number).await?.is_none() {
+                return Ok(number.clone());
+            }
+        }
+        let least = trunk.numbers.iter().min_by_key(|number| in_use.get(*number).copied().unwrap_or(0));
+        Ok(least.cloned().unwrap_or_default())
+    }
+
+    /// Gives back what the dials of a result have reserved and not used, when its calls are over.
+    pub(in crate::service) async fn end_dials(&self, db: &mut Session, row: &Row<ResultDoc>) -> Result<()> {
+        let body = &row.doc.body;
+        let since_start = || body.start_time.map_or(0, |Timestamp(start)| (self.clock.now_ms() - start).max(0));
+        let used_ms = body.duration_ms.unwrap_or_else(since_start);
+        for dial in db.end_dials(row.id).await? {
+            let unused_ms = dial.reserved_ms - used_ms.min(dial.reserved_ms);
+            if unused_ms > 0 {
+                db.add_dialled(&dial, -unused_ms).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how often numbers were refused since the start, by error code and trunk.
+    pub fn dial_refusals(&self) -> Refusals {
+        self.refusals.lock().clone()
+    }
+
+    fn note_refusal(&self, organization: &str, asked: &Asked<'_>, obstacle: &Obstacle) {
+        let (trunk, code, result_id) = (asked.trunk, obstacle.code.as_str(), asked.result_id);
+        let prefix: String = asked.number.chars().take(LOGGED_CHARS).collect();
+        tracing::warn!(trunk, organization, code, prefix, result_id, "number refused by the dial limits");
+        let mut counts = self.refusals.lock();
+        *counts.entry((code.to_owned(), trunk.to_owned())).or_default() += 1;
+    }
+}
+
+/// Returns the dial of a user part at a trunk's host; `None` for a name, which is no number. Digits that are no number in E.164 are
+/// kept as they are: no prefix allows them.
+pub(in crate::service) fn outgoing_at(trunk: &str, user: &str) -> Option<Outgoing> {
+    let number = match user_part(user) {
+        UserPart::Number(number) => number,
+        UserPart::Digits => String::new(),
+        UserPart::Name => return None,
+    };
+    Some(Outgoing { trunk: trunk.to_owned(), number, ..Outgoing::default() })
+}
+
+/// Checks a number against prefixes; `needs_one`: without a list of allowed ones none is. The error begins with the name of the setting.
+fn check_prefix(limits: &DialLimits, number: &str, needs_one: bool) -> Result<(), String> {
+    let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| number.starts_with(prefix.as_str()));
+    if number.is_empty() {
+        return Err("allowed_prefixes: only numbers in E.164 are dialled".to_owned());
+    }
+    if begins(&limits.denied_prefixes) {
+        return Err("denied_prefixes: numbers that begin so are not dialled".to_owned());
+    }
+    match &limits.allowed_prefixes {
+        Some(allowed) if begins(allowed) => Ok(()),
+        None if !needs_one => Ok(()),
+        Some(allowed) if !allowed.is_empty() => Err("allowed_prefixes: numbers that begin so are not in it".to_owned()),
+        Some(_) | None => Err("allowed_prefixes: it is empty, and no number is dialled".to_owned()),
+    }
+}
+
+/// Returns how many calls may begin within how many milliseconds, for a rate in calls a second.
+fn rate_window(rate: f64) -> (i64, i64) {
+    let most = rate.floor().max(1.0);
+    (most as i64, (most * 1000.0 / rate).ceil() as i64)
+}
+
+/// Returns the day of a moment in UTC, as `2026-01-05`.
+fn day_of(now_ms: i64) -> String {
+    Timestamp(now_ms).to_string().chars().take(10).collect()
+}
+
+/// Returns minutes with one decimal.
+fn minutes(ms: i64) -> f64 {
+    (ms as f64 / MINUTE_MS as f64 * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Memory of a Digital Human about the earlier steps of its journey.
+
+use crate::error::Result;
+use crate::model::digital_human::{DigitalHumanSpec, Direction, JourneyStep, Modality, Role};
+use crate::model::result::ResultDoc;
+use crate::model::status::ResultStatus;
+use crate::model::transcript::Transcript;
+use crate::store::{Row, Session};
+
+/// Words that are remembered of one step; of a longer one the end counts most.
+const MOST_WORDS: usize = 150;
+
+/// Returns one text for each step before that of `result`, oldest first.
+pub(super) async fn earlier(
+    db: &mut Session,
+    result: &Row<ResultDoc>,
+    human: &DigitalHumanSpec,
+) -> Result<Vec<String>> {
+    let Some(this) = result.doc.body.journey_step else { return Ok(Vec::new()) };
+    let mut memories = Vec::new();
+    for row in db.steps_of(&result.doc).await? {
+        let Some(number) = row.doc.body.journey_step.filter(|number| *number < this) else { continue };
+        let mut steps = human.journey_steps.iter().flatten();
+        let Some(step) = steps.find(|step| step.step == number) else { continue };
+        let transcript: Option<Transcript> = db.text("transcripts", row.id).await?;
+        let summary = row.doc.body.evaluations.first().and_then(|evaluation| evaluation.call_summary.clone());
+        let words = summary.or_else(|| transcript.as_ref().map(last_words));
+        memories.push(memory(step, row.doc.body.status, words.as_deref()));
+    }
+    Ok(memories)
+}
+
+fn memory(step: &JourneyStep, status: ResultStatus, words: Option<&str>) -> String {
+    let channel = match step.modality {
+        Modality::Voice => "on the telephone",
+        Modality::Sms => "by text message",
+        Modality::Email => "by mail",
+        Modality::Chat => "in a chat",
+    };
+    let how = match step.direction {
+        Direction::Inbound => "You contacted the agent",
+        Direction::Outbound => "The agent contacted you",
+    };
+    let wanted = format!("{how} {channel}; you wanted: {}", step.intent.trim());
+    match words.filter(|words| !words.is_empty()) {
+        Some(words) => format!("{wanted} What was said: {words}"),
+        None if status == ResultStatus::Cancelled => format!("{wanted} It did not take place."),
+        None => format!("{wanted} Nobody was reached."),
+    }
+}
+
+/// Returns the last words of a conversation, with who said them.
+fn last_words(transcript: &Transcript) -> String {
+    let mut lines = Vec::new();
+    let mut left = MOST_WORDS;
+    for entry in transcript.entries.iter().rev().filter(|entry| !entry.utterance.trim().is_empty()) {
+        let words: Vec<&str> = entry.utterance.split_whitespace().collect();
+        if left == 0 {
+            lines.push("...".to_owned());
+            break;
+        }
+        let kept = &words[words.len().saturating_sub(left)..];
+        let who = if entry.speaker == Role::User { "You" } else { "Agent" };
+        let cut = if kept.len() < words.len() { "... " } else { "" };
+        lines.push(format!("{who}: {cut}{}", kept.join(" ")));
+        left -= kept.len();
+    }
+    lines.reverse();
+    lines.join(" / ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::transcript::{EntrySource, TranscriptEntry};
+    use serde_json::json;
+
+    fn transcript(lines: &[(Role, &str)]) -> Transcript {
+        let entry = |(speaker, utterance): &(Role, &str)| {
+            TranscriptEntry::of(*speaker, 0, 0, (*utterance).to_owned(), EntrySource::Recognized)
+        };
+        let entries = lines.iter().map(entry).collect();
+        Transcript { simulation_result_id: 1, language: "en".into(), entries }
+    }
+
+    #[test]
+    fn the_end_of_a_conversation_is_remembered() {
+        let short = [(Role::Agent, "Front desk."), (Role::User, " "), (Role::User, "A table, please.")];
+        assert_eq!(last_words(&transcript(&short)), "Agent: Front desk. / You: A table, please.");
+        assert_eq!(last_words(&transcript(&[])), "");
+        let long = "word ".repeat(200);
+        let told = last_words(&transcript(&[(Role::User, "Lost."), (Role::Agent, &long), (Role::User, "The end.")]));
+        assert!(told.starts_with("... / Agent: ... word word") && told.ends_with("/ You: The end."), "{told}");
+        assert_eq!(told.matches("word").count(), 148, "{told}");
+    }
+
+    #[test]
+    fn a_step_is_told_by_who_made_contact() {
+        let step = |more: serde_json::Value| -> JourneyStep {
+            let mut body = json!({ "step": 1, "intent": "Ask." });
+            body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            serde_json::from_value(body).expect("fits")
+        };
+        for (more, status, words, expect) in [
+            (
+                json!({}),
+                ResultStatus::Completed,
+                Some("You: Hi."),
+                "You contacted the agent on the telephone; you wanted: Ask. What was said: You: Hi.",
+            ),
+            (
+                json!({ "direction": "outbound", "modality": "sms" }),
+                ResultStatus::NoAnswer,
+                None,
+                "The agent contacted you by text message; you wanted: Ask. Nobody was reached.",
+            ),
+            (
+                json!({}),
+                ResultStatus::Cancelled,
+                Some(""),
+                "You contacted the agent on the telephone; you wanted: Ask. It did not take place.",
+            ),
+        ] {
+            assert_eq!(memory(&step(more), status, words), expect);
+        }
+    }
+}

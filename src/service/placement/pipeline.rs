@@ -1,0 +1,119 @@
+//! Agents behind a voice pipeline: where the offer goes, and what is said along with it.
+
+use serde_json::{Value, json};
+
+use super::{Cast, Obstacle, Placed};
+use crate::config::Secret;
+use crate::engine::{Destination, PipelineDial, RoomDial};
+use crate::model::agent::ConnectionType;
+use crate::model::error_code::ErrorCode;
+use crate::provider::guard::Guard;
+use crate::provider::post::Poster;
+use crate::service::{Service, Settings};
+use crate::transport::pipeline::{Patience, PipelineTarget, Start, Started, start};
+use crate::transport::room::{self, RoomTarget};
+
+/// Returns how the pipeline of the agent is reached.
+pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obstacle> {
+    if let Some(lack) = cast.missing(ConnectionType::P2) {
+        return Err(lack);
+    }
+    let (run, agent, platform) = (&cast.overrides, &cast.agent.spec, &cast.platforms);
+    let name = [&run.p2_agent_name, &agent.p2_agent_name].into_iter().flatten().find(|name| !name.trim().is_empty());
+    let start = match (&settings.pipelines.start_url, name) {
+        (None, _) => None,
+        (Some(_), None) => {
+            let message = "P2_agent_name is not set, which p2.start_url needs";
+            return Err(Obstacle::new(ErrorCode::NoP2AgentName, message));
+        }
+        (Some(url), Some(name)) => {
+            Some(Start { url: url.clone(), agent_name: name.clone(), body: settings.pipelines.start_body.clone() })
+        }
+    };
+    let configuration = run.p2_agent_configuration.as_ref().or(agent.p2_agent_configuration.as_ref());
+    let room_properties = run.p2_room_properties.as_ref().or(agent.p2_room_properties.as_ref());
+    let target = PipelineTarget {
+        base_url: platform.P2_base_url.clone().unwrap_or_default(),
+        api_key: platform.P2_api_key.clone().filter(|key| !key.is_empty()).map(Secret::new),
+        start,
+        configuration: configuration.cloned().unwrap_or_default(),
+        room_properties: room_properties.map_or(Value::Null, |properties| json!(properties)),
+        result_id: cast.result_id.to_string(),
+    };
+    let guard = Some(Guard::new(settings.allow_private_agents));
+    Ok(PipelineDial { target, peers: settings.peers.clone(), patience: Patience::default(), guard })
+}
+
+impl Service {
+    /// Starts the pipeline of a call that needs it. Where the pipeline hands out a media room, the call is held there.
+    ///
+    /// # Errors
+    /// The fault of the last attempt.
+    pub(super) async fn start_pipeline(&self, placed: &mut Placed) -> Result<(), Obstacle> {
+        let Destination::Pipeline(dial) = &mut placed.placement.destination else { return Ok(()) };
+        let Some(begins) = dial.target.start.clone() else { return Ok(()) };
+        let guard = dial.guard.clone().unwrap_or_else(|| Guard::new(self.settings.allow_private_agents));
+        let poster = Poster::new(guard, dial.patience.request);
+        let started = start(&dial.target, &begins, &poster, dial.patience).await;
+        match started.map_err(|fault| Obstacle::new(fault.code(), fault.to_string()))? {
+            Started::Pipeline { base_url, key } => {
+                let target = &mut dial.target;
+                (target.base_url, target.api_key, target.start) = (base_url, key, None);
+            }
+            Started::Room { server_url, token } => {
+                let target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone() };
+                let (peers, guard) = (dial.peers.clone(), dial.guard.clone());
+                let joined = RoomDial { target, peers, patience: room::Patience::default(), guard };
+                placed.placement.destination = Destination::Room(Box::new(joined));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Pipelines;
+    use crate::service::placement::tests::cast;
+
+    fn dial_of(agent: Value, run: Value, stored: Value, start: bool) -> Result<PipelineDial, (String, String)> {
+        let start_url = start.then(|| "http://start".to_owned());
+        let settings =
+            Settings { pipelines: Pipelines { start_url, start_body: None }.into(), ..Settings::new("unused") };
+        let platforms = serde_json::from_value(stored).expect("every field has a default");
+        let cast = Cast { platforms, ..cast(agent, json!({}), run) };
+        dial(&cast, &settings).map_err(|obstacle| (obstacle.code.as_str().to_owned(), obstacle.message))
+    }
+
+    #[test]
+    fn the_nearest_settings_count() {
+        let stored = json!({ "P2_base_url": "http://base", "P2_api_key": "k" });
+        let agent = json!({
+            "P2_agent_name": "desk", "P2_agent_configuration": { "voice": "calm" }, "P2_room_properties": { "n": 1 },
+        });
+        let found = dial_of(agent.clone(), json!({}), stored.clone(), true).expect("it can be dialled");
+        assert_eq!((found.target.base_url.as_str(), found.target.result_id.as_str()), ("http://base", "17"));
+        assert_eq!(found.target.start.as_ref().map(|start| start.agent_name.as_str()), Some("desk"));
+        assert_eq!(json!(found.target.configuration), json!({ "voice": "calm" }));
+        assert_eq!(found.target.room_properties, json!({ "n": 1 }));
+        let run = json!({ "P2_agent_name": "other", "P2_agent_configuration": { "a": 1 }, "P2_room_properties": {} });
+        let found = dial_of(agent.clone(), run, stored.clone(), true).expect("it can be dialled");
+        assert_eq!(found.target.start.map(|start| start.agent_name), Some("other".to_owned()));
+        assert_eq!((json!(found.target.configuration), found.target.room_properties), (json!({ "a": 1 }), json!({})));
+        let found = dial_of(json!({}), json!({}), stored, false).expect("no name is needed");
+        assert!(found.target.start.is_none());
+    }
+
+    #[test]
+    fn missing_settings_have_their_codes() {
+        let check = |agent: Value, stored: Value, start: bool, code: &str| {
+            let (found, message) = dial_of(agent, json!({}), stored, start).expect_err("it cannot be dialled");
+            assert_eq!(found, code, "{message}");
+        };
+        check(json!({ "P2_agent_name": "a" }), json!({}), false, "MISSING_P2_INTEGRATION");
+        check(json!({ "P2_agent_name": "a" }), json!({ "P2_api_key": "k" }), true, "MISSING_P2_INTEGRATION");
+        check(json!({}), json!({ "P2_base_url": "http://h" }), true, "NO_P2_AGENT_NAME");
+        check(json!({ "P2_agent_name": " " }), json!({ "P2_base_url": "http://h" }), true, "NO_P2_AGENT_NAME");
+    }
+}

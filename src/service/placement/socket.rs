@@ -1,0 +1,123 @@
+//! Agents that are reached by a WebSocket: address, dialect and parameters of the call.
+
+use ringer_media::call::DtmfMethod;
+
+use super::{Cast, Obstacle};
+use crate::config::Secret;
+use crate::engine::{Answering, Destination, WebSocketDial};
+use crate::model::error_code::ErrorCode;
+use crate::provider::guard::Guard;
+use crate::service::Settings;
+use crate::transport::websocket::dialect::DialectError;
+
+/// Returns how the server of the agent is reached.
+pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
+    let missing = || Obstacle::new(ErrorCode::WebsocketConnectFailed, "The agent has no websocket_url");
+    let url = url(cast).ok_or_else(missing)?;
+    Ok(WebSocketDial { url, ..terms(cast, settings)? })
+}
+
+/// Returns the terms of a call over a WebSocket, whoever opens it.
+pub(super) fn terms(cast: &Cast, settings: &Settings) -> Result<WebSocketDial, Obstacle> {
+    let agent = &cast.agent.spec;
+    let named = cast.overrides.websocket_dialect.as_deref().or(cast.human.websocket_dialect.as_deref());
+    let unknown = |error: crate::error::Error| Obstacle::new(ErrorCode::WebsocketConnectFailed, error.to_string());
+    let dialect = settings.dialect(named.or(agent.websocket_dialect.as_deref())).map_err(unknown)?;
+    let parameters: Vec<(String, String)> =
+        agent.websocket_parameters.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let refused = |error: DialectError| Obstacle::new(ErrorCode::WebsocketConnectFailed, error.to_string());
+    dialect.check_parameters(&parameters).map_err(refused)?;
+    Ok(WebSocketDial {
+        url: String::new(),
+        username: agent.websocket_username.clone(),
+        password: agent.websocket_password.clone().map(Secret::new),
+        dialect: Some(dialect),
+        parameters,
+        result_id: u64::try_from(cast.result_id).unwrap_or_default(),
+        from: cast.human.phone_number.clone().unwrap_or_default(),
+        to: agent.phone_number.clone().unwrap_or_default(),
+        settings: settings.sockets.clone(),
+        guard: Some(Guard::new(settings.allow_private_agents)),
+    })
+}
+
+/// Returns the address of the server: the run's, the Digital Human's or the agent's.
+fn url(cast: &Cast) -> Option<String> {
+    let given = [&cast.overrides.websocket_url, &cast.human.websocket_url, &cast.agent.spec.websocket_url];
+    given.into_iter().flatten().find(|url| !url.is_empty()).cloned()
+}
+
+/// Returns the way in which digits reach the agent of a call over a WebSocket or to a pipeline; `None` for calls of another channel.
+pub(super) fn digits(destination: &Destination) -> Option<DtmfMethod> {
+    let dial = match destination {
+        Destination::Pipeline(_) | Destination::Room(_) => return Some(DtmfMethod::MessageAndTone),
+        Destination::WebSocket(dial) => dial,
+        Destination::Incoming(Answering { websocket: Some(dial), .. }) => dial,
+        _ => return None,
+    };
+    Some(dial.digit_method())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::service::placement::tests::cast;
+    use crate::transport::websocket::{Dialect, Kind};
+
+    #[test]
+    fn the_nearest_address_and_dialect_count() {
+        let of = |agent: Value, human: Value, run: Value| {
+            let desk = Dialect::new(Kind::VonageWebsocket);
+            let dialects = BTreeMap::from([("desk".to_owned(), desk)]).into();
+            let settings = Settings { dialects, ..Settings::new("unused") };
+            let dial = dial(&cast(agent, human, run), &settings);
+            dial.map_err(|obstacle| (obstacle.code.as_str().to_owned(), obstacle.message))
+        };
+        let agent = json!({
+            "websocket_url": "ws://agent", "websocket_username": "u", "websocket_dialect": "raw_pcm16",
+            "websocket_parameters": { "a": "b" },
+        });
+        for (human, run, url, kind) in [
+            (json!({}), json!({}), "ws://agent", Kind::RawPcm16),
+            (json!({ "websocket_url": "ws://human" }), json!({}), "ws://human", Kind::RawPcm16),
+            (
+                json!({ "websocket_url": "ws://human", "websocket_dialect": "desk" }),
+                json!({ "websocket_url": "ws://run" }),
+                "ws://run",
+                Kind::VonageWebsocket,
+            ),
+            (json!({}), json!({ "websocket_dialect": "audiohook" }), "ws://agent", Kind::Audiohook),
+        ] {
+            let found = of(agent.clone(), human, run).expect("it can be dialled");
+            assert_eq!((found.url.as_str(), found.dialect().kind), (url, kind));
+            assert_eq!((found.result_id, found.username.as_deref()), (17, Some("u")));
+            assert_eq!(found.parameters, [("a".to_owned(), "b".to_owned())]);
+        }
+        let code = "WEBSOCKET_CONNECT_FAILED".to_owned();
+        let missing = of(json!({ "connection_type": "WEBSOCKET" }), json!({}), json!({})).expect_err("there is none");
+        assert_eq!(missing, (code.clone(), "The agent has no websocket_url".to_owned()));
+        let unknown = of(agent, json!({}), json!({ "websocket_dialect": "x" })).expect_err("there is none");
+        assert_eq!(unknown, (code, "Unknown websocket_dialect \'x\'".to_owned()));
+    }
+
+    #[test]
+    fn digits_go_as_the_dialect_says() {
+        let mut inband = Dialect::new(Kind::TwilioMediaStreams);
+        inband.dtmf_inband = true;
+        for (dialect, expect) in [
+            (Dialect::new(Kind::Default), DtmfMethod::Inband),
+            (Dialect::new(Kind::TwilioMediaStreams), DtmfMethod::Message),
+            (inband, DtmfMethod::MessageAndTone),
+        ] {
+            let dial = WebSocketDial { dialect: Some(dialect), ..WebSocketDial::default() };
+            assert_eq!(digits(&Destination::WebSocket(Box::new(dial))), Some(expect));
+        }
+        assert_eq!(digits(&Destination::default()), None);
+        assert_eq!(digits(&Destination::Pipeline(Box::default())), Some(DtmfMethod::MessageAndTone));
+        assert_eq!(digits(&Destination::Room(Box::default())), Some(DtmfMethod::MessageAndTone));
+    }
+}

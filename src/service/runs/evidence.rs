@@ -1,0 +1,192 @@
+//! Archive of all records of a finished conversation, for reports and other programs.
+
+mod capture;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+pub(in crate::service) use self::capture::{Message, messages};
+use crate::config::Capture;
+use crate::error::{Error, Result};
+use crate::model::result::{ResultDoc, find_note};
+use crate::model::secret::mask;
+use crate::service::conversation::artifacts::{CAPTURED, EVIDENCE, SIP_LOG, is_hidden};
+use crate::service::conversation::privacy::{redact_settings, redactor_of};
+use crate::service::conversation::snapshot::settings_of;
+use crate::service::{Caller, Service};
+
+/// Bytes of a file that are hashed at once.
+const PIECE: usize = 64 * 1024;
+
+/// One member of the archive.
+enum Member {
+    File(PathBuf),
+    Bytes(Vec<u8>),
+    /// The packets of a call: those of its SIP log, and the captured ones when there is such a file. Left out when there are none.
+    Capture {
+        log: String,
+        media: PathBuf,
+    },
+}
+
+impl Service {
+    /// Returns a tar archive (POSIX ustar) of a finished conversation. It holds recordings, timeline, transcript and
+    /// record, the signalling as log and as capture (with captured media), and the log of requests of a written
+    /// conversation. It also holds the settings without secrets, the seed, and the SHA-256 of each file. The file is at
+    /// its beginning and has no name.
+    ///
+    /// # Errors
+    /// [`Error::NotAvailable`] before the conversation is finished, or while what is private is still in it.
+    pub async fn evidence(&self, caller: &Caller, result_id: i64) -> Result<File> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        if !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
+            return Err(Error::NotAvailable("Evidence not available".into()));
+        }
+        let mut config = settings_of(&mut db, &row).await?;
+        config["behaviour"] = json!(find_note(&row.doc.body.metadata, "behaviour"));
+        if let Some(redactor) = redactor_of(&mut db, &row.doc).await? {
+            redact_settings(&mut config, &redactor);
+        }
+        drop(db);
+        let folder = self.result_folder(result_id);
+        let seed = format!("{}\n", row.doc.body.seed);
+        let mut members = vec![
+            ("result.json".to_owned(), pretty(&self.result_record(row, &HashMap::new()))?),
+            ("config.json".to_owned(), pretty(&mask(&config))?),
+            ("seed.txt".to_owned(), Member::Bytes(seed.into_bytes())),
+        ];
+        for name in EVIDENCE {
+            let path = folder.join(name);
+            if tokio::fs::try_exists(&path).await.unwrap_or(false) {
+                members.push((name.to_owned(), Member::File(path)));
+            }
+        }
+        match self.timeline(caller, result_id).await {
+            Ok(timeline) => members.push(("timeline.json".to_owned(), pretty(&timeline)?)),
+            Err(Error::NotAvailable(_)) => {}
+            Err(error) => return Err(error),
+        }
+        match self.transcript(caller, result_id).await {
+            Ok(transcript) => members.push(("transcript.json".to_owned(), pretty(&transcript)?)),
+            Err(Error::NotAvailable(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if self.settings.capture != Capture::Off {
+            let log = tokio::fs::read_to_string(folder.join(SIP_LOG)).await.unwrap_or_default();
+            members.push(("capture.pcapng".to_owned(), Member::Capture { log, media: folder.join(CAPTURED) }));
+        }
+        members.sort_by(|one, other| one.0.cmp(&other.0));
+        let (data, now_ms) = (self.settings.data.clone(), self.clock.now_ms());
+        let packed =
+            tokio::task::spawn_blocking(move || pack(&data, members, now_ms)).await.map_err(Error::internal)?;
+        packed.map_err(Error::internal)
+    }
+}
+
+impl Service {
+    /// Returns the packets of a finished conversation, as in its evidence. The file is at its beginning and has no
+    /// name.
+    ///
+    /// # Errors
+    /// [`Error::NotAvailable`] before the end, where nothing was captured, or while what is private is still in it.
+    pub async fn capture(&self, caller: &Caller, result_id: i64) -> Result<File> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        drop(db);
+        let none = || Error::NotAvailable("Capture not available".into());
+        let is_off = self.settings.capture == Capture::Off;
+        if is_off || !row.doc.body.status.is_terminal() || is_hidden(&row.doc, caller) {
+            return Err(none());
+        }
+        let (folder, data) = (self.result_folder(result_id), self.settings.data.clone());
+        let log = tokio::fs::read_to_string(folder.join(SIP_LOG)).await.unwrap_or_default();
+        let packing = move || {
+            let mut packets = BufWriter::new(nameless(&data)?);
+            let any = capture::write(&log, File::open(folder.join(CAPTURED)).ok(), &mut packets)?;
+            let mut file = packets.into_inner()?;
+            file.seek(SeekFrom::Start(0))?;
+            Ok::<_, io::Error>(any.then_some(file))
+        };
+        let packed = tokio::task::spawn_blocking(packing).await.map_err(Error::internal)?;
+        packed.map_err(Error::internal)?.ok_or_else(none)
+    }
+}
+
+fn pretty(part: &impl Serialize) -> Result<Member> {
+    let value: Value = serde_json::to_value(part).map_err(Error::internal)?;
+    serde_json::to_vec_pretty(&value).map(Member::Bytes).map_err(Error::internal)
+}
+
+/// Returns a file in `folder` that loses its name at once.
+fn nameless(folder: &Path) -> io::Result<File> {
+    let path = folder.join(format!("evidence-{}.part", crate::clock::new_id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// Writes the archive to a nameless file in `folder`.
+fn pack(folder: &Path, members: Vec<(String, Member)>, now_ms: i64) -> io::Result<File> {
+    let mut archive = tar::Builder::new(nameless(folder)?);
+    let mut hashes = String::new();
+    for (name, member) in members {
+        let hash = match member {
+            Member::Bytes(bytes) => {
+                append(&mut archive, &name, bytes.len() as u64, now_ms, &bytes[..])?;
+                Sha256::digest(&bytes)
+            }
+            Member::File(path) => append_file(&mut archive, &name, now_ms, File::open(path)?)?,
+            Member::Capture { log, media } => {
+                let mut packets = BufWriter::new(nameless(folder)?);
+                if !capture::write(&log, File::open(media).ok(), &mut packets)? {
+                    continue;
+                }
+                append_file(&mut archive, &name, now_ms, packets.into_inner()?)?
+            }
+        };
+        hashes.push_str(&format!("{}  {name}\n", hex::encode(hash)));
+    }
+    append(&mut archive, "hashes.sha256", hashes.len() as u64, now_ms, hashes.as_bytes())?;
+    let mut file = archive.into_inner()?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file)
+}
+
+fn append(archive: &mut tar::Builder<File>, name: &str, size: u64, now_ms: i64, from: impl io::Read) -> io::Result<()> {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(size);
+    header.set_mode(0o644);
+    header.set_mtime(u64::try_from(now_ms / 1000).unwrap_or(0));
+    archive.append_data(&mut header, name, from.take(size))
+}
+
+/// Appends all of a file, and answers its hash.
+fn append_file(
+    archive: &mut tar::Builder<File>,
+    name: &str,
+    now_ms: i64,
+    mut file: File,
+) -> io::Result<sha2::digest::Output<Sha256>> {
+    file.seek(SeekFrom::Start(0))?;
+    append(archive, name, file.metadata()?.len(), now_ms, &file)?;
+    hash_of(&mut file)
+}
+
+fn hash_of(file: &mut File) -> io::Result<sha2::digest::Output<Sha256>> {
+    file.seek(SeekFrom::Start(0))?;
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        let count = io::Read::read(file, &mut piece)?;
+        if count == 0 {
+            return Ok(hash.finalize());
+        }
+        hash.update(&piece[..count]);
+    }
+}

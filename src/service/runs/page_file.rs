@@ -1,0 +1,99 @@
+//! All that a page shows of one conversation, for a file that is read without a server.
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::service::conversation::peaks::{PeakStretch, Zoom};
+use crate::service::conversation::transcode::{Packing, Track};
+use crate::service::{Caller, Service};
+
+/// Largest recording that goes into a file, in bytes.
+const MOST_AUDIO_BYTES: u64 = 12 * 1024 * 1024;
+/// Most bytes of the data beside the recording: with it, in base64, the file stays below 20 MB.
+const MOST_DATA_BYTES: usize = 2_500_000;
+/// Longest recording whose outline is told in steps of 10 ms, in milliseconds; up to ten times as long, in steps of 100 ms.
+const FINE_MS: i64 = 5 * 60 * 1000;
+
+/// One conversation with its recording.
+#[derive(Clone, Debug)]
+pub struct CallFile {
+    /// Record, timeline, transcript, turns, signalling, reviews; null where there is none.
+    pub data: Value,
+    /// Outline of the recording.
+    pub peaks: Option<PeakStretch>,
+    /// Recording as Ogg Opus; `None`: there is none, or it is too long.
+    pub audio: Option<Vec<u8>>,
+}
+
+impl Service {
+    /// Returns all that a page shows of a conversation that is over.
+    ///
+    /// # Errors
+    /// [`Error::NotAvailable`] before its end.
+    pub async fn call_file(&self, caller: &Caller, result_id: i64) -> Result<CallFile> {
+        let result = self.result(caller, result_id).await?;
+        if !result.body.status.is_terminal() {
+            return Err(Error::NotAvailable("Page not available".into()));
+        }
+        let mut data = json!({
+            "result": result,
+            "timeline": there(self.timeline(caller, result_id).await)?,
+            "transcript": there(self.transcript(caller, result_id).await)?,
+            "turns": there(self.turn_list(caller, result_id).await)?,
+            "reviews": there(self.reviews(caller, result_id).await)?,
+            "ladder": there(self.ladder(caller, result_id).await)?,
+            "left_out": [],
+        });
+        let mut left_out: Vec<&str> = Vec::new();
+        // The parts that are missed least go first.
+        for name in ["ladder", "timeline", "transcript"] {
+            if data.to_string().len() > MOST_DATA_BYTES {
+                data[name] = Value::Null;
+                left_out.push(name);
+            }
+        }
+        let has_room = data.to_string().len() <= MOST_DATA_BYTES;
+        let audio = if has_room { self.small_audio(caller, result_id).await? } else { None };
+        let has_recording = result.body.audio_url.is_some();
+        if has_recording && audio.is_none() {
+            left_out.push("recording");
+        }
+        data["left_out"] = json!(left_out);
+        let zoom = match result.body.duration_ms.unwrap_or(0) {
+            ms if ms <= FINE_MS => Zoom::Hundredth,
+            ms if ms <= 10 * FINE_MS => Zoom::Tenth,
+            _ => Zoom::Second,
+        };
+        let peaks = match self.peak_stretch(caller, result_id, zoom, (0, None)).await {
+            Ok(peaks) => Some(peaks),
+            Err(Error::NotAvailable(_) | Error::Refused(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(CallFile { data, peaks, audio })
+    }
+
+    /// Returns the recording in the best form that is small enough: both sides, else the mix of them.
+    async fn small_audio(&self, caller: &Caller, result_id: i64) -> Result<Option<Vec<u8>>> {
+        for track in [Track::Both, Track::Mix] {
+            let path = match self.packed_path(caller, result_id, track, Packing::Opus).await {
+                Ok(path) => path,
+                Err(Error::NotAvailable(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let bytes = tokio::fs::metadata(&path).await.map_err(Error::internal)?.len();
+            if bytes <= MOST_AUDIO_BYTES {
+                return tokio::fs::read(&path).await.map(Some).map_err(Error::internal);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns a part as JSON; null where it is not available.
+fn there(part: Result<impl serde::Serialize>) -> Result<Value> {
+    match part {
+        Ok(part) => serde_json::to_value(part).map_err(Error::internal),
+        Err(Error::NotAvailable(_)) => Ok(Value::Null),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,301 @@
+//! Runs of all simulations in one list, and the changes of one run as they happen.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ringer_media::measure::percentile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::queueing::verdict;
+use crate::error::Result;
+use crate::model::agent::AgentDoc;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code::{ErrorCode, Owner};
+use crate::model::result::ResultDoc;
+use crate::model::run::{Counters, RunDoc};
+use crate::model::simulation::SimulationSpec;
+use crate::model::status::{Outcome, ResultStatus, RunOutcome, RunStatus};
+use crate::model::time::Timestamp;
+use crate::service::library::simulations::name_of;
+use crate::service::{Caller, Service};
+use crate::store::{Row, RunFilter, Session};
+
+/// Selection and page of a list of runs.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+pub struct RunQuery {
+    /// Only runs of this agent.
+    #[serde(default)]
+    pub agent_id: Option<i64>,
+    /// Only runs of this simulation.
+    #[serde(default)]
+    pub simulation_id: Option<i64>,
+    /// Only runs of this state: RUNNING or COMPLETED.
+    #[serde(default)]
+    pub status: Option<RunStatus>,
+    /// Only runs of which a result has this tag.
+    #[serde(default)]
+    pub tag: Option<String>,
+    /// Only runs that were queued at this time (UTC, `2026-01-05T09:00:00Z`) or later.
+    #[serde(default)]
+    pub since: Option<Timestamp>,
+    /// Most runs of a page, 1 to 200.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 200))]
+    pub limit: i64,
+    /// Position to go on from: next_cursor of the page before.
+    #[serde(default)]
+    pub cursor: Option<i64>,
+}
+
+fn fifty() -> i64 {
+    50
+}
+
+/// A page of runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunPage {
+    /// Runs, the newest one first.
+    pub simulation_runs: Vec<ListedRun>,
+    /// Position of the next page; null at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// A run in the list of all runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ListedRun {
+    /// Id of the run.
+    pub id: i64,
+    /// Id of the agent under test.
+    pub agent_id: i64,
+    /// Name of the agent; null when it was deleted.
+    pub agent_name: Option<String>,
+    /// Id of the simulation.
+    pub simulation_id: i64,
+    /// Name of the simulation.
+    pub simulation_name: Option<String>,
+    /// State of the run.
+    pub status: RunStatus,
+    /// Verdict of the run.
+    pub outcome: Option<RunOutcome>,
+    /// Number of results by verdict.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Median of the agent's latencies of all turns, seconds.
+    pub p50_agent_latency: Option<f64>,
+    /// 95th percentile of the agent's latencies of all turns, seconds.
+    pub p95_agent_latency: Option<f64>,
+    /// Time at which it was queued.
+    pub started_at: Timestamp,
+    /// Time at which the last result became terminal.
+    pub completed_at: Option<Timestamp>,
+    /// Time from queueing to completion, milliseconds; null before.
+    pub duration_ms: Option<i64>,
+    /// Name of the API key that queued it, or the beginning of its text where it has no name; null: not by a key.
+    pub created_by: Option<String>,
+    /// Base seed of the run.
+    pub seed: Option<i64>,
+    /// Text on what came of it; null before completion.
+    pub summary: Option<String>,
+}
+
+/// A result as far as lists show it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ResultChange {
+    /// Id of the result.
+    pub id: i64,
+    /// Id of its Digital Human; null when it was deleted.
+    pub digital_human_id: Option<i64>,
+    /// Name of its Digital Human.
+    pub digital_human_name: Option<String>,
+    /// Repetition of the Digital Human in its run, from 1.
+    pub repetition: i64,
+    /// State of the result.
+    pub status: ResultStatus,
+    /// Verdict of the result.
+    pub outcome: Option<Outcome>,
+    /// Code of what went wrong.
+    pub error_code: Option<ErrorCode>,
+    /// Text on what went wrong, or the reason of the verdict.
+    pub reason: Option<String>,
+    /// Side that has to act.
+    pub error_owner: Option<Owner>,
+    /// Agent's latency of each turn, seconds.
+    pub latency: Option<Vec<f64>>,
+    /// Number of interruptions by the agent.
+    pub agent_interruption_count: Option<Value>,
+    /// Number of interruptions by the Digital Human.
+    pub customer_interruption_count: Option<Value>,
+    /// False: times of this result are not to be relied on; null: not known.
+    pub trusted: Option<bool>,
+    /// True when a person has changed the evaluation.
+    pub human_edited: bool,
+    /// Length of the conversation in milliseconds.
+    pub duration_ms: Option<i64>,
+    /// Time at which the call was connected.
+    pub start_time: Option<Timestamp>,
+    /// Time of the change.
+    pub updated_at: Timestamp,
+}
+
+/// The changes of one run since a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunChanges {
+    /// The run as it is now.
+    pub run: ListedRun,
+    /// Results that have changed, in the order of their ids.
+    pub results: Vec<ResultChange>,
+}
+
+/// Names of rows that a list refers to.
+#[derive(Default)]
+struct Names {
+    agents: BTreeMap<i64, Option<String>>,
+    simulations: BTreeMap<i64, Option<SimulationSpec>>,
+    keys: Option<HashMap<Uuid, String>>,
+}
+
+impl Service {
+    /// Runs of all simulations, newest first.
+    pub async fn runs(&self, caller: &Caller, query: RunQuery) -> Result<RunPage> {
+        let limit = query.limit.max(1);
+        let filter = RunFilter {
+            agent_id: query.agent_id,
+            simulation_id: query.simulation_id,
+            status: query.status,
+            tag: query.tag,
+            since_ms: query.since.map(|since| since.0),
+            before: query.cursor,
+        };
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let mut runs = db.run_list(&filter, limit + 1).await?;
+        let has_more = runs.len() as i64 > limit;
+        runs.truncate(limit as usize);
+        let next_cursor = runs.last().filter(|_| has_more).map(|run| run.id.to_string());
+        Ok(RunPage { simulation_runs: list(&mut db, runs).await?, next_cursor })
+    }
+
+    /// Returns one run, and its results that were changed at `since_ms` or later.
+    pub async fn run_changes(&self, caller: &Caller, run_id: i64, since_ms: i64) -> Result<RunChanges> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let run = db.get::<RunDoc>(run_id).await?;
+        let run = list(&mut db, vec![run]).await?.remove(0);
+        let mut names = BTreeMap::new();
+        let mut results = Vec::new();
+        for row in db.results_changed(run_id, since_ms).await? {
+            let name = match row.doc.body.digital_human_id {
+                None => None,
+                Some(id) => {
+                    if let std::collections::btree_map::Entry::Vacant(room) = names.entry(id) {
+                        room.insert(db.find::<DigitalHumanSpec>(id).await?.and_then(|human| human.doc.name));
+                    }
+                    names[&id].clone()
+                }
+            };
+            results.push(change(row, name));
+        }
+        Ok(RunChanges { run, results })
+    }
+
+    /// Returns a watch that changes with every stored change of a result's state in this process; `None`: no calls are
+    /// made here.
+    pub fn any_change(&self) -> Option<watch::Receiver<u64>> {
+        self.live.any_change()
+    }
+}
+
+/// Fills in counters, latencies and names of runs.
+async fn list(db: &mut Session, runs: Vec<Row<RunDoc>>) -> Result<Vec<ListedRun>> {
+    let ids: Vec<i64> = runs.iter().map(|run| run.id).collect();
+    let (tallies, latencies) = (db.tallies_of(&ids).await?, db.latencies_of(&ids).await?);
+    let (mut names, mut listed) = (Names::default(), Vec::with_capacity(runs.len()));
+    for run in runs {
+        let counters = tallies.get(&run.id).copied().unwrap_or_default().counters;
+        let latency = latencies.get(&run.id).map(Vec::as_slice).unwrap_or_default();
+        let simulation = names.simulation(db, run.doc.simulation_id).await?;
+        let agent_name = names.agent(db, run.doc.agent_id).await?;
+        let created_by = names.key(db, run.doc.created_by).await?;
+        listed.push(ListedRun {
+            id: run.id,
+            agent_id: run.doc.agent_id,
+            agent_name,
+            simulation_id: run.doc.simulation_id,
+            simulation_name: simulation.as_ref().and_then(|simulation| simulation.name.clone()),
+            status: run.doc.status,
+            outcome: simulation.and_then(|simulation| verdict(&run.doc, &counters, &simulation)),
+            counters,
+            p50_agent_latency: percentile(latency, 50.0),
+            p95_agent_latency: percentile(latency, 95.0),
+            started_at: Timestamp(run.created_ms),
+            completed_at: run.doc.completed_at,
+            duration_ms: run.doc.completed_at.map(|at| (at.0 - run.created_ms).max(0)),
+            created_by,
+            seed: Some(run.doc.seed),
+            summary: run.doc.summary,
+        });
+    }
+    Ok(listed)
+}
+
+impl Names {
+    async fn agent(&mut self, db: &mut Session, id: i64) -> Result<Option<String>> {
+        if let Some(name) = self.agents.get(&id) {
+            return Ok(name.clone());
+        }
+        let name = db.find::<AgentDoc>(id).await?.map(|agent| agent.doc.spec.name);
+        self.agents.insert(id, name.clone());
+        Ok(name)
+    }
+
+    async fn simulation(&mut self, db: &mut Session, id: i64) -> Result<Option<SimulationSpec>> {
+        if let Some(simulation) = self.simulations.get(&id) {
+            return Ok(simulation.clone());
+        }
+        let found = db.find::<SimulationSpec>(id).await?;
+        let named = found.map(|row| SimulationSpec { name: Some(name_of(&row)), ..row.doc });
+        self.simulations.insert(id, named.clone());
+        Ok(named)
+    }
+
+    async fn key(&mut self, db: &mut Session, id: Option<Uuid>) -> Result<Option<String>> {
+        let Some(id) = id.filter(|id| !id.is_nil()) else { return Ok(None) };
+        if self.keys.is_none() {
+            let shown = |key: crate::store::KeyRow| match key.name.is_empty() {
+                true => (key.id, format!("{}...", key.prefix)),
+                false => (key.id, key.name),
+            };
+            self.keys = Some(db.keys().await?.into_iter().map(shown).collect());
+        }
+        Ok(self.keys.as_ref().and_then(|keys| keys.get(&id).cloned()))
+    }
+}
+
+fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChange {
+    let (updated_at, repetition, body) = (Timestamp(row.updated_ms), row.doc.repetition + 1, row.doc.body);
+    let evaluation = body.evaluations.first();
+    let judged = evaluation.and_then(|evaluation| {
+        let texts = [&evaluation.human_goal_reasoning, &evaluation.goal_reasoning, &evaluation.not_evaluated_reason];
+        texts.into_iter().flatten().next().cloned()
+    });
+    ResultChange {
+        id: row.id,
+        digital_human_id: body.digital_human_id,
+        digital_human_name,
+        repetition,
+        status: body.status,
+        outcome: body.outcome,
+        reason: body.error_message.clone().or(judged),
+        error_code: body.error_code.clone(),
+        error_owner: body.error_owner,
+        agent_interruption_count: body.metric("agent_interruption_count").cloned(),
+        customer_interruption_count: body.metric("customer_interruption_count").cloned(),
+        trusted: body.engine_quality.as_ref().map(|quality| quality.trusted),
+        human_edited: evaluation.is_some_and(|evaluation| evaluation.human_edited),
+        latency: body.latency,
+        duration_ms: body.duration_ms,
+        start_time: body.start_time,
+        updated_at,
+    }
+}

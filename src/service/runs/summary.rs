@@ -1,0 +1,83 @@
+//! Summary of a complete run by a language model, in the place of its counters.
+
+use std::fmt::Write as _;
+
+use crate::clock;
+use crate::error::Result;
+use crate::model::digital_human::DigitalHumanSpec;
+use crate::model::error_code::ErrorCode;
+use crate::model::result::ResultBody;
+use crate::model::run::RunDoc;
+use crate::queue::SummaryJob;
+use crate::service::Service;
+use crate::store::{Owner, Session};
+
+/// Conversations of a run that a model is told of.
+const RESULTS_MOST: usize = 100;
+
+/// Facts about a run for the language model that summarises it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTold {
+    /// Text for the model's prompt.
+    pub text: String,
+    /// The counters as they were.
+    counted: Option<String>,
+}
+
+impl Service {
+    /// Asks for [`Service::keep_summary`] when there is somebody to sum up.
+    pub(in crate::service) async fn ask_for_summary(&self, db: &mut Session, run_id: i64) -> Result<()> {
+        if self.model.is_none() {
+            return Ok(());
+        }
+        let (organization, serial) = (db.organization().to_owned(), clock::new_id());
+        db.put(&SummaryJob { organization, run_id, serial }, self.clock.now_ms(), None).await
+    }
+
+    /// Returns the facts about a run to summarise; `None` if the run is deleted or not complete.
+    pub async fn run_to_sum_up(&self, job: &SummaryJob) -> Result<Option<RunTold>> {
+        let mut db = self.store.org(&job.organization).read().await?;
+        let Some(run) = db.find::<RunDoc>(job.run_id).await? else { return Ok(None) };
+        if run.doc.completed_at.is_none() || db.has_open_results(Owner::Run, job.run_id).await? {
+            return Ok(None);
+        }
+        let counted = run.doc.counted;
+        let mut text = counted.clone().unwrap_or_default();
+        let results = db.results_of_run(job.run_id).await?;
+        if results.len() > RESULTS_MOST {
+            let _ = write!(text, "\nThe first {RESULTS_MOST}:");
+        }
+        for row in results.into_iter().take(RESULTS_MOST) {
+            let human = match row.doc.body.digital_human_id {
+                Some(id) => db.find::<DigitalHumanSpec>(id).await?,
+                None => None,
+            };
+            let name = human.and_then(|human| human.doc.name).unwrap_or_else(|| "A caller".to_owned());
+            let _ = write!(text, "\n- {name}: {}", describe_result(&row.doc.body));
+        }
+        Ok(Some(RunTold { text, counted }))
+    }
+
+    /// Keeps the summary of a run, unless its counters are others by now.
+    pub async fn keep_summary(&self, job: &SummaryJob, told: &RunTold, summary: String) -> Result<()> {
+        let mut db = self.store.org(&job.organization).write().await?;
+        let Some(mut run) = db.find::<RunDoc>(job.run_id).await? else { return Ok(()) };
+        if run.doc.counted != told.counted {
+            return Ok(());
+        }
+        run.doc.summary = Some(summary);
+        db.update(run.id, &run.doc, self.clock.now_ms(), None).await?;
+        db.commit().await
+    }
+}
+
+/// Returns outcome, error, reasoning and summary of one conversation, joined by semicolons.
+fn describe_result(body: &ResultBody) -> String {
+    let mut parts = vec![body.outcome.map_or(body.status.as_str(), |outcome| outcome.as_str()).to_owned()];
+    parts.extend(body.error_code.iter().map(ErrorCode::to_string).chain(body.error_message.clone()));
+    if let Some(evaluation) = body.evaluations.first() {
+        let reasons = [&evaluation.goal_reasoning, &evaluation.call_summary];
+        parts.extend(reasons.into_iter().flatten().cloned());
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,77 @@
+//! The turns of a conversation, also of one that is going on.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::judge::{self, Facts, TurnItem, turn_list};
+use crate::model::result::{ResultBody, ResultDoc, find_note};
+use crate::model::status::ResultStatus;
+use crate::model::transcript::Transcript;
+use crate::service::conversation::artifacts::is_hidden;
+use crate::service::{Caller, Service};
+
+/// The turns of both sides, by onset.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TurnList {
+    /// Id of the result.
+    pub simulation_result_id: i64,
+    /// Samples a second of all positions: 16000.
+    pub sample_rate: i64,
+    /// True while the conversation goes on: later events may still change the last turns.
+    pub live: bool,
+    /// Turns of both sides, by onset.
+    pub turns: Vec<TurnItem>,
+}
+
+impl Service {
+    /// Returns the turns of a conversation with what is measured of each; while it goes on, those so far.
+    ///
+    /// # Errors
+    /// [`Error::NotAvailable`] where nothing was said yet, or what is private is still in it.
+    pub async fn turn_list(&self, caller: &Caller, result_id: i64) -> Result<TurnList> {
+        let mut db = self.store.org(&caller.organization).read().await?;
+        let row = db.get::<ResultDoc>(result_id).await?;
+        let none = || Error::NotAvailable("Turns not available".into());
+        if is_hidden(&row.doc, caller) {
+            return Err(none());
+        }
+        let body = row.doc.body;
+        let stored: Option<Value> = db.text("timelines", result_id).await?;
+        let transcript: Option<Transcript> = db.text("transcripts", result_id).await?;
+        drop(db);
+        let live = stored.is_none();
+        let events = match stored {
+            Some(events) => events,
+            None => self.live_events(result_id, &body).ok_or_else(none)?,
+        };
+        let moments = judge::moments(&events);
+        let fillers = Vec::new();
+        let entries = match transcript {
+            Some(transcript) => transcript.entries,
+            None => judge::transcript(result_id, judge::language(&body.metadata), &moments, &fillers).entries,
+        };
+        let facts = Facts { extension_digits: extension_digits(&body), interface: "PHONE", ..Facts::default() };
+        let turns = turn_list(&moments, &facts, &entries);
+        Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, turns })
+    }
+
+    /// Returns the events of a running conversation so far; `None`: none has happened in this process, or it does not run. What
+    /// was not kept of one that is over is not shown out of memory either.
+    pub(in crate::service) fn live_events(&self, result_id: i64, body: &ResultBody) -> Option<Value> {
+        if !matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running) {
+            return None;
+        }
+        let (events, _) = self.feed(result_id)?.events_from(0);
+        let own = events.iter().filter(|event| event.attempt == body.attempt && event.seq.is_some());
+        let events: Vec<Value> = own.filter_map(|event| serde_json::from_str(&event.data).ok()).collect();
+        (!events.is_empty()).then_some(Value::Array(events))
+    }
+}
+
+/// Returns the number of keys of the extension, which come before the conversation.
+fn extension_digits(body: &ResultBody) -> usize {
+    let extension = find_note(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
+    extension.map_or(0, |digits| digits.chars().filter(|digit| *digit != ',').count())
+}

@@ -1,0 +1,16 @@
+//! Errors of the SQLite driver as errors of this program.
+
+use crate::error::Error;
+
+/// Returns the error of a database that was closed.
+pub fn closed_error() -> Error {
+    Error::internal("the database is closed")
+}
+
+/// Converts an error of the driver, with SQLite's own text.
+pub fn fault(error: rusqlite::Error) -> Error {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(text)) => Error::Internal(text),
+        error => Error::internal(error),
+    }
+}
