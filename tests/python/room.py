@@ -7,6 +7,7 @@ with its input.
 """
 
 import asyncio
+import functools
 import json
 import socket
 import sys
@@ -37,11 +38,15 @@ state = {"speaks": "--silent" not in sys.argv, "yields": "--yields" in sys.argv}
 running, published = set(), {}
 
 
+@functools.cache
+def turns(hz, count):
+    return numpy.exp(-2j * numpy.pi * hz / RATE * numpy.arange(count))
+
+
 def share(pcm, *tones):
     if not len(pcm) or numpy.mean(pcm**2) < 100**2:
         return 0.0
-    turn = lambda hz: numpy.exp(-2j * numpy.pi * hz / RATE * numpy.arange(len(pcm)))
-    return float(sum(2 * abs(numpy.sum(pcm * turn(hz))) ** 2 / len(pcm) / numpy.sum(pcm**2) for hz in tones))
+    return float(sum(2 * abs(pcm @ turns(hz, len(pcm))) ** 2 / len(pcm) / (pcm @ pcm) for hz in tones))
 
 
 def keep(coroutine):
@@ -75,12 +80,14 @@ async def speak(source):
 
 
 async def listen(track):
-    heard = numpy.zeros(0)
+    heard, count = numpy.zeros(0), 0
     async for event in rtc.AudioStream(track, sample_rate=RATE, num_channels=1):
         pcm = numpy.frombuffer(event.frame.data, dtype=numpy.int16).astype(float)
         heard = numpy.concatenate([heard, pcm])[-RATE:]
-        seen["frames"] += 1
-        seen["share"] = share(heard, HEARD_HZ) if len(heard) == RATE else 0.0
+        seen["frames"], count = seen["frames"] + 1, count + 1
+        # Measured ten times a second: a loop that is kept busy sends gaps.
+        if count % 10 == 0:
+            seen["share"] = share(heard, HEARD_HZ) if len(heard) == RATE else 0.0
         seen["loud"] += bool(numpy.mean(pcm**2) > 300**2)
         seen["quiet"] = 0 if numpy.mean(pcm**2) > 100**2 else seen["quiet"] + 1
         seen["key"] = max(seen["key"], share(heard[-RATE // 20 :], *KEY_HZ))

@@ -2,6 +2,7 @@
 
 import asyncio
 import fractions
+import functools
 from pathlib import Path
 
 import aioice.ice
@@ -72,13 +73,17 @@ class Speech(Sound):
         return self.words[(self.said - count + numpy.arange(count)) % len(self.words)]
 
 
+@functools.cache
+def turns(hz, rate, count):
+    return numpy.exp(-2j * numpy.pi * hz / rate * numpy.arange(count))
+
+
 def share(pcm, rate, *tones):
     """Returns the share of tones in the power of samples; 0 for what is nearly silent."""
     power = numpy.sum(pcm**2)
     if not len(pcm) or power / len(pcm) < 100**2:
         return 0.0
-    turn = lambda hz: numpy.exp(-2j * numpy.pi * hz / rate * numpy.arange(len(pcm)))
-    return float(sum(2 * abs(numpy.sum(pcm * turn(hz))) ** 2 / len(pcm) / power for hz in tones))
+    return float(sum(2 * abs(pcm @ turns(hz, rate, len(pcm))) ** 2 / len(pcm) / power for hz in tones))
 
 
 async def listen(track, seen, on_loud=lambda: None):
