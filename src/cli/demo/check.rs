@@ -29,6 +29,9 @@ pub struct Check {
     pub claim: String,
     /// True if the claim holds.
     pub ok: bool,
+    /// True if nothing can be said, since this machine did not keep up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
     /// Figure that was found.
     pub figure: Value,
     /// Likely reason why the claim does not hold.
@@ -38,15 +41,26 @@ pub struct Check {
 
 impl Check {
     fn new(call: &Call, claim: &str, ok: bool, figure: Value) -> Check {
-        Check { call: call.name.into(), claim: claim.into(), ok, figure, hint: None }
+        Check { call: call.name.into(), claim: claim.into(), ok, unknown: false, figure, hint: None }
     }
 
-    /// Returns the check with a hint where it depends on words that may have been recognised late.
+    /// Returns the check, unknown for this reason when it does not hold.
+    fn unknown_if(self, reason: Option<String>) -> Check {
+        match (self.ok, reason) {
+            (false, Some(hint)) => Check { unknown: true, hint: Some(hint), ..self },
+            _ => self,
+        }
+    }
+
+    /// Returns the check of something that depends on words: unknown when they may have been recognised late.
     fn of_words(self, call: &Call) -> Check {
         let late = call.events_named("recognizer_late").count();
-        let hint = (!self.ok && late > 0)
-            .then(|| format!("the recognizer was late {}: this machine is busy", count(late, "time")));
-        Check { hint, ..self }
+        self.unknown_if((late > 0).then(|| format!("the recognizer was late {}", count(late, "time"))))
+    }
+
+    /// True if the claim does not hold, and this machine is not the reason.
+    pub fn failed(&self) -> bool {
+        !self.ok && !self.unknown
     }
 }
 
@@ -138,7 +152,8 @@ fn answers_ms(starts: &[f64], ends: &[f64]) -> Vec<f64> {
 
 fn check_trusted(call: &Call) -> Check {
     let quality = &call.result["engine_quality"];
-    Check::new(call, "the engine's own pacing is trusted", quality["trusted"] == true, quality.clone())
+    let check = Check::new(call, "the engine's own pacing is trusted", quality["trusted"] == true, quality.clone());
+    check.unknown_if(call.stalls.reason())
 }
 
 fn noise(call: &Call) -> Check {
@@ -195,6 +210,7 @@ mod tests {
     use ringer_media::call::{Event, TimelineEntry};
 
     use super::*;
+    use crate::cli::demo::stalls::Stalls;
 
     #[test]
     fn the_agents_log_is_read_by_result() {
@@ -211,18 +227,22 @@ not JSON
     }
 
     #[test]
-    fn a_late_recognizer_is_named_where_words_were_missed() {
-        let hints = |shows: Shows, late: usize| -> Vec<String> {
+    fn what_a_slow_machine_explains_is_unknown() {
+        let hints = |shows: Shows, late: usize, stalls: Stalls| -> Vec<String> {
             let note = TimelineEntry { seq: 0, event: Event::from_wire(0, "recognizer_late", "engine", json!({})) };
-            let call = Call { shows, timeline: vec![note; late], ..Call::empty("Oliver") };
+            let call = Call { shows, stalls, timeline: vec![note; late], ..Call::empty("Oliver") };
             let checks = checks(&call, &OwnLog::default());
-            checks.into_iter().filter(|check| !check.ok).filter_map(|check| check.hint).collect()
+            assert!(checks.iter().all(|check| !check.ok && check.failed() == check.hint.is_none()));
+            checks.into_iter().filter_map(|check| check.hint).collect()
         };
-        assert_eq!(hints(Shows::Script, 0), Vec::<String>::new());
-        assert_eq!(hints(Shows::Script, 1), ["the recognizer was late 1 time: this machine is busy"]);
+        let stood = Stalls { count: 2, worst_ms: 71 };
+        assert_eq!(hints(Shows::Script, 0, Stalls::default()), Vec::<String>::new());
+        assert_eq!(hints(Shows::Script, 1, Stalls::default()), ["the recognizer was late 1 time"]);
         for shows in [Shows::Keys, Shows::Interruptions] {
-            assert_eq!(hints(shows, 3), ["the recognizer was late 3 times: this machine is busy"]);
+            assert_eq!(hints(shows, 3, Stalls::default()), ["the recognizer was late 3 times"]);
         }
+        let stalled = ["this machine stood still for more than 20 ms 2 times, for 71 ms at most"];
+        assert_eq!(hints(Shows::Stream, 0, stood), stalled);
     }
 
     #[test]

@@ -78,14 +78,16 @@ fn files(folder: &Path, call: &Call) -> PathBuf {
 pub fn checks(out: &Out, checks: &[Check]) {
     out.line("");
     for check in checks {
-        let verdict = if check.ok { "ok    " } else { "FAILED" };
-        out.line(format_args!("{verdict} {:>7}: {}: {}", check.call, check.claim, check.figure));
+        let verdict = if check.ok { "ok" } else if check.unknown { "UNKNOWN" } else { "FAILED" };
+        out.line(format_args!("{verdict:<7} {:>7}: {}: {}", check.call, check.claim, check.figure));
         if let Some(hint) = &check.hint {
-            out.line(format_args!("               {hint}"));
+            out.line(format_args!("                {hint}"));
         }
     }
-    let failed = checks.iter().filter(|check| !check.ok).count();
-    out.line(format_args!("{}, {failed} failed", count(checks.len(), "check")));
+    let failed = checks.iter().filter(|check| check.failed()).count();
+    let unknown = checks.iter().filter(|check| check.unknown).count();
+    let unknown = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
+    out.line(format_args!("{}, {failed} failed{unknown}", count(checks.len(), "check")));
 }
 
 /// Returns all of it as JSON, for a program.
