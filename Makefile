@@ -37,7 +37,8 @@ build: ## the release binary
 	$(NATIVE) $(CARGO) build --release --locked --bin ringer
 
 # Runs the parts of a recipe one after the other: `part NAME BUDGET COMMAND`, the budget in seconds on two quiet cores. All parts
-# run even when one fails; exit code 3 of one says that this machine is too slow to tell. `report` prints how long each took; an exceeded budget is said, a failed part fails the run.
+# run even when one fails. Exit code 3 of a part says that this machine is too slow to tell. `report` prints how long each took;
+# an exceeded budget is said, a failed part fails the run.
 define parts
 report=; failed=0; \
 part() { \

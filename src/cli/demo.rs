@@ -7,7 +7,6 @@ mod cast;
 mod check;
 pub mod children;
 mod show;
-mod stalls;
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -26,7 +25,6 @@ use self::call::Call;
 use self::cast::{Caller, SEED, cast, streaming};
 use self::check::{Check, OwnLog};
 use self::children::Program;
-use self::stalls::Witness;
 use super::local;
 use super::out::{Out, complain};
 use super::signals::Signals;
@@ -37,9 +35,9 @@ use super::signals::Signals;
 The engine and the sample agent are started as programs of their own on free ports of this machine, their four calls are made
 through the API, and everything that they leave is kept: the folder, and recording and timeline of each call, are printed.
 
-A call with which this machine did not keep up is made again, three times at most.
+A call with which the engine does not keep up is made again by itself, twice at most.
 
-The exit code is 0 when every check holds, 1 when one does not, 3 when none fails but this machine was too slow to tell, 141 when
+The exit code is 0 when every check holds, 1 when one does not, 3 when none fails but this machine is too slow to tell, 141 when
 nobody read all of what it printed.")]
 pub struct Args {
     /// Keep database, recordings and timelines in a new folder below this one: 1, 2 and so on [default: a new temporary
@@ -70,7 +68,7 @@ pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
     match demo(&args, &out).await {
         Ok(Verdict::Unknown) if !out.is_gone() => {
-            complain("ringer: this machine was too slow to tell");
+            complain("ringer: the engine did not keep up on this machine");
             ExitCode::from(UNKNOWN)
         }
         done => out.finish(done.map(drop)),
@@ -82,7 +80,7 @@ pub async fn run(args: Args) -> ExitCode {
 enum Verdict {
     Passed,
     Failed,
-    /// None failed, but this machine did not keep up with some call.
+    /// None failed, but the engine did not keep up with some call.
     Unknown,
 }
 
@@ -231,49 +229,33 @@ fn start_engine(folder: &Path, key: &str) -> Result<Program, String> {
     )
 }
 
-/// Has everybody call, and those once more with whose calls this machine did not keep up. Returns the last call of each.
+/// Has everybody call at once, then one after the other those with whose calls the engine did not keep up. Returns the last
+/// call of each.
 async fn call_all(api: &Api, agents: [&str; 2], log: &Path, quiet: bool, out: &Out) -> Result<Vec<Call>, String> {
-    let witness = Witness::start()?;
-    let mut calls: Vec<Call> = Vec::new();
-    for round in 1..=MAX_ROUNDS {
-        witness.take();
-        let is_told = |caller: &Caller| calls.iter().any(|call| call.name == caller.name);
-        let mut made = place(api, agents, |caller| !is_told(caller), quiet, out).await?;
-        let stalls = witness.take();
-        made.iter_mut().for_each(|call| call.stalls = stalls);
-        let (again, done): (Vec<Call>, Vec<Call>) = match round {
-            MAX_ROUNDS => (Vec::new(), made),
-            _ => partition(made, log)?,
-        };
-        calls.extend(done);
-        if again.is_empty() {
-            break;
-        }
-        if !quiet {
-            let names: Vec<&str> = again.iter().map(|call| call.name).collect();
-            out.line(format_args!("this machine did not keep up: {} once more", sentence_of(&names)));
+    let mut calls = place(api, agents, &|_| true, quiet, out).await?;
+    for _ in 1..MAX_ROUNDS {
+        let checks = check(&calls, log)?;
+        for call in &mut calls {
+            if !checks.iter().any(|check| check.call == call.name && check.unknown) {
+                continue;
+            }
+            if !quiet {
+                out.line(format_args!("the engine did not keep up: {} calls once more", call.name));
+            }
+            let name = call.name;
+            if let Some(again) = place(api, agents, &|caller| caller.name == name, quiet, out).await?.pop() {
+                *call = again;
+            }
         }
     }
     Ok(calls)
-}
-
-/// Returns the calls that have an unknown check, and the others.
-fn partition(calls: Vec<Call>, log: &Path) -> Result<(Vec<Call>, Vec<Call>), String> {
-    let checks = check(&calls, log)?;
-    let is_unknown = |call: &Call| checks.iter().any(|check| check.call == call.name && check.unknown);
-    Ok(calls.into_iter().partition(is_unknown))
-}
-
-/// Returns names as a sentence begins with them.
-fn sentence_of(names: &[&str]) -> String {
-    format!("{} {}", names.join(" and "), if names.len() == 1 { "calls" } else { "call" })
 }
 
 /// Makes agents, simulations and the wanted callers, runs them, and follows their calls to the end.
 async fn place(
     api: &Api,
     [sip, socket]: [&str; 2],
-    is_wanted: impl Fn(&Caller) -> bool,
+    is_wanted: &dyn Fn(&Caller) -> bool,
     quiet: bool,
     out: &Out,
 ) -> Result<Vec<Call>, String> {
@@ -281,7 +263,7 @@ async fn place(
     let stream = json!({ "name": "Northside Clinic, by WebSocket", "websocket_url": socket });
     let (mut cast, mut results) = (Vec::new(), Vec::new());
     for (agent, mut callers) in [(telephone, Vec::from(self::cast())), (stream, vec![streaming()])] {
-        callers.retain(&is_wanted);
+        callers.retain(is_wanted);
         if callers.is_empty() {
             continue;
         }
@@ -328,13 +310,7 @@ fn text_of(id: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{sentence_of, fresh_folder};
-
-    #[test]
-    fn who_calls_again_is_named() {
-        assert_eq!(sentence_of(&["Chen"]), "Chen calls");
-        assert_eq!(sentence_of(&["Chen", "Amara"]), "Chen and Amara call");
-    }
+    use super::fresh_folder;
 
     #[test]
     fn each_run_has_a_folder_of_its_own() {

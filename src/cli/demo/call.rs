@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::cast::Shows;
-use super::stalls::Stalls;
 use crate::cli::lines::{Lines, Style};
 use crate::judge;
 use crate::model::time::Timestamp;
@@ -33,8 +32,6 @@ pub struct Call {
     pub transcript: Vec<Value>,
     /// Samples of the caller (left) and of the agent (right); empty when there is no recording.
     pub recording: [Vec<i16>; 2],
-    /// Times at which this machine stood still during the call.
-    pub stalls: Stalls,
 }
 
 impl Call {
@@ -49,7 +46,6 @@ impl Call {
             timeline: Vec::new(),
             transcript: Vec::new(),
             recording: Default::default(),
-            stalls: Stalls::default(),
         }
     }
 
@@ -87,7 +83,6 @@ impl Call {
             timeline: Vec::new(),
             transcript: Vec::new(),
             recording: Default::default(),
-            stalls: Stalls::default(),
         };
         if let Ok(timeline) = api.get(&path("timeline")).await {
             call.timeline = judge::moments(&timeline["events"]);

@@ -153,7 +153,8 @@ fn answers_ms(starts: &[f64], ends: &[f64]) -> Vec<f64> {
 fn check_trusted(call: &Call) -> Check {
     let quality = &call.result["engine_quality"];
     let check = Check::new(call, "the engine's own pacing is trusted", quality["trusted"] == true, quality.clone());
-    check.unknown_if(call.stalls.reason())
+    let reason = quality["untrusted_reason"].as_str();
+    check.unknown_if(reason.map(|reason| format!("the engine did not keep up on this machine: {reason}")))
 }
 
 fn noise(call: &Call) -> Check {
@@ -210,7 +211,6 @@ mod tests {
     use ringer_media::call::{Event, TimelineEntry};
 
     use super::*;
-    use crate::cli::demo::stalls::Stalls;
 
     #[test]
     fn the_agents_log_is_read_by_result() {
@@ -228,21 +228,21 @@ not JSON
 
     #[test]
     fn what_a_slow_machine_explains_is_unknown() {
-        let hints = |shows: Shows, late: usize, stalls: Stalls| -> Vec<String> {
+        let hints = |shows: Shows, late: usize, reason: Value| -> Vec<String> {
             let note = TimelineEntry { seq: 0, event: Event::from_wire(0, "recognizer_late", "engine", json!({})) };
-            let call = Call { shows, stalls, timeline: vec![note; late], ..Call::empty("Oliver") };
+            let result = json!({ "engine_quality": { "trusted": false, "untrusted_reason": reason } });
+            let call = Call { shows, result, timeline: vec![note; late], ..Call::empty("Oliver") };
             let checks = checks(&call, &OwnLog::default());
             assert!(checks.iter().all(|check| !check.ok && check.failed() == check.hint.is_none()));
             checks.into_iter().filter_map(|check| check.hint).collect()
         };
-        let stood = Stalls { count: 2, worst_ms: 71 };
-        assert_eq!(hints(Shows::Script, 0, Stalls::default()), Vec::<String>::new());
-        assert_eq!(hints(Shows::Script, 1, Stalls::default()), ["the recognizer was late 1 time"]);
+        assert_eq!(hints(Shows::Script, 0, Value::Null), Vec::<String>::new());
+        assert_eq!(hints(Shows::Script, 1, Value::Null), ["the recognizer was late 1 time"]);
         for shows in [Shows::Keys, Shows::Interruptions] {
-            assert_eq!(hints(shows, 3, Stalls::default()), ["the recognizer was late 3 times"]);
+            assert_eq!(hints(shows, 3, Value::Null), ["the recognizer was late 3 times"]);
         }
-        let stalled = ["this machine stood still for more than 20 ms 2 times, for 71 ms at most"];
-        assert_eq!(hints(Shows::Stream, 0, stood), stalled);
+        let untrusted = ["the engine did not keep up on this machine: late_frames are 2 of 1137, more than 0.1 %"];
+        assert_eq!(hints(Shows::Stream, 0, json!("late_frames are 2 of 1137, more than 0.1 %")), untrusted);
     }
 
     #[test]

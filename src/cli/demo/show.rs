@@ -78,7 +78,13 @@ fn files(folder: &Path, call: &Call) -> PathBuf {
 pub fn checks(out: &Out, checks: &[Check]) {
     out.line("");
     for check in checks {
-        let verdict = if check.ok { "ok" } else if check.unknown { "UNKNOWN" } else { "FAILED" };
+        let verdict = if check.ok {
+            "ok"
+        } else if check.unknown {
+            "UNKNOWN"
+        } else {
+            "FAILED"
+        };
         out.line(format_args!("{verdict:<7} {:>7}: {}: {}", check.call, check.claim, check.figure));
         if let Some(hint) = &check.hint {
             out.line(format_args!("                {hint}"));
