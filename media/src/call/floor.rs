@@ -235,7 +235,7 @@ impl Floor {
             mouth: Mouth::new(spec, crate::frame::RATE_HZ),
             concealed: Concealed::new(),
             scene: Scene::default(),
-            decisions: VecDeque::with_capacity(16),
+            decisions: VecDeque::with_capacity(8),
             other: Other::default(),
             plan: None,
             barge_in: None,
