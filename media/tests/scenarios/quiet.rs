@@ -263,7 +263,8 @@ fn a_call_is_small() {
         audio_quality: AudioQuality::HORRIBLE,
         ..CallSpec::default()
     };
-    for codec in Codec::ALL {
+    // What all calls share is made by the first one that needs it, which is not counted.
+    for (codec, is_counted) in [(Codec::Pcma, false)].into_iter().chain(Codec::ALL.map(|codec| (codec, true))) {
         let media = MediaParams::new(codec);
         let mut now = Time::from_millis(1000);
         let mut far = RtpLeg::new(media, Seed(4), now);
@@ -276,6 +277,9 @@ fn a_call_is_small() {
             tick(&mut call, now, packet);
         }
         let held = HELD_BYTES.with(Cell::get) - before;
+        if !is_counted {
+            continue;
+        }
         println!("{held:7} bytes: whole call, {codec:?}");
         assert!(held <= MOST_BYTES + most_of(codec), "{codec:?}: a call holds {held} bytes");
     }
