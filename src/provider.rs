@@ -30,8 +30,8 @@ pub mod whisper;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::Sample;
-use ringer_media::tongue::Tongue;
 use tokio::sync::mpsc;
 
 /// A boxed future, the return type of the provider traits (they are used as trait objects).
@@ -226,7 +226,7 @@ pub enum Recognized {
         /// Confidence from 0 to 1; `None`: not known.
         confidence: Option<f32>,
         /// Language evidence for the words.
-        tongue: Tongue,
+        detected_language: DetectedLanguage,
     },
     /// The recognizer failed so; another one has taken over, and its texts follow.
     Fallback(Failure),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use ringer::config::Secret;
 use ringer::engine::{CallReport, Destination, Placement, SocketSettings, WebSocketDial};
 use ringer::transport::websocket::port::DialRules;
-use ringer_media::call::{EndReason, What};
+use ringer_media::call::{EndReason, EventKind};
 use tokio_tungstenite::tungstenite::Message;
 
 use self::server::{Server, speech};
@@ -89,12 +89,12 @@ async fn a_call_over_a_websocket() {
     let heard: Vec<i64> = report
         .timeline
         .iter()
-        .filter(|entry| matches!(entry.what, What::AgentSpeechStarted { .. } | What::AgentSpeechEnded { .. }))
+        .filter(|entry| matches!(entry.what, EventKind::AgentSpeechStarted { .. } | EventKind::AgentSpeechEnded { .. }))
         .map(|entry| entry.sample)
         .collect();
     assert!(heard.last().is_some_and(|end| (16_000..40_000).contains(end)), "at real time: {heard:?}");
     let interrupted =
-        report.timeline.iter().any(|entry| matches!(entry.what, What::SpeechEnded { interrupted: true, .. }));
+        report.timeline.iter().any(|entry| matches!(entry.what, EventKind::SpeechEnded { interrupted: true, .. }));
     assert!(interrupted, "{events}");
     assert!(events.contains("agent_error") && events.contains("agent_speech_event"), "{events}");
 

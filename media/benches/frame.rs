@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Ears, Effect, EffectId, Effected, Input, Move, NoiseSpec, Opening, Output, Path, Sent, Signal,
+    Call, CallSpec, Ears, Effect, EffectId, Effected, Input, MediaChannel, Move, NoiseSpec, Opening, Output, Sent,
+    Signal,
 };
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::dtmf::Detector;
@@ -341,7 +342,7 @@ impl Conversation {
     fn listen(&mut self) -> bool {
         let now = self.clock.0;
         let packet = self.packets.packet();
-        self.call.handle(now, Input::Packet { path: Path::Rtp, arrived: now, bytes: packet });
+        self.call.handle(now, Input::Packet { path: MediaChannel::Rtp, arrived: now, bytes: packet });
         self.call.handle(now, Input::Listen);
         self.drain()
     }

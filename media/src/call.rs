@@ -151,7 +151,7 @@ impl Call {
     fn take_result(&mut self, now: Time, id: EffectId, result: Effected) {
         match result {
             Effected::Note { code, why } if self.phase.is_dialling() => {
-                self.waits.before.push((now, Side::Engine, What::Note { code: code.into(), why }));
+                self.waits.before.push((now, Side::Engine, EventKind::Note { code: code.into(), why }));
             }
             Effected::Failed { .. } if self.phase.is_dialling() => self.floor().drop_prepared(),
             Effected::Language { .. } if !self.phase.is_connected() => {}
@@ -204,7 +204,7 @@ impl Call {
             if let Some(Leg::Pcm(_)) = self.leg {
                 return connection.sent.pop_frame().map(|(from, pcm)| Output::Frame { from, pcm });
             }
-            return connection.sent.pop().map(|bytes| Output::Packet { path: Path::Rtp, bytes });
+            return connection.sent.pop().map(|bytes| Output::Packet { path: MediaChannel::Rtp, bytes });
         }
         if !self.out.is_empty() {
             return self.out.pop();
@@ -236,13 +236,13 @@ impl Call {
         matches!(self.phase, Phase::Over)
     }
 
-    fn packet(&mut self, path: Path, arrived: Time, bytes: &[u8]) {
+    fn packet(&mut self, path: MediaChannel, arrived: Time, bytes: &[u8]) {
         let Some(Leg::Rtp(leg)) = &mut self.leg else { return };
         match path {
-            Path::Rtp => {
+            MediaChannel::Rtp => {
                 leg.receive(arrived, bytes);
             }
-            Path::Rtcp => leg.receive_report(arrived, bytes),
+            MediaChannel::Rtcp => leg.receive_report(arrived, bytes),
         }
     }
 
@@ -304,14 +304,14 @@ impl Call {
             Some(Leg::Rtp(leg)) => {
                 let mut post = |bytes: &[u8]| match &mut self.connection {
                     Some(connection) => connection.sent.send(now, bytes),
-                    None => self.out.packet(Path::Rtp, bytes),
+                    None => self.out.packet(MediaChannel::Rtp, bytes),
                 };
                 leg.send(now, pcm);
                 while let Some(bytes) = leg.packet() {
                     post(bytes);
                 }
                 if let Some(bytes) = leg.report(now, ntp(now)) {
-                    self.out.packet(Path::Rtcp, bytes);
+                    self.out.packet(MediaChannel::Rtcp, bytes);
                 }
             }
             Some(Leg::Pcm(leg)) => {
@@ -339,7 +339,7 @@ impl Call {
             }
         }
         self.pacing.record_skipped(skipped as u64);
-        self.event(self.frame_at, Side::Engine, What::LateFrames { count: skipped as u64 });
+        self.event(self.frame_at, Side::Engine, EventKind::LateFrames { count: skipped as u64 });
         self.frame_at = at;
     }
 
@@ -350,12 +350,12 @@ impl Call {
         (ahead - behind) * PER_MS / 1_000_000
     }
 
-    fn event(&mut self, sample: Sample, side: Side, what: What) {
+    fn event(&mut self, sample: Sample, side: Side, what: EventKind) {
         self.out.push(Output::Event(Event { sample, side, what }));
     }
 
     fn note(&mut self, sample: Sample, code: &'static str) {
-        self.event(sample, Side::Engine, What::Note { code: code.into(), why: String::new() });
+        self.event(sample, Side::Engine, EventKind::Note { code: code.into(), why: String::new() });
     }
 }
 

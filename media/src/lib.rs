@@ -40,6 +40,7 @@ pub mod netem;
 
 pub mod connection;
 
+pub mod detected_language;
 pub mod dtmf;
 
 pub mod line_tones;
@@ -53,8 +54,6 @@ pub mod clip;
 pub mod recording;
 
 pub mod measure;
-
-pub mod tongue;
 
 pub mod call;
 

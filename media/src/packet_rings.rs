@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::call::Path;
+use crate::call::MediaChannel;
 use crate::time::Time;
 
 /// Number of packets that a ring holds.
@@ -21,14 +21,14 @@ pub const MAX_BYTES: usize = 1500;
 pub struct RingPacket {
     /// Time at which it came, or at which it is to leave.
     pub at: Time,
-    /// Path that it belongs to: media or reports.
-    pub path: Path,
+    /// Media or reports, to which it belongs.
+    pub path: MediaChannel,
     len: usize,
     bytes: [u8; MAX_BYTES],
 }
 
 impl RingPacket {
-    fn new(at: Time, path: Path, bytes: &[u8]) -> Option<RingPacket> {
+    fn new(at: Time, path: MediaChannel, bytes: &[u8]) -> Option<RingPacket> {
         let mut packet = RingPacket { at, path, len: bytes.len(), bytes: [0; MAX_BYTES] };
         packet.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(packet)
@@ -60,7 +60,7 @@ impl PacketRings {
     }
 
     /// Hands a packet to the other end and wakes it.
-    pub fn send(&mut self, at: Time, path: Path, bytes: &[u8]) {
+    pub fn send(&mut self, at: Time, path: MediaChannel, bytes: &[u8]) {
         let pushed = RingPacket::new(at, path, bytes).is_some_and(|packet| self.from_call.push(packet).is_ok());
         self.dropped += u64::from(!pushed);
         self.task.wake_by_ref();
@@ -94,7 +94,7 @@ impl PacketPeer {
     }
 
     /// Hands a packet of the other side to the call. Returns false when it was dropped.
-    pub fn receive(&mut self, at: Time, path: Path, bytes: &[u8]) -> bool {
+    pub fn receive(&mut self, at: Time, path: MediaChannel, bytes: &[u8]) -> bool {
         let pushed = RingPacket::new(at, path, bytes).is_some_and(|packet| self.to_call.push(packet).is_ok());
         self.dropped += u64::from(!pushed);
         pushed
@@ -137,20 +137,20 @@ mod tests {
     fn packets_pass_in_order_and_the_task_is_woken() {
         let woken = Arc::<Woken>::default();
         let (mut rings, mut peer) = packet_rings(woken.clone().into());
-        rings.send(Time(1), Path::Rtp, &[7; 12]);
-        rings.send(Time(2), Path::Rtcp, &[8; MAX_BYTES]);
-        rings.send(Time(3), Path::Rtp, &[9; MAX_BYTES + 1]);
+        rings.send(Time(1), MediaChannel::Rtp, &[7; 12]);
+        rings.send(Time(2), MediaChannel::Rtcp, &[8; MAX_BYTES]);
+        rings.send(Time(3), MediaChannel::Rtp, &[9; MAX_BYTES + 1]);
         assert_eq!((woken.0.load(Ordering::Relaxed), rings.lost_packets()), (3, 1));
         let sent: Vec<_> = std::iter::from_fn(|| peer.next_packet()).map(|p| (p.at, p.path, p.bytes().len())).collect();
-        assert_eq!(sent, [(Time(1), Path::Rtp, 12), (Time(2), Path::Rtcp, MAX_BYTES)]);
+        assert_eq!(sent, [(Time(1), MediaChannel::Rtp, 12), (Time(2), MediaChannel::Rtcp, MAX_BYTES)]);
     }
 
     #[test]
     fn packets_that_nobody_takes_are_counted() {
         let (mut rings, mut peer) = packet_rings(Arc::<Woken>::default().into());
         for _ in 0..20 {
-            rings.send(Time(1), Path::Rtp, &[1; 60]);
-            peer.receive(Time(1), Path::Rtp, &[1; 60]);
+            rings.send(Time(1), MediaChannel::Rtp, &[1; 60]);
+            peer.receive(Time(1), MediaChannel::Rtp, &[1; 60]);
         }
         assert_eq!((rings.lost_packets(), peer.lost_packets()), (4, 4));
         assert!(!peer.is_abandoned());

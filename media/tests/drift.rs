@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use ringer_media::call::{Call, CallSpec, Ears, Input, Limits, Opening, Output, Path, Sent, Signal, TICK, TurnSpec};
+use ringer_media::call::{
+    Call, CallSpec, Ears, Input, Limits, MediaChannel, Opening, Output, Sent, Signal, TICK, TurnSpec,
+};
 use ringer_media::codec::Codec;
 use ringer_media::frame::{FRAME, Frame};
 use ringer_media::leg::{MediaParams, RtpLeg};
@@ -63,7 +65,7 @@ fn apart(ppm: i64) -> (i64, i64) {
             }
             far.send(at, &frame);
             let packet = far.packet().expect("one a tick").to_vec();
-            call.handle(at, Input::Packet { path: Path::Rtp, arrived: at, bytes: &packet });
+            call.handle(at, Input::Packet { path: MediaChannel::Rtp, arrived: at, bytes: &packet });
             drain(&mut call);
             sent += 1;
         }

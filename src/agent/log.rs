@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use ringer_media::call::{Event, Kind, What};
+use ringer_media::call::{Event, EventKind, Kind};
 use ringer_media::frame::{FRAME, PER_MS};
 use serde_json::{Value, json};
 
@@ -73,10 +73,10 @@ impl CallLog {
         let now = monotonic().0 as i64;
         // Both leave the media thread in the tick that begins there (the figures of the network after its frame was sent).
         match &entry.what {
-            What::Connected { .. } => self.began(now),
-            What::Network { .. } => return self.began(now - nanos(entry.sample - FRAME as i64)),
-            What::TranscriptPartial { .. } => return,
-            What::DtmfReceived { digit, .. } => self.digits.push(*digit),
+            EventKind::Connected { .. } => self.began(now),
+            EventKind::Network { .. } => return self.began(now - nanos(entry.sample - FRAME as i64)),
+            EventKind::TranscriptPartial { .. } => return,
+            EventKind::DtmfReceived { digit, .. } => self.digits.push(*digit),
             _ => {}
         }
         let mut data = entry.data();
@@ -152,19 +152,19 @@ impl Turns {
     /// Returns the caller's end and the agent's beginning, when `entry` is the beginning of an answer.
     fn add(&mut self, entry: &Event) -> Option<(i64, i64)> {
         match entry.reading() {
-            What::AgentSpeechStarted { .. } => {
+            EventKind::AgentSpeechStarted { .. } => {
                 self.began = Some(entry.sample);
                 self.before = self.ended.take();
             }
-            What::AgentSpeechEnded { .. } => {
+            EventKind::AgentSpeechEnded { .. } => {
                 let short = self.began.take().is_some_and(|began| entry.sample - began < SHORT);
                 self.ended = if short { self.before.take() } else { Some(entry.sample) };
             }
-            What::DtmfReceived { duration_ms, .. } => {
+            EventKind::DtmfReceived { duration_ms, .. } => {
                 self.ended = Some(entry.sample + i64::from(*duration_ms) * PER_MS);
             }
             // First words are no answer, whatever was heard before them.
-            What::SpeechStarted { kind, .. } => {
+            EventKind::SpeechStarted { kind, .. } => {
                 let answer = (self.ended.take()?, entry.sample);
                 return (*kind != Kind::Opening).then_some(answer);
             }

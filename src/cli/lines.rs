@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ringer_media::call::{Event, Kind as Said, Side, TimelineEntry, What};
+use ringer_media::call::{Event, EventKind, Kind as Said, Side, TimelineEntry};
 use ringer_media::frame::{PER_MS, Sample};
 use serde_json::Value;
 
@@ -112,18 +112,19 @@ impl Lines {
     /// Follows who spoke when. Answers what the agent's turn that ends took to answer, in milliseconds.
     fn follow(&mut self, event: &Event) -> Option<f64> {
         match event.reading() {
-            What::SpeechStarted { kind: Said::Probe, .. } | What::SpeechEnded { kind: Said::Probe, .. } => {}
-            What::SpeechStarted { .. } => self.own.push((event.sample, None)),
-            What::SpeechEnded { .. } => {
+            EventKind::SpeechStarted { kind: Said::Probe, .. } | EventKind::SpeechEnded { kind: Said::Probe, .. } => {}
+            EventKind::SpeechStarted { .. } => self.own.push((event.sample, None)),
+            EventKind::SpeechEnded { .. } => {
                 let open = self.own.iter_mut().rev().find(|(_, to)| to.is_none());
                 open.into_iter().for_each(|(_, to)| *to = Some(event.sample));
             }
-            What::DtmfSent { .. } if self.extension_digits > 0 => self.extension_digits -= 1,
-            What::DtmfSent { duration_ms, .. } => {
+            EventKind::DtmfSent { .. } if self.extension_digits > 0 => self.extension_digits -= 1,
+            EventKind::DtmfSent { duration_ms, .. } => {
                 let length = i64::from(*duration_ms) * PER_MS;
                 self.own.push((event.sample, Some(event.sample + length)));
             }
-            What::TurnEnded { from_sample, end_sample, .. } | What::TurnWritten { from_sample, end_sample, .. } => {
+            EventKind::TurnEnded { from_sample, end_sample, .. }
+            | EventKind::TurnWritten { from_sample, end_sample, .. } => {
                 return self.latency_ms(*from_sample, *end_sample);
             }
             _ => {}
@@ -147,81 +148,89 @@ impl Lines {
         let warning = |what: String| (side, what, Kind::Warning);
         let detail = |what: String| (side, what, Kind::Detail);
         match event.reading() {
-            What::Dialing { address } => (Side::Dh, format!("calls {address}"), Kind::Act),
-            What::Ringing { code, .. } => (Side::Agent, format!("is called, SIP {code}"), Kind::Act),
-            What::EarlyMedia { code, .. } => {
+            EventKind::Dialing { address } => (Side::Dh, format!("calls {address}"), Kind::Act),
+            EventKind::Ringing { code, .. } => (Side::Agent, format!("is called, SIP {code}"), Kind::Act),
+            EventKind::EarlyMedia { code, .. } => {
                 (Side::Agent, format!("is heard before the answer, SIP {code}"), Kind::Act)
             }
-            What::Connected { codec: name, .. } => (Side::Agent, format!("answers{}", codec(name)), Kind::Turn),
-            What::Ended { by: who, .. } => (by(who).unwrap_or(side), ending(event), Kind::Turn),
-            What::SpeechStarted { text, .. } => detail(format!("begins: {text}")),
-            What::AgentSpeechStarted { .. } => detail("begins to speak".into()),
-            What::SpeechEnded { text, kind, interrupted, .. } => said_line(text.voiced_text(), *kind, *interrupted),
-            What::AgentSpeechEnded { .. } => detail("falls silent".into()),
-            What::TurnEnded { text, missing, late, concealed_ms, .. } => {
+            EventKind::Connected { codec: name, .. } => (Side::Agent, format!("answers{}", codec(name)), Kind::Turn),
+            EventKind::Ended { by: who, .. } => (by(who).unwrap_or(side), ending(event), Kind::Turn),
+            EventKind::SpeechStarted { text, .. } => detail(format!("begins: {text}")),
+            EventKind::AgentSpeechStarted { .. } => detail("begins to speak".into()),
+            EventKind::SpeechEnded { text, kind, interrupted, .. } => {
+                said_line(text.voiced_text(), *kind, *interrupted)
+            }
+            EventKind::AgentSpeechEnded { .. } => detail("falls silent".into()),
+            EventKind::TurnEnded { text, missing, late, concealed_ms, .. } => {
                 heard_line(text, missing.as_deref(), *late, *concealed_ms, latency_ms)
             }
-            What::TurnWritten { text, .. } => heard_line(text, None, false, 0, latency_ms),
-            What::TranscriptPartial { text } => detail(format!("... {text}")),
-            What::LanguageTaken { language, .. } => act(format!("goes on in the other side's language: {language}")),
-            What::BargeIn { by, stop_ms, .. } => cut_in(*by, *stop_ms, &self.caller),
-            What::LateTurn { late_ms, .. } => warning(format!("speaks {late_ms} ms late: the words were not ready")),
-            What::ScriptedResponse { index, match_type, response_type } => {
+            EventKind::TurnWritten { text, .. } => heard_line(text, None, false, 0, latency_ms),
+            EventKind::TranscriptPartial { text } => detail(format!("... {text}")),
+            EventKind::LanguageTaken { language, .. } => {
+                act(format!("goes on in the other side's language: {language}"))
+            }
+            EventKind::BargeIn { by, stop_ms, .. } => cut_in(*by, *stop_ms, &self.caller),
+            EventKind::LateTurn { late_ms, .. } => {
+                warning(format!("speaks {late_ms} ms late: the words were not ready"))
+            }
+            EventKind::ScriptedResponse { index, match_type, response_type } => {
                 act(format!("scripted response {index} ({}: {})", in_words(match_type), in_words(response_type)))
             }
-            What::InterruptionDecided { kind, at_ms, keyword, .. } => {
+            EventKind::InterruptionDecided { kind, at_ms, keyword, .. } => {
                 let keyword = keyword.as_deref().filter(|word| !word.is_empty());
                 let keyword = keyword.map(|word| format!(", at the word {word}")).unwrap_or_default();
                 detail(format!("decides to cut in after {at_ms} ms ({}{keyword})", in_words(kind)))
             }
-            What::SilenceTool { seconds } => act(format!("stays silent for up to {seconds} s")),
-            What::Reprompt { n } => act(format!("gets no answer and asks again ({n})")),
-            What::DtmfSent { digit, method, .. } => (Side::Dh, key(*digit, method), Kind::Act),
-            What::DtmfReceived { digit, method, .. } => (Side::Agent, key(*digit, method), Kind::Act),
-            What::LineTone { kind, frequency_hz, .. } => {
+            EventKind::SilenceTool { seconds } => act(format!("stays silent for up to {seconds} s")),
+            EventKind::Reprompt { n } => act(format!("gets no answer and asks again ({n})")),
+            EventKind::DtmfSent { digit, method, .. } => (Side::Dh, key(*digit, method), Kind::Act),
+            EventKind::DtmfReceived { digit, method, .. } => (Side::Agent, key(*digit, method), Kind::Act),
+            EventKind::LineTone { kind, frequency_hz, .. } => {
                 act(format!("a tone of the line: {} ({frequency_hz} Hz)", in_words(kind.name())))
             }
-            What::AnsweringMachine { beep_ms, .. } => {
+            EventKind::AnsweringMachine { beep_ms, .. } => {
                 act(format!("sounds like an answering machine: a beep of {beep_ms} ms after speech"))
             }
-            What::Probe { kind } => act(format!("makes a sound that asks for no answer: {}", in_words(kind.name()))),
-            What::PlaybackStep { index, passed } => {
+            EventKind::Probe { kind } => {
+                act(format!("makes a sound that asks for no answer: {}", in_words(kind.name())))
+            }
+            EventKind::PlaybackStep { index, passed } => {
                 let came_to = passed.map_or("", |passed| if passed { ": passed" } else { ": not passed" });
                 let kind = if *passed == Some(false) { Kind::Warning } else { Kind::Act };
                 (side, format!("step {index}{came_to}"), kind)
             }
-            What::ToolCall(call) => {
+            EventKind::ToolCall(call) => {
                 let output = match &call.output {
                     Value::Null => String::new(),
                     output => format!(": {}", plain(output)),
                 };
                 act(format!("calls the tool {}({}){output}", call.name, plain(&call.parameters)))
             }
-            What::MessageSent { text, channel, .. } | What::MessageReceived { text, channel, .. } => {
+            EventKind::MessageSent { text, channel, .. } | EventKind::MessageReceived { text, channel, .. } => {
                 let channel = channel.as_deref().filter(|channel| !channel.is_empty());
                 let channel = channel.map(|channel| format!(" ({channel})")).unwrap_or_default();
                 (side, format!("{text}{channel}"), Kind::Words)
             }
-            What::Note { .. } => warning(told_all(event)),
-            What::Unknown(unknown) if unknown.event == "mark" => act(told_all(event)),
-            What::Unknown(_) => warning(told_all(event)),
+            EventKind::Note { .. } => warning(told_all(event)),
+            EventKind::Unknown(unknown) if unknown.event == "mark" => act(told_all(event)),
+            EventKind::Unknown(_) => warning(told_all(event)),
             what => self.of_session(side, what),
         }
     }
 
     /// Returns side, words and kind of an event about the session and its network.
-    fn of_session(&self, side: Side, what: &What) -> (Side, String, Kind) {
+    fn of_session(&self, side: Side, what: &EventKind) -> (Side, String, Kind) {
         let (other, own) = if side == Side::Dh { ("agent", &*self.caller) } else { (&*self.caller, "agent") };
         let act = |what: String| (side, what, Kind::Act);
         let warning = |what: String| (side, what, Kind::Warning);
         let detail = |what: String| (side, what, Kind::Detail);
         match what {
-            What::Held => act(format!("puts the {other} on hold")),
-            What::Unheld => act(format!("takes the {other} off hold")),
-            What::Transfer { to, accepted } => {
+            EventKind::Held => act(format!("puts the {other} on hold")),
+            EventKind::Unheld => act(format!("takes the {other} off hold")),
+            EventKind::Transfer { to, accepted } => {
                 act(format!("hands the call on to {to}: {}", if *accepted { "accepted" } else { "refused" }))
             }
-            What::Transferred { to, outcome, code } => (
+            EventKind::Transferred { to, outcome, code } => (
                 Side::Engine,
                 match &**outcome {
                     "answered" => format!("{to} took the call over"),
@@ -229,20 +238,22 @@ impl Lines {
                 },
                 Kind::Act,
             ),
-            What::SessionAnswered { code } => detail(format!("changes the session, answered with {code}")),
-            What::Echo(echo) => {
+            EventKind::SessionAnswered { code } => detail(format!("changes the session, answered with {code}")),
+            EventKind::Echo(echo) => {
                 let (delay_ms, loss_db) = (figure(echo.delay_ms), figure(echo.erl_db));
                 warning(format!(
                     "the {own}'s side sends the {other}'s words back, {delay_ms} ms later and {loss_db} dB quieter"
                 ))
             }
-            What::RxUnderrun { duration_ms } => warning(format!("{duration_ms} ms of the agent's sound did not come")),
-            What::RxOverflow { packets } => warning(format!("{packets} packets came at once and were dropped")),
-            What::Network { received, lost, late, jitter_ms } => {
+            EventKind::RxUnderrun { duration_ms } => {
+                warning(format!("{duration_ms} ms of the agent's sound did not come"))
+            }
+            EventKind::RxOverflow { packets } => warning(format!("{packets} packets came at once and were dropped")),
+            EventKind::Network { received, lost, late, jitter_ms } => {
                 let jitter_ms = figure(*jitter_ms);
                 detail(format!("network: {received} received, {lost} lost, {late} late, jitter {jitter_ms} ms"))
             }
-            What::LateFrames { count } => (Side::Engine, format!("{count} frames were sent late"), Kind::Warning),
+            EventKind::LateFrames { count } => (Side::Engine, format!("{count} frames were sent late"), Kind::Warning),
             _ => detail(String::new()),
         }
     }
@@ -471,7 +482,7 @@ pub fn latencies(all_ms: &[f64]) -> String {
 pub fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
     let (mut own, mut agents) = (0, 0);
     for entry in timeline {
-        if let What::BargeIn { by, .. } = entry.reading() {
+        if let EventKind::BargeIn { by, .. } = entry.reading() {
             *if *by == Side::Dh { &mut own } else { &mut agents } += 1;
         }
     }

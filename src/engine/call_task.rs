@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use ringer_media::call::{EndReason, Ending, Event, RemoteKind, Signal, What};
+use ringer_media::call::{EndReason, Ending, Event, EventKind, RemoteKind, Signal};
 use ringer_media::recording::Layout;
 use ringer_sip::{CallKey, Hop};
 use rtrb::Consumer;
@@ -417,7 +417,7 @@ impl CallTask {
     }
 
     async fn event(&mut self, event: Event) {
-        if matches!(event.what, What::Connected { .. }) {
+        if matches!(event.what, EventKind::Connected { .. }) {
             let at = self.services.clock.now_ms();
             self.connected_at_ms = Some(at);
             self.ahead_ns = self.services.clock.ahead_ns();
@@ -431,7 +431,7 @@ impl CallTask {
             port.own_event(&event);
             self.drain_port().await;
         }
-        if matches!(event.what, What::Ended { .. }) {
+        if matches!(event.what, EventKind::Ended { .. }) {
             self.add_unfinished_tools(event.sample);
         }
         self.add(event);

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ringer_media::call::{
-    ByScript, Comparison, EndReason, Event, Kind, Line, Matching, Move, Purpose, Response, Script, ScriptRule, Side,
-    Then, Thought, ToolCall, What, contains_phrase, same_words,
+    ByScript, Comparison, EndReason, Event, EventKind, Kind, Line, Matching, Move, Purpose, Response, Script,
+    ScriptRule, Side, Then, Thought, ToolCall, contains_phrase, same_words,
 };
 use ringer_media::frame::PER_MS;
 
@@ -261,7 +261,7 @@ impl Dialogue {
             Input::Heard(at, heard) => self.take_message(now, at, heard),
             Input::Thought(next) if matches!(self.doing, Doing::Thinking) => self.thought(now, next),
             Input::Meant(meant) => self.take_comparison(now, meant),
-            Input::Called { at_ms, call } => self.event(at_ms, Side::Agent, What::ToolCall(Box::new(call))),
+            Input::Called { at_ms, call } => self.event(at_ms, Side::Agent, EventKind::ToolCall(Box::new(call))),
             Input::Sent { at_ms, message_id } => self.take_receipt(now, at_ms, &message_id),
             Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
             Input::Hangup(reason) => self.end(now, reason, None),
@@ -324,7 +324,7 @@ impl Dialogue {
         self.last_ms = self.last_ms.max(at);
         self.other_spoke |= !heard.text.is_empty();
         let (message_id, channel) = (heard.message_id, Some(self.spec.channel.into()));
-        self.event(at, Side::Agent, What::MessageReceived { message_id, text: heard.text.clone(), channel });
+        self.event(at, Side::Agent, EventKind::MessageReceived { message_id, text: heard.text.clone(), channel });
         let (mut turn, _) = self.open.take().unwrap_or_else(|| (Turn { first_ms: at, ..Turn::default() }, None));
         if !turn.text.is_empty() && !heard.text.is_empty() {
             turn.text.push('\n');
@@ -349,7 +349,7 @@ impl Dialogue {
         let place = |ms: i64| (ms - self.began_ms.unwrap_or(ms)) * PER_MS;
         let (from_sample, end_sample) = (place(turn.first_ms), place(turn.last_ms));
         let (text, channel) = (turn.text.clone(), self.spec.channel.into());
-        self.event(turn.last_ms, Side::Agent, What::TurnWritten { text, from_sample, end_sample, channel });
+        self.event(turn.last_ms, Side::Agent, EventKind::TurnWritten { text, from_sample, end_sample, channel });
         self.waiting.push_back(turn);
     }
 
@@ -423,7 +423,7 @@ impl Dialogue {
         let match_type = if rule.matching == Matching::Exact { "exact" } else { "context" };
         let (index, response) = (rule.index, rule.response.clone());
         let (match_type, response_type) = (match_type.into(), response.kind().into());
-        self.event(now, Side::Dh, What::ScriptedResponse { index, match_type, response_type });
+        self.event(now, Side::Dh, EventKind::ScriptedResponse { index, match_type, response_type });
         let answer = |text: String| Answer { scripted: true, ..Answer::of(text) };
         match response {
             Response::Phrase(words) => self.hold(now, answer(words)),
@@ -448,7 +448,7 @@ impl Dialogue {
 
     fn thought(&mut self, now: i64, next: Move) {
         for note in &next.notes {
-            self.event(now, Side::Engine, What::Note { code: (*note).into(), why: String::new() });
+            self.event(now, Side::Engine, EventKind::Note { code: (*note).into(), why: String::new() });
         }
         // Keys are typed.
         let text = [next.say.trim(), &next.dtmf].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
@@ -498,7 +498,7 @@ impl Dialogue {
         if !answer.text.is_empty() {
             let kind = if answer.scripted { Kind::Scripted } else { Kind::Turn };
             let (message_id, channel) = (Some(message_id.to_owned()), Some(self.spec.channel.into()));
-            self.event(at, Side::Dh, What::MessageSent { message_id, text: answer.text.clone(), channel, kind });
+            self.event(at, Side::Dh, EventKind::MessageSent { message_id, text: answer.text.clone(), channel, kind });
             // Turns that came while it was on its way are heard after it. Keys are a line of their own, as in a call.
             let own = |text: &str, digits| Line { other: false, text: text.into(), digits, interrupted: false };
             let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
@@ -514,7 +514,7 @@ impl Dialogue {
     fn after(&mut self, now: i64, then: Then) {
         match then {
             Then::StaySilent => {
-                self.event(now, Side::Dh, What::SilenceTool { seconds: (SILENT_MS / 1000) as u32 });
+                self.event(now, Side::Dh, EventKind::SilenceTool { seconds: (SILENT_MS / 1000) as u32 });
                 self.doing = Doing::Silent { until: Some(now + SILENT_MS), then: None };
             }
             Then::Pause { ms } => self.doing = Doing::Pausing { until: now + i64::from(ms), then: None },
@@ -566,7 +566,7 @@ impl Dialogue {
         self.event(
             now,
             Side::Engine,
-            What::Ended { by, reason: reason_told, sip_code: None, q850_cause: None, close_code: None },
+            EventKind::Ended { by, reason: reason_told, sip_code: None, q850_cause: None, close_code: None },
         );
         let (began_ms, other_spoke) = (self.began_ms, self.other_spoke);
         self.out.push_back(Output::Ended(DialogueEnd { reason, fault, began_ms, ended_ms: now, other_spoke }));
@@ -577,7 +577,7 @@ impl Dialogue {
         self.last_ms = self.last_ms.max(at);
     }
 
-    fn event(&mut self, at: i64, side: Side, what: What) {
+    fn event(&mut self, at: i64, side: Side, what: EventKind) {
         let sample = (at - self.began_ms.unwrap_or(at)) * PER_MS;
         let entry = TimelineEntry { seq: self.seq, event: Event { sample, side, what } };
         self.seq += 1;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use ringer_media::call::{Comparison, Effect, EffectId, Effected, Interruption, Thought, Word};
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::PER_MS;
-use ringer_media::tongue::Tongue;
 use rtrb::Consumer;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -170,7 +170,7 @@ impl Effects {
     }
 
     /// Speaks the other side's language from now on, once it is known to be another one.
-    fn identify(&mut self, id: EffectId, turn: i64, text: &str, told: &Tongue) {
+    fn identify(&mut self, id: EffectId, turn: i64, text: &str, told: &DetectedLanguage) {
         let Some(following) = &mut self.following else { return };
         let Some(taken) = following.hear(turn, text, told, &*self.link.services.speech.synthesizer) else { return };
         self.language.clone_from(&taken.language);
@@ -384,14 +384,14 @@ fn recognition_effect(heard: Recognized, base: i64) -> Effected {
         Recognized::Partial(text) => Effected::Partial(text),
         Recognized::Failed(failure) => failed(failure),
         Recognized::Fallback(failure) => fallback_note(failure, "another recognizer listens"),
-        Recognized::Final { text, words, confidence, tongue } => {
+        Recognized::Final { text, words, confidence, detected_language } => {
             let words = words.into_iter().map(|word| Word {
                 text: word.text,
                 from: base + word.from,
                 to: base + word.to,
                 confidence: word.confidence,
             });
-            Effected::Final { text, words: words.collect(), confidence, tongue }
+            Effected::Final { text, words: words.collect(), confidence, detected_language }
         }
     }
 }

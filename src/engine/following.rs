@@ -1,7 +1,7 @@
 //! Following the other side's language: what a call speaks with once its turns have shown another language.
 
 use ringer_media::call::Effected;
-use ringer_media::tongue::Tongue;
+use ringer_media::detected_language::DetectedLanguage;
 
 use crate::human::language::Follower;
 use crate::human::phrases;
@@ -43,7 +43,13 @@ impl Following {
     }
 
     /// Returns a turn of the other side, named by its onset.
-    pub fn hear(&mut self, turn: i64, text: &str, told: &Tongue, synthesizer: &dyn Synthesizer) -> Option<Taken> {
+    pub fn hear(
+        &mut self,
+        turn: i64,
+        text: &str,
+        told: &DetectedLanguage,
+        synthesizer: &dyn Synthesizer,
+    ) -> Option<Taken> {
         let (turn, found) = self.follower.hear(turn, text, told)?;
         let language = found.language;
         let voice = match self.voice(&language, synthesizer) {
@@ -106,7 +112,8 @@ mod tests {
     fn what_is_followed_is_told_to_the_call() {
         let mut following = following();
         following.can_hear(Ok(()));
-        let taken = following.hear(320, ES, &Tongue::Untold, &FakeSynthesizer::default()).expect("it is Spanish");
+        let taken =
+            following.hear(320, ES, &DetectedLanguage::Unknown, &FakeSynthesizer::default()).expect("it is Spanish");
         assert_eq!(taken.voice.map(|voice| voice.rate_wpm), Some(222.0));
         assert_eq!(following.warnings(), [""; 0]);
         let phrases = Some(Box::new(phrases::call_phrases("es")));
@@ -118,7 +125,8 @@ mod tests {
     fn what_is_spoken_already_is_not_made_anew() {
         let mut following = following();
         let en = "hello how can i help you today";
-        let taken = following.hear(320, en, &Tongue::Untold, &FakeSynthesizer::default()).expect("it is English");
+        let taken =
+            following.hear(320, en, &DetectedLanguage::Unknown, &FakeSynthesizer::default()).expect("it is English");
         let told = Effected::Language { language: "en".into(), by: "text", turn: 320, phrases: None };
         assert_eq!((taken.voice, taken.told), (None, told));
     }
@@ -128,17 +136,19 @@ mod tests {
         let unheard = "language: the agent's language was not identified, English was spoken: ";
         let mut deaf = following();
         deaf.can_hear(Err("the recognizer knows English alone".into()));
-        assert!(deaf.hear(0, ES, &Tongue::Assumed, &FakeSynthesizer::default()).is_none());
+        assert!(deaf.hear(0, ES, &DetectedLanguage::Fixed, &FakeSynthesizer::default()).is_none());
         assert_eq!(deaf.warnings(), [format!("{unheard}the recognizer knows English alone")]);
 
         let mut silent = following();
         silent.can_hear(Ok(()));
-        assert!(silent.hear(0, "ok", &Tongue::Untold, &FakeSynthesizer::default()).is_none());
+        assert!(silent.hear(0, "ok", &DetectedLanguage::Unknown, &FakeSynthesizer::default()).is_none());
         assert_eq!(silent.warnings(), [format!("{unheard}no turn of the agent told it")]);
 
         let mut italian = following();
         italian.can_hear(Ok(()));
-        assert!(italian.hear(0, "pronto", &Tongue::Told("it".into()), &FakeSynthesizer::default()).is_none());
+        assert!(
+            italian.hear(0, "pronto", &DetectedLanguage::Detected("it".into()), &FakeSynthesizer::default()).is_none()
+        );
         let expect = "language: the agent speaks it, which is not followed: Digital Humans do not speak it";
         assert_eq!(italian.warnings(), [expect]);
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use ringer_media::call::{Path, RemoteKind};
+use ringer_media::call::{MediaChannel, RemoteKind};
 use ringer_media::leg::KeySource;
 use ringer_media::rtp::srtp::SrtpParams;
 
@@ -20,7 +20,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) enum KeyNews {
     /// A datagram to send.
-    Send(Path, Vec<u8>),
+    Send(MediaChannel, Vec<u8>),
     /// The keys of RTP and of reports so far.
     Keys(Option<SrtpParams>, Option<SrtpParams>),
     /// The port of reports has a handshake of its own, or has none any more.
@@ -126,7 +126,7 @@ impl Keys {
     pub fn receive(&mut self) {
         let Some(now) = self.now.filter(|_| self.channels[0].is_some()) else { return };
         while let Some((path, datagram)) = self.queue.pop() {
-            if let Some(channel) = &mut self.channels[usize::from(path == Path::Rtcp)] {
+            if let Some(channel) = &mut self.channels[usize::from(path == MediaChannel::Rtcp)] {
                 channel.receive(&datagram, now);
             }
         }
@@ -139,13 +139,13 @@ impl Keys {
     }
 
     fn gather(&mut self) {
-        for (at, path) in [Path::Rtp, Path::Rtcp].into_iter().enumerate() {
+        for (at, path) in [MediaChannel::Rtp, MediaChannel::Rtcp].into_iter().enumerate() {
             while let Some(news) = self.channels[at].as_mut().and_then(Channel::poll) {
                 match news {
                     News::Send(datagram) => self.news.push_back(KeyNews::Send(path, datagram)),
                     News::Keys(keys) => {
                         self.keys[at] = Some(keys);
-                        self.is_keyed |= path == Path::Rtp;
+                        self.is_keyed |= path == MediaChannel::Rtp;
                         self.news.push_back(KeyNews::Keys(self.keys[0], self.keys[1]));
                     }
                 }

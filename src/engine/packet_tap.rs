@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ringer_media::call::Path;
+use ringer_media::call::MediaChannel;
 use rtrb::Producer;
 
 use crate::transport::capture::{Datagram, head};
@@ -42,26 +42,26 @@ impl PacketTap {
     }
 
     /// Captures a datagram that was sent.
-    pub fn capture_sent(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
+    pub fn capture_sent(&mut self, path: MediaChannel, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (here, there));
     }
 
     /// Captures a datagram that was received.
-    pub fn capture_received(&mut self, path: Path, at_ns: u64, payload: &[u8]) {
+    pub fn capture_received(&mut self, path: MediaChannel, at_ns: u64, payload: &[u8]) {
         self.write(path, at_ns, payload, |(here, there)| (there, here));
     }
 
     fn write(
         &mut self,
-        path: Path,
+        path: MediaChannel,
         at_ns: u64,
         payload: &[u8],
         from_to: impl Fn((SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr),
     ) {
         let Some([rtp, rtcp]) = self.ends else { return };
         let (from, to) = from_to(match path {
-            Path::Rtp => rtp,
-            Path::Rtcp => rtcp,
+            MediaChannel::Rtp => rtp,
+            MediaChannel::Rtcp => rtcp,
         });
         self.block.clear();
         Datagram { at_us: at_ns / 1000, from, to, payload }.write(&mut self.block);

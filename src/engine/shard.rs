@@ -26,8 +26,8 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent, Signal,
-    What,
+    Call, Command, Control, Effect, EffectId, Effected, EndReason, Ending, Event, EventKind, Input, MediaChannel,
+    Output, Sent, Signal,
 };
 use ringer_media::time::Time;
 use rtrb::{Consumer, Producer};
@@ -97,7 +97,7 @@ pub(super) enum ToShard {
     /// Packets that someone else encrypts and sends pass between these addresses, this side's first.
     Capture(CallNo, std::net::SocketAddr, std::net::SocketAddr),
     /// A datagram of a handshake, to be sent.
-    Datagram(CallNo, Path, Vec<u8>),
+    Datagram(CallNo, MediaChannel, Vec<u8>),
     /// The port of reports has a handshake of its own, or has none any more.
     AwaitReports(CallNo, bool),
     Voiced(CallNo, EffectId, String),
@@ -390,11 +390,11 @@ impl Shard {
             for (kernel_ns, bytes) in sockets.receive_rtp(&mut self.batch) {
                 let arrived = self.kernel.arrival(kernel_ns, now);
                 if let Some(packet_tap) = &mut live.packet_tap {
-                    packet_tap.capture_received(Path::Rtp, self.kernel.wall_ns(arrived), bytes);
+                    packet_tap.capture_received(MediaChannel::Rtp, self.kernel.wall_ns(arrived), bytes);
                 }
                 match &mut live.handshakes {
-                    Some(queue) if is_dtls(bytes) => shook |= queue.push(Path::Rtp, bytes),
-                    _ => live.call.handle(now, Input::Packet { path: Path::Rtp, arrived, bytes }),
+                    Some(queue) if is_dtls(bytes) => shook |= queue.push(MediaChannel::Rtp, bytes),
+                    _ => live.call.handle(now, Input::Packet { path: MediaChannel::Rtp, arrived, bytes }),
                 }
             }
             if !self.batch.is_full() {
@@ -410,11 +410,11 @@ impl Shard {
         if live.ticks.is_multiple_of(RTCP_EVERY) || live.awaits_reports {
             while let Some(bytes) = sockets.receive_rtcp(&mut self.report[..]) {
                 if let Some(packet_tap) = &mut live.packet_tap {
-                    packet_tap.capture_received(Path::Rtcp, self.kernel.wall_ns(now), bytes);
+                    packet_tap.capture_received(MediaChannel::Rtcp, self.kernel.wall_ns(now), bytes);
                 }
                 match &mut live.handshakes {
-                    Some(queue) if is_dtls(bytes) => shook |= queue.push(Path::Rtcp, bytes),
-                    _ => live.call.handle(now, Input::Packet { path: Path::Rtcp, arrived: now, bytes }),
+                    Some(queue) if is_dtls(bytes) => shook |= queue.push(MediaChannel::Rtcp, bytes),
+                    _ => live.call.handle(now, Input::Packet { path: MediaChannel::Rtcp, arrived: now, bytes }),
                 }
             }
         }
@@ -432,8 +432,8 @@ impl Shard {
             let message = match output {
                 Output::Packet { path, bytes } => {
                     match (&mut live.media, path) {
-                        (MediaPath::Udp(sockets), Path::Rtp) => sockets.send_rtp(bytes),
-                        (MediaPath::Udp(sockets), Path::Rtcp) => sockets.send_rtcp(bytes),
+                        (MediaPath::Udp(sockets), MediaChannel::Rtp) => sockets.send_rtp(bytes),
+                        (MediaPath::Udp(sockets), MediaChannel::Rtcp) => sockets.send_rtcp(bytes),
                         (MediaPath::Packets(rings), _) => rings.send(due, path, bytes),
                         (MediaPath::Rings(_), _) => continue,
                     }
@@ -506,7 +506,7 @@ impl Shard {
 
 /// Sends a message; while the reader is behind, messages wait here in order, and none is lost.
 fn tell(messages: &mut Producer<FromShard>, backlog: &mut VecDeque<FromShard>, shared: &Shared, message: FromShard) {
-    let waits = matches!(&message, FromShard::Event(_, Event { what: What::Network { .. }, .. }));
+    let waits = matches!(&message, FromShard::Event(_, Event { what: EventKind::Network { .. }, .. }));
     if !backlog.is_empty() {
         backlog.push_back(message);
     } else if let Err(rtrb::PushError::Full(message)) = messages.push(message) {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use ringer_media::call::{Event, What};
+use ringer_media::call::{Event, EventKind};
 
 use super::TimelineEntry;
 
@@ -64,7 +64,7 @@ impl<F: Read + Write + Seek> Journal<F> {
     /// Adds an event and gives it its number. Running text is numbered but not kept.
     pub fn add(&mut self, event: Event) -> TimelineEntry {
         let entry = TimelineEntry { seq: self.next, event };
-        if !matches!(entry.what, What::TranscriptPartial { .. }) {
+        if !matches!(entry.what, EventKind::TranscriptPartial { .. }) {
             self.next += 1;
             self.keep(entry.clone());
         }
@@ -116,7 +116,7 @@ impl<F: Read + Write + Seek> Journal<F> {
 impl<F: Read + Write + Seek> Written<F> {
     /// Takes an event; it leaves at once, unless it tells the network's figures, which come each second.
     fn add(&mut self, entry: TimelineEntry) -> std::io::Result<()> {
-        let waits = matches!(entry.what, What::Network { .. });
+        let waits = matches!(entry.what, EventKind::Network { .. });
         let begins = self.lines.len();
         let line = serde_json::to_writer(&mut self.lines, &entry).map_err(std::io::Error::from);
         self.waiting.push(entry);
@@ -158,12 +158,12 @@ mod tests {
 
     fn network(second: i64) -> Event {
         let received = 50 * second as u64;
-        let what = What::Network { received, lost: 1, late: 0, jitter_ms: 0.125 * second as f64 };
+        let what = EventKind::Network { received, lost: 1, late: 0, jitter_ms: 0.125 * second as f64 };
         Event { sample: 16_000 * second, side: Side::Engine, what }
     }
 
     fn note(sample: i64, text: &str) -> Event {
-        let what = What::Note { code: "recognizer_late".into(), why: text.into() };
+        let what = EventKind::Note { code: "recognizer_late".into(), why: text.into() };
         Event { sample, side: Side::Engine, what }
     }
 
@@ -295,7 +295,7 @@ mod tests {
     fn a_timeline_of_an_earlier_release_is_written_back_to_the_byte() {
         let kept = include_str!("../../fixtures/timelines/call.json");
         let entries: Vec<TimelineEntry> = serde_json::from_str(kept).expect("a timeline");
-        let unknown = entries.iter().filter(|entry| matches!(entry.what, What::Unknown(_))).count();
+        let unknown = entries.iter().filter(|entry| matches!(entry.what, EventKind::Unknown(_))).count();
         assert_eq!((entries.len() > 50, unknown), (true, 0));
         assert_eq!(serde_json::to_string(&entries).expect("it is written"), kept);
     }
@@ -303,7 +303,8 @@ mod tests {
     #[test]
     fn running_text_takes_no_number() {
         let mut journal = Journal::<File>::default();
-        let partial = || Event { sample: 5, side: Side::Agent, what: What::TranscriptPartial { text: "so".into() } };
+        let partial =
+            || Event { sample: 5, side: Side::Agent, what: EventKind::TranscriptPartial { text: "so".into() } };
         let numbers = [partial(), network(1), partial(), network(2)].map(|event| journal.add(event).seq);
         assert_eq!(numbers, [0, 0, 1, 1]);
         assert_eq!(journal.finish(&mut Vec::new()).len(), 2);

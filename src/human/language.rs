@@ -6,7 +6,7 @@
 //! speak: any other language appears as the nearest of these. Cantonese is told from Chinese by characters that only it
 //! uses; where a recognizer writes it as standard Chinese, it is taken for `zh`.
 
-use ringer_media::tongue::Tongue;
+use ringer_media::detected_language::DetectedLanguage;
 use whatlang::{Detector, Lang, Script};
 use whichlang::detect_language;
 
@@ -63,7 +63,7 @@ impl Follower {
     /// deciding turn.
     ///
     /// `turn` is the onset of the turn: later turns have higher numbers. `None`: the language is the one returned last.
-    pub fn hear(&mut self, turn: i64, text: &str, told: &Tongue) -> Option<(i64, Found)> {
+    pub fn hear(&mut self, turn: i64, text: &str, told: &DetectedLanguage) -> Option<(i64, Found)> {
         let found = detect(text, told);
         match self.turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
             Ok(at) => self.turns[at].1 = found,
@@ -100,12 +100,12 @@ impl Follower {
     }
 }
 
-fn detect(text: &str, told: &Tongue) -> Option<Found> {
+fn detect(text: &str, told: &DetectedLanguage) -> Option<Found> {
     match told {
-        Tongue::Told(name) => Some(Found { language: code(name), by: "recognizer" }),
-        Tongue::Hinted(name) => Some(Found { language: code(name), by: HINT }),
-        Tongue::Untold => Some(Found { language: of_text(text)?.to_owned(), by: "text" }),
-        Tongue::Assumed => None,
+        DetectedLanguage::Detected(name) => Some(Found { language: code(name), by: "recognizer" }),
+        DetectedLanguage::Hinted(name) => Some(Found { language: code(name), by: HINT }),
+        DetectedLanguage::Unknown => Some(Found { language: of_text(text)?.to_owned(), by: "text" }),
+        DetectedLanguage::Fixed => None,
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
         let check = |hints: &[&str], expect: &[Option<&str>]| {
             let mut follower = Follower::default();
             let mut heard = |(turn, name): (i64, &&str)| {
-                let told = Tongue::Hinted((*name).to_owned());
+                let told = DetectedLanguage::Hinted((*name).to_owned());
                 follower.hear(turn, "x", &told).map(|(_, found)| (found.language, found.by))
             };
             let answers: Vec<_> = (0..).zip(hints).map(&mut heard).collect();
@@ -238,7 +238,7 @@ mod tests {
         let mut follower = Follower::default();
         let answers: Vec<Option<String>> = (0..)
             .zip(turns)
-            .map(|(turn, text)| follower.hear(turn, text, &Tongue::Untold).map(|(_, found)| found.language))
+            .map(|(turn, text)| follower.hear(turn, text, &DetectedLanguage::Unknown).map(|(_, found)| found.language))
             .collect();
         let answers: Vec<Option<&str>> = answers.iter().map(Option::as_deref).collect();
         assert_eq!(answers, expect, "{turns:?}");
@@ -258,7 +258,8 @@ mod tests {
     #[test]
     fn a_turn_that_goes_on_is_one_turn() {
         let mut follower = Follower::default();
-        let mut heard = |turn, text: &str| follower.hear(turn, text, &Tongue::Untold).map(|(_, found)| found.language);
+        let mut heard =
+            |turn, text: &str| follower.hear(turn, text, &DetectedLanguage::Unknown).map(|(_, found)| found.language);
         assert_eq!(heard(0, ES).as_deref(), Some("es"));
         assert_eq!(heard(16_000, EN), None);
         assert_eq!(heard(16_000, &format!("{EN} {EN}")), None, "twice of the same turn");
@@ -268,11 +269,11 @@ mod tests {
     #[test]
     fn the_recognizer_knows_better_than_its_text() {
         let mut follower = Follower::default();
-        let es = Tongue::Told("spanish".into());
+        let es = DetectedLanguage::Detected("spanish".into());
         let expect = Found { language: "es".into(), by: "recognizer" };
         assert_eq!(follower.hear(5, "ok", &es), Some((5, expect)));
         let mut deaf = Follower::default();
-        assert_eq!(deaf.hear(5, ES, &Tongue::Assumed), None);
+        assert_eq!(deaf.hear(5, ES, &DetectedLanguage::Fixed), None);
         assert!(!deaf.has_found() && follower.has_found());
     }
 }

@@ -1,6 +1,6 @@
 //! The job `call`: one conversation from QUEUED to CONVERSATION_ENDED, or to where it fails.
 
-use ringer_media::call::{EndReason, What};
+use ringer_media::call::{EndReason, EventKind};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -234,7 +234,7 @@ impl CallWork<'_> {
 /// Returns the note of the languages that were taken from the agent, with the time of each; nothing when none was.
 pub(super) fn languages(timeline: &[TimelineEntry]) -> Option<(String, Value)> {
     let taken = timeline.iter().filter_map(|entry| match entry.reading() {
-        What::LanguageTaken { language, by, .. } => {
+        EventKind::LanguageTaken { language, by, .. } => {
             Some(json!({ "language": language, "by": by, "offset_ms": entry.offset_ms() }))
         }
         _ => None,
@@ -258,7 +258,7 @@ fn obstacle(refusal: PlaceError, answers: bool) -> Obstacle {
 fn feed_event(attempt: i64, entry: &TimelineEntry, redactor: Option<&Redactor>) -> FeedEvent {
     // Running text is not kept: no number of the timeline is its own.
     let (seq, mut data) = match &entry.what {
-        What::TranscriptPartial { .. } => (None, json!(entry.event)),
+        EventKind::TranscriptPartial { .. } => (None, json!(entry.event)),
         _ => (Some(entry.seq), json!(entry)),
     };
     if let Some(redactor) = redactor {

@@ -1,6 +1,6 @@
 //! Measures of a conversation: its metrics, and the parts of the evaluation that need no judgement of words.
 
-use ringer_media::call::{Kind, Side, TimelineEntry, What, Word as Heard};
+use ringer_media::call::{EventKind, Kind, Side, TimelineEntry, Word as Heard};
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, Word};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
 }
 
 fn echo(moment: &TimelineEntry) -> Option<Echo> {
-    let What::Echo(figures) = moment.reading() else { return None };
+    let EventKind::Echo(figures) = moment.reading() else { return None };
     Some(Echo { delay: (figures.delay_ms * PER_MS as f64).round() as i64, known: moment.sample })
 }
 
@@ -128,8 +128,8 @@ fn speech(moments: &[TimelineEntry], side: Side, duration: i64) -> Vec<Span> {
         let is_sound = speech_start(moment).or(speech_end(moment)).is_some_and(|said| said.is_sound());
         match moment.reading() {
             _ if is_sound => {}
-            What::SpeechStarted { .. } | What::AgentSpeechStarted { .. } => open = Some(moment.sample),
-            What::SpeechEnded { .. } | What::AgentSpeechEnded { .. } => {
+            EventKind::SpeechStarted { .. } | EventKind::AgentSpeechStarted { .. } => open = Some(moment.sample),
+            EventKind::SpeechEnded { .. } | EventKind::AgentSpeechEnded { .. } => {
                 let said = open.take().map(|from| Span { from, to: moment.sample });
                 let pauses = speech_end(moment).map_or(&[][..], |end| end.pauses);
                 spans.extend(said.into_iter().flat_map(|said| between_pauses(said, pauses)));

@@ -1,6 +1,6 @@
 //! Measures of a text conversation. A message has a time and no length: there is latency, but no speech.
 
-use ringer_media::call::{Event, TimelineEntry, What};
+use ringer_media::call::{Event, EventKind, TimelineEntry};
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::{Metrics, Span, mean, percentile};
 
@@ -19,8 +19,8 @@ pub(super) fn are_written(moments: &[TimelineEntry]) -> bool {
 /// Returns the message that an event tells of: true where the agent wrote it, and its text.
 fn message(event: &Event) -> Option<(bool, &str)> {
     match event.reading() {
-        What::MessageSent { text, .. } => Some((false, text)),
-        What::MessageReceived { text, .. } => Some((true, text)),
+        EventKind::MessageSent { text, .. } => Some((false, text)),
+        EventKind::MessageReceived { text, .. } => Some((true, text)),
         _ => None,
     }
 }

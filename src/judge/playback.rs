@@ -4,7 +4,7 @@
 mod excuse;
 mod timed;
 
-use ringer_media::call::{Event, Kind, Side, TimelineEntry, What, contains_phrase};
+use ringer_media::call::{Event, EventKind, Kind, Side, TimelineEntry, contains_phrase};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ struct Scene<'s> {
 impl<'s> Scene<'s> {
     fn new(steps: &'s [Object], moments: &'s [TimelineEntry], joined: bool) -> Scene<'s> {
         let Walk { turns, cuts, at } = walk(steps, moments);
-        let left = |moment: &TimelineEntry| matches!(moment.reading(), What::Ended { by, .. } if *by == "AGENT");
+        let left = |moment: &TimelineEntry| matches!(moment.reading(), EventKind::Ended { by, .. } if *by == "AGENT");
         Scene {
             steps,
             moments,
@@ -315,7 +315,7 @@ pub fn enter_playback(played: &[Played], timeline: &mut Value) {
     events.retain(|event| event["event"] != EVENT);
     let next = events.iter().filter_map(|event| event["seq"].as_i64()).max().map_or(0, |last| last + 1);
     for (seq, step) in (next..).zip(played) {
-        let what = What::PlaybackStep { index: step.index, passed: step.passed };
+        let what = EventKind::PlaybackStep { index: step.index, passed: step.passed };
         events.push(json!(TimelineEntry { seq, event: Event { sample: step.sample, side: Side::Engine, what } }));
     }
     events.sort_by_key(|event| (event["sample"].as_i64(), event["seq"].as_i64()));
@@ -372,7 +372,7 @@ fn cut_in(step: &Object) -> bool {
 
 /// True if this side's interrupting words begin here.
 fn is_own_cut(moment: &TimelineEntry) -> bool {
-    matches!(moment.reading(), What::SpeechStarted { kind: Kind::Interruption, .. })
+    matches!(moment.reading(), EventKind::SpeechStarted { kind: Kind::Interruption, .. })
 }
 
 /// Steps as a timeline tells them.
@@ -488,15 +488,15 @@ fn utterances(steps: &[Object], joined: bool) -> usize {
 
 /// True if the agent begins to speak or to write.
 fn is_onset(moment: &TimelineEntry) -> bool {
-    matches!(moment.reading(), What::AgentSpeechStarted { .. } | What::MessageReceived { .. })
+    matches!(moment.reading(), EventKind::AgentSpeechStarted { .. } | EventKind::MessageReceived { .. })
 }
 
 /// Returns the position at which the Digital Human's words or keys end; `None` for other events.
 fn own_end(moment: &TimelineEntry) -> Option<i64> {
     let length = match moment.reading() {
-        What::SpeechEnded { kind: Kind::Reprompt | Kind::Probe, .. } => return None,
-        What::SpeechEnded { .. } | What::MessageSent { .. } => 0,
-        What::DtmfSent { duration_ms, .. } => i64::from(*duration_ms) * PER_MS,
+        EventKind::SpeechEnded { kind: Kind::Reprompt | Kind::Probe, .. } => return None,
+        EventKind::SpeechEnded { .. } | EventKind::MessageSent { .. } => 0,
+        EventKind::DtmfSent { duration_ms, .. } => i64::from(*duration_ms) * PER_MS,
         _ => return None,
     };
     Some(moment.sample + length)

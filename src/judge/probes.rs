@@ -1,6 +1,6 @@
 //! The probes of a timeline: sounds of the Digital Human that are none of its turns.
 
-use ringer_media::call::{TimelineEntry, What};
+use ringer_media::call::{EventKind, TimelineEntry};
 use ringer_media::measure::{Probe, Span};
 
 use super::reading::{Said, speech_end, speech_start};
@@ -9,9 +9,9 @@ use super::reading::{Said, speech_end, speech_start};
 pub(super) fn probes(moments: &[TimelineEntry], end: i64) -> Vec<Probe> {
     let mut probes = Vec::new();
     for (at, told) in moments.iter().enumerate() {
-        let What::Probe { kind } = *told.reading() else { continue };
+        let EventKind::Probe { kind } = *told.reading() else { continue };
         // Before the next one; moments of one sample may stand in any order.
-        let is_probe = |moment: &&TimelineEntry| matches!(moment.reading(), What::Probe { .. });
+        let is_probe = |moment: &&TimelineEntry| matches!(moment.reading(), EventKind::Probe { .. });
         let next = moments[at + 1..].iter().find(is_probe).map_or(i64::MAX, |next| next.sample);
         let mut within = moments.iter().filter(|moment| (told.sample..next).contains(&moment.sample));
         let sound = |said: Option<Said<'_>>| said.filter(Said::is_sound).map(|said| said.at);

@@ -1,6 +1,6 @@
 //! Turns, utterances and keys that a timeline tells of, in the form in which they are judged.
 
-use ringer_media::call::{Event, Kind, NO_UTTERANCE, Side, TimelineEntry, What, Word};
+use ringer_media::call::{Event, EventKind, Kind, NO_UTTERANCE, Side, TimelineEntry, Word};
 use ringer_media::frame::{PER_MS, Sample};
 
 /// A turn of the agent, spoken or written.
@@ -50,7 +50,7 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
         reported: false,
     };
     match event.reading() {
-        What::TurnEnded { text, from_sample, end_sample, confidence, words, missing, late, reported, .. } => {
+        EventKind::TurnEnded { text, from_sample, end_sample, confidence, words, missing, late, reported, .. } => {
             Some(Turn {
                 text,
                 from: *from_sample,
@@ -63,7 +63,7 @@ pub(super) fn turn(event: &Event) -> Option<Turn<'_>> {
                 ..none
             })
         }
-        What::TurnWritten { text, from_sample, end_sample, .. } => {
+        EventKind::TurnWritten { text, from_sample, end_sample, .. } => {
             Some(Turn { text, from: *from_sample, end: *end_sample, written: true, ..none })
         }
         _ => None,
@@ -109,14 +109,14 @@ impl Said<'_> {
 
 /// Returns the utterance of the Digital Human that begins with an event.
 pub(super) fn speech_start(event: &Event) -> Option<Said<'_>> {
-    let What::SpeechStarted { utterance_id, text, kind } = event.reading() else { return None };
+    let EventKind::SpeechStarted { utterance_id, text, kind } = event.reading() else { return None };
     let (at, id, kind) = (event.sample, utterance_number(*utterance_id), *kind);
     Some(Said { at, id, kind, text, interrupted: false, exact: false, pauses: &[] })
 }
 
 /// Returns the utterance of the Digital Human that ends with an event.
 pub(super) fn speech_end(event: &Event) -> Option<Said<'_>> {
-    let What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } = event.reading() else {
+    let EventKind::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } = event.reading() else {
         return None;
     };
     Some(Said {
@@ -155,8 +155,8 @@ pub(super) struct Key {
 /// Returns the key that an event tells of.
 pub(super) fn key(event: &Event) -> Option<Key> {
     let (sent, digit, duration_ms) = match event.reading() {
-        What::DtmfSent { digit, duration_ms, .. } => (true, *digit, *duration_ms),
-        What::DtmfReceived { digit, duration_ms, .. } => (false, *digit, *duration_ms),
+        EventKind::DtmfSent { digit, duration_ms, .. } => (true, *digit, *duration_ms),
+        EventKind::DtmfReceived { digit, duration_ms, .. } => (false, *digit, *duration_ms),
         _ => return None,
     };
     Some(Key { sent, at: event.sample, digit, duration_ms: duration_ms.into() })
@@ -166,14 +166,14 @@ pub(super) fn key(event: &Event) -> Option<Key> {
 /// it.
 pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sample, bool)> {
     moments.iter().filter_map(|moment| match moment.reading() {
-        What::BargeIn { by: Side::Dh, stop_ms, .. } => Some((moment.sample, stop_ms.is_some())),
+        EventKind::BargeIn { by: Side::Dh, stop_ms, .. } => Some((moment.sample, stop_ms.is_some())),
         _ => None,
     })
 }
 
 /// Returns the event that ends the conversation; where none is told, the last one.
 pub(super) fn end(moments: &[TimelineEntry]) -> Option<&TimelineEntry> {
-    moments.iter().find(|moment| matches!(moment.reading(), What::Ended { .. })).or(moments.last())
+    moments.iter().find(|moment| matches!(moment.reading(), EventKind::Ended { .. })).or(moments.last())
 }
 
 /// Returns a position in whole milliseconds, as words are stored.

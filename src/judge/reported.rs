@@ -1,6 +1,6 @@
 //! Words that the agent's side told of, against those that were recognised.
 
-use ringer_media::call::{ChannelEvent, TimelineEntry, What};
+use ringer_media::call::{ChannelEvent, EventKind, TimelineEntry};
 use serde_json::json;
 use strsim::generic_levenshtein;
 
@@ -29,7 +29,7 @@ pub(super) fn word_error_rate(moments: &[TimelineEntry]) -> Option<MetricValue> 
 }
 
 fn told_text(moment: &TimelineEntry) -> Option<&str> {
-    let What::Channel(told) = moment.reading() else { return None };
+    let EventKind::Channel(told) = moment.reading() else { return None };
     let ChannelEvent::Reported { text } = &**told else { return None };
     Some(text)
 }

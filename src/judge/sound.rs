@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use ringer_media::call::{TimelineEntry, What};
+use ringer_media::call::{EventKind, TimelineEntry};
 use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{Channel, Sound, Span, echoes, sound, speech};
 use ringer_media::recording::WAV_HEADER;
@@ -99,14 +99,14 @@ fn range(codec: Option<&str>) -> (u16, u16) {
 }
 
 fn made_up_in(moment: &TimelineEntry) -> Option<Span> {
-    let What::RxUnderrun { duration_ms } = moment.reading() else { return None };
+    let EventKind::RxUnderrun { duration_ms } = moment.reading() else { return None };
     Some(Span { from: moment.sample, to: moment.sample + i64::from(*duration_ms) * PER_MS })
 }
 
 /// Returns the percentage of packets that never came, by the last figures of the network.
 fn packet_loss(moments: &[TimelineEntry]) -> Option<f64> {
     let figures = |moment: &TimelineEntry| match moment.reading() {
-        What::Network { received, lost, .. } => Some((*received, *lost)),
+        EventKind::Network { received, lost, .. } => Some((*received, *lost)),
         _ => None,
     };
     let (received, lost) = moments.iter().rev().find_map(figures)?;

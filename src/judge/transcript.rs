@@ -1,6 +1,6 @@
 //! Transcript entries of both sides, from a timeline.
 
-use ringer_media::call::{Kind, TimelineEntry, What, Word as Heard};
+use ringer_media::call::{EventKind, Kind, TimelineEntry, Word as Heard};
 
 use super::reading::{self, Said, Turn, key, own_cuts, speech_end, turn, whole_ms};
 use super::spoken::{self, Run};
@@ -23,7 +23,7 @@ pub fn transcript(result_id: i64, language: &str, moments: &[TimelineEntry], fil
             entries.extend(agent_entries(&turn, moments));
         } else if let Some(end) = speech_end(moment) {
             entries.extend(recorded(&end, moments).map(|turn| playback_entry(&turn)));
-        } else if let What::MessageSent { text, kind, .. } = moment.reading() {
+        } else if let EventKind::MessageSent { text, kind, .. } = moment.reading() {
             entries.push(message_entry(moment.sample, text, *kind));
         }
     }
@@ -134,7 +134,7 @@ fn key_entries(moments: &[TimelineEntry], speaker: Role, source: EntrySource) ->
     let mut asked: Option<i64> = None;
     for moment in moments {
         let from = moment.sample / PER_MS;
-        if let What::ScriptedResponse { response_type, .. } = moment.reading() {
+        if let EventKind::ScriptedResponse { response_type, .. } = moment.reading() {
             asked = (response_type == "dtmf").then_some(from);
         }
         let Some(key) = key(moment).filter(|key| key.sent == (speaker == Role::User)) else { continue };

@@ -1,6 +1,6 @@
 //! The turns of both sides as they are measured: where each begins and ends, its words, its latency and its overlaps.
 
-use ringer_media::call::{Side, TimelineEntry, What};
+use ringer_media::call::{EventKind, Side, TimelineEntry};
 use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{self as media, Span, Turn};
 use schemars::JsonSchema;
@@ -144,7 +144,7 @@ fn written_turn(entry: &TranscriptEntry, index: i64) -> TurnItem {
 }
 
 fn overlap(moment: &TimelineEntry) -> Option<TurnOverlap> {
-    let What::BargeIn { by, overlap_ms, stop_ms } = moment.reading() else { return None };
+    let EventKind::BargeIn { by, overlap_ms, stop_ms } = moment.reading() else { return None };
     let (overlap_ms, stop_ms) = (i64::from(*overlap_ms), stop_ms.map(i64::from));
     Some(TurnOverlap { by: role(*by), at_sample: moment.sample, overlap_ms, stop_ms })
 }

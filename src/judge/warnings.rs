@@ -1,6 +1,6 @@
 //! Warnings about a conversation, from its timeline: faults that its words do not show. Pure.
 
-use ringer_media::call::{TimelineEntry, What};
+use ringer_media::call::{EventKind, TimelineEntry};
 
 /// Sentences for the result's warnings. `scripted`: something was to follow what the agent says.
 pub fn timeline_warnings(timeline: &[TimelineEntry], scripted: bool) -> Vec<String> {
@@ -23,17 +23,17 @@ fn turns(count: usize) -> String {
 /// Returns the reason why words of a turn are missing. Calls without a recognizer have a warning of their own.
 fn missing(turn: &TimelineEntry) -> Option<&str> {
     match turn.reading() {
-        What::TurnEnded { missing: Some(why), .. } if why != "no_recognizer" => Some(why),
+        EventKind::TurnEnded { missing: Some(why), .. } if why != "no_recognizer" => Some(why),
         _ => None,
     }
 }
 
 fn unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
     let has_text = |turn: &&TimelineEntry| match turn.reading() {
-        What::TurnEnded { text, .. } | What::TurnWritten { text, .. } => !text.is_empty(),
+        EventKind::TurnEnded { text, .. } | EventKind::TurnWritten { text, .. } => !text.is_empty(),
         _ => false,
     };
-    let lacks_text = |turn: &TimelineEntry| matches!(turn.reading(), What::TurnEnded { missing: Some(_), .. });
+    let lacks_text = |turn: &TimelineEntry| matches!(turn.reading(), EventKind::TurnEnded { missing: Some(_), .. });
     let all = entries_named(timeline, "turn.ended").filter(|turn| has_text(turn) || lacks_text(turn));
     let lacking: Vec<&TimelineEntry> =
         entries_named(timeline, "turn.ended").filter(|turn| missing(turn).is_some()).collect();
@@ -71,15 +71,16 @@ fn reason(timeline: &[TimelineEntry], code: &str) -> String {
 /// Returns the text for a person of a note that has one.
 fn message(note: &TimelineEntry) -> Option<&str> {
     match note.reading() {
-        What::Note { why, .. } if !why.is_empty() => Some(why),
+        EventKind::Note { why, .. } if !why.is_empty() => Some(why),
         _ => None,
     }
 }
 
 /// Returns a warning about turns that were answered before their words were known, and have them now.
 fn answered_unheard(timeline: &[TimelineEntry], scripted: bool) -> Option<String> {
-    let late =
-        |turn: &&TimelineEntry| matches!(turn.reading(), What::TurnEnded { late: true, .. }) && missing(turn).is_none();
+    let late = |turn: &&TimelineEntry| {
+        matches!(turn.reading(), EventKind::TurnEnded { late: true, .. }) && missing(turn).is_none()
+    };
     let count = entries_named(timeline, "turn.ended").filter(late).count();
     let tested = if scripted { ", and scripted responses were tested on what was known by then" } else { "" };
     let were = if count == 1 { "was" } else { "were" };
@@ -102,7 +103,7 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = entries_named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =
-        timeline.iter().any(|end| matches!(end.reading(), What::Ended { reason, .. } if reason == "fault"));
+        timeline.iter().any(|end| matches!(end.reading(), EventKind::Ended { reason, .. } if reason == "fault"));
     let mut told: Vec<(&str, usize)> = Vec::new();
     for note in timeline {
         let code = note.name();

@@ -342,7 +342,7 @@ impl Type {
 mod tests {
     use std::collections::BTreeSet;
 
-    use ringer_media::call::{Event, What};
+    use ringer_media::call::{Event, EventKind};
 
     use super::*;
 
@@ -387,7 +387,7 @@ mod tests {
                     (data["confidence"], data["words"]) = (json!(null), json!([]));
                 }
                 let event = Event::from_wire(0, name, side, Value::Object(data.clone()));
-                assert!(!matches!(event.what, What::Unknown(_)), "{name}: {event:?}");
+                assert!(!matches!(event.what, EventKind::Unknown(_)), "{name}: {event:?}");
                 assert_eq!(event.data(), Value::Object(data), "{name}");
             }
         }

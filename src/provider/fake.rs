@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::Sample;
-use ringer_media::tongue::Tongue;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -133,8 +133,8 @@ impl RecognizerFeed for FakeFeed {
             confidence: Some(1.0),
         };
         let words = texts.iter().enumerate().map(word).collect();
-        let (text, confidence, tongue) = (self.text.clone(), Some(1.0), Tongue::Untold);
-        let _ = news.try_send(Recognized::Final { text, words, confidence, tongue });
+        let (text, confidence, detected_language) = (self.text.clone(), Some(1.0), DetectedLanguage::Unknown);
+        let _ = news.try_send(Recognized::Final { text, words, confidence, detected_language });
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use parking_lot::Mutex;
-use ringer_media::tongue::Tongue;
+use ringer_media::detected_language::DetectedLanguage;
 use tokio::sync::mpsc;
 
 use self::library::{Decoder, Library};
@@ -369,7 +369,7 @@ impl Stream {
         let confidence = (!words.is_empty())
             .then(|| words.iter().filter_map(|word| word.confidence).sum::<f32>() / words.len() as f32);
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-        (self.last, Recognized::Final { text, words, confidence, tongue: Tongue::Assumed })
+        (self.last, Recognized::Final { text, words, confidence, detected_language: DetectedLanguage::Fixed })
     }
 }
 

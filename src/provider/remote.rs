@@ -47,7 +47,7 @@ mod ws_synthesizer;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use ringer_media::tongue::Tongue;
+use ringer_media::detected_language::DetectedLanguage;
 use serde_json::Value;
 
 pub use self::http_recognizer::HttpRecognizer;
@@ -199,10 +199,10 @@ fn words_of(value: &Value) -> Vec<RecognizedWord> {
 }
 
 /// Returns the language that an answer names.
-fn tongue_of(value: &Value) -> Tongue {
+fn detected_language_of(value: &Value) -> DetectedLanguage {
     const BYTES_MAX: usize = 32;
     let named = value["language"].as_str().map(str::trim).filter(|name| (2..=BYTES_MAX).contains(&name.len()));
-    named.map_or(Tongue::Untold, |name| Tongue::Told(name.to_lowercase()))
+    named.map_or(DetectedLanguage::Unknown, |name| DetectedLanguage::Detected(name.to_lowercase()))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod stretch;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use ringer_media::tongue::Tongue;
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_speech::whisper::{WEIGHTS, Whisper};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
@@ -64,14 +64,14 @@ impl WhisperRecognizer {
         let model = &self.pool.0.model;
         let language = match language {
             SpokenIn::Known(code) => match self.why_not(code) {
-                None => ((code.to_owned(), true), Tongue::Untold),
+                None => ((code.to_owned(), true), DetectedLanguage::Unknown),
                 Some(message) => {
                     last.send(Recognized::Failed(Failure { code: "unsupported_language", message }));
                     return (Box::new(Feed::nowhere()), receiver);
                 }
             },
-            SpokenIn::Likely(code) if model.is_multilingual() => ((code.to_owned(), false), Tongue::Untold),
-            SpokenIn::Likely(_) => (("en".to_owned(), true), Tongue::Assumed),
+            SpokenIn::Likely(code) if model.is_multilingual() => ((code.to_owned(), false), DetectedLanguage::Unknown),
+            SpokenIn::Likely(_) => (("en".to_owned(), true), DetectedLanguage::Fixed),
         };
         let stretch = Stretch::new(self.pool.0.clone(), language, running, news, last);
         (Box::new(Feed::of(stretch)), receiver)

@@ -20,8 +20,8 @@ use ringer::provider::{
 use ringer::service::Service;
 use ringer::tasks::Tasks;
 use ringer_media::clip::write_wav;
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::seed::Seed;
-use ringer_media::tongue::Tongue;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, mpsc};
@@ -271,9 +271,11 @@ impl Recognizer for Slow {
             service.clock().advance_ms(takes_ms);
             service.end_late_evaluations(0).await.expect("it can be looked for");
             hears.fetch_sub(1, Ordering::Relaxed);
-            let (text, tongue) = ("fine".to_owned(), Tongue::Untold);
+            let (text, detected_language) = ("fine".to_owned(), DetectedLanguage::Unknown);
             match answers {
-                true => drop(news.send(Recognized::Final { text, words: Vec::new(), confidence: None, tongue }).await),
+                true => drop(
+                    news.send(Recognized::Final { text, words: Vec::new(), confidence: None, detected_language }).await,
+                ),
                 false => news.closed().await,
             }
         });

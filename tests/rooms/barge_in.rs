@@ -1,7 +1,7 @@
 //! Calls to a pipeline in which one side cuts in on the other.
 
 use ringer::engine::CallReport;
-use ringer_media::call::{Interruption, Opening, What};
+use ringer_media::call::{EventKind, Interruption, Opening};
 
 use super::calls::{INTENT, channel_events, has, placement};
 use super::pipelines::bot;
@@ -16,7 +16,7 @@ pub fn stops(report: &CallReport, by: &str) -> Vec<Option<i64>> {
 /// Texts that were said by this side, and whether each was cut off.
 fn words_of(report: &CallReport) -> Vec<(&str, bool)> {
     let ended = report.timeline.iter().filter_map(|entry| match &entry.what {
-        What::SpeechEnded { text, interrupted, .. } => Some((text.as_str(), *interrupted)),
+        EventKind::SpeechEnded { text, interrupted, .. } => Some((text.as_str(), *interrupted)),
         _ => None,
     });
     ended.collect()

@@ -3,7 +3,7 @@
 use ringer::engine::{CallReport, Destination, PipelineDial, Placement};
 use ringer::provider::guard::Guard;
 use ringer::transport::webrtc::PeerTerms;
-use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, Opening, What};
+use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, EventKind, Opening};
 use serde_json::json;
 
 use super::answers::{changed_answer, fixed_answer, serve, with_lines};
@@ -48,7 +48,7 @@ pub fn tone_and_peak(report: &CallReport) -> (f64, i16) {
 
 pub fn channel_events(report: &CallReport) -> Vec<&ChannelEvent> {
     let told = report.timeline.iter().map(|entry| &entry.what);
-    told.filter_map(|what| if let What::Channel(told) = what { Some(&**told) } else { None }).collect()
+    told.filter_map(|what| if let EventKind::Channel(told) = what { Some(&**told) } else { None }).collect()
 }
 
 pub fn has(report: &CallReport, name: &str) -> bool {
@@ -80,7 +80,7 @@ async fn a_call_to_a_pipeline_is_recorded_told_and_measured() {
     }
     assert!(channel_events(&report).contains(&&ChannelEvent::Reported { text: "Good day.".into() }));
     let tools = report.timeline.iter().filter_map(|entry| match &entry.what {
-        What::ToolCall(call) => Some((call.name.to_string(), call.parameters.clone(), call.output.clone())),
+        EventKind::ToolCall(call) => Some((call.name.to_string(), call.parameters.clone(), call.output.clone())),
         _ => None,
     });
     assert_eq!(tools.collect::<Vec<_>>(), [("weather".to_owned(), json!({ "in": "Bern" }), json!("sunny"))]);
@@ -107,7 +107,7 @@ async fn a_call_of_a_tool_without_a_result_is_kept() {
     let events = names(&report).join(" ");
     assert_eq!((report.ending.connected, report.ending.reason), (true, EndReason::MaxDuration), "{events}");
     let tools = report.timeline.iter().filter_map(|entry| match &entry.what {
-        What::ToolCall(call) => Some((call.name.to_string(), call.parameters.clone(), call.output.clone())),
+        EventKind::ToolCall(call) => Some((call.name.to_string(), call.parameters.clone(), call.output.clone())),
         _ => None,
     });
     let expect = [

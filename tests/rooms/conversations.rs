@@ -7,7 +7,7 @@ use ringer::engine::{CallReport, Destination, Placement, RoomDial};
 use ringer::provider::guard::Guard;
 use ringer::transport::room::RoomTarget;
 use ringer::transport::webrtc::PeerTerms;
-use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, Interruption, Opening, What};
+use ringer_media::call::{ChannelEvent, DtmfMethod, EndReason, EventKind, Interruption, Opening};
 use serde_json::{Value, json};
 
 use super::official::official;
@@ -37,7 +37,7 @@ fn placement(stage: &Stage, server: &RoomServer, max_ms: u32) -> Placement {
 
 fn channel_events(report: &CallReport) -> Vec<&ChannelEvent> {
     let told = report.timeline.iter().map(|entry| &entry.what);
-    told.filter_map(|what| if let What::Channel(told) = what { Some(&**told) } else { None }).collect()
+    told.filter_map(|what| if let EventKind::Channel(told) = what { Some(&**told) } else { None }).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +84,7 @@ async fn a_call_to_a_room_is_recorded_told_and_measured() {
         .timeline
         .iter()
         .filter_map(|entry| match &entry.what {
-            What::ToolCall(call) => Some((json!([call.name, call.parameters, call.output]), entry.sample / 16)),
+            EventKind::ToolCall(call) => Some((json!([call.name, call.parameters, call.output]), entry.sample / 16)),
             _ => None,
         })
         .collect();
@@ -124,7 +124,8 @@ async fn a_caller_in_a_room_gives_way() {
     };
     let (report, ()) = tokio::join!(stage.call(first), cut_in);
     let report = report.expect("there is room");
-    let cut = report.timeline.iter().any(|entry| matches!(entry.what, What::SpeechEnded { interrupted: true, .. }));
+    let cut =
+        report.timeline.iter().any(|entry| matches!(entry.what, EventKind::SpeechEnded { interrupted: true, .. }));
     assert!(cut, "{:?}", names(&report));
     assert_eq!(report.ending.reason, EndReason::AgentHangup);
     stage.engine.stop().await;

@@ -8,7 +8,7 @@ use ringer::clock::monotonic;
 use ringer::provider::guard::Guard;
 use ringer::tasks::Tasks;
 use ringer::transport::webrtc::{Bell, PeerSettings, Pump};
-use ringer_media::call::Path;
+use ringer_media::call::MediaChannel;
 use ringer_media::frame::{FRAME, Frame};
 use ringer_media::leg::{LegFigures, MediaParams, RtpLeg, Scratch};
 use ringer_media::packet_rings::{PacketRings, packet_rings};
@@ -50,15 +50,15 @@ impl Phone {
         self.at += FRAME;
         self.leg.send(now, &pcm);
         while let Some(packet) = self.leg.packet() {
-            self.rings.send(now, Path::Rtp, packet);
+            self.rings.send(now, MediaChannel::Rtp, packet);
         }
         if let Some(report) = self.leg.report(now, 0) {
-            self.rings.send(now, Path::Rtcp, report);
+            self.rings.send(now, MediaChannel::Rtcp, report);
         }
         while let Some(packet) = self.rings.next_packet() {
             match packet.path {
-                Path::Rtp => drop(self.leg.receive(packet.at, packet.bytes())),
-                Path::Rtcp => self.leg.receive_report(packet.at, packet.bytes()),
+                MediaChannel::Rtp => drop(self.leg.receive(packet.at, packet.bytes())),
+                MediaChannel::Rtcp => self.leg.receive_report(packet.at, packet.bytes()),
             }
         }
         let mut room = Scratch::default();

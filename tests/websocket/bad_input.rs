@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ringer::engine::{CallReport, SocketSettings};
-use ringer_media::call::{ChannelEvent, EndReason, RemoteKind, What};
+use ringer_media::call::{ChannelEvent, EndReason, EventKind, RemoteKind};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -63,7 +63,7 @@ async fn with_input(bad: Vec<Message>, settings: SocketSettings) -> (CallReport,
 
 fn violations(report: &CallReport) -> Vec<String> {
     let told = report.timeline.iter().filter_map(|entry| match &entry.what {
-        What::Channel(told) => match &**told {
+        EventKind::Channel(told) => match &**told {
             ChannelEvent::Violation { code, .. } => Some(code.to_string()),
             _ => None,
         },
@@ -162,7 +162,7 @@ async fn audio_that_comes_too_fast_is_kept_for_a_minute() {
     let overflowed: u64 = report
         .timeline
         .iter()
-        .filter_map(|entry| if let What::RxOverflow { packets } = entry.what { Some(packets) } else { None })
+        .filter_map(|entry| if let EventKind::RxOverflow { packets } = entry.what { Some(packets) } else { None })
         .sum();
     assert!((2900..=3050).contains(&overflowed), "60 of 120 s find room: {overflowed} frames of 20 ms do not");
     assert_eq!(report.ending.reason, EndReason::MaxDuration);

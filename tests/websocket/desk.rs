@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use ringer::engine::{Destination, WebSocketDial};
 use ringer::transport::websocket::{Dialect, Kind};
-use ringer_media::call::{ChannelEvent, What};
+use ringer_media::call::{ChannelEvent, EventKind};
 use serde_json::Value;
 
 use super::quick;
@@ -76,7 +76,7 @@ async fn the_sample_agent_speaks_every_dialect() {
         assert!(report.ending.connected && report.ending.other_spoke, "{kind:?}: {:?}", report.ending);
         assert_eq!(report.peer.transport(), format!("WebSocket, {}", kind.name()));
         let broken = report.timeline.iter().find(
-            |entry| matches!(&entry.what, What::Channel(told) if matches!(**told, ChannelEvent::Violation { .. })),
+            |entry| matches!(&entry.what, EventKind::Channel(told) if matches!(**told, ChannelEvent::Violation { .. })),
         );
         assert!(broken.is_none(), "{kind:?}: {broken:?}");
     }

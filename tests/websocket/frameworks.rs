@@ -3,7 +3,7 @@
 
 use ringer::engine::{CallReport, Destination, Placement, WebSocketDial};
 use ringer::transport::websocket::{Dialect, Kind};
-use ringer_media::call::{ChannelEvent, What};
+use ringer_media::call::{ChannelEvent, EventKind};
 use ringer_media::level::rms_dbov;
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn check(kind: Kind, carrier: Option<&str>, report: &CallReport, [own, heard]: &
     assert!((25..100).contains(&parts), "{kind:?}: {parts} parts of the tone");
     assert!((7000.0..9000.0).contains(&level), "{kind:?}: {level}");
     let told = |wanted: fn(&ChannelEvent) -> bool| {
-        report.timeline.iter().any(|entry| matches!(&entry.what, What::Channel(event) if wanted(event)))
+        report.timeline.iter().any(|entry| matches!(&entry.what, EventKind::Channel(event) if wanted(event)))
     };
     assert!(
         !told(|event| matches!(event, ChannelEvent::Violation { code, .. } if code != "BAD_CHUNK_SIZE")),

@@ -5,7 +5,7 @@ use ringer::clock::Clock;
 use ringer::engine::{Destination, EngineConfig, Placement, WebSocketDial};
 use ringer::transport::sip::tls::TlsSettings;
 use ringer::transport::websocket::{Dialect, Kind};
-use ringer_media::call::{ChannelEvent, EndReason, Opening, What};
+use ringer_media::call::{ChannelEvent, EndReason, EventKind, Opening};
 use serde_json::{Value, json};
 
 use super::quick;
@@ -55,7 +55,7 @@ async fn the_own_protocol_with_a_server_of_a_library() {
     // The message cuts the caller off at its 40th loud frame; what is under way arrives.
     let loud = seen["loud"].as_u64().unwrap_or_default();
     assert!((40..60).contains(&loud), "{loud} loud frames");
-    let interrupted = |entry: &What| matches!(entry, What::SpeechEnded { interrupted: true, .. });
+    let interrupted = |entry: &EventKind| matches!(entry, EventKind::SpeechEnded { interrupted: true, .. });
     assert!(report.timeline.iter().any(|entry| interrupted(&entry.what)));
     stage.engine.stop().await;
 }
@@ -119,8 +119,7 @@ async fn an_echo_agent_cannot_tell_the_engine_from_a_double_of_the_carrier() {
     let report = stage.call(call).await;
     let report = report.expect("there is room");
     assert!(report.ending.connected, "{:?}", report.ending);
-    let broken =
-        |entry: &What| matches!(entry, What::Channel(event) if matches!(**event, ChannelEvent::Violation { .. }));
+    let broken = |entry: &EventKind| matches!(entry, EventKind::Channel(event) if matches!(**event, ChannelEvent::Violation { .. }));
     assert!(!report.timeline.iter().any(|entry| broken(&entry.what)));
     let double = json_of("double.py", &[&url]).await;
     assert_eq!((&double["violations"], &double["spoke"]), (&json!([]), &json!(true)), "{double}");

@@ -2,7 +2,7 @@
 //! message.
 
 use super::channel_event::ChannelEvent;
-use super::event::{Side, ToolCall, What};
+use super::event::{EventKind, Side, ToolCall};
 use super::io::Output;
 use super::{Call, ms};
 use crate::frame::{PER_MS, Sample};
@@ -62,7 +62,7 @@ impl Call {
                 let call = ToolCall { name, parameters, output, source: Some(source) };
                 // What is yet to come was not done.
                 let at = at_ms.map_or(self.frame_at, |at| ms(at).min(self.frame_at));
-                return self.event(at, Side::Agent, What::ToolCall(Box::new(call)));
+                return self.event(at, Side::Agent, EventKind::ToolCall(Box::new(call)));
             }
             ChannelEvent::SpeechClaimed { utterance_id, .. } => self.floor().take_claim(utterance_id, follows_own),
             ChannelEvent::Reported { text } => {
@@ -72,7 +72,7 @@ impl Call {
             ChannelEvent::Cleared { .. } if self.floor.mouth.speaking_since().is_none() => return,
             told => told,
         };
-        self.event(self.frame_at, Side::Agent, What::Channel(Box::new(told)));
+        self.event(self.frame_at, Side::Agent, EventKind::Channel(Box::new(told)));
     }
 
     /// Takes a digit of the other side that came as a message.

@@ -1,7 +1,7 @@
 //! Analysis of the received audio, and the audio received just before a segment is confirmed.
 
 use super::spec::Ears;
-use super::{Call, Output, Percept, Phase, Side, What};
+use super::{Call, EventKind, Output, Percept, Phase, Side};
 use crate::connection::Arrival;
 use crate::dtmf::{Detected, Detector};
 use crate::echo::{EchoFigures, EchoGuard};
@@ -237,11 +237,11 @@ impl Call {
         self.hear_keys();
         self.tell_unheard(now);
         if packets > 0 {
-            self.event(self.ears.heard_to, Side::Engine, What::RxOverflow { packets });
+            self.event(self.ears.heard_to, Side::Engine, EventKind::RxOverflow { packets });
         }
         if let Some(MadeUp { from, to }) = underrun {
             let duration_ms = ((to - from) / PER_MS) as u32;
-            self.event(from, Side::Engine, What::RxUnderrun { duration_ms });
+            self.event(from, Side::Engine, EventKind::RxUnderrun { duration_ms });
         }
     }
 
@@ -281,7 +281,7 @@ impl Call {
             self.take_percept(digit.into());
         }
         if let Some(echo) = perceived.echo {
-            self.event(from.max(0), Side::Engine, What::Echo(echo));
+            self.event(from.max(0), Side::Engine, EventKind::Echo(echo));
         }
         if let Some(edge) = perceived.edge {
             if self.ears.witness.is_none() {
@@ -331,11 +331,11 @@ impl Call {
         match edge {
             Edge::Started { onset } => {
                 let pre_conversation = before(onset);
-                self.event(onset, Side::Agent, What::AgentSpeechStarted { arrival_ms, pre_conversation });
+                self.event(onset, Side::Agent, EventKind::AgentSpeechStarted { arrival_ms, pre_conversation });
             }
             Edge::Ended { end } => {
                 let pre_conversation = before(end);
-                self.event(end, Side::Agent, What::AgentSpeechEnded { arrival_ms, pre_conversation });
+                self.event(end, Side::Agent, EventKind::AgentSpeechEnded { arrival_ms, pre_conversation });
             }
         }
     }
@@ -372,7 +372,7 @@ impl Call {
         self.waits.network_at = self.frame_at + Sample::from(RATE_HZ);
         if let Some(figures) = self.leg.as_ref().map(|leg| leg.figures()) {
             let (received, lost, late) = (figures.received, figures.lost, figures.late);
-            let what = What::Network { received, lost, late, jitter_ms: figures.jitter_ms };
+            let what = EventKind::Network { received, lost, late, jitter_ms: figures.jitter_ms };
             self.event(self.sample(now), Side::Engine, what);
         }
     }
@@ -380,7 +380,7 @@ impl Call {
     /// Tells what arrives and is not heard, each kind once.
     pub(super) fn tell_unheard(&mut self, now: Time) {
         while let Some((code, why)) = self.leg.as_mut().and_then(|leg| leg.unheard(now)) {
-            self.event(self.frame_at, Side::Engine, What::Note { code: code.into(), why });
+            self.event(self.frame_at, Side::Engine, EventKind::Note { code: code.into(), why });
         }
     }
 
@@ -393,16 +393,16 @@ impl Call {
 }
 
 /// Returns the events of a tone: a beep after speech is an answering machine besides.
-fn line_tone_events(tone: LineTone) -> impl Iterator<Item = What> {
+fn line_tone_events(tone: LineTone) -> impl Iterator<Item = EventKind> {
     let LineTone { kind, hz, cadence_ms, greeting, .. } = tone;
     let (frequency_hz, beep_ms) = (hz as u32, cadence_ms.first().copied().unwrap_or_default());
-    let machine = greeting.map(|[greeting_from_sample, greeting_end_sample]| What::AnsweringMachine {
+    let machine = greeting.map(|[greeting_from_sample, greeting_end_sample]| EventKind::AnsweringMachine {
         greeting_from_sample,
         greeting_end_sample,
         beep_ms,
         frequency_hz,
     });
-    std::iter::once(What::LineTone { kind, frequency_hz, cadence_ms: cadence_ms.into() }).chain(machine)
+    std::iter::once(EventKind::LineTone { kind, frequency_hz, cadence_ms: cadence_ms.into() }).chain(machine)
 }
 
 /// True for audio that belongs in a recording.

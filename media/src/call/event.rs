@@ -47,7 +47,7 @@ pub type Code = Cow<'static, str>;
 
 /// An event on the call's sample clock. In JSON it has the members `sample`, `offset_ms`, `event`, `side` and `data`.
 ///
-/// Reading one never fails for its name or its data: an unknown name, or another form, is [`What::Unknown`].
+/// Reading one never fails for its name or its data: an unknown name, or another form, is [`EventKind::Unknown`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Position on the sample clock, 16,000 a second; negative before connect.
@@ -55,7 +55,7 @@ pub struct Event {
     /// Side that the event belongs to.
     pub side: Side,
     /// Kind of the event, with its data.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// An event with its number in the timeline: one line of it. In JSON the member `seq` stands before those of the event.
@@ -77,7 +77,7 @@ impl Deref for TimelineEntry {
 
 /// Kind of an event, with its data. `name` and `data` give their form in timelines.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum EventKind {
     /// The call is being placed: INVITE was sent.
     Dialing { address: String },
     /// The other side rings: a provisional response without media.
@@ -274,7 +274,7 @@ pub struct Unknown {
     /// Data of the event as it was read.
     pub data: Value,
     /// Part of it that is known; see [`Event::reading`].
-    pub(super) reading: Option<What>,
+    pub(super) reading: Option<EventKind>,
 }
 
 /// Utterance number of an event that tells none. No utterance of a call has it.

@@ -31,7 +31,7 @@ use self::probe::Probes;
 use super::concealed::Concealed;
 use super::dial::Dial;
 use super::ending::{EndReason, Fault};
-use super::event::{Event, Side, What};
+use super::event::{Event, EventKind, Side};
 use super::io::{Effect, EffectId, Line};
 use super::mouth::{Mouth, Rendered};
 use super::ms;
@@ -380,12 +380,12 @@ impl Floor {
         self.decisions.push_back(decision);
     }
 
-    fn event(&mut self, sample: Sample, side: Side, what: What) {
+    fn event(&mut self, sample: Sample, side: Side, what: EventKind) {
         self.decide(Decision::Event(Event { sample, side, what }));
     }
 
     fn note(&mut self, sample: Sample, code: &'static str) {
-        self.event(sample, Side::Engine, What::Note { code: code.into(), why: String::new() });
+        self.event(sample, Side::Engine, EventKind::Note { code: code.into(), why: String::new() });
     }
 
     fn effect(&mut self, effect: Effect) -> EffectId {

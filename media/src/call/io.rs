@@ -7,11 +7,11 @@ use super::channel_event::ChannelEvent;
 use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::{Code, Event, Word};
 use super::spec::{CutIn, Phrases};
+use crate::detected_language::DetectedLanguage;
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
 use crate::rtp::srtp::SrtpParams;
 use crate::time::Time;
-use crate::tongue::Tongue;
 
 /// Name of an effect until it is done or cancelled. Unique in a call, never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct EffectId(pub u32);
 
 /// One of the two sockets of a leg.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Path {
+pub enum MediaChannel {
     /// Socket of media and telephone events.
     Rtp,
     /// Socket of reports (RTCP).
@@ -34,7 +34,7 @@ pub enum Input<'a> {
     /// A datagram, with the time at which the kernel received it.
     Packet {
         /// Socket that the datagram came in by.
-        path: Path,
+        path: MediaChannel,
         /// Kernel receive time on the driver's clock.
         arrived: Time,
         /// Bytes of the datagram, unchanged.
@@ -203,7 +203,7 @@ pub enum Output<'a> {
     /// Send this datagram by the socket of `path`.
     Packet {
         /// Socket to send it by.
-        path: Path,
+        path: MediaChannel,
         /// Bytes of the datagram, borrowed from the leg.
         bytes: &'a [u8],
     },
@@ -334,7 +334,7 @@ pub enum Effect {
         /// Text of the turn.
         text: String,
         /// Language of the text, as far as the recognizer tells it.
-        told: Tongue,
+        told: DetectedLanguage,
     },
     /// The effect is no longer wanted; nothing is answered for it.
     Cancel(EffectId),
@@ -407,7 +407,7 @@ pub enum Effected {
         /// Confidence from 0 to 1; `None` when the recognizer gives none.
         confidence: Option<f32>,
         /// Language of the words, as far as it is known.
-        tongue: Tongue,
+        detected_language: DetectedLanguage,
     },
     /// The other side speaks this language: so does this side from now on.
     Language {

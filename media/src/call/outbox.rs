@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::io::{Output, Path};
+use super::io::{MediaChannel, Output};
 use crate::frame::{FRAME, Sample};
 
 /// Datagrams a call may leave in one pass: the rest of what was said before an event, the event or audio, a report.
@@ -24,7 +24,7 @@ pub struct Outbox {
 
 #[derive(Debug)]
 enum Waiting {
-    Packet { path: Path, at: usize, len: usize },
+    Packet { path: MediaChannel, at: usize, len: usize },
     Ears { from: Sample, slot: usize },
     Early,
     Frame { from: Sample },
@@ -52,7 +52,7 @@ impl Outbox {
     }
 
     /// Adds a datagram; it is dropped when the pass has no room left.
-    pub fn packet(&mut self, path: Path, bytes: &[u8]) {
+    pub fn packet(&mut self, path: MediaChannel, bytes: &[u8]) {
         let at = self.packed;
         if let Some(room) = self.packets.get_mut(at..at + bytes.len()) {
             room.copy_from_slice(bytes);

@@ -3,8 +3,8 @@
 use super::channel::BY_MESSAGE;
 use super::dial::TONE_MS;
 use super::ending::{EndReason, Ending, Fault, Quality, RemoteEnd, RemoteKind};
-use super::event::{Side, What};
-use super::io::{Control, HangupCause, Output, Path, Signal};
+use super::event::{EventKind, Side};
+use super::io::{Control, HangupCause, MediaChannel, Output, Signal};
 use super::mouth::Mouth;
 use super::spec::DtmfMethod;
 use super::transfer::Target;
@@ -57,7 +57,7 @@ pub(super) struct Waits {
     /// Address that was called.
     pub address: Option<String>,
     /// Events from before sample 0 was known.
-    pub before: Vec<(Time, Side, What)>,
+    pub before: Vec<(Time, Side, EventKind)>,
     /// True while the other side has put the call on hold.
     pub on_hold: bool,
     /// Target of a transfer that is being called.
@@ -83,17 +83,17 @@ impl Call {
             Signal::Dialing { address } => {
                 self.phase = Phase::Dialing { since: now };
                 self.waits.address = Some(address.clone());
-                self.waits.before.push((now, Side::Engine, What::Dialing { address }));
+                self.waits.before.push((now, Side::Engine, EventKind::Dialing { address }));
                 self.floor().prepare_opening();
                 self.carry_out();
             }
             Signal::Ringing { code } => {
                 let address = self.waits.address.clone();
-                self.waits.before.push((now, Side::Agent, What::Ringing { address, code }));
+                self.waits.before.push((now, Side::Agent, EventKind::Ringing { address, code }));
             }
             Signal::EarlyMedia { code, leg } if !self.phase.is_connected() => {
                 let address = self.waits.address.clone();
-                self.waits.before.push((now, Side::Agent, What::EarlyMedia { address, code }));
+                self.waits.before.push((now, Side::Agent, EventKind::EarlyMedia { address, code }));
                 self.hear_early(now, leg);
             }
             Signal::Answered { code, leg, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
@@ -113,7 +113,7 @@ impl Call {
             }
             Signal::Channel { told, follows_own } => self.take_channel_event(told, follows_own),
             Signal::Overflowed { frames } if self.phase.is_connected() => {
-                self.event(self.frame_at, Side::Engine, What::RxOverflow { packets: frames });
+                self.event(self.frame_at, Side::Engine, EventKind::RxOverflow { packets: frames });
             }
             Signal::DigitRefused if self.phase.is_connected() => {
                 self.note(self.frame_at, "dtmf_info_refused");
@@ -127,7 +127,7 @@ impl Call {
             }
             Signal::Renegotiated { leg } if self.phase.is_dialling() => self.hear_early(now, leg),
             Signal::SessionAnswered { code } if self.phase.is_connected() => {
-                self.event(self.frame_at, Side::Agent, What::SessionAnswered { code });
+                self.event(self.frame_at, Side::Agent, EventKind::SessionAnswered { code });
             }
             Signal::Hold(held) if self.phase.is_connected() && held != self.waits.on_hold => {
                 self.waits.on_hold = held;
@@ -135,7 +135,7 @@ impl Call {
                     self.fall_silent();
                 }
                 self.waits.media_at = Some(now);
-                self.event(self.frame_at, Side::Agent, if held { What::Held } else { What::Unheld });
+                self.event(self.frame_at, Side::Agent, if held { EventKind::Held } else { EventKind::Unheld });
             }
             Signal::Keys { rtp, reports } => self.take_keys(rtp, reports),
             Signal::Transfer { to, can_follow } => self.transfer(now, to, can_follow),
@@ -205,7 +205,7 @@ impl Call {
         self.waits.media_at = Some(now);
         self.tell_before();
         let address = self.waits.address.take();
-        self.event(0, Side::Engine, What::Connected { address, code, codec: params.codec_name().into() });
+        self.event(0, Side::Engine, EventKind::Connected { address, code, codec: params.codec_name().into() });
         let extension = self.spec.extension.clone();
         let floor = self.floor();
         floor.begin_call(extension.as_deref());
@@ -238,7 +238,7 @@ impl Call {
     /// Sends a digit whose tone begins at `at`, and reports it.
     pub(super) fn send_digit(&mut self, digit: char, at: Sample) {
         let method = self.key(digit, at);
-        self.event(at, Side::Dh, What::DtmfSent { digit, method: method.into(), duration_ms: TONE_MS });
+        self.event(at, Side::Dh, EventKind::DtmfSent { digit, method: method.into(), duration_ms: TONE_MS });
     }
 
     /// Sends one digit that begins at `at`; returns the method's name in timelines.
@@ -367,7 +367,7 @@ impl Call {
         self.event(
             told,
             Side::Engine,
-            What::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause, close_code },
+            EventKind::Ended { by: by.into(), reason: reason.as_str().into(), sip_code, q850_cause, close_code },
         );
         let ending = Ending {
             reason,
@@ -388,7 +388,7 @@ impl Call {
     fn say_goodbye(&mut self, now: Time) {
         let Some(Leg::Rtp(leg)) = &mut self.leg else { return };
         if let Some(bytes) = leg.goodbye(now, ntp(now)) {
-            self.out.packet(Path::Rtcp, bytes);
+            self.out.packet(MediaChannel::Rtcp, bytes);
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::channel_event::ChannelEvent;
 use super::event::{
-    Code, Event, Kind, NO_UTTERANCE, ProbeKind, Side, Spoken, TimelineEntry, ToolCall, Unknown, What, Word,
+    Code, Event, EventKind, Kind, NO_UTTERANCE, ProbeKind, Side, Spoken, TimelineEntry, ToolCall, Unknown, Word,
 };
 use crate::echo::EchoFigures;
 use crate::frame::{PER_MS, Sample};
@@ -15,10 +15,15 @@ use crate::line_tones::LineToneKind;
 
 impl Event {
     /// Returns the event with these members. It is written back as it was read: one without the known form is
-    /// [`What::Unknown`].
+    /// [`EventKind::Unknown`].
     pub fn from_wire(sample: Sample, name: &str, side: &str, data: Value) -> Event {
-        let unknown = |side: Option<&str>, data: Value, reading: Option<What>| {
-            What::Unknown(Box::new(Unknown { event: name.to_owned(), side: side.map(str::to_owned), data, reading }))
+        let unknown = |side: Option<&str>, data: Value, reading: Option<EventKind>| {
+            EventKind::Unknown(Box::new(Unknown {
+                event: name.to_owned(),
+                side: side.map(str::to_owned),
+                data,
+                reading,
+            }))
         };
         let Some(known_side) = Side::from_name(side) else {
             return Event { sample, side: Side::Engine, what: unknown(Some(side), data, None) };
@@ -28,17 +33,17 @@ impl Event {
         };
         let mut event = Event { sample, side: known_side, what };
         if !is_same(&event.data(), &data) {
-            let reading = std::mem::replace(&mut event.what, What::Held);
+            let reading = std::mem::replace(&mut event.what, EventKind::Held);
             event.what = unknown(None, data, Some(reading));
         }
         event
     }
 
     /// Returns what is known of the event. An event without the known form tells as much as its name and its data do: members
-    /// that it lacks are empty, or 0. [`What::Unknown`] when that is nothing.
-    pub fn reading(&self) -> &What {
+    /// that it lacks are empty, or 0. [`EventKind::Unknown`] when that is nothing.
+    pub fn reading(&self) -> &EventKind {
         match &self.what {
-            What::Unknown(unknown) => unknown.reading.as_ref().unwrap_or(&self.what),
+            EventKind::Unknown(unknown) => unknown.reading.as_ref().unwrap_or(&self.what),
             what => what,
         }
     }
@@ -102,15 +107,17 @@ fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 /// Returns the event of this name as far as its members tell; `None` when nothing of it is known.
-fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<What> {
+fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<EventKind> {
     Some(match name {
-        "call.dialing" => What::Dialing { address: data.text("address") },
-        "call.ringing" => What::Ringing { address: data.some_text("address"), code: data.whole("code") },
-        "call.early_media" => What::EarlyMedia { address: data.some_text("address"), code: data.whole("code") },
-        "call.connected" => {
-            What::Connected { address: data.some_text("address"), code: data.whole("code"), codec: data.code("codec") }
-        }
-        "call.ended" => What::Ended {
+        "call.dialing" => EventKind::Dialing { address: data.text("address") },
+        "call.ringing" => EventKind::Ringing { address: data.some_text("address"), code: data.whole("code") },
+        "call.early_media" => EventKind::EarlyMedia { address: data.some_text("address"), code: data.whole("code") },
+        "call.connected" => EventKind::Connected {
+            address: data.some_text("address"),
+            code: data.whole("code"),
+            codec: data.code("codec"),
+        },
+        "call.ended" => EventKind::Ended {
             by: data.code("by"),
             reason: data.code("reason"),
             sip_code: data.number("sip_code"),
@@ -119,52 +126,52 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
         },
         "speech.started" | "speech.ended" => return speech(name == "speech.started", side, data),
         "turn.ended" => turn(sample, data),
-        "language.taken" => What::LanguageTaken {
+        "language.taken" => EventKind::LanguageTaken {
             language: data.text("language"),
             by: data.code("by"),
             from_sample: data.number("from_sample").unwrap_or(sample),
         },
-        "transcript.partial" => What::TranscriptPartial { text: data.text("text") },
-        "barge_in" => What::BargeIn {
+        "transcript.partial" => EventKind::TranscriptPartial { text: data.text("text") },
+        "barge_in" => EventKind::BargeIn {
             by: Side::from_name(data.str("by")).unwrap_or(Side::Agent),
             overlap_ms: data.whole("overlap_ms"),
             stop_ms: data.number("stop_ms"),
         },
-        "late_turn" => What::LateTurn { late_ms: data.whole("late_ms"), utterance_id: data.utterance_id() },
-        "scripted_response" => What::ScriptedResponse {
+        "late_turn" => EventKind::LateTurn { late_ms: data.whole("late_ms"), utterance_id: data.utterance_id() },
+        "scripted_response" => EventKind::ScriptedResponse {
             index: data.whole("index"),
             match_type: data.code("match_type"),
             response_type: data.code("response_type"),
         },
-        "interruption.decided" => What::InterruptionDecided {
+        "interruption.decided" => EventKind::InterruptionDecided {
             kind: data.code("type"),
             u: data.real("u").unwrap_or_default(),
             at_ms: data.whole("at_ms"),
             keyword: data.some_text("keyword"),
         },
-        "silence_tool" => What::SilenceTool { seconds: data.whole("seconds") },
-        "reprompt" => What::Reprompt { n: data.whole("n") },
+        "silence_tool" => EventKind::SilenceTool { seconds: data.whole("seconds") },
+        "reprompt" => EventKind::Reprompt { n: data.whole("n") },
         "dtmf_sent" | "dtmf_received" => return digit(name == "dtmf_sent", data),
-        "hold" => What::Held,
-        "unhold" => What::Unheld,
-        "session.answered" => What::SessionAnswered { code: data.whole("code") },
-        "transfer" => What::Transfer { to: data.text("to"), accepted: data.0["accepted"].as_bool()? },
+        "hold" => EventKind::Held,
+        "unhold" => EventKind::Unheld,
+        "session.answered" => EventKind::SessionAnswered { code: data.whole("code") },
+        "transfer" => EventKind::Transfer { to: data.text("to"), accepted: data.0["accepted"].as_bool()? },
         "transferred" => outcome_of_transfer(data),
-        "probe" => What::Probe { kind: ProbeKind::from_name(data.str("kind"))? },
-        "playback_step" => What::PlaybackStep { index: data.number("index")?, passed: data.0["passed"].as_bool() },
-        "tool_call" => What::ToolCall(Box::new(ToolCall {
+        "probe" => EventKind::Probe { kind: ProbeKind::from_name(data.str("kind"))? },
+        "playback_step" => EventKind::PlaybackStep { index: data.number("index")?, passed: data.0["passed"].as_bool() },
+        "tool_call" => EventKind::ToolCall(Box::new(ToolCall {
             name: data.code("name"),
             parameters: data.0["parameters"].clone(),
             output: data.0["output"].clone(),
             source: data.some_text("source").map(Cow::Owned),
         })),
-        "message.sent" => What::MessageSent {
+        "message.sent" => EventKind::MessageSent {
             message_id: data.some_text("message_id"),
             text: data.text("text"),
             channel: data.some_text("channel"),
             kind: data.kind(),
         },
-        "message.received" => What::MessageReceived {
+        "message.received" => EventKind::MessageReceived {
             message_id: data.some_text("message_id"),
             text: data.text("text"),
             channel: data.some_text("channel"),
@@ -174,13 +181,13 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Wh
 }
 
 /// Reads the speech of a side that speaks.
-fn speech(starts: bool, side: Side, data: &Members<'_>) -> Option<What> {
+fn speech(starts: bool, side: Side, data: &Members<'_>) -> Option<EventKind> {
     let (utterance_id, text, kind) = (data.utterance_id(), data.text("text"), data.kind());
     let arrival_ms = data.real("arrival_ms").unwrap_or_default();
     let pre_conversation = data.is_true("pre_conversation");
     Some(match (side, starts) {
-        (Side::Dh, true) => What::SpeechStarted { utterance_id, text, kind },
-        (Side::Dh, false) => What::SpeechEnded {
+        (Side::Dh, true) => EventKind::SpeechStarted { utterance_id, text, kind },
+        (Side::Dh, false) => EventKind::SpeechEnded {
             utterance_id,
             text: Spoken::from(text),
             kind,
@@ -188,21 +195,21 @@ fn speech(starts: bool, side: Side, data: &Members<'_>) -> Option<What> {
             exact: data.is_true("scripted"),
             pauses: data.list("pauses").filter_map(pause).collect(),
         },
-        (Side::Agent, true) => What::AgentSpeechStarted { arrival_ms, pre_conversation },
-        (Side::Agent, false) => What::AgentSpeechEnded { arrival_ms, pre_conversation },
+        (Side::Agent, true) => EventKind::AgentSpeechStarted { arrival_ms, pre_conversation },
+        (Side::Agent, false) => EventKind::AgentSpeechEnded { arrival_ms, pre_conversation },
         (Side::Engine, _) => return None,
     })
 }
 
 /// Reads a turn. Without its own place it ends at `sample`, and without an onset it begins where it ends.
-fn turn(sample: Sample, data: &Members<'_>) -> What {
+fn turn(sample: Sample, data: &Members<'_>) -> EventKind {
     let text = data.text("text");
     let end_sample = data.number("end_sample").unwrap_or(sample);
     let from_sample = data.number("from_sample").unwrap_or(end_sample);
     if let Some(channel) = data.some_text("channel") {
-        return What::TurnWritten { text, from_sample, end_sample, channel };
+        return EventKind::TurnWritten { text, from_sample, end_sample, channel };
     }
-    What::TurnEnded {
+    EventKind::TurnEnded {
         text,
         from_sample,
         end_sample,
@@ -218,7 +225,7 @@ fn turn(sample: Sample, data: &Members<'_>) -> What {
 /// Digit of a key whose value is not told.
 pub const HIDDEN_DIGIT: char = '?';
 
-fn digit(is_sent: bool, data: &Members<'_>) -> Option<What> {
+fn digit(is_sent: bool, data: &Members<'_>) -> Option<EventKind> {
     // A key that was made unreadable (`[NUMBER]`) still took its time.
     let mut digits = data.str("digits").chars();
     let digit = match (digits.next()?, digits.next()) {
@@ -227,26 +234,26 @@ fn digit(is_sent: bool, data: &Members<'_>) -> Option<What> {
     };
     let (method, duration_ms) = (data.code("method"), data.whole("duration_ms"));
     Some(match is_sent {
-        true => What::DtmfSent { digit, method, duration_ms },
-        false => What::DtmfReceived { digit, method, duration_ms },
+        true => EventKind::DtmfSent { digit, method, duration_ms },
+        false => EventKind::DtmfReceived { digit, method, duration_ms },
     })
 }
 
 /// Figures of the network and of the engine.
-fn figures(name: &str, data: &Members<'_>) -> Option<What> {
+fn figures(name: &str, data: &Members<'_>) -> Option<EventKind> {
     Some(match name {
-        "line_tone" => What::LineTone {
+        "line_tone" => EventKind::LineTone {
             kind: LineToneKind::from_name(data.str("kind"))?,
             frequency_hz: data.whole("frequency_hz"),
             cadence_ms: data.list("cadence_ms").filter_map(|ms| u32::try_from(ms.as_i64()?).ok()).collect(),
         },
-        "answering_machine" => What::AnsweringMachine {
+        "answering_machine" => EventKind::AnsweringMachine {
             greeting_from_sample: data.number("greeting_from_sample")?,
             greeting_end_sample: data.number("greeting_end_sample")?,
             beep_ms: data.whole("beep_ms"),
             frequency_hz: data.whole("frequency_hz"),
         },
-        "network" => What::Network {
+        "network" => EventKind::Network {
             received: data.whole("received"),
             lost: data.whole("lost"),
             late: data.whole("late"),
@@ -254,29 +261,29 @@ fn figures(name: &str, data: &Members<'_>) -> Option<What> {
         },
         "suspected_echo_event" => {
             let erl_db = data.real("erl_db").unwrap_or_default();
-            What::Echo(EchoFigures { delay_ms: data.real("delay_ms")?, erl_db })
+            EventKind::Echo(EchoFigures { delay_ms: data.real("delay_ms")?, erl_db })
         }
-        "rx_underrun" => What::RxUnderrun { duration_ms: data.whole("duration_ms") },
-        "rx_overflow" => What::RxOverflow { packets: data.whole("packets") },
-        "engine.late_frames" => What::LateFrames { count: data.whole("count") },
+        "rx_underrun" => EventKind::RxUnderrun { duration_ms: data.whole("duration_ms") },
+        "rx_overflow" => EventKind::RxOverflow { packets: data.whole("packets") },
+        "engine.late_frames" => EventKind::LateFrames { count: data.whole("count") },
         _ => return None,
     })
 }
 
-fn outcome_of_transfer(data: &Members<'_>) -> What {
-    What::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
+fn outcome_of_transfer(data: &Members<'_>) -> EventKind {
+    EventKind::Transferred { to: data.text("to"), outcome: data.code("outcome"), code: data.whole("code") }
 }
 
 /// Reads an event that the other side reported by a message.
-fn channel(name: &str, data: &Members<'_>) -> Option<What> {
-    ChannelEvent::from_wire(name, data.0).map(|told| What::Channel(Box::new(told)))
+fn channel(name: &str, data: &Members<'_>) -> Option<EventKind> {
+    ChannelEvent::from_wire(name, data.0).map(|told| EventKind::Channel(Box::new(told)))
 }
 
 /// Reads an event of another name as a note of that code, when it has nothing but a message, or not even that.
-fn note(name: &str, data: &Members<'_>) -> Option<What> {
+fn note(name: &str, data: &Members<'_>) -> Option<EventKind> {
     let is_empty = data.0.as_object().is_some_and(serde_json::Map::is_empty);
     let why = data.some_text("message").or_else(|| is_empty.then(String::new))?;
-    Some(What::Note { code: Cow::Owned(name.to_owned()), why })
+    Some(EventKind::Note { code: Cow::Owned(name.to_owned()), why })
 }
 
 fn pause(pause: &Value) -> Option<[Sample; 2]> {
@@ -368,8 +375,8 @@ mod tests {
         Word { text: text.into(), from: 1600, to: 3200, confidence: Some(0.25) }
     }
 
-    fn call_ends() -> What {
-        What::Ended {
+    fn call_ends() -> EventKind {
+        EventKind::Ended {
             by: "AGENT".into(),
             reason: "agent_hangup".into(),
             sip_code: Some(200),
@@ -378,8 +385,8 @@ mod tests {
         }
     }
 
-    fn turn_ended() -> What {
-        What::TurnEnded {
+    fn turn_ended() -> EventKind {
+        EventKind::TurnEnded {
             text: "Hello.".into(),
             from_sample: 100,
             end_sample: 3300,
@@ -392,71 +399,87 @@ mod tests {
         }
     }
 
-    fn tool_call() -> What {
+    fn tool_call() -> EventKind {
         let (parameters, output) = (json!({ "day": "Monday" }), json!(null));
-        What::ToolCall(Box::new(ToolCall { name: "book".into(), parameters, output, source: Some("posted".into()) }))
+        EventKind::ToolCall(Box::new(ToolCall {
+            name: "book".into(),
+            parameters,
+            output,
+            source: Some("posted".into()),
+        }))
     }
 
     /// Returns one event of each form, with its side.
-    fn every() -> Vec<(Side, What)> {
+    fn every() -> Vec<(Side, EventKind)> {
         use Side::{Agent, Dh, Engine};
         let (text, codec) = (|| "Hello.".to_owned(), "PCMU".into());
         let (arrival_ms, pre_conversation, address) = (12.5, true, Some("sip:a@b".to_owned()));
         let key = || ('#', Code::from("rtp_event"), 100);
         let (digit, method, duration_ms) = key();
         vec![
-            (Engine, What::Dialing { address: "sip:a@b".into() }),
-            (Agent, What::Ringing { address: None, code: 180 }),
-            (Agent, What::EarlyMedia { address: address.clone(), code: 183 }),
-            (Engine, What::Connected { address, code: 200, codec }),
+            (Engine, EventKind::Dialing { address: "sip:a@b".into() }),
+            (Agent, EventKind::Ringing { address: None, code: 180 }),
+            (Agent, EventKind::EarlyMedia { address: address.clone(), code: 183 }),
+            (Engine, EventKind::Connected { address, code: 200, codec }),
             (Engine, call_ends()),
-            (Dh, What::SpeechStarted { utterance_id: 1, text: text(), kind: Kind::Opening }),
+            (Dh, EventKind::SpeechStarted { utterance_id: 1, text: text(), kind: Kind::Opening }),
             (Dh, speech_ended(Box::new([[160, 4960]]))),
             (Dh, speech_ended(Box::new([]))),
-            (Agent, What::AgentSpeechStarted { arrival_ms, pre_conversation }),
-            (Agent, What::AgentSpeechEnded { arrival_ms, pre_conversation: false }),
+            (Agent, EventKind::AgentSpeechStarted { arrival_ms, pre_conversation }),
+            (Agent, EventKind::AgentSpeechEnded { arrival_ms, pre_conversation: false }),
             (Agent, turn_ended()),
-            (Engine, What::LanguageTaken { language: "de".into(), by: "text".into(), from_sample: -5 }),
-            (Agent, What::TranscriptPartial { text: text() }),
-            (Dh, What::BargeIn { by: Dh, overlap_ms: 400, stop_ms: None }),
-            (Dh, What::LateTurn { late_ms: 20, utterance_id: 3 }),
-            (Dh, What::ScriptedResponse { index: 0, match_type: "exact".into(), response_type: "dtmf".into() }),
-            (Dh, What::InterruptionDecided { kind: "keywords".into(), u: 0.125, at_ms: 900, keyword: Some(text()) }),
-            (Dh, What::SilenceTool { seconds: 20 }),
-            (Dh, What::Reprompt { n: 1 }),
-            (Dh, What::DtmfSent { digit, method, duration_ms }),
-            (Agent, What::DtmfReceived { digit, method: key().1, duration_ms }),
-            (Agent, What::Held),
-            (Agent, What::Unheld),
-            (Agent, What::SessionAnswered { code: 200 }),
-            (Agent, What::Transfer { to: "sip:c@d".into(), accepted: false }),
-            (Engine, What::Transferred { to: "sip:c@d".into(), outcome: "refused".into(), code: 486 }),
-            (Dh, What::Probe { kind: ProbeKind::VocalTic }),
-            (Agent, What::LineTone { kind: LineToneKind::Busy, frequency_hz: 425, cadence_ms: [500, 480].into() }),
+            (Engine, EventKind::LanguageTaken { language: "de".into(), by: "text".into(), from_sample: -5 }),
+            (Agent, EventKind::TranscriptPartial { text: text() }),
+            (Dh, EventKind::BargeIn { by: Dh, overlap_ms: 400, stop_ms: None }),
+            (Dh, EventKind::LateTurn { late_ms: 20, utterance_id: 3 }),
+            (Dh, EventKind::ScriptedResponse { index: 0, match_type: "exact".into(), response_type: "dtmf".into() }),
+            (
+                Dh,
+                EventKind::InterruptionDecided { kind: "keywords".into(), u: 0.125, at_ms: 900, keyword: Some(text()) },
+            ),
+            (Dh, EventKind::SilenceTool { seconds: 20 }),
+            (Dh, EventKind::Reprompt { n: 1 }),
+            (Dh, EventKind::DtmfSent { digit, method, duration_ms }),
+            (Agent, EventKind::DtmfReceived { digit, method: key().1, duration_ms }),
+            (Agent, EventKind::Held),
+            (Agent, EventKind::Unheld),
+            (Agent, EventKind::SessionAnswered { code: 200 }),
+            (Agent, EventKind::Transfer { to: "sip:c@d".into(), accepted: false }),
+            (Engine, EventKind::Transferred { to: "sip:c@d".into(), outcome: "refused".into(), code: 486 }),
+            (Dh, EventKind::Probe { kind: ProbeKind::VocalTic }),
+            (Agent, EventKind::LineTone { kind: LineToneKind::Busy, frequency_hz: 425, cadence_ms: [500, 480].into() }),
             (
                 Agent,
-                What::AnsweringMachine {
+                EventKind::AnsweringMachine {
                     greeting_from_sample: 160,
                     greeting_end_sample: 48_000,
                     beep_ms: 400,
                     frequency_hz: 1000,
                 },
             ),
-            (Engine, What::Network { received: 50, lost: 1, late: 2, jitter_ms: 0.25 }),
-            (Engine, What::Echo(EchoFigures { delay_ms: 120.5, erl_db: 12.0 })),
-            (Engine, What::RxUnderrun { duration_ms: 60 }),
-            (Engine, What::RxOverflow { packets: 3 }),
-            (Engine, What::LateFrames { count: 2 }),
-            (Engine, What::Note { code: "late_first_token".into(), why: String::new() }),
-            (Engine, What::Note { code: "recognizer_failed".into(), why: "it is gone".into() }),
-            (Dh, What::MessageSent { message_id: Some("m".into()), text: text(), channel: None, kind: Kind::Scripted }),
-            (Agent, What::MessageReceived { message_id: None, text: text(), channel: Some("sms".into()) }),
-            (Agent, What::TurnWritten { text: text(), from_sample: 0, end_sample: 16, channel: "sms".into() }),
+            (Engine, EventKind::Network { received: 50, lost: 1, late: 2, jitter_ms: 0.25 }),
+            (Engine, EventKind::Echo(EchoFigures { delay_ms: 120.5, erl_db: 12.0 })),
+            (Engine, EventKind::RxUnderrun { duration_ms: 60 }),
+            (Engine, EventKind::RxOverflow { packets: 3 }),
+            (Engine, EventKind::LateFrames { count: 2 }),
+            (Engine, EventKind::Note { code: "late_first_token".into(), why: String::new() }),
+            (Engine, EventKind::Note { code: "recognizer_failed".into(), why: "it is gone".into() }),
+            (
+                Dh,
+                EventKind::MessageSent {
+                    message_id: Some("m".into()),
+                    text: text(),
+                    channel: None,
+                    kind: Kind::Scripted,
+                },
+            ),
+            (Agent, EventKind::MessageReceived { message_id: None, text: text(), channel: Some("sms".into()) }),
+            (Agent, EventKind::TurnWritten { text: text(), from_sample: 0, end_sample: 16, channel: "sms".into() }),
             (Agent, tool_call()),
-            (Engine, What::PlaybackStep { index: 2, passed: Some(false) }),
+            (Engine, EventKind::PlaybackStep { index: 2, passed: Some(false) }),
         ]
         .into_iter()
-        .chain(channel_events().map(|told| (Agent, What::Channel(Box::new(told)))))
+        .chain(channel_events().map(|told| (Agent, EventKind::Channel(Box::new(told)))))
         .collect()
     }
 
@@ -474,9 +497,9 @@ mod tests {
         .into_iter()
     }
 
-    fn speech_ended(pauses: Box<[[Sample; 2]]>) -> What {
+    fn speech_ended(pauses: Box<[[Sample; 2]]>) -> EventKind {
         let text = Spoken::from("Well, yes.".to_owned());
-        What::SpeechEnded { utterance_id: 1, text, kind: Kind::Turn, interrupted: true, exact: false, pauses }
+        EventKind::SpeechEnded { utterance_id: 1, text, kind: Kind::Turn, interrupted: true, exact: false, pauses }
     }
 
     #[test]
@@ -490,7 +513,7 @@ mod tests {
 
     #[test]
     fn every_name_has_an_event() {
-        let told = every().into_iter().filter(|(_, what)| !matches!(what, What::Note { .. }));
+        let told = every().into_iter().filter(|(_, what)| !matches!(what, EventKind::Note { .. }));
         let names: BTreeSet<String> =
             told.map(|(side, what)| Event { sample: 0, side, what }.name().to_owned()).collect();
         assert_eq!(names, Event::NAMES.map(str::to_owned).into());
@@ -500,7 +523,7 @@ mod tests {
     fn keys_that_were_made_unreadable_keep_their_time() {
         let data = json!({ "digits": "[NUMBER]", "method": "rtp_event", "duration_ms": 100 });
         let entry = line_as_read("dtmf_sent", "dh", &data);
-        let What::DtmfSent { digit: HIDDEN_DIGIT, duration_ms: 100, .. } = entry.reading() else {
+        let EventKind::DtmfSent { digit: HIDDEN_DIGIT, duration_ms: 100, .. } = entry.reading() else {
             panic!("{entry:?}");
         };
         assert_eq!(entry.data(), data);
@@ -518,7 +541,7 @@ mod tests {
             ("probe", "dh", json!({ "kind": "sneeze" })),
         ] {
             let entry = line_as_read(name, side, &data);
-            let What::Unknown(unknown) = entry.reading() else { panic!("{name} {data}: {entry:?}") };
+            let EventKind::Unknown(unknown) = entry.reading() else { panic!("{name} {data}: {entry:?}") };
             assert_eq!((unknown.event.as_str(), &unknown.data), (name, &data));
             assert_eq!((entry.name(), entry.side_name()), (name, side));
         }
@@ -526,13 +549,13 @@ mod tests {
 
     #[test]
     fn members_that_lack_or_are_new_hide_nothing_of_the_rest() {
-        let check = |name: &str, side: &str, data: Value, expect: What| {
+        let check = |name: &str, side: &str, data: Value, expect: EventKind| {
             let entry = line_as_read(name, side, &data);
-            assert!(matches!(entry.what, What::Unknown(_)), "{name} {data} is kept as it stands");
+            assert!(matches!(entry.what, EventKind::Unknown(_)), "{name} {data} is kept as it stands");
             assert_eq!(entry.reading(), &expect);
         };
         let text = || "Hello.".to_owned();
-        let turn = |from_sample, end_sample| What::TurnEnded {
+        let turn = |from_sample, end_sample| EventKind::TurnEnded {
             text: text(),
             from_sample,
             end_sample,
@@ -552,24 +575,24 @@ mod tests {
         check("turn.ended", "agent", newer, turn(1, 9));
         let data = json!({ "text": "Hello.", "channel": "sms" });
         let channel = "sms".to_owned();
-        let written = What::TurnWritten { text: text(), from_sample: 24_001, end_sample: 24_001, channel };
+        let written = EventKind::TurnWritten { text: text(), from_sample: 24_001, end_sample: 24_001, channel };
         check("turn.ended", "agent", data, written);
-        let begun = |utterance_id, kind| What::SpeechStarted { utterance_id, text: text(), kind };
+        let begun = |utterance_id, kind| EventKind::SpeechStarted { utterance_id, text: text(), kind };
         check("speech.started", "dh", json!({ "text": "Hello." }), begun(NO_UTTERANCE, Kind::Turn));
         let of_new_kind = json!({ "utterance_id": 4, "text": "Hello.", "kind": "song" });
         check("speech.started", "dh", of_new_kind, begun(4, Kind::Turn));
         let probe = json!({ "utterance_id": -4, "text": "Hello.", "kind": "probe" });
         check("speech.started", "dh", probe, begun(NO_UTTERANCE, Kind::Probe));
-        check("hold", "agent", json!({}), What::Held);
-        check("hold", "agent", json!(null), What::Held);
-        let note = What::Note { code: "recognizer_failed".into(), why: "it is gone".into() };
+        check("hold", "agent", json!({}), EventKind::Held);
+        check("hold", "agent", json!(null), EventKind::Held);
+        let note = EventKind::Note { code: "recognizer_failed".into(), why: "it is gone".into() };
         check("recognizer_failed", "engine", json!({ "message": "it is gone", "again_in_ms": 5 }), note);
         let data = json!({ "by": "AGENT", "reason": "agent_hangup", "sip_code": 200, "close_code": 1000 });
         check("call.ended", "engine", data, call_ends());
         // A word that is none takes no other with it.
         let words = json!([{ "word": "Hello.", "start_offset_ms": 100, "end_offset_ms": 200, "confidence": 0.25 }, { "word": "x" }]);
         let heard = line_as_read("turn.ended", "agent", &json!({ "words": words }));
-        assert!(matches!(heard.reading(), What::TurnEnded { words, .. } if **words == [word("Hello.")]));
+        assert!(matches!(heard.reading(), EventKind::TurnEnded { words, .. } if **words == [word("Hello.")]));
     }
 
     #[test]

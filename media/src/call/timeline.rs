@@ -3,7 +3,7 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 
-use super::event::{Event, TimelineEntry, What, Word};
+use super::event::{Event, EventKind, TimelineEntry, Word};
 use crate::frame::{PER_MS, Sample};
 
 impl Event {
@@ -55,51 +55,51 @@ impl Event {
     /// Returns the name of the event in timelines.
     pub fn name(&self) -> &str {
         match &self.what {
-            What::Dialing { .. } => "call.dialing",
-            What::Ringing { .. } => "call.ringing",
-            What::EarlyMedia { .. } => "call.early_media",
-            What::Connected { .. } => "call.connected",
-            What::Ended { .. } => "call.ended",
-            What::SpeechStarted { .. } | What::AgentSpeechStarted { .. } => "speech.started",
-            What::SpeechEnded { .. } | What::AgentSpeechEnded { .. } => "speech.ended",
-            What::TurnEnded { .. } | What::TurnWritten { .. } => "turn.ended",
-            What::LanguageTaken { .. } => "language.taken",
-            What::TranscriptPartial { .. } => "transcript.partial",
-            What::BargeIn { .. } => "barge_in",
-            What::LateTurn { .. } => "late_turn",
-            What::ScriptedResponse { .. } => "scripted_response",
-            What::InterruptionDecided { .. } => "interruption.decided",
-            What::SilenceTool { .. } => "silence_tool",
-            What::Reprompt { .. } => "reprompt",
-            What::DtmfSent { .. } => "dtmf_sent",
-            What::DtmfReceived { .. } => "dtmf_received",
-            What::SessionAnswered { .. } => "session.answered",
-            What::Held => "hold",
-            What::Unheld => "unhold",
-            What::Transfer { .. } => "transfer",
-            What::Transferred { .. } => "transferred",
-            What::Probe { .. } => "probe",
-            What::LineTone { .. } => "line_tone",
-            What::AnsweringMachine { .. } => "answering_machine",
-            What::Network { .. } => "network",
-            What::Echo(_) => "suspected_echo_event",
-            What::RxUnderrun { .. } => "rx_underrun",
-            What::RxOverflow { .. } => "rx_overflow",
-            What::LateFrames { .. } => "engine.late_frames",
-            What::Note { code, .. } => code,
-            What::MessageSent { .. } => "message.sent",
-            What::MessageReceived { .. } => "message.received",
-            What::ToolCall(_) => "tool_call",
-            What::PlaybackStep { .. } => "playback_step",
-            What::Channel(told) => told.name(),
-            What::Unknown(unknown) => &unknown.event,
+            EventKind::Dialing { .. } => "call.dialing",
+            EventKind::Ringing { .. } => "call.ringing",
+            EventKind::EarlyMedia { .. } => "call.early_media",
+            EventKind::Connected { .. } => "call.connected",
+            EventKind::Ended { .. } => "call.ended",
+            EventKind::SpeechStarted { .. } | EventKind::AgentSpeechStarted { .. } => "speech.started",
+            EventKind::SpeechEnded { .. } | EventKind::AgentSpeechEnded { .. } => "speech.ended",
+            EventKind::TurnEnded { .. } | EventKind::TurnWritten { .. } => "turn.ended",
+            EventKind::LanguageTaken { .. } => "language.taken",
+            EventKind::TranscriptPartial { .. } => "transcript.partial",
+            EventKind::BargeIn { .. } => "barge_in",
+            EventKind::LateTurn { .. } => "late_turn",
+            EventKind::ScriptedResponse { .. } => "scripted_response",
+            EventKind::InterruptionDecided { .. } => "interruption.decided",
+            EventKind::SilenceTool { .. } => "silence_tool",
+            EventKind::Reprompt { .. } => "reprompt",
+            EventKind::DtmfSent { .. } => "dtmf_sent",
+            EventKind::DtmfReceived { .. } => "dtmf_received",
+            EventKind::SessionAnswered { .. } => "session.answered",
+            EventKind::Held => "hold",
+            EventKind::Unheld => "unhold",
+            EventKind::Transfer { .. } => "transfer",
+            EventKind::Transferred { .. } => "transferred",
+            EventKind::Probe { .. } => "probe",
+            EventKind::LineTone { .. } => "line_tone",
+            EventKind::AnsweringMachine { .. } => "answering_machine",
+            EventKind::Network { .. } => "network",
+            EventKind::Echo(_) => "suspected_echo_event",
+            EventKind::RxUnderrun { .. } => "rx_underrun",
+            EventKind::RxOverflow { .. } => "rx_overflow",
+            EventKind::LateFrames { .. } => "engine.late_frames",
+            EventKind::Note { code, .. } => code,
+            EventKind::MessageSent { .. } => "message.sent",
+            EventKind::MessageReceived { .. } => "message.received",
+            EventKind::ToolCall(_) => "tool_call",
+            EventKind::PlaybackStep { .. } => "playback_step",
+            EventKind::Channel(told) => told.name(),
+            EventKind::Unknown(unknown) => &unknown.event,
         }
     }
 
     /// Returns the name of the event's side in timelines.
     pub fn side_name(&self) -> &str {
         match &self.what {
-            What::Unknown(unknown) => unknown.side.as_deref().unwrap_or(self.side.name()),
+            EventKind::Unknown(unknown) => unknown.side.as_deref().unwrap_or(self.side.name()),
             _ => self.side.name(),
         }
     }
@@ -107,78 +107,85 @@ impl Event {
     /// Returns the data of the event: an object, unless the event was read and had something else.
     pub fn data(&self) -> Value {
         match &self.what {
-            What::Dialing { address } => json!({ "address": address }),
-            What::Ringing { address, code } | What::EarlyMedia { address, code } => {
+            EventKind::Dialing { address } => json!({ "address": address }),
+            EventKind::Ringing { address, code } | EventKind::EarlyMedia { address, code } => {
                 json!({ "address": address, "code": code })
             }
-            What::Connected { address, code, codec } => json!({ "address": address, "code": code, "codec": codec }),
-            What::Ended { .. } => self.end_data(),
-            What::SpeechStarted { utterance_id, text, kind } => {
+            EventKind::Connected { address, code, codec } => {
+                json!({ "address": address, "code": code, "codec": codec })
+            }
+            EventKind::Ended { .. } => self.end_data(),
+            EventKind::SpeechStarted { utterance_id, text, kind } => {
                 json!({ "utterance_id": utterance_id, "text": text, "kind": kind })
             }
-            What::SpeechEnded { .. } | What::AgentSpeechStarted { .. } | What::AgentSpeechEnded { .. } => {
-                self.speech_data()
-            }
-            What::TurnEnded { .. } | What::TurnWritten { .. } => self.turn_data(),
-            What::LanguageTaken { language, by, from_sample } => {
+            EventKind::SpeechEnded { .. }
+            | EventKind::AgentSpeechStarted { .. }
+            | EventKind::AgentSpeechEnded { .. } => self.speech_data(),
+            EventKind::TurnEnded { .. } | EventKind::TurnWritten { .. } => self.turn_data(),
+            EventKind::LanguageTaken { language, by, from_sample } => {
                 json!({ "language": language, "by": by, "from_sample": from_sample })
             }
-            What::TranscriptPartial { text } => json!({ "text": text }),
-            What::BargeIn { by, overlap_ms, stop_ms } => {
+            EventKind::TranscriptPartial { text } => json!({ "text": text }),
+            EventKind::BargeIn { by, overlap_ms, stop_ms } => {
                 json!({ "by": by, "overlap_ms": overlap_ms, "stop_ms": stop_ms })
             }
-            What::LateTurn { late_ms, utterance_id } => json!({ "late_ms": late_ms, "utterance_id": utterance_id }),
-            What::ScriptedResponse { index, match_type, response_type } => {
+            EventKind::LateTurn { late_ms, utterance_id } => {
+                json!({ "late_ms": late_ms, "utterance_id": utterance_id })
+            }
+            EventKind::ScriptedResponse { index, match_type, response_type } => {
                 json!({ "index": index, "match_type": match_type, "response_type": response_type })
             }
-            What::InterruptionDecided { kind, u, at_ms, keyword } => {
+            EventKind::InterruptionDecided { kind, u, at_ms, keyword } => {
                 json!({ "type": kind, "u": round3(*u), "at_ms": at_ms, "keyword": keyword })
             }
-            What::Note { why, .. } if !why.is_empty() => json!({ "message": why }),
-            What::SilenceTool { seconds } => json!({ "seconds": seconds }),
-            What::Note { .. } => json!({}),
-            What::SessionAnswered { code } => json!({ "code": code }),
+            EventKind::Note { why, .. } if !why.is_empty() => json!({ "message": why }),
+            EventKind::SilenceTool { seconds } => json!({ "seconds": seconds }),
+            EventKind::Note { .. } => json!({}),
+            EventKind::SessionAnswered { code } => json!({ "code": code }),
             // The endpoint answers a change of the session that it takes with 200.
-            What::Held | What::Unheld => json!({ "code": 200 }),
-            What::Transfer { to, accepted } => json!({ "to": to, "accepted": accepted, "code": refer_code(*accepted) }),
-            What::Transferred { to, outcome, code } => json!({ "to": to, "outcome": outcome, "code": code }),
-            What::Reprompt { n } => json!({ "n": n }),
-            What::DtmfSent { digit, method, duration_ms } | What::DtmfReceived { digit, method, duration_ms } => {
+            EventKind::Held | EventKind::Unheld => json!({ "code": 200 }),
+            EventKind::Transfer { to, accepted } => {
+                json!({ "to": to, "accepted": accepted, "code": refer_code(*accepted) })
+            }
+            EventKind::Transferred { to, outcome, code } => json!({ "to": to, "outcome": outcome, "code": code }),
+            EventKind::Reprompt { n } => json!({ "n": n }),
+            EventKind::DtmfSent { digit, method, duration_ms }
+            | EventKind::DtmfReceived { digit, method, duration_ms } => {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
             }
-            What::Probe { kind } => json!({ "kind": kind.name() }),
-            What::LineTone { kind, frequency_hz, cadence_ms } => {
+            EventKind::Probe { kind } => json!({ "kind": kind.name() }),
+            EventKind::LineTone { kind, frequency_hz, cadence_ms } => {
                 json!({ "kind": kind.name(), "frequency_hz": frequency_hz, "cadence_ms": cadence_ms })
             }
-            What::AnsweringMachine { greeting_from_sample, greeting_end_sample, beep_ms, frequency_hz } => json!({
+            EventKind::AnsweringMachine { greeting_from_sample, greeting_end_sample, beep_ms, frequency_hz } => json!({
                 "greeting_from_sample": greeting_from_sample, "greeting_end_sample": greeting_end_sample,
                 "beep_ms": beep_ms, "frequency_hz": frequency_hz,
             }),
-            What::Network { received, lost, late, jitter_ms } => {
+            EventKind::Network { received, lost, late, jitter_ms } => {
                 json!({ "received": received, "lost": lost, "late": late, "jitter_ms": round3(*jitter_ms) })
             }
-            What::Echo(echo) => json!({ "delay_ms": round3(echo.delay_ms), "erl_db": round3(echo.erl_db) }),
-            What::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
-            What::RxOverflow { packets } => json!({ "packets": packets }),
-            What::LateFrames { count } => json!({ "count": count }),
-            What::MessageSent { message_id, text, channel, kind } => {
+            EventKind::Echo(echo) => json!({ "delay_ms": round3(echo.delay_ms), "erl_db": round3(echo.erl_db) }),
+            EventKind::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
+            EventKind::RxOverflow { packets } => json!({ "packets": packets }),
+            EventKind::LateFrames { count } => json!({ "count": count }),
+            EventKind::MessageSent { message_id, text, channel, kind } => {
                 json!({ "message_id": message_id, "text": text, "channel": channel, "kind": kind })
             }
-            What::MessageReceived { message_id, text, channel } => {
+            EventKind::MessageReceived { message_id, text, channel } => {
                 json!({ "message_id": message_id, "text": text, "channel": channel })
             }
-            What::ToolCall(call) => json!({
+            EventKind::ToolCall(call) => json!({
                 "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
             }),
-            What::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
-            What::Channel(told) => told.data(),
-            What::Unknown(unknown) => unknown.data.clone(),
+            EventKind::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
+            EventKind::Channel(told) => told.data(),
+            EventKind::Unknown(unknown) => unknown.data.clone(),
         }
     }
 
     /// Returns the data of the end of a call.
     fn end_data(&self) -> Value {
-        let What::Ended { by, reason, sip_code, q850_cause, close_code } = &self.what else { return json!({}) };
+        let EventKind::Ended { by, reason, sip_code, q850_cause, close_code } = &self.what else { return json!({}) };
         let mut data = json!({ "by": by, "reason": reason, "sip_code": sip_code, "q850_cause": q850_cause });
         if let Some(close_code) = close_code {
             data["close_code"] = (*close_code).into();
@@ -189,7 +196,7 @@ impl Event {
     /// Returns the data of words of this side that are over, and of an edge of the other side's speech.
     fn speech_data(&self) -> Value {
         match &self.what {
-            What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } => {
+            EventKind::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses } => {
                 let mut data = json!({
                     "utterance_id": utterance_id, "text": text.voiced_text(), "kind": kind, "interrupted": interrupted,
                     "scripted": exact,
@@ -199,8 +206,8 @@ impl Event {
                 }
                 data
             }
-            What::AgentSpeechStarted { arrival_ms, pre_conversation }
-            | What::AgentSpeechEnded { arrival_ms, pre_conversation } => {
+            EventKind::AgentSpeechStarted { arrival_ms, pre_conversation }
+            | EventKind::AgentSpeechEnded { arrival_ms, pre_conversation } => {
                 let mut data = json!({ "arrival_ms": round3(*arrival_ms) });
                 if *pre_conversation {
                     data["pre_conversation"] = true.into();
@@ -214,7 +221,7 @@ impl Event {
     /// Returns the data of a turn that is over, spoken or written.
     fn turn_data(&self) -> Value {
         match &self.what {
-            What::TurnEnded {
+            EventKind::TurnEnded {
                 text,
                 from_sample,
                 end_sample,
@@ -241,7 +248,7 @@ impl Event {
                 }
                 data
             }
-            What::TurnWritten { text, from_sample, end_sample, channel } => json!({
+            EventKind::TurnWritten { text, from_sample, end_sample, channel } => json!({
                 "text": text, "from_sample": from_sample, "end_sample": end_sample, "confidence": null, "words": [],
                 "channel": channel,
             }),

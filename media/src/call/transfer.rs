@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Call;
 use super::ending::EndReason;
-use super::event::{Code, Side, What};
+use super::event::{Code, EventKind, Side};
 use super::io::{Control, Onward, Output};
 use crate::frame::FRAME;
 use crate::leg::LegParams;
@@ -32,7 +32,7 @@ impl Call {
         self.out.push(Output::Control(Control::Transfer(answer)));
         if up {
             let at = self.sample(now).clamp(0, self.frame_at);
-            self.event(at, Side::Agent, What::Transfer { to, accepted: answer != Onward::Decline });
+            self.event(at, Side::Agent, EventKind::Transfer { to, accepted: answer != Onward::Decline });
         }
         match answer {
             Onward::Decline => {}
@@ -71,12 +71,12 @@ impl Call {
             return;
         }
         let at = self.sample(now).clamp(0, self.frame_at);
-        self.event(at, Side::Engine, What::Transferred { to, outcome, code });
+        self.event(at, Side::Engine, EventKind::Transferred { to, outcome, code });
         self.waits.media_at = Some(now);
         let Some(params) = leg else { return };
         // The side that held the call is gone.
         if std::mem::take(&mut self.waits.on_hold) {
-            self.event(at, Side::Agent, What::Unheld);
+            self.event(at, Side::Agent, EventKind::Unheld);
         }
         if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(params)) {
             self.note(self.frame_at, "codec_change_not_followed");

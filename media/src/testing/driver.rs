@@ -6,15 +6,15 @@ use super::far::{Far, samples};
 use super::mind::{Delays, Mind};
 use super::voice::Voice;
 use crate::call::{
-    Call, CallSpec, Command, Comparison, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output,
-    Path, Sent, Signal, TICK, Thought,
+    Call, CallSpec, Command, Comparison, Control, Effect, EffectId, Effected, EndReason, Ending, Event, Input,
+    MediaChannel, Output, Sent, Signal, TICK, Thought,
 };
+use crate::detected_language::DetectedLanguage;
 use crate::frame::{PER_MS, Sample};
 use crate::leg::LegParams;
 use crate::netem::{Netem, NetemSpec};
 use crate::rings::{FramePeer, FrameRings, FromCall, frame_rings};
 use crate::time::Time;
-use crate::tongue::Tongue;
 
 /// Number of samples of speech for a character of synthesized text (60 ms).
 const PER_CHARACTER: usize = 960;
@@ -277,7 +277,7 @@ impl Rig {
                 continue;
             }
             self.log.arrived.push(packet(arrived, &bytes));
-            self.input(Input::Packet { path: Path::Rtp, arrived, bytes: &bytes });
+            self.input(Input::Packet { path: MediaChannel::Rtp, arrived, bytes: &bytes });
         }
         self.exchange_frames();
         self.input(Input::Listen);
@@ -332,8 +332,8 @@ impl Rig {
                 Output::Packet { path, bytes } => {
                     self.far.receive(path, self.now, bytes);
                     match path {
-                        Path::Rtp => self.log.packets.push(packet(self.now, bytes)),
-                        Path::Rtcp => self.log.reports.push(bytes.to_vec()),
+                        MediaChannel::Rtp => self.log.packets.push(packet(self.now, bytes)),
+                        MediaChannel::Rtcp => self.log.reports.push(bytes.to_vec()),
                     }
                 }
                 Output::Frame { from, pcm } => {
@@ -388,7 +388,12 @@ impl Rig {
                     self.pend(
                         after_ms,
                         id,
-                        Effected::Final { text, words, confidence: Some(1.0), tongue: Tongue::Untold },
+                        Effected::Final {
+                            text,
+                            words,
+                            confidence: Some(1.0),
+                            detected_language: DetectedLanguage::Unknown,
+                        },
                     );
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Path, Word};
+use crate::call::{MediaChannel, Word};
 use crate::dtmf::{Detected, Detector, Pace, Tones};
 use crate::frame::{FRAME, Frame, PER_MS, SILENCE, Sample};
 use crate::leg::{Leg, LegParams, Scratch};
@@ -171,13 +171,13 @@ impl Far {
     }
 
     /// Takes a packet of the call.
-    pub fn receive(&mut self, path: Path, now: Time, bytes: &[u8]) {
+    pub fn receive(&mut self, path: MediaChannel, now: Time, bytes: &[u8]) {
         let Leg::Rtp(leg) = &mut self.leg else { return };
         match path {
-            Path::Rtp => {
+            MediaChannel::Rtp => {
                 leg.receive(now, bytes);
             }
-            Path::Rtcp => leg.receive_report(now, bytes),
+            MediaChannel::Rtcp => leg.receive_report(now, bytes),
         }
     }
 

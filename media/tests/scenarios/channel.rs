@@ -1,7 +1,7 @@
 //! Messages of a channel beside its media: utterances of this side are announced around their frames, the other side
 //! reports its own by message.
 
-use ringer_media::call::{ChannelEvent, Control, DtmfMethod, Event, Signal, What};
+use ringer_media::call::{ChannelEvent, Control, DtmfMethod, Event, EventKind, Signal};
 use ringer_media::frame::FRAME;
 use ringer_media::leg::{LegParams, PcmParams};
 use ringer_media::testing::{Rig, RigSpec, SentUtterance, Spoken};
@@ -43,7 +43,7 @@ fn claim(rig: &mut Rig, follows_own: bool) {
 
 fn channel_events(rig: &Rig) -> Vec<ChannelEvent> {
     let told = rig.log.events.iter().filter_map(|event| match &event.what {
-        What::Channel(told) => Some((**told).clone()),
+        EventKind::Channel(told) => Some((**told).clone()),
         _ => None,
     });
     told.collect()
@@ -59,7 +59,7 @@ fn effect(rig: &Rig) -> String {
 
 fn end_of(rig: &Rig) -> Option<(i64, bool)> {
     rig.log.events.iter().find_map(|event| match &event.what {
-        What::SpeechEnded { interrupted, .. } => Some((event.sample, *interrupted)),
+        EventKind::SpeechEnded { interrupted, .. } => Some((event.sample, *interrupted)),
         _ => None,
     })
 }
@@ -160,7 +160,7 @@ fn words_that_nobody_recognised_are_those_that_were_told() {
         run_to(&mut rig, 6.0);
         assert_eq!(channel_events(&rig).len(), 2);
         rig.log.events.iter().find_map(|event| match &event.what {
-            What::TurnEnded { text, missing, reported, .. } => Some((text.clone(), missing.is_some(), *reported)),
+            EventKind::TurnEnded { text, missing, reported, .. } => Some((text.clone(), missing.is_some(), *reported)),
             _ => None,
         })
     };

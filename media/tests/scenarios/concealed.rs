@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use ringer_media::call::What;
+use ringer_media::call::EventKind;
 use ringer_media::frame::FRAME;
 use ringer_media::testing::Log;
 
@@ -48,7 +48,7 @@ fn turns_tell_what_was_concealed_of_them() {
         assert_eq!(quality.late_packets, 0, "nothing else is concealed");
         let (mut told, mut true_ms, mut turns) = (0, 0, 0);
         for event in &log.events {
-            let What::TurnEnded { from_sample, end_sample, concealed_ms, .. } = event.what else { continue };
+            let EventKind::TurnEnded { from_sample, end_sample, concealed_ms, .. } = event.what else { continue };
             let truth = lost.iter().filter(|at| (from_sample..end_sample).contains(*at)).count() as i64 * 20;
             let concealed_ms = concealed_ms as i64;
             // The frame at a seam may be one or the other's.

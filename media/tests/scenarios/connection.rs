@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use ringer_media::call::What;
+use ringer_media::call::EventKind;
 use ringer_media::connection::ConnectionSpec;
 use ringer_media::testing::Log;
 
@@ -28,8 +28,8 @@ fn play(connection: ConnectionSpec) -> Log {
 /// Returns the edges of the other side's speech, and its channel of the recording.
 fn other_side(log: &Log) -> (Vec<(i64, bool)>, Vec<i16>) {
     let edges = log.events.iter().filter_map(|event| match event.what {
-        What::AgentSpeechStarted { .. } => Some((event.sample, true)),
-        What::AgentSpeechEnded { .. } => Some((event.sample, false)),
+        EventKind::AgentSpeechStarted { .. } => Some((event.sample, true)),
+        EventKind::AgentSpeechEnded { .. } => Some((event.sample, false)),
         _ => None,
     });
     (edges.collect(), log.recorded.iter().skip(1).step_by(2).copied().collect())

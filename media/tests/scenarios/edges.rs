@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use ringer_media::call::{Kind, ProbeRates, What};
+use ringer_media::call::{EventKind, Kind, ProbeRates};
 use ringer_media::codec::Codec;
 use ringer_media::impair::AudioQuality;
 use ringer_media::level::rms_dbov;
@@ -53,13 +53,13 @@ fn play(source: &str, codec: Codec, quality: AudioQuality, parts: &[Part]) -> Ri
 
 /// Returns beginning and end of the caller's words of this kind, in milliseconds, by the timeline.
 fn reported_extent(log: &Log, wanted: Kind) -> [f64; 2] {
-    let at = |found: fn(&What) -> Option<Kind>| {
+    let at = |found: fn(&EventKind) -> Option<Kind>| {
         let event = log.events.iter().find(|event| found(&event.what) == Some(wanted)).expect("it is told");
         event.sample as f64 / 16.0
     };
     [
-        at(|what| if let What::SpeechStarted { kind, .. } = what { Some(*kind) } else { None }),
-        at(|what| if let What::SpeechEnded { kind, .. } = what { Some(*kind) } else { None }),
+        at(|what| if let EventKind::SpeechStarted { kind, .. } = what { Some(*kind) } else { None }),
+        at(|what| if let EventKind::SpeechEnded { kind, .. } = what { Some(*kind) } else { None }),
     ]
 }
 
@@ -123,7 +123,7 @@ fn a_hiss_that_nobody_hears_is_a_pause() {
     for (codec, expect) in [(Codec::Pcmu, 1), (Codec::G722, 0)] {
         let rig = play("caller opens \"My order please.\"\nuntil 4", codec, HIGH, &parts);
         let pauses = rig.log.events.iter().find_map(|event| match &event.what {
-            What::SpeechEnded { pauses, .. } => Some(pauses.clone()),
+            EventKind::SpeechEnded { pauses, .. } => Some(pauses.clone()),
             _ => None,
         });
         let pauses = pauses.expect("it is told");

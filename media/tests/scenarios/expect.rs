@@ -17,7 +17,7 @@
 //! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
 //! ```
 
-use ringer_media::call::{Control, Event, HangupCause, Line as Said, Onward, Purpose, What};
+use ringer_media::call::{Control, Event, EventKind, HangupCause, Line as Said, Onward, Purpose};
 use ringer_media::level::rms_dbov;
 use ringer_media::testing::{Log, Rig};
 
@@ -34,13 +34,13 @@ pub fn check(rig: &Rig, line: &Line) -> Parsed<()> {
     let log = &rig.log;
     if line.eat("caller speaks") {
         let begun = |event: &Event| match &event.what {
-            What::SpeechStarted { text, .. } => Some((seconds(event), text.clone(), false)),
+            EventKind::SpeechStarted { text, .. } => Some((seconds(event), text.clone(), false)),
             _ => None,
         };
         utterance(log, line, begun)
     } else if line.eat("caller stops") {
         let ended = |event: &Event| match &event.what {
-            What::SpeechEnded { text, interrupted, .. } => {
+            EventKind::SpeechEnded { text, interrupted, .. } => {
                 Some((seconds(event), text.voiced_text().to_owned(), *interrupted))
             }
             _ => None,

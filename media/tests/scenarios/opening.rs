@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Effect, EffectId, Effected, EndDetail, Event, Input, Kind, Opening, Output, RemoteEnd, RemoteKind,
-    Sent, Signal, TICK, What,
+    Call, CallSpec, Effect, EffectId, Effected, EndDetail, Event, EventKind, Input, Kind, Opening, Output, RemoteEnd,
+    RemoteKind, Sent, Signal, TICK,
 };
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
@@ -38,7 +38,7 @@ fn ring(rig: &mut Rig, seconds: f64) {
 
 /// Returns the beginning of the opening, in seconds.
 fn opening_time(log: &Log) -> Option<f64> {
-    let opening = |what: &What| matches!(what, What::SpeechStarted { kind: Kind::Opening, .. });
+    let opening = |what: &EventKind| matches!(what, EventKind::SpeechStarted { kind: Kind::Opening, .. });
     log.events.iter().find(|event| opening(&event.what)).map(|event| event.sample as f64 / 16_000.0)
 }
 
@@ -150,7 +150,8 @@ fn a_failure_while_it_rings_counts_only_when_it_comes_again() {
         assert_eq!(told, expect);
         let slow = events.iter().find(|event| event.name() == "synthesizer_slow").expect("it is told");
         assert_eq!(slow.sample, -16_000, "it was noted while it rang");
-        let over = events.iter().any(|event| matches!(&event.what, What::Ended { reason, .. } if reason == "fault"));
+        let over =
+            events.iter().any(|event| matches!(&event.what, EventKind::Ended { reason, .. } if reason == "fault"));
         assert_eq!(over, fails_again);
     }
 }

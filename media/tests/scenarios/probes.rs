@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ringer_media::call::{Event, Kind, NoiseSpec, ProbeKind, What};
+use ringer_media::call::{Event, EventKind, Kind, NoiseSpec, ProbeKind};
 use ringer_media::impair::AudioQuality;
 use ringer_media::level::rms_dbov;
 use ringer_media::seed::Seed;
@@ -35,7 +35,7 @@ fn dialogue(turns: usize, seconds: f64) -> String {
 }
 
 fn probes(log: &Log, wanted: ProbeKind) -> usize {
-    log.events.iter().filter(|event| matches!(event.what, What::Probe { kind } if kind == wanted)).count()
+    log.events.iter().filter(|event| matches!(event.what, EventKind::Probe { kind } if kind == wanted)).count()
 }
 
 /// Returns the minutes in which the agent was heard to speak, and those of them from 1 s into each turn on.
@@ -43,11 +43,11 @@ fn minutes(log: &Log, turn_s: f64) -> [f64; 2] {
     let (mut all, mut late, mut onset, mut turn) = (0, 0, 0, -1_000_000_000);
     for event in &log.events {
         match event.what {
-            What::AgentSpeechStarted { .. } => {
+            EventKind::AgentSpeechStarted { .. } => {
                 onset = event.sample;
                 turn = if onset - turn > (turn_s * 16_000.0) as i64 { onset } else { turn };
             }
-            What::AgentSpeechEnded { .. } => {
+            EventKind::AgentSpeechEnded { .. } => {
                 all += event.sample - onset;
                 late += (event.sample - onset.max(turn + 16_000)).max(0);
             }
@@ -92,8 +92,8 @@ fn nothing_else_hears_of_probes() {
     let plain = play(&source, |_| {});
     let probed = play(&format!("caller probes backchannel 10 tic 5 aside 5\n{source}"), |_| {});
     let ours = |event: &&Event| match &event.what {
-        What::SpeechStarted { kind, .. } | What::SpeechEnded { kind, .. } => *kind == Kind::Probe,
-        What::Probe { .. } => true,
+        EventKind::SpeechStarted { kind, .. } | EventKind::SpeechEnded { kind, .. } => *kind == Kind::Probe,
+        EventKind::Probe { .. } => true,
         _ => false,
     };
     let rest = |log: &Log| -> Vec<(i64, String)> {
@@ -112,7 +112,7 @@ fn nothing_else_hears_of_probes() {
 /// Returns the stretches in which a probe sounds.
 fn stretches(log: &Log) -> Vec<(usize, usize)> {
     let at = |event: &Event| match &event.what {
-        What::SpeechStarted { kind: Kind::Probe, .. } | What::SpeechEnded { kind: Kind::Probe, .. } => {
+        EventKind::SpeechStarted { kind: Kind::Probe, .. } | EventKind::SpeechEnded { kind: Kind::Probe, .. } => {
             Some(event.sample as usize)
         }
         _ => None,
@@ -170,7 +170,7 @@ fn words_of_the_wrong_length_are_left_out() {
             scenario.call.phrases.aside = own(long);
         });
         let said = |event: &Event| match &event.what {
-            What::SpeechStarted { kind: Kind::Probe, text, .. } => Some(text.clone()),
+            EventKind::SpeechStarted { kind: Kind::Probe, text, .. } => Some(text.clone()),
             _ => None,
         };
         let mut said: Vec<String> = log.events.iter().filter_map(said).collect();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ringer_media::call::NoiseSpec;
-use ringer_media::call::{EndReason, Event, Kind, ProbeKind, TICK, What};
+use ringer_media::call::{EndReason, Event, EventKind, Kind, ProbeKind, TICK};
 use ringer_media::frame::FRAME;
 use ringer_media::impair::AudioQuality;
 use ringer_media::rtp::rtcp::{Item, parse};
@@ -44,7 +44,7 @@ pub fn broken(scenario: &Scenario, rig: &Rig) -> Vec<String> {
     speech(rig, &mut check);
     probes(rig, &mut check);
     ears(scenario, rig, &mut check);
-    let ends = log.events.iter().filter(|event| matches!(event.what, What::Ended { .. })).count();
+    let ends = log.events.iter().filter(|event| matches!(event.what, EventKind::Ended { .. })).count();
     check(ends == 1, format!("{ends} call.ended"));
     let order = log.events.iter().filter(|event| event.sample > ending.samples && event.sample >= 0).count();
     check(dead || order == 0, format!("{order} events after the end"));
@@ -171,23 +171,23 @@ fn speech(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let (mut own, mut other, mut told) = (None, None, Vec::new());
     for event in &rig.log.events {
         match &event.what {
-            What::SpeechStarted { utterance_id, .. } => {
+            EventKind::SpeechStarted { utterance_id, .. } => {
                 check(own.is_none(), format!("utterance {utterance_id} begins in another"));
                 own = Some((*utterance_id, event.sample));
             }
-            What::SpeechEnded { utterance_id, .. } => {
+            EventKind::SpeechEnded { utterance_id, .. } => {
                 let fits = own.take().is_some_and(|(id, from)| id == *utterance_id && from <= event.sample);
                 check(fits, format!("utterance {utterance_id} ends, but does not run"));
             }
-            What::AgentSpeechStarted { .. } => {
+            EventKind::AgentSpeechStarted { .. } => {
                 check(other.is_none(), format!("agent speech begins twice at {}", event.sample));
                 other = Some(event.sample);
             }
-            What::AgentSpeechEnded { .. } => {
+            EventKind::AgentSpeechEnded { .. } => {
                 let fits = other.take().is_some_and(|from| from < event.sample);
                 check(fits, format!("agent speech ends at {} without onset", event.sample));
             }
-            What::TurnEnded { from_sample, end_sample, .. } => told.push((*from_sample, *end_sample)),
+            EventKind::TurnEnded { from_sample, end_sample, .. } => told.push((*from_sample, *end_sample)),
             _ => {}
         }
     }
@@ -205,15 +205,15 @@ fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
     let (mut speaks, mut since, mut own) = (false, 0, false);
     for (n, event) in events.iter().enumerate() {
         match &event.what {
-            What::AgentSpeechStarted { .. } => {
+            EventKind::AgentSpeechStarted { .. } => {
                 let answered = own || events[..n].iter().rev().find_map(words).is_some_and(|side| side == "own");
                 since = if answered || since == 0 { event.sample } else { since };
                 speaks = true;
             }
-            What::AgentSpeechEnded { .. } => speaks = false,
-            What::SpeechStarted { kind, .. } if *kind != Kind::Probe => own = true,
-            What::SpeechEnded { kind, .. } if *kind != Kind::Probe => own = false,
-            What::Probe { kind } => {
+            EventKind::AgentSpeechEnded { .. } => speaks = false,
+            EventKind::SpeechStarted { kind, .. } if *kind != Kind::Probe => own = true,
+            EventKind::SpeechEnded { kind, .. } if *kind != Kind::Probe => own = false,
+            EventKind::Probe { kind } => {
                 let at = event.sample;
                 check(speaks && !own, format!("a probe at {at} beside the other side's speech, or in own words"));
                 let early = *kind == ProbeKind::Backchannel && at < since + 16_000;
@@ -222,8 +222,10 @@ fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
                 check(apart, format!("a probe at {at}, the last ended at {:?}", last.as_ref().map(|last| last.sample)));
                 last = ends(&events[n..]);
                 let length = last.as_ref().map_or(0, |end| end.sample - at);
-                let cut =
-                    matches!(last.as_ref().map(|end| &end.what), Some(What::SpeechEnded { interrupted: true, .. }));
+                let cut = matches!(
+                    last.as_ref().map(|end| &end.what),
+                    Some(EventKind::SpeechEnded { interrupted: true, .. })
+                );
                 let [least, most] = match kind {
                     ProbeKind::Backchannel => [3200, 8000],
                     ProbeKind::VocalTic => [2880, 12_800],
@@ -239,15 +241,15 @@ fn probes(rig: &Rig, check: &mut impl FnMut(bool, String)) {
 /// Returns the side whose words an event ends: `own` or `other`; `None` for other events.
 fn words(event: &Event) -> Option<&'static str> {
     match &event.what {
-        What::SpeechEnded { kind, .. } if *kind != Kind::Probe => Some("own"),
-        What::AgentSpeechEnded { .. } => Some("other"),
+        EventKind::SpeechEnded { kind, .. } if *kind != Kind::Probe => Some("own"),
+        EventKind::AgentSpeechEnded { .. } => Some("other"),
         _ => None,
     }
 }
 
 /// Returns the end of the probe that begins with these events.
 fn ends(events: &[Event]) -> Option<Event> {
-    let end = |event: &&Event| matches!(event.what, What::SpeechEnded { kind: Kind::Probe, .. });
+    let end = |event: &&Event| matches!(event.what, EventKind::SpeechEnded { kind: Kind::Probe, .. });
     events.iter().find(end).cloned()
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Effect, Effected, Input, Move, NoiseSpec, Opening, Output, Path, ProbeRates, Sent, Signal, TICK,
-    Word,
+    Call, CallSpec, Effect, Effected, Input, MediaChannel, Move, NoiseSpec, Opening, Output, ProbeRates, Sent, Signal,
+    TICK, Word,
 };
 use ringer_media::codec::Codec;
 use ringer_media::connection::ConnectionSpec;
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::dtmf::Detector;
 use ringer_media::echo::EchoGuard;
 use ringer_media::frame::{FRAME, Sample};
@@ -19,7 +20,6 @@ use ringer_media::leg::{MediaParams, RtpLeg};
 use ringer_media::recording::Window;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
-use ringer_media::tongue::Tongue;
 use ringer_media::vad::VoiceActivity;
 
 thread_local! {
@@ -65,7 +65,7 @@ fn tick(call: &mut Call, now: Time, packet: &[u8]) -> bool {
     let mut eventful = false;
     for input in [
         Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() },
-        Input::Packet { path: Path::Rtp, arrived: now, bytes: packet },
+        Input::Packet { path: MediaChannel::Rtp, arrived: now, bytes: packet },
         Input::Listen,
     ] {
         call.handle(now, input);
@@ -163,7 +163,12 @@ fn answer(effect: Effect, words: &Arc<[i16]>) -> Option<Effected> {
                 confidence: Some(0.9),
             };
             let words = heard.iter().enumerate().map(word).collect();
-            Some(Effected::Final { text: heard.join(" "), words, confidence: Some(0.9), tongue: Tongue::Assumed })
+            Some(Effected::Final {
+                text: heard.join(" "),
+                words,
+                confidence: Some(0.9),
+                detected_language: DetectedLanguage::Fixed,
+            })
         }
         Effect::Think(_) => Some(Effected::Move(Move { say: "It is not.".into(), ..Move::default() })),
         Effect::Synthesize { .. } => Some(Effected::Audio { pcm: words.clone(), last: true }),
@@ -197,7 +202,7 @@ fn an_event_allocates_little() {
             let answers = done.into_iter().map(|(id, done)| Input::Done(id, done));
             let inputs = [
                 Input::Tick { late: Duration::ZERO, sent: &mut sent },
-                Input::Packet { path: Path::Rtp, arrived: now, bytes: packet },
+                Input::Packet { path: MediaChannel::Rtp, arrived: now, bytes: packet },
                 Input::Listen,
             ];
             for input in answers.into_iter().chain(inputs) {

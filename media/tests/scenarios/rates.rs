@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use ringer_media::call::{Event, Kind, What};
+use ringer_media::call::{Event, EventKind, Kind};
 use ringer_media::seed::Seed;
 use ringer_media::testing::Log;
 
@@ -24,7 +24,7 @@ fn seconds(event: &Event) -> f64 {
 
 /// Returns the onsets of the caller's words of a kind.
 fn starts(log: &Log, wanted: Kind) -> Vec<f64> {
-    let is = |event: &&Event| matches!(&event.what, What::SpeechStarted { kind, .. } if *kind == wanted);
+    let is = |event: &&Event| matches!(&event.what, EventKind::SpeechStarted { kind, .. } if *kind == wanted);
     log.events.iter().filter(is).map(seconds).collect()
 }
 
@@ -109,10 +109,10 @@ fn the_caller_stops_within_sixty_milliseconds() {
         let stops: Vec<Option<u32>> = log
             .events
             .iter()
-            .filter_map(|event| if let What::BargeIn { stop_ms, .. } = event.what { Some(stop_ms) } else { None })
+            .filter_map(|event| if let EventKind::BargeIn { stop_ms, .. } = event.what { Some(stop_ms) } else { None })
             .collect();
         let [Some(told_ms)] = stops[..] else { panic!("{source}: {stops:?}") };
-        let onset = log.events.iter().find(|event| matches!(event.what, What::AgentSpeechStarted { .. }));
+        let onset = log.events.iter().find(|event| matches!(event.what, EventKind::AgentSpeechStarted { .. }));
         let onset = onset.expect("the agent is heard").sample;
         let sent_to = log.clean.iter().rposition(|&x| x != 0).expect("the caller spoke") as i64 + 1;
         let stop_ms = (sent_to - onset) as f64 / 16.0;

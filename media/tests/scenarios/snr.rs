@@ -61,13 +61,13 @@ fn hear(codec: Codec, noise: Option<NoiseSpec>, words: &Arc<[i16]>) -> Vec<i16> 
         let mut answers = Vec::new();
         for input in [
             Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() },
-            Input::Packet { path: Path::Rtp, arrived: now, bytes: &packet },
+            Input::Packet { path: MediaChannel::Rtp, arrived: now, bytes: &packet },
             Input::Listen,
         ] {
             call.handle(now, input);
             while let Some(output) = call.poll() {
                 match output {
-                    Output::Packet { path: Path::Rtp, bytes } => {
+                    Output::Packet { path: MediaChannel::Rtp, bytes } => {
                         far.receive(now, bytes);
                     }
                     Output::Effect(id, Effect::Think(_)) => {

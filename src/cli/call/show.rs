@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ringer_media::call::{Kind, What};
+use ringer_media::call::{EventKind, Kind};
 use ringer_media::frame::{PER_MS, RATE_HZ};
 use serde_json::{Value, json};
 
@@ -106,9 +106,9 @@ fn summary(report: &CallReport, outcome: &Outcome) -> Vec<String> {
 
 /// Returns a line with the number of turns of each side, and of those whose words are not known.
 fn turns(timeline: &[TimelineEntry]) -> String {
-    let of = |counts: fn(&What) -> bool| timeline.iter().filter(|entry| counts(entry.reading())).count();
-    let own = of(|what| matches!(what, What::SpeechEnded { kind, .. } if *kind != Kind::Probe));
-    let agents = of(|what| matches!(what, What::TurnEnded { .. }));
+    let of = |counts: fn(&EventKind) -> bool| timeline.iter().filter(|entry| counts(entry.reading())).count();
+    let own = of(|what| matches!(what, EventKind::SpeechEnded { kind, .. } if *kind != Kind::Probe));
+    let agents = of(|what| matches!(what, EventKind::TurnEnded { .. }));
     let unheard = judge::unheard(timeline).iter().filter(|turn| turn.lacks_words()).count();
     let unheard = match unheard {
         0 => String::new(),

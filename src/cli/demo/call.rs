@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use indicatif::ProgressBar;
-use ringer_media::call::{Event, Side, TimelineEntry, What};
+use ringer_media::call::{Event, EventKind, Side, TimelineEntry};
 use ringer_media::clip::Clip;
 use ringer_media::frame::PER_MS;
 use ringer_media::measure::Span;
@@ -114,8 +114,8 @@ impl Call {
         let mut from = None;
         for entry in &self.timeline {
             match entry.reading() {
-                What::SpeechStarted { .. } => from = Some(entry.sample),
-                What::SpeechEnded { .. } => spans.extend(from.take().map(|from| Span { from, to: entry.sample })),
+                EventKind::SpeechStarted { .. } => from = Some(entry.sample),
+                EventKind::SpeechEnded { .. } => spans.extend(from.take().map(|from| Span { from, to: entry.sample })),
                 _ => {}
             }
         }
@@ -125,7 +125,7 @@ impl Call {
     /// Returns the ends of the caller's words and keys, in ascending order, in milliseconds from connect.
     pub fn own_ends_ms(&self) -> Vec<f64> {
         let keys = self.timeline.iter().filter_map(|entry| match entry.reading() {
-            What::DtmfSent { duration_ms, .. } => Some(entry.offset_ms() + f64::from(*duration_ms)),
+            EventKind::DtmfSent { duration_ms, .. } => Some(entry.offset_ms() + f64::from(*duration_ms)),
             _ => None,
         });
         let mut ends: Vec<f64> =
@@ -142,7 +142,7 @@ impl Call {
     /// Returns the keys that the caller pressed, in order.
     pub fn keys(&self) -> String {
         let digit = |entry: &TimelineEntry| match entry.reading() {
-            What::DtmfSent { digit, .. } => Some(*digit),
+            EventKind::DtmfSent { digit, .. } => Some(*digit),
             _ => None,
         };
         self.timeline.iter().filter_map(digit).collect()
@@ -157,7 +157,7 @@ impl Call {
     /// Returns the times until a side that was interrupted fell silent, in milliseconds; `by` interrupted.
     pub fn stops_ms(&self, cutting: Side) -> Vec<i64> {
         let stop = |entry: &TimelineEntry| match entry.reading() {
-            What::BargeIn { by, stop_ms, .. } if *by == cutting => stop_ms.map(i64::from),
+            EventKind::BargeIn { by, stop_ms, .. } if *by == cutting => stop_ms.map(i64::from),
             _ => None,
         };
         self.timeline.iter().filter_map(stop).collect()

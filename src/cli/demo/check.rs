@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringer_media::call::{Kind, Side, What};
+use ringer_media::call::{EventKind, Kind, Side};
 use ringer_media::measure::{segments, snr_db};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -175,11 +175,12 @@ fn script(call: &Call) -> Check {
     let fired = call.events_named("scripted_response").next();
     let mut before = call.timeline.iter().rev().filter(|turn| fired.is_some_and(|fired| turn.sample <= fired.sample));
     let heard = before.find_map(|turn| match turn.reading() {
-        What::TurnEnded { text, .. } => Some(text.as_str()),
+        EventKind::TurnEnded { text, .. } => Some(text.as_str()),
         _ => None,
     });
     let heard = heard.unwrap_or_default();
-    let is_answer = |what: &What| matches!(what, What::SpeechEnded { kind: Kind::Scripted, interrupted: false, .. });
+    let is_answer =
+        |what: &EventKind| matches!(what, EventKind::SpeechEnded { kind: Kind::Scripted, interrupted: false, .. });
     let said = call.timeline.iter().any(|entry| is_answer(entry.reading()));
     let ok = heard.contains(ASKED) && said;
     Check::new(call, "the scripted answer is given when its words are heard", ok, json!({ "heard": heard }))

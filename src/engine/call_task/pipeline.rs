@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringer_media::call::{ChannelEvent, Event, Side, ToolCall, What};
+use ringer_media::call::{ChannelEvent, Event, EventKind, Side, ToolCall};
 use ringer_media::frame::{PER_MS, Sample};
 
 use super::super::pipeline::SideNews;
@@ -61,7 +61,7 @@ impl CallTask {
             let ChannelEvent::ToolCalled { name, parameters, output, source, at_ms } = told else { continue };
             let call = ToolCall { name, parameters, output, source: Some(source) };
             let sample = at_ms.map_or(end, |at| Sample::from(at) * PER_MS).min(end);
-            self.add(Event { sample, side: Side::Agent, what: What::ToolCall(Box::new(call)) });
+            self.add(Event { sample, side: Side::Agent, what: EventKind::ToolCall(Box::new(call)) });
         }
     }
 

@@ -1,8 +1,8 @@
 //! The language of the agent, followed in writing.
 
-use ringer_media::call::{Side, What};
+use ringer_media::call::{EventKind, Side};
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::PER_MS;
-use ringer_media::tongue::Tongue;
 
 use super::{Dialogue, Output, Turn};
 use crate::human::language::Found;
@@ -14,10 +14,10 @@ impl Dialogue {
         if !self.spec.follows_language {
             return;
         }
-        let news = self.follower.hear(i64::from(self.turns), &turn.text, &Tongue::Untold);
+        let news = self.follower.hear(i64::from(self.turns), &turn.text, &DetectedLanguage::Unknown);
         let Some((_, Found { language, by })) = news.filter(|(_, found)| is_spoken(&found.language)) else { return };
         let from_sample = (turn.first_ms - self.began_ms.unwrap_or(turn.first_ms)) * PER_MS;
-        let taken = What::LanguageTaken { language: language.clone(), by: by.into(), from_sample };
+        let taken = EventKind::LanguageTaken { language: language.clone(), by: by.into(), from_sample };
         self.event(turn.last_ms, Side::Engine, taken);
         self.out.push_back(Output::Speak(language));
     }

@@ -101,8 +101,8 @@ fn a_call_over_rings_is_heard_at_real_time() {
     thread.join().expect("the thread ends");
     assert!(ended, "the call ends: {events:?}");
     assert!(frames.windows(2).all(|pair| pair[0] < pair[1] && pair[1] % 320 == 0), "{frames:?}");
-    let onset = events.iter().find(|event| matches!(event.what, What::AgentSpeechStarted { .. }));
-    let end = events.iter().rfind(|event| matches!(event.what, What::AgentSpeechEnded { .. }));
+    let onset = events.iter().find(|event| matches!(event.what, EventKind::AgentSpeechStarted { .. }));
+    let end = events.iter().rfind(|event| matches!(event.what, EventKind::AgentSpeechEnded { .. }));
     let (onset, end) = (onset.expect("it is heard").sample, end.expect("it ends").sample);
     assert!((4000..=9000).contains(&(end - onset)), "from {onset} to {end}");
     let track: Vec<i16> = std::iter::from_fn(|| recorded.pop().ok()).collect();

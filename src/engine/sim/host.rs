@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Command, Effect, EffectId, Effected, EndReason, Ending, Event, Input, Output, Path, Sent, Signal,
-    TICK, Thought, What, Word,
+    Call, CallSpec, Command, Effect, EffectId, Effected, EndReason, Ending, Event, EventKind, Input, MediaChannel,
+    Output, Sent, Signal, TICK, Thought, Word,
 };
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::{FRAME, PER_MS, Sample};
 use ringer_media::recording::{Layout, wav_header};
 use ringer_media::rtp::rtcp;
 use ringer_media::seed::{Seed, Stream};
 use ringer_media::time::Time;
-use ringer_media::tongue::Tongue;
 use ringer_sip::sdp::Offer;
 use ringer_sip::{CallEvent, CallKey, Endpoint, EndpointConfig};
 use tokio::runtime::Runtime;
@@ -136,7 +136,7 @@ pub(super) struct Host {
     looking: Option<(Time, Found)>,
     /// Present in a call with a script.
     scene: Option<Box<Scene>>,
-    inbox: Vec<(Time, Path, Vec<u8>)>,
+    inbox: Vec<(Time, MediaChannel, Vec<u8>)>,
     outbox: Vec<Datagram>,
     due: BTreeMap<(Time, u64), Due>,
     number: u64,
@@ -290,18 +290,18 @@ impl Host {
             return self.receive_sip(arrived.at, *from, bytes);
         }
         let Some(path) = self.path(to.port()) else { return };
-        let is_from_there = |plan: &MediaPlan| *from == if path == Path::Rtp { plan.rtp } else { plan.rtcp };
+        let is_from_there = |plan: &MediaPlan| *from == if path == MediaChannel::Rtp { plan.rtp } else { plan.rtcp };
         if self.media.as_ref().is_none_or(is_from_there) {
             self.inbox.push((arrived.at, path, bytes.clone()));
         }
     }
 
     /// Returns the path of the media that come in at `port`; `None` where nobody listens.
-    fn path(&self, port: u16) -> Option<Path> {
+    fn path(&self, port: u16) -> Option<MediaChannel> {
         let is_open = |rtp: u16| rtp == self.rtp_port || self.scene.as_ref().is_some_and(|scene| scene.listens_at(rtp));
         match port {
-            port if is_open(port) => Some(Path::Rtp),
-            port if is_open(port.wrapping_sub(1)) => Some(Path::Rtcp),
+            port if is_open(port) => Some(MediaChannel::Rtp),
+            port if is_open(port.wrapping_sub(1)) => Some(MediaChannel::Rtcp),
             _ => None,
         }
     }
@@ -433,16 +433,16 @@ impl Host {
 
     fn carry_out(&mut self, now: Time, output: Output<'_>) {
         match output {
-            Output::Packet { path: Path::Rtp, bytes } => {
+            Output::Packet { path: MediaChannel::Rtp, bytes } => {
                 self.check_packet(bytes);
                 if !self.scene.as_ref().is_some_and(|scene| scene.withholds()) {
-                    self.send_media(now, Path::Rtp, bytes);
+                    self.send_media(now, MediaChannel::Rtp, bytes);
                 }
             }
-            Output::Packet { path: Path::Rtcp, bytes } => {
+            Output::Packet { path: MediaChannel::Rtcp, bytes } => {
                 self.left = false;
                 rtcp::parse(bytes, |item| self.left |= matches!(item, rtcp::Item::Bye(_)));
-                self.send_media(now, Path::Rtcp, bytes);
+                self.send_media(now, MediaChannel::Rtcp, bytes);
             }
             Output::Heard(pcm) => self.heard.extend_from_slice(pcm),
             Output::Early(pcm) => self.early.extend_from_slice(pcm),
@@ -501,17 +501,17 @@ impl Host {
 
     fn event(&mut self, now: Time, event: Event) {
         match &event.what {
-            What::Connected { .. } => (self.origin, self.zero) = (Some(now), Some(now)),
-            What::Ended { .. } => {
+            EventKind::Connected { .. } => (self.origin, self.zero) = (Some(now), Some(now)),
+            EventKind::Ended { .. } => {
                 self.ended = true;
                 self.zero.get_or_insert(now);
             }
-            What::SpeechStarted { utterance_id, text, .. } => {
+            EventKind::SpeechStarted { utterance_id, text, .. } => {
                 let said =
                     Said { utterance: *utterance_id, from: self.time(event.sample), to: None, text: text.clone() };
                 self.said.push(said);
             }
-            What::SpeechEnded { utterance_id, text, .. } => {
+            EventKind::SpeechEnded { utterance_id, text, .. } => {
                 let to = Some(self.time(event.sample));
                 if let Some(said) = self.said.iter_mut().rfind(|said| said.utterance == *utterance_id) {
                     (said.to, said.text) = (to, text.voiced_text().to_owned());

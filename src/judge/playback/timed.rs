@@ -1,6 +1,6 @@
 //! Times in a playback: this side's last step before a moment, and the length of the agent's delay or silence after it.
 
-use ringer_media::call::{TimelineEntry, What};
+use ringer_media::call::{EventKind, TimelineEntry};
 use ringer_media::frame::PER_MS;
 
 use super::{is_agent, is_turn, own_end, own_start, text};
@@ -50,9 +50,9 @@ fn speech(moments: &[TimelineEntry]) -> Vec<(i64, i64)> {
     let (mut spans, mut from) = (Vec::new(), None);
     for moment in moments {
         match moment.reading() {
-            What::AgentSpeechStarted { .. } => from = Some(moment.sample),
-            What::AgentSpeechEnded { .. } => spans.extend(from.take().map(|from| (from, moment.sample))),
-            What::MessageReceived { .. } => spans.push((moment.sample, moment.sample + SPEECH_MS * PER_MS)),
+            EventKind::AgentSpeechStarted { .. } => from = Some(moment.sample),
+            EventKind::AgentSpeechEnded { .. } => spans.extend(from.take().map(|from| (from, moment.sample))),
+            EventKind::MessageReceived { .. } => spans.push((moment.sample, moment.sample + SPEECH_MS * PER_MS)),
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use ringer_media::clip::write_wav;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{LastUse, RECOGNIZER, Remote, tongue_of, words_of};
+use super::{LastUse, RECOGNIZER, Remote, detected_language_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
 use crate::provider::{Failure, ModelName, Recognized, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
@@ -158,7 +158,12 @@ impl Segment {
     async fn end(self, news: mpsc::Sender<Recognized>) {
         let result = self.service.ask(self.form()).await.and_then(|answer| {
             let text = text_of(&answer).ok_or_else(|| RECOGNIZER.general_failure("sent an answer without a text"))?;
-            Ok(Recognized::Final { text, words: words_of(&answer), confidence: None, tongue: tongue_of(&answer) })
+            Ok(Recognized::Final {
+                text,
+                words: words_of(&answer),
+                confidence: None,
+                detected_language: detected_language_of(&answer),
+            })
         });
         self.service.last.note(&result);
         let _ = news.send(result.unwrap_or_else(Recognized::Failed)).await;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use ringer_media::tongue::Tongue;
+use ringer_media::detected_language::DetectedLanguage;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::websocket::{Connection, Heard};
-use super::{LastUse, RECOGNIZER, Remote, WORDS_MAX, bytes_of, tongue_of, words_of};
+use super::{LastUse, RECOGNIZER, Remote, WORDS_MAX, bytes_of, detected_language_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
 use crate::provider::{Failure, ModelName, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
@@ -88,7 +88,7 @@ struct Texts {
     /// Sum of the confidences, and their number.
     confidences: (f32, usize),
     /// Language evidence of the last piece that has any.
-    tongue: Tongue,
+    detected_language: DetectedLanguage,
 }
 
 impl Texts {
@@ -107,8 +107,8 @@ impl Texts {
         let words = words_of(piece);
         self.word_bytes += words.iter().map(|word| word.text.len()).sum::<usize>();
         self.words.extend(words);
-        if let told @ Tongue::Told(_) = tongue_of(piece) {
-            self.tongue = told;
+        if let told @ DetectedLanguage::Detected(_) = detected_language_of(piece) {
+            self.detected_language = told;
         }
         if let Some(share) = piece["confidence"].as_f64() {
             self.confidences = (self.confidences.0 + share as f32, self.confidences.1 + 1);
@@ -123,7 +123,7 @@ impl Texts {
     fn whole(self) -> Recognized {
         let (sum, count) = self.confidences;
         let confidence = (count > 0).then(|| sum / count as f32);
-        Recognized::Final { text: self.text, words: self.words, confidence, tongue: self.tongue }
+        Recognized::Final { text: self.text, words: self.words, confidence, detected_language: self.detected_language }
     }
 }
 

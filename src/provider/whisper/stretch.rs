@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
+use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::Sample;
-use ringer_media::tongue::Tongue;
 use ringer_speech::whisper::{SURE, Spoken, Transcription};
 use tokio::sync::mpsc;
 
@@ -82,7 +82,7 @@ impl Job for Asked {
             }
             (_, None) => {}
         }
-        inner.close(&self.stretch.tongue);
+        inner.close(&self.stretch.detected_language);
     }
 }
 
@@ -92,7 +92,7 @@ pub struct Stretch {
     /// Language code, and true if it is certain and not only likely.
     language: (String, bool),
     /// Language that is told where the model tells none.
-    tongue: Tongue,
+    detected_language: DetectedLanguage,
     running: bool,
     /// True if the stretch was given up by its opener.
     gone: AtomicBool,
@@ -135,7 +135,7 @@ struct Attempt {
 impl Stretch {
     pub fn new(
         pool: Arc<Pool>,
-        (language, tongue): ((String, bool), Tongue),
+        (language, detected_language): ((String, bool), DetectedLanguage),
         running: bool,
         news: mpsc::Sender<Recognized>,
         last: mpsc::OwnedPermit<Recognized>,
@@ -155,7 +155,14 @@ impl Stretch {
             news,
             last: Some(last),
         };
-        Arc::new(Stretch { pool, language, tongue, running, gone: AtomicBool::new(false), inner: Mutex::new(inner) })
+        Arc::new(Stretch {
+            pool,
+            language,
+            detected_language,
+            running,
+            gone: AtomicBool::new(false),
+            inner: Mutex::new(inner),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -198,7 +205,7 @@ impl Stretch {
             inner.give_up();
             self.try_rest(&mut inner);
         }
-        inner.close(&self.tongue);
+        inner.close(&self.detected_language);
     }
 
     /// Has the rest heard as it is now.
@@ -282,7 +289,7 @@ impl Inner {
     }
 
     /// Says the last text, once everything was heard.
-    fn close(&mut self, tongue: &Tongue) {
+    fn close(&mut self, detected_language: &DetectedLanguage) {
         let rest = self.attempt.as_ref().and_then(|attempt| attempt.heard.as_ref());
         let (true, Some(rest)) = (self.finished, rest) else { return };
         let mut parts = Vec::new();
@@ -291,7 +298,7 @@ impl Inner {
             parts.push((piece.from, heard));
         }
         parts.push((self.before, rest));
-        let said = whole(&parts, tongue);
+        let said = whole(&parts, detected_language);
         if let Some(last) = self.last.take() {
             last.send(said);
         }
@@ -304,7 +311,7 @@ fn join_texts<'h>(parts: impl Iterator<Item = &'h Transcription>) -> String {
 }
 
 /// Returns all parts, with the positions of their first samples, as one text. What the model doubts is left out.
-fn whole(parts: &[(usize, &Transcription)], tongue: &Tongue) -> Recognized {
+fn whole(parts: &[(usize, &Transcription)], detected_language: &DetectedLanguage) -> Recognized {
     let clear = || parts.iter().filter(|(_, heard)| !heard.is_unclear() && !heard.text.is_empty());
     let words = clear().flat_map(|&(from, heard)| {
         heard.words.iter().map(move |word| RecognizedWord {
@@ -316,9 +323,10 @@ fn whole(parts: &[(usize, &Transcription)], tongue: &Tongue) -> Recognized {
     });
     let confidence = clear().map(|(_, heard)| heard.confidence()).reduce(f32::min);
     let told = clear().filter_map(|(_, heard)| heard.language.as_ref()).find(|(_, sure)| *sure >= SURE);
-    let tongue = told.map_or_else(|| tongue.clone(), |(language, _)| Tongue::Hinted(language.clone()));
+    let detected_language =
+        told.map_or_else(|| detected_language.clone(), |(language, _)| DetectedLanguage::Hinted(language.clone()));
     let text = join_texts(parts.iter().map(|&(_, heard)| heard));
-    Recognized::Final { text, words: words.collect(), confidence, tongue }
+    Recognized::Final { text, words: words.collect(), confidence, detected_language }
 }
 
 /// The way into a stretch.

@@ -60,14 +60,17 @@ async fn narrowband_speech_has_words_with_places() {
     // Silence at the end lets it be heard before the stretch is over.
     let pcm = [pcm, vec![0; 8000]].concat();
     let said = hear(&recognizer, false, SpokenIn::Known("en"), &pcm).await;
-    let [Recognized::Final { text, words, confidence, tongue }] = &said[..] else { panic!("{said:?}") };
+    let [Recognized::Final { text, words, confidence, detected_language }] = &said[..] else { panic!("{said:?}") };
     assert!(text.to_lowercase().contains("calling about the invoice"), "{text}");
     assert!(words.iter().all(|word| word.from <= word.to && word.to <= pcm.len() as i64), "{words:?}");
     assert!(confidence.is_some_and(|share| share > 0.5), "{confidence:?}");
-    assert_eq!(*tongue, Tongue::Untold);
+    assert_eq!(*detected_language, DetectedLanguage::Unknown);
     let said = hear(&recognizer, true, SpokenIn::Likely("es"), &pcm).await;
     assert!(matches!(&said[0], Recognized::Partial(text) if !text.is_empty()), "{said:?}");
-    assert!(matches!(said.last(), Some(Recognized::Final { tongue: Tongue::Assumed, .. })), "{said:?}");
+    assert!(
+        matches!(said.last(), Some(Recognized::Final { detected_language: DetectedLanguage::Fixed, .. })),
+        "{said:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@
 mod ending;
 mod quality;
 
-use ringer_media::call::{EndDetail, EndReason, RemoteEnd, What};
+use ringer_media::call::{EndDetail, EndReason, EventKind, RemoteEnd};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
@@ -202,7 +202,8 @@ fn is_given_up(report: &CallReport) -> bool {
 
 /// True for a call that was given up before anything came back from the address that was called: it did not even ring.
 fn is_unheard_of(report: &CallReport) -> bool {
-    let came_back = |entry: &TimelineEntry| matches!(entry.what, What::Ringing { .. } | What::EarlyMedia { .. });
+    let came_back =
+        |entry: &TimelineEntry| matches!(entry.what, EventKind::Ringing { .. } | EventKind::EarlyMedia { .. });
     // Whoever is awaited in a room is not called there.
     let is_called = ["SIP", "WebSocket"].iter().any(|name| report.peer.protocol.starts_with(name));
     report.ending.reason == EndReason::NoAnswer
@@ -230,7 +231,7 @@ fn notes_of(report: &CallReport, is_unheard: bool) -> impl Iterator<Item = (Stri
 /// Returns the calls of tools that the agent's channel reported.
 fn called_tools(timeline: &[TimelineEntry]) -> impl Iterator<Item = PostedToolCall> {
     let posted = |entry: &TimelineEntry| {
-        let What::ToolCall(call) = &entry.what else { return None };
+        let EventKind::ToolCall(call) = &entry.what else { return None };
         let parameters = match &call.parameters {
             Value::Null => None,
             Value::Object(parameters) => Some(parameters.clone().into_iter().collect()),

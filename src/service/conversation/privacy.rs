@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use ringer_media::call::What;
+use ringer_media::call::EventKind;
 use ringer_media::frame::PER_MS;
 use ringer_media::recording::{Layout, WAV_HEADER};
 use serde::Serialize;
@@ -51,8 +51,8 @@ impl Service {
         let moments = judge::moments(&timeline);
         let mut spans = judge::key_spans(&moments);
         let heard_all = moments.iter().all(|moment| match moment.reading() {
-            What::TurnEnded { reported: true, .. } => false,
-            What::TurnEnded { text, .. } => !text.is_empty() || moment.data()["digits"].is_string(),
+            EventKind::TurnEnded { reported: true, .. } => false,
+            EventKind::TurnEnded { text, .. } => !text.is_empty() || moment.data()["digits"].is_string(),
             _ => true,
         });
         let mut transcript = match self.transcript(&caller, result_id).await {

@@ -1,6 +1,6 @@
 //! Datagrams on their way from a media thread to the task of a call: a ring of bytes, so that nothing is allocated or waited for.
 
-use ringer_media::call::Path;
+use ringer_media::call::MediaChannel;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Bytes of the ring of one call: more than both sides of two handshakes send at once.
@@ -23,20 +23,20 @@ pub fn queue() -> (QueueWriter, QueueReader) {
 
 impl QueueWriter {
     /// Appends a datagram. Returns false where it finds no room: it is lost, as on the network, and the other side sends it again.
-    pub fn push(&mut self, path: Path, datagram: &[u8]) -> bool {
+    pub fn push(&mut self, path: MediaChannel, datagram: &[u8]) -> bool {
         let Ok(length) = u16::try_from(datagram.len()) else { return false };
         if self.0.slots() < HEAD + datagram.len() {
             return false;
         }
         let [high, low] = length.to_be_bytes();
-        let head = [u8::from(path == Path::Rtcp), high, low];
+        let head = [u8::from(path == MediaChannel::Rtcp), high, low];
         self.0.push_entire_slice(&head).is_ok() && self.0.push_entire_slice(datagram).is_ok()
     }
 }
 
 impl QueueReader {
     /// Takes the next datagram.
-    pub fn pop(&mut self) -> Option<(Path, Vec<u8>)> {
+    pub fn pop(&mut self) -> Option<(MediaChannel, Vec<u8>)> {
         let head = self.0.read_chunk(HEAD).ok()?;
         let mut bytes = [0; HEAD];
         let (first, second) = head.as_slices();
@@ -53,6 +53,6 @@ impl QueueReader {
         }
         let body = self.0.read_chunk(length).ok()?;
         let datagram = body.into_iter().collect();
-        Some((if port == 0 { Path::Rtp } else { Path::Rtcp }, datagram))
+        Some((if port == 0 { MediaChannel::Rtp } else { MediaChannel::Rtcp }, datagram))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringer_media::call::Path;
+use ringer_media::call::MediaChannel;
 use ringer_media::rtp::srtp::SrtpParams;
 
 use super::*;
@@ -215,12 +215,14 @@ fn datagrams_wait_in_order_and_in_bounds() {
     let (mut writer, mut reader) = queue();
     assert!(reader.pop().is_none());
     for round in 0..50u8 {
-        let datagrams = [(Path::Rtp, vec![round; 1200]), (Path::Rtcp, vec![]), (Path::Rtp, vec![round; 1])];
+        let datagrams =
+            [(MediaChannel::Rtp, vec![round; 1200]), (MediaChannel::Rtcp, vec![]), (MediaChannel::Rtp, vec![round; 1])];
         datagrams.iter().for_each(|(path, bytes)| assert!(writer.push(*path, bytes)));
         let taken: Vec<_> = std::iter::from_fn(|| reader.pop()).collect();
         assert_eq!(taken, datagrams);
     }
-    let room = std::iter::repeat_with(|| writer.push(Path::Rtp, &[22; 2000])).take_while(|taken| *taken).count();
+    let room =
+        std::iter::repeat_with(|| writer.push(MediaChannel::Rtp, &[22; 2000])).take_while(|taken| *taken).count();
     assert_eq!(room, QUEUE_BYTES / 2003);
     assert_eq!(std::iter::from_fn(|| reader.pop()).count(), room, "what found no room was left out whole");
 }

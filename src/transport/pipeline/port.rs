@@ -6,7 +6,7 @@ mod tools;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use ringer_media::call::{ChannelEvent, Control, EndDetail, Event, RemoteEnd, RemoteKind, Signal, What};
+use ringer_media::call::{ChannelEvent, Control, EndDetail, Event, EventKind, RemoteEnd, RemoteKind, Signal};
 use ringer_media::leg::MediaParams;
 use ringer_media::time::Time;
 use serde_json::{Value, json};
@@ -217,16 +217,16 @@ impl PipelinePort {
             return;
         }
         match &event.what {
-            What::SpeechStarted { .. } => self.say("bot-started-speaking", Value::Null),
-            What::SpeechEnded { text, interrupted, .. } => {
+            EventKind::SpeechStarted { .. } => self.say("bot-started-speaking", Value::Null),
+            EventKind::SpeechEnded { text, interrupted, .. } => {
                 self.say("bot-transcription", json!({ "text": text.as_str() }));
                 self.say("bot-stopped-speaking", Value::Null);
                 if *interrupted {
                     self.say("bot-interrupted", Value::Null);
                 }
             }
-            What::AgentSpeechStarted { .. } => self.say("user-started-speaking", Value::Null),
-            What::AgentSpeechEnded { .. } => self.say("user-stopped-speaking", Value::Null),
+            EventKind::AgentSpeechStarted { .. } => self.say("user-started-speaking", Value::Null),
+            EventKind::AgentSpeechEnded { .. } => self.say("user-stopped-speaking", Value::Null),
             _ => {}
         }
     }

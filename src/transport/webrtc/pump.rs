@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use ringer_media::call::Path;
+use ringer_media::call::MediaChannel;
 use ringer_media::call::pacing::Pacing;
 use ringer_media::packet_rings::PacketPeer;
 use tokio::sync::{Notify, mpsc};
@@ -102,14 +102,14 @@ impl Pump {
     async fn send_all(&mut self, peer: &dyn MediaPeer, wire: [u8; 4]) {
         while let Some(mut packet) = self.rings.next_packet() {
             let sent = match packet.path {
-                Path::Rtp => {
+                MediaChannel::Rtp => {
                     self.leg = exchange_source(packet.bytes_mut(), wire).or(self.leg);
                     let late = monotonic().since(packet.at);
                     self.pacing.record_sent(late);
                     self.late += u64::from(late > LATE);
                     peer.send_packet(packet.bytes()).await
                 }
-                Path::Rtcp => {
+                MediaChannel::Rtcp => {
                     exchange_reporters(packet.bytes_mut(), wire);
                     peer.send_report(packet.bytes()).await
                 }
@@ -121,7 +121,7 @@ impl Pump {
     }
 
     fn receive(&mut self, mut arrived: Arrived, wire: [u8; 4]) {
-        let path = if arrived.is_report { Path::Rtcp } else { Path::Rtp };
+        let path = if arrived.is_report { MediaChannel::Rtcp } else { MediaChannel::Rtp };
         if let Some(leg) = self.leg.filter(|_| arrived.is_report) {
             exchange_reported(&mut arrived.bytes, wire, leg);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::overlap::Overlap;
 use super::plan::PlanStage;
 use super::{Floor, ms};
-use crate::call::event::{Kind, Side, What};
+use crate::call::event::{EventKind, Kind, Side};
 use crate::call::io::{Effect, EffectId, Move, Purpose};
 use crate::call::script::contains_phrase;
 use crate::call::spec::{CutIn, Interruption, Opening};
@@ -110,7 +110,7 @@ impl Floor {
         if u >= probability || !self.may_barge_in() || at_most.is_some_and(|limit| self.barge_in_count >= limit) {
             return;
         }
-        self.event(onset, Side::Dh, What::InterruptionDecided { kind: name.into(), u, at_ms, keyword: None });
+        self.event(onset, Side::Dh, EventKind::InterruptionDecided { kind: name.into(), u, at_ms, keyword: None });
         self.drop_barge_in();
         let thinking = Some(self.think(Purpose::CutIn));
         self.barge_in = Some(PlannedBargeIn { thinking, ..PlannedBargeIn::at(onset + ms(at_ms)) });
@@ -121,7 +121,7 @@ impl Floor {
         let may = self.mouth.speaking_since().is_none() && self.hold.is_none() && self.hangup.is_none();
         let Some(wanted) = self.wanted_barge_in.take_if(|_| may) else { return false };
         let (kind, after_ms) = ("playback".into(), wanted.after_ms);
-        self.event(onset, Side::Dh, What::InterruptionDecided { kind, u: 0.0, at_ms: after_ms, keyword: None });
+        self.event(onset, Side::Dh, EventKind::InterruptionDecided { kind, u: 0.0, at_ms: after_ms, keyword: None });
         self.drop_barge_in();
         let utterance = Some(self.words(&wanted.say, Kind::Interruption, true));
         self.barge_in = Some(PlannedBargeIn {
@@ -182,7 +182,7 @@ impl Floor {
             return;
         }
         let at_ms = ((self.scene.at - onset).max(0) / PER_MS) as u32;
-        let what = What::InterruptionDecided { kind: "keywords".into(), u, at_ms, keyword: Some(keyword.into()) };
+        let what = EventKind::InterruptionDecided { kind: "keywords".into(), u, at_ms, keyword: Some(keyword.into()) };
         self.event(onset, Side::Dh, what);
         let utterance = if self.keywords[at].complete {
             self.last_utterance += 1;
@@ -224,7 +224,7 @@ impl Floor {
         if contextual && planned.utterance.is_none() {
             let onset = self.other.turn.as_ref().map_or(planned.at, |turn| turn.from);
             let at_ms = ((self.scene.at - onset).max(0) / PER_MS) as u32;
-            let what = What::InterruptionDecided { kind: "contextual".into(), u: 0.0, at_ms, keyword: None };
+            let what = EventKind::InterruptionDecided { kind: "contextual".into(), u: 0.0, at_ms, keyword: None };
             self.event(onset, Side::Dh, what);
         }
         if let Some(said) = planned.utterance.as_mut().filter(|_| !next.say.is_empty()) {

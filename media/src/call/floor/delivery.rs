@@ -8,7 +8,7 @@ use super::timing::{CONFIRM_MS, OWN_HANGUP_MS};
 use super::{Decision, Floor, ms};
 use crate::call::dial::Dial;
 use crate::call::ending::EndReason;
-use crate::call::event::{Kind, Side, What};
+use crate::call::event::{EventKind, Kind, Side};
 use crate::call::io::Line;
 use crate::call::mouth::Said;
 use crate::call::spec::{Matching, Opening};
@@ -53,7 +53,7 @@ impl Floor {
         self.close_other_turn();
         if plan.reprompt {
             self.reprompts += 1;
-            self.event(at, Side::Dh, What::Reprompt { n: self.reprompts });
+            self.event(at, Side::Dh, EventKind::Reprompt { n: self.reprompts });
         }
         if plan.kind == Kind::Opening {
             self.opening = Opening::Listen { open_after_ms: None };
@@ -66,7 +66,7 @@ impl Floor {
             let late = at - plan.floor;
             if late >= PER_MS {
                 let late_ms = (late / PER_MS) as u32;
-                self.event(at, Side::Dh, What::LateTurn { late_ms, utterance_id: utterance.id });
+                self.event(at, Side::Dh, EventKind::LateTurn { late_ms, utterance_id: utterance.id });
             }
             self.begin(utterance, at);
         }
@@ -82,7 +82,7 @@ impl Floor {
             Matching::Context => "context",
         };
         let response_type = rule.response.kind().into();
-        let what = What::ScriptedResponse { index: rule.index, match_type: match_type.into(), response_type };
+        let what = EventKind::ScriptedResponse { index: rule.index, match_type: match_type.into(), response_type };
         self.event(at, Side::Dh, what);
     }
 
@@ -99,7 +99,7 @@ impl Floor {
         if kind != Kind::Probe {
             self.own_speech_began(onset);
         }
-        self.event(onset, Side::Dh, What::SpeechStarted { utterance_id, text, kind });
+        self.event(onset, Side::Dh, EventKind::SpeechStarted { utterance_id, text, kind });
     }
 
     /// Sends the digits of the plan after its words, then does what follows.
@@ -161,7 +161,7 @@ impl Floor {
         let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
         self.answered_by_own_words();
         self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
-        let what = What::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
+        let what = EventKind::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
         if interrupted {
             self.decide(Decision::ClearBuffered);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::call::event::Word;
 use crate::call::io::{EffectId, Effected, Line};
+use crate::detected_language::DetectedLanguage;
 use crate::frame::Sample;
-use crate::tongue::Tongue;
 
 /// Most bytes of text that the other side may tell for a turn by messages.
 pub(super) const MAX_REPORTED: usize = 16_384;
@@ -22,7 +22,7 @@ enum Text {
         text: String,
         words: Vec<Word>,
         confidence: Option<f32>,
-        tongue: Tongue,
+        detected_language: DetectedLanguage,
     },
     /// No text will come, for this reason.
     Missing(&'static str),
@@ -161,8 +161,8 @@ impl OtherTurn {
         let Some(segment) = self.segments.iter_mut().find(|segment| segment.awaits(id)) else { return };
         match done {
             Effected::Partial(text) if matches!(segment.text, Text::Running(_)) => segment.text = Text::Running(text),
-            Effected::Final { text, words, confidence, tongue } => {
-                segment.text = Text::Final { text, words, confidence, tongue };
+            Effected::Final { text, words, confidence, detected_language } => {
+                segment.text = Text::Final { text, words, confidence, detected_language };
             }
             Effected::Failed { code, .. } => segment.text = Text::Missing(code),
             _ => return,
@@ -230,17 +230,17 @@ impl OtherTurn {
 
     /// Returns the language that the recognizer tells for its longest text. Returns none when a part was heard by a
     /// recognizer that knows one language only.
-    pub fn tongue(&self) -> Tongue {
+    pub fn detected_language(&self) -> DetectedLanguage {
         let finals = self.segments.iter().filter_map(|segment| match &segment.text {
-            Text::Final { text, tongue, .. } if !text.is_empty() => Some((text.len(), tongue)),
+            Text::Final { text, detected_language, .. } if !text.is_empty() => Some((text.len(), detected_language)),
             _ => None,
         });
-        let weight = |(length, tongue): &(usize, &Tongue)| match tongue {
-            Tongue::Untold => 0,
-            Tongue::Told(_) | Tongue::Hinted(_) => *length,
-            Tongue::Assumed => usize::MAX,
+        let weight = |(length, detected_language): &(usize, &DetectedLanguage)| match detected_language {
+            DetectedLanguage::Unknown => 0,
+            DetectedLanguage::Detected(_) | DetectedLanguage::Hinted(_) => *length,
+            DetectedLanguage::Fixed => usize::MAX,
         };
-        finals.max_by_key(weight).map(|(_, tongue)| tongue.clone()).unwrap_or_default()
+        finals.max_by_key(weight).map(|(_, detected_language)| detected_language.clone()).unwrap_or_default()
     }
 
     /// Returns the turn as a line of the conversation.
@@ -260,7 +260,7 @@ mod tests {
             text: text.into(),
             words: Vec::new(),
             confidence: None,
-            tongue: Tongue::Untold,
+            detected_language: DetectedLanguage::Unknown,
         };
         let busy = || Effected::Failed { code: "recognizer_busy", why: String::new() };
         let check = |heard: &[Effected], missing, text: &str| {

@@ -2,7 +2,7 @@
 
 use super::timing::NOT_YET;
 use super::{Floor, ms};
-use crate::call::event::{Kind, Side, What};
+use crate::call::event::{EventKind, Kind, Side};
 use crate::call::io::{EffectId, Purpose};
 use crate::call::utterance::Utterance;
 use crate::frame::{FRAME, Sample};
@@ -77,7 +77,7 @@ impl Floor {
 
     /// Begins a silence that the mind chose.
     pub(super) fn stay_silent(&mut self) {
-        self.event(self.scene.at, Side::Dh, What::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
+        self.event(self.scene.at, Side::Dh, EventKind::SilenceTool { seconds: STAY_SILENT_MS / 1000 });
         let text = self.rules.phrases.still_there.clone();
         let then = Some(self.words(&text, Kind::Reprompt, true));
         let until = Some(self.scene.at + ms(STAY_SILENT_MS));

@@ -2,7 +2,7 @@
 
 use super::timing::{JOINED_MS, SHORT_MS};
 use super::{Floor, ms};
-use crate::call::event::{Side, What};
+use crate::call::event::{EventKind, Side};
 use crate::frame::{PER_MS, Sample};
 
 /// Longest overlapping sound, in milliseconds, that counts as a backchannel when it does not stop the speaker.
@@ -95,7 +95,7 @@ impl Floor {
         };
         let stop_ms = (other_stopped == (by == Side::Dh)).then_some(overlap_ms);
         if spoken_ms >= least_ms && overlap_ms > 0 {
-            self.event(at, by, What::BargeIn { by, overlap_ms, stop_ms });
+            self.event(at, by, EventKind::BargeIn { by, overlap_ms, stop_ms });
         }
     }
 }

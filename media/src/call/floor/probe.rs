@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::{Floor, ms};
-use crate::call::event::{Kind, ProbeKind, Side, What};
+use crate::call::event::{EventKind, Kind, ProbeKind, Side};
 use crate::call::io::{Effect, EffectId};
 use crate::call::mouth::Said;
 use crate::call::spec::CallSpec;
@@ -302,7 +302,7 @@ impl Floor {
         self.last_utterance += 1;
         let mut probe = Utterance::new(self.last_utterance, Kind::Probe, true);
         probe.add_clip(text, pcm);
-        self.event(at, Side::Dh, What::Probe { kind });
+        self.event(at, Side::Dh, EventKind::Probe { kind });
         self.mouth.sound(probe, at);
     }
 
@@ -319,7 +319,7 @@ impl Floor {
         }
         let (text, _) = utterance.split();
         let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
-        self.event(end, Side::Dh, What::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses });
+        self.event(end, Side::Dh, EventKind::SpeechEnded { utterance_id, text, kind, interrupted, exact, pauses });
     }
 
     /// Ends all probes, for good.

@@ -7,7 +7,7 @@ use super::hearing::OtherTurn;
 use super::plan::PlanStage;
 use super::{Decision, Floor};
 use crate::call::ending::Fault;
-use crate::call::event::{Side, What};
+use crate::call::event::{EventKind, Side};
 use crate::call::io::{EffectId, Effected, Move};
 
 impl Floor {
@@ -19,7 +19,7 @@ impl Floor {
             Effected::Language { language, by, turn, phrases } => self.speak(language, by, turn, phrases),
             Effected::Meant(which) => self.meant(id, which),
             Effected::Note { code, why } => {
-                self.event(self.scene.at, Side::Engine, What::Note { code: code.into(), why });
+                self.event(self.scene.at, Side::Engine, EventKind::Note { code: code.into(), why });
             }
             Effected::Failed { code, why } => self.effect_failed(id, code, why),
             Effected::Partial(_) | Effected::Final { .. } => self.heard_text(id, result),
@@ -61,7 +61,7 @@ impl Floor {
             turn.take(id, done);
             if is_running {
                 let text = turn.text().as_ref().into();
-                self.event(self.scene.at, Side::Agent, What::TranscriptPartial { text });
+                self.event(self.scene.at, Side::Agent, EventKind::TranscriptPartial { text });
             }
             self.match_running_text();
             self.reconsider();
@@ -90,7 +90,7 @@ impl Floor {
 
     fn effect_failed(&mut self, id: EffectId, code: &'static str, why: String) {
         let thinking = self.plan.as_ref().is_some_and(|plan| plan.thinking == Some(id));
-        self.event(self.scene.at, Side::Engine, What::Note { code: code.into(), why: why.clone() });
+        self.event(self.scene.at, Side::Engine, EventKind::Note { code: code.into(), why: why.clone() });
         if self.not_meant(id) {
             return;
         }

@@ -134,8 +134,8 @@ impl Stage {
             Effect::Hear { .. } => self.hears = id,
             Effect::Recognize { .. } => {
                 let text = self.heard.to_owned();
-                let (words, tongue) = (Vec::new(), crate::tongue::Tongue::default());
-                self.floor.take_result(id, Effected::Final { text, words, confidence: None, tongue });
+                let (words, detected_language) = (Vec::new(), crate::detected_language::DetectedLanguage::default());
+                self.floor.take_result(id, Effected::Final { text, words, confidence: None, detected_language });
             }
             Effect::Think(_) => self.floor.take_result(id, Effected::Move(self.says.clone())),
             Effect::Synthesize { .. } => {

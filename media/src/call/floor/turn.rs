@@ -12,7 +12,7 @@ use super::plan::PlanStage;
 use super::timing::{CONFIRM_MS, JOINED_MS, PHRASE_HANGUP_MS, SHORT_MS};
 use super::{Decision, Floor, ms};
 use crate::call::ending::EndReason;
-use crate::call::event::{Kind, Side, What};
+use crate::call::event::{EventKind, Kind, Side};
 use crate::call::io::{Effect, EffectId, Purpose};
 use crate::call::script::contains_phrase;
 use crate::call::spec::Phrases;
@@ -213,7 +213,7 @@ impl Floor {
             if let Some(line) = turn.line.and_then(|at| self.history.get_mut(at)) {
                 *line = turn.as_line();
             }
-            let what = What::TurnEnded {
+            let what = EventKind::TurnEnded {
                 text: turn.text().as_ref().into(),
                 from_sample: turn.from,
                 end_sample: turn.end,
@@ -232,7 +232,7 @@ impl Floor {
     pub(super) fn identify(&mut self, turn: &OtherTurn) {
         if self.rules.follows_language && turn.is_final() && !turn.text().is_empty() {
             let text = turn.text().as_ref().into();
-            self.effect(Effect::Identify { turn: turn.from, text, told: turn.tongue() });
+            self.effect(Effect::Identify { turn: turn.from, text, told: turn.detected_language() });
         }
     }
 
@@ -245,7 +245,7 @@ impl Floor {
         from_sample: Sample,
         phrases: Option<Box<Phrases>>,
     ) {
-        self.event(self.scene.at, Side::Engine, What::LanguageTaken { language, by: by.into(), from_sample });
+        self.event(self.scene.at, Side::Engine, EventKind::LanguageTaken { language, by: by.into(), from_sample });
         let Some(phrases) = phrases else { return };
         self.rules.phrases = *phrases;
         self.renew_keywords();
@@ -284,7 +284,7 @@ impl Floor {
     }
 
     pub(super) fn digit_heard(&mut self, digit: char, from: Sample, duration_ms: u32, method: &'static str) {
-        self.event(from, Side::Agent, What::DtmfReceived { digit, method: method.into(), duration_ms });
+        self.event(from, Side::Agent, EventKind::DtmfReceived { digit, method: method.into(), duration_ms });
         let end = from + ms(duration_ms);
         self.active_at = self.active_at.max(end);
         let turn = self.other.turn.get_or_insert_with(|| OtherTurn::new(from, self.concealed.before(from)));

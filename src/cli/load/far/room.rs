@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ringer_media::call::Path;
+use ringer_media::call::MediaChannel;
 use ringer_media::packet_rings::packet_rings;
 use ringer_media::time::Time;
 use tokio::sync::mpsc;
@@ -102,11 +102,11 @@ async fn serve(target: RoomTarget, far: Arc<Far>, number: usize) {
             _ = ticks.tick() => {
                 // Its own lateness is not measured.
                 let packet = rtp(media.payload_type, sent, 1, &far.packets[at % far.packets.len()]);
-                rings.send(Time::default(), Path::Rtp, &packet);
+                rings.send(Time::default(), MediaChannel::Rtp, &packet);
                 (at, sent) = (at + 1, sent.wrapping_add(1));
                 far.sent.fetch_add(1, Ordering::Relaxed);
                 while let Some(packet) = rings.next_packet() {
-                    far.received.fetch_add(u64::from(packet.path == Path::Rtp), Ordering::Relaxed);
+                    far.received.fetch_add(u64::from(packet.path == MediaChannel::Rtp), Ordering::Relaxed);
                 }
             }
         }

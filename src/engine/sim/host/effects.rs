@@ -72,7 +72,7 @@ impl Host {
     }
 
     /// Speaks the other side's language from now on, once it is known to be another one.
-    fn identify(&mut self, now: Time, id: EffectId, (turn, text, told): (Sample, &str, &Tongue)) {
+    fn identify(&mut self, now: Time, id: EffectId, (turn, text, told): (Sample, &str, &DetectedLanguage)) {
         let following = self.following.as_mut();
         let Some(taken) = following.and_then(|it| it.hear(turn, text, told, &*self.synthesizer)) else { return };
         self.fluency.speak(&taken.language);
@@ -137,7 +137,15 @@ impl Host {
                 let Some(from) = self.segments.remove(&id) else { return };
                 let words = self.words_between(said, from, self.time(to) + MARGIN);
                 let text = join(words.iter().map(|word| word.text.as_str()));
-                (id, Effected::Final { text, words, confidence: Some(1.0), tongue: Tongue::Untold })
+                (
+                    id,
+                    Effected::Final {
+                        text,
+                        words,
+                        confidence: Some(1.0),
+                        detected_language: DetectedLanguage::Unknown,
+                    },
+                )
             }
         };
         let is_last = match &done {

@@ -167,7 +167,7 @@ impl Host {
         }
         let tone = self.scene.as_mut().and_then(|scene| scene.tone.as_mut()).filter(|tone| tone.next <= now);
         for packet in tone.map(Tone::play).unwrap_or_default() {
-            self.send_media(now, Path::Rtp, &packet);
+            self.send_media(now, MediaChannel::Rtp, &packet);
         }
         self.act_branches(now);
     }

@@ -218,13 +218,13 @@ impl Host {
     }
 
     /// Sends a datagram of media where they go; nowhere, before that is known.
-    pub(super) fn send_media(&mut self, now: Time, path: Path, bytes: &[u8]) {
+    pub(super) fn send_media(&mut self, now: Time, path: MediaChannel, bytes: &[u8]) {
         let Some(plan) = &self.media else { return };
         let (port, to) = match path {
-            Path::Rtp => (self.rtp_port, plan.rtp),
-            Path::Rtcp => (self.rtp_port + 1, plan.rtcp),
+            MediaChannel::Rtp => (self.rtp_port, plan.rtp),
+            MediaChannel::Rtcp => (self.rtp_port + 1, plan.rtcp),
         };
-        if let (Path::Rtp, Some(scene)) = (path, &mut self.scene) {
+        if let (MediaChannel::Rtp, Some(scene)) = (path, &mut self.scene) {
             scene.note_sent(now, to, bytes);
         }
         self.outbox.push(Datagram { from: SocketAddr::new(self.address.ip(), port), to, bytes: bytes.to_vec() });

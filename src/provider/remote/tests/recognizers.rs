@@ -52,7 +52,12 @@ async fn a_segment_goes_out_as_a_wav_file_and_comes_back_as_words() {
     let word = RecognizedWord { text: "Hello".into(), from: 4000, to: 8000, confidence: None };
     assert_eq!(
         said,
-        [Recognized::Final { text: "Hello.".into(), words: vec![word], confidence: None, tongue: Tongue::Untold }]
+        [Recognized::Final {
+            text: "Hello.".into(),
+            words: vec![word],
+            confidence: None,
+            detected_language: DetectedLanguage::Unknown
+        }]
     );
     assert_eq!(recognizer.status(), Status::Ok);
     let (head, body) = seen.lock().await.remove(0);
@@ -91,7 +96,7 @@ async fn running_text_comes_while_the_segment_runs() {
             text: "hello there".into(),
             words: Vec::new(),
             confidence: None,
-            tongue: Tongue::Untold
+            detected_language: DetectedLanguage::Unknown
         })
     );
 }
@@ -177,7 +182,7 @@ async fn a_stream_gives_running_text_before_its_end_and_pieces_add_up() {
         text: "Hello there.".into(),
         words: vec![word],
         confidence: Some(0.75),
-        tongue: Tongue::Untold,
+        detected_language: DetectedLanguage::Unknown,
     };
     assert_eq!(last, Some(expect));
 }
@@ -228,8 +233,8 @@ async fn a_language_that_is_not_known_is_found_by_the_server() {
         while let Some(said) = timeout(PATIENCE, news.recv()).await.expect("in time") {
             last = Some(said);
         }
-        let Some(Recognized::Final { text, tongue, .. }) = last else { panic!("{last:?}") };
-        assert_eq!((text.as_str(), tongue), (expect, Tongue::Told(named.into())));
+        let Some(Recognized::Final { text, detected_language, .. }) = last else { panic!("{last:?}") };
+        assert_eq!((text.as_str(), detected_language), (expect, DetectedLanguage::Detected(named.into())));
     }
     let seen = seen.lock().await;
     assert!(!seen[0].contains("name=\"language\""), "{}", seen[0]);

@@ -2,14 +2,14 @@
 
 /// Language that a recognizer reports for the words that it recognized.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub enum Tongue {
+pub enum DetectedLanguage {
     /// The recognizer reports none; the words may show it.
     #[default]
-    Untold,
+    Unknown,
     /// The recognizer reports this language, as a code such as `en` or `es`.
-    Told(String),
+    Detected(String),
     /// The recognizer perhaps heard this language: two turns in a row with the same hint count as one report.
     Hinted(String),
     /// The recognizer knows one language and writes all words in it: its words show nothing.
-    Assumed,
+    Fixed,
 }
