@@ -21,7 +21,7 @@ use ringer_sip::Transport;
 pub use self::flags::{NOISES, Noise};
 pub(super) use self::flags::{address, is_socket, noise, pipeline, room};
 use self::flags::{dialect, digits, header};
-pub use self::room::{NewRoom, RoomFlags, Rooms};
+pub use self::room::{FAR_AGENT, NewRoom, RoomFlags, Rooms};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
 use super::local;
@@ -167,7 +167,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
         lines.verbose(args.verbose).with_extension(extension_digits)
     };
     let (seed, mut show) = (args.seed.unwrap_or_else(random_seed), Show { out, lines: (!args.json).then(lines) });
-    show.begun(&args.to, seed);
+    show.show_address(&args.to, seed);
     let entered = {
         let entering = enter(args, Seed(seed), args.record.as_ref().map(|_| folder.clone()), target, new_room.as_ref());
         unless_stopped(entering, new_room.as_ref(), out, &mut stop).await

@@ -88,7 +88,7 @@ impl Verdict {
     fn of(checks: &[Check]) -> Verdict {
         match checks {
             [] => Verdict::Failed,
-            checks if checks.iter().any(Check::failed) => Verdict::Failed,
+            checks if checks.iter().any(Check::is_failure) => Verdict::Failed,
             checks if checks.iter().any(|check| check.unknown) => Verdict::Unknown,
             _ => Verdict::Passed,
         }

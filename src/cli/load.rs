@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 use self::caller::{CallRooms, Callers};
 use self::far::{FarSide, Over};
 use self::figures::{Figures, Window};
-use super::call::{RoomFlags, address, local_address, room};
-use super::out::Out;
+use super::call::{FAR_AGENT, RoomFlags, address, local_address, room};
+use super::out::{Out, complain};
 use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{count, fail};
@@ -53,7 +53,7 @@ const HANG_UP: Duration = Duration::from_secs(15);
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer load room:wss://rooms.example --calls 50 --far")]
 pub struct Args {
     /// Address to call, as of `ringer call` [default: a far side that is started for it]. Of a server of media rooms each call has
-    /// a room of its own, which is removed after it
+    /// a room of its own; all are removed at the end
     #[arg(value_name = "URI", value_parser = address, conflicts_with = "to")]
     pub address: Option<String>,
     /// The same address as a flag
@@ -116,6 +116,12 @@ impl Args {
         room(self.to()?)
     }
 
+    /// Returns the flags of the rooms. No agent is dispatched where the far side is there: nobody serves its name.
+    fn room_flags(&self) -> RoomFlags {
+        let agent_name = if self.far { Some(FAR_AGENT.to_owned()) } else { self.rooms.agent_name.clone() };
+        RoomFlags { agent_name, ..self.rooms.clone() }
+    }
+
     fn over(&self) -> Over {
         match (self.websocket, self.pipeline) {
             (true, _) => Over::WebSocket,
@@ -134,6 +140,13 @@ impl Args {
         self.rooms.check(in_rooms)?;
         match () {
             () if self.far && !in_rooms => Err("--far is for room: addresses".to_owned()),
+            () if self.far && self.rooms.agent_name.is_some() => {
+                Err("--far takes the place of an agent: --agent-name has no effect beside it".to_owned())
+            }
+            () if in_rooms && self.tls.is_given() => {
+                Err("--tls-... flags do not hold for the API of a room server: trust its authority in the system"
+                    .to_owned())
+            }
             () if self.rooms.room.is_some() => Err("--room is for one call: each of these has its own room".to_owned()),
             () => Ok(()),
         }
@@ -166,7 +179,7 @@ pub async fn run(args: Args) -> ExitCode {
 async fn load(args: &Args) -> Result<Figures, String> {
     args.check()?;
     let mut stop = Signals::new()?;
-    let rooms = args.room_server().map(|server| args.rooms.rooms(server)).transpose()?;
+    let rooms = args.room_server().map(|server| args.room_flags().rooms(server)).transpose()?;
     let mut far = match (args.to(), &rooms) {
         (None, _) => Some(FarSide::start(args.over()).await?),
         (Some(to), Some(rooms)) if args.far => Some(FarSide::start_in_rooms(to, rooms.key()).await?),
@@ -200,13 +213,25 @@ async fn load(args: &Args) -> Result<Figures, String> {
         .map_err(|error| format!("the SIP socket {sip}: {error}"))?;
     let folder = args.data.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("ringer-load-{}", new_id())));
     let callers = Arc::new(Callers::new(to, args, rooms).await?);
-    let run = Run { engine: &engine, args, folder: &folder, callers: callers.clone(), tasks: Tasks::new() };
+    let run = Run {
+        engine: &engine,
+        args,
+        folder: &folder,
+        callers: callers.clone(),
+        placing: Tasks::new(),
+        tasks: Tasks::new(),
+    };
     let measured = tokio::select! {
         measured = run.measure() => measured,
         () = stop.wait() => Err("stopped".to_owned()),
     };
+    // No call may come into an engine that has stopped.
+    run.placing.stop().await;
     tokio::join!(engine.stop(), run.tasks.stop());
-    callers.close_rooms().await;
+    tokio::select! {
+        () = callers.close_rooms() => {}
+        () = stop.wait() => complain("ringer: stopped: some rooms may be left"),
+    }
     if args.data.is_none() {
         let _ = std::fs::remove_dir_all(&folder);
     }
@@ -226,12 +251,26 @@ enum News {
     Ended(Box<CallReport>),
 }
 
+impl News {
+    /// True if a call is up by this, or will not be.
+    fn settles(&self) -> bool {
+        match self {
+            News::Placed(_) => false,
+            News::Refused(_) | News::Connected { .. } => true,
+            News::Ended(report) => report.connected_at_ms.is_none(),
+        }
+    }
+}
+
 /// The calls of one command.
 struct Run<'a> {
     engine: &'a Engine,
     args: &'a Args,
     folder: &'a Path,
     callers: Arc<Callers>,
+    /// Tasks that place a call each.
+    placing: Tasks,
+    /// Tasks that follow a call each.
     tasks: Tasks,
 }
 
@@ -244,8 +283,11 @@ impl Run<'_> {
         let idle = Window::now(self.engine);
         self.place_all(tell).await;
         let all_up = async {
-            while figures.connected + figures.failed < self.args.calls {
+            // A call that was connected and has ended already counts once.
+            let mut settled = 0;
+            while settled < calls {
                 let Some(news) = news.recv().await else { break };
+                settled += usize::from(news.settles());
                 figures.take(news, &mut controls);
             }
         };
@@ -265,6 +307,7 @@ impl Run<'_> {
         let all_down = async {
             while let Some(news) = news.recv().await {
                 figures.take(news, &mut controls);
+                controls.drain(..).for_each(|late: CallControl| late.hangup(EndReason::ApiHangup));
             }
         };
         if tokio::time::timeout(HANG_UP, all_down).await.is_err() {
@@ -280,10 +323,10 @@ impl Run<'_> {
         for number in 0..self.args.calls as usize {
             pace.tick().await;
             let (engine, callers) = (self.engine.clone(), self.callers.clone());
-            let (folder, tasks) = (self.folder.to_owned(), self.tasks.clone());
-            let placing = place(engine, callers, number, folder, tasks, tell.clone());
+            let (folder, groups) = (self.folder.to_owned(), [self.placing.clone(), self.tasks.clone()]);
+            let placing = place(engine, callers, number, folder, groups, tell.clone());
             if self.callers.are_in_rooms() {
-                self.tasks.spawn("place", placing);
+                self.placing.spawn("place", placing);
             } else {
                 placing.await;
             }
@@ -296,14 +339,17 @@ async fn place(
     callers: Arc<Callers>,
     number: usize,
     folder: PathBuf,
-    tasks: Tasks,
+    [placing, tasks]: [Tasks; 2],
     tell: mpsc::Sender<News>,
 ) {
     let opened = tokio::select! {
         opened = callers.open_room(number) => opened,
         // A room that was asked for is waited for: one that comes after all were removed would stay.
-        () = wait_stopped(&tasks) => return,
+        () = wait_stopped(&placing) => return,
     };
+    if placing.is_stopping() {
+        return;
+    }
     let placement = match opened {
         Ok(target) => callers.placement(number, target, &folder),
         Err(why) => return drop(tell.send(News::Refused(why)).await),

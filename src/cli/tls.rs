@@ -24,6 +24,12 @@ pub struct TlsFlags {
 }
 
 impl TlsFlags {
+    /// True if any of them is given.
+    pub fn is_given(&self) -> bool {
+        let files = [&self.tls_root_file, &self.tls_certificate, &self.tls_key];
+        files.iter().any(|file| file.is_some()) || !self.tls_insecure_host.is_empty()
+    }
+
     /// Reads the files that the flags name.
     ///
     /// # Errors

@@ -366,6 +366,12 @@ pub trait MediaPeer: Send + Sync {
     /// It failed, was closed, or takes too long.
     fn wait_connected(&self, within: Duration) -> BoxFuture<'_, Result<(), PeerFault>>;
 
+    /// Judges the address of the path in use, which a check may have taught (RFC 8445 7.3.1.3). Closes nothing; safe to drop.
+    ///
+    /// # Errors
+    /// The address is not allowed.
+    fn judge_path(&self) -> BoxFuture<'_, Result<(), PeerFault>>;
+
     /// Returns what was settled for the audio; `None` before both descriptions are there.
     fn media(&self) -> Option<MediaParams>;
 

@@ -17,7 +17,7 @@ use crate::transport::room::access::{RoomKey, RoomServer, Visit, join_token};
 const IDENTITY: &str = "ringer";
 
 /// Name of an agent that this program plays itself.
-const AGENT: &str = "ringer-far-side";
+pub const FAR_AGENT: &str = "ringer-far-side";
 
 /// Time of the requests to a room server.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -113,7 +113,7 @@ impl Rooms {
 
     /// Returns the way into a room for its agent.
     pub fn as_agent(&self, room: &str) -> RoomTarget {
-        let visit = Visit { identity: AGENT.to_owned(), is_agent: true, ..self.flags.visit(room.to_owned()) };
+        let visit = Visit { identity: FAR_AGENT.to_owned(), is_agent: true, ..self.flags.visit(room.to_owned()) };
         let token = join_token(&self.key, &visit, Clock::Real.now_ms());
         RoomTarget { server_url: self.server_url.clone(), token, tool_topic: None }
     }

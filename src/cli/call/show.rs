@@ -41,7 +41,7 @@ pub struct Outcome<'a> {
 
 impl Show<'_> {
     /// Prints the address that is called, and the seed that makes the same call again.
-    pub fn begun(&self, to: &str, seed: u64) {
+    pub fn show_address(&self, to: &str, seed: u64) {
         match self.lines {
             None => self.out.line(json!({ "event": "calling", "to": to, "seed": seed })),
             Some(_) => self.out.line(format_args!("calling {to} (seed {seed})")),

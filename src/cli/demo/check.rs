@@ -59,7 +59,7 @@ impl Check {
     }
 
     /// True if the claim does not hold, and this machine is not the reason.
-    pub fn failed(&self) -> bool {
+    pub fn is_failure(&self) -> bool {
         !self.ok && !self.unknown
     }
 }
@@ -234,7 +234,7 @@ not JSON
             let result = json!({ "engine_quality": { "trusted": false, "untrusted_reason": reason } });
             let call = Call { shows, result, timeline: vec![note; late], ..Call::empty("Oliver") };
             let checks = checks(&call, &OwnLog::default());
-            assert!(checks.iter().all(|check| !check.ok && check.failed() == check.hint.is_none()));
+            assert!(checks.iter().all(|check| !check.ok && check.is_failure() == check.hint.is_none()));
             checks.into_iter().filter_map(|check| check.hint).collect()
         };
         assert_eq!(hints(Shows::Script, 0, Value::Null), Vec::<String>::new());

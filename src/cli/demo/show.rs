@@ -90,7 +90,7 @@ pub fn checks(out: &Out, checks: &[Check]) {
             out.line(format_args!("                {hint}"));
         }
     }
-    let failed = checks.iter().filter(|check| check.failed()).count();
+    let failed = checks.iter().filter(|check| check.is_failure()).count();
     let unknown = checks.iter().filter(|check| check.unknown).count();
     let unknown = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
     out.line(format_args!("{}, {failed} failed{unknown}", count(checks.len(), "check")));

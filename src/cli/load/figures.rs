@@ -113,7 +113,7 @@ impl Figures {
     }
 
     /// Counts a call that was not placed.
-    pub fn refused(&mut self, why: &str) {
+    pub fn add_refused(&mut self, why: &str) {
         self.failed += 1;
         self.first_failure.get_or_insert_with(|| why.to_owned());
     }
@@ -122,20 +122,20 @@ impl Figures {
     pub fn take(&mut self, news: News, controls: &mut Vec<CallControl>) {
         match news {
             News::Placed(control) => controls.push(control),
-            News::Refused(why) => self.refused(&why),
+            News::Refused(why) => self.add_refused(&why),
             News::Connected { after } => {
                 self.connected += 1;
                 self.setups.push(after.as_secs_f64() * 1000.0);
             }
-            News::Ended(report) => self.ended(&report),
+            News::Ended(report) => self.add_ended(&report),
         }
     }
 
-    fn ended(&mut self, report: &CallReport) {
+    fn add_ended(&mut self, report: &CallReport) {
         let ending = &report.ending;
         if !ending.connected || ending.reason != ringer_media::call::EndReason::ApiHangup {
             let text = ending.remote.as_ref().map(|remote| remote.text.clone()).filter(|text| !text.is_empty());
-            self.refused(&text.unwrap_or_else(|| ending.reason.as_str().to_owned()));
+            self.add_refused(&text.unwrap_or_else(|| ending.reason.as_str().to_owned()));
         }
         let quality = &ending.quality;
         self.sent += quality.sent_frames;
@@ -257,7 +257,7 @@ fn allocated_bytes() -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn finished(late_counts: Vec<u64>, sent: u64, skipped_frames: u64) -> Figures {
+    fn figures_of(late_counts: Vec<u64>, sent: u64, skipped_frames: u64) -> Figures {
         let setups = vec![9.0, 1.0, 2.0];
         let mut figures = Figures { late_counts, sent, skipped_frames, setups, late_max_ms: 0.5, ..Figures::default() };
         figures.finish();
@@ -274,7 +274,7 @@ mod tests {
             (vec![0, 100, 0], 1000, 2, false),
             (slow, 1000, 0, false),
         ] {
-            let figures = finished(counts, sent, skipped);
+            let figures = figures_of(counts, sent, skipped);
             assert_eq!((figures.trusted, figures.lateness_ms.is_some()), (trusted, trusted));
             assert_eq!(figures.setup_ms.map(|setup| (setup.p50, setup.p99)), trusted.then_some((2.0, 9.0)));
         }
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_too_late_is_named() {
-        let figures = finished(vec![0, 980, 15, 0, 5], 1000, 0);
+        let figures = figures_of(vec![0, 980, 15, 0, 5], 1000, 0);
         let late = figures.lateness_ms.expect("it was on time");
         assert!(late.p99 < late.p999, "{late:?}");
         let more = |ms: f64| Some(ms + 0.001);
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!((figures.too_late(None, None), figures.too_late(more(late.p99), more(late.p999))), (None, None));
         assert!(figures.too_late(less(late.p99), None).is_some_and(|why| why.starts_with("p99 ")));
         assert!(figures.too_late(more(late.p99), less(late.p999)).is_some_and(|why| why.starts_with("p99.9 ")));
-        let unknown = finished(vec![0, 100, 0], 1000, 500);
+        let unknown = figures_of(vec![0, 100, 0], 1000, 500);
         assert_eq!((unknown.too_late(None, None), unknown.too_late(Some(9.0), None).is_some()), (None, true));
     }
 

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::messages::{IceServerInfo, SignalTarget};
 use crate::config::Secret;
@@ -89,14 +88,12 @@ impl Side {
     pub async fn next(&mut self) -> SideNews {
         // A path may be one that a check has taught, and a connection that comes back may have another one.
         if !self.is_judged && *self.streams.state.borrow() == PeerState::Connected {
-            match self.peer.wait_connected(Duration::ZERO).await {
+            match self.peer.judge_path().await {
                 Ok(()) => {
                     self.is_judged = true;
                     return SideNews::State(PeerState::Connected);
                 }
-                Err(fault @ PeerFault::NotAllowed(_)) => return SideNews::Refused(fault),
-                // Its next state tells more.
-                Err(_) => {}
+                Err(fault) => return SideNews::Refused(fault),
             }
         }
         let PeerStreams { state, candidates, packets, channels } = &mut self.streams;

@@ -204,22 +204,15 @@ impl Peer {
 
     /// Returns the address of this side and that of the other one on the path in use.
     async fn path(&self) -> Option<(SocketAddr, SocketAddr)> {
-        let sctp = self.connection.sctp().await?;
-        let path = sctp.transport().ice_transport().get_selected_candidate_pair().await.ok()??;
+        let transport = match self.connection.sctp().await {
+            Some(sctp) => sctp.transport(),
+            // There are no data channels.
+            None => self.connection.get_senders().await.first()?.transport().await.ok()??,
+        };
+        let path = transport.ice_transport().get_selected_candidate_pair().await.ok()??;
         let (local, remote) = (path.local(), path.remote());
         let here = SocketAddr::new(local.address.parse::<IpAddr>().ok()?, local.port);
         Some((here, SocketAddr::new(remote.address.parse::<IpAddr>().ok()?, remote.port)))
-    }
-
-    /// Judges the address of the path in use, which a check may have taught (RFC 8445 7.3.1.3). One that is not allowed ends the
-    /// connection.
-    async fn judge_path(&self) -> Result<(), PeerFault> {
-        let Some(address) = self.path().await.map(|(_, there)| there.ip()) else { return Ok(()) };
-        if self.settings.guard.allows(address) {
-            return Ok(());
-        }
-        self.close().await;
-        Err(PeerFault::NotAllowed(address))
     }
 
     /// Names the reason for which there is no connection, as far as it is known.
@@ -312,10 +305,26 @@ impl MediaPeer for Peer {
             let over =
                 |state: &PeerState| matches!(state, PeerState::Connected | PeerState::Failed | PeerState::Closed);
             match timeout(within, state.wait_for(over)).await.map(|state| state.map(|state| *state)) {
-                Ok(Ok(PeerState::Connected)) => self.judge_path().await,
+                Ok(Ok(PeerState::Connected)) => {
+                    let judged = self.judge_path().await;
+                    if judged.is_err() {
+                        self.close().await;
+                    }
+                    judged
+                }
                 Ok(Ok(PeerState::Failed)) => Err(self.why_unreached(PeerFault::Failed).await),
                 Ok(_) => Err(PeerFault::Closed),
                 Err(_) => Err(self.why_unreached(PeerFault::NotConnected(within)).await),
+            }
+        }
+        .boxed()
+    }
+
+    fn judge_path(&self) -> BoxFuture<'_, Result<(), PeerFault>> {
+        async move {
+            match self.path().await.map(|(_, there)| there.ip()) {
+                Some(address) if !self.settings.guard.allows(address) => Err(PeerFault::NotAllowed(address)),
+                _ => Ok(()),
             }
         }
         .boxed()
