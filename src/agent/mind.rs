@@ -1,7 +1,7 @@
 //! Words of the sample agent, an appointment desk: a fixed flow of steps. It depends on turns, keys and yes or no;
 //! other words only refine it, so that it works without any recognizer. The Call decides when it speaks.
 
-use ringer_media::call::{Line, Move, Purpose, Then, Thought, normal_form};
+use ringer_media::call::{ConversationLine, Move, Purpose, Then, Thought, normal_form};
 use tokio::sync::mpsc;
 
 use super::Fault;
@@ -127,17 +127,17 @@ impl DeskMind {
         match thought.purpose {
             _ if self.fault == Some(Fault::OneWayAudio) => Move::default(),
             Purpose::Opening => say(GREETING, Then::Listen),
-            Purpose::CutIn => say(CUT_IN, Then::Listen),
+            Purpose::BargeIn => say(CUT_IN, Then::Listen),
             Purpose::StillThere => say(STILL_THERE, Then::Listen),
             Purpose::Contextual { .. } => Move::default(),
             Purpose::Reply | Purpose::GoOn => self.reply(&thought.history),
         }
     }
 
-    fn reply(&mut self, history: &[Line]) -> Move {
+    fn reply(&mut self, history: &[ConversationLine]) -> Move {
         if let Some((state, text, lines)) = self.before.take() {
             let later = history.get(lines..).unwrap_or_default();
-            let said = |line: &&Line| !line.other && !line.text.is_empty();
+            let said = |line: &&ConversationLine| !line.other && !line.text.is_empty();
             let begun = later.iter().filter(said).any(|line| text.starts_with(&*line.text));
             if !begun {
                 self.state = state;
@@ -226,7 +226,7 @@ struct Heard {
 }
 
 impl Heard {
-    fn of(history: &[Line]) -> Heard {
+    fn of(history: &[ConversationLine]) -> Heard {
         let Some(last) = history.last().filter(|line| line.other) else { return Heard::default() };
         let own = history.iter().rev().find(|line| !line.other);
         let words: Vec<String> = normal_form(&last.text).split(' ').map(String::from).collect();
@@ -263,14 +263,14 @@ mod tests {
 
     use super::*;
 
-    fn own(text: &str, interrupted: bool) -> Line {
-        Line { other: false, text: text.into(), digits: Arc::default(), interrupted }
+    fn own(text: &str, interrupted: bool) -> ConversationLine {
+        ConversationLine { other: false, text: text.into(), digits: Arc::default(), interrupted }
     }
 
     /// Returns a caller's turn: words, keys after a `#`.
-    fn turn(text: &str) -> Line {
+    fn turn(text: &str) -> ConversationLine {
         let (text, digits) = text.split_once('#').unwrap_or((text, ""));
-        Line { other: true, text: text.into(), digits: digits.into(), interrupted: false }
+        ConversationLine { other: true, text: text.into(), digits: digits.into(), interrupted: false }
     }
 
     /// Plays the turns and compares how each answer begins; the last one hangs up or not.
@@ -306,7 +306,7 @@ mod tests {
     fn a_move_that_was_never_said_did_not_happen() {
         let mut mind = DeskMind::default();
         let mut history = vec![own(GREETING, false), turn("hello")];
-        let ask = |mind: &mut DeskMind, history: &[Line]| {
+        let ask = |mind: &mut DeskMind, history: &[ConversationLine]| {
             mind.next(&Thought { purpose: Purpose::Reply, history: history.to_vec(), unsaid: None }).say
         };
         assert_eq!(ask(&mut mind, &history), BIRTH);

@@ -541,7 +541,8 @@ impl CallTask {
         let (agent_errors, variables) = (self.agent_errors(), self.variables());
         let report = CallReport {
             timeline,
-            connected_at_ms: self.connected_at_ms,
+            // A call of which nobody was told that it is connected had no conversation.
+            connected_at_ms: self.connected_at_ms.filter(|_| self.unsaid.is_none()),
             ended_at_ms,
             peer: self.port.peer().clone(),
             warnings: self.files.warnings,

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ringer_media::call::{
-    ByScript, Comparison, EndReason, Event, EventKind, Kind, Line, Matching, Move, Purpose, Response, Script,
-    ScriptRule, Side, Then, Thought, ToolCall, contains_phrase, same_words,
+    ByScript, Comparison, ConversationLine, EndReason, Event, EventKind, Kind, Matching, Move, Purpose, Response,
+    Script, ScriptRule, Side, Then, Thought, ToolCall, contains_phrase, same_words,
 };
 use ringer_media::frame::PER_MS;
 
@@ -218,7 +218,7 @@ pub struct Dialogue {
     spec: DialogueSpec,
     doing: Doing,
     script: Script,
-    history: Vec<Line>,
+    history: Vec<ConversationLine>,
     /// Parts of the agent's turn that is not over yet, and when a group is closed.
     open: Option<(Turn, Option<i64>)>,
     waiting: VecDeque<Turn>,
@@ -302,7 +302,7 @@ impl Dialogue {
     }
 
     /// Returns the messages so far, oldest first.
-    pub fn history(&self) -> &[Line] {
+    pub fn history(&self) -> &[ConversationLine] {
         &self.history
     }
 
@@ -406,7 +406,12 @@ impl Dialogue {
     fn hear(&mut self, turn: Turn) -> String {
         self.turns += 1;
         self.follow(&turn);
-        let line = Line { other: true, text: turn.text.as_str().into(), digits: Arc::default(), interrupted: false };
+        let line = ConversationLine {
+            other: true,
+            text: turn.text.as_str().into(),
+            digits: Arc::default(),
+            interrupted: false,
+        };
         self.history.push(line);
         turn.text
     }
@@ -500,7 +505,8 @@ impl Dialogue {
             let (message_id, channel) = (Some(message_id.to_owned()), Some(self.spec.channel.into()));
             self.event(at, Side::Dh, EventKind::MessageSent { message_id, text: answer.text.clone(), channel, kind });
             // Turns that came while it was on its way are heard after it. Keys are a line of their own, as in a call.
-            let own = |text: &str, digits| Line { other: false, text: text.into(), digits, interrupted: false };
+            let own =
+                |text: &str, digits| ConversationLine { other: false, text: text.into(), digits, interrupted: false };
             let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
             self.history.extend((!words.is_empty()).then(|| own(words, Arc::default())));
             self.history.extend((!answer.keys.is_empty()).then(|| own("", answer.keys.clone())));

@@ -1,6 +1,6 @@
 //! Comparison of the agent's words with the meanings in rules, by a language model.
 
-use ringer_media::call::{Comparison, Line};
+use ringer_media::call::{Comparison, ConversationLine};
 
 use crate::provider::{ChatMessage, ChatRequest, ChatRole, Failure, LanguageModel, complete};
 
@@ -31,7 +31,8 @@ fn number(answer: &str) -> Option<usize> {
 
 fn request(comparison: &Comparison) -> ChatRequest {
     let history = &comparison.history;
-    let said = |line: &Line| format!("{}: {}\n", if line.other { "AGENT" } else { "CALLER" }, line.text.trim());
+    let said =
+        |line: &ConversationLine| format!("{}: {}\n", if line.other { "AGENT" } else { "CALLER" }, line.text.trim());
     let lines: String = history[history.len().saturating_sub(LINES_MAX)..].iter().map(said).collect();
     let meanings: String =
         comparison.phrases.iter().enumerate().map(|(n, phrase)| format!("{}. {phrase}\n", n + 1)).collect();
@@ -59,8 +60,8 @@ mod tests {
     use super::*;
     use crate::provider::fake::{Reply, ScriptedModel};
 
-    fn line(other: bool, text: &str) -> Line {
-        Line { other, text: text.into(), digits: Arc::default(), interrupted: false }
+    fn line(other: bool, text: &str) -> ConversationLine {
+        ConversationLine { other, text: text.into(), digits: Arc::default(), interrupted: false }
     }
 
     #[tokio::test]

@@ -152,10 +152,10 @@ impl ModelMind {
         let request = prompt::request(&self.profile, &thought, u64::from(self.draw.bits()));
         let length = match thought.purpose {
             Purpose::Opening | Purpose::Reply | Purpose::GoOn => self.profile.words(),
-            Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => &CUT_IN,
+            Purpose::BargeIn | Purpose::Contextual { .. } | Purpose::StillThere => &CUT_IN,
         };
         let contextual = matches!(thought.purpose, Purpose::Contextual { .. });
-        let cuts_in = matches!(thought.purpose, Purpose::CutIn | Purpose::Contextual { .. });
+        let cuts_in = matches!(thought.purpose, Purpose::BargeIn | Purpose::Contextual { .. });
         // An opening may be generated while it rings, when nobody waits. So no filler comes before it, and its lateness
         // says nothing about later turns.
         let opens = thought.purpose == Purpose::Opening;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ringer_media::call::{Comparison, CutIn, Line, Move, Purpose, Then, Thought, contains_phrase};
+use ringer_media::call::{Comparison, ConversationLine, Move, Purpose, Then, Thought, TimedBargeIn, contains_phrase};
 use ringer_media::seed::Seed;
 use tokio::sync::mpsc;
 
@@ -29,7 +29,7 @@ pub enum Step {
     /// This side waits in silence for the other side, for this many milliseconds.
     WaitMs(u32),
     /// This side interrupts the other side's next turn; if that turn ends before, it says the words as a turn.
-    CutIn(CutIn),
+    TimedBargeIn(TimedBargeIn),
 }
 
 /// Words that are tested in a turn of the agent during the call.
@@ -87,7 +87,7 @@ impl PlaybackMind {
         let free = Profile { playback: Vec::new(), ..profile.clone() };
         let spoken = Spoken::default();
         // The call knows the words of a first step that interrupts from its beginning.
-        let armed_at = matches!(profile.playback.first(), Some(Step::CutIn(_))).then_some(0);
+        let armed_at = matches!(profile.playback.first(), Some(Step::TimedBargeIn(_))).then_some(0);
         let behind = super::free_mind(free, model.clone(), seed, &spoken);
         PlaybackMind { profile, model, seed, behind, late: Late::default(), spoken, at: 0, pending: None, armed_at }
     }
@@ -115,7 +115,7 @@ impl PlaybackMind {
         let answers = thought.purpose == Purpose::Reply && thought.history.last().is_some_and(|line| line.other);
         let mut at = self.at;
         // Words that interrupted, or for which there was no turn to interrupt.
-        if let Some(Step::CutIn(CutIn { say, .. })) = steps.get(at)
+        if let Some(Step::TimedBargeIn(TimedBargeIn { say, .. })) = steps.get(at)
             && self.armed_at.is_some_and(|lines| is_said(thought.history.get(lines..).unwrap_or_default(), say))
         {
             at += 1;
@@ -144,7 +144,9 @@ impl PlaybackMind {
                 Step::Mean(text) if keys.is_empty() && said.is_empty() => meant = Some(text.clone()),
                 Step::Keys(digits) => keys.push_str(digits),
                 // The interruption was prepared, and the other side's turn ended too soon.
-                Step::CutIn(CutIn { say, .. }) if self.armed_at.is_some() && at == self.at && keys.is_empty() => {
+                Step::TimedBargeIn(TimedBargeIn { say, .. })
+                    if self.armed_at.is_some() && at == self.at && keys.is_empty() =>
+                {
                     said.push(say.as_str());
                 }
                 _ => break,
@@ -160,7 +162,7 @@ impl PlaybackMind {
                 at += 1;
                 Then::Pause { ms: *ms }
             }
-            Some(Step::Hear | Step::CutIn(_)) => Then::Listen,
+            Some(Step::Hear | Step::TimedBargeIn(_)) => Then::Listen,
             Some(_) => Then::Pause { ms: 0 },
             // The answer to the last step of this side is still heard.
             None if matches!(steps.last(), Some(Step::Hear | Step::WaitMs(_))) => Then::Finish,
@@ -171,7 +173,7 @@ impl PlaybackMind {
         let words = (exact && meant.is_none()).then(|| plain_words(&say));
         let lines = thought.history.len();
         let cut = match steps.get(at) {
-            Some(Step::CutIn(cut)) => Some(cut.clone()),
+            Some(Step::TimedBargeIn(cut)) => Some(cut.clone()),
             _ => None,
         };
         self.armed_at = cut.as_ref().map(|_| lines);
@@ -182,7 +184,7 @@ impl PlaybackMind {
     async fn play(&mut self, thought: Thought, out: mpsc::Sender<Move>) {
         match thought.purpose {
             Purpose::Opening | Purpose::Reply | Purpose::GoOn => {}
-            Purpose::CutIn | Purpose::Contextual { .. } | Purpose::StillThere => {
+            Purpose::BargeIn | Purpose::Contextual { .. } | Purpose::StillThere => {
                 return self.behind.think(thought, out).await;
             }
         }
@@ -218,9 +220,9 @@ impl PlaybackMind {
 }
 
 /// True if the words, or their beginning, were said in these lines.
-fn is_said(lines: &[Line], words: &str) -> bool {
+fn is_said(lines: &[ConversationLine], words: &str) -> bool {
     let words = plain_words(words);
-    let begins = |line: &Line| {
+    let begins = |line: &ConversationLine| {
         let said = plain_words(&line.text);
         !said.is_empty() && words.starts_with(&said)
     };
@@ -233,7 +235,7 @@ impl Pending {
     }
 
     /// True if the line is the beginning of this move, and not a re-prompt.
-    fn is_begun_by(&self, line: &Line) -> bool {
+    fn is_begun_by(&self, line: &ConversationLine) -> bool {
         if !line.digits.is_empty() {
             return !self.keys.is_empty() && self.keys.starts_with(&*line.digits);
         }
@@ -269,15 +271,15 @@ mod tests {
     use super::*;
     use crate::provider::fake::{Reply, ScriptedModel};
 
-    fn line(other: bool, text: &str, interrupted: bool) -> Line {
-        Line { other, text: text.into(), digits: Arc::default(), interrupted }
+    fn line(other: bool, text: &str, interrupted: bool) -> ConversationLine {
+        ConversationLine { other, text: text.into(), digits: Arc::default(), interrupted }
     }
 
     fn mind(playback: Vec<Step>, model: Option<Arc<dyn LanguageModel>>) -> PlaybackMind {
         PlaybackMind::new(Profile { playback, ..Profile::default() }, model, Seed(1))
     }
 
-    async fn next(mind: &mut PlaybackMind, purpose: Purpose, history: &[Line]) -> Vec<Move> {
+    async fn next(mind: &mut PlaybackMind, purpose: Purpose, history: &[ConversationLine]) -> Vec<Move> {
         let (out, mut moves) = mpsc::channel(16);
         mind.think(Thought { purpose, history: history.to_vec(), unsaid: None }, out).await;
         let mut all = Vec::new();
@@ -326,8 +328,8 @@ mod tests {
 
     #[tokio::test]
     async fn words_that_cut_in_are_given_before_the_turn_and_said_as_a_turn_when_it_was_too_short() {
-        let cut = || CutIn { after_ms: 1200, say: "Excuse me, one question.".into() };
-        let steps = || vec![say("Yes."), Step::CutIn(cut()), Step::Hear, say("Thanks."), Step::Hear];
+        let cut = || TimedBargeIn { after_ms: 1200, say: "Excuse me, one question.".into() };
+        let steps = || vec![say("Yes."), Step::TimedBargeIn(cut()), Step::Hear, say("Thanks."), Step::Hear];
         for (own, expect) in
             [(Some(line(false, "Excuse me, one", true)), "Thanks."), (None, "Excuse me, one question.")]
         {
@@ -342,7 +344,7 @@ mod tests {
             let second = next(&mut mind, Purpose::Reply, &history).await;
             assert_eq!((second[0].say.as_str(), &second[0].cut), (expect, &None));
         }
-        let mut first = mind(vec![Step::CutIn(cut()), Step::Hear, say("Bye."), Step::Hear], None);
+        let mut first = mind(vec![Step::TimedBargeIn(cut()), Step::Hear, say("Bye."), Step::Hear], None);
         let history = [line(true, "welcome", false), line(false, "Excuse me, one question.", false)];
         let history = [history.as_slice(), &[line(true, "yes", false)]].concat();
         assert_eq!(next(&mut first, Purpose::Reply, &history).await[0].say, "Bye.");
@@ -408,7 +410,7 @@ mod tests {
             let mut mind = mind(vec![Step::Mean("Ask for Ann.".into()), Step::Hear], model);
             next(&mut mind, Purpose::Reply, &[line(true, "hello", false)]).await;
             // The mind behind the steps is asked.
-            next(&mut mind, Purpose::CutIn, &[line(true, "hello", false)]).await;
+            next(&mut mind, Purpose::BargeIn, &[line(true, "hello", false)]).await;
             assert_eq!(mind.speaker(), expect);
         }
     }

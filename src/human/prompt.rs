@@ -1,7 +1,7 @@
 //! Prompts of the language model: its role, its facts, its manner of speaking, and the conversation so far. No network,
 //! no choice of words.
 
-use ringer_media::call::{Line, Purpose, Thought};
+use ringer_media::call::{ConversationLine, Purpose, Thought};
 use serde_json::json;
 
 use super::phrases::phrases;
@@ -45,7 +45,7 @@ fn message(role: ChatRole, content: String) -> ChatMessage {
     ChatMessage { role, content }
 }
 
-fn line(line: &Line) -> ChatMessage {
+fn line(line: &ConversationLine) -> ChatMessage {
     let mut text = if line.text.is_empty() && line.digits.is_empty() {
         "(something that could not be understood)".to_owned()
     } else {
@@ -70,7 +70,7 @@ fn task(thought: &Thought) -> Option<String> {
             Some("You speak first. Say your opening line now: who you are is less important than what you want.".into())
         }
         Purpose::Reply | Purpose::GoOn => None,
-        Purpose::CutIn => {
+        Purpose::BargeIn => {
             Some("Interrupt the other side now, in the middle of its sentence, with at most 12 words.".into())
         }
         Purpose::Contextual { prompt } => Some(format!(
@@ -226,8 +226,12 @@ mod tests {
     use super::*;
 
     fn thought(purpose: Purpose) -> Thought {
-        let say =
-            |other, text: &str, interrupted| Line { other, text: text.into(), digits: Arc::default(), interrupted };
+        let say = |other, text: &str, interrupted| ConversationLine {
+            other,
+            text: text.into(),
+            digits: Arc::default(),
+            interrupted,
+        };
         let history = vec![say(true, "Clinic, hello?", false), say(false, "I want to", true), say(true, "", false)];
         Thought { purpose, history, unsaid: Some("book a visit".into()) }
     }
@@ -273,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_conversation_keeps_its_sides_and_what_was_not_said() {
-        let request = request(&Profile::default(), &thought(Purpose::CutIn), 1);
+        let request = request(&Profile::default(), &thought(Purpose::BargeIn), 1);
         let roles: Vec<ChatRole> = request.messages.iter().map(|message| message.role).collect();
         use ChatRole::{Assistant, System, User};
         assert_eq!(roles, [System, User, Assistant, User, System]);

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use ringer_media::call::{Line, Move, Purpose, Then, Thought};
+use ringer_media::call::{ConversationLine, Move, Purpose, Then, Thought};
 use ringer_media::seed::{Seed, Stream};
 
 use super::Profile;
@@ -62,16 +62,16 @@ impl Template {
             Purpose::Opening => self.first.clone(),
             Purpose::Reply | Purpose::GoOn => {
                 let heard = thought.history.last().filter(|line| line.other);
-                let heard = heard.map_or("", |line: &Line| &*line.text);
+                let heard = heard.map_or("", |line: &ConversationLine| &*line.text);
                 self.reply(heard, &thought.history)
             }
-            Purpose::CutIn => say(self.words.interruption[self.draw.index(self.words.interruption.len())]),
+            Purpose::BargeIn => say(self.words.interruption[self.draw.index(self.words.interruption.len())]),
             Purpose::Contextual { .. } => Move::default(),
             Purpose::StillThere => Move { exact: true, ..say(self.words.still_there) },
         }
     }
 
-    fn reply(&mut self, heard: &str, history: &[Line]) -> Move {
+    fn reply(&mut self, heard: &str, history: &[ConversationLine]) -> Move {
         let asked = words_and_keys(heard);
         let fact = if is_request(heard, &asked) { self.fact(&asked) } else { None };
         if let Some(digits) = self.keys(&asked, fact.as_deref()) {
@@ -94,7 +94,7 @@ impl Template {
     ///
     /// Only words that were really said count: an answer may be dropped before it is said, and a sentence may be cut
     /// off.
-    fn unsaid(&self, history: &[Line]) -> Option<&str> {
+    fn unsaid(&self, history: &[ConversationLine]) -> Option<&str> {
         let mut left = self.sentences.iter().peekable();
         for line in history.iter().filter(|line| !line.other) {
             while left.next_if(|sentence| is_told(&line.text, sentence)).is_some() {}
@@ -270,14 +270,19 @@ mod tests {
     }
 
     fn thought_after(text: &str) -> Thought {
-        let line = Line { other: true, text: text.into(), digits: Arc::default(), interrupted: false };
+        let line = ConversationLine { other: true, text: text.into(), digits: Arc::default(), interrupted: false };
         Thought { purpose: Purpose::Reply, history: vec![line], unsaid: None }
     }
 
     #[test]
     fn the_intent_is_said_sentence_by_sentence_then_goodbye() {
         let mut speaker = template("I want to book a visit. It is for {{day}}.", &[("day", "Monday")], false);
-        let own = |text: &str| Line { other: false, text: text.into(), digits: Arc::default(), interrupted: false };
+        let own = |text: &str| ConversationLine {
+            other: false,
+            text: text.into(),
+            digits: Arc::default(),
+            interrupted: false,
+        };
         let mut history = Vec::new();
         // What was really said of each answer: one was dropped, one was cut off after a word, then after most of its words.
         for (said, expect, ends) in [
@@ -344,6 +349,6 @@ mod tests {
         assert_eq!(ask(Purpose::Opening), "Hello. Book a visit.");
         assert_eq!(ask(Purpose::StillThere), "Are you still there?");
         assert_eq!(ask(Purpose::Contextual { prompt: "now?".into() }), "");
-        assert!(!ask(Purpose::CutIn).is_empty());
+        assert!(!ask(Purpose::BargeIn).is_empty());
     }
 }

@@ -171,7 +171,7 @@ impl CallWork<'_> {
     ) -> Result<()> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
         let organization = &self.job.organization;
-        if let Some(at_ms) = report.connected_at_ms {
+        if let (Some(at_ms), ResultStatus::Dispatched) = (report.connected_at_ms, self.status().await?) {
             self.connect(at_ms).await?;
         }
         service.store_timeline(organization, id, &report.timeline).await?;
@@ -192,11 +192,13 @@ impl CallWork<'_> {
             None => None,
         };
         let about = Circumstances { stopping, answers, recording_bytes, notes, warnings };
-        let status = service.finish(organization, id, CallOutcome::of_call(report, about)).await?;
-        // Results that are judged are redacted after the judgement.
-        match redactor.filter(|_| is_connected && status != Some(ResultStatus::ConversationEnded)) {
-            Some(redactor) => service.redact_conversation(organization, id, redactor).await,
-            None => Ok(()),
+        service.finish(organization, id, CallOutcome::of_call(report, about)).await?;
+        // Results that are judged are redacted after the judgement, and one that is called again has another conversation.
+        match redactor {
+            Some(redactor) if is_connected && self.status().await?.is_terminal() => {
+                service.redact_conversation(organization, id, redactor).await
+            }
+            _ => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ mod webhook;
 use std::fmt;
 use std::time::Duration;
 
-use ringer_media::call::Line;
+use ringer_media::call::ConversationLine;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -34,7 +34,7 @@ pub struct Message {
     /// True if no message follows.
     pub ends: bool,
     /// Messages before this one, oldest first.
-    pub history: Vec<Line>,
+    pub history: Vec<ConversationLine>,
 }
 
 /// A tool that an agent called.

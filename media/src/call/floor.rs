@@ -32,11 +32,11 @@ use super::concealed::Concealed;
 use super::dial::Dial;
 use super::ending::{EndReason, Fault};
 use super::event::{Event, EventKind, Side};
-use super::io::{Effect, EffectId, Line};
+use super::io::{ConversationLine, Effect, EffectId};
 use super::mouth::{Mouth, Rendered};
 use super::ms;
 use super::script::Script;
-use super::spec::{CallSpec, CutIn, Interruption, Opening, Phrases, ScriptRule, TurnSpec};
+use super::spec::{CallSpec, Interruption, Opening, Phrases, ScriptRule, TimedBargeIn, TurnSpec};
 use crate::frame::Sample;
 use crate::seed::Stream;
 
@@ -191,7 +191,7 @@ pub(super) struct Floor {
     plan: Option<Plan>,
     barge_in: Option<PlannedBargeIn>,
     /// Words for a fixed time in the other side's next turn.
-    wanted_barge_in: Option<CutIn>,
+    wanted_barge_in: Option<TimedBargeIn>,
     overlap: Option<Overlap>,
     keywords: Vec<KeywordClip>,
     barge_in_count: u32,
@@ -200,7 +200,7 @@ pub(super) struct Floor {
     dial: Option<Dial>,
     hold: Option<Hold>,
     script: Script,
-    history: Vec<Line>,
+    history: Vec<ConversationLine>,
     unsaid: Option<String>,
     opening: Opening,
     draws: Draws,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::channel_event::ChannelEvent;
 use super::ending::{EndReason, Ending, RemoteEnd};
 use super::event::{Code, Event, Word};
-use super::spec::{CutIn, Phrases};
+use super::spec::{Phrases, TimedBargeIn};
 use crate::detected_language::DetectedLanguage;
 use crate::frame::{Frame, SILENCE, Sample};
 use crate::leg::LegParams;
@@ -346,7 +346,7 @@ pub struct Thought {
     /// Reason why the mind is asked.
     pub purpose: Purpose,
     /// The conversation so far, oldest first, the turn just heard last.
-    pub history: Vec<Line>,
+    pub history: Vec<ConversationLine>,
     /// Words planned or begun by this side that were not said because the other side barged in.
     pub unsaid: Option<String>,
 }
@@ -357,7 +357,7 @@ pub struct Comparison {
     /// Meanings that it may have, at least one.
     pub phrases: Vec<String>,
     /// The conversation so far, oldest first, the turn just heard last.
-    pub history: Vec<Line>,
+    pub history: Vec<ConversationLine>,
 }
 
 /// Reason why a mind is asked.
@@ -368,7 +368,7 @@ pub enum Purpose {
     /// An answer to the turn just heard.
     Reply,
     /// Words to barge in with, at most 12.
-    CutIn,
+    BargeIn,
     /// Yes or no: barge in now? Answer with `Move` whose `say` is empty for no.
     Contextual {
         /// Question to be answered, in words.
@@ -382,7 +382,7 @@ pub enum Purpose {
 
 /// One line of the conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct ConversationLine {
     /// True for the other side's words.
     pub other: bool,
     /// Words as said or recognised; empty when a turn was heard without text.
@@ -461,7 +461,7 @@ pub struct Move {
     /// True when more parts of the same move follow.
     pub more: bool,
     /// Words that interrupt the other side's next turn; `None` for none.
-    pub cut: Option<CutIn>,
+    pub cut: Option<TimedBargeIn>,
     /// Notes for the timeline (`late_first_token`, `fallback_speaker`, `answer_broke_off`). Each is reported once, when
     /// the move is made.
     pub notes: Vec<&'static str>,

@@ -8,7 +8,7 @@ use crate::seed::Seed;
 
 /// Words at a fixed time in the other side's turn.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct CutIn {
+pub struct TimedBargeIn {
     /// Milliseconds from the true onset of the other side's turn.
     pub after_ms: u32,
     /// Words, said exactly and to their end.
@@ -27,7 +27,7 @@ pub struct CallSpec {
     /// Condition under which this side interrupts the other side's speech.
     pub interruption: Interruption,
     /// Words that interrupt the other side's first turn.
-    pub cut: Option<CutIn>,
+    pub cut: Option<TimedBargeIn>,
     /// Rates of sounds that ask for no reaction, made while the other side speaks.
     pub probes: ProbeRates,
     /// Scripted answers, in the order in which they are tested.

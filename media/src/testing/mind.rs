@@ -64,7 +64,7 @@ impl Mind {
         match thought.purpose {
             Purpose::Opening => say(&self.opening),
             Purpose::Reply | Purpose::StillThere | Purpose::GoOn => self.replies.pop_front().unwrap_or_else(|| say("")),
-            Purpose::CutIn => say(&self.cut_in),
+            Purpose::BargeIn => say(&self.cut_in),
             Purpose::Contextual { .. } => {
                 let running = thought.history.last().map_or("", |line| &*line.text);
                 say(self.contextual.as_ref().filter(|yes| running.contains(&yes.word)).map_or("", |yes| &yes.say))

@@ -17,7 +17,7 @@
 //! expect thought N [purpose] [history "agent: Hi." "caller: Hello." ...] [unsaid "the rest"]
 //! ```
 
-use ringer_media::call::{Control, Event, EventKind, HangupCause, Line as Said, Onward, Purpose};
+use ringer_media::call::{Control, ConversationLine as Said, Event, EventKind, HangupCause, Onward, Purpose};
 use ringer_media::level::rms_dbov;
 use ringer_media::testing::{Log, Rig};
 
@@ -273,7 +273,7 @@ fn purpose(purpose: &Purpose) -> &'static str {
     match purpose {
         Purpose::Opening => "opening",
         Purpose::Reply => "reply",
-        Purpose::CutIn => "cut_in",
+        Purpose::BargeIn => "cut_in",
         Purpose::Contextual { .. } => "contextual",
         Purpose::StillThere => "still_there",
         Purpose::GoOn => "go_on",

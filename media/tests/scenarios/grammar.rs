@@ -424,7 +424,7 @@ fn caller(s: &mut Scenario, line: &mut Line, voice: &Voice) -> Parsed<()> {
             if line.eat("in at") {
                 let after_ms = line.seconds_ms()?;
                 line.eat("with");
-                s.call.cut = Some(CutIn { after_ms, say: line.text()? });
+                s.call.cut = Some(TimedBargeIn { after_ms, say: line.text()? });
             } else {
                 line.eat("in with");
                 s.mind.cut_in = line.text()?;

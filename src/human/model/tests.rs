@@ -1,6 +1,6 @@
 //! A mind that asks a language model, by scripted answers.
 
-use ringer_media::call::Line;
+use ringer_media::call::ConversationLine;
 
 use super::*;
 use crate::human::{FluencyLevel, Verbosity};
@@ -10,7 +10,7 @@ const LONG: Duration = Duration::from_secs(600);
 const AT_ONCE: Duration = Duration::ZERO;
 
 fn thought(purpose: Purpose) -> Thought {
-    let line = Line { other: true, text: "hello".into(), digits: Arc::default(), interrupted: false };
+    let line = ConversationLine { other: true, text: "hello".into(), digits: Arc::default(), interrupted: false };
     Thought { purpose, history: vec![line], unsaid: None }
 }
 
@@ -102,7 +102,7 @@ async fn a_beginner_s_model_says_short_sentences_of_plain_words() {
     let plain = "I need help. Because my last bill was much higher than I expected. And nobody has told me why.";
     check(Purpose::Reply, long, FluencyLevel::Beginner, &[plain]).await;
     check(Purpose::Reply, long, FluencyLevel::Intermediate, &[long]).await;
-    check(Purpose::CutIn, long, FluencyLevel::Beginner, &["I need help."]).await;
+    check(Purpose::BargeIn, long, FluencyLevel::Beginner, &["I need help."]).await;
     let address = format!("I live at {facts}.");
     let kept = format!("I live at. {}.", facts.replacen('n', "N", 1));
     check(Purpose::Reply, &address, FluencyLevel::Beginner, &[&kept]).await;
@@ -217,7 +217,7 @@ async fn a_model_is_late_also_when_the_other_side_goes_on_meanwhile() {
 #[tokio::test]
 async fn nobody_waits_long_to_cut_in() {
     for (purpose, expect) in [
-        (Purpose::CutIn, &["late_first_token", "fallback_speaker"][..]),
+        (Purpose::BargeIn, &["late_first_token", "fallback_speaker"][..]),
         (Purpose::Contextual { prompt: "The agent names a price.".into() }, &[]),
     ] {
         let patience = Patience { filler: AT_ONCE, give_up: LONG };
@@ -237,5 +237,5 @@ async fn cutting_in_is_short_and_a_no_is_silent() {
     check(asked(), "NO", "").await;
     check(asked(), "no.", "").await;
     check(asked(), "Wait, that is too much!", "Wait, that is too much!").await;
-    check(Purpose::CutIn, &"word ".repeat(15), &("word ".repeat(11) + "word.")).await;
+    check(Purpose::BargeIn, &"word ".repeat(15), &("word ".repeat(11) + "word.")).await;
 }

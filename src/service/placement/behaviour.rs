@@ -465,7 +465,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_path_of_a_scenario_is_played_by_its_digital_human() {
-        use ringer_media::call::{Line, Purpose, Then, Thought};
+        use ringer_media::call::{ConversationLine, Purpose, Then, Thought};
         let path = json!([
             {"speaker": "agent", "type": "message", "exact_match_text": "Press 1 for support.", "node_id": "a1"},
             {"speaker": "user", "type": "dtmf", "digits": "1", "node_id": "u1:b1"},
@@ -479,7 +479,7 @@ mod tests {
         let placed = placed.unwrap_or_else(|obstacle| panic!("{}: {}", obstacle.code, obstacle.message));
         assert!(placed.warnings.is_empty(), "{:?}", placed.warnings);
         let mut mind = placed.placement.mind;
-        let line = |other: bool, text: &str, digits: &str| Line {
+        let line = |other: bool, text: &str, digits: &str| ConversationLine {
             other,
             text: text.into(),
             digits: digits.into(),

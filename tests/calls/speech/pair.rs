@@ -31,7 +31,9 @@ struct Lines {
 impl Mind for Lines {
     fn think<'a>(&'a mut self, thought: Thought, out: mpsc::Sender<Move>) -> Job<'a, ()> {
         let next = match thought.purpose {
-            Purpose::CutIn => Move { say: "Sorry, I have to ask you something else first.".into(), ..Move::default() },
+            Purpose::BargeIn => {
+                Move { say: "Sorry, I have to ask you something else first.".into(), ..Move::default() }
+            }
             // A move that was not said is made again.
             _ => self.line(thought.history.iter().filter(|line| !line.other).count()),
         };

@@ -8,7 +8,7 @@ use super::timing::{NOT_YET, OWN_HANGUP_MS, PHRASE_HANGUP_MS};
 use super::{Floor, ms};
 use crate::call::ending::EndReason;
 use crate::call::event::Kind;
-use crate::call::io::{Comparison, Effect, EffectId, Line, Move, Purpose, Then, Thought};
+use crate::call::io::{Comparison, ConversationLine, Effect, EffectId, Move, Purpose, Then, Thought};
 use crate::call::script::{ByScript, same_words};
 use crate::call::spec::{Opening, Response};
 use crate::call::utterance::Utterance;
@@ -135,7 +135,7 @@ impl Floor {
     }
 
     /// Returns the conversation, with the turn that is being heard.
-    fn heard_so_far(&self) -> Vec<Line> {
+    fn heard_so_far(&self) -> Vec<ConversationLine> {
         let mut history = Vec::with_capacity(self.history.len() + 1);
         history.extend_from_slice(&self.history);
         history.extend(self.other.turn.as_ref().map(OtherTurn::as_line));

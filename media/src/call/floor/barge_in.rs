@@ -8,7 +8,7 @@ use super::{Floor, ms};
 use crate::call::event::{EventKind, Kind, Side};
 use crate::call::io::{Effect, EffectId, Move, Purpose};
 use crate::call::script::contains_phrase;
-use crate::call::spec::{CutIn, Interruption, Opening};
+use crate::call::spec::{Interruption, Opening, TimedBargeIn};
 use crate::call::utterance::Utterance;
 use crate::frame::{FRAME, PER_MS, Sample};
 
@@ -36,7 +36,7 @@ pub(super) struct PlannedBargeIn {
     /// True to hold the floor to the end of its words (keyword responses).
     to_the_end: bool,
     /// Words that a move wanted in the turn, from which this was made.
-    wanted: Option<CutIn>,
+    wanted: Option<TimedBargeIn>,
 }
 
 impl PlannedBargeIn {
@@ -112,7 +112,7 @@ impl Floor {
         }
         self.event(onset, Side::Dh, EventKind::InterruptionDecided { kind: name.into(), u, at_ms, keyword: None });
         self.drop_barge_in();
-        let thinking = Some(self.think(Purpose::CutIn));
+        let thinking = Some(self.think(Purpose::BargeIn));
         self.barge_in = Some(PlannedBargeIn { thinking, ..PlannedBargeIn::at(onset + ms(at_ms)) });
     }
 

@@ -9,7 +9,7 @@ use super::{Decision, Floor, ms};
 use crate::call::dial::Dial;
 use crate::call::ending::EndReason;
 use crate::call::event::{EventKind, Kind, Side};
-use crate::call::io::Line;
+use crate::call::io::ConversationLine;
 use crate::call::mouth::Said;
 use crate::call::spec::{Matching, Opening};
 use crate::call::utterance::{Begun, Utterance};
@@ -113,7 +113,7 @@ impl Floor {
                 return;
             }
             let digits = std::mem::take(&mut plan.digits);
-            self.history.push(Line {
+            self.history.push(ConversationLine {
                 other: false,
                 text: Arc::default(),
                 digits: digits.as_str().into(),
@@ -160,7 +160,12 @@ impl Floor {
         let own_phrase = self.ends_call(&spoken);
         let (utterance_id, kind, exact) = (utterance.id, utterance.kind, utterance.exact);
         self.answered_by_own_words();
-        self.history.push(Line { other: false, text: spoken.as_str().into(), digits: Arc::default(), interrupted });
+        self.history.push(ConversationLine {
+            other: false,
+            text: spoken.as_str().into(),
+            digits: Arc::default(),
+            interrupted,
+        });
         let what = EventKind::SpeechEnded { utterance_id, text: spoken, kind, interrupted, exact, pauses };
         self.event(end, Side::Dh, what);
         if interrupted {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::call::event::Word;
-use crate::call::io::{EffectId, Effected, Line};
+use crate::call::io::{ConversationLine, EffectId, Effected};
 use crate::detected_language::DetectedLanguage;
 use crate::frame::Sample;
 
@@ -244,9 +244,9 @@ impl OtherTurn {
     }
 
     /// Returns the turn as a line of the conversation.
-    pub fn as_line(&self) -> Line {
+    pub fn as_line(&self) -> ConversationLine {
         let digits = if self.digits.is_empty() { Arc::default() } else { self.digits.as_str().into() };
-        Line { other: true, text: self.text.clone(), digits, interrupted: self.is_barged_in }
+        ConversationLine { other: true, text: self.text.clone(), digits, interrupted: self.is_barged_in }
     }
 }
 
