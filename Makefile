@@ -123,7 +123,7 @@ rooms: ## calls in rooms of the protocol's own server, which Go 1.24 or newer bu
 	@command -v go >/dev/null || tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" false
 	@$(MAKE) --no-print-directory peers
 	tests/room_server.sh "$(abspath $(TARGET))/room-server" "$(ROOM_SERVER)" \
-	    $(CARGO) test --locked --test integration rooms::foreign:: -- --ignored --nocapture
+	    $(CARGO) test --locked --test integration rooms::foreign:: -- --nocapture
 
 selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls each, and how many of them the checks find
 	"$(RINGER)" selftest --seeds 25
@@ -131,7 +131,7 @@ selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls
 
 load: peers build ## 500 calls at once, with the lateness of their packets and its bounds; 50 calls in rooms
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2
-	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration rooms::measured -- --ignored --nocapture \
+	RINGER_ROOM_FIGURES=1 RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration rooms::measured -- --nocapture \
 	    --test-threads 1
 
 speed: build ## requests a CPU-second beside a reference, and times of answers while calls run

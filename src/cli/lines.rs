@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ringer_media::call::{Event, EventKind, Kind as Said, Side, TimelineEntry};
+use ringer_media::call::{Event, EventKind, Kind as Said, Side, TimelineEntry, ToolCall};
 use ringer_media::frame::{PER_MS, Sample};
 use serde_json::Value;
 
@@ -199,13 +199,7 @@ impl Lines {
                 let kind = if *passed == Some(false) { Kind::Warning } else { Kind::Act };
                 (side, format!("step {index}{came_to}"), kind)
             }
-            EventKind::ToolCall(call) => {
-                let output = match &call.output {
-                    Value::Null => String::new(),
-                    output => format!(": {}", plain(output)),
-                };
-                act(format!("calls the tool {}({}){output}", call.name, plain(&call.parameters)))
-            }
+            EventKind::ToolCall(call) => act(tool_call(call)),
             EventKind::MessageSent { text, channel, .. } | EventKind::MessageReceived { text, channel, .. } => {
                 let channel = channel.as_deref().filter(|channel| !channel.is_empty());
                 let channel = channel.map(|channel| format!(" ({channel})")).unwrap_or_default();
@@ -487,6 +481,15 @@ pub fn interruptions(timeline: &[TimelineEntry], caller: &str) -> String {
         }
     }
     format!("interruptions: {own} by {caller}, {agents} by the agent")
+}
+
+/// Returns the words for a call of a tool, with its output.
+fn tool_call(call: &ToolCall) -> String {
+    let output = match &call.output {
+        Value::Null => String::new(),
+        output => format!(": {}", plain(output)),
+    };
+    format!("calls the tool {}({}){output}", call.name, plain(&call.parameters))
 }
 
 #[cfg(test)]

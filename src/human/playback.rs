@@ -29,7 +29,17 @@ pub enum Step {
     /// This side waits in silence for the other side, for this many milliseconds.
     WaitMs(u32),
     /// This side interrupts the other side's next turn; if that turn ends before, it says the words as a turn.
-    TimedBargeIn(TimedBargeIn),
+    BargeIn(TimedBargeIn),
+}
+
+impl Step {
+    /// Returns the words and the time of an interruption.
+    fn barge_in(&self) -> Option<&TimedBargeIn> {
+        match self {
+            Step::BargeIn(barge_in) => Some(barge_in),
+            _ => None,
+        }
+    }
 }
 
 /// Words that are tested in a turn of the agent during the call.
@@ -87,7 +97,7 @@ impl PlaybackMind {
         let free = Profile { playback: Vec::new(), ..profile.clone() };
         let spoken = Spoken::default();
         // The call knows the words of a first step that interrupts from its beginning.
-        let armed_at = matches!(profile.playback.first(), Some(Step::TimedBargeIn(_))).then_some(0);
+        let armed_at = matches!(profile.playback.first(), Some(Step::BargeIn(_))).then_some(0);
         let behind = super::free_mind(free, model.clone(), seed, &spoken);
         PlaybackMind { profile, model, seed, behind, late: Late::default(), spoken, at: 0, pending: None, armed_at }
     }
@@ -115,7 +125,7 @@ impl PlaybackMind {
         let answers = thought.purpose == Purpose::Reply && thought.history.last().is_some_and(|line| line.other);
         let mut at = self.at;
         // Words that interrupted, or for which there was no turn to interrupt.
-        if let Some(Step::TimedBargeIn(TimedBargeIn { say, .. })) = steps.get(at)
+        if let Some(Step::BargeIn(TimedBargeIn { say, .. })) = steps.get(at)
             && self.armed_at.is_some_and(|lines| is_said(thought.history.get(lines..).unwrap_or_default(), say))
         {
             at += 1;
@@ -144,7 +154,7 @@ impl PlaybackMind {
                 Step::Mean(text) if keys.is_empty() && said.is_empty() => meant = Some(text.clone()),
                 Step::Keys(digits) => keys.push_str(digits),
                 // The interruption was prepared, and the other side's turn ended too soon.
-                Step::TimedBargeIn(TimedBargeIn { say, .. })
+                Step::BargeIn(TimedBargeIn { say, .. })
                     if self.armed_at.is_some() && at == self.at && keys.is_empty() =>
                 {
                     said.push(say.as_str());
@@ -157,12 +167,13 @@ impl PlaybackMind {
             }
         }
         let begun = at;
+        let lines = thought.history.len();
         let then = match steps.get(at) {
             Some(Step::SilenceMs(ms) | Step::WaitMs(ms)) => {
                 at += 1;
                 Then::Pause { ms: *ms }
             }
-            Some(Step::Hear | Step::TimedBargeIn(_)) => Then::Listen,
+            Some(Step::Hear | Step::BargeIn(_)) => Then::Listen,
             Some(_) => Then::Pause { ms: 0 },
             // The answer to the last step of this side is still heard.
             None if matches!(steps.last(), Some(Step::Hear | Step::WaitMs(_))) => Then::Finish,
@@ -171,11 +182,7 @@ impl PlaybackMind {
         let say = said.join(" ");
         // Fillers may come between words that are not exact.
         let words = (exact && meant.is_none()).then(|| plain_words(&say));
-        let lines = thought.history.len();
-        let cut = match steps.get(at) {
-            Some(Step::TimedBargeIn(cut)) => Some(cut.clone()),
-            _ => None,
-        };
+        let cut = steps.get(at).and_then(Step::barge_in).cloned();
         self.armed_at = cut.as_ref().map(|_| lines);
         self.pending = Some(Pending { lines, words, keys: keys.clone(), heard, begun, done: at });
         (Move { say, exact, dtmf: keys, then, cut, ..Move::default() }, meant)
@@ -329,7 +336,7 @@ mod tests {
     #[tokio::test]
     async fn words_that_cut_in_are_given_before_the_turn_and_said_as_a_turn_when_it_was_too_short() {
         let cut = || TimedBargeIn { after_ms: 1200, say: "Excuse me, one question.".into() };
-        let steps = || vec![say("Yes."), Step::TimedBargeIn(cut()), Step::Hear, say("Thanks."), Step::Hear];
+        let steps = || vec![say("Yes."), Step::BargeIn(cut()), Step::Hear, say("Thanks."), Step::Hear];
         for (own, expect) in
             [(Some(line(false, "Excuse me, one", true)), "Thanks."), (None, "Excuse me, one question.")]
         {
@@ -344,7 +351,7 @@ mod tests {
             let second = next(&mut mind, Purpose::Reply, &history).await;
             assert_eq!((second[0].say.as_str(), &second[0].cut), (expect, &None));
         }
-        let mut first = mind(vec![Step::TimedBargeIn(cut()), Step::Hear, say("Bye."), Step::Hear], None);
+        let mut first = mind(vec![Step::BargeIn(cut()), Step::Hear, say("Bye."), Step::Hear], None);
         let history = [line(true, "welcome", false), line(false, "Excuse me, one question.", false)];
         let history = [history.as_slice(), &[line(true, "yes", false)]].concat();
         assert_eq!(next(&mut first, Purpose::Reply, &history).await[0].say, "Bye.");

@@ -1,5 +1,5 @@
 //! The room server that the protocol comes from, or another one of it: `make rooms` builds and starts it. Its address comes by
-//! `RINGER_ROOM_SERVER`, its key and secret are those of the tests.
+//! `RINGER_ROOM_SERVER`, its key and secret are those of the tests; without an address there is nothing to test.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::program::{PATIENCE, Program, ringer};
 
 /// Returns the address of the server that is to be tested.
 #[expect(clippy::disallowed_methods, reason = "no setting of the product: which server is tested")]
-fn server() -> String {
-    std::env::var("RINGER_ROOM_SERVER").expect("`make rooms` names the server")
+fn server() -> Option<String> {
+    std::env::var("RINGER_ROOM_SERVER").ok().filter(|url| !url.is_empty())
 }
 
 /// Returns the name of a room that nobody else has.
@@ -30,9 +30,8 @@ fn new_name() -> String {
 
 /// Speech, tools, words, keys and states cross, and the leave of the agent is its hang-up.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a room server: make rooms"]
 async fn this_side_and_an_official_agent_meet_in_it() {
-    let url = server();
+    let Some(url) = server() else { return };
     let room = new_name();
     let agent = official_at(&url, "agent-1", &["--room", &room]).await;
     talk_to(agent, Guest::join_at(target_in(&room, &url)).await).await;
@@ -40,9 +39,8 @@ async fn this_side_and_an_official_agent_meet_in_it() {
 
 /// A room that is removed through the server's own API ends the call as the agent does that hangs up.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a room server: make rooms"]
 async fn a_room_that_is_removed_ends_the_call() {
-    let url = server();
+    let Some(url) = server() else { return };
     let room = new_name();
     let _agent = official_at(&url, "agent-1", &["--room", &room]).await;
     let mut guest = Guest::join_at(target_in(&room, &url)).await;
@@ -56,9 +54,8 @@ async fn a_room_that_is_removed_ends_the_call() {
 
 /// The program joins a room by its own token, hears the agent there, and hangs up.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a room server: make rooms"]
 async fn the_program_calls_an_official_agent_in_it() {
-    let url = server();
+    let Some(url) = server() else { return };
     let (room, to) = (new_name(), format!("room:{url}"));
     let agent = official_at(&url, "agent-1", &["--room", &room]).await;
     let mut command = ringer(&["call", &to, "--room", &room, "--json", "--max-seconds", "8"]);
@@ -78,9 +75,8 @@ async fn the_program_calls_an_official_agent_in_it() {
 
 /// Rooms are created and removed, and a participant of this program's is the agent in each.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a room server: make rooms"]
 async fn calls_at_once_are_measured_in_it() {
-    let url = server();
+    let Some(url) = server() else { return };
     let to = format!("room:{url}");
     let mut command = ringer(&["load", &to, "--far", "--calls", "3", "--seconds", "2", "--json"]);
     command.env("RINGER_ROOM_KEY", KEY).env("RINGER_ROOM_SECRET", SECRET).stderr(Stdio::piped());

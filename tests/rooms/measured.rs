@@ -1,4 +1,4 @@
-//! Figures of calls in rooms at the server of the tests, for a quiet machine: `make load` asks for them.
+//! Figures of calls in rooms at the server of the tests, for a quiet machine: they are printed where `RINGER_ROOM_FIGURES` is set.
 //! CPU time is that of the program in `RINGER_PROGRAM`, best a release build.
 
 use std::time::Duration;
@@ -31,9 +31,16 @@ const SOUNDS: usize = 10;
 /// Loudness of a sample that is a tone.
 const LOUD: i16 = 1500;
 
+#[expect(clippy::disallowed_methods, reason = "no setting of the product: what is measured")]
+fn is_wanted() -> bool {
+    std::env::var("RINGER_ROOM_FIGURES").is_ok()
+}
+
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "figures: make load"]
 async fn cpu_time_of_calls_at_once() {
+    if !is_wanted() {
+        return;
+    }
     let server = RoomServer::with(Behaviour { has_rooms: true, ..Behaviour::default() }).await;
     let to = format!("room:{}", server.url);
     // The server of the tests takes its time for each call that begins.
@@ -112,8 +119,10 @@ fn spread(mut found: Vec<usize>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "figures: make load"]
 async fn time_to_the_first_audio_of_an_agent() {
+    if !is_wanted() {
+        return;
+    }
     let mut found = Vec::new();
     for _ in 0..FIRSTS {
         found.push(call_in_a_room(0).await.0);
@@ -122,8 +131,10 @@ async fn time_to_the_first_audio_of_an_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "figures: make load"]
 async fn delay_through_a_room() {
+    if !is_wanted() {
+        return;
+    }
     let (_, delays) = call_in_a_room(SOUNDS).await;
     let (out, back): (Vec<usize>, Vec<usize>) = delays.into_iter().unzip();
     println!("ms to the agent through the server: {} (at most 90)", spread(out));

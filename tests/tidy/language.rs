@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{read_file, scan, tree};
 
 /// First words of docstrings whose subject is not the item.
-const NO_SUBJECT: [&str; 8] = ["EventKind", "Who", "Whom", "Whose", "Where", "Whether", "Of", "Those"];
+const NO_SUBJECT: [&str; 8] = ["What", "Who", "Whom", "Whose", "Where", "Whether", "Of", "Those"];
 
 /// Participles that do not end in `ed`.
 const IRREGULAR: [&str; 36] = [

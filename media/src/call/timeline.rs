@@ -154,6 +154,31 @@ impl Event {
                 json!({ "digits": digit.to_string(), "method": method, "duration_ms": duration_ms })
             }
             EventKind::Probe { kind } => json!({ "kind": kind.name() }),
+            EventKind::LineTone { .. }
+            | EventKind::AnsweringMachine { .. }
+            | EventKind::Network { .. }
+            | EventKind::Echo(_)
+            | EventKind::RxUnderrun { .. }
+            | EventKind::RxOverflow { .. }
+            | EventKind::LateFrames { .. } => self.figures(),
+            EventKind::MessageSent { message_id, text, channel, kind } => {
+                json!({ "message_id": message_id, "text": text, "channel": channel, "kind": kind })
+            }
+            EventKind::MessageReceived { message_id, text, channel } => {
+                json!({ "message_id": message_id, "text": text, "channel": channel })
+            }
+            EventKind::ToolCall(call) => json!({
+                "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
+            }),
+            EventKind::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
+            EventKind::Channel(told) => told.data(),
+            EventKind::Unknown(unknown) => unknown.data.clone(),
+        }
+    }
+
+    /// Returns the data of what was measured on the line and the network.
+    fn figures(&self) -> Value {
+        match &self.what {
             EventKind::LineTone { kind, frequency_hz, cadence_ms } => {
                 json!({ "kind": kind.name(), "frequency_hz": frequency_hz, "cadence_ms": cadence_ms })
             }
@@ -168,18 +193,7 @@ impl Event {
             EventKind::RxUnderrun { duration_ms } => json!({ "duration_ms": duration_ms }),
             EventKind::RxOverflow { packets } => json!({ "packets": packets }),
             EventKind::LateFrames { count } => json!({ "count": count }),
-            EventKind::MessageSent { message_id, text, channel, kind } => {
-                json!({ "message_id": message_id, "text": text, "channel": channel, "kind": kind })
-            }
-            EventKind::MessageReceived { message_id, text, channel } => {
-                json!({ "message_id": message_id, "text": text, "channel": channel })
-            }
-            EventKind::ToolCall(call) => json!({
-                "name": call.name, "parameters": call.parameters, "output": call.output, "source": call.source,
-            }),
-            EventKind::PlaybackStep { index, passed } => json!({ "index": index, "passed": passed }),
-            EventKind::Channel(told) => told.data(),
-            EventKind::Unknown(unknown) => unknown.data.clone(),
+            _ => json!({}),
         }
     }
 

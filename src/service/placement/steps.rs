@@ -18,7 +18,7 @@ pub(super) fn playback(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Vec<Step
 /// Returns the words with which the call begins to interrupt: those of a first step that does.
 pub(super) fn first_cut(human: &DigitalHumanSpec, traits: &Facts<'_>) -> Option<TimedBargeIn> {
     match playback(human, traits).into_iter().next() {
-        Some(Step::TimedBargeIn(cut)) => Some(cut),
+        Some(Step::BargeIn(cut)) => Some(cut),
         _ => None,
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn step(given: &Object, traits: &Facts<'_>) -> Option<Step> {
     if let Some(cut) = given.get("interrupt").and_then(Value::as_object).filter(|_| !agent) {
         let say = cut.get("exact_message").and_then(Value::as_str).or(text("exact_message"))?;
         let after_ms = cut.get("after_ms").and_then(Value::as_f64).filter(|ms| (0.0..=600_000.0).contains(ms))?;
-        return Some(Step::TimedBargeIn(TimedBargeIn { after_ms: after_ms.round() as u32, say: traits.fill(say) }));
+        return Some(Step::BargeIn(TimedBargeIn { after_ms: after_ms.round() as u32, say: traits.fill(say) }));
     }
     if agent && given.get("absent") == Some(&Value::Bool(true)) {
         let within_ms = given.get("within_ms").and_then(Value::as_f64).filter(|ms| *ms >= 0.0);
@@ -108,7 +108,7 @@ mod tests {
         let traits = [("day".to_owned(), "Monday".to_owned())];
         let facts = Facts::of(&traits);
         let cut = TimedBargeIn { after_ms: 1200, say: "On Monday?".into() };
-        let steps = [Step::TimedBargeIn(cut.clone()), Step::Hear, Step::Hear, Step::WaitMs(2000)];
+        let steps = [Step::BargeIn(cut.clone()), Step::Hear, Step::Hear, Step::WaitMs(2000)];
         assert_eq!(playback(&human, &facts), steps);
         assert_eq!(first_cut(&human, &facts), Some(cut));
         let words = |phrases: &[&str]| phrases.iter().map(|&phrase| phrase.to_owned()).collect();
