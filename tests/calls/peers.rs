@@ -92,27 +92,35 @@ async fn a_transfer_ends_the_call_or_is_declined() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_connection_really_loses_and_delays_packets() {
     let stage = Stage::new().await;
-    let peer = Peer::answering(1);
-    let mut placement = stage.placement(&at(&peer), "Hello there.");
-    placement.spec.limits.max_duration_ms = Some(10_000);
-    placement.spec.connection = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
-    let report = stage.call(placement).await.expect("it was placed");
-    peer.end();
-    let quality = report.ending.quality;
-    let done = quality.impairment.expect("the connection was bad");
-    let came = quality.received_packets as f64;
-    let missing = quality.lost_packets as f64;
-    println!("{came} packets came back and {missing} did not, {:.1} ms jitter; {done:.2?}", quality.jitter_ms);
-    assert!(missing > 10.0, "{missing} of {came} are missing");
-    // Losses at the very beginning and end leave no gap.
-    let lost_pct = 100.0 * missing / (came + missing);
-    assert!((lost_pct - done.sent.loss_pct).abs() < 3.0, "{lost_pct:.2} % are missing, {done:?}");
-    // Uniform delays of 0 to 160 ms whose order is kept: far from the grid of 20 ms, on which there would be none.
-    assert!(quality.jitter_ms > 8.0, "{} ms", quality.jitter_ms);
-    assert!(done.sent.jitter_ms > 70.0 && done.received.jitter_ms > 70.0, "{done:?}");
-    assert!(quality.sent_frames >= 495, "{quality:?}");
-    // Delays that held the ticks up would make most frames late; a machine that stands still for a moment makes some.
-    assert!(quality.late_frames < 100, "{quality:?}");
+    // A machine that stands still for a moment makes a tick late; a connection that holds ticks up makes some late in every call.
+    let mut late = Vec::new();
+    for _ in 0..3 {
+        let peer = Peer::answering(1);
+        let mut placement = stage.placement(&at(&peer), "Hello there.");
+        placement.spec.limits.max_duration_ms = Some(10_000);
+        placement.spec.connection = ConnectionSpec { loss: 0.15, mean_burst: 6.0, jitter_ms: 80.0 };
+        let report = stage.call(placement).await.expect("it was placed");
+        peer.end();
+        let quality = report.ending.quality;
+        let done = quality.impairment.expect("the connection was bad");
+        let came = quality.received_packets as f64;
+        let missing = quality.lost_packets as f64;
+        println!("{came} packets came back and {missing} did not, {:.1} ms jitter; {done:.2?}", quality.jitter_ms);
+        assert!(missing > 10.0, "{missing} of {came} are missing");
+        // Losses at the very beginning and end leave no gap.
+        let lost_pct = 100.0 * missing / (came + missing);
+        assert!((lost_pct - done.sent.loss_pct).abs() < 3.0, "{lost_pct:.2} % are missing, {done:?}");
+        // Uniform delays of 0 to 160 ms whose order is kept: far from the grid of 20 ms, on which there would be none.
+        assert!(quality.jitter_ms > 8.0, "{} ms", quality.jitter_ms);
+        assert!(done.sent.jitter_ms > 70.0 && done.received.jitter_ms > 70.0, "{done:?}");
+        assert!(quality.sent_frames >= 495, "{quality:?}");
+        late.push(quality.late_frames);
+        if late.ends_with(&[0]) {
+            break;
+        }
+    }
+    // Ticks are as punctual as ever.
+    assert!(late.ends_with(&[0]), "frames sent late in each call: {late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
