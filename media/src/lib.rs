@@ -50,6 +50,7 @@ pub mod vad;
 pub mod echo;
 
 pub mod clip;
+pub mod pcm;
 
 pub mod recording;
 

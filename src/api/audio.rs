@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::stream;
 use ringer_media::clip::wav;
+use ringer_media::pcm;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -170,7 +171,7 @@ impl Source {
         let at = at - HEADER_BYTES;
         let (first, last) = (at / 2, (at + count).div_ceil(2));
         let stereo = self.read_at(self.data_at + first * 4, (last - first) * 4).await?;
-        let mono: Vec<u8> = stereo.chunks_exact(4).flat_map(|frame| self.view.sample(frame).to_le_bytes()).collect();
+        let mono = pcm::to_bytes(&self.view.samples(&stereo));
         let skip = (at % 2) as usize;
         Ok(Bytes::from(mono).slice(skip.min(stereo.len() / 2)..(skip + count as usize).min(stereo.len() / 2)))
     }
@@ -188,14 +189,12 @@ impl View {
         matches!(self, View::Whole | View::Plain)
     }
 
-    /// Returns one sample of a stereo frame of 4 bytes.
-    fn sample(self, frame: &[u8]) -> i16 {
-        let left = i16::from_le_bytes([frame[0], frame[1]]);
-        let right = i16::from_le_bytes([frame[2], frame[3]]);
+    /// Returns the samples of interleaved bytes with two channels.
+    fn samples(self, stereo: &[u8]) -> Vec<i16> {
         match self {
-            View::Channel(1) => right,
-            View::Mix => ((i32::from(left) + i32::from(right)) / 2) as i16,
-            View::Whole | View::Plain | View::Channel(_) => left,
+            View::Channel(channel) => pcm::channel(stereo, channel.min(1), 2),
+            View::Mix => pcm::mean_of_channels(stereo),
+            View::Whole | View::Plain => pcm::channel(stereo, 0, 2),
         }
     }
 }
@@ -253,8 +252,7 @@ mod tests {
         {
             let (status, body, _) = get(view, None).await;
             assert_eq!((status, body.len()), (200, 44 + FRAMES as usize * 2), "{view:?}");
-            let samples: Vec<i16> =
-                body[44..].chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect();
+            let samples: Vec<i16> = pcm::from_bytes(&body[44..]);
             assert!(samples.iter().enumerate().all(|(n, sample)| *sample == expect(n as i16)), "{view:?}");
         }
     }

@@ -14,6 +14,7 @@ use ringer_media::codec::Codec;
 use ringer_media::frame::RATE_HZ;
 use ringer_media::netem::{Loss, NetemSpec};
 use ringer_media::noise::{Kind, snr_db};
+use ringer_media::pcm;
 use ringer_media::recording::{Layout, wav_header};
 use ringer_media::seed::Seed;
 use serde_json::json;
@@ -273,7 +274,7 @@ fn write(folder: &Path, outcome: &Outcome) -> std::io::Result<()> {
 
 fn wav(layout: Layout, pcm: &[i16]) -> Vec<u8> {
     let mut wav = wav_header(layout, pcm.len() as u64).to_vec();
-    wav.extend(pcm.iter().flat_map(|sample| sample.to_le_bytes()));
+    wav.extend(pcm::to_bytes(pcm));
     wav
 }
 

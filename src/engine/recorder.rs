@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use ringer_media::frame::PER_MS;
+use ringer_media::pcm;
 use ringer_media::recording::{Layout, WAV_HEADER, wav_header};
 use rtrb::{Consumer, Producer, RingBuffer};
 use tokio::sync::oneshot;
@@ -238,15 +239,12 @@ fn interleave<'r>(rings: &mut [Consumer<i16>], count: usize, room: &'r mut Scrat
         // All of them are there.
         let _ = ring.pop_entire_slice(resize(channel, count));
     }
-    let [first, second] = room.channels.each_ref().map(|channel| channel.iter().take(count));
+    let [first, second] = &room.channels;
     let bytes = resize(&mut room.bytes, 2 * count * rings.len());
     if rings.len() == 1 {
-        bytes.as_chunks_mut().0.iter_mut().zip(first).for_each(|(bytes, sample)| *bytes = sample.to_le_bytes());
+        pcm::write_bytes(bytes, first)
     } else {
-        for (bytes, (first, second)) in bytes.as_chunks_mut().0.iter_mut().zip(first.zip(second)) {
-            let ([a, b], [c, d]) = (first.to_le_bytes(), second.to_le_bytes());
-            *bytes = [a, b, c, d];
-        }
+        pcm::write_interleaved(bytes, first, second)
     }
     bytes
 }

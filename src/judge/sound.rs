@@ -6,6 +6,7 @@ use std::path::Path;
 use ringer_media::call::{EventKind, TimelineEntry};
 use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::measure::{Channel, Sound, Span, echoes, sound, speech};
+use ringer_media::pcm;
 use ringer_media::recording::WAV_HEADER;
 use serde_json::{Value, json};
 
@@ -84,8 +85,7 @@ pub fn measure_parts(
 
 /// Returns one channel of a stereo file as this engine writes it.
 fn channel_of(file: &[u8], channel: usize) -> Vec<i16> {
-    let frames = file.get(WAV_HEADER..).unwrap_or_default().chunks_exact(4);
-    frames.map(|frame| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]])).collect()
+    pcm::channel(file.get(WAV_HEADER..).unwrap_or_default(), channel, CHANNELS.len())
 }
 
 /// Returns the greatest value of a codec, and its value for digital silence (ITU-T G.711 tables 1 and 2 for the

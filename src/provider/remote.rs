@@ -174,10 +174,6 @@ impl LastUse {
     }
 }
 
-fn bytes_of(pcm: &[i16]) -> Vec<u8> {
-    pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
-}
-
 /// Most words of one stretch of speech.
 const WORDS_MAX: usize = 10_000;
 

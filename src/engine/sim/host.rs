@@ -18,6 +18,7 @@ use ringer_media::call::{
 };
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::{FRAME, PER_MS, Sample};
+use ringer_media::pcm;
 use ringer_media::recording::{Layout, wav_header};
 use ringer_media::rtp::rtcp;
 use ringer_media::seed::{Seed, Stream};
@@ -374,8 +375,7 @@ impl Host {
         let mut recording = Vec::new();
         if !self.heard.is_empty() {
             recording.extend(wav_header(Layout::Stereo, self.heard.len() as u64));
-            let pairs = self.sent.iter().zip(&self.heard);
-            recording.extend(pairs.flat_map(|(sent, heard)| [*sent, *heard]).flat_map(i16::to_le_bytes));
+            recording.extend(pcm::interleave(&self.sent, &self.heard));
         }
         Side {
             ending: self.ending,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use ringer_media::pcm;
 use sha2::{Digest, Sha256};
 
 use crate::clock::new_id;
@@ -41,7 +42,7 @@ impl DiskCache {
             return None;
         }
         let bytes = std::fs::read(&path).ok()?;
-        Some(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
+        Some(pcm::from_bytes(&bytes).into())
     }
 
     /// Keeps `pcm` under `key`.
@@ -51,7 +52,7 @@ impl DiskCache {
             return;
         }
         let (path, draft) = (self.path(key), self.folder.join(format!(".{}", new_id())));
-        let data: Vec<u8> = pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        let data = pcm::to_bytes(&pcm);
         let written = std::fs::write(&draft, data).and_then(|()| std::fs::rename(&draft, &path));
         if written.is_err() {
             let _ = std::fs::remove_file(&draft);

@@ -8,6 +8,7 @@ mod synthesizers;
 use std::time::Duration;
 
 use futures_util::SinkExt;
+use ringer_media::pcm;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;

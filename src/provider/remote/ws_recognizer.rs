@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use ringer_media::detected_language::DetectedLanguage;
+use ringer_media::pcm;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::websocket::{Connection, Heard};
-use super::{LastUse, RECOGNIZER, Remote, WORDS_MAX, bytes_of, detected_language_of, words_of};
+use super::{LastUse, RECOGNIZER, Remote, WORDS_MAX, detected_language_of, words_of};
 use crate::provider::feed::{AudioFeed, Order};
 use crate::provider::{Failure, ModelName, Recognized, RecognizedWord, Recognizer, RecognizerFeed, SpokenIn, Status};
 use crate::tasks::Tasks;
@@ -145,7 +146,7 @@ async fn listen(
                 heard = connection.next() => heard?,
                 order = orders.recv() => {
                     match order {
-                        Some(Order::Audio(pcm)) => connection.send_audio(bytes_of(&pcm)).await?,
+                        Some(Order::Audio(pcm)) => connection.send_audio(pcm::to_bytes(&pcm)).await?,
                         Some(Order::Finish) => {
                             connection.tell(&json!({"type": "finish"})).await?;
                             finished = true;

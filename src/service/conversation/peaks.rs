@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use ringer_media::pcm::{self, Levels, NO_LEVELS};
 use ringer_media::recording::WAV_HEADER;
 
 use super::artifacts::Peaks;
@@ -66,9 +67,6 @@ impl Zoom {
     }
 }
 
-/// Least and greatest sample of the Digital Human, then of the agent, in one step.
-pub type Levels = [i16; 4];
-
 /// A stretch of an outline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeakStretch {
@@ -78,7 +76,7 @@ pub struct PeakStretch {
     pub from_ms: i64,
     /// Length of the recording so far, milliseconds.
     pub duration_ms: i64,
-    /// Steps in order; the last one of a recording may be shorter.
+    /// Levels of the Digital Human and the agent in each step, in order; the last step of a recording may be shorter.
     pub steps: Vec<Levels>,
 }
 
@@ -255,17 +253,17 @@ fn outline<const N: usize>(
     let shortest = zooms.last().map_or(PIECE, |zoom| zoom.samples() as usize) * FRAME_BYTES as usize;
     // Whole shortest steps, about a second of them.
     let mut piece = vec![0; (PIECE * FRAME_BYTES as usize).next_multiple_of(shortest)];
-    let mut open = [(SILENT, 0); N];
+    let mut open = [(NO_LEVELS, 0); N];
     loop {
         let length = read_piece(&mut from, &mut piece)?;
         for step in piece[..length].chunks(shortest) {
-            let (levels, frames) = (extremes(step), (step.len() / FRAME_BYTES as usize) as i64);
+            let (levels, frames) = (pcm::levels(step), (step.len() / FRAME_BYTES as usize) as i64);
             for (at, (zoom, (whole, count))) in zooms.iter().zip(&mut open).enumerate() {
-                *whole = wider(*whole, levels);
+                *whole = pcm::widest(*whole, levels);
                 *count += frames;
                 if *count == zoom.samples() {
                     take(at, *whole)?;
-                    (*whole, *count) = (SILENT, 0);
+                    (*whole, *count) = (NO_LEVELS, 0);
                 }
             }
         }
@@ -279,23 +277,6 @@ fn outline<const N: usize>(
         }
     }
     Ok(())
-}
-
-/// Levels of no sample at all.
-const SILENT: Levels = [i16::MAX, i16::MIN, i16::MAX, i16::MIN];
-
-/// Returns the least and greatest sample of both channels.
-fn extremes(frames: &[u8]) -> Levels {
-    let mut levels = SILENT;
-    for [a, b, c, d] in frames.as_chunks::<{ FRAME_BYTES as usize }>().0 {
-        let (own, agent) = (i16::from_le_bytes([*a, *b]), i16::from_le_bytes([*c, *d]));
-        levels = wider(levels, [own, own, agent, agent]);
-    }
-    levels
-}
-
-fn wider(one: Levels, other: Levels) -> Levels {
-    [one[0].min(other[0]), one[1].max(other[1]), one[2].min(other[2]), one[3].max(other[3])]
 }
 
 /// Fills `piece` as far as there is something, and returns the bytes of whole frames in it.

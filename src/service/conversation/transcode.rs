@@ -11,6 +11,7 @@ use flacenc::error::{SourceError, Verify};
 use flacenc::source::{Fill, Source};
 use ogg::{PacketWriteEndInfo, PacketWriter};
 use ringer_media::frame::{FRAME, RATE_HZ};
+use ringer_media::pcm;
 use ringer_media::recording::{Layout, WAV_HEADER};
 use ropus::{Application, Bitrate, Channels, Encoder, ForceChannels};
 
@@ -91,15 +92,10 @@ impl Samples {
         let frame_bytes = 2 * self.track.source_channels();
         self.bytes.resize(count as usize * frame_bytes, 0);
         self.file.read_exact(&mut self.bytes)?;
-        let value = |frame: &[u8], channel: usize| i16::from_le_bytes([frame[2 * channel], frame[2 * channel + 1]]);
-        let frames = self.bytes.chunks_exact(frame_bytes);
         Ok(match self.track {
-            Track::Both => frames.flat_map(|frame| [value(frame, 0), value(frame, 1)]).collect(),
-            Track::Channel(1) => frames.map(|frame| value(frame, 1)).collect(),
-            Track::Channel(_) | Track::CallerClean => frames.map(|frame| value(frame, 0)).collect(),
-            Track::Mix => {
-                frames.map(|frame| ((i32::from(value(frame, 0)) + i32::from(value(frame, 1))) / 2) as i16).collect()
-            }
+            Track::Both | Track::CallerClean => pcm::from_bytes(&self.bytes),
+            Track::Channel(channel) => pcm::channel(&self.bytes, channel.min(1), 2),
+            Track::Mix => pcm::mean_of_channels(&self.bytes),
         })
     }
 }
@@ -233,7 +229,7 @@ mod tests {
         let output =
             decode.args(["-ar", "16000", "-f", "s16le", "-"]).output().expect("the package ffmpeg is installed");
         assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout.chunks_exact(2).map(|two| i16::from_le_bytes([two[0], two[1]])).collect()
+        pcm::from_bytes(&output.stdout)
     }
 
     fn pack_and_decode(track: Track, packing: Packing) -> Vec<i16> {

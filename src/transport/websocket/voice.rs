@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use ringer_media::codec::{Codec, Decoder, Encoder};
 use ringer_media::frame::RATE_HZ;
+use ringer_media::pcm;
 use ringer_media::resample::Resampler;
 
 use super::protocol::{MAX_OPEN_MARKS, MAX_QUEUE};
@@ -58,32 +59,26 @@ impl Wire {
 
     /// Returns the samples as bytes of this form.
     fn encode(self, pcm: &[i16]) -> Vec<u8> {
-        let mut bytes = vec![0; pcm.len() * self.encoding.bytes()];
         match self.encoding {
-            Encoding::L16Le => {
-                bytes.chunks_exact_mut(2).zip(pcm).for_each(|(to, from)| to.copy_from_slice(&from.to_le_bytes()));
-            }
+            Encoding::L16Le => pcm::to_bytes(pcm),
             encoding => {
+                let mut bytes = vec![0; pcm.len() * encoding.bytes()];
                 Encoder::new(codec(encoding)).encode(pcm, &mut bytes);
+                bytes
             }
         }
-        bytes
     }
 
     /// Returns the whole samples of bytes of this form.
     fn decode(self, bytes: &[u8]) -> Vec<i16> {
-        let mut pcm = vec![0; bytes.len() / self.encoding.bytes()];
         match self.encoding {
-            Encoding::L16Le => {
-                pcm.iter_mut()
-                    .zip(bytes.chunks_exact(2))
-                    .for_each(|(to, from)| *to = i16::from_le_bytes([from[0], from[1]]));
-            }
+            Encoding::L16Le => pcm::from_bytes(bytes),
             encoding => {
+                let mut pcm = vec![0; bytes.len() / encoding.bytes()];
                 Decoder::new(codec(encoding)).decode(bytes, &mut pcm);
+                pcm
             }
         }
-        pcm
     }
 }
 

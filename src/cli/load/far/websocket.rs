@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use ringer_media::clip::Clip;
 use ringer_media::codec::{Codec, Decoder};
+use ringer_media::pcm;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_tungstenite::accept_async;
@@ -58,7 +59,7 @@ fn frames() -> Vec<Bytes> {
     Decoder::new(Codec::Pcmu).decode(&speech, &mut narrow);
     let mut pcm = Clip { rate_hz: 8000, pcm: narrow }.to_16k();
     pcm.resize(4 * STRETCH * NARROW_FRAME, 0);
-    let bytes = |frame: &[i16]| frame.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<u8>>().into();
+    let bytes = |frame: &[i16]| pcm::to_bytes(frame).into();
     pcm.chunks_exact(2 * NARROW_FRAME).map(bytes).collect()
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use ringer_media::frame::RATE_HZ;
+use ringer_media::pcm;
 use ringer_media::recording::WAV_HEADER;
 use serde_json::Value;
 
@@ -327,8 +328,7 @@ fn recording(side: &Side, track: usize, audible: bool, range: Range) -> Result<(
 }
 
 fn recorded_part(side: &Side, track: usize, range: Range) -> Result<Vec<i16>, String> {
-    let samples = side.recording.get(WAV_HEADER..).unwrap_or_default().as_chunks().0.iter().skip(track).step_by(2);
-    let pcm: Vec<i16> = samples.map(|two| i16::from_le_bytes(*two)).collect();
+    let pcm = pcm::channel(side.recording.get(WAV_HEADER..).unwrap_or_default(), track, 2);
     let zero = side.zero.as_secs_f64();
     let place = |at: f64| ((at - zero).max(0.0) * f64::from(RATE_HZ)) as usize;
     let (from, to) = (place(range.0), place(range.1));

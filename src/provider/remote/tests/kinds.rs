@@ -92,7 +92,7 @@ fn endless(mut wav: Vec<u8>) -> Vec<u8> {
 async fn files_are_said_as_what_they_are() {
     let wav = |rate_hz: u32| write_wav(rate_hz, 1, &tone(1000.0, rate_hz as f32, rate_hz as usize / 2));
     let stereo: Vec<i16> = tone(1000.0, 48_000.0, 48_000).into_iter().flat_map(|sample| [sample, sample]).collect();
-    let plain = bytes_of(&tone(1000.0, 24_000.0, 24_000));
+    let plain = pcm::to_bytes(&tone(1000.0, 24_000.0, 24_000));
     for (name, bytes, kind) in [
         ("samples", plain.clone(), "audio/pcm"),
         ("samples with an odd byte behind", [&plain[..], &[1]].concat(), "application/octet-stream"),
@@ -134,7 +134,7 @@ async fn a_rate_that_is_told_beside_samples_counts() {
         ("audio/pcm;rate=16000;channels=2", stereo),
         ("audio/pcm;rate=1", tone(1000.0, 24_000.0, 24_000)),
     ] {
-        let said = synthesize(Form::Http, kind, &bytes_of(&pcm), &[4001]).await.expect(kind);
+        let said = synthesize(Form::Http, kind, &pcm::to_bytes(&pcm), &[4001]).await.expect(kind);
         assert!(said.len().abs_diff(16_000) < 100 && purity(&said) > 0.97, "{kind}: {} samples", said.len());
     }
 }
@@ -149,7 +149,7 @@ async fn nothing_is_said_of_what_is_no_speech() {
     broken.truncate(mp3.len() / 2);
     let adpcm = file("a.wav", &["-c:a", "adpcm_ima_wav"]);
     let trailing = [write_wav(24_000, 1, &[9; 2400]), bytes(9000)].concat();
-    let shifted = [&[7][..], &bytes_of(&loud())].concat();
+    let shifted = [&[7][..], &pcm::to_bytes(&loud())].concat();
     let json = b"{\"error\":{\"message\":\"sesame: the voice is not known\",\"type\":\"invalid\"}}".to_vec();
     for (bytes, kind, expect) in [
         (json, "audio/pcm", "the synthesizer sent JSON instead of sound"),
@@ -163,7 +163,7 @@ async fn nothing_is_said_of_what_is_no_speech() {
         (bytes(48_000), "audio/pcm", "the synthesizer sent noise: "),
         (shifted, "audio/pcm", "the synthesizer sent noise: "),
         (
-            bytes_of(&tone(500.0, 24_000.0, 24_000)),
+            pcm::to_bytes(&tone(500.0, 24_000.0, 24_000)),
             "audio/mpeg",
             "the synthesizer sent bytes that are not the audio/mpeg",
         ),
@@ -196,7 +196,8 @@ async fn samples_that_only_begin_like_something_else_are_said() {
     let speech = tone(1000.0, 24_000.0, 24_000);
     for start in [[-1, -1], [-5, -28_000], [-1025, 25_744], [0x4449, 0x0333], [0x7b, 0x22]] {
         let pcm = [&start[..], &speech].concat();
-        let said = synthesize(Form::Http, "audio/pcm", &bytes_of(&pcm), &[1, 1, 1, 500]).await.expect("it is speech");
+        let said =
+            synthesize(Form::Http, "audio/pcm", &pcm::to_bytes(&pcm), &[1, 1, 1, 500]).await.expect("it is speech");
         assert!(said.len().abs_diff(16_000) < 400 && purity(&said) > 0.97, "{start:?}: {} samples", said.len());
     }
 }

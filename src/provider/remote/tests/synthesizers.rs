@@ -74,7 +74,7 @@ async fn first_before_last(form: Form, header: &'static [u8]) {
             let pcm = tone(1000.0, 24_000.0, 24_000);
             let (first, rest) = pcm.split_at(7001);
             // Cut inside a sample.
-            let (first, rest) = ([header, &bytes_of(first)].concat(), bytes_of(rest));
+            let (first, rest) = ([header, &pcm::to_bytes(first)].concat(), pcm::to_bytes(rest));
             let (rest, odd) = (&rest[1..], &rest[..1]);
             if form == Form::Http {
                 let (head_text, body) = request(&mut socket).await;
@@ -143,7 +143,7 @@ async fn is_cut_within(form: Form, limit: Duration) -> bool {
     let server = Server::start(move |mut socket| {
         let ended = ended.clone();
         async move {
-            let speech = bytes_of(&tone(1000.0, 24_000.0, 12_000));
+            let speech = pcm::to_bytes(&tone(1000.0, 24_000.0, 12_000));
             if form == Form::Http {
                 request(&mut socket).await;
                 head(&mut socket, 200, "audio/pcm").await;
@@ -190,7 +190,7 @@ async fn a_cut_in_ends_the_connection_within_a_tick() {
 
 /// Returns a server that says `pcm` (24 kHz) for every text.
 async fn says(pcm: Vec<i16>) -> Server {
-    let bytes: Arc<[u8]> = bytes_of(&pcm).into();
+    let bytes: Arc<[u8]> = pcm::to_bytes(&pcm).into();
     Server::start(move |mut socket| {
         let bytes = bytes.clone();
         async move {
@@ -257,7 +257,7 @@ async fn paced_server(natural_wpm: f64) -> (Server, mpsc::Receiver<f64>) {
             let _ = told.send(speed).await;
             let samples = words as f64 * 60.0 / (natural_wpm * speed) * 24_000.0;
             head(&mut socket, 200, "audio/pcm").await;
-            chunk(&mut socket, &bytes_of(&tone(500.0, 24_000.0, samples as usize))).await;
+            chunk(&mut socket, &pcm::to_bytes(&tone(500.0, 24_000.0, samples as usize))).await;
             chunk(&mut socket, b"").await;
         }
     })
@@ -314,7 +314,7 @@ async fn every_trouble_of_a_synthesizer_has_its_code() {
         Server::start(move |mut socket| async move {
             request(&mut socket).await;
             head(&mut socket, status, kind).await;
-            chunk(&mut socket, &bytes_of(&tone(500.0, 24_000.0, 6000))).await;
+            chunk(&mut socket, &pcm::to_bytes(&tone(500.0, 24_000.0, 6000))).await;
             if stalls {
                 wait_until_gone(&mut socket).await;
             }
