@@ -2,6 +2,7 @@
 
 mod api;
 mod calls;
+mod ci;
 mod cli;
 mod databases;
 mod dialects;
