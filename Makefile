@@ -14,7 +14,7 @@ NATIVE := RUSTFLAGS="$(RUSTFLAGS) -C target-cpu=native"
 # The voices and the recognizer are programs and libraries of the system, opened at run time; the build needs a C compiler.
 PACKAGES := gcc libc6-dev flite espeak-ng libpocketsphinx3 pocketsphinx-en-us
 # The tests also call these, as independent other sides.
-PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv \
+PEERS := $(PACKAGES) sip-tester baresip-core sox ffmpeg libsox-fmt-all asterisk-core-sounds-en-wav postgresql python3-venv jq \
          chromium chromium-driver kamailio kamailio-tls-modules iproute2 nftables
 
 # Voices to train with: synthesizers, and recordings, which are unpacked and not installed.
@@ -36,34 +36,57 @@ demo: packages build ## install what is missing, build, run the demonstration; i
 build: ## the release binary
 	$(NATIVE) $(CARGO) build --release --locked --bin ringer
 
-# Runs the parts of a recipe one after the other: `part NAME BUDGET COMMAND`, the budget in seconds on two quiet cores. All parts
-# run even when one fails. `report` prints how long each took; an exceeded budget is said, a failed part fails the run.
+# Runs the parts of a recipe: `part NAME BUDGET COMMAND`, the budget in seconds on two quiet cores. All parts run even when one fails.
+# `beside` runs parts with lower priority while the next ones wait for real time; `together` waits for them and shows their output.
+# `report` prints how long each took; an exceeded budget is said, a failed part fails the run. PART names the parts to run.
+PART ?=
 define parts
-report=; failed=0; \
+reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; trap 'trap - INT TERM; kill 0' INT TERM; \
 part() { \
     local name=$$1 budget=$$2 start=$$SECONDS word=ok; shift 2; \
+    [ -z "$(PART)" ] || [[ " $(PART) " == *" $$name "* ]] || return 0; \
     printf '\n== %s: %s\n' "$$name" "$$*"; \
-    "$$@" || { word=FAILED; failed=1; }; \
+    "$$@" || word=FAILED; \
     local took=$$((SECONDS - start)); \
     if [ $$took -gt $$budget ]; then word="$$word (over its budget)"; fi; \
-    report+=$$(printf '%-12s %5d s of %5d s  %s' "$$name" $$took $$budget "$$word")$$'\n'; \
+    printf '%-12s %5d s of %5d s  %s\n' "$$name" $$took $$budget "$$word" >>"$$reports/report"; \
 }; \
-report() { printf '\n%s' "$$report"; exit $$failed; }
+beside() { "$$@" >"$$reports/beside" 2>&1 & }; \
+together() { wait; cat "$$reports/beside"; }; \
+report() { \
+    [ -e "$$reports/report" ] || { echo "PART=$(PART): there is no such part" >&2; exit 2; }; \
+    printf '\n'; cat "$$reports/report"; \
+    ! grep -q FAILED "$$reports/report"; \
+}
 endef
 
 # Cargo compiles the root package twice here: as the library under the program and the integration tests, and with its unit tests
-# in it. It is not optimised in this profile, which makes both together a third of the time of one that is. Calls with neural
-# ears have the machine to themselves: their words come in time or the call is another one.
-test: peers speech-models ## everything that is checked: format, lints, unit and integration tests
+# in it. It is not optimised in this profile, which makes both together a third of the time of one that is.
+#
+# The integration tests form groups by their place. Modules named `alone` measure lateness, memory or load: one test at a time, with
+# the machine to itself. COMPUTING holds tests that wait for nothing: they and the unit tests take the time of the cores that the rest,
+# which waits for real time, leaves idle. Modules named `figures` print figures for other targets.
+COMPUTING := api:: store:: sim:: tidy:: dialects:: databases::every_test
+INTEGRATION := $(CARGO) test --locked --no-fail-fast --test integration --
+WAITING_THREADS := 8
+
+test: peers speech-models ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
 	@$(parts); \
+	computing() { \
+	    part computing 420 nice -n 10 $(INTEGRATION) --test-threads 4 $(COMPUTING); \
+	    part units 240 nice -n 10 $(CARGO) test --locked --no-fail-fast --lib; \
+	    part packages 120 nice -n 10 tests/packages.sh sip media speech; \
+	}; \
 	part format 20 $(CARGO) fmt --all --check; \
-	part lints 420 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
+	part lints 150 $(CARGO) clippy --locked --workspace --all-targets -- -D warnings; \
 	part build 600 $(CARGO) test --locked --workspace --no-run; \
-	part docs 120 $(CARGO) test --locked --workspace --doc; \
-	part tests 1200 $(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests -- --skip neural::; \
-	part speech 150 $(CARGO) test --locked --lib --test integration -- neural::words neural::long; \
+	beside computing; \
+	part waiting 420 $(INTEGRATION) --test-threads $(WAITING_THREADS) --skip ::alone:: $(addprefix --skip ,$(COMPUTING)); \
+	together; \
+	part alone 240 $(INTEGRATION) --test-threads 1 ::alone:: --skip ::figures::; \
 	sync; \
-	part demo 120 "$(TARGET)/debug/ringer" demo --discard; \
+	part demo 90 "$(TARGET)/debug/ringer" demo --discard; \
+	part docs 60 $(CARGO) test --locked --workspace --doc; \
 	report
 
 full: peers build ## what does not fit into `make test`: kills, load, the cost of a frame, broken input; about four hours
@@ -128,7 +151,7 @@ selftest: packages build ## twelve planted faults in 25 virtual and 3 real calls
 
 load: peers build ## 500 calls at once, with the lateness of their packets and its bounds; 50 calls in rooms
 	"$(RINGER)" load --calls 500 --seconds 10 --late-p99-ms 1 --late-p999-ms 2
-	RINGER_ROOM_FIGURES=1 RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration rooms::measured -- --nocapture \
+	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration rooms::alone::figures:: -- --nocapture \
 	    --test-threads 1
 
 speed: build ## requests a CPU-second beside a reference, and times of answers while calls run
@@ -148,7 +171,7 @@ speech: peers build speech-models ## how well neural ears and voices do: 60 sent
 	done
 	RINGER_RECORDINGS="$(abspath $(TARGET))/recordings" $(CARGO) test --locked -p ringer-speech --test measured -- --nocapture \
 	    --test-threads 1
-	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration neural::eight -- --nocapture
+	RINGER_PROGRAM="$(abspath $(RINGER))" $(CARGO) test --locked --test integration speech::alone::figures:: -- --nocapture
 
 page: packages build ## first paint, heap and bytes of the page at a call of an hour, and a run of 200 results
 	@$(call install,chromium chromium-driver python3)

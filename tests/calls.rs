@@ -1,5 +1,6 @@
 //! Real calls through the engine.
 
+mod alone;
 mod callers;
 mod captured;
 mod desk;
@@ -13,7 +14,6 @@ mod language;
 pub mod local;
 mod logs;
 mod matrix;
-mod memory;
 mod nat;
 mod offers;
 mod opening;

@@ -1,10 +1,10 @@
 //! The page in a real Chromium through the built program, and the types of its modules.
 
 mod acts;
+mod alone;
 pub mod browser;
 mod gone;
 mod kept;
-mod live;
 mod tools;
 mod views;
 

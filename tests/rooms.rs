@@ -2,6 +2,7 @@
 //! Chromium), calls to pipelines and rooms, and other sides that mean harm. Everything on loopback.
 
 mod access;
+mod alone;
 mod answers;
 mod barge_in;
 mod browser;
@@ -11,7 +12,6 @@ mod desk;
 mod foreign;
 mod guests;
 mod house;
-mod measured;
 mod official;
 mod pairs;
 mod phone;

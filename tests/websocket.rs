@@ -1,5 +1,6 @@
 //! Calls to agents over WebSockets: against servers of the tests, through the engine, the API and the built program.
 
+mod alone;
 mod bad_input;
 mod desk;
 mod frameworks;

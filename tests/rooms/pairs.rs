@@ -50,7 +50,7 @@ async fn settle(change: impl Fn(String) -> String) -> (Side, Side) {
     (near, far)
 }
 
-async fn pair() -> (Side, Side) {
+pub async fn pair() -> (Side, Side) {
     let (near, far) = settle(|answer| answer).await;
     let both = tokio::join!(near.peer.wait_connected(PATIENCE), far.peer.wait_connected(PATIENCE));
     assert_eq!(both, (Ok(()), Ok(())));
@@ -323,37 +323,6 @@ pub async fn delay_ms(here: &mut Phone, there: &mut Phone, ticks: &mut tokio::ti
     }
     let at = there.heard[begun..].iter().position(|sample| sample.abs() > 1500);
     at.expect("the tone is heard") / 16
-}
-
-/// The path adds less than 90 ms to a sound each way. A busy machine makes jitter, so the best of some counts.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_path_adds_little_delay() {
-    let (mut near, mut far) = pair().await;
-    let media = |side: &Side| side.peer.media().expect("it was settled");
-    let (mut here, mut pump_here) = Phone::new(media(&near), 1, 500.0);
-    let (mut there, mut pump_there) = Phone::new(media(&far), 2, 1100.0);
-    let carried = async {
-        tokio::join!(
-            pump_here.run(&near.peer, &mut near.streams.packets),
-            pump_there.run(&far.peer, &mut far.streams.packets),
-        )
-    };
-    let measured = async {
-        let mut ticks = tokio::time::interval(Duration::from_millis(20));
-        let mut found = Vec::new();
-        for _ in 0..3 {
-            let out = delay_ms(&mut here, &mut there, &mut ticks).await;
-            found.push((out, delay_ms(&mut there, &mut here, &mut ticks).await));
-        }
-        found
-    };
-    let found = tokio::select! {
-        _ = carried => panic!("a connection ended"),
-        found = measured => found,
-    };
-    println!("ms out and back: {found:?}");
-    let (out, back) = (found.iter().map(|both| both.0).min(), found.iter().map(|both| both.1).min());
-    assert!(out < Some(90) && back < Some(90), "{found:?}");
 }
 
 /// A call that looks for packets late finds all of those that came meanwhile.

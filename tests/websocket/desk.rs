@@ -50,7 +50,7 @@ async fn flags_that_do_not_go_together_are_refused() {
     }
 }
 
-/// A call of four seconds in every dialect at once: both sides are heard, and neither breaks the other's rules.
+/// A call of ten seconds in every dialect at once: both sides are heard, and neither breaks the other's rules.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sample_agent_speaks_every_dialect() {
     let args = ["agent", "--listen", "127.0.0.1:0", "--websocket", "127.0.0.1:0", "--rtp-ports", "38850-38899"];
@@ -68,7 +68,7 @@ async fn the_sample_agent_speaks_every_dialect() {
             ..WebSocketDial::default()
         };
         placement.destination = Destination::WebSocket(Box::new(dial));
-        placement.spec.limits.max_duration_ms = Some(4000);
+        placement.spec.limits.max_duration_ms = Some(10_000);
         stage.call(placement)
     });
     for (kind, report) in Kind::DIALECTS.into_iter().zip(join_all(calls).await) {

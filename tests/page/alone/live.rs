@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringer::model::time::Timestamp;
 use serde_json::json;
 
-use super::{ask_json, queue_run, send_json, with_key};
+use crate::page::{ask_json, queue_run, send_json, with_key};
 use crate::program::{KEY, Program, up};
 
 /// Longest time from a turn until its latency is shown, in milliseconds.

@@ -1,5 +1,5 @@
-//! Figures of calls in rooms at the server of the tests, for a quiet machine: they are printed where `RINGER_ROOM_FIGURES` is set.
-//! CPU time is that of the program in `RINGER_PROGRAM`, best a release build.
+//! Figures of calls in rooms at the server of the tests, printed by `make load`. CPU time is that of the program in
+//! `RINGER_PROGRAM`, best a release build.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
-use super::guests::target_as;
-use super::pairs::delay_ms;
-use super::phone::{PATIENCE, Phone, loopback};
-use super::server::{Behaviour, KEY, RoomServer, SECRET, lock};
 use crate::program::{Program, ringer};
+use crate::rooms::guests::target_as;
+use crate::rooms::pairs::delay_ms;
+use crate::rooms::phone::{PATIENCE, Phone, loopback};
+use crate::rooms::server::{Behaviour, KEY, RoomServer, SECRET, lock};
 
 /// Calls at once, and the seconds for which they are measured.
 const CALLS: &str = "50";
@@ -31,16 +31,8 @@ const SOUNDS: usize = 10;
 /// Loudness of a sample that is a tone.
 const LOUD: i16 = 1500;
 
-#[expect(clippy::disallowed_methods, reason = "no setting of the product: what is measured")]
-fn is_wanted() -> bool {
-    std::env::var("RINGER_ROOM_FIGURES").is_ok()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn cpu_time_of_calls_at_once() {
-    if !is_wanted() {
-        return;
-    }
     let server = RoomServer::with(Behaviour { has_rooms: true, ..Behaviour::default() }).await;
     let to = format!("room:{}", server.url);
     // The server of the tests takes its time for each call that begins.
@@ -120,9 +112,6 @@ fn spread(mut found: Vec<usize>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn time_to_the_first_audio_of_an_agent() {
-    if !is_wanted() {
-        return;
-    }
     let mut found = Vec::new();
     for _ in 0..FIRSTS {
         found.push(call_in_a_room(0).await.0);
@@ -132,9 +121,6 @@ async fn time_to_the_first_audio_of_an_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn delay_through_a_room() {
-    if !is_wanted() {
-        return;
-    }
     let (_, delays) = call_in_a_room(SOUNDS).await;
     let (out, back): (Vec<usize>, Vec<usize>) = delays.into_iter().unzip();
     println!("ms to the agent through the server: {} (at most 90)", spread(out));

@@ -1,0 +1,4 @@
+//! Calls whose memory or lateness is measured.
+
+mod memory;
+mod pacing;

@@ -1,0 +1,3 @@
+//! Times of the page, on a machine that does nothing else.
+
+mod live;
