@@ -363,7 +363,7 @@ async fn all(
         let log = args.out.join(format!("command-{}.log", suite.at + 1));
         let mut running = match &suite.spawn {
             Some(spawn) if !args.sim => {
-                match Running::start(spawn, &log) {
+                match Running::start(spawn, &log).await {
                     Ok(running) => Some((running, spawn)),
                     Err(why) if played.lock().is_empty() => return Err(Stop::bad(format!("{}: {why}", suite.file))),
                     // Calls of other files are over, and their results count.

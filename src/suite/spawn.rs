@@ -19,8 +19,9 @@ pub struct Spawn {
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub folder: PathBuf,
-    /// Address on this machine that takes connections when it is ready.
-    pub ready: Option<SocketAddr>,
+    /// Addresses on this machine, one of which takes connections when it is ready; empty: it is ready at once. A name like `localhost`
+    /// has several.
+    pub ready: Vec<SocketAddr>,
     /// Seconds that it may take until then.
     pub within_s: f64,
 }
@@ -51,7 +52,7 @@ pub fn spawn(node: &Node, folder: &Path) -> Result<Option<Spawn>, Vec<Problem>> 
             None => problems.push(Problem::new(&value.at, format!("{} must be a text", key.name))),
         }
     }
-    let (mut ready, mut within_s) = (None, WITHIN_S);
+    let (mut ready, mut within_s) = (Vec::new(), WITHIN_S);
     if let Some(node) = node.get("ready") {
         for (key, _) in node.members().unwrap_or_default() {
             check_known(key, ["tcp", "within_s"].into_iter(), &mut problems);
@@ -59,14 +60,14 @@ pub fn spawn(node: &Node, folder: &Path) -> Result<Option<Spawn>, Vec<Problem>> 
         within_s = number(node.get("within_s"), "within_s", 0.1, 3600.0, &mut problems).unwrap_or(WITHIN_S);
         let at = node.get("tcp").unwrap_or(node);
         ready = match node.get("tcp").and_then(Node::text).map(loopback) {
-            Some(Ok(address)) => Some(address),
+            Some(Ok(addresses)) => addresses,
             Some(Err(why)) => {
                 problems.push(Problem::new(&at.at, format!("ready.tcp: {why}")));
-                None
+                Vec::new()
             }
             None => {
                 problems.push(Problem::new(&at.at, "ready needs tcp, an address like 127.0.0.1:5080"));
-                None
+                Vec::new()
             }
         };
     }
@@ -101,10 +102,12 @@ fn command(node: &Node, shell: bool, problems: &mut Vec<Problem>) -> Option<Vec<
     words
 }
 
-/// Resolves an address of this machine; others are refused.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let mut found = text.to_socket_addrs().map_err(|_| format!("'{text}' is no address like 127.0.0.1:5080"))?;
-    found.find(|address| address.ip().is_loopback()).ok_or_else(|| format!("'{text}' is not on this machine"))
+/// Resolves a name to all of its addresses on this machine; a name without any is refused.
+fn loopback(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let found = text.to_socket_addrs().map_err(|_| format!("'{text}' is no address like 127.0.0.1:5080"))?;
+    let mut own: Vec<SocketAddr> = found.filter(|address| address.ip().is_loopback()).collect();
+    own.dedup();
+    if own.is_empty() { Err(format!("'{text}' is not on this machine")) } else { Ok(own) }
 }
 
 /// Splits a text into words as a shell does: blanks part them, quotes and backslashes hold them together; nothing is expanded.
@@ -165,6 +168,14 @@ mod tests {
             let expect = expect.map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>());
             assert_eq!(found, expect.map_err(str::to_owned), "{text}");
         }
+    }
+
+    #[test]
+    fn every_address_of_a_name_is_waited_for() {
+        let found = loopback("localhost:5080").expect("every machine knows itself");
+        assert!(found.contains(&SocketAddr::from(([127, 0, 0, 1], 5080))), "{found:?}");
+        let expect: Vec<SocketAddr> = "localhost:5080".to_socket_addrs().expect("it was resolved").collect();
+        assert!(expect.iter().all(|address| found.contains(address)), "{found:?} of {expect:?}");
     }
 
     #[test]

@@ -157,6 +157,22 @@ async fn an_agent_that_crashes_in_a_call_is_charged_with_its_status() {
     check(&bench, &[("crashes", "failed", "MEDIA_TIMEOUT", "the agent's command ended with status 7")]);
 }
 
+/// Another program holds the port that the command would listen at: it would be tested in place of the agent.
+#[tokio::test]
+async fn a_port_that_is_taken_before_the_command_starts_calls_nobody() {
+    let bench = Bench::new();
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = held.local_addr().expect("it is bound").port();
+    bench.write("taken.yaml", &spawning(port, "exit 1", "  - name: somebody else\n    goal: Hello.\n"));
+    let ran = bench.run(&["taken.yaml"]).await;
+    assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+    assert!(
+        ran.err.contains(&format!("127.0.0.1:{port}, where the agent's command is waited for, is taken")),
+        "{}",
+        ran.err
+    );
+}
+
 #[tokio::test]
 async fn an_agent_that_is_silent_is_charged() {
     let bench = Bench::new();

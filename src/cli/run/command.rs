@@ -1,6 +1,7 @@
 //! The command that a suite starts: a process group of its own, which ends with the run, whatever ends it.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -33,8 +34,13 @@ impl Running {
     /// Starts a command; what it prints goes to `log`.
     ///
     /// # Errors
-    /// It cannot be started.
-    pub fn start(spawn: &Spawn, log: &Path) -> Result<Running, String> {
+    /// It cannot be started, or another program takes connections where the command is waited for.
+    pub async fn start(spawn: &Spawn, log: &Path) -> Result<Running, String> {
+        if let Some(address) = taking(&spawn.ready).await {
+            return Err(format!(
+                "{address}, where the agent's command is waited for, is taken by another program: end it, or choose another port"
+            ));
+        }
         let told = |error: std::io::Error| format!("{}: {error}", spawn.command.first().map_or("", String::as_str));
         let (program, args) = spawn.command.split_first().ok_or("there is no command")?;
         let out = File::create(log).map_err(told)?;
@@ -55,20 +61,24 @@ impl Running {
     /// # Errors
     /// It ended, or was not ready in time.
     pub async fn ready(&mut self, spawn: &Spawn) -> Result<(), String> {
-        let Some(address) = spawn.ready else { return Ok(()) };
+        if spawn.ready.is_empty() {
+            return Ok(());
+        }
         let within = Duration::from_secs_f64(spawn.within_s);
         let looking = async {
             loop {
                 if let Some(status) = self.exit_reason() {
                     return Err(format!("the agent's command {status}"));
                 }
-                if TcpStream::connect(address).await.is_ok() {
-                    return Ok(());
+                if taking(&spawn.ready).await.is_some() {
+                    // A command that has ended does not take them.
+                    return self.exit_reason().map_or(Ok(()), |status| Err(format!("the agent's command {status}")));
                 }
                 sleep(LOOK).await;
             }
         };
-        let late = || format!("the agent's command was not ready at {address} within {} s", spawn.within_s);
+        let addresses = spawn.ready.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+        let late = || format!("the agent's command was not ready at {addresses} within {} s", spawn.within_s);
         timeout(within, looking).await.unwrap_or_else(|_| Err(late()))
     }
 
@@ -103,6 +113,16 @@ impl Running {
     }
 }
 
+/// Returns the first of these addresses that takes connections.
+async fn taking(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    for address in addresses {
+        if TcpStream::connect(address).await.is_ok() {
+            return Some(*address);
+        }
+    }
+    None
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.signal(libc::SIGKILL);
@@ -121,12 +141,13 @@ fn describe_exit(status: ExitStatus) -> String {
 mod tests {
     use super::*;
 
-    fn spawn(script: &str, ready: Option<u16>, within_s: f64) -> Spawn {
+    /// Returns a shell script that is ready when one of these ports of 127.0.0.1 takes connections.
+    fn spawn(script: &str, ready: &[u16], within_s: f64) -> Spawn {
         Spawn {
             command: vec!["/bin/sh".into(), "-c".into(), script.into()],
             env: [("GIVEN".to_owned(), "yes".to_owned())].into(),
             folder: ".".into(),
-            ready: ready.map(|port| std::net::SocketAddr::from(([127, 0, 0, 1], port))),
+            ready: ready.iter().map(|port| SocketAddr::from(([127, 0, 0, 1], *port))).collect(),
             within_s,
         }
     }
@@ -135,16 +156,13 @@ mod tests {
     async fn a_command_is_ready_or_has_ended_or_is_late() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("log");
-        let open = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = open.local_addr().expect("an address").port();
-        for (script, port, within_s, expect) in [
-            ("exec sleep 60", Some(port), 30.0, Ok(())),
-            ("exec sleep 60", None, 30.0, Ok(())),
-            ("exit 3", Some(1), 30.0, Err("the agent's command ended with status 3")),
-            ("exec sleep 60", Some(1), 0.1, Err("the agent's command was not ready at 127.0.0.1:1 within 0.1 s")),
+        for (script, ports, within_s, expect) in [
+            ("exec sleep 60", &[][..], 30.0, Ok(())),
+            ("exit 3", &[1], 30.0, Err("the agent's command ended with status 3")),
+            ("exec sleep 60", &[1], 0.1, Err("the agent's command was not ready at 127.0.0.1:1 within 0.1 s")),
         ] {
-            let spawn = spawn(script, port, within_s);
-            let mut running = Running::start(&spawn, &log).expect("it starts");
+            let spawn = spawn(script, ports, within_s);
+            let mut running = Running::start(&spawn, &log).await.expect("it starts");
             let ready = running.ready(&spawn).await;
             assert_eq!(
                 ready.as_ref().map_err(String::as_str),
@@ -153,16 +171,37 @@ mod tests {
             );
             running.stop().await;
         }
-        let missing = Spawn { command: vec!["/no/such/program".into()], ..spawn("", None, 1.0) };
-        assert!(Running::start(&missing, &log).is_err_and(|why| why.starts_with("/no/such/program: ")));
+        let missing = Spawn { command: vec!["/no/such/program".into()], ..spawn("", &[], 1.0) };
+        assert!(Running::start(&missing, &log).await.is_err_and(|why| why.starts_with("/no/such/program: ")));
+    }
+
+    #[tokio::test]
+    async fn a_port_of_another_program_is_no_sign_of_readiness() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let listen = || std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port_of = |open: &std::net::TcpListener| open.local_addr().expect("an address").port();
+        let open = listen();
+        let port = port_of(&open);
+        for ports in [&[port][..], &[1, port]] {
+            let why = Running::start(&spawn("exit 1", ports, 30.0), &log).await.err().expect("it is taken");
+            assert!(why.contains(&format!("127.0.0.1:{port}")) && why.contains("taken by another program"), "{why}");
+        }
+        drop(open);
+        // The second of two addresses is as good as the first.
+        let spawn = spawn("exec sleep 60", &[1, port], 30.0);
+        let mut running = Running::start(&spawn, &log).await.expect("it is free");
+        let _open = std::net::TcpListener::bind(("127.0.0.1", port)).expect("it was free");
+        assert_eq!(running.ready(&spawn).await, Ok(()));
+        running.stop().await;
     }
 
     #[tokio::test]
     async fn its_environment_is_what_was_given_and_its_whole_group_ends() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("log");
-        let spawn = spawn("env; sleep 600 & echo child $!; wait", None, 1.0);
-        let running = Running::start(&spawn, &log).expect("it starts");
+        let spawn = spawn("env; sleep 600 & echo child $!; wait", &[], 1.0);
+        let running = Running::start(&spawn, &log).await.expect("it starts");
         let text = loop {
             let text = std::fs::read_to_string(&log).expect("there is a log");
             if text.contains("child ") {
