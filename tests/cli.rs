@@ -13,6 +13,8 @@ use tokio::time::timeout;
 
 use crate::program::{KEY, PATIENCE, Program, ringer, up};
 
+/// The exit code of `ringer call` when nothing answered at the address.
+const UNREACHABLE: i32 = 4;
 /// The exit code of a command whose lines nobody read.
 const NOT_READ: i32 = 141;
 /// Search path without any program.
@@ -253,13 +255,13 @@ async fn a_call_that_nobody_takes_is_reported_too() {
     assert_eq!((&last["event"], &last["ok"], &last["connected"]), (&json!("report"), &json!(false), &json!(false)));
     let why = last["error"].as_str().expect("a text");
     assert!(why.starts_with("not connected"), "{why}");
-    assert_eq!(said.status.code(), Some(1));
+    assert_eq!(said.status.code(), Some(UNREACHABLE));
     assert!(text(&said.stderr).ends_with(&format!("ringer: {why}\n")), "{}", text(&said.stderr));
     let said = run_to_end(&mut ringer(&["call", &address])).await;
     let told = text(&said.stdout);
     let last = told.lines().last().expect("it says something");
     assert!(last.starts_with("ended: ") && last.ends_with(", after 0.00 s"), "{told}");
-    assert_eq!(said.status.code(), Some(1));
+    assert_eq!(said.status.code(), Some(UNREACHABLE));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer_media::call::{CallSpec, DtmfMethod, EndReason, Limits, NoiseSpec};
+use ringer_media::call::{CallSpec, DtmfMethod, EndReason, Ending, Limits, NoiseSpec, RemoteKind};
 use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind as NoiseKind, snr_db};
 use ringer_media::seed::Seed;
@@ -24,10 +24,10 @@ use self::flags::{dialect, digits, header};
 pub use self::room::{FAR_AGENT, NewRoom, RoomFlags, Rooms};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
-use super::local;
 use super::out::{Out, complain};
 use super::signals::Signals;
 use super::tls::TlsFlags;
+use super::{fail, local};
 use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
@@ -55,8 +55,8 @@ again; then the events of the timeline as they happen (`seq`, `sample`, `offset_
 `concealed_ms`, `warnings` and `recording`.
 
 The call is hung up, and its recording closed, when the command is told to end (SIGINT, SIGTERM) and when nobody reads what it
-prints. The exit code is 0 when the call was connected and ended normally, 1 when not, 2 for flags that cannot be, 141 when
-nobody read all of its lines.
+prints. The exit code is 0 when the call was connected and ended normally, 1 when not (declined, broken off), 2 for flags that cannot
+be, 4 when nothing answered at the address or the credentials were refused, 141 when nobody read all of its lines.
 
 Examples:
   ringer call sip:agent@127.0.0.1:5080
@@ -134,18 +134,41 @@ const CREATING: Duration = Duration::from_secs(3);
 /// RTP ports of a call from the shell.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;
 
+/// Exit code when nothing answered at the address, or the credentials were refused.
+const UNREACHABLE: u8 = 4;
+
+/// Final responses of an agent that was reached and does not take the call (RFC 3261 21.4.18, 21.4.24, 21.4.25, 21.6.1, 21.6.2).
+const DECLINES: [u16; 5] = [480, 486, 487, 600, 603];
+
 /// Makes the call: 0 when it was connected and ended normally.
 pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
-    let done = call(&args, &out).await;
-    out.finish(done)
+    match call(&args, &out).await {
+        Err(Failed { why, code: Some(code) }) if !out.is_gone() => {
+            fail(why);
+            ExitCode::from(code)
+        }
+        done => out.finish(done.map_err(|failed| failed.why)),
+    }
 }
 
-async fn call(args: &Args, out: &Out) -> Result<(), String> {
+/// Failure of the command: its reason, and an exit code other than 1.
+struct Failed {
+    why: String,
+    code: Option<u8>,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Failed {
+        Failed { why, code: None }
+    }
+}
+
+async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     let mut stop = Signals::new()?;
     local::voice(&VoiceWanted::of(LANGUAGE))?;
     if args.dialect.is_some() && !is_socket(&args.to) {
-        return Err("--dialect is for ws:// and wss:// addresses".to_owned());
+        return Err("--dialect is for ws:// and wss:// addresses".to_owned().into());
     }
     args.rooms.check(room(&args.to).is_some())?;
     let (target, new_room) = match room(&args.to) {
@@ -196,7 +219,18 @@ async fn call(args: &Args, out: &Out) -> Result<(), String> {
         recording: saved.ok().flatten(),
         problem: problem.as_deref(),
     });
-    problem.map_or(Ok(()), Err)
+    let code = ended.is_ok_and(|report| is_unreachable(&report.ending)).then_some(UNREACHABLE);
+    problem.map_or(Ok(()), |why| Err(Failed { why, code }))
+}
+
+/// True if nothing answered at the address, or the credentials were refused: nothing is known of the agent itself.
+fn is_unreachable(ending: &Ending) -> bool {
+    let Some(remote) = ending.remote.as_ref().filter(|_| !ending.connected) else { return false };
+    match remote.kind {
+        RemoteKind::Unreachable | RemoteKind::AuthFailed => true,
+        RemoteKind::Refused | RemoteKind::Lost => remote.sip_code().is_none_or(|code| !DECLINES.contains(&code)),
+        _ => false,
+    }
 }
 
 /// Returns the call with its room open: `target`, or the new room that is created for it.
@@ -282,8 +316,16 @@ fn problem(report: &CallReport) -> Option<String> {
         let code = remote.sip_code().map(|code| format!("{code} ")).unwrap_or_default();
         return Some(format!("not connected: {code}{}", remote.text));
     }
-    let normal = ending.connected && ending.fault.is_none();
-    (!normal).then(|| format!("the call ended: {}", ending.reason.as_str()))
+    let is_normal = ending.connected
+        && ending.fault.is_none()
+        && !matches!(ending.reason, EndReason::ConnectionLost | EndReason::MediaTimeout | EndReason::SessionExpired);
+    if is_normal {
+        return None;
+    }
+    // The end as the other side told it explains a call that broke off.
+    let why = ending.remote.as_ref().map(|remote| remote.text.as_str()).filter(|text| !text.is_empty());
+    let why = why.map(|text| format!(": {text}")).unwrap_or_default();
+    Some(format!("the call ended: {}{why}", ending.reason.as_str()))
 }
 
 /// Tries whether a file can be written, which then is as it was before.

@@ -5,10 +5,14 @@ use ringer::engine::{Destination, WebSocketDial};
 use ringer::transport::websocket::{Dialect, Kind};
 use ringer_media::call::{ChannelEvent, EventKind};
 use serde_json::Value;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::quick;
+use super::server::{Line, Server};
 use crate::calls::stage::Stage;
-use crate::program::{Program, ringer};
+use crate::peers::Peer;
+use crate::program::{PATIENCE, Program, ringer};
 
 /// One call between two processes, in the engine's own protocol.
 #[tokio::test(flavor = "multi_thread")]
@@ -36,6 +40,37 @@ async fn the_program_calls_its_sample_agent_over_a_websocket() {
     }
     assert!(caller.wait_for_end().await.success());
     agent.kill().await;
+}
+
+/// Exit codes of calls that are no success: 4 when nobody was reached, 1 when the agent declined or the call broke off.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_fail_say_so_by_their_exit_code() {
+    let breaks = Server::start(|mut line: Line| async move {
+        line.send(Message::binary(vec![0; 640])).await;
+        line.until_audio(5).await;
+    })
+    .await;
+    let refuses = Server::answering("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_owned()).await;
+    let busy = Peer::scenario("busy");
+    for (address, code, reason, connected) in [
+        (breaks.url(), 1, "connection_lost", true),
+        (refuses.url(), 4, "dial_failed", false),
+        ("ws://127.0.0.1:1/".to_owned(), 4, "dial_failed", false),
+        (format!("sip:bob@{}", busy.sip), 1, "rejected", false),
+    ] {
+        let command = &mut ringer(&["call", &address, "--json", "--max-seconds", "20", "--seed", "3"]);
+        let ran = timeout(PATIENCE, command.stderr(std::process::Stdio::piped()).output()).await;
+        let ran = ran.expect("it ends in time").expect("the program was built");
+        let said = String::from_utf8_lossy(&ran.stdout);
+        let report: Value = said.lines().last().and_then(|line| serde_json::from_str(line).ok()).expect("a report");
+        assert_eq!(ran.status.code(), Some(code), "{address}: {report}");
+        assert_eq!((&report["ok"], &report["connected"]), (&false.into(), &connected.into()), "{address}: {report}");
+        assert_eq!(report["end_reason"], reason, "{address}: {report}");
+        let error = report["error"].as_str().expect("it says why");
+        assert!(String::from_utf8_lossy(&ran.stderr).contains(error), "{address}: {error}");
+    }
+    breaks.stop().await;
+    refuses.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
