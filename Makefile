@@ -37,11 +37,11 @@ build: ## the release binary
 	$(NATIVE) $(CARGO) build --release --locked --bin ringer
 
 # Runs the parts of a recipe: `part NAME BUDGET COMMAND`, the budget in seconds on two quiet cores. All parts run even when one fails.
-# `beside` runs parts with lower priority while the next ones wait for real time; `together` waits for them and shows their output.
-# `report` prints how long each took; an exceeded budget is said, a failed part fails the run. PART names the parts to run.
-PART ?=
+# `beside` runs parts in the background; `together` waits for them and shows their output. `report` prints how long each took. An
+# exceeded budget is said, a failed part fails the run. PART on the command line names the parts to run.
+PART :=
 define parts
-reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; trap 'trap - INT TERM; kill 0' INT TERM; \
+reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; \
 part() { \
     local name=$$1 budget=$$2 start=$$SECONDS word=ok; shift 2; \
     [ -z "$(PART)" ] || [[ " $(PART) " == *" $$name "* ]] || return 0; \
@@ -51,12 +51,16 @@ part() { \
     if [ $$took -gt $$budget ]; then word="$$word (over its budget)"; fi; \
     printf '%-12s %5d s of %5d s  %s\n' "$$name" $$took $$budget "$$word" >>"$$reports/report"; \
 }; \
-beside() { "$$@" >"$$reports/beside" 2>&1 & }; \
-together() { wait; cat "$$reports/beside"; }; \
+beside() { "$$@" >"$$reports/beside" 2>&1 & background=$$!; }; \
+together() { wait $$background || echo 'what ran beside the calls FAILED' >>"$$reports/report"; cat "$$reports/beside"; }; \
 report() { \
-    [ -e "$$reports/report" ] || { echo "PART=$(PART): there is no such part" >&2; exit 2; }; \
+    local name wrong=0; touch "$$reports/report"; \
+    for name in $(PART); do \
+        grep -q "^$$name " "$$reports/report" || { echo "there is no part $$name" >&2; wrong=2; }; \
+    done; \
     printf '\n'; cat "$$reports/report"; \
-    ! grep -q FAILED "$$reports/report"; \
+    ! grep -q FAILED "$$reports/report" || wrong=1; \
+    exit $$wrong; \
 }
 endef
 
@@ -64,9 +68,9 @@ endef
 # in it. It is not optimised in this profile, which makes both together a third of the time of one that is.
 #
 # The integration tests form groups by their place. Modules named `alone` measure lateness, memory or load: one test at a time, with
-# the machine to itself. COMPUTING holds tests that wait for nothing: they and the unit tests take the time of the cores that the rest,
-# which waits for real time, leaves idle. Modules named `figures` print figures for other targets.
-COMPUTING := api:: store:: sim:: tidy:: dialects:: databases::every_test
+# the machine to itself. COMPUTING holds tests that wait for nothing. They and the unit tests use what the others leave idle, which wait
+# for real time. Modules named `figures` print figures for other targets.
+COMPUTING := api:: store:: sim:: tidy:: dialects:: ci:: databases::every_test
 INTEGRATION := $(CARGO) test --locked --no-fail-fast --test integration --
 WAITING_THREADS := 8
 
@@ -83,7 +87,7 @@ test: peers speech-models ## everything that is checked: format, lints, unit and
 	beside computing; \
 	part waiting 420 $(INTEGRATION) --test-threads $(WAITING_THREADS) --skip ::alone:: $(addprefix --skip ,$(COMPUTING)); \
 	together; \
-	part alone 240 $(INTEGRATION) --test-threads 1 ::alone:: --skip ::figures::; \
+	part alone 330 $(INTEGRATION) --test-threads 1 ::alone:: --skip ::figures::; \
 	sync; \
 	part demo 90 "$(TARGET)/debug/ringer" demo --discard; \
 	part docs 60 $(CARGO) test --locked --workspace --doc; \

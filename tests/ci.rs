@@ -59,7 +59,10 @@ fn command(folder: &TempDir, clone: &str) -> Command {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/.ci/with_kept_dependencies");
     let mut command = Command::new(script);
     command.args(["cargo", "test", "--offline"]).current_dir(folder.path().join(clone));
-    command.env("RINGER_CI_CACHE", folder.path().join("cache")).env_remove("CARGO_TARGET_DIR").kill_on_drop(true);
+    command.env("RINGER_CI_CACHE", folder.path().join("cache")).env("CARGO_TERM_COLOR", "never").kill_on_drop(true);
+    for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_TERM_QUIET", "RINGER_CI_CACHE_MIB"] {
+        command.env_remove(name);
+    }
     command
 }
 

@@ -192,7 +192,7 @@ impl View {
     /// Returns the samples of interleaved bytes with two channels.
     fn samples(self, stereo: &[u8]) -> Vec<i16> {
         match self {
-            View::Channel(channel) => pcm::channel(stereo, channel.min(1), 2),
+            View::Channel(channel) => pcm::channel(stereo, usize::from(channel == 1), 2),
             View::Mix => pcm::mean_of_channels(stereo),
             View::Whole | View::Plain => pcm::channel(stereo, 0, 2),
         }

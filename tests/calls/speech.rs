@@ -3,7 +3,6 @@
 
 mod alone;
 mod language;
-mod neural;
 mod pair;
 mod servers;
 

@@ -1,5 +1,5 @@
-//! Groups of integration tests: what measures lateness, memory, load or CPU time stands in a module `alone`, whose tests run one at a
-//! time on a machine that does nothing else.
+//! Groups of integration tests. Tests that measure lateness, memory, load or CPU time stand in modules named `alone`. They run one at
+//! a time, on a machine that does nothing else.
 
 use super::{check, holds};
 

@@ -31,7 +31,7 @@ async fn a_server_that_stops_reading() {
     assert_eq!(report.ending.reason, EndReason::MaxDuration);
     let unsent = report.warnings.iter().any(|warning| warning.contains("were not sent: the agent did not read them"));
     assert!(unsent, "{:?}", report.warnings);
-    // 15 s of frames against 2.5 s of the other call: six times as many may be late.
+    // 750 frames against 125 of the other call: six times as many may be late.
     let (quality, other) = (report.ending.quality, other.ending.quality);
     assert!(quality.late_frames <= 6 * other.late_frames + 15, "{quality:?}, beside it {other:?}");
     server.stop().await;

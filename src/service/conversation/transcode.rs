@@ -94,7 +94,7 @@ impl Samples {
         self.file.read_exact(&mut self.bytes)?;
         Ok(match self.track {
             Track::Both | Track::CallerClean => pcm::from_bytes(&self.bytes),
-            Track::Channel(channel) => pcm::channel(&self.bytes, channel.min(1), 2),
+            Track::Channel(channel) => pcm::channel(&self.bytes, usize::from(channel == 1), 2),
             Track::Mix => pcm::mean_of_channels(&self.bytes),
         })
     }

@@ -10,9 +10,8 @@ use crate::peers::Peer;
 /// Frames of a call of 10 s.
 const FRAMES: u64 = 500;
 
-/// Most frames that a bad connection may make late, beyond those of the plain call: 2 %. One that held ticks up until its packets
-/// are due would make two of three late.
-const MORE_LATE: u64 = FRAMES / 50;
+/// Most pairs of calls: a machine that stands still for a moment may make a tick of one of them late.
+const PAIRS: usize = 3;
 
 async fn call(connection: ConnectionSpec) -> Quality {
     let (stage, peer) = (Stage::new().await, Peer::answering(1));
@@ -26,8 +25,15 @@ async fn call(connection: ConnectionSpec) -> Quality {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_connection_makes_no_tick_late() {
-    let (bad, plain) = tokio::join!(call(BAD), call(ConnectionSpec::default()));
-    println!("late frames: {} with a bad connection, {} without", bad.late_frames, plain.late_frames);
-    assert!(bad.sent_frames.min(plain.sent_frames) >= FRAMES - 5, "{bad:?} {plain:?}");
-    assert!(bad.late_frames <= plain.late_frames + MORE_LATE, "{bad:?}, beside it {plain:?}");
+    // A connection that holds ticks up makes some late in every call.
+    let mut late = Vec::new();
+    for _ in 0..PAIRS {
+        let (bad, plain) = tokio::join!(call(BAD), call(ConnectionSpec::default()));
+        assert!(bad.sent_frames.min(plain.sent_frames) >= FRAMES - 5, "{bad:?} {plain:?}");
+        late.push((bad.late_frames, plain.late_frames));
+        if bad.late_frames <= plain.late_frames {
+            return;
+        }
+    }
+    panic!("late frames of the bad connection and of the plain call beside it: {late:?}");
 }

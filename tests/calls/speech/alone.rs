@@ -1,6 +1,8 @@
-//! Calls whose lateness is measured, beside servers of speech that work and that fail.
+//! Calls whose lateness is measured, beside servers of speech that work and that fail, and calls with neural speech: their words
+//! depend on the time that is left for them.
 
 mod figures;
+mod neural;
 
 use super::*;
 
@@ -99,6 +101,11 @@ async fn calls_go_on(form: Form) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_go_on_when_servers_fail() {
-    tokio::join!(calls_go_on(Form::Http), calls_go_on(Form::WebSocket));
+async fn calls_go_on_when_http_servers_fail() {
+    calls_go_on(Form::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_when_websocket_servers_fail() {
+    calls_go_on(Form::WebSocket).await;
 }

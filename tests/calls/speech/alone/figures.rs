@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::calls::speech::neural::{Asked, INTENT, bring_models};
+use super::neural::{Asked, INTENT, bring_models};
 use crate::program::{Program, ringer, up};
 
 /// Calls at once on two cores.

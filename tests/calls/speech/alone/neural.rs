@@ -16,7 +16,7 @@ use crate::json::with;
 use crate::program::{KEY, PATIENCE, Program, client, ringer, up};
 
 /// Words that each caller says after the greeting.
-const INTENT: &str = "I would like to see a doctor. The third of March. Yes, that is good.";
+pub const INTENT: &str = "I would like to see a doctor. The third of March. Yes, that is good.";
 
 /// Returns the folder of the models that tests use.
 #[expect(clippy::disallowed_methods, reason = "the place of the models is no setting of the program")]
@@ -29,7 +29,7 @@ fn model_cache() -> PathBuf {
 }
 
 /// Links the models into the data folder, where the program finds them without any setting.
-fn bring_models(data: &Path) {
+pub fn bring_models(data: &Path) {
     let models = data.join("models");
     std::fs::create_dir(&models).expect("the folder is writable");
     for name in ["tiny.en", "joe"] {
@@ -38,8 +38,8 @@ fn bring_models(data: &Path) {
 }
 
 /// The program, asked over HTTP.
-struct Asked {
-    base: String,
+pub struct Asked {
+    pub base: String,
 }
 
 impl Asked {
@@ -54,7 +54,7 @@ impl Asked {
         answer
     }
 
-    async fn post(&self, path: &str, body: Value) -> Value {
+    pub async fn post(&self, path: &str, body: Value) -> Value {
         self.send(reqwest::Method::POST, path, Some(body)).await.json().await.expect("JSON")
     }
 
@@ -63,14 +63,14 @@ impl Asked {
     }
 
     /// Waits for the end of a result's events.
-    async fn over(&self, id: &str) -> Value {
+    pub async fn over(&self, id: &str) -> Value {
         let events = self.send(reqwest::Method::GET, &format!("/v1/simulation-result/{id}/events"), None).await;
         timeout(2 * PATIENCE, events.bytes()).await.expect("it is over in time").expect("the stream is whole");
         self.get(&format!("/v1/retrieve-simulation-result/{id}")).await["simulation_result"].clone()
     }
 
     /// Returns the data of a result's events of this name.
-    async fn events(&self, id: &str, name: &str) -> Vec<Value> {
+    pub async fn events(&self, id: &str, name: &str) -> Vec<Value> {
         let timeline = self.get(&format!("/v1/simulation-result/{id}/timeline")).await;
         let events = timeline["events"].as_array().expect("events").iter();
         events.filter(|event| event["event"] == name).map(|event| event["data"].clone()).collect()
@@ -226,61 +226,4 @@ async fn words_act_on_the_telephone_with_a_neural_recognizer() {
     check_import(&asked, &agent, &wav).await;
     desk.kill().await;
     engine.kill().await;
-}
-
-/// Figures that `make speech` prints.
-mod figures {
-    use super::*;
-
-    /// Calls at once on two cores.
-    const AT_ONCE: usize = 8;
-
-    /// Eight PCMU calls at once: every turn of the agent has words in time, and frames leave on time. `make speech` runs it, alone.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn eight_calls_at_once_have_words_in_time() {
-        let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
-        bring_models(folder.path());
-        let mut engine = up(folder.path());
-        engine.args(["--rtp-ports", "36600-36799"]).env("RINGER_SIP_CODECS", "PCMU");
-        let mut engine = Program::start(&mut engine);
-        let asked = Asked { base: engine.address("http://").await };
-        let ports = ["--listen", "127.0.0.1:0", "--codec", "PCMU", "--rtp-ports", "36800-36999"];
-        // The agent's own ears are the installed ones: theirs is not the load that is measured.
-        let mut desk = ringer(&[&["agent"][..], &ports].concat());
-        let mut desk = Program::start(desk.env("RINGER_SPEECH_MODELS", "/nonexistent"));
-        let agent = json!({ "name": "Desk", "sip_uri": desk.address("sip:").await });
-        let agent = asked.post("/v1/add-agent", agent).await["agent_id"].clone();
-        let simulation = json!({ "agent_id": agent.to_string(), "name": "Eight", "max_call_duration": 40,
-            "max_call_duration_units": "seconds" });
-        let simulation = asked.post("/v1/create-simulation", simulation).await["simulation_id"].clone();
-        for _ in 0..AT_ONCE {
-            let human = json!({ "intent": INTENT, "gender": "male", "endpointing_delay": 1.5 });
-            asked
-                .post("/v1/create-digital-human", json!({ "digital_human": human, "simulation_ids": [simulation] }))
-                .await;
-        }
-        let run = json!({ "simulation_id": simulation.to_string(), "seed": 7 });
-        let run = asked.post("/v1/queue-simulation-run", run).await;
-        let ids: Vec<&str> =
-            run["simulation_result_ids"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
-        assert_eq!(ids.len(), AT_ONCE, "{run}");
-        let (mut turns, mut late, mut worst) = (0, Vec::new(), 0.0_f64);
-        for id in ids {
-            let result = asked.over(id).await;
-            let ended = asked.events(id, "turn.ended").await;
-            turns += ended.len();
-            late.extend(
-                ended.iter().filter(|turn| turn["text_missing"].is_string()).map(|turn| turn["text_missing"].clone()),
-            );
-            late.extend(asked.events(id, "recognizer_late").await);
-            worst = worst.max(result["engine_quality"]["pacing_p99_ms"].as_f64().expect("a figure"));
-        }
-        println!(
-            "{turns} turns in {AT_ONCE} calls, {} without words in time, pacing p99 at most {worst} ms",
-            late.len()
-        );
-        assert!(turns >= 2 * AT_ONCE && late.is_empty() && worst <= 1.0, "{turns} turns, {worst} ms, {late:?}");
-        desk.kill().await;
-        engine.kill().await;
-    }
 }
