@@ -50,6 +50,7 @@ async fn settle(change: impl Fn(String) -> String) -> (Side, Side) {
     (near, far)
 }
 
+/// Returns two peers that are connected.
 pub async fn pair() -> (Side, Side) {
     let (near, far) = settle(|answer| answer).await;
     let both = tokio::join!(near.peer.wait_connected(PATIENCE), far.peer.wait_connected(PATIENCE));
