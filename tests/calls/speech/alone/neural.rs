@@ -138,7 +138,7 @@ fn models_are_told(result: &Value) {
 async fn queue_words(asked: &Asked, desk: String) -> (Value, Value) {
     let agent = json!({ "name": "Desk", "sip_uri": desk });
     let agent = asked.post("/v1/add-agent", agent).await["agent_id"].clone();
-    let simulation = json!({ "agent_id": agent.to_string(), "name": "Telephone", "max_concurrent": 1,
+    let simulation = json!({ "agent_id": agent.to_string(), "name": "Telephone", "max_concurrent": 3,
         "max_call_duration": 60, "max_call_duration_units": "seconds" });
     let simulation = asked.post("/v1/create-simulation", simulation).await["simulation_id"].clone();
     let scripted = json!([{ "match_type": "exact", "match_phrase": "date of birth", "response_type": "phrase",
