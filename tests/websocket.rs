@@ -3,7 +3,6 @@
 mod alone;
 mod bad_input;
 mod desk;
-mod frameworks;
 mod house;
 mod libraries;
 mod outbound;

@@ -1,4 +1,3 @@
 //! Delays, CPU time and other figures, measured on a machine that does nothing else.
 
 mod figures;
-mod pairs;

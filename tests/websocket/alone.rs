@@ -1,4 +1,6 @@
-//! A server that stops reading, and the lateness of the call to it.
+//! A server that stops reading, and the lateness of the call to it; agents whose own pace decides what is heard.
+
+mod frameworks;
 
 use std::time::Duration;
 

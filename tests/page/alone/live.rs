@@ -8,15 +8,18 @@ use serde_json::json;
 use crate::page::{ask_json, queue_run, send_json, with_key};
 use crate::program::{KEY, Program, up};
 
-/// Longest time from a turn until its latency is shown, in milliseconds.
+/// Longest time from a turn until its latency is shown, in milliseconds, in a browser whose timers are on time.
 const SHOWN_MS: f64 = 1000.0;
 
 /// Words of the caller, more than are said before the call is hung up.
 const INTENT: &str = "Hello, I would like to book an appointment. Tuesday is good for me. Yes, that is right. In the morning, please. \
     My knee hurts. It began last week. I can come at nine.";
 
-/// Notes, in the page, when each latency was first seen.
+/// Notes, in the page, when each latency was first seen, and how late the browser's own timer was at most.
 const WATCH: &str = "window.seen = {};
+    window.late = 0;
+    let due = Date.now() + 100;
+    setInterval(() => { late = Math.max(late, Date.now() - due); due = Date.now() + 100; }, 100);
     new MutationObserver(() => {
         for (const one of document.querySelectorAll('.figure[data-kind=latency]')) seen[one.dataset.to] ??= Date.now();
     }).observe(document.body, { subtree: true, childList: true });
@@ -52,6 +55,7 @@ async fn a_latency_is_shown_within_a_second_and_the_call_is_hung_up() {
     browser.run("end.click(); return 1").await;
     browser.until("the end", "document.querySelector('.downloads button')").await;
     assert_eq!(browser.run("return end.isConnected").await, false);
+    let late = browser.run("return late").await.as_f64().expect("milliseconds");
     let seen: BTreeMap<String, f64> = serde_json::from_value(browser.run("return seen").await).expect("times");
     let result = ask_json(&base, KEY, "/v1/retrieve-simulation-result/1").await["simulation_result"].clone();
     assert_eq!(result["end_reason"], "api_hangup");
@@ -61,11 +65,11 @@ async fn a_latency_is_shown_within_a_second_and_the_call_is_hung_up() {
     for turn in turns.as_array().expect("turns").iter().filter(|turn| turn["speaker"] == "AGENT") {
         let ms = |name: &str| turn[name].as_f64().expect("a position") / 16.0;
         let Some(at) = seen.get(&ms("from_sample").to_string()) else { continue };
-        assert!(at - start - ms("to_sample") <= SHOWN_MS, "after the turn: {at} {start} {turn}");
+        assert!(at - start - ms("to_sample") <= SHOWN_MS + 2.0 * late, "after the turn: {at} {start} {late} {turn}");
         delays.push(at - start - ms("from_sample"));
     }
     assert!(!delays.is_empty(), "{seen:?} {turns}");
     // They are known once the agent begins to speak, and most are shown within a second of that too.
     delays.sort_by(f64::total_cmp);
-    assert!(delays[0] <= SHOWN_MS, "after the turn has begun: {delays:?}");
+    assert!(delays[0] <= SHOWN_MS + 2.0 * late, "after the turn has begun: {delays:?} {late}");
 }

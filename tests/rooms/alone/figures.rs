@@ -1,6 +1,8 @@
 //! Figures of calls in rooms at the server of the tests, printed by `make load`. CPU time is that of the program in
 //! `RINGER_PROGRAM`, best a release build.
 
+mod pairs;
+
 use std::time::Duration;
 
 use ringer::clock::monotonic;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::neural::{Asked, INTENT, bring_models};
+use super::{Form, a_keyword_cuts_in};
 use crate::program::{Program, ringer, up};
 
 /// Calls at once on two cores.
@@ -50,4 +51,16 @@ async fn eight_calls_at_once_have_words_in_time() {
     assert!(turns >= 2 * AT_ONCE && late.is_empty() && worst <= 1.0, "{turns} turns, {worst} ms, {late:?}");
     desk.kill().await;
     engine.kill().await;
+}
+
+/// A keyword in running text is answered within 300 ms.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyword_is_answered_soon() {
+    for form in [Form::Http, Form::WebSocket] {
+        let (sent_ms, had_ms) = a_keyword_cuts_in(form).await;
+        println!(
+            "{form:?}: {sent_ms:.0} ms after the server sent the word, {had_ms:.0} ms after the call had it (at most 300)"
+        );
+        assert!(sent_ms.max(had_ms) <= 300.0, "{form:?}: {sent_ms} ms, {had_ms} ms");
+    }
 }
