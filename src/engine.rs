@@ -52,7 +52,7 @@ pub use self::gate::{DialGate, Forwarded};
 pub use self::live::Engine;
 pub use self::placement::{
     Answering, Destination, PipelineDial, PlaceError, Placement, RoomDial, SipDial, SocketSettings, TrunkTerms,
-    WebSocketDial,
+    WebSocketDial, host_and_port,
 };
 pub use self::simulated::Answerer;
 pub use ringer_sip::registration::Standing;

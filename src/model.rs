@@ -161,6 +161,7 @@ pub mod tool_call;
 pub mod transcript;
 pub mod validate;
 pub mod validation_error;
+pub mod verdict;
 pub mod webhook;
 pub mod webhook_event;
 

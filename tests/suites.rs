@@ -140,7 +140,7 @@ async fn calls_in_virtual_time_end_by_their_gates() {
     let seeds: Vec<u64> = lines.iter().filter_map(|line| line["seed"].as_u64()).collect();
     assert_eq!(seeds, [7, 8]);
     for line in &lines {
-        assert_eq!((&line["verdict"], line["schema_version"].as_i64()), (&Value::from("passed"), Some(1)), "{line}");
+        assert_eq!((&line["verdict"], line["schema_version"].as_i64()), (&Value::from("passed"), Some(2)), "{line}");
     }
     let folder = bench.path().join("ringer-results");
     for file in ["junit.xml", "report.html", "recordings/books-a-visit-7.wav"] {

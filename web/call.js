@@ -104,7 +104,7 @@ export class CallView {
   /** @param {any} result */
   head(result) {
     const about = (result.metadata && result.metadata.behaviour) || {};
-    return el("div", {}, el("h1", {}, "Call " + result.id), el("p", { class: "chips" }, chip(result.status), result.outcome ? chip(result.outcome) : null,
+    return el("div", {}, el("h1", {}, "Call " + result.id), el("p", { class: "chips" }, chip(result.status), result.verdict || result.outcome ? chip(result.verdict ? result.verdict.word : result.outcome) : null,
       " ", when(result.start_time), " ", span(result.duration_ms), " ",
       el("span", { class: "soft" }, [result.metadata && result.metadata.codec, result.metadata && result.metadata.transport, about.language].filter(Boolean).join(", "))),
     this.data.caller || this.data.agent ? el("p", {}, words(this.data.caller || "Digital Human", 120), " \u2192 ", words(this.data.agent || "agent", 120)) : null);

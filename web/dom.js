@@ -78,7 +78,7 @@ export function when(at) {
 export function chip(word) {
   const text = String(word ?? "");
   const good = ["passed", "pass", "yes", "true"].includes(text);
-  const bad = ["failed", "SYSTEM_ERROR", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "fail", "false", "no"].includes(text);
+  const bad = ["failed", "unreachable", "SYSTEM_ERROR", "NO_CONNECTION", "NO_ANSWER", "CALL_DROPPED", "fail", "false", "no"].includes(text);
   return el("span", { class: "chip " + (good ? "good" : bad ? "bad" : "plain") }, text.replace(/_/g, " ").toLowerCase() || "\u2013");
 }
 

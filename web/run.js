@@ -65,7 +65,7 @@ function resultTable(list) {
   const mean = (/** @type {number[] | null} */ all) => all && all.length ? asMs(all.reduce((sum, one) => sum + one, 0) / all.length) : "";
   return table("Results", ["Result", "Caller", "Outcome", "Reason", "Owner", "Mean latency", "By agent", "By caller", "Pacing", "Length"], list.map((one) => [
     el("a", { href: "/results/" + one.id }, String(one.id)), el("span", {}, words(one.digital_human_name ?? "deleted", 60), one.repetition > 1 ? " " + one.repetition : ""),
-    el("span", {}, chip(one.outcome || one.status), one.human_edited ? " reviewed" : ""), words([one.error_code, one.reason].filter(Boolean).join(": "), 120), one.error_owner || "",
+    el("span", {}, chip(one.verdict || one.outcome || one.status), one.human_edited ? " reviewed" : ""), words([one.error_code, one.reason].filter(Boolean).join(": "), 120), one.error_owner || "",
     mean(one.latency), one.agent_interruption_count ?? "", one.customer_interruption_count ?? "", one.trusted === null ? "" : one.trusted ? "trusted" : "not trusted", span(one.duration_ms)]));
 }
 
@@ -110,7 +110,8 @@ function byCaller(list) {
   for (const one of list) {
     const name = one.digital_human_name ?? "deleted";
     const counts = callers.get(name) || { passed: 0, failed: 0, other: 0, latency: [] };
-    counts[one.outcome === "passed" || one.outcome === "failed" ? one.outcome : "other"] += 1;
+    const told = one.verdict || one.outcome;
+    counts[told === "passed" || told === "failed" ? told : "other"] += 1;
     counts.latency.push(...(one.latency || []));
     callers.set(name, counts);
   }

@@ -20,7 +20,9 @@ export function why(result) {
   const evaluation = (result.evaluations || [])[0];
   const quality = result.engine_quality;
   const end = [result.end_reason, result.conversation_ended_by && "by " + (result.conversation_ended_by === "USER" ? "the Digital Human" : "the agent")];
-  const basic = facts(["Outcome", chip(result.outcome || result.status)], ["Error", result.error_code],
+  const told = result.verdict;
+  const basic = facts(["Verdict", chip(told ? told.word : result.outcome || result.status)], ["Why", told && told.reason && words(told.reason)],
+    ["Outcome", result.outcome], ["Error", result.error_code],
     ["Reason", result.error_message && words(result.error_message)], ["Who has to act", result.error_owner],
     ["SIP", result.sip_code], ["Cause (Q.850)", result.q850_cause], ["End", end.filter(Boolean).join(", ")],
     ["Warnings", (result.metadata && result.metadata.warnings || []).map((/** @type {any} */ text) => el("p", {}, words(text)))]);

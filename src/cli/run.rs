@@ -45,7 +45,8 @@ Examples:
   RINGER_API_KEY=... ringer run calls.yaml --server https://ringer.example
 
 The exit code is 0 when every gate passed, 1 when one failed by the agent's fault, 2 when nothing was called (a bad file, flag or
-setting), 3 when no gate failed and at least one could not be told, 130 when it was interrupted.")]
+setting), 4 when no gate failed and the agent or the server was not reached or refused the credentials, 3 when none of these and at
+least one gate could not be told, 130 when it was interrupted.")]
 pub struct Args {
     /// Files, folders (all *.yaml and *.yml in them) and globs
     #[arg(value_name = "PATH", required_unless_present = "schema")]
@@ -105,6 +106,8 @@ pub struct Args {
 
 /// Exit code of a run of which something could not be told.
 const UNKNOWN: u8 = 3;
+/// Exit code of a run whose agent was not reached, or whose server was not.
+const UNREACHABLE: u8 = 4;
 /// Exit code of a run that was interrupted.
 const INTERRUPTED: u8 = 130;
 /// Time that calls have to end in after a run is broken off.
@@ -153,7 +156,7 @@ pub async fn run(args: Args) -> ExitCode {
         }
         Err(Stop::Unreached(why)) => {
             complain(why);
-            ExitCode::from(UNKNOWN)
+            ExitCode::from(UNREACHABLE)
         }
     }
 }
@@ -177,6 +180,7 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     Ok(match (interrupted, verdict) {
         (true, _) => INTERRUPTED,
         (false, Verdict::Failed) => 1,
+        (false, Verdict::Unreachable) => UNREACHABLE,
         (false, _) if late => UNKNOWN,
         (false, Verdict::Unknown) => UNKNOWN,
         (false, Verdict::Passed) => 0,
@@ -415,7 +419,7 @@ fn summary(rows: &[crate::suite::table::Row], exit: Verdict, out: &std::path::Pa
     let row = |row: &crate::suite::table::Row| {
         json!({
             "file": row.file, "scenario": row.scenario, "passed": row.passed, "failed": row.failed,
-            "unknown": row.unknown, "flaky": row.is_flaky(), "p50_agent_latency": row.p50,
+            "unknown": row.unknown, "unreachable": row.unreachable, "flaky": row.is_flaky(), "p50_agent_latency": row.p50,
             "p95_agent_latency": row.p95, "gate": row.gate.as_str(), "reason": row.reason,
         })
     };

@@ -252,7 +252,7 @@ impl Counted {
         lines.push(match self.verdict() {
             Verdict::Passed => format!("passed: recall and precision are at least {:.0} %", BAR * 100.0),
             Verdict::Failed => format!("failed: recall or precision is below {:.0} %", BAR * 100.0),
-            Verdict::Unknown => {
+            Verdict::Unreachable | Verdict::Unknown => {
                 "not told: a fault was told in none of its calls, or too many calls were not told".into()
             }
         });

@@ -8,7 +8,7 @@ use ringer_media::codec::Codec;
 use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use ringer_sip::registration::route;
-use ringer_sip::uri::Uri;
+use ringer_sip::uri::{Scheme, Uri};
 use ringer_sip::{Hop, Invite, Reach};
 
 use super::gate::DialGate;
@@ -59,7 +59,29 @@ pub struct Answering {
     pub websocket: Option<Box<WebSocketDial>>,
 }
 
+/// Returns host and port of a URL, `HOST:PORT`; `None`: it has none.
+pub fn host_and_port(url: &str) -> Option<String> {
+    let url = url::Url::parse(url).ok()?;
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
 impl Destination {
+    /// Returns host and port of the address that is called, `HOST:PORT`, without any credentials; `None` where nobody is called, or
+    /// where the address is none.
+    pub fn address(&self) -> Option<String> {
+        match self {
+            Destination::Sip(dial) => {
+                let uri = Uri::parse(&dial.target).ok().filter(|uri| !uri.host.is_empty())?;
+                let usual = if uri.scheme == Scheme::Sips { 5061 } else { 5060 };
+                Some(format!("{}:{}", uri.host, uri.port.unwrap_or(usual)))
+            }
+            Destination::WebSocket(dial) => host_and_port(&dial.url),
+            Destination::Pipeline(dial) => host_and_port(&dial.target.base_url),
+            Destination::Room(dial) => host_and_port(&dial.target.server_url),
+            Destination::Incoming(_) => None,
+        }
+    }
+
     /// Returns the codecs that are offered or accepted, in order.
     pub fn codecs(&self) -> &[Codec] {
         let own: &[Codec] = match self {

@@ -16,6 +16,7 @@ use super::status::{EndedBy, Outcome, ResultStatus};
 use super::text::Inbox;
 use super::time::Timestamp;
 use super::transcript::PostedEntry;
+use super::verdict::CallVerdict;
 
 words! {
     /// Reason why a result that has not begun waits.
@@ -208,6 +209,9 @@ pub struct ResultBody {
     pub result: Option<Object>,
     /// Verdict on the result; null until its state is terminal.
     pub outcome: Option<Outcome>,
+    /// Verdict on the call with its reason; null until its state is terminal.
+    #[serde(default)]
+    pub verdict: Option<CallVerdict>,
     /// Time of connect; null: never connected.
     pub start_time: Option<Timestamp>,
     /// Time of the end; null until then.

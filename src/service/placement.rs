@@ -229,6 +229,7 @@ impl Cast {
             ("voice".to_owned(), json!(voice.id)),
             ("channel_layout".to_owned(), json!({ "0": "digital_human", "1": "agent" })),
         ]);
+        notes.extend(destination.address().map(|address| ("target".to_owned(), json!(address))));
         let speaks = placer.synthesizer.model(&voice);
         notes.extend(speaks.map(|model| ("synthesizer".to_owned(), json!(model))));
         if let Some(substituted) = &voice.substituted {

@@ -59,7 +59,7 @@ fn difference(name: &str, now: &[Played], before: &[(Played, Value)], seed: u64)
     let verdicts = |(old, new): &(&Played, &Played)| (old.judgement.verdict, new.judgement.verdict);
     let told = paired.iter().filter(|pair| {
         let (old, new) = verdicts(pair);
-        old != Verdict::Unknown && new != Verdict::Unknown
+        old.is_told() && new.is_told()
     });
     let pairs = told.count() as u64;
     let count = |wanted| paired.iter().filter(|pair| verdicts(pair) == wanted).count() as u64;

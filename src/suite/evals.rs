@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::expand::connect;
 use super::file::{Scenario, Suite};
 use super::reading::{check_known, number, texts};
+use super::verdict::Gate;
 use super::yaml::{Node, Problem};
 
 /// Words of a whole file.
@@ -113,7 +114,7 @@ fn scenario(node: &Node, turns: Option<&Node>, stem: &str, problems: &mut Vec<Pr
         name,
         tags: texts(node.get("tags"), "tags", problems),
         repeat: None,
-        pass_rate: 1.0,
+        gate: Gate::default(),
         human,
         simulation: Map::new(),
     }

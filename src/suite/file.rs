@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::expand::{Connect, connect};
 use super::reading::{check_known, number, texts};
 use super::spawn::{Spawn, spawn};
+use super::verdict::{Gate, Untold};
 use super::yaml::{Key, Loaded, Node, Place, Problem, load, mask};
 use super::{evals, turns};
 use crate::model::digital_human::DigitalHumanSpec;
@@ -62,8 +63,8 @@ pub struct Scenario {
     pub tags: Vec<String>,
     /// Repetitions that the file asks for.
     pub repeat: Option<u32>,
-    /// Share of the calls with a known verdict that has to pass, 0 to 1.
-    pub pass_rate: f64,
+    /// Terms of its gate.
+    pub gate: Gate,
     /// Fields of the Digital Human.
     pub human: Map<String, Value>,
     /// Fields of the simulation.
@@ -222,9 +223,9 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
     human.entry("name").or_insert_with(|| json!(name));
     human.insert("tags".into(), json!(tags));
     let repeat = number(words.get("repeat"), "repeat", 1.0, REPEAT_MAX.into(), &mut problems).map(|count| count as u32);
-    let pass_rate = gate(words.get("gate"), &mut problems);
+    let gate = gate(words.get("gate"), &mut problems);
     match problems.is_empty() {
-        true => Ok(Scenario { name, at, tags, repeat, pass_rate, human, simulation }),
+        true => Ok(Scenario { name, at, tags, repeat, gate, human, simulation }),
         false => Err(problems),
     }
 }
@@ -321,14 +322,23 @@ fn conditions(
     }
 }
 
-fn gate(node: Option<&Node>, problems: &mut Vec<Problem>) -> f64 {
-    let Some(node) = node else { return 1.0 };
+fn gate(node: Option<&Node>, problems: &mut Vec<Problem>) -> Gate {
+    let Some(node) = node else { return Gate::default() };
     let Some(members) = node.members() else {
-        problems.push(Problem::new(&node.at, "gate must be a map with pass_rate"));
-        return 1.0;
+        problems.push(Problem::new(&node.at, "gate must be a map with pass_rate and untold"));
+        return Gate::default();
     };
-    members.iter().for_each(|(key, _)| check_known(key, ["pass_rate"].into_iter(), problems));
-    number(node.get("pass_rate"), "pass_rate", 0.0, 1.0, problems).unwrap_or(1.0)
+    members.iter().for_each(|(key, _)| check_known(key, ["pass_rate", "untold"].into_iter(), problems));
+    let pass_rate = number(node.get("pass_rate"), "pass_rate", 0.0, 1.0, problems).unwrap_or(1.0);
+    let untold = node.get("untold").and_then(|node| {
+        let given = node.json();
+        let found = Untold::WORDS.into_iter().find(|(word, _)| given == **word);
+        if found.is_none() {
+            problems.push(Problem::new(&node.at, "untold must be tell, ignore or fail"));
+        }
+        found
+    });
+    Gate { pass_rate, untold: untold.map_or(Untold::default(), |(_, untold)| untold) }
 }
 
 /// Adds the expectations of a list.

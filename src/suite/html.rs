@@ -26,8 +26,9 @@ pub fn page(title: &str, rows: &[Row], calls: &[Played], notes: &[String]) -> St
     let mut order: Vec<&Played> = calls.iter().collect();
     order.sort_by_key(|call| match call.judgement.verdict {
         Verdict::Failed => 0,
-        Verdict::Unknown => 1,
-        Verdict::Passed => 2,
+        Verdict::Unreachable => 1,
+        Verdict::Unknown => 2,
+        Verdict::Passed => 3,
     });
     let figures = |row: &Row| json!([row.p50, row.p95]);
     let frame = json!({

@@ -43,13 +43,14 @@ fn write(xml: &mut Xml, calls: &[Played], skipped: &[Skipped]) -> io::Result<()>
 fn suite(xml: &mut Xml, file: &str, calls: &[Played], skipped: &[Skipped]) -> io::Result<()> {
     let of_file: Vec<&Played> = calls.iter().filter(|call| call.file == file).collect();
     let left: Vec<&str> = skipped.iter().filter(|(of, _)| of == file).map(|(_, name)| name.as_str()).collect();
-    let count = |verdict| of_file.iter().filter(|call| call.judgement.verdict == verdict).count().to_string();
+    let count = |verdict| of_file.iter().filter(|call| call.judgement.verdict == verdict).count();
+    let errors = (count(Verdict::Unknown) + count(Verdict::Unreachable)).to_string();
     let seconds: f64 = of_file.iter().filter_map(|call| seconds(call)).sum();
     xml.create_element("testsuite")
         .with_attribute(("name", &*plain(file)))
         .with_attribute(("tests", &*(of_file.len() + left.len()).to_string()))
-        .with_attribute(("failures", &*count(Verdict::Failed)))
-        .with_attribute(("errors", &*count(Verdict::Unknown)))
+        .with_attribute(("failures", &*count(Verdict::Failed).to_string()))
+        .with_attribute(("errors", &*errors))
         .with_attribute(("skipped", &*left.len().to_string()))
         .with_attribute(("time", &*format!("{seconds:.3}")))
         .write_inner_content(|xml| {
@@ -78,7 +79,7 @@ fn case(xml: &mut Xml, call: &Played) -> io::Result<()> {
             let tag = match call.judgement.verdict {
                 Verdict::Passed => None,
                 Verdict::Failed => Some("failure"),
-                Verdict::Unknown => Some("error"),
+                Verdict::Unreachable | Verdict::Unknown => Some("error"),
             };
             if let Some(tag) = tag {
                 let reason = plain(&call.judgement.reason);
@@ -139,6 +140,7 @@ mod tests {
             call("a \"b\"", 1, Verdict::Passed, "", &[0.5]),
             call("a \"b\"", 2, Verdict::Failed, "x < y\u{1}", &[]),
             call("c", 1, Verdict::Unknown, "nobody", &[]),
+            call("d", 1, Verdict::Unreachable, "refused (127.0.0.1:5080)", &[]),
         ];
         calls[1].transcript =
             vec![json!({"speaker": "AGENT", "utterance": "Hi & bye."}), json!({"speaker": "USER", "utterance": ""})];
@@ -146,10 +148,11 @@ mod tests {
             json!([{"name": "talk_ratio", "value": 0.5}, {"name": "interface", "value": "PHONE"}]);
         let text = document(&calls, &[("suite.yaml".into(), "left out".into())]);
         for expect in [
-            "<testsuite name=\"suite.yaml\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\"",
+            "<testsuite name=\"suite.yaml\" tests=\"5\" failures=\"1\" errors=\"2\" skipped=\"1\"",
             "name=\"a &quot;b&quot; [seed 1]\"",
             "<failure type=\"expectation\" message=\"x &lt; y\u{fffd}\">",
             "<error type=\"expectation\" message=\"nobody\">",
+            "<error type=\"expectation\" message=\"refused (127.0.0.1:5080)\">",
             "<testcase classname=\"suite.yaml\" name=\"left out\">\n      <skipped/>\n    </testcase>",
             "<property name=\"talk_ratio\" value=\"0.5\"/>",
             "<property name=\"seed\" value=\"2\"/>",

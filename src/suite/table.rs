@@ -2,7 +2,7 @@
 
 use super::Played;
 use super::stats::{pass_k, percentile, wilson};
-use super::verdict::{Verdict, gate};
+use super::verdict::{Gate, Verdict, gate};
 
 /// Figures of the calls of a scenario, a row of the table.
 #[derive(Clone, Debug)]
@@ -15,7 +15,9 @@ pub struct Row {
     pub passed: u64,
     /// Number of calls that failed.
     pub failed: u64,
-    /// Number of calls without a verdict.
+    /// Number of calls whose agent was not reached.
+    pub unreachable: u64,
+    /// Number of other calls without a verdict.
     pub unknown: u64,
     /// Median of the agent's latency, seconds.
     pub p50: Option<f64>,
@@ -29,23 +31,26 @@ pub struct Row {
 
 impl Row {
     /// Returns the sums over the calls of one scenario.
-    pub fn of(calls: &[&Played], pass_rate: f64) -> Row {
+    pub fn of(calls: &[&Played], terms: Gate) -> Row {
         let count = |verdict| calls.iter().filter(|call| call.judgement.verdict == verdict).count() as u64;
         let (passed, failed) = (count(Verdict::Passed), count(Verdict::Failed));
+        let unreachable = count(Verdict::Unreachable);
         let all = calls.len() as u64;
         let latencies: Vec<f64> = calls.iter().flat_map(|call| call.latencies()).collect();
         let first = |verdict| calls.iter().find(|call| call.judgement.verdict == verdict);
-        let reason = first(Verdict::Failed).or(first(Verdict::Unknown)).map(|call| call.judgement.reason.clone());
+        let worst = first(Verdict::Failed).or(first(Verdict::Unreachable)).or(first(Verdict::Unknown));
+        let reason = worst.map(|call| call.judgement.reason.clone());
         Row {
             file: calls.first().map(|call| call.file.clone()).unwrap_or_default(),
             scenario: calls.first().map(|call| call.scenario.clone()).unwrap_or_default(),
             passed,
             failed,
-            unknown: all - passed - failed,
+            unreachable,
+            unknown: all - passed - failed - unreachable,
             p50: percentile(&latencies, 50.0),
             p95: percentile(&latencies, 95.0),
             reason: reason.unwrap_or_default(),
-            gate: gate(passed, passed + failed, all, pass_rate),
+            gate: gate(passed, passed + failed, all, terms),
         }
     }
 
@@ -61,7 +66,7 @@ impl Row {
 
     /// Returns the cells in the order of [`HEAD`].
     pub fn cells(&self) -> Vec<String> {
-        let all = self.count_told() + self.unknown;
+        let all = self.count_told() + self.unknown + self.unreachable;
         let rate = match self.count_told() {
             0 => "-".to_owned(),
             told => {
@@ -76,6 +81,7 @@ impl Row {
         vec![
             self.scenario.clone(),
             format!("{} / {} / {} of {all}", self.passed, self.failed, self.unknown),
+            if self.unreachable > 0 { self.unreachable.to_string() } else { String::new() },
             rate,
             together,
             if self.is_flaky() { "flaky".to_owned() } else { String::new() },
@@ -88,8 +94,18 @@ impl Row {
 }
 
 /// Titles of the columns.
-pub const HEAD: [&str; 9] =
-    ["scenario", "passed / failed / unknown", "pass rate (95 %)", "pass^k", "", "p50", "p95", "gate", "first reason"];
+pub const HEAD: [&str; 10] = [
+    "scenario",
+    "passed / failed / unknown",
+    "unreachable",
+    "pass rate (95 %)",
+    "pass^k",
+    "",
+    "p50",
+    "p95",
+    "gate",
+    "first reason",
+];
 
 /// Returns the table for a terminal; blanks separate the columns.
 pub fn plain(rows: &[Row]) -> String {
@@ -125,12 +141,13 @@ mod tests {
             call("a", 1, Verdict::Passed, "", &[0.5, 1.0]),
             call("a", 2, Verdict::Unknown, "nobody there", &[]),
             call("a", 3, Verdict::Failed, "a | b", &[1.5]),
+            call("a", 4, Verdict::Unreachable, "refused", &[]),
         ];
-        let row = Row::of(&calls.iter().collect::<Vec<_>>(), 1.0);
+        let row = Row::of(&calls.iter().collect::<Vec<_>>(), Gate::default());
         assert_eq!((row.passed, row.failed, row.unknown, row.is_flaky(), row.gate), (1, 1, 1, true, Verdict::Failed));
         assert_eq!(
             row.cells(),
-            ["a", "1 / 1 / 1 of 3", "50 % (9 to 91)", "0 % (k=2)", "flaky", "1.00 s", "1.45 s", "failed", "a | b"]
+            ["a", "1 / 1 / 1 of 4", "1", "50 % (9 to 91)", "0 % (k=2)", "flaky", "1.00 s", "1.45 s", "failed", "a | b"]
         );
         let text = plain(std::slice::from_ref(&row));
         assert!(text.lines().count() == 2 && text.starts_with("scenario  "), "{text}");

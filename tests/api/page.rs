@@ -195,7 +195,7 @@ async fn exports_tell_reviews(world: &World, run: i64) {
     let csv = export("csv").await;
     let rows: Vec<&str> = csv.lines().collect();
     assert!(
-        rows[0].ends_with("Polite,judged_goal_success,human_goal_success,human_goal_reasoning,reviewer,last_edited_at"),
+        rows[0].contains("Polite,judged_goal_success,human_goal_success,human_goal_reasoning,reviewer,last_edited_at"),
         "{csv}"
     );
     assert!(rows[1].contains(",failed,") && rows[1].contains(",fail,true,false,Wrong day.,Bo,"), "{csv}");

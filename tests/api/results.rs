@@ -394,9 +394,11 @@ async fn a_run_is_exported_as_table_json_and_junit() {
     assert_eq!(content, "text/csv; charset=utf-8");
     let lines = [
         "id,digital_human_id,digital_human_name,status,outcome,duration,error_code,goal_success,num_turns,\"odd, \"\"name\"\"\",\
-         metric.duration,metric.num_turns",
-        &format!("{first},{human},Maria,CALL_DROPPED,failed,12,,false,3,\"a\nb\",12345,many"),
-        &format!("{second},{human},Maria,INITIALIZING,,,,,,,,"),
+         metric.duration,metric.num_turns,verdict,verdict_reason",
+        &format!(
+            "{first},{human},Maria,CALL_DROPPED,failed,12,,false,3,\"a\nb\",12345,many,unknown,the call ended as CALL_DROPPED"
+        ),
+        &format!("{second},{human},Maria,INITIALIZING,,,,,,,,,,"),
         "",
     ];
     assert_eq!(table, lines.join("\r\n"));

@@ -97,23 +97,23 @@ async fn agents_that_are_not_reached_are_not_charged_and_those_that_refuse_are()
         &[
             ("busy", "failed", "CALL_REJECTED", "486"),
             ("declined", "failed", "CALL_REJECTED", "603"),
-            ("overloaded", "unknown", "SIP_DIAL_FAILED", "503"),
-            ("unknown", "unknown", "INVALID_SIP_DESTINATION", "404"),
-            ("caller", "unknown", "UNUSABLE_CALLER_ID", "403"),
-            ("broken", "unknown", "SIP_DIAL_FAILED", "500"),
+            ("overloaded", "unreachable", "SIP_DIAL_FAILED", "503"),
+            ("unknown", "unreachable", "INVALID_SIP_DESTINATION", "404"),
+            ("caller", "unreachable", "UNUSABLE_CALLER_ID", "403"),
+            ("broken", "unreachable", "SIP_DIAL_FAILED", "500"),
             ("rings", "failed", "NO_ANSWER", "within ringing_timeout"),
-            ("says nothing", "unknown", "NO_ANSWER", "it is not known whether the agent was reached"),
+            ("says nothing", "unreachable", "NO_ANSWER", "it is not known whether the agent was reached"),
             ("hangs up", "failed", "AGENT_HUNG_UP_BEFORE_SPEECH", ""),
-            ("credentials", "unknown", "credentials", ""),
-            ("tls", "unknown", "SIP_DIAL_FAILED", ""),
-            ("gone", "unknown", "SIP_DIAL_FAILED", ""),
-            ("no name", "unknown", "SIP_DIAL_FAILED", ""),
-            ("chat", "unknown", "P12_SESSION_SETUP_FAILED", ""),
-            ("http", "unknown", "HTTP_WEBHOOK_FAILED", ""),
+            ("credentials", "unreachable", "credentials", ""),
+            ("tls", "unreachable", "SIP_DIAL_FAILED", ""),
+            ("gone", "unreachable", "SIP_DIAL_FAILED", "127.0.0.1:9"),
+            ("no name", "unreachable", "SIP_DIAL_FAILED", ""),
+            ("chat", "unreachable", "P12_SESSION_SETUP_FAILED", ""),
+            ("http", "unreachable", "HTTP_WEBHOOK_FAILED", ""),
         ],
     );
     let ran = bench.run(&["gone.yaml"]).await;
-    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+    assert_eq!(ran.code, 4, "{}{}", ran.out, ran.err);
 }
 
 #[tokio::test]

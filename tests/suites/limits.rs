@@ -35,7 +35,7 @@ async fn limited_later(body: String) -> Response {
 }
 
 #[tokio::test]
-async fn a_limit_of_a_provider_is_not_the_agents_fault() {
+async fn a_limit_of_the_agents_provider_is_not_its_fault() {
     let bench = Bench::new();
     let full = Answers::with(Manner::Full).await;
     let counted = Answers::with(Manner::Refuses(500, "Call limit of the account reached")).await;
@@ -56,15 +56,15 @@ async fn a_limit_of_a_provider_is_not_the_agents_fault() {
     }
     let args: Vec<&str> = files.iter().map(String::as_str).collect();
     let ran = bench.run(&args).await;
-    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+    assert_eq!(ran.code, 4, "{}{}", ran.out, ran.err);
     check(
         &bench,
         &[
-            ("trunk", "unknown", "CUSTOMER_CONCURRENCY_LIMIT", "503"),
-            ("account", "unknown", "CUSTOMER_CONCURRENCY_LIMIT", "limit of the account"),
-            ("chat", "unknown", "CUSTOMER_CONCURRENCY_LIMIT", "429"),
+            ("trunk", "unreachable", "CUSTOMER_CONCURRENCY_LIMIT", "503"),
+            ("account", "unreachable", "CUSTOMER_CONCURRENCY_LIMIT", "limit of the account"),
+            ("chat", "unreachable", "CUSTOMER_CONCURRENCY_LIMIT", "429"),
             ("chat in mid call", "unknown", "CUSTOMER_CONCURRENCY_LIMIT", "429"),
-            ("hook", "unknown", "HTTP_WEBHOOK_FAILED", "429"),
+            ("hook", "unreachable", "HTTP_WEBHOOK_FAILED", "429"),
         ],
     );
 }

@@ -12,7 +12,7 @@ use crate::suite::Played;
 use crate::suite::expand::{Connect, Made};
 use crate::suite::file::{Scenario, from_file, human_fields, simulation_fields};
 use crate::suite::spawn::Spawn;
-use crate::suite::verdict::Judgement;
+use crate::suite::verdict::{Judgement, Untold};
 use crate::suite::yaml::mask;
 
 /// Calls of which a run may consist.
@@ -364,7 +364,10 @@ pub fn schema() -> Value {
         "network": fields.get("connection_quality").cloned().unwrap_or_default(),
         "max_seconds": { "type": "number", "minimum": 1, "maximum": 86_400 },
         "gate": { "type": "object", "additionalProperties": false,
-            "properties": { "pass_rate": { "type": "number", "minimum": 0, "maximum": 1 } } },
+            "properties": {
+                "pass_rate": { "type": "number", "minimum": 0, "maximum": 1 },
+                "untold": { "enum": Untold::WORDS.map(|(word, _)| word) },
+            } },
     });
     fields.extend(words.as_object().cloned().unwrap_or_default());
     json!({

@@ -144,16 +144,18 @@ fn rows(plan: &Plan, calls: &[Played]) -> Vec<Row> {
             })
             .collect();
         let all: Vec<&Played> = of_scenario.into_iter().chain(&missing).collect();
-        rows.push(Row::of(&all, job.scenario.pass_rate));
+        rows.push(Row::of(&all, job.scenario.gate));
     }
     rows
 }
 
-/// Returns failed if one gate failed, unknown if none failed and one is not known, else passed.
+/// Returns failed if one gate failed, else unreachable if the agent behind one that is not passed was not reached, else unknown
+/// if one is not known, else passed.
 fn overall(rows: &[Row]) -> Verdict {
     let has = |verdict| rows.iter().any(|row| row.gate == verdict);
     match (has(Verdict::Failed), has(Verdict::Unknown)) {
         (true, _) => Verdict::Failed,
+        _ if rows.iter().any(|row| row.gate != Verdict::Passed && row.unreachable > 0) => Verdict::Unreachable,
         (false, true) => Verdict::Unknown,
         (false, false) => Verdict::Passed,
     }

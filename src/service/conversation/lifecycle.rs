@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::facts::is_written;
 use super::rerun::reconnects;
-use super::verdict::outcome;
+use super::verdict::settle;
 use crate::error::{Error, Result};
 use crate::model::api_key::Scope;
 use crate::model::digital_human::DigitalHumanSpec;
@@ -133,7 +133,7 @@ impl Service {
         row.doc.body.status_history.push(StatusChange { status: to, at: Timestamp(now) });
         if to.is_terminal() {
             let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?;
-            row.doc.body.outcome = outcome(&row.doc.body, &simulation.doc);
+            settle(&mut row.doc.body, &simulation.doc);
             if let Some(code) = &row.doc.body.error_code {
                 db.note_failure(code.as_str());
             }

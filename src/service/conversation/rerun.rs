@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::artifacts::remove_files;
 use super::facts::{SETTINGS, is_written};
-use super::verdict::outcome;
+use super::verdict::is_repeated;
 use crate::error::Result;
 use crate::model::error_code::ErrorCode;
 use crate::model::evaluation::Evaluation;
 use crate::model::result::{ResultBody, ResultDoc};
 use crate::model::run::RunDoc;
 use crate::model::simulation::SimulationSpec;
-use crate::model::status::{Outcome, ResultStatus};
+use crate::model::status::ResultStatus;
 use crate::queue::{CallJob, Lane};
 use crate::service::Service;
 use crate::store::{Row, Session};
@@ -89,7 +89,7 @@ pub(in crate::service) fn rerun_is_due(body: &ResultBody, end: ResultStatus, sim
         return false;
     }
     let ended = ResultBody { status: end, ..body.clone() };
-    let failed = outcome(&ended, simulation) == Some(Outcome::Failed);
+    let failed = is_repeated(&ended, simulation);
     let custom_error = body.tags.iter().any(|tag| tag == CUSTOM_ERROR);
     (failed && simulation.enable_rerun_failed_test_results) || (custom_error && simulation.enable_rerun_on_custom_error)
 }

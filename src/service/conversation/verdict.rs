@@ -1,43 +1,254 @@
-//! The verdict on one result.
+//! The verdict on one result, and the outcome that follows from it. Pure.
 
 use serde_json::Value;
 
-use crate::model::expectation::ExpectationStatus;
-use crate::model::result::ResultBody;
+use crate::model::error_code::{ErrorCode, PlatformFault};
+use crate::model::expectation::{ExpectationStatus, FaultCode};
+use crate::model::result::{ResultBody, find_note};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
+use crate::model::verdict::{CallVerdict, VerdictWord};
 
-/// Returns the first rule that holds; `None` while the result is not terminal.
-pub fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome> {
-    use ResultStatus::*;
-    match body.status {
-        Cancelled => return Some(Outcome::Cancelled),
-        NoConnection | NoAnswer | CallDropped | SystemError | OutOfFunds => return Some(Outcome::Failed),
-        Completed => {}
-        _ => return None,
+/// Code of credentials that were refused.
+const CREDENTIALS: &str = "credentials";
+
+/// Sets verdict and outcome of a result; both are null while it is not terminal.
+pub fn settle(body: &mut ResultBody, simulation: &SimulationSpec) {
+    body.verdict = verdict(body, simulation);
+    body.outcome = body.verdict.as_ref().map(|verdict| outcome_of(body, &verdict.word));
+}
+
+/// True if a result that ends like this is repeated where failed results are: one that failed, and one that did not get far
+/// enough to fail.
+pub fn is_repeated(body: &ResultBody, simulation: &SimulationSpec) -> bool {
+    let is_failed = |verdict| outcome_of(body, &verdict) == Outcome::Failed;
+    did_not_end_well(body.status) || verdict(body, simulation).is_some_and(|verdict| is_failed(verdict.word))
+}
+
+/// Returns the outcome of a result with this verdict (rows of errors first: a call that broke off counts as failed, though it
+/// is not known by whose fault).
+fn outcome_of(body: &ResultBody, verdict: &VerdictWord) -> Outcome {
+    match verdict {
+        VerdictWord::Passed => Outcome::Passed,
+        VerdictWord::Failed | VerdictWord::Unreachable => Outcome::Failed,
+        VerdictWord::Cancelled => Outcome::Cancelled,
+        VerdictWord::Untold | VerdictWord::Unknown(_) => {
+            let is_own = body.error_code.as_ref().is_some_and(|code| code.owner().is_own() || names_a_setting(code));
+            if did_not_end_well(body.status) && !is_own { Outcome::Failed } else { Outcome::NotEvaluated }
+        }
     }
+}
+
+fn did_not_end_well(status: ResultStatus) -> bool {
+    use ResultStatus::{CallDropped, NoAnswer, NoConnection, OutOfFunds, SystemError};
+    matches!(status, NoConnection | NoAnswer | CallDropped | SystemError | OutOfFunds)
+}
+
+/// True for the code of a setting that is missing.
+fn names_a_setting(code: &ErrorCode) -> bool {
+    let text = code.as_str();
+    text.starts_with("MISSING_") || text.ends_with("_NOT_CONFIGURED") || *code == ErrorCode::NoConnectionType
+}
+
+/// Returns the verdict on a result by the first rule that holds; `None` while it is not terminal.
+pub fn verdict(body: &ResultBody, simulation: &SimulationSpec) -> Option<CallVerdict> {
+    match body.status {
+        ResultStatus::Cancelled => {
+            return Some(CallVerdict::of(VerdictWord::Cancelled, "cancelled", "the call was cancelled"));
+        }
+        status if !status.is_terminal() => return None,
+        _ => {}
+    }
+    let verdict = match &body.error_code {
+        Some(code) => of_error(body, code),
+        None if body.status == ResultStatus::Completed => of_conversation(body, simulation),
+        None => CallVerdict::of(VerdictWord::Untold, "not_over", format!("the call ended as {}", body.status.as_str())),
+    };
+    Some(verdict)
+}
+
+/// Returns the verdict on a call that ended by an error.
+fn of_error(body: &ResultBody, code: &ErrorCode) -> CallVerdict {
+    let message = body.error_message.as_deref().unwrap_or(code.as_str());
+    let of = |word, code: &str| CallVerdict::of(word, code, message);
+    let connected = body.start_time.is_some();
+    let verdict = match code {
+        ErrorCode::SipAuthFailed
+        | ErrorCode::WebsocketAuthFailed
+        | ErrorCode::Platform(_, PlatformFault::AuthFailed) => {
+            CallVerdict::of(VerdictWord::Unreachable, CREDENTIALS, unreachable(body, message, code))
+        }
+        _ if !connected && is_unreachable(body, code) => {
+            CallVerdict::of(VerdictWord::Unreachable, code.as_str(), unreachable(body, message, code))
+        }
+        _ if code.owner().is_own() || names_a_setting(code) => of(VerdictWord::Untold, code.as_str()),
+        ErrorCode::CallRejected | ErrorCode::NoAnswer | ErrorCode::AgentHungUpBeforeSpeech => {
+            of(VerdictWord::Failed, code.as_str())
+        }
+        _ => of(VerdictWord::Untold, code.as_str()),
+    };
+    CallVerdict { at_ms: body.duration_ms.filter(|_| connected), ..verdict }
+}
+
+/// True for the error of a call that was never connected because nothing answered at the agent's address, or nothing there
+/// takes calls.
+fn is_unreachable(body: &ResultBody, code: &ErrorCode) -> bool {
+    use PlatformFault::{AgentError, AgentStartFailed, BridgeConnectFailed, SessionSetupFailed};
+    match code {
+        ErrorCode::SipDialFailed
+        | ErrorCode::InvalidSipDestination
+        | ErrorCode::InvalidPhoneNumber
+        | ErrorCode::InvalidEmailAddress
+        | ErrorCode::UnusableCallerId
+        | ErrorCode::CustomerConcurrencyLimit
+        | ErrorCode::WebsocketConnectFailed
+        | ErrorCode::P2ConnectionFailed
+        | ErrorCode::BridgeDisconnected
+        | ErrorCode::HttpWebhookFailed
+        | ErrorCode::DynamicEndpointFailed
+        | ErrorCode::OutboundTriggerFailed
+        | ErrorCode::InboundNoIncomingCall => true,
+        ErrorCode::Platform(_, BridgeConnectFailed | SessionSetupFailed | AgentError | AgentStartFailed) => true,
+        // Nothing came back from it, which is not ringing out.
+        ErrorCode::NoAnswer => find_note(&body.metadata, "reached") == Some(&Value::Bool(false)),
+        _ => false,
+    }
+}
+
+/// Returns the reason why an agent was not reached: the error, its address and port, and what to check.
+fn unreachable(body: &ResultBody, message: &str, code: &ErrorCode) -> String {
+    let check = match code {
+        ErrorCode::SipAuthFailed
+        | ErrorCode::WebsocketAuthFailed
+        | ErrorCode::Platform(_, PlatformFault::AuthFailed) => {
+            "check the user name, password or key that the agent expects"
+        }
+        ErrorCode::InvalidSipDestination | ErrorCode::InvalidPhoneNumber | ErrorCode::InvalidEmailAddress => {
+            "check that this address exists there"
+        }
+        ErrorCode::UnusableCallerId => "check which callers the agent's side accepts",
+        ErrorCode::CustomerConcurrencyLimit => "make fewer calls at once, or check its limits",
+        ErrorCode::OutboundTriggerFailed | ErrorCode::InboundNoIncomingCall => {
+            "check that the agent is started by the trigger and calls in"
+        }
+        ErrorCode::DynamicEndpointFailed => "check the endpoint that tells the agent's address",
+        _ => "check that the agent is running and listens there",
+    };
+    let target = find_note(&body.metadata, "target").and_then(Value::as_str);
+    let names_target = |target: &&str| !message.contains(*target);
+    match target.filter(names_target) {
+        Some(target) => format!("{message} ({target}); {check}"),
+        None => format!("{message}; {check}"),
+    }
+}
+
+/// Returns the verdict on a conversation that was held to its end.
+fn of_conversation(body: &ResultBody, simulation: &SimulationSpec) -> CallVerdict {
     let goal = body.evaluations.first().and_then(|evaluation| evaluation.goal());
     let calls = body.metric("expected_tool_calls_met").and_then(Value::as_bool);
+    if let Some(failed) = failure(body, goal, calls) {
+        return match led_by_fault(body) {
+            Some(fault) if failed.code.as_deref() != Some(EXPECTATION) => {
+                let reason = failed.reason.unwrap_or_default();
+                let reason = format!("{reason}; this side failed: {fault}");
+                CallVerdict { word: VerdictWord::Untold, reason: Some(reason), ..failed }
+            }
+            _ => failed,
+        };
+    }
+    let open = [ExpectationStatus::Untold, ExpectationStatus::NotReached];
+    if let Some(unknown) = open.iter().find_map(|status| by_expectation(body, status, VerdictWord::Untold)) {
+        return unknown;
+    }
     let score = mean_score(body);
     let failing = simulation.custom_metrics_failing_threshold;
     let passing = simulation.custom_metrics_passing_threshold.or(failing);
-    let below = |threshold: Option<i64>| matches!((score, threshold), (Some(score), Some(t)) if score < t as f64);
-    let reached = |threshold: Option<i64>| matches!((score, threshold), (Some(score), Some(t)) if score >= t as f64);
-    let expected = |status: ExpectationStatus| body.expectations.iter().any(|one| one.status == status);
-    if goal == Some(false) || calls == Some(false) || expected(ExpectationStatus::Failed) {
-        return Some(Outcome::Failed);
+    if let (Some(score), Some(threshold)) = (score, failing)
+        && score < threshold as f64
+    {
+        let reason = format!("the mean of the custom metrics is {score:.1}, below {threshold}");
+        return CallVerdict::of(VerdictWord::Failed, "custom_metrics", reason);
     }
-    if body.expectations.iter().any(|one| one.status != ExpectationStatus::Passed) {
-        return Some(Outcome::NotEvaluated);
+    let reached = matches!((score, passing), (Some(score), Some(threshold)) if score >= threshold as f64);
+    let is_expected = !body.expectations.is_empty() || steps(body).next().is_some();
+    if goal == Some(true) || calls == Some(true) || is_expected || (goal.is_none() && reached) {
+        return CallVerdict::passed();
     }
-    if below(failing) {
-        return Some(Outcome::Failed);
+    CallVerdict::of(VerdictWord::Untold, "not_evaluated", "nothing that was expected could be evaluated")
+}
+
+/// Code of an expectation or step that was not met.
+const EXPECTATION: &str = "expectation";
+
+/// Returns the first thing that the agent failed.
+fn failure(body: &ResultBody, goal: Option<bool>, calls: Option<bool>) -> Option<CallVerdict> {
+    let failed = |code: &str, reason: String| Some(CallVerdict::of(VerdictWord::Failed, code, reason));
+    if goal == Some(false) {
+        let evaluation = body.evaluations.first();
+        let told = evaluation
+            .and_then(|evaluation| evaluation.human_goal_reasoning.clone().or(evaluation.goal_reasoning.clone()));
+        return failed("goal", told.unwrap_or_else(|| "the goal was not reached".to_owned()));
     }
-    let all_met = !body.expectations.is_empty();
-    if goal == Some(true) || calls == Some(true) || all_met || (goal.is_none() && reached(passing)) {
-        return Some(Outcome::Passed);
+    if calls == Some(false) {
+        let missed = body.tool_calls.iter().find(|group| !group.expected.is_empty() && group.actual.is_empty());
+        let reason = missed.map_or_else(
+            || "the expected tool calls were not made as expected".to_owned(),
+            |group| format!("the tool {} was not called", group.name),
+        );
+        return failed("tool_calls", reason);
     }
-    Some(Outcome::NotEvaluated)
+    if let Some(failed) = by_expectation(body, &ExpectationStatus::Failed, VerdictWord::Failed) {
+        return Some(failed);
+    }
+    is_silent(body)
+        .then(|| CallVerdict::of(VerdictWord::Failed, "silent", "the agent was silent where it could answer"))
+}
+
+/// Returns the verdict by the first step, else the first expectation, with this status.
+fn by_expectation(body: &ResultBody, status: &ExpectationStatus, word: VerdictWord) -> Option<CallVerdict> {
+    const UNTOLD: &str = "no reason is told";
+    let step = steps(body).find(|step| step["status"] == status.as_str());
+    if let Some(step) = step {
+        let reason = step["reason"].as_str().unwrap_or(UNTOLD);
+        let turn = step["index"].as_i64().unwrap_or(0) + 1;
+        let verdict = CallVerdict::of(word, EXPECTATION, format!("turn {turn}: {reason}"));
+        return Some(CallVerdict { at_ms: step["at_ms"].as_i64(), ..verdict });
+    }
+    let one = body.expectations.iter().find(|one| one.status == *status)?;
+    let reason = one.reason.as_deref().unwrap_or(UNTOLD);
+    let reason = match &one.expected.meaning {
+        Some(meaning) => format!("{meaning}: {reason}"),
+        None => reason.to_owned(),
+    };
+    Some(CallVerdict { at_ms: one.at_ms, ..CallVerdict::of(word, EXPECTATION, reason) })
+}
+
+/// Returns the steps of the playback, as they are noted.
+fn steps(body: &ResultBody) -> impl Iterator<Item = &Value> {
+    find_note(&body.metadata, "playback").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// True if the agent had turns to answer, and said or wrote nothing.
+fn is_silent(body: &ResultBody) -> bool {
+    !has_spoken(body) && number(body, "response_rate") == Some(0.0)
+}
+
+/// True if anything of the agent was heard or read.
+fn has_spoken(body: &ResultBody) -> bool {
+    let is_some = |name| number(body, name).is_some_and(|value| value > 0.0);
+    is_some("num_turns")
+        || is_some("agent_speak_percentage")
+        || body.latency.as_ref().is_some_and(|latencies| !latencies.is_empty())
+}
+
+fn number(body: &ResultBody, name: &str) -> Option<f64> {
+    body.metric(name).and_then(Value::as_f64)
+}
+
+/// Returns the fault of this side by which the Digital Human may have said something else than it should, or nothing.
+fn led_by_fault(body: &ResultBody) -> Option<&str> {
+    let leads = |code: &FaultCode| matches!(code, FaultCode::ModelFailed | FaultCode::SynthesizerFailed);
+    body.own_faults.iter().find(|fault| leads(&fault.code)).map(|fault| fault.code.as_str())
 }
 
 /// Returns the mean of the custom metrics that can be counted, 0 to 100.
@@ -52,6 +263,13 @@ mod tests {
     use super::*;
     use crate::model::expectation::ExpectationResult;
     use serde_json::json;
+
+    /// Returns the outcome of a result.
+    fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome> {
+        let mut body = body.clone();
+        settle(&mut body, simulation);
+        body.outcome
+    }
 
     /// Thresholds below which a result fails, and from which on it passes.
     type Thresholds = [Option<i64>; 2];
@@ -159,5 +377,131 @@ mod tests {
         }
         check("COMPLETED", json!({}), None, [Some(50), Some(50)], Some(NotEvaluated));
         check("COMPLETED", half(Value::Null), Some(true), [Some(40), Some(60)], Some(Passed));
+    }
+
+    /// Returns a result that ended by this error, after the agent had spoken or before anything was connected.
+    fn of_code(code: &str, spoke: bool, metadata: &Value) -> ResultBody {
+        let code = ErrorCode::from(code);
+        let metric = json!({"name": "num_turns", "value": if spoke { 2 } else { 0 }});
+        let mut body = ResultBody {
+            status: code.status(spoke),
+            metrics: vec![serde_json::from_value(metric).expect("a metric")],
+            start_time: spoke.then_some(crate::model::time::Timestamp(1)),
+            duration_ms: spoke.then_some(4000),
+            metadata: metadata.as_object().expect("a map").clone(),
+            ..ResultBody::default()
+        };
+        body.fail(code, "m");
+        settle(&mut body, &SimulationSpec::default());
+        body
+    }
+
+    #[test]
+    fn calls_that_break_off_have_the_verdict_of_their_row() {
+        use Outcome::{Failed, NotEvaluated};
+        for (code, spoke, word, outcome) in [
+            // The agent was there, and did not answer.
+            ("CALL_REJECTED", false, VerdictWord::Failed, Failed),
+            ("NO_ANSWER", false, VerdictWord::Failed, Failed),
+            ("AGENT_HUNG_UP_BEFORE_SPEECH", false, VerdictWord::Failed, Failed),
+            // Broken off: nobody knows by whose fault.
+            ("MEDIA_TIMEOUT", true, VerdictWord::Untold, Failed),
+            ("BRIDGE_DISCONNECTED", true, VerdictWord::Untold, Failed),
+            ("SMS_SEND_FAILED", false, VerdictWord::Untold, Failed),
+            // This side.
+            ("ENGINE_SHUTDOWN", true, VerdictWord::Untold, NotEvaluated),
+            ("SYNTHESIZER_FAILED", true, VerdictWord::Untold, NotEvaluated),
+            ("DIAL_CALLS_REFUSED", false, VerdictWord::Untold, NotEvaluated),
+            ("P3_ADAPTER_NOT_CONFIGURED", false, VerdictWord::Untold, NotEvaluated),
+            ("MISSING_P3_AGENT_ID", false, VerdictWord::Untold, NotEvaluated),
+            ("NO_CONNECTION_TYPE", false, VerdictWord::Untold, NotEvaluated),
+            ("A_NEW_CODE", true, VerdictWord::Untold, NotEvaluated),
+        ] {
+            let body = of_code(code, spoke, &json!({}));
+            let expect = CallVerdict { at_ms: spoke.then_some(4000), ..CallVerdict::of(word, code, "m") };
+            assert_eq!((body.verdict, body.outcome), (Some(expect), Some(outcome)), "{code}");
+        }
+    }
+
+    #[test]
+    fn agents_that_are_not_reached_are_unreachable_with_what_to_check() {
+        let (none, unheard) = (json!({}), json!({"reached": true, "engine.reached": false}));
+        let target = json!({"target": "h:5080"});
+        for (code, metadata, told, check) in [
+            ("SIP_DIAL_FAILED", &target, None, "m (h:5080); check that the agent is running and listens there"),
+            ("WEBSOCKET_CONNECT_FAILED", &none, None, "m; check that the agent is running and listens there"),
+            ("HTTP_WEBHOOK_FAILED", &none, None, "m; check that the agent is running and listens there"),
+            ("P2_CONNECTION_FAILED", &none, None, "m; check that the agent is running and listens there"),
+            ("P12_SESSION_SETUP_FAILED", &none, None, "m; check that the agent is running and listens there"),
+            ("NO_ANSWER", &unheard, None, "m; check that the agent is running and listens there"),
+            ("INVALID_SIP_DESTINATION", &none, None, "m; check that this address exists there"),
+            ("UNUSABLE_CALLER_ID", &none, None, "m; check which callers the agent's side accepts"),
+            ("CUSTOMER_CONCURRENCY_LIMIT", &none, None, "m; make fewer calls at once, or check its limits"),
+            (
+                "SIP_AUTH_FAILED",
+                &none,
+                Some(CREDENTIALS),
+                "m; check the user name, password or key that the agent expects",
+            ),
+            (
+                "P12_AUTH_FAILED",
+                &none,
+                Some(CREDENTIALS),
+                "m; check the user name, password or key that the agent expects",
+            ),
+        ] {
+            let body = of_code(code, false, metadata);
+            let expect = CallVerdict::of(VerdictWord::Unreachable, told.unwrap_or(code), check);
+            assert_eq!((body.verdict, body.outcome), (Some(expect), Some(Outcome::Failed)), "{code}");
+        }
+    }
+
+    /// Returns the verdict on a conversation that was held, with these members of its result.
+    fn verdict_on(members: Value) -> CallVerdict {
+        let mut body: Value =
+            serde_json::to_value(ResultBody { status: ResultStatus::Completed, ..ResultBody::default() })
+                .expect("it is JSON");
+        body.as_object_mut().expect("a map").extend(members.as_object().expect("a map").clone());
+        let body: ResultBody = serde_json::from_value(body).expect("a result");
+        verdict(&body, &SimulationSpec::default()).expect("it is terminal")
+    }
+
+    #[test]
+    fn conversations_have_the_verdict_of_the_first_thing_that_decides() {
+        use VerdictWord::{Failed, Untold};
+        let of = |word, code, reason: &str, at_ms| CallVerdict { at_ms, ..CallVerdict::of(word, code, reason) };
+        let expectation = |status: &str| json!([{"status": status, "reason": "r", "expected": {"heard": "x"}, "measured": null, "at_ms": 7}]);
+        let playback = |status: &str| json!({"playback": [{"index": 2, "status": status, "reason": "r"}]});
+        let silent = json!([{"name": "num_turns", "value": 0}, {"name": "response_rate", "value": 0.0}]);
+        let fault = json!([{"code": "synthesizer_failed", "at_ms": null, "turn": null}]);
+        let quiet = "the agent was silent where it could answer";
+        for (members, expect) in [
+            (json!({"expectations": expectation("passed")}), CallVerdict::passed()),
+            (json!({"metadata": playback("passed")}), CallVerdict::passed()),
+            (json!({"expectations": expectation("failed")}), of(Failed, "expectation", "r", Some(7))),
+            (json!({"expectations": expectation("unknown")}), of(Untold, "expectation", "r", Some(7))),
+            (json!({"metadata": playback("failed")}), of(Failed, "expectation", "turn 3: r", None)),
+            (json!({"metadata": playback("not_reached")}), of(Untold, "expectation", "turn 3: r", None)),
+            (json!({"metadata": playback("unknown")}), of(Untold, "expectation", "turn 3: r", None)),
+            (
+                json!({"metadata": playback("passed"), "expectations": expectation("unknown")}),
+                of(Untold, "expectation", "r", Some(7)),
+            ),
+            (json!({"metrics": silent}), of(Failed, "silent", quiet, None)),
+            (
+                json!({"metrics": silent, "own_faults": fault}),
+                of(Untold, "silent", &format!("{quiet}; this side failed: synthesizer_failed"), None),
+            ),
+            (json!({}), of(Untold, "not_evaluated", "nothing that was expected could be evaluated", None)),
+        ] {
+            assert_eq!(verdict_on(members.clone()), expect, "{members}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_over_has_no_verdict_and_a_cancelled_call_is_nobodys_fault() {
+        let of = |status| verdict(&ResultBody { status, ..ResultBody::default() }, &SimulationSpec::default());
+        assert_eq!(of(ResultStatus::Running), None);
+        assert_eq!(of(ResultStatus::Cancelled).map(|verdict| verdict.word), Some(VerdictWord::Cancelled));
     }
 }

@@ -19,7 +19,7 @@ use crate::service::Service;
 use crate::service::conversation::facts::{facts_of_conversation, human_in_force, spoken_facts};
 use crate::service::conversation::privacy::{EXPECTED, JUDGED, redact_metrics, redacted_calls, redactor_of, through};
 use crate::service::conversation::rerun::{CUSTOM_ERROR, rerun_is_due};
-use crate::service::conversation::verdict::outcome;
+use crate::service::conversation::verdict::settle;
 use crate::store::{Row, Session};
 
 /// Prefix of an evaluation's warnings; those of the next evaluation replace them.
@@ -61,7 +61,7 @@ impl Service {
         recount_word_errors(&mut db, &mut row).await?;
         let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
         if status.is_terminal() {
-            row.doc.body.outcome = outcome(&row.doc.body, &simulation);
+            settle(&mut row.doc.body, &simulation);
             db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
             self.tell_evaluated(&mut db, &row).await?;
             self.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
@@ -135,7 +135,7 @@ impl Service {
         let body = &mut row.doc.body;
         if body.status.is_terminal() {
             let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;
-            body.outcome = outcome(body, &simulation.doc);
+            settle(body, &simulation.doc);
         }
         Ok(())
     }

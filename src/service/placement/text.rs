@@ -10,6 +10,7 @@ use super::platform::no_carrier;
 use super::{Cast, Obstacle, Placer, behaviour};
 use crate::config::{Behaviour, Secret, Sms};
 use crate::engine::dialogue::{DialogueSpec, First};
+use crate::engine::host_and_port;
 use crate::error::Result;
 use crate::human::{self, Facts, Mind, Profile, Verbosity};
 use crate::model::Object;
@@ -122,7 +123,14 @@ impl Cast {
             true => human::silent(),
             false => self.writer(&placer.behaviour, placer.model.clone()),
         };
-        let notes = Object::from_iter([("behaviour".to_owned(), in_force), ("transport".to_owned(), json!(transport))]);
+        let target = match &contact {
+            Contact::Webhook(webhook) => host_and_port(&webhook.url),
+            Contact::Chat(chat) => host_and_port(&chat.base_url),
+            Contact::Sms(carrier) => Some(carrier.to.clone()),
+        };
+        let mut notes =
+            Object::from_iter([("behaviour".to_owned(), in_force), ("transport".to_owned(), json!(transport))]);
+        notes.extend(target.map(|target| ("target".to_owned(), json!(target))));
         TextPlaced { spec, contact, mind, ringing_ms, notes, warnings }
     }
 

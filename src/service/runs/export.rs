@@ -15,6 +15,7 @@ use crate::model::evaluation::{CustomResult, Evaluation};
 use crate::model::result::{ResultDoc, ResultRecord};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
+use crate::model::verdict::VerdictWord;
 use crate::service::library::simulations::name_of;
 use crate::service::{Caller, Service};
 
@@ -109,7 +110,7 @@ impl Export {
         // Values that people set stand beside, in runs that have some.
         let is_reviewed = self.results().any(|(result, _)| evaluation(result).human_edited);
         let reviews = if is_reviewed { &REVIEWED[..] } else { &[] };
-        for name in measured.iter().chain(&judged).chain(reviews) {
+        for name in measured.iter().chain(&judged).chain(reviews).chain(&VERDICT) {
             let column = free_name(name, &head);
             head.push(column);
         }
@@ -139,6 +140,8 @@ impl Export {
                     json!(evaluation.last_edited_at),
                 ]);
             }
+            let told = body.verdict.as_ref();
+            cells.extend([json!(told.map(|told| told.word)), json!(told.and_then(|told| told.reason.as_deref()))]);
             rows.push(cells);
         }
         table(rows)
@@ -177,7 +180,7 @@ impl Export {
                     Verdict::Passed => return Ok(()),
                     Verdict::Failed(why) => ("failure", why),
                     Verdict::Broken(why) => ("error", why),
-                    Verdict::Skipped(why) => ("skipped", why.to_owned()),
+                    Verdict::Skipped(why) => ("skipped", why),
                 };
                 xml.create_element(kind).with_attribute(("message", &*representable(&why))).write_empty().map(|_| ())
             })?;
@@ -196,6 +199,9 @@ fn text(xml: &mut Xml, blanks: &str) -> io::Result<()> {
 /// Names of the columns of a run that people have reviewed.
 const REVIEWED: [&str; 5] =
     ["judged_goal_success", "human_goal_success", "human_goal_reasoning", "reviewer", "last_edited_at"];
+
+/// Names of the columns of the verdict.
+const VERDICT: [&str; 2] = ["verdict", "verdict_reason"];
 
 /// Writes the values of people as properties of a test case; nothing where there are none.
 fn write_review(xml: &mut Xml, evaluation: &Evaluation) -> io::Result<()> {
@@ -227,29 +233,42 @@ enum Verdict {
     Passed,
     Failed(String),
     Broken(String),
-    Skipped(&'static str),
+    Skipped(String),
 }
 
 fn verdict(result: &ResultRecord) -> Verdict {
     let body = &result.body;
+    let told = body.verdict.as_ref();
     let why = || {
         let code = body.error_code.as_ref().map(ErrorCode::as_str);
-        code.into_iter().chain(body.error_message.as_deref()).collect::<Vec<&str>>().join(": ")
+        let reason = told.and_then(|told| told.reason.as_deref()).or(body.error_message.as_deref());
+        code.into_iter().chain(reason).collect::<Vec<&str>>().join(": ")
+    };
+    let failure = || match told.filter(|told| told.word == VerdictWord::Failed) {
+        Some(_) => why(),
+        None => {
+            let evaluation = evaluation(result);
+            let reasoning = evaluation.human_goal_reasoning.or(evaluation.goal_reasoning);
+            reasoning.filter(|_| body.error_code.is_none()).unwrap_or_default()
+        }
     };
     match (body.outcome, body.status) {
         (Some(Outcome::Passed), _) => Verdict::Passed,
         (Some(Outcome::Failed), ResultStatus::NoConnection | ResultStatus::NoAnswer | ResultStatus::SystemError) => {
             Verdict::Broken(why())
         }
-        (Some(Outcome::Failed), _) => {
-            let evaluation = evaluation(result);
-            let reasoning = evaluation.human_goal_reasoning.or(evaluation.goal_reasoning);
-            Verdict::Failed(reasoning.filter(|_| body.error_code.is_none()).unwrap_or_else(why))
+        (Some(Outcome::Failed), _) if body.error_code.is_some() => match told.map(|told| told.word) {
+            Some(VerdictWord::Failed) | None => Verdict::Failed(why()),
+            Some(_) => Verdict::Broken(why()),
+        },
+        (Some(Outcome::Failed), _) => Verdict::Failed(failure()),
+        (Some(Outcome::Cancelled), _) => Verdict::Skipped("cancelled".to_owned()),
+        (Some(Outcome::NotEvaluated), _) => {
+            let reason = told.and_then(|told| told.reason.as_ref()).map(|reason| format!(": {reason}"));
+            Verdict::Skipped(format!("not evaluated{}", reason.unwrap_or_default()))
         }
-        (Some(Outcome::Cancelled), _) => Verdict::Skipped("cancelled"),
-        (Some(Outcome::NotEvaluated), _) => Verdict::Skipped("not evaluated"),
-        (Some(Outcome::Unknown(_)), _) => Verdict::Skipped("its outcome is not known to this version"),
-        (None, _) => Verdict::Skipped("not finished"),
+        (Some(Outcome::Unknown(_)), _) => Verdict::Skipped("its outcome is not known to this version".to_owned()),
+        (None, _) => Verdict::Skipped("not finished".to_owned()),
     }
 }
 

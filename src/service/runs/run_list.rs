@@ -19,6 +19,7 @@ use crate::model::run::{Counters, RunDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus, RunOutcome, RunStatus};
 use crate::model::time::Timestamp;
+use crate::model::verdict::VerdictWord;
 use crate::service::library::simulations::name_of;
 use crate::service::{Caller, Service};
 use crate::store::{Row, RunFilter, Session};
@@ -116,6 +117,8 @@ pub struct ResultChange {
     pub status: ResultStatus,
     /// Verdict of the result.
     pub outcome: Option<Outcome>,
+    /// Word of the verdict on the call; null until its state is terminal.
+    pub verdict: Option<VerdictWord>,
     /// Code of what went wrong.
     pub error_code: Option<ErrorCode>,
     /// Text on what went wrong, or the reason of the verdict.
@@ -279,6 +282,7 @@ fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChan
         let texts = [&evaluation.human_goal_reasoning, &evaluation.goal_reasoning, &evaluation.not_evaluated_reason];
         texts.into_iter().flatten().next().cloned()
     });
+    let told = body.verdict.as_ref().and_then(|verdict| verdict.reason.clone());
     ResultChange {
         id: row.id,
         digital_human_id: body.digital_human_id,
@@ -286,7 +290,8 @@ fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChan
         repetition,
         status: body.status,
         outcome: body.outcome,
-        reason: body.error_message.clone().or(judged),
+        verdict: body.verdict.as_ref().map(|verdict| verdict.word.clone()),
+        reason: told.or(body.error_message.clone()).or(judged),
         error_code: body.error_code.clone(),
         error_owner: body.error_owner,
         agent_interruption_count: body.metric("agent_interruption_count").cloned(),

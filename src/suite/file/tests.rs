@@ -23,7 +23,7 @@ fn no_is_a_text() {
 fn a_scenario_becomes_a_digital_human_and_a_simulation() {
     let suite = read_text(&format!(
         "{HEAD}spawn: {{ command: [python, agent.py], ready: {{ tcp: '127.0.0.1:5080', within_s: 30 }} }}
-defaults: {{ repeat: 3, language: en, noise: cafe, noise_db: 15, network: low, max_seconds: 120, gate: {{ pass_rate: 0.9 }} }}
+defaults: {{ repeat: 3, language: en, noise: cafe, noise_db: 15, network: low, max_seconds: 120, gate: {{ pass_rate: 0.9, untold: ignore }} }}
 scenarios:
   - name: books a visit
     tags: [smoke]
@@ -72,8 +72,9 @@ scenarios:
         Value::Object(first.simulation.clone()),
         json!({"max_turns": 9, "max_call_duration": 120, "max_call_duration_units": "seconds"})
     );
-    assert_eq!((first.repeat, first.pass_rate, &first.tags[..]), (Some(3), 0.9, &["smoke".to_owned()][..]));
-    assert_eq!((second.repeat, second.pass_rate), (Some(1), 1.0));
+    let gate = Gate { pass_rate: 0.9, untold: Untold::Ignore };
+    assert_eq!((first.repeat, first.gate, &first.tags[..]), (Some(3), gate, &["smoke".to_owned()][..]));
+    assert_eq!((second.repeat, second.gate), (Some(1), Gate::default()));
     assert_eq!((&second.human["background_noise"], &second.human["stop_on_failure"]), (&json!("none"), &json!(true)));
     assert_eq!(
         second.human["enriched_playback"],
@@ -108,6 +109,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_nearest_word() {
         (one("    noise_db: 40"), "f:5:15: noise_db must be a number from 5 to 30"),
         (one("    repeat: 0"), "repeat must be a number from 1 to 1000"),
         (one("    gate: {pass_rate: 2}"), "f:5:23: pass_rate must be a number from 0 to 1"),
+        (one("    gate: {untold: pass}"), "f:5:20: untold must be tell, ignore or fail"),
         (one("    expect: [{metric: a}]"), "f:5:14: the expectation must have at_most or at_least beside metric"),
         (one("    expect: [{herd: a}]"), "f:5:15: herd is not known, did you mean heard?"),
         (one("    expect: [{ended_by: robot}]"), "the expectation cannot be read"),
