@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Facts, Grounds, Material, Measured, PartMeasures};
 use crate::model::Object;
 use crate::model::custom_metric::EvalSegment;
+use crate::model::evaluation::CustomResult;
 use crate::model::result::{MetricValue, ResultBody, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
@@ -228,6 +229,8 @@ async fn judge_expectations(
 ) {
     let (moments, mut metrics) = (judge::moments(timeline), judged.metrics.clone());
     metrics.extend(given.measures.iter().cloned());
+    // A built-in metric comes before a custom one of its name.
+    metrics.extend(judged.evaluation.custom_metrics.iter().filter_map(CustomResult::measure));
     let grounds = Grounds {
         material,
         metrics: &metrics,
