@@ -80,7 +80,7 @@ impl Checked {
 /// Address of an agent.
 #[derive(Clone, Debug)]
 pub enum Line {
-    /// SIP address.
+    /// SIP address of the agent.
     Sip(Box<Address>),
     /// Server of a WebSocket, a pipeline or a room.
     Server(Url),
@@ -178,7 +178,7 @@ async fn call(engine: &Engine, clock: &Clock, placement: Placement, address: Soc
                 }
                 _ => {}
             },
-            Some(CallUpdate::Ended(report)) => return lost(checked, since(clock, began), address, &report),
+            Some(CallUpdate::Ended(report)) => return note_end(checked, since(clock, began), address, &report),
             Some(CallUpdate::Dispatched | CallUpdate::Connected(_)) => {}
             None => return checked.lose(since(clock, began), "LOST", "the call was lost on this side".to_owned()),
         }
@@ -235,7 +235,7 @@ fn silent(checked: &mut Checked, ms: u64, packets: u64) {
 }
 
 /// Takes note of the end of a call before its last step.
-fn lost(checked: &mut Checked, ms: u64, address: SocketAddr, report: &CallReport) {
+fn note_end(checked: &mut Checked, ms: u64, address: SocketAddr, report: &CallReport) {
     let ending = &report.ending;
     if checked.steps.len() >= 3 {
         let why =

@@ -1,6 +1,6 @@
 //! The built-in metrics by name, with unit and definition. The check of names in expectations and the listing for people use it.
 
-/// A built-in metric.
+/// A built-in metric of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltIn {
     /// Name in `metrics` of a result.
@@ -134,7 +134,7 @@ mod tests {
     use ringer_media::measure::Metrics;
     use serde_json::Value;
 
-    use super::super::expectations::named;
+    use super::super::expectations::names_used;
     use super::super::{reported, sound};
     use super::*;
 
@@ -142,7 +142,7 @@ mod tests {
     fn every_metric_that_the_engine_produces_is_in_the_table_once() {
         let Ok(Value::Object(measures)) = serde_json::to_value(Metrics::default()) else { panic!("an object") };
         let mut all: BTreeSet<String> = measures.keys().cloned().collect();
-        all.extend(sound::NAMES.into_iter().chain(named()).chain([reported::NAME]).map(str::to_owned));
+        all.extend(sound::NAMES.into_iter().chain(names_used()).chain([reported::NAME]).map(str::to_owned));
         let known: BTreeSet<String> = BUILT_IN.iter().map(|metric| metric.name.to_owned()).collect();
         assert_eq!(all, known);
         assert_eq!(known.len(), BUILT_IN.len(), "each is there once");

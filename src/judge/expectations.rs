@@ -143,7 +143,7 @@ const OF_FACTS: &[&str] = &["interface", "expected_tool_calls_met", "num_turns"]
 
 /// Returns the metrics that are known here by name: those of words, of judges and of facts.
 #[cfg(test)]
-pub(super) fn named() -> impl Iterator<Item = &'static str> {
+pub(super) fn names_used() -> impl Iterator<Item = &'static str> {
     [OF_WORDS, JUDGED, OF_OWN_SPEECH, OF_SOUND, OF_FACTS].into_iter().flatten().copied()
 }
 

@@ -15,7 +15,7 @@ pub struct Decimal {
 impl Decimal {
     /// Reads `[sign] digits [. digits] [e [sign] digits]`, with a digit on one side of the point at least; `None` for other
     /// texts, and for exponents beyond 32 bits.
-    pub fn read(text: &str) -> Option<Decimal> {
+    pub fn parse(text: &str) -> Option<Decimal> {
         let is_negative = text.starts_with('-');
         let text = text.strip_prefix(['-', '+']).unwrap_or(text);
         let (mantissa, power) = match text.split_once(['e', 'E']) {
@@ -39,14 +39,14 @@ impl Decimal {
 
     /// Returns the value of a number that a program holds: of a float, its shortest digits.
     pub fn of(number: &Number) -> Option<Decimal> {
-        Decimal::read(&number.to_string())
+        Decimal::parse(&number.to_string())
     }
 }
 
 /// Returns the number that a text writes. Where no number of 64 bits has that value, the text itself, so that no digit is lost;
 /// null for a text that is no number.
 pub fn exact(text: &str) -> Value {
-    let Some(written) = Decimal::read(text) else { return Value::Null };
+    let Some(written) = Decimal::parse(text) else { return Value::Null };
     let integer = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok();
     let number = integer.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64));
     match number.filter(|number| Decimal::of(number).as_ref() == Some(&written)) {
@@ -58,7 +58,7 @@ pub fn exact(text: &str) -> Value {
 /// Returns the number that [`exact`] left a text; `None` for every other text.
 pub fn too_long(text: &str) -> Option<Decimal> {
     let is_json = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-    if is_json && exact(text).is_string() { Decimal::read(text) } else { None }
+    if is_json && exact(text).is_string() { Decimal::parse(text) } else { None }
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn numbers_are_equal_by_their_exact_value() {
-        let read = |text: &str| Decimal::read(text).unwrap_or_else(|| panic!("{text} is a number"));
+        let read = |text: &str| Decimal::parse(text).unwrap_or_else(|| panic!("{text} is a number"));
         for (one, other, expect) in [
             ("1.10", "1.1", true),
             ("1", "1.0", true),
@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(read(one) == read(other), expect, "{one} {other}");
         }
         for text in ["", "-", ".", "1.2.3", "1e", "e5", "0x10", "1_0", "12:30", "1e99999999999", "--1", "Infinity"] {
-            assert_eq!(Decimal::read(text), None, "{text}");
+            assert_eq!(Decimal::parse(text), None, "{text}");
         }
     }
 

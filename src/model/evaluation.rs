@@ -6,7 +6,6 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Object;
-use super::result::MetricValue;
 use super::time::Timestamp;
 
 words! {
@@ -271,21 +270,6 @@ impl CustomResult {
         self.override_notes.clone_from(&old.override_notes);
         self.last_edited_by = old.last_edited_by;
         self.last_edited_at = old.last_edited_at;
-    }
-
-    /// Returns the value as a metric, a number or true or false; `None` for results that are not evaluated, and for texts.
-    pub fn measure(&self) -> Option<MetricValue> {
-        let number = self.quantitative_response.or(self.float_value).or(self.int_value.map(|value| value as f64));
-        let word = || match self.response_value.as_str() {
-            "pass" | "yes" => Some(true),
-            "fail" | "no" => Some(false),
-            _ => None,
-        };
-        let is_word = self.pass_fail_response.is_some() || self.yes_no_response.is_some();
-        let flag = self.boolean_value.or_else(|| word().filter(|_| is_word));
-        let value = number.map(Value::from).or(flag.map(Value::from))?;
-        let is_told = self.status == CustomStatus::Evaluated;
-        is_told.then(|| MetricValue { name: self.name.clone(), value, note: None })
     }
 
     /// Returns the score, 0 to 100; `None` for results that do not count (texts, plain numbers, not evaluated).

@@ -39,7 +39,7 @@ words! {
 /// `meaning` and `event` is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
-    /// Name of a built-in metric whose value has to be within `at_least` and `at_most`.
+    /// Name of a built-in metric, or of a custom one, whose value has to be within `at_least` and `at_most`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub metric: Option<String>,

@@ -131,11 +131,11 @@ fn text_error(text: &str) -> Option<(Option<String>, String)> {
 }
 
 fn fulfils(actual: &ActualCall, expected: &ExpectedCall) -> bool {
-    unfulfilled(actual, expected).is_none()
+    unmet_member(actual, expected).is_none()
 }
 
 /// Returns the first member in which a call differs from an expected one.
-fn unfulfilled(actual: &ActualCall, expected: &ExpectedCall) -> Option<Mismatch> {
+fn unmet_member(actual: &ActualCall, expected: &ExpectedCall) -> Option<Mismatch> {
     let none = Object::new();
     let given = actual.parameters.as_ref().unwrap_or(&none);
     let wanted = expected.parameters.as_ref().unwrap_or(&none);
@@ -152,7 +152,7 @@ fn unfulfilled(actual: &ActualCall, expected: &ExpectedCall) -> Option<Mismatch>
 pub fn unmet(groups: &[ToolCallGroup]) -> Option<String> {
     let expected = groups.iter().flat_map(|group| group.expected.iter().map(move |call| (group, call)));
     let (group, call) = { expected }.find(|(group, call)| !group.actual.iter().any(|actual| fulfils(actual, call)))?;
-    let differs = group.actual.iter().find_map(|actual| unfulfilled(actual, call));
+    let differs = group.actual.iter().find_map(|actual| unmet_member(actual, call));
     let name = &group.name;
     Some(differs.map_or_else(|| format!("{name} was not called"), |differs| format!("{name}: {differs}")))
 }
@@ -215,7 +215,7 @@ impl Compared<'_> {
     }
 
     /// Returns the characters of the wanted value where it had no quotes.
-    fn unquoted(&self) -> Option<&str> {
+    fn unquoted_text(&self) -> Option<&str> {
         self.written?.get(&self.pointer)?.as_str()
     }
 
@@ -224,7 +224,7 @@ impl Compared<'_> {
             let inside = self.inside(name);
             match given.get(name) {
                 Some(given) => inside.values(given, wanted),
-                None => Some(Mismatch { given: None, wanted: inside.shown(wanted), member: inside.member }),
+                None => Some(Mismatch { given: None, wanted: inside.show(wanted), member: inside.member }),
             }
         })
     }
@@ -237,23 +237,20 @@ impl Compared<'_> {
                 return items.find_map(|(index, (given, wanted))| self.at(index).values(given, wanted));
             }
             (Value::Number(given), Value::Number(wanted)) => Decimal::of(given) == Decimal::of(wanted),
-            (Value::String(given), _) if self.unquoted().is_some_and(|text| text.trim() == given.trim()) => true,
+            (Value::String(given), _) if self.unquoted_text().is_some_and(|text| text.trim() == given.trim()) => true,
             (Value::String(given), Value::String(wanted)) => {
                 let number = too_long(given);
                 given.trim() == wanted.trim() || number.is_some() && number == too_long(wanted)
             }
             _ => given == wanted,
         };
-        let differs = || Mismatch {
-            member: self.member.clone(),
-            given: Some(with_type(given, None)),
-            wanted: self.shown(wanted),
-        };
+        let differs =
+            || Mismatch { member: self.member.clone(), given: Some(with_type(given, None)), wanted: self.show(wanted) };
         (!is_same).then(differs)
     }
 
-    fn shown(&self, wanted: &Value) -> String {
-        with_type(wanted, self.unquoted())
+    fn show(&self, wanted: &Value) -> String {
+        with_type(wanted, self.unquoted_text())
     }
 }
 

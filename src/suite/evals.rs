@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::expand::connect;
-use super::file::{Scenario, Suite, written};
+use super::file::{Scenario, Suite, written_args};
 use super::reading::{check_known, number, texts};
 use super::yaml::{Node, Problem};
 
@@ -309,7 +309,7 @@ fn calls(node: &Node, is_absent: bool, expectations: &mut Vec<Value>, problems: 
         let mut made = Map::from_iter([("tool".to_owned(), json!(name))]);
         if let Some(args) = call.get("args") {
             made.insert("args".to_owned(), args.json());
-            made.extend(written(args));
+            made.extend(written_args(args));
         }
         made.extend(is_absent.then(|| ("times".to_owned(), json!(0))));
         made.extend(within.map(|ms| ("within_ms".to_owned(), json!(ms))));

@@ -30,7 +30,7 @@ pub struct Made {
     pub agent: Map<String, Value>,
     /// Codecs that are offered; empty: those of the settings.
     pub codecs: Vec<String>,
-    /// Position of `connect`.
+    /// Position of `connect` in the file.
     pub at: Place,
     /// Values of the file by the fields of the agent that they became.
     pub sources: Vec<(String, Node)>,
@@ -158,7 +158,7 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
             codecs = super::reading::texts(Some(value), "codecs", &mut problems);
             continue;
         }
-        match AGENT.read(beside, field, value) {
+        match AGENT.value(beside, field, value) {
             Ok(Value::Null) => problems.push(Problem::new(&value.at, format!("{beside} has no value"))),
             Ok(read) => {
                 agent.insert((*field).to_owned(), read);
@@ -224,7 +224,7 @@ mod tests {
             ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
             ("{sip: a, user: b}", "f:1:10: user is not known"),
             ("{sip: }", "sip must be a text"),
-            ("{room: 'http://h', token_auth: [a]}", "f:1:31: token_auth: Input should be a valid string"),
+            ("{room: 'http://h', token_auth: [a]}", "f:1:32: token_auth: Input should be a valid string"),
             ("{room: 'http://h', topic: a}", "topic is not known"),
             ("{agent: a, username: b}", "username is not known"),
         ] {

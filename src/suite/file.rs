@@ -182,6 +182,18 @@ impl<'n> Words<'n> {
     fn get(&self, name: &str) -> Option<&'n Node> {
         self.own.get(name).or_else(|| self.defaults.get(name))
     }
+
+    /// Returns the values of words that stand for a field of the API, by that field.
+    fn sources(&self) -> impl Iterator<Item = (String, Node)> {
+        let fields = [
+            ("persona", "role_description"),
+            ("goal", "intent"),
+            ("turns", "enriched_playback"),
+            ("expect", "expectations"),
+            ("traits", "traits"),
+        ];
+        fields.into_iter().filter_map(|(word, field)| Some((field.to_owned(), self.get(word)?.clone())))
+    }
 }
 
 fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
@@ -213,7 +225,7 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
     };
     let given = words.get("expectations").and_then(Node::items).unwrap_or_default();
     for (made, item) in expectations.iter_mut().filter_map(Value::as_object_mut).zip(given) {
-        made.extend(item.get("args").and_then(written));
+        made.extend(item.get("args").and_then(written_args));
     }
     if let Some(node) = words.get("success") {
         match node.text() {
@@ -228,14 +240,7 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
         metrics.extend(named_metrics(source.get("expectations")));
     }
     human.insert("expectations".into(), expectations.into());
-    let renamed = [
-        ("persona", "role_description"),
-        ("goal", "intent"),
-        ("turns", "enriched_playback"),
-        ("expect", "expectations"),
-    ];
-    let renamed = renamed.into_iter().chain([("traits", "traits")]);
-    sources.extend(renamed.filter_map(|(word, field)| Some((field.to_owned(), words.get(word)?.clone()))));
+    sources.extend(words.sources());
     if let Some(node) = words.get("turns") {
         match turns::steps(node) {
             Ok(steps) => {
@@ -276,7 +281,7 @@ fn fields(
                 _ => (&SIMULATION, &mut simulation),
             };
             if of_human.contains(&key.name) || of_simulation.contains(&key.name) {
-                match schema.read(&key.name, &key.name, node) {
+                match schema.value(&key.name, &key.name, node) {
                     Ok(value) => {
                         fields.insert(key.name.clone(), value);
                         sources.retain(|(field, _)| *field != key.name);
@@ -309,7 +314,7 @@ fn read_persona(words: &Words<'_>, human: &mut Map<String, Value>, problems: &mu
     let Some(node) = words.get("traits") else { return };
     let Some(members) = node.members() else {
         return match node.items() {
-            Some(items) => match HUMAN.read("traits", "traits", node) {
+            Some(items) => match HUMAN.value("traits", "traits", node) {
                 Ok(Value::Array(mut made)) => {
                     made.iter_mut().zip(items).for_each(|(made, item)| keep_characters(made, item));
                     human.insert("traits".into(), made.into());
@@ -367,7 +372,7 @@ fn conditions(
 ) {
     for (word, field) in [("noise", "background_noise"), ("network", "connection_quality")] {
         let Some(node) = words.get(word) else { continue };
-        match HUMAN.read(word, field, node) {
+        match HUMAN.value(word, field, node) {
             Ok(value) => {
                 human.insert(field.to_owned(), value);
             }
@@ -440,7 +445,7 @@ const EXPECT: [&str; 16] = [
 const TEXTS: [&str; 8] = ["metric", "heard", "not_heard", "speaker", "tool", "dtmf_received", "meaning", "event"];
 
 /// Returns the member of an expectation with the characters of its arguments; `None` where all have quotes.
-pub(super) fn written(args: &Node) -> Option<(String, Value)> {
+pub(super) fn written_args(args: &Node) -> Option<(String, Value)> {
     let written = args.as_written();
     (!written.is_empty()).then(|| ("args_as_written".to_owned(), Value::Object(written)))
 }
@@ -456,7 +461,7 @@ pub(super) fn expectation(node: &Node) -> Result<Value, Vec<Problem>> {
         let text = node.text().filter(|_| TEXTS.contains(&key.name.as_str()));
         made.insert(key.name.clone(), text.map_or_else(|| node.json(), |text| json!(text)));
         if key.name == "args" {
-            made.extend(written(node));
+            made.extend(written_args(node));
         }
     }
     if problems.is_empty() {

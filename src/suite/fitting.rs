@@ -36,7 +36,7 @@ impl Fields {
     /// # Errors
     /// Everything that the API would refuse of its form, and members that it does not know; `word`: the word of the file for the
     /// field.
-    pub fn read(&self, word: &str, field: &str, node: &Node) -> Result<Value, Vec<Problem>> {
+    pub fn value(&self, word: &str, field: &str, node: &Node) -> Result<Value, Vec<Problem>> {
         let mut problems = Vec::new();
         if let Type::Fields(fields, _) = &self.schema.kind
             && let Some(found) = fields.iter().find(|known| known.name == field)
@@ -53,7 +53,7 @@ impl Fields {
             let before = texts.len();
             for issue in issues.iter().filter(|issue| NO_TEXT.iter().any(|kind| issue["type"] == *kind)) {
                 let (pointer, at) = place_of(node, &issue["loc"]);
-                if matches!(&at.kind, Kind::Scalar { plain: true, .. }) && !at.is_null() && !at.json().is_string() {
+                if matches!(at.kind, Kind::Scalar { .. }) && !at.as_written().is_empty() {
                     texts.insert(pointer);
                 }
             }
@@ -156,7 +156,7 @@ mod tests {
     use crate::model::digital_human::DigitalHumanSpec;
 
     fn check(fields: &Fields, field: &str, text: &str, expect: Result<Value, &str>) {
-        let found = fields.read(field, field, &parse(text, "f").expect("it is read"));
+        let found = fields.value(field, field, &parse(text, "f").expect("it is read"));
         let found = found.map_err(|problems| problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "));
         assert_eq!(found.as_ref().map_err(String::as_str), expect.as_ref().map_err(|why| *why), "{field}: {text}");
     }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::model::error_code::{ErrorCode, Owner};
-use crate::model::result::beside;
+use crate::model::result::{ToolCallGroup, beside};
+use crate::model::tool_call::unmet;
 
 /// Verdict on one call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -179,8 +180,18 @@ fn reason_of(record: &Value, status: &str) -> Option<String> {
 }
 
 fn goal(record: &Value) -> String {
+    if let Some(why) = unmet_calls(record) {
+        return why;
+    }
     let told = record["evaluations"][0]["goal_reasoning"].as_str();
     told.map_or_else(|| "the engine's outcome is failed".to_owned(), str::to_owned)
+}
+
+/// Returns the expected call of a tool that was not made, where that was judged.
+fn unmet_calls(record: &Value) -> Option<String> {
+    let mut metrics = record["metrics"].as_array()?.iter();
+    metrics.find(|metric| metric["name"] == "expected_tool_calls_met" && metric["value"] == false)?;
+    unmet(&serde_json::from_value::<Vec<ToolCallGroup>>(record["tool_calls"].clone()).ok()?)
 }
 
 /// Returns the verdict on the gate of a scenario, from its runs with a verdict.
@@ -371,5 +382,16 @@ mod tests {
         ] {
             assert_eq!(gate(passed, told, all, rate), expect, "{passed} of {told} of {all} at {rate}");
         }
+    }
+
+    #[test]
+    fn an_expected_call_that_was_not_made_is_the_reason() {
+        let call = |n: i64| {
+            json!({"name": "book", "expected": [{"parameters": {"n": 2}, "output": null}],
+            "actual": [{"parameters": {"n": n}, "output": null, "start_offset_ms": 1}]})
+        };
+        let record = |met: bool, n: i64| json!({"metrics": [{"name": "expected_tool_calls_met", "value": met}], "tool_calls": [call(n)]});
+        assert_eq!(goal(&record(false, 3)), "book: n is the number 3, not the number 2");
+        assert_eq!(goal(&record(true, 2)), "the engine's outcome is failed");
     }
 }

@@ -195,7 +195,7 @@ fn plain(text: &str) -> Value {
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text).as_bytes();
     let is_padded = digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
-    !is_padded && digits.first().is_some_and(|c| c.is_ascii_digit() || *c == b'.') && Decimal::read(text).is_some()
+    !is_padded && digits.first().is_some_and(|c| c.is_ascii_digit() || *c == b'.') && Decimal::parse(text).is_some()
 }
 
 /// Document of a file, with the texts that are masked.

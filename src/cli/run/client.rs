@@ -23,7 +23,7 @@ pub enum Trouble {
 /// A request that a server refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// HTTP status.
+    /// HTTP status of the answer.
     pub status: u16,
     /// Text for a person, cut to 600 characters.
     pub told: String,

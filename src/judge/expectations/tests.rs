@@ -207,7 +207,7 @@ async fn tools_are_called_in_time_after_this_sides_words() {
     check(twice(), exactly(2), "failed", why, Some(2500)).await;
     check(booked(8000), exactly(0), "passed", "", Some(8000)).await;
     let other = json!({"tool": "book", "args": {"day": "friday"}, "within_ms": 9000});
-    let why = "book was not called with these arguments within 9000 ms; 1 call had other arguments: day is missing, it should be the text \"friday\"";
+    let why = "book was not called with these arguments within 9000 ms; 1 call had other arguments: day is the text \"monday\", not the text \"friday\"";
     check(booked(2500), other, "failed", why, None).await;
     let why = "book was not called within 10 ms but after 1500 ms; this side failed: pacing";
     check(booked(3500).fault(FaultCode::Pacing), within(10), "unknown", why, Some(3500)).await;

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::model::json;
-
 /// Begins a mark; a noncharacter, which no text holds.
 const MARK: char = '\u{FDD0}';
 /// The second character of a mark, less the number of the half (private use, plane 16).
@@ -34,13 +32,6 @@ pub fn read_json(bytes: &[u8]) -> serde_json::Result<Value> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     serde_json::from_str(&replace(text, |_, out| out.push(char::REPLACEMENT_CHARACTER)))
-}
-
-/// Parses JSON as [`read_json`] does, without a loss of digits: a number that 64 bits do not hold is the text of its digits.
-pub fn read_exact(bytes: &[u8]) -> Option<Value> {
-    let text = String::from_utf8_lossy(bytes);
-    let text = replace(&text, |_, out| out.push(char::REPLACEMENT_CHARACTER));
-    json::read_text(&text).ok().map(|json| json.to_exact_value())
 }
 
 /// Returns JSON text in which `instead` has written something for each lone half.

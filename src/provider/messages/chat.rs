@@ -84,7 +84,7 @@ impl ChatAgent {
 
 fn reply(body: &[u8]) -> Result<Reply, String> {
     let broken = || "the agent's server sent no valid answer".to_owned();
-    let answer = surrogates::read_exact(body).ok_or_else(broken)?;
+    let answer = surrogates::read_json(body).map_err(|_| broken())?;
     if !answer["error"].is_null() {
         return Err(Refusal::of(&answer).with_words("the agent's server reported an error in its answer"));
     }
@@ -110,7 +110,7 @@ fn reply(body: &[u8]) -> Result<Reply, String> {
 }
 
 fn read_call(function: &Value) -> Option<Called> {
-    let written = function["arguments"].as_str().and_then(|text| surrogates::read_exact(text.as_bytes()));
+    let written = function["arguments"].as_str().and_then(|text| surrogates::read_json(text.as_bytes()).ok());
     let parameters = written.as_ref().unwrap_or(&function["arguments"]).as_object().cloned();
     Some(Called { name: function["name"].as_str()?.to_owned(), parameters, output: Value::Null })
 }

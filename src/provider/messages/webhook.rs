@@ -74,7 +74,7 @@ fn reply(body: &[u8]) -> Result<Reply, String> {
     }
     const NO_REPLY: &str = "http_webhook answered with no valid reply";
     let wrong = |why: &str| format!("{NO_REPLY}: {why}");
-    let answer = surrogates::read_exact(body).ok_or_else(|| NO_REPLY.to_owned())?;
+    let answer = surrogates::read_json(body).map_err(|_| NO_REPLY.to_owned())?;
     let answer = answer.as_object().ok_or_else(|| wrong("it is no object"))?;
     let part = |name: &str| answer.get(name).unwrap_or(&Value::Null);
     let text = content::words(part("message")).map_err(|form| wrong(&format!("message is {form}")))?;

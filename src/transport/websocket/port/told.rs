@@ -11,7 +11,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// Counts a message.
+    /// Counts a message by the code of its refusal.
     pub(super) fn count(&mut self, code: &'static str) {
         match self.counts.iter_mut().find(|(known, _)| *known == code) {
             Some((_, count)) => *count += 1,
