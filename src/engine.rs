@@ -12,6 +12,7 @@ mod following;
 mod gate;
 mod keys;
 pub mod lateness;
+pub mod line_check;
 mod lines;
 mod live;
 mod looking;

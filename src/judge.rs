@@ -5,6 +5,7 @@ mod answer;
 mod asides;
 mod ask;
 mod attempts;
+pub mod catalogue;
 mod conversation;
 mod custom;
 mod cuts;

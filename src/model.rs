@@ -122,6 +122,7 @@ pub mod call_log;
 pub mod cron;
 pub mod custom_metric;
 pub mod customer;
+pub mod decimal;
 pub mod digital_human;
 pub mod error_code;
 pub mod evaluation;

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::config::{Behaviour, Capture, DialLimits, Notify, Pipelines, Sms, Trunk};
+use crate::config::{Behaviour, Capture, DialLimits, Notify, Pipelines, Sms, Trunk, nearest};
 use crate::engine::SocketSettings;
 use crate::error::{Error, Result};
 use crate::events::Feed;
@@ -253,7 +253,11 @@ impl Settings {
     pub fn dialect(&self, name: Option<&str>) -> Result<Dialect> {
         let Some(name) = name else { return Ok(Dialect::new(Kind::Default)) };
         let known = Kind::from_name(name).map(Dialect::new).or_else(|| self.dialects.get(name).cloned());
-        known.ok_or_else(|| Error::Refused(Kind::unknown(name)))
+        known.ok_or_else(|| {
+            let mut names: Vec<&str> = Kind::DIALECTS.map(Kind::name).to_vec();
+            names.extend(self.dialects.keys().map(String::as_str));
+            Error::Refused(Kind::unknown(name) + &nearest(name, names.into_iter()))
+        })
     }
 
     /// Returns the file of an uploaded background noise.

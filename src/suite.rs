@@ -5,6 +5,7 @@ pub mod baseline;
 pub mod evals;
 pub mod expand;
 pub mod file;
+pub mod fitting;
 pub mod html;
 pub mod junit;
 pub mod lines;

@@ -129,6 +129,37 @@ async fn a_call_that_nobody_reads_any_more_is_hung_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_line_is_checked_in_steps() {
+    let folder = folder();
+    let (agent, address) = agent(folder.path(), "38550-38599").await;
+    let output = run_to_end(&mut ringer(&["call", "--check", &address, "--json"])).await;
+    let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let names: Vec<&str> =
+        told["steps"].as_array().expect("steps").iter().filter_map(|step| step["name"].as_str()).collect();
+    assert_eq!(
+        (output.status.code(), names),
+        (Some(0), vec!["resolved", "connected", "answered", "first_sound"]),
+        "{told}"
+    );
+    assert!(
+        told["steps"].as_array().expect("steps").iter().all(|step| step["ms"].is_u64() && step["ok"] == true),
+        "{told}"
+    );
+    told_goodbye(agent, folder.path()).await;
+    for (args, code, said) in [
+        (&["call", "--check", "ws://127.0.0.1:9/"][..], UNREACHABLE, "connected    failed after"),
+        (&["call", "--check", "sip:nobody@127.0.0.1:9"], UNREACHABLE, "failed after"),
+        (&["call", "--check", "sip:nobody@no-such-host.invalid"], UNREACHABLE, "resolved     failed after"),
+        (&["call", "--check", "sip:nobody@127.0.0.1:9", "--dialect", "raw_pcm16"], 2, ""),
+    ] {
+        let output = run_to_end(ringer(args).stderr(Stdio::piped())).await;
+        let all = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {all}{}", text(&output.stderr));
+        assert!(all.contains(said), "{args:?}: {all}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_told_to_end_is_reported_whole() {
     for (signal, ports) in [(libc::SIGTERM, "38450-38499"), (libc::SIGINT, "38500-38549")] {
         let (folder, scratch) = (folder(), folder());

@@ -96,6 +96,13 @@ async fn nothing_is_called_where_something_is_wrong() {
     bench.write("room.yaml", &suite("room: \"http://127.0.0.1:1\", topic: x", "  - name: y\n"));
     bench.write("secret.yaml", &suite("sip: \"${SUITE_TOKEN}\", user: x", "  - name: z\n"));
     bench.write("twice.yaml", &suite(DESK, "  - name: books a visit\n"));
+    let headers = "sip: \"sip:desk@127.0.0.1:5080\", headers: { X-Id: +14155550100, X-N: 1.10 }";
+    bench.write("numbers.yaml", &suite(headers, "  - name: n\n"));
+    bench.write("list.yaml", &suite("sip: \"sip:desk@127.0.0.1:5080\", headers: { X-Id: [1] }", "  - name: l\n"));
+    bench.write("metric.yaml", &suite(DESK, "  - name: m\n    expect: [{ metric: p95_agent_latncy, at_most: 1 }]\n"));
+    bench.write("dialect.yaml", &suite("ws: \"ws://127.0.0.1:1\", dialect: twilio_media_stream", "  - name: d\n"));
+    let odd = "  - name: o\n    traits: [{ trait_name: day, trait_data_type: DATE, value: soon }]\n";
+    bench.write("trait.yaml", &suite(DESK, odd));
     std::fs::create_dir(bench.path().join("full")).expect("it is made");
     bench.write("full/precious.txt", "mine");
     for (args, code, said) in [
@@ -113,6 +120,19 @@ async fn nothing_is_called_where_something_is_wrong() {
         (&["good.yaml", "--server", "http://127.0.0.1:1"], 2, "RINGER_API_KEY is not set"),
         (&["good.yaml", "--list"], 0, "books a visit [smoke]"),
         (&["good.yaml", "--dry-run"], 0, "\"suite_name\": \"books a visit\""),
+        (&["numbers.yaml", "--dry-run"], 0, "\"X-Id\": \"+14155550100\""),
+        (&["list.yaml", "--dry-run"], 2, "list.yaml:2:61: headers: Input should be a valid string"),
+        (
+            &["metric.yaml"],
+            2,
+            "metric.yaml:5:24: the metric p95_agent_latncy is not known, did you mean p95_agent_latency?",
+        ),
+        (&["metric.yaml", "--dry-run"], 2, "metric.yaml:5:24: the metric p95_agent_latncy is not known"),
+        (&["dialect.yaml", "--dry-run"], 2, "dialect.yaml:2:45: connect: 400: Unknown websocket_dialect"),
+        (&["dialect.yaml", "--dry-run"], 2, "did you mean twilio_media_streams?"),
+        (&["trait.yaml", "--dry-run"], 2, "trait.yaml:5:14: scenario 'o': 400: value of trait day is not a valid DATE"),
+        (&["trait.yaml"], 2, "trait.yaml:5:14: scenario 'o': 400: value of trait day is not a valid DATE"),
+        (&["--metrics"], 0, "p95_agent_latency"),
         (&["--schema"], 0, "\"enriched_playback\""),
     ] {
         let ran = bench.run(args).await;

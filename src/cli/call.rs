@@ -1,5 +1,6 @@
 //! `ringer call`: one call, made now, printed as it happens.
 
+mod check;
 mod flags;
 mod room;
 mod show;
@@ -57,6 +58,8 @@ again; then the events of the timeline as they happen (`seq`, `sample`, `offset_
 The call is hung up, and its recording closed, when the command is told to end (SIGINT, SIGTERM) and when nobody reads what it
 prints. The exit code is 0 when the call was connected and ended normally, 1 when not (declined, broken off), 2 for flags that cannot
 be, 4 when nothing answered at the address or the credentials were refused, 141 when nobody read all of its lines.
+With --check it is 0 when all steps hold, 1 when the agent answered and made no sound within 15 s or declined, 4 when it was not
+reached.
 
 Examples:
   ringer call sip:agent@127.0.0.1:5080
@@ -65,6 +68,7 @@ Examples:
   ringer call sips:agent@agent.example --tls-root-file own-authority.pem
   ringer call sip:ivr@192.0.2.7 --dtmf '1,2#' --codec PCMU --json > call.jsonl
   ringer call ws://127.0.0.1:8765/agent
+  ringer call --check ws://127.0.0.1:8765/agent
   ringer call pipeline:http://127.0.0.1:7860
   RINGER_ROOM_KEY=... RINGER_ROOM_SECRET=... ringer call room:wss://rooms.example --agent-name desk
   ringer call wss://agent.example/stream --dialect twilio_media_streams --username u")]
@@ -97,6 +101,9 @@ pub struct Args {
     /// Codecs to offer, in this order [default: G722,PCMU,PCMA,OPUS]
     #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = Codec::NAMES, ignore_case = true)]
     pub codec: Vec<String>,
+    /// Tell in steps where the agent is lost (resolved, connected, answered, first sound), then hang up
+    #[arg(long, conflicts_with_all = ["record", "dtmf", "verbose"])]
+    pub check: bool,
     /// Print one JSON object a line instead of text, see below
     #[arg(long)]
     pub json: bool,
@@ -143,6 +150,9 @@ const DECLINES: [u16; 5] = [480, 486, 487, 600, 603];
 /// Makes the call: 0 when it was connected and ended normally.
 pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
+    if args.check {
+        return check::run(&args, &out).await;
+    }
     match call(&args, &out).await {
         Err(Failed { why, code: Some(code) }) if !out.is_gone() => {
             fail(why);

@@ -6,7 +6,9 @@ mod client;
 mod command;
 mod files;
 mod plan;
+mod refusal;
 mod show;
+mod trial;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +44,7 @@ Examples:
   ringer run tests/calls                         every *.yaml and *.yml of the folder
   ringer run calls.yaml --filter menu --repeat 5
   ringer run calls.yaml --dry-run                what would be made, without a call
+  ringer run --metrics                           metrics that an expectation may name
   RINGER_API_KEY=... ringer run calls.yaml --server https://ringer.example
 
 The exit code is 0 when every gate passed, 1 when one failed by the agent's fault, 2 when nothing was called (a bad file, flag or
@@ -49,7 +52,7 @@ setting), 4 when no gate failed and the agent or the server was not reached or r
 least one gate could not be told, 130 when it was interrupted.")]
 pub struct Args {
     /// Files, folders (all *.yaml and *.yml in them) and globs
-    #[arg(value_name = "PATH", required_unless_present = "schema")]
+    #[arg(value_name = "PATH", required_unless_present_any = ["schema", "metrics"])]
     pub paths: Vec<String>,
     /// Only scenarios whose name has this text
     #[arg(long, value_name = "TEXT")]
@@ -102,6 +105,9 @@ pub struct Args {
     /// Print the JSON Schema of the files
     #[arg(long)]
     pub schema: bool,
+    /// Print every metric that an expectation may name, with its unit and definition
+    #[arg(long)]
+    pub metrics: bool,
 }
 
 /// Exit code of a run of which something could not be told.
@@ -131,7 +137,7 @@ impl Stop {
 impl From<Trouble> for Stop {
     fn from(trouble: Trouble) -> Stop {
         match trouble {
-            Trouble::Refused(..) => Stop::bad(trouble.to_string()),
+            Trouble::Refused(_) => Stop::bad(trouble.to_string()),
             Trouble::Unreached(_) | Trouble::Key(_) => Stop::Unreached(trouble.to_string()),
         }
     }
@@ -142,6 +148,10 @@ pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
     if args.schema {
         out.line(format_args!("{:#}", plan::schema()));
+        return out.verdict(true);
+    }
+    if args.metrics {
+        plan::metrics(args.json, &out);
         return out.verdict(true);
     }
     match suites(&args, &out).await {
@@ -163,7 +173,13 @@ pub async fn run(args: Args) -> ExitCode {
 
 async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     let plan = Plan::from_args(args)?;
-    if args.list || args.dry_run {
+    if args.list {
+        plan.tell(args, out);
+        return Ok(0);
+    }
+    if args.dry_run {
+        check_server_metrics(args, &plan).await?;
+        trial::make(args, &plan).await?;
         plan.tell(args, out);
         return Ok(0);
     }
@@ -203,6 +219,22 @@ pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
     let _ = std::fs::remove_dir_all(&work);
     let Ended { calls, interrupted, .. } = ended.map_err(told)?;
     if interrupted { Err("interrupted".to_owned()) } else { Ok(calls) }
+}
+
+/// Checks metrics that are not built in against those of the server, where its key is given.
+async fn check_server_metrics(args: &Args, plan: &Plan) -> Result<(), Stop> {
+    match (&args.server, variable("RINGER_API_KEY")) {
+        (Some(server), Some(key)) => plan.check_own_metrics(&Client::new(server, &key).map_err(Stop::bad)?).await,
+        (Some(_), None) => {
+            for (name, at) in &plan.unknown_metrics {
+                complain(format!(
+                    "{at}: the metric {name} is not built in; the server's were not asked for without RINGER_API_KEY"
+                ));
+            }
+            Ok(())
+        }
+        (None, _) => Ok(()),
+    }
 }
 
 /// A run that is over.
@@ -313,7 +345,8 @@ fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, St
 
 /// Makes every resource, then the calls of one suite after the other.
 async fn calls(args: &Args, plan: &Plan, client: &Client, at_once: usize, stop: &mut Signals) -> Result<Ended, Stop> {
-    let ready = plan.make(client).await?;
+    plan.check_own_metrics(client).await?;
+    let ready = plan.make(client, false).await?;
     let show = Arc::new(Show::new(args.json, plan.masked.clone()));
     let halt = CancellationToken::new();
     let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out: args.out.clone() };

@@ -516,6 +516,7 @@ impl CallTask {
         let (recording, messages) = tokio::join!(closing, last_messages(&mut dialogs, &clock));
         messages.iter().for_each(|(at, message)| self.write_log(*at, message));
         self.files.warnings.extend(self.effects.warnings());
+        self.files.warnings.extend(self.refused_warning());
         if ending.quality.foreign_address > 0 && self.moved_to.is_none() {
             let agreed = self.port.peer().address.clone().unwrap_or_default();
             self.files.warnings.push(format!(

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Facts, Grounds, Material, Measured, PartMeasures};
 use crate::model::Object;
 use crate::model::custom_metric::EvalSegment;
+use crate::model::evaluation::{CustomResult, CustomStatus};
 use crate::model::result::{MetricValue, ResultBody, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
@@ -217,6 +218,16 @@ async fn measure_sound(
     measured.map_err(|error: std::io::Error| Error::internal(error))
 }
 
+/// Returns a custom metric's value as a number, or as true or false; `None` for one that is not evaluated, and for texts.
+fn measure_of(custom: &CustomResult) -> Option<MetricValue> {
+    let number = custom.quantitative_response.or(custom.float_value).or(custom.int_value.map(|value| value as f64));
+    let word = custom.pass_fail_response.as_deref().or(custom.yes_no_response.as_deref());
+    let flag = custom.boolean_value.or_else(|| Some(matches!(word?, "pass" | "yes")));
+    let value = number.map(Value::from).or(flag.map(Value::from))?;
+    let is_told = custom.status == CustomStatus::Evaluated;
+    is_told.then(|| MetricValue { name: custom.name.clone(), value, note: None })
+}
+
 /// Judges the expectations of a conversation.
 async fn judge_expectations(
     given: &ToJudge,
@@ -228,6 +239,8 @@ async fn judge_expectations(
 ) {
     let (moments, mut metrics) = (judge::moments(timeline), judged.metrics.clone());
     metrics.extend(given.measures.iter().cloned());
+    // A built-in metric comes before a custom one of its name.
+    metrics.extend(judged.evaluation.custom_metrics.iter().filter_map(measure_of));
     let grounds = Grounds {
         material,
         metrics: &metrics,
@@ -254,7 +267,22 @@ async fn sides(recording: Option<PathBuf>) -> Result<(Vec<Vec<i16>>, Option<Unre
 mod tests {
     use ringer_media::clip::write_wav;
 
-    use super::sides;
+    use super::{CustomResult, CustomStatus, Value, measure_of, sides};
+
+    #[test]
+    fn custom_metrics_with_a_number_or_a_truth_value_can_be_expected() {
+        let told = || CustomResult { name: "m".into(), status: CustomStatus::Evaluated, ..CustomResult::default() };
+        for (custom, expect) in [
+            (CustomResult { quantitative_response: Some(7.5), ..told() }, Some(Value::from(7.5))),
+            (CustomResult { int_value: Some(3), ..told() }, Some(Value::from(3.0))),
+            (CustomResult { pass_fail_response: Some("fail".into()), ..told() }, Some(false.into())),
+            (CustomResult { yes_no_response: Some("yes".into()), ..told() }, Some(true.into())),
+            (CustomResult { qualitative_response: Some("fine".into()), ..told() }, None),
+            (CustomResult { int_value: Some(3), status: CustomStatus::NotEvaluated, ..told() }, None),
+        ] {
+            assert_eq!(measure_of(&custom).map(|metric| metric.value), expect, "{custom:?}");
+        }
+    }
 
     #[tokio::test]
     async fn what_is_missing_of_a_recording_is_known() {

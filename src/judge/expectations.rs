@@ -18,7 +18,7 @@ use crate::model::expectation::{
 };
 use crate::model::result::{MetricValue, PostedToolCall};
 use crate::model::status::EndedBy;
-use crate::model::tool_call::object_contains;
+use crate::model::tool_call::{Mismatch, mismatch};
 use crate::model::transcript::TranscriptEntry;
 use crate::provider::LanguageModel;
 
@@ -137,19 +137,15 @@ const JUDGED: &[&str] = &[
 const OF_OWN_SPEECH: &[&str] =
     &["avg_customer_latency", "p50_customer_latency", "p90_customer_latency", "customer_words_per_turn_avg"];
 /// Metrics of the recording's sound.
-const OF_SOUND: &[&str] = &[
-    "agent_perceived_loudness",
-    "agent_audio_clipping",
-    "agent_snr",
-    "agent_audio_dropouts",
-    "agent_dropout_ms",
-    "agent_pitch_variability",
-    "agent_audio_clarity",
-    "user_audio_clarity",
-    "audio_fidelity",
-];
+const OF_SOUND: &[&str] = &super::sound::NAMES;
 /// Metrics that neither clock nor speech changes.
 const OF_FACTS: &[&str] = &["interface", "expected_tool_calls_met", "num_turns"];
+
+/// Returns the metrics that are known here by name: those of words, of judges and of facts.
+#[cfg(test)]
+pub(super) fn names_used() -> impl Iterator<Item = &'static str> {
+    [OF_WORDS, JUDGED, OF_OWN_SPEECH, OF_SOUND, OF_FACTS].into_iter().flatten().copied()
+}
 
 /// Faults of this side that stand against a value of the metric, whatever it is.
 fn leaned_on(metric: &str) -> &'static [FaultCode] {
@@ -340,12 +336,14 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
 
 fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &[TimelineEntry]) -> Found {
     let none = crate::model::Object::new();
-    let fits = |call: &&PostedToolCall| {
+    let differs = |call: &PostedToolCall| {
         let given = call.parameters.as_ref().unwrap_or(&none);
-        call.name == name && expected.args.as_ref().is_none_or(|args| object_contains(given, args))
+        mismatch(given, expected.args.as_ref()?, expected.args_as_written.as_ref())
     };
-    let fitting: Vec<&PostedToolCall> = calls.iter().filter(fits).collect();
-    let others = calls.iter().filter(|call| call.name == name).count() - fitting.len();
+    let named = calls.iter().filter(|call| call.name == name).map(|call| (call, differs(call)));
+    let (fitting, others): (Vec<_>, Vec<_>) = named.partition(|(_, differs)| differs.is_none());
+    let fitting: Vec<&PostedToolCall> = fitting.into_iter().map(|(call, _)| call).collect();
+    let others: Vec<Mismatch> = others.into_iter().filter_map(|(_, differs)| differs).collect();
     let own = if is_timed_tool(expected) { own_spans(moments) } else { Vec::new() };
     let in_time = |call: &&PostedToolCall| {
         expected.within_ms.is_none_or(|within| after_own_words_ms(call.start_offset_ms, &own) <= within)
@@ -355,9 +353,10 @@ fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &
     let count = found.len() as i64;
     let passes = |count: i64| expected.times.map_or(count > 0, |times| count == times);
     let wanted = expected.times.map_or_else(String::new, |times| format!(", not {times} times"));
-    let with = match others {
-        0 => String::new(),
-        count => format!("; {count} calls had other arguments"),
+    let with = match &others[..] {
+        [] => String::new(),
+        [one] => format!("; 1 call had other arguments: {one}"),
+        [first, ..] => format!("; {} calls had other arguments, the first: {first}", others.len()),
     };
     let with_args = if expected.args.is_some() { " with these arguments" } else { "" };
     let within = expected.within_ms.map_or_else(String::new, |within| format!(" within {within} ms"));

@@ -113,6 +113,19 @@ fn packet_loss(moments: &[TimelineEntry]) -> Option<f64> {
     (received + lost > 0).then(|| (100_000.0 * lost as f64 / (received + lost) as f64).round() / 1000.0)
 }
 
+/// Names of the metrics of sound, in their order.
+pub(super) const NAMES: [&str; 9] = [
+    "agent_perceived_loudness",
+    "agent_audio_clipping",
+    "agent_snr",
+    "agent_audio_dropouts",
+    "agent_dropout_ms",
+    "agent_pitch_variability",
+    "agent_audio_clarity",
+    "user_audio_clarity",
+    "audio_fidelity",
+];
+
 pub(super) fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Option<f64>) -> Vec<MetricValue> {
     let fidelity = agent.map(|sound| {
         json!({
@@ -122,17 +135,17 @@ pub(super) fn values(agent: Option<Sound>, user: Option<Sound>, packet_loss: Opt
     });
     let of_agent = |figure: fn(&Sound) -> Value| agent.as_ref().map_or(Value::Null, figure);
     let all = [
-        ("agent_perceived_loudness", of_agent(|sound| json!(sound.loudness_lufs))),
-        ("agent_audio_clipping", of_agent(|sound| json!(sound.clipping_percent))),
-        ("agent_snr", of_agent(|sound| json!(sound.snr_db))),
-        ("agent_audio_dropouts", of_agent(|sound| json!(sound.dropouts))),
-        ("agent_dropout_ms", of_agent(|sound| json!(sound.dropout_ms))),
-        ("agent_pitch_variability", of_agent(|sound| json!(sound.pitch_semitones))),
-        ("agent_audio_clarity", of_agent(|sound| json!(sound.clarity))),
-        ("user_audio_clarity", json!(user.and_then(|sound| sound.clarity))),
-        ("audio_fidelity", fidelity.unwrap_or(Value::Null)),
+        of_agent(|sound| json!(sound.loudness_lufs)),
+        of_agent(|sound| json!(sound.clipping_percent)),
+        of_agent(|sound| json!(sound.snr_db)),
+        of_agent(|sound| json!(sound.dropouts)),
+        of_agent(|sound| json!(sound.dropout_ms)),
+        of_agent(|sound| json!(sound.pitch_semitones)),
+        of_agent(|sound| json!(sound.clarity)),
+        json!(user.and_then(|sound| sound.clarity)),
+        fidelity.unwrap_or(Value::Null),
     ];
-    let given = all.into_iter().filter(|(_, value)| !value.is_null());
+    let given = NAMES.into_iter().zip(all).filter(|(_, value)| !value.is_null());
     given.map(|(name, value)| MetricValue { name: name.into(), value, note: None }).collect()
 }
 

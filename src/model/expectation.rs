@@ -39,7 +39,7 @@ words! {
 /// `meaning` and `event` is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
-    /// Name of a built-in metric whose value has to be within `at_least` and `at_most`.
+    /// Name of a built-in metric, or of a custom one, whose value has to be within `at_least` and `at_most`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub metric: Option<String>,
@@ -64,6 +64,10 @@ pub struct Expectation {
     /// Members that the call's parameters must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Object>,
+    /// Characters of values of `args` that a file has without quotes, by JSON Pointer (RFC 6901), like `/who/phone`. A text of the
+    /// call is compared with these, a number with the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_as_written: Option<Object>,
     /// Number of such calls, exactly; null: at least one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -108,7 +112,7 @@ const BESIDE: [(&str, &[&str]); 8] = [
     ("metric", &["at_most", "at_least"]),
     ("heard", &["as", "speaker"]),
     ("not_heard", &["as", "speaker"]),
-    ("tool", &["args", "times", "within_ms"]),
+    ("tool", &["args", "args_as_written", "times", "within_ms"]),
     ("ended_by", &["within_s"]),
     ("dtmf_received", &[]),
     ("meaning", &[]),

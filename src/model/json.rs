@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use serde_json::{Number, Value};
 
+use super::decimal;
+
 /// Most arrays and objects inside each other; deeper text is a fault.
 ///
 /// The store's reader ends at 127, and a stored body stands inside the objects of its row.
@@ -60,6 +62,11 @@ pub fn read_text(text: &str) -> Result<Json<'_>, Fault> {
     read.map_err(|(why, at)| Fault { why, at_char: text[..at].chars().count() })
 }
 
+/// Returns the value of a JSON text without a loss of digits, as [`Json::to_exact_value`] does; `None` for other texts.
+pub fn read_exact(bytes: &[u8]) -> Option<Value> {
+    read_text(std::str::from_utf8(bytes).ok()?).ok().map(|json| json.to_exact_value())
+}
+
 /// Reads the value that a text begins with, whatever comes after it: the value and its length in bytes.
 ///
 /// # Errors
@@ -93,6 +100,19 @@ impl<'a> Json<'a> {
             Json::Object(members) => {
                 Value::Object(members.iter().map(|(name, value)| (name.to_string(), value.to_value())).collect())
             }
+        }
+    }
+
+    /// Returns the same value without a loss of digits: a number that 64 bits do not hold is the text of its digits.
+    pub fn to_exact_value(&self) -> Value {
+        match self {
+            Json::Number(text) => decimal::exact(text),
+            Json::Array(items) => Value::Array(items.iter().map(Json::to_exact_value).collect()),
+            Json::Object(members) => {
+                let member = |(name, value): &(Cow<'a, str>, Json<'a>)| (name.to_string(), value.to_exact_value());
+                Value::Object(members.iter().map(member).collect())
+            }
+            other => other.to_value(),
         }
     }
 
@@ -420,6 +440,16 @@ mod tests {
         let read = read_text(&format!("{{{}}}", large.trim_end_matches(','))).expect("legal").to_value();
         assert_eq!(read.as_object().map(serde_json::Map::len), Some(20));
         assert_eq!(read["k3"], 23);
+    }
+
+    #[test]
+    fn no_digit_is_lost() {
+        let text = br#"{"id":9007199254740993,"n":[1.10,12345678901234567890123,0.12345678901234567890]}"#;
+        let expect = serde_json::json!({
+            "id": 9_007_199_254_740_993_i64, "n": [1.1, "12345678901234567890123", "0.12345678901234567890"],
+        });
+        assert_eq!(read_exact(text), Some(expect));
+        assert_eq!((read_exact(b"{"), read_exact(&[0xff])), (None, None));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Expected and actual tool calls: their grouping by name, and the check of the expected ones.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use serde_json::Value;
 
 use super::Object;
+use super::decimal::{Decimal, too_long};
 use super::digital_human::ExpectedToolCall;
 use super::result::{ActualCall, ExpectedCall, PostedToolCall, ToolCallGroup};
 
@@ -129,35 +131,148 @@ fn text_error(text: &str) -> Option<(Option<String>, String)> {
 }
 
 fn fulfils(actual: &ActualCall, expected: &ExpectedCall) -> bool {
+    unmet_member(actual, expected).is_none()
+}
+
+/// Returns the first member in which a call differs from an expected one.
+fn unmet_member(actual: &ActualCall, expected: &ExpectedCall) -> Option<Mismatch> {
     let none = Object::new();
     let given = actual.parameters.as_ref().unwrap_or(&none);
     let wanted = expected.parameters.as_ref().unwrap_or(&none);
-    object_contains(given, wanted) && (expected.output.is_null() || output_contains(&actual.output, &expected.output))
-}
-
-fn output_contains(actual: &Value, wanted: &Value) -> bool {
-    match (actual, wanted) {
-        (Value::String(actual), Value::String(wanted)) => actual.contains(wanted.trim()),
-        _ => contains(actual, wanted),
-    }
-}
-
-/// True if `actual` contains `wanted`: objects by member, arrays by position, numbers by value, strings trimmed.
-fn contains(actual: &Value, wanted: &Value) -> bool {
-    match (actual, wanted) {
-        (Value::Object(actual), Value::Object(wanted)) => object_contains(actual, wanted),
-        (Value::Array(actual), Value::Array(wanted)) => {
-            actual.len() == wanted.len() && actual.iter().zip(wanted).all(|(actual, wanted)| contains(actual, wanted))
+    mismatch(given, wanted, None).or_else(|| match (&actual.output, &expected.output) {
+        (_, Value::Null) => None,
+        (Value::String(actual), Value::String(wanted)) if actual.contains(wanted.trim()) => None,
+        (actual, wanted) => {
+            Compared { written: None, member: "output".into(), pointer: String::new() }.values(actual, wanted)
         }
-        (Value::Number(actual), Value::Number(wanted)) => actual == wanted || actual.as_f64() == wanted.as_f64(),
-        (Value::String(actual), Value::String(wanted)) => actual.trim() == wanted.trim(),
-        _ => actual == wanted,
+    })
+}
+
+/// Returns why the first expected call that has no actual one is not met: of a call of its name, the member that differs.
+pub fn unmet(groups: &[ToolCallGroup]) -> Option<String> {
+    let expected = groups.iter().flat_map(|group| group.expected.iter().map(move |call| (group, call)));
+    let (group, call) = { expected }.find(|(group, call)| !group.actual.iter().any(|actual| fulfils(actual, call)))?;
+    let differs = group.actual.iter().find_map(|actual| unmet_member(actual, call));
+    let name = &group.name;
+    Some(differs.map_or_else(|| format!("{name} was not called"), |differs| format!("{name}: {differs}")))
+}
+
+/// Longest value that a mismatch shows, in characters.
+const SHOWN_CHARS: usize = 120;
+
+/// A member in which a call differs from what is expected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// Name of the member, with the names and indexes that it is inside of: `who.phones[1]`.
+    pub member: String,
+    /// Value that was given, with its type; `None`: there is no such member.
+    pub given: Option<String>,
+    /// Value that is expected, with its type.
+    pub wanted: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.given {
+            Some(given) => write!(f, "{} is {given}, not {}", self.member, self.wanted),
+            None => write!(f, "{} is missing, it should be {}", self.member, self.wanted),
+        }
     }
 }
 
-/// True when an object has every wanted member: numbers by value, strings trimmed, objects by their own members.
-pub fn object_contains(actual: &Object, wanted: &Object) -> bool {
-    wanted.iter().all(|(key, wanted)| actual.get(key).is_some_and(|actual| contains(actual, wanted)))
+/// Returns the first member in which an object does not contain the wanted one; `None`: it contains all of it.
+///
+/// Objects are compared by the wanted members, arrays by position, numbers by their exact decimal value, texts without blanks at
+/// their ends. `written`: the characters of wanted values that a file has without quotes, by JSON Pointer (RFC 6901); a text is
+/// compared with these.
+pub fn mismatch(given: &Object, wanted: &Object, written: Option<&Object>) -> Option<Mismatch> {
+    Compared { written, member: String::new(), pointer: String::new() }.members(given, wanted)
+}
+
+/// Returns the JSON Pointer (RFC 6901) of a member of what `pointer` leads to.
+pub fn pointer_to(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A place in two values that are compared.
+struct Compared<'w> {
+    written: Option<&'w Object>,
+    /// The place for a person.
+    member: String,
+    /// The place as a JSON Pointer.
+    pointer: String,
+}
+
+impl Compared<'_> {
+    fn inside(&self, name: &str) -> Self {
+        let member = if self.member.is_empty() { name.to_owned() } else { format!("{}.{name}", self.member) };
+        Compared { written: self.written, member, pointer: pointer_to(&self.pointer, name) }
+    }
+
+    fn at(&self, index: usize) -> Self {
+        let (member, pointer) = (format!("{}[{index}]", self.member), format!("{}/{index}", self.pointer));
+        Compared { written: self.written, member, pointer }
+    }
+
+    /// Returns the characters of the wanted value where it had no quotes.
+    fn unquoted_text(&self) -> Option<&str> {
+        self.written?.get(&self.pointer)?.as_str()
+    }
+
+    fn members(&self, given: &Object, wanted: &Object) -> Option<Mismatch> {
+        wanted.iter().find_map(|(name, wanted)| {
+            let inside = self.inside(name);
+            match given.get(name) {
+                Some(given) => inside.values(given, wanted),
+                None => Some(Mismatch { given: None, wanted: inside.show(wanted), member: inside.member }),
+            }
+        })
+    }
+
+    fn values(&self, given: &Value, wanted: &Value) -> Option<Mismatch> {
+        let is_same = match (given, wanted) {
+            (Value::Object(given), Value::Object(wanted)) => return self.members(given, wanted),
+            (Value::Array(given), Value::Array(wanted)) if given.len() == wanted.len() => {
+                let mut items = given.iter().zip(wanted).enumerate();
+                return items.find_map(|(index, (given, wanted))| self.at(index).values(given, wanted));
+            }
+            (Value::Number(given), Value::Number(wanted)) => Decimal::of(given) == Decimal::of(wanted),
+            (Value::String(given), _) if self.unquoted_text().is_some_and(|text| text.trim() == given.trim()) => true,
+            (Value::String(given), Value::String(wanted)) => {
+                let number = too_long(given);
+                given.trim() == wanted.trim() || number.is_some() && number == too_long(wanted)
+            }
+            _ => given == wanted,
+        };
+        let differs =
+            || Mismatch { member: self.member.clone(), given: Some(with_type(given, None)), wanted: self.show(wanted) };
+        (!is_same).then(differs)
+    }
+
+    fn show(&self, wanted: &Value) -> String {
+        with_type(wanted, self.unquoted_text())
+    }
+}
+
+/// Returns a value with its type, in words; `unquoted`: its characters where they are known.
+fn with_type(value: &Value, unquoted: Option<&str>) -> String {
+    let kind = match value {
+        Value::Null => return "null".to_owned(),
+        Value::Bool(_) => "the truth value",
+        Value::Number(_) => "the number",
+        Value::String(text) if too_long(text).is_some() => return format!("the number or text {}", shorten(text)),
+        Value::String(_) => "the text",
+        Value::Array(_) => "the list",
+        Value::Object(_) => "the object",
+    };
+    format!("{kind} {}", shorten(&unquoted.map_or_else(|| value.to_string(), str::to_owned)))
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -212,6 +327,72 @@ mod tests {
             Some(true),
         );
         check(output, json!([{"name": "book", "start_offset_ms": 0}]), Some(false));
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value_and_a_mismatch_names_the_member_and_both_values() {
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        let written = object(json!({"/n": "1.10", "/who/phone": "+14155550100", "/list/0": "true", "/a~1b": "7"}));
+        for (given, wanted, expect) in [
+            (json!({"n": 1.1}), json!({"n": 1.1}), None),
+            (json!({"n": 1}), json!({"n": 1.0}), None),
+            (json!({"n": "1.10"}), json!({"n": 1.1}), None),
+            (json!({"n": "1.1"}), json!({"n": 1.1}), Some("n is the text \"1.1\", not the number 1.10")),
+            (
+                json!({"id": 9_007_199_254_740_993_i64}),
+                json!({"id": 9_007_199_254_740_992_i64}),
+                Some("id is the number 9007199254740993, not the number 9007199254740992"),
+            ),
+            (
+                json!({"id": 9_007_199_254_740_993_i64}),
+                json!({"id": 9_007_199_254_740_992.0}),
+                Some("id is the number 9007199254740993, not the number 9007199254740992.0"),
+            ),
+            (json!({"who": {"phone": 14_155_550_100_i64}}), json!({"who": {"phone": 14_155_550_100_i64}}), None),
+            (json!({"who": {"phone": " +14155550100"}}), json!({"who": {"phone": 14_155_550_100_i64}}), None),
+            (
+                json!({"who": {"phone": "14155550100"}}),
+                json!({"who": {"phone": 14_155_550_100_i64}}),
+                Some("who.phone is the text \"14155550100\", not the number +14155550100"),
+            ),
+            (json!({"list": ["true", 2]}), json!({"list": [true, 2]}), None),
+            (
+                json!({"list": [true, "2"]}),
+                json!({"list": [true, 2]}),
+                Some("list[1] is the text \"2\", not the number 2"),
+            ),
+            (json!({"list": [1]}), json!({"list": [1, 2]}), Some("list is the list [1], not the list [1,2]")),
+            (json!({"a/b": "7"}), json!({"a/b": 7}), None),
+            (json!({"x": 1}), json!({"y": null}), Some("y is missing, it should be null")),
+            (json!({"x": "18446744073709551616.0"}), json!({"x": "18446744073709551616"}), None),
+            (
+                json!({"x": "18446744073709551617"}),
+                json!({"x": "18446744073709551616"}),
+                Some("x is the number or text 18446744073709551617, not the number or text 18446744073709551616"),
+            ),
+        ] {
+            let found = mismatch(&object(given.clone()), &object(wanted.clone()), Some(&written));
+            assert_eq!(found.map(|found| found.to_string()).as_deref(), expect, "{given} {wanted}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_met_is_told() {
+        let expected = json!([{"name": "look"}, {"name": "book", "parameters": {"n": 2}, "output": {"ok": true}}]);
+        let expected: Vec<ExpectedToolCall> = serde_json::from_value(expected).expect("expected calls");
+        let call = |name: &str, n: i64, ok: bool| json!({"name": name, "start_offset_ms": 1, "parameters": {"n": n}, "output": {"ok": ok}});
+        for (calls, expect) in [
+            (json!([call("look", 1, true), call("book", 2, true)]), None),
+            (json!([call("book", 2, true)]), Some("look was not called")),
+            (json!([call("look", 1, true), call("book", 3, true)]), Some("book: n is the number 3, not the number 2")),
+            (
+                json!([call("look", 1, true), call("book", 2, false)]),
+                Some("book: output.ok is the truth value false, not the truth value true"),
+            ),
+        ] {
+            let calls: Vec<PostedToolCall> = serde_json::from_value(calls).expect("calls");
+            assert_eq!(unmet(&group(&expected, &calls)).as_deref(), expect);
+        }
     }
 
     #[test]

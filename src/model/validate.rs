@@ -145,7 +145,7 @@ impl<'s> Walk<'s> {
         match json {
             Json::Number(_) => match json.to_value() {
                 Value::Null => self.fail(&Problem::plain("finite_number"), json),
-                number => number,
+                _ => json.to_exact_value(),
             },
             Json::Array(_) => self.list(any, 0, u64::MAX, json),
             Json::Object(_) => self.map(any, json),

@@ -228,6 +228,11 @@ impl ValidationErrors {
         self.items.first().and_then(|item| serde_json::from_str(item).ok())
     }
 
+    /// Returns the items, each `{type, loc, msg, input, ctx}`.
+    pub fn items(&self) -> impl Iterator<Item = Value> {
+        self.items.iter().filter_map(|item| serde_json::from_str(item).ok())
+    }
+
     /// Returns the body of the answer: `{"detail":[item, ...]}`.
     pub fn body(&self) -> String {
         format!("{{\"detail\":[{}]}}", self.items.join(","))

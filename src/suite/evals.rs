@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::expand::connect;
-use super::file::{Scenario, Suite};
+use super::file::{Scenario, Suite, written_args};
 use super::reading::{check_known, number, texts};
 use super::verdict::Gate;
 use super::yaml::{Node, Problem};
@@ -117,6 +117,8 @@ fn scenario(node: &Node, turns: Option<&Node>, stem: &str, problems: &mut Vec<Pr
         gate: Gate::default(),
         human,
         simulation: Map::new(),
+        sources: Vec::new(),
+        metrics: Vec::new(),
     }
 }
 
@@ -306,7 +308,10 @@ fn calls(node: &Node, is_absent: bool, expectations: &mut Vec<Value>, problems: 
             continue;
         };
         let mut made = Map::from_iter([("tool".to_owned(), json!(name))]);
-        made.extend(call.get("args").map(|args| ("args".to_owned(), args.json())));
+        if let Some(args) = call.get("args") {
+            made.insert("args".to_owned(), args.json());
+            made.extend(written_args(args));
+        }
         made.extend(is_absent.then(|| ("times".to_owned(), json!(0))));
         made.extend(within.map(|ms| ("within_ms".to_owned(), json!(ms))));
         expectations.push(Value::Object(made));

@@ -1,9 +1,16 @@
 //! Connection of a suite as an agent of the API.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
+use super::fitting::Fields;
 use super::reading::check_known;
-use super::yaml::{Node, Problem};
+use super::yaml::{Node, Place, Problem};
+use crate::model::agent::AgentSpec;
+
+/// Fields of an agent, by which those of a file are checked.
+static AGENT: LazyLock<Fields> = LazyLock::new(Fields::of::<AgentSpec>);
 
 /// Connection to an agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +30,10 @@ pub struct Made {
     pub agent: Map<String, Value>,
     /// Codecs that are offered; empty: those of the settings.
     pub codecs: Vec<String>,
+    /// Position of `connect` in the file.
+    pub at: Place,
+    /// Values of the file by the fields of the agent that they became.
+    pub sources: Vec<(String, Node)>,
 }
 
 /// A kind of connection: its word, its connection type, the field of its address, and the fields of the words beside it.
@@ -140,24 +151,27 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
         agent.insert("http_webhook_sync_reply".into(), json!(true));
     }
     let mut codecs = Vec::new();
+    let mut sources = vec![(way.address.to_owned(), node.get(word).unwrap_or(node).clone())];
     for (beside, field) in way.beside {
         let Some(value) = node.get(beside) else { continue };
-        match *beside {
-            "codecs" => codecs = super::reading::texts(Some(value), "codecs", &mut problems),
-            "username" | "password" | "key" | "model" | "dialect" | "agent_name" | "token_auth" | "tool_topic" => {
-                match value.text() {
-                    Some(text) => {
-                        agent.insert((*field).to_owned(), json!(text));
-                    }
-                    None => problems.push(Problem::new(&value.at, format!("{beside} must be a text"))),
-                }
+        if *beside == "codecs" {
+            codecs = super::reading::texts(Some(value), "codecs", &mut problems);
+            continue;
+        }
+        match AGENT.value(beside, field, value) {
+            Ok(Value::Null) => problems.push(Problem::new(&value.at, format!("{beside} has no value"))),
+            Ok(read) => {
+                agent.insert((*field).to_owned(), read);
+                sources.push(((*field).to_owned(), value.clone()));
             }
-            _ => {
-                agent.insert((*field).to_owned(), value.json());
-            }
+            Err(wrong) => problems.extend(wrong),
         }
     }
-    if problems.is_empty() { Ok(Connect::Made(Made { kind: way.word, agent, codecs })) } else { Err(problems) }
+    let at = node.at.clone();
+    match problems.is_empty() {
+        true => Ok(Connect::Made(Made { kind: way.word, agent, codecs, at, sources })),
+        false => Err(problems),
+    }
 }
 
 #[cfg(test)]
@@ -210,7 +224,7 @@ mod tests {
             ("{sipp: a}", "f:1:2: sipp is not known, did you mean sip?"),
             ("{sip: a, user: b}", "f:1:10: user is not known"),
             ("{sip: }", "sip must be a text"),
-            ("{room: 'http://h', token_auth: [a]}", "token_auth must be a text"),
+            ("{room: 'http://h', token_auth: [a]}", "f:1:32: token_auth: Input should be a valid string"),
             ("{room: 'http://h', topic: a}", "topic is not known"),
             ("{agent: a, username: b}", "username is not known"),
         ] {

@@ -1,14 +1,16 @@
 //! The words of a suite: what it connects to, what it starts, and its scenarios, each as a Digital Human and a simulation of the API.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
 use super::expand::{Connect, connect};
+use super::fitting::Fields;
 use super::reading::{check_known, number, texts};
 use super::spawn::{Spawn, spawn};
 use super::verdict::{Gate, Untold};
-use super::yaml::{Key, Loaded, Node, Place, Problem, load, mask};
+use super::yaml::{Loaded, Node, Place, Problem, load, mask};
 use super::{evals, turns};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::expectation::Expectation;
@@ -69,6 +71,10 @@ pub struct Scenario {
     pub human: Map<String, Value>,
     /// Fields of the simulation.
     pub simulation: Map<String, Value>,
+    /// Values of the file by the fields of the API that they became.
+    pub sources: Vec<(String, Node)>,
+    /// Metrics of its expectations, each with its position.
+    pub metrics: Vec<(String, Place)>,
 }
 
 /// Reads a file.
@@ -162,6 +168,11 @@ pub fn simulation_fields() -> Vec<String> {
     fields_of(SimulationSpec::default())
 }
 
+/// Fields of a Digital Human, by which those of a file are checked.
+static HUMAN: LazyLock<Fields> = LazyLock::new(Fields::of::<DigitalHumanSpec>);
+/// Fields of a simulation.
+static SIMULATION: LazyLock<Fields> = LazyLock::new(Fields::of::<SimulationSpec>);
+
 /// Settings of a scenario, its own over the defaults.
 struct Words<'n> {
     own: &'n Node,
@@ -171,6 +182,18 @@ struct Words<'n> {
 impl<'n> Words<'n> {
     fn get(&self, name: &str) -> Option<&'n Node> {
         self.own.get(name).or_else(|| self.defaults.get(name))
+    }
+
+    /// Returns the values of words that stand for a field of the API, by that field.
+    fn sources(&self) -> impl Iterator<Item = (String, Node)> {
+        let fields = [
+            ("persona", "role_description"),
+            ("goal", "intent"),
+            ("turns", "enriched_playback"),
+            ("expect", "expectations"),
+            ("traits", "traits"),
+        ];
+        fields.into_iter().filter_map(|(word, field)| Some((field.to_owned(), self.get(word)?.clone())))
     }
 }
 
@@ -192,7 +215,8 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
         }
     };
     let at = own.get("name").map_or(&own.at, |node| &node.at).clone();
-    let (mut human, mut simulation) = fields(own, defaults, &mut problems);
+    let mut sources = Vec::new();
+    let (mut human, mut simulation) = fields(own, defaults, &mut sources, &mut problems);
     let tags = texts(words.get("tags"), "tags", &mut problems);
     read_persona(&words, &mut human, &mut problems);
     conditions(&words, &mut human, &mut simulation, &mut problems);
@@ -200,16 +224,24 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
         Some(Value::Array(all)) => all,
         _ => Vec::new(),
     };
+    let given = words.get("expectations").and_then(Node::items).unwrap_or_default();
+    for (made, item) in expectations.iter_mut().filter_map(Value::as_object_mut).zip(given) {
+        made.extend(item.get("args").and_then(written_args));
+    }
     if let Some(node) = words.get("success") {
         match node.text() {
             Some(text) => expectations.push(json!({ "meaning": text })),
             None => problems.push(Problem::new(&node.at, "success must be a text")),
         }
     }
+    let mut metrics = Vec::new();
     for source in [defaults, own] {
         expect(source.get("expect"), &mut expectations, &mut problems);
+        metrics.extend(named_metrics(source.get("expect")));
+        metrics.extend(named_metrics(source.get("expectations")));
     }
     human.insert("expectations".into(), expectations.into());
+    sources.extend(words.sources());
     if let Some(node) = words.get("turns") {
         match turns::steps(node) {
             Ok(steps) => {
@@ -225,13 +257,18 @@ fn scenario(own: &Node, defaults: &Node) -> Result<Scenario, Vec<Problem>> {
     let repeat = number(words.get("repeat"), "repeat", 1.0, REPEAT_MAX.into(), &mut problems).map(|count| count as u32);
     let gate = gate(words.get("gate"), &mut problems);
     match problems.is_empty() {
-        true => Ok(Scenario { name, at, tags, repeat, gate, human, simulation }),
+        true => Ok(Scenario { name, at, tags, repeat, gate, human, simulation, sources, metrics }),
         false => Err(problems),
     }
 }
 
 /// Reads the fields of a Digital Human and of a simulation that a scenario and the defaults have under their own names.
-fn fields(own: &Node, defaults: &Node, problems: &mut Vec<Problem>) -> (Map<String, Value>, Map<String, Value>) {
+fn fields(
+    own: &Node,
+    defaults: &Node,
+    sources: &mut Vec<(String, Node)>,
+    problems: &mut Vec<Problem>,
+) -> (Map<String, Value>, Map<String, Value>) {
     let (of_human, of_simulation) = (human_fields(), simulation_fields());
     let mut human = Map::new();
     let mut simulation = Map::new();
@@ -240,11 +277,19 @@ fn fields(own: &Node, defaults: &Node, problems: &mut Vec<Problem>) -> (Map<Stri
             if key.name == "gate" || SCENARIO.contains(&key.name.as_str()) && !(is_default && key.name == "name") {
                 continue;
             }
-            if of_human.contains(&key.name) {
-                field::<DigitalHumanSpec>(key, node, &mut human, problems);
-            } else if of_simulation.contains(&key.name) {
-                let agent = json!({"agent_id": "1"});
-                simulation_field(key, node, agent, &mut simulation, problems);
+            let (schema, fields) = match &key.name {
+                name if of_human.contains(name) => (&HUMAN, &mut human),
+                _ => (&SIMULATION, &mut simulation),
+            };
+            if of_human.contains(&key.name) || of_simulation.contains(&key.name) {
+                match schema.value(&key.name, &key.name, node) {
+                    Ok(value) => {
+                        fields.insert(key.name.clone(), value);
+                        sources.retain(|(field, _)| *field != key.name);
+                        sources.push((key.name.clone(), node.clone()));
+                    }
+                    Err(wrong) => problems.extend(wrong),
+                }
             } else {
                 let all = SCENARIO.into_iter().chain(["gate"]);
                 let all =
@@ -270,14 +315,25 @@ fn read_persona(words: &Words<'_>, human: &mut Map<String, Value>, problems: &mu
     let Some(node) = words.get("traits") else { return };
     let Some(members) = node.members() else {
         return match node.items() {
-            Some(_) => {
-                human.insert("traits".into(), node.json());
-            }
+            Some(items) => match HUMAN.value("traits", "traits", node) {
+                Ok(Value::Array(mut made)) => {
+                    made.iter_mut().zip(items).for_each(|(made, item)| keep_characters(made, item));
+                    human.insert("traits".into(), made.into());
+                }
+                Ok(_) => {}
+                Err(wrong) => problems.extend(wrong),
+            },
             None => problems.push(Problem::new(&node.at, "traits must be a map of names and values")),
         };
     };
     let made = members.iter().map(|(key, node)| {
-        let value = node.json();
+        let mut value = node.json();
+        // A number that would be told in other characters is a text.
+        if let (Value::Number(number), Some(text)) = (&value, node.text())
+            && number.to_string() != text
+        {
+            value = json!(text);
+        }
         let kind = match &value {
             Value::Bool(_) => "BOOLEAN",
             Value::Number(_) => "NUMBER",
@@ -294,6 +350,14 @@ fn read_persona(words: &Words<'_>, human: &mut Map<String, Value>, problems: &mu
     human.insert("traits".into(), made.into());
 }
 
+/// Gives a trait that is no number the characters that its value was written in.
+fn keep_characters(made: &mut Value, item: &Node) {
+    let text = item.get("value").and_then(Node::text);
+    if let Some(text) = text.filter(|_| made["trait_data_type"] == "STRING" || made["trait_data_type"] == "DATE") {
+        made["value"] = json!(text);
+    }
+}
+
 fn is_date(text: &str) -> bool {
     let is_digits = |part: &str, count| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = text.split('-').collect();
@@ -308,9 +372,12 @@ fn conditions(
     problems: &mut Vec<Problem>,
 ) {
     for (word, field) in [("noise", "background_noise"), ("network", "connection_quality")] {
-        if let Some(node) = words.get(word) {
-            let key = Key { at: node.at.clone(), name: field.to_owned() };
-            field_named::<DigitalHumanSpec>(word, &key, node, human, problems);
+        let Some(node) = words.get(word) else { continue };
+        match HUMAN.value(word, field, node) {
+            Ok(value) => {
+                human.insert(field.to_owned(), value);
+            }
+            Err(wrong) => problems.extend(wrong),
         }
     }
     if let Some(db) = number(words.get("noise_db"), "noise_db", 5.0, 30.0, problems) {
@@ -339,6 +406,15 @@ fn gate(node: Option<&Node>, problems: &mut Vec<Problem>) -> Gate {
         found
     });
     Gate { pass_rate, untold: untold.map_or(Untold::default(), |(_, untold)| untold) }
+}
+
+/// Returns the metrics that expectations name, each with its position.
+fn named_metrics(node: Option<&Node>) -> impl Iterator<Item = (String, Place)> {
+    let items = node.and_then(Node::items).unwrap_or_default().iter();
+    items.filter_map(|item| {
+        let metric = item.get("metric")?;
+        Some((metric.text()?.to_owned(), metric.at.clone()))
+    })
 }
 
 /// Adds the expectations of a list.
@@ -378,6 +454,12 @@ const EXPECT: [&str; 16] = [
 /// Members of an expectation that are texts, whatever they look like.
 const TEXTS: [&str; 8] = ["metric", "heard", "not_heard", "speaker", "tool", "dtmf_received", "meaning", "event"];
 
+/// Returns the member of an expectation with the characters of its arguments; `None` where all have quotes.
+pub(super) fn written_args(args: &Node) -> Option<(String, Value)> {
+    let written = args.as_written();
+    (!written.is_empty()).then(|| ("args_as_written".to_owned(), Value::Object(written)))
+}
+
 pub(super) fn expectation(node: &Node) -> Result<Value, Vec<Problem>> {
     let mut problems = Vec::new();
     let Some(members) = node.members() else {
@@ -388,6 +470,9 @@ pub(super) fn expectation(node: &Node) -> Result<Value, Vec<Problem>> {
         check_known(key, EXPECT.into_iter(), &mut problems);
         let text = node.text().filter(|_| TEXTS.contains(&key.name.as_str()));
         made.insert(key.name.clone(), text.map_or_else(|| node.json(), |text| json!(text)));
+        if key.name == "args" {
+            made.extend(written_args(node));
+        }
     }
     if problems.is_empty() {
         match serde_json::from_value::<Expectation>(Value::Object(made.clone())) {
@@ -398,69 +483,6 @@ pub(super) fn expectation(node: &Node) -> Result<Value, Vec<Problem>> {
         }
     }
     if problems.is_empty() { Ok(Value::Object(made)) } else { Err(problems) }
-}
-
-/// Takes a field of the API, where its value fits.
-fn field<T: serde::de::DeserializeOwned>(
-    key: &Key,
-    node: &Node,
-    fields: &mut Map<String, Value>,
-    problems: &mut Vec<Problem>,
-) {
-    field_named::<T>(&key.name, key, node, fields, problems);
-}
-
-fn field_named<T: serde::de::DeserializeOwned>(
-    word: &str,
-    key: &Key,
-    node: &Node,
-    fields: &mut Map<String, Value>,
-    problems: &mut Vec<Problem>,
-) {
-    let value = fitting::<T>(&key.name, node, Map::new());
-    match value {
-        Ok(value) => {
-            fields.insert(key.name.clone(), value);
-        }
-        Err(why) => problems.push(Problem::new(&node.at, format!("{word}: {why}"))),
-    }
-}
-
-fn simulation_field(
-    key: &Key,
-    node: &Node,
-    beside: Value,
-    fields: &mut Map<String, Value>,
-    problems: &mut Vec<Problem>,
-) {
-    let beside = beside.as_object().cloned().unwrap_or_default();
-    match fitting::<SimulationSpec>(&key.name, node, beside) {
-        Ok(value) => {
-            fields.insert(key.name.clone(), value);
-        }
-        Err(why) => problems.push(Problem::new(&node.at, format!("{}: {why}", key.name))),
-    }
-}
-
-/// Returns the value as JSON where it fits the field, else as the text that was written.
-fn fitting<T: serde::de::DeserializeOwned>(
-    name: &str,
-    node: &Node,
-    beside: Map<String, Value>,
-) -> Result<Value, String> {
-    let try_with = |value: Value| {
-        let mut body = beside.clone();
-        body.insert(name.to_owned(), value);
-        serde_json::from_value::<T>(Value::Object(body)).map(drop)
-    };
-    let value = node.json();
-    match (try_with(value.clone()), node.text()) {
-        (Ok(()), _) => Ok(value),
-        (Err(error), text) => match text.map(|text| json!(text)).filter(|text| try_with(text.clone()).is_ok()) {
-            Some(text) => Ok(text),
-            None => Err(error.to_string()),
-        },
-    }
 }
 
 #[cfg(test)]

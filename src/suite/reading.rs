@@ -20,7 +20,7 @@ pub(super) fn number(
     problems: &mut Vec<Problem>,
 ) -> Option<f64> {
     let node = node?;
-    let number = node.json().as_f64().filter(|number| (least..=most).contains(number));
+    let number = node.number().filter(|number| (least..=most).contains(number));
     if number.is_none() {
         problems.push(Problem::new(&node.at, format!("{word} must be a number from {least} to {most}")));
     }

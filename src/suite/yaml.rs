@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::model::decimal::{Decimal, exact};
+use crate::model::tool_call::pointer_to;
 
 /// Longest file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -123,8 +126,8 @@ impl Node {
 
     /// Returns the value as JSON.
     ///
-    /// Unquoted scalars become numbers, truth values or null as in YAML 1.2 (10.3.2), except digits behind a zero,
-    /// which stay a text.
+    /// Unquoted scalars become numbers, truth values or null as in YAML 1.2 (10.3.2). Digits behind a zero stay a text, and so does a
+    /// number that 64 bits do not hold.
     pub fn json(&self) -> Value {
         match &self.kind {
             Kind::Scalar { text, plain: false } => Value::String(text.clone()),
@@ -132,6 +135,39 @@ impl Node {
             Kind::List(items) => items.iter().map(Node::json).collect(),
             Kind::Map(members) => {
                 Value::Object(members.iter().map(|(key, node)| (key.name.clone(), node.json())).collect())
+            }
+        }
+    }
+
+    /// Returns the number of an unquoted scalar; `None` for other values.
+    pub fn number(&self) -> Option<f64> {
+        match &self.kind {
+            Kind::Scalar { text, plain: true } if is_number(text) => {
+                text.parse().ok().filter(|number: &f64| number.is_finite())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the characters of the unquoted numbers and truth values, by JSON Pointer (RFC 6901).
+    pub fn as_written(&self) -> Map<String, Value> {
+        let mut written = Map::new();
+        self.collect_written("", &mut written);
+        written
+    }
+
+    fn collect_written(&self, pointer: &str, written: &mut Map<String, Value>) {
+        match &self.kind {
+            Kind::Scalar { text, plain: true } if is_number(text) || matches!(text.as_str(), "true" | "false") => {
+                written.insert(pointer.to_owned(), text.as_str().into());
+            }
+            Kind::Scalar { .. } => {}
+            Kind::List(items) => items
+                .iter()
+                .enumerate()
+                .for_each(|(at, item)| item.collect_written(&format!("{pointer}/{at}"), written)),
+            Kind::Map(members) => {
+                members.iter().for_each(|(key, node)| node.collect_written(&pointer_to(pointer, &key.name), written))
             }
         }
     }
@@ -146,21 +182,20 @@ impl Node {
 }
 
 fn plain(text: &str) -> Value {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let is_number = !(digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit())
-        && digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && digits.chars().all(|c| c.is_ascii_digit() || "eE.+-".contains(c));
     match text {
         "" | "~" | "null" => Value::Null,
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
-        _ if !is_number => Value::String(text.to_owned()),
-        _ => match (text.parse::<i64>(), text.parse::<f64>()) {
-            (Ok(number), _) => number.into(),
-            (_, Ok(number)) if number.is_finite() => number.into(),
-            _ => Value::String(text.to_owned()),
-        },
+        _ if is_number(text) => exact(text.strip_prefix('+').unwrap_or(text)),
+        _ => Value::String(text.to_owned()),
     }
+}
+
+/// True for a number of YAML 1.2; digits behind a zero are a text.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text).as_bytes();
+    let is_padded = digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
+    !is_padded && digits.first().is_some_and(|c| c.is_ascii_digit() || *c == b'.') && Decimal::parse(text).is_some()
 }
 
 /// Document of a file, with the texts that are masked.
@@ -442,6 +477,11 @@ mod tests {
             ("-3", json!(-3)),
             ("1.5", json!(1.5)),
             ("1e3", json!(1000.0)),
+            ("+14155550100", json!(14_155_550_100_i64)),
+            ("9007199254740993", json!(9_007_199_254_740_993_i64)),
+            ("12345678901234567890", json!(12_345_678_901_234_567_890_u64)),
+            ("123456789012345678901", json!("123456789012345678901")),
+            ("1.2.3", json!("1.2.3")),
             ("1990-03-03", json!("1990-03-03")),
             ("12:30", json!("12:30")),
             ("'5'", json!("5")),
@@ -456,6 +496,15 @@ mod tests {
         ] {
             assert_eq!(parse(text, "f").map(|node| node.json()), Ok(expect), "{text}");
         }
+    }
+
+    #[test]
+    fn unquoted_values_are_known_as_they_were_written() {
+        let node = parse("{n: 1.10, q: '1.10', who: {phone: +14155550100}, l: [true, no, 007, ~], a/b: 7}", "f");
+        assert_eq!(
+            Value::Object(node.expect("it is read").as_written()),
+            json!({"/n": "1.10", "/who/phone": "+14155550100", "/l/0": "true", "/a~1b": "7"})
+        );
     }
 
     #[test]

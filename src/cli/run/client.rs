@@ -16,8 +16,19 @@ pub enum Trouble {
     Unreached(String),
     /// The key is refused.
     Key(String),
-    /// The request is refused: status and text.
-    Refused(u16, String),
+    /// The request is refused.
+    Refused(Refusal),
+}
+
+/// A request that a server refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status of the answer.
+    pub status: u16,
+    /// Text for a person, cut to 600 characters.
+    pub told: String,
+    /// `detail` of the answer; null where it has none.
+    pub detail: Value,
 }
 
 impl std::fmt::Display for Trouble {
@@ -25,7 +36,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::Unreached(why) => write!(f, "the server is not reached: {why}"),
             Trouble::Key(why) => write!(f, "the server refuses the key: {why}"),
-            Trouble::Refused(status, why) => write!(f, "the server refuses it: {status}: {why}"),
+            Trouble::Refused(refusal) => write!(f, "the server refuses it: {}: {}", refusal.status, refusal.told),
         }
     }
 }
@@ -107,15 +118,17 @@ impl Client {
             return Ok(answer);
         }
         let text = answer.text().await.unwrap_or_default();
-        let told = serde_json::from_str::<Value>(&text).ok().map(|body| match body.get("detail") {
-            Some(Value::String(detail)) => detail.clone(),
-            Some(detail) => detail.to_string(),
-            None => body.to_string(),
+        let body = serde_json::from_str::<Value>(&text).ok();
+        let detail = body.as_ref().and_then(|body| body.get("detail")).cloned().unwrap_or_default();
+        let told = body.map(|body| match &detail {
+            Value::String(detail) => detail.clone(),
+            Value::Null => body.to_string(),
+            detail => detail.to_string(),
         });
         let told: String = told.unwrap_or(text).chars().take(SHOWN_CHARS).collect();
         Err(match status.as_u16() {
             401 | 403 => Trouble::Key(told),
-            code => Trouble::Refused(code, told),
+            status => Trouble::Refused(Refusal { status, told, detail }),
         })
     }
 }

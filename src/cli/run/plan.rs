@@ -4,16 +4,17 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Trouble};
 use super::files::files;
-use super::{Args, Stop, text_of};
+use super::{Args, Stop, refusal, text_of};
 use crate::cli::out::Out;
 use crate::clock::new_id;
 use crate::config::{nearest, variable};
+use crate::judge::catalogue;
 use crate::suite::Played;
 use crate::suite::expand::{Connect, Made};
 use crate::suite::file::{Scenario, from_file, human_fields, simulation_fields};
 use crate::suite::spawn::Spawn;
 use crate::suite::verdict::{Judgement, Untold};
-use crate::suite::yaml::mask;
+use crate::suite::yaml::{Place, mask};
 
 /// Calls of which a run may consist.
 const CALLS_MAX: usize = 100_000;
@@ -86,6 +87,10 @@ pub struct Plan {
     pub key: String,
     /// True if the sample agent is called in virtual time.
     pub sim: bool,
+    /// True if a server makes the calls.
+    pub is_at_server: bool,
+    /// Metrics of expectations that are not built in, each with its position.
+    pub unknown_metrics: Vec<(String, Place)>,
 }
 
 impl Plan {
@@ -104,6 +109,8 @@ impl Plan {
             is_local: true,
             key,
             sim: args.sim,
+            is_at_server: args.server.is_some(),
+            unknown_metrics: Vec::new(),
         };
         let (mut problems, mut names): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
         let mut wanted = 0;
@@ -123,6 +130,7 @@ impl Plan {
                     problems.push(format!("{}: the name '{}' is in {other} too", scenario.at, scenario.name));
                 }
                 names.push((scenario.name.clone(), file.clone()));
+                problems.extend(plan.check_metrics(&scenario.metrics));
                 let has_tag = args.tag.is_empty() || scenario.tags.iter().any(|tag| args.tag.contains(tag));
                 if !has_tag || args.filter.as_ref().is_some_and(|text| !scenario.name.contains(text)) {
                     plan.skipped.push((file.clone(), scenario.name));
@@ -155,6 +163,47 @@ impl Plan {
             problems.push("RINGER_API_KEY is not set: it is the key of the server".to_owned());
         }
         if problems.is_empty() { Ok(plan) } else { Err(Stop::Bad(plan.hidden(problems))) }
+    }
+
+    /// Returns problems of metrics that expectations name. Names that are not built in may be those of a server's own metrics.
+    fn check_metrics(&mut self, named: &[(String, Place)]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, at) in named {
+            match catalogue::built_in(name) {
+                Some(metric) if metric.is_number() => {}
+                Some(metric) => problems.push(format!(
+                    "{at}: the metric {name} has no bounds: its value is no number, but {}",
+                    metric.unit
+                )),
+                None if self.is_at_server => self.unknown_metrics.push((name.clone(), at.clone())),
+                None => problems.push(unknown_metric(name, at, &[])),
+            }
+        }
+        problems
+    }
+
+    /// Checks the metrics that are not built in against those of the server.
+    ///
+    /// # Errors
+    /// The server does not know them, or is not reached.
+    pub async fn check_own_metrics(&self, client: &Client) -> Result<(), Stop> {
+        if self.unknown_metrics.is_empty() {
+            return Ok(());
+        }
+        let (mut own, mut page): (Vec<String>, u64) = (Vec::new(), 1);
+        loop {
+            let answer = client.get(&format!("/v1/custom-metrics?page={page}&page_size=200")).await?;
+            let named = answer["metrics"].as_array().into_iter().flatten();
+            let before = own.len();
+            own.extend(named.filter_map(|metric| metric["name"].as_str()).map(str::to_owned));
+            if own.len() == before || own.len() as u64 >= answer["total_count"].as_u64().unwrap_or(0) {
+                break;
+            }
+            page += 1;
+        }
+        let unknown = self.unknown_metrics.iter().filter(|(name, _)| !own.contains(name));
+        let problems: Vec<String> = unknown.map(|(name, at)| unknown_metric(name, at, &own)).collect();
+        if problems.is_empty() { Ok(()) } else { Err(Stop::Bad(self.hidden(problems))) }
     }
 
     fn hidden(&self, lines: Vec<String>) -> Vec<String> {
@@ -230,15 +279,16 @@ impl Plan {
         out.line(mask(&format!("{:#}", json!({ "suites": all, "calls": self.jobs.len() })), &self.masked));
     }
 
-    /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario.
+    /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario. `is_trial`: at an engine without calls, which
+    /// does not know the agents of a server.
     ///
     /// # Errors
     /// The server is not reached, or refuses a resource: then nothing was called.
-    pub async fn make(&self, client: &Client) -> Result<Vec<Ready>, Stop> {
+    pub async fn make(&self, client: &Client, is_trial: bool) -> Result<Vec<Ready>, Stop> {
         let mut agents = Vec::new();
         for suite in &self.suites {
             let has_jobs = self.jobs.iter().any(|job| job.suite == suite.at);
-            let agent = if has_jobs { self.agent(client, suite).await? } else { String::new() };
+            let agent = if has_jobs { self.agent(client, suite, is_trial).await? } else { String::new() };
             agents.push((suite.at, agent));
         }
         let mut ready: Vec<Ready> = Vec::new();
@@ -250,9 +300,10 @@ impl Plan {
             }
             let agent = agents.iter().find(|(suite, _)| *suite == job.suite).map_or("", |(_, agent)| agent);
             let told = |trouble: Trouble| match trouble {
-                Trouble::Refused(status, why) => {
-                    let line = format!("{}: scenario '{}': {status}: {why}", job.scenario.at, job.scenario.name);
-                    Stop::Bad(self.hidden(vec![line]))
+                Trouble::Refused(refusal) => {
+                    let what = format!("scenario '{}'", job.scenario.name);
+                    let lines = refusal::lines(&refusal, &what, &job.scenario.sources, &job.scenario.at);
+                    Stop::Bad(self.hidden(lines))
                 }
                 other => other.into(),
             };
@@ -268,23 +319,38 @@ impl Plan {
         Ok(ready)
     }
 
-    async fn agent(&self, client: &Client, suite: &Suite) -> Result<String, Stop> {
+    async fn agent(&self, client: &Client, suite: &Suite, is_trial: bool) -> Result<String, Stop> {
         let sample = sample_agent(suite);
         let made = match &suite.connect {
             _ if self.sim => &sample,
             Connect::Made(made) => made,
+            Connect::Named(_) if is_trial => &sample,
             Connect::Named(name) => return find_agent(client, suite, name).await,
         };
         let mut body = made.agent.clone();
         body.insert("name".into(), json!(format!("Suite {}", suite.file)));
+        if is_trial && self.is_at_server {
+            // The dialects of a server are its own.
+            body.remove("websocket_dialect");
+        }
         let told = |trouble: Trouble| match trouble {
-            Trouble::Refused(status, why) => {
-                Stop::Bad(self.hidden(vec![format!("{}: connect: {status}: {why}", suite.file)]))
+            Trouble::Refused(refusal) => {
+                Stop::Bad(self.hidden(refusal::lines(&refusal, "connect", &made.sources, &made.at)))
             }
             other => other.into(),
         };
         Ok(text_of(&client.post("/v1/add-agent", &Value::Object(body)).await.map_err(told)?["agent_id"]))
     }
+}
+
+/// Returns a line about a metric that is neither built in nor one of the server's `own`.
+fn unknown_metric(name: &str, at: &Place, own: &[String]) -> String {
+    let mut known: Vec<&str> =
+        catalogue::BUILT_IN.iter().filter(|metric| metric.is_number()).map(|metric| metric.name).collect();
+    known.extend(own.iter().map(String::as_str));
+    let near = nearest(name, known.into_iter());
+    let hint = if near.is_empty() { "; `ringer run --metrics` lists them" } else { "" };
+    format!("{at}: the metric {name} is not known{near}{hint}")
 }
 
 /// Returns the sample agent in the place of what a suite calls; the user of a SIP address may name a fault of it.
@@ -297,7 +363,8 @@ fn sample_agent(suite: &Suite) -> Made {
     let agent = json!({
         "type": "INBOUND", "mode": "VOICE", "connection_type": "SIP", "sip_uri": format!("sip:{user}@127.0.0.1:5080"),
     });
-    Made { kind: "sip", agent: agent.as_object().cloned().unwrap_or_default(), codecs: Vec::new() }
+    let agent = agent.as_object().cloned().unwrap_or_default();
+    Made { kind: "sip", agent, codecs: Vec::new(), at: Place::default(), sources: Vec::new() }
 }
 
 async fn find_agent(client: &Client, suite: &Suite, name: &str) -> Result<String, Stop> {
@@ -322,6 +389,20 @@ fn is_here(uri: Option<&str>) -> bool {
     let Some(uri) = uri else { return true };
     let host = uri.rsplit_once('@').map_or(uri, |(_, host)| host);
     host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("sip:127.")
+}
+
+/// Prints the metrics that an expectation may name: a table, or one JSON array.
+pub fn metrics(as_json: bool, out: &Out) {
+    let numbers = || catalogue::BUILT_IN.iter().filter(|metric| metric.is_number());
+    if as_json {
+        let all =
+            numbers().map(|metric| json!({ "name": metric.name, "unit": metric.unit, "definition": metric.text }));
+        return out.line(format_args!("{:#}", all.collect::<Value>()));
+    }
+    let widest = |of: fn(&catalogue::BuiltIn) -> usize| numbers().map(of).max().unwrap_or(0);
+    let (name, unit) = (widest(|metric| metric.name.len()), widest(|metric| metric.unit.len()));
+    numbers()
+        .for_each(|metric| out.line(format_args!("{:name$}  {:unit$}  {}", metric.name, metric.unit, metric.text)));
 }
 
 /// Returns the JSON Schema of the files.

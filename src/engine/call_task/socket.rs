@@ -126,6 +126,11 @@ impl CallTask {
         socket.drop_link();
     }
 
+    /// Returns the warning about the other side's messages that were refused.
+    pub(super) fn refused_warning(&self) -> Option<String> {
+        if let Port::WebSocket(port) = &self.port { port.refused_warning() } else { None }
+    }
+
     /// Returns the errors that the other side told of.
     pub(super) fn agent_errors(&self) -> Vec<AgentError> {
         match &self.port {

@@ -161,8 +161,10 @@ async fn tools_are_called_with_what_was_wanted() {
     check(booked(), json!({"tool": "book"}), "passed", "", Some(4000)).await;
     let args = json!({"tool": "book", "args": {"day": "tuesday", "n": 2.0, "who": {"name": "Ann"}}});
     check(booked(), args, "passed", "", Some(4000)).await;
-    let why = "book was not called with these arguments; 1 calls had other arguments";
+    let why = "book was not called with these arguments; 1 call had other arguments: day is the text \" tuesday \", not the text \"monday\"";
     check(booked(), json!({"tool": "book", "args": {"day": "monday"}}), "failed", why, None).await;
+    let unquoted = json!({"tool": "book", "args": {"n": 2}, "args_as_written": {"/n": "2"}});
+    check(talk().call("book", 1, json!({"n": "2"})), unquoted, "passed", "", Some(1)).await;
     check(talk(), json!({"tool": "book"}), "failed", "book was not called", None).await;
     check(talk(), json!({"tool": "book", "times": 0}), "passed", "", None).await;
     check(booked(), json!({"tool": "book", "times": 2}), "failed", "book was called 1 times, not 2 times", Some(4000))
@@ -205,7 +207,7 @@ async fn tools_are_called_in_time_after_this_sides_words() {
     check(twice(), exactly(2), "failed", why, Some(2500)).await;
     check(booked(8000), exactly(0), "passed", "", Some(8000)).await;
     let other = json!({"tool": "book", "args": {"day": "friday"}, "within_ms": 9000});
-    let why = "book was not called with these arguments within 9000 ms; 1 calls had other arguments";
+    let why = "book was not called with these arguments within 9000 ms; 1 call had other arguments: day is the text \"monday\", not the text \"friday\"";
     check(booked(2500), other, "failed", why, None).await;
     let why = "book was not called within 10 ms but after 1500 ms; this side failed: pacing";
     check(booked(3500).fault(FaultCode::Pacing), within(10), "unknown", why, Some(3500)).await;

@@ -155,7 +155,8 @@ pub(in crate::service) async fn redactor_of(db: &mut Session, doc: &ResultDoc) -
 }
 
 /// Members of an expectation and its result that hold words.
-pub(in crate::service) const EXPECTED: &[&str] = &["heard", "not_heard", "args", "meaning", "measured", "reason"];
+pub(in crate::service) const EXPECTED: &[&str] =
+    &["heard", "not_heard", "args", "args_as_written", "meaning", "measured", "reason"];
 
 /// Members of an evaluation that hold words.
 pub(in crate::service) const JUDGED: &[&str] = &[

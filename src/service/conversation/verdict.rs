@@ -7,6 +7,7 @@ use crate::model::expectation::{ExpectationStatus, FaultCode};
 use crate::model::result::{ResultBody, find_note};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
+use crate::model::tool_call::unmet;
 use crate::model::verdict::{CallVerdict, VerdictWord};
 
 /// Code of credentials that were refused.
@@ -190,11 +191,8 @@ fn failure(body: &ResultBody, goal: Option<bool>, calls: Option<bool>) -> Option
         return failed("goal", told.unwrap_or_else(|| "the goal was not reached".to_owned()));
     }
     if calls == Some(false) {
-        let missed = body.tool_calls.iter().find(|group| !group.expected.is_empty() && group.actual.is_empty());
-        let reason = missed.map_or_else(
-            || "the expected tool calls were not made as expected".to_owned(),
-            |group| format!("the tool {} was not called", group.name),
-        );
+        let reason = unmet(&body.tool_calls);
+        let reason = reason.unwrap_or_else(|| "the expected tool calls were not made as expected".to_owned());
         return failed("tool_calls", reason);
     }
     if let Some(failed) = by_expectation(body, &ExpectationStatus::Failed, VerdictWord::Failed) {

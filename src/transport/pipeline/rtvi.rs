@@ -7,6 +7,8 @@ use std::time::Duration;
 use ringer_media::time::Time;
 use serde_json::{Value, json};
 
+use crate::model::json::read_exact;
+
 /// Version of the protocol that is spoken.
 const VERSION: &str = "2.2.0";
 
@@ -194,7 +196,7 @@ impl Rtvi {
         if message.starts_with(b"ping") {
             return;
         }
-        let read = serde_json::from_slice::<Value>(message).ok();
+        let read = read_exact(message);
         if read.as_ref().and_then(|read| read["type"].as_str()).is_some_and(|kind| PIECES.contains(&kind)) {
             return;
         }

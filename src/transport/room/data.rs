@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use prost::Message;
 use ringer_media::time::Time;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::streams::{Streams, Text};
 use super::messages::{Data, DataPacket, SipDtmf, Transcription, UserPacket};
+use crate::model::json::read_exact;
 
 /// Packets that are read within a second; further ones are counted.
 const MOST_A_SECOND: u32 = 500;
@@ -248,7 +249,7 @@ fn read_key(key: &SipDtmf) -> Option<char> {
 
 /// Reads a call of a tool: `{name, parameters, output, start_offset_ms}`, of which only the name is needed.
 fn read_tool(bytes: &[u8]) -> Result<ToolCall, &'static str> {
-    let told: Map<String, Value> = serde_json::from_slice(bytes).map_err(|_| "it is no JSON object")?;
+    let Some(Value::Object(told)) = read_exact(bytes) else { return Err("it is no JSON object") };
     let name = told.get("name").and_then(Value::as_str).map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or("it has no name")?;
     if name.chars().count() > MAX_NAME {

@@ -213,7 +213,7 @@ impl Core {
 
     /// Counts a message that was dropped; after too many of them the session ends.
     pub(super) fn violation(&mut self, code: &'static str, message: &str) {
-        self.push(SessionOutput::Violation { code, excerpt: excerpt(message) });
+        self.push(SessionOutput::Violation { code, excerpt: excerpt(message), is_refused: true });
         self.violations += 1;
         if self.violations >= MAX_VIOLATIONS {
             self.end(SessionEnd::TooManyViolations);
@@ -229,7 +229,7 @@ impl Core {
         });
         self.repeats[at].1 += 1;
         if self.repeats[at].1 <= MAX_REPEATS {
-            self.push(SessionOutput::Violation { code, excerpt: excerpt(what) });
+            self.push(SessionOutput::Violation { code, excerpt: excerpt(what), is_refused: false });
         }
     }
 

@@ -4,6 +4,7 @@
 mod log;
 mod order;
 mod script;
+mod told;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 
 use self::log::MessageLog;
 pub use self::order::{AgentError, DialRules, SocketOrder};
+use self::told::Refused;
 use super::dial::DialFault;
 use super::handshake::Upgrade;
 use super::voice::Encoding;
@@ -96,6 +98,7 @@ pub struct WebSocketPort {
     events: usize,
     claims: usize,
     errors: Vec<AgentError>,
+    refused: Refused,
     variables: Option<Value>,
     log: MessageLog,
 }
@@ -147,6 +150,7 @@ impl WebSocketPort {
             events: 0,
             claims: 0,
             errors: Vec::new(),
+            refused: Refused::default(),
             variables: None,
             log: MessageLog::default(),
             facts,
@@ -353,16 +357,6 @@ impl WebSocketPort {
         &self.peer
     }
 
-    /// Returns the errors that the other side told of.
-    pub fn agent_errors(&self) -> &[AgentError] {
-        &self.errors
-    }
-
-    /// Returns the values that the agent handed over at the end.
-    pub fn variables(&self) -> Option<&Value> {
-        self.variables.as_ref()
-    }
-
     /// True until the call is up: nobody else tells the session the time.
     pub fn needs_ticks(&self) -> bool {
         matches!(self.state, State::Opening | State::Closing)
@@ -470,7 +464,10 @@ impl WebSocketPort {
                 self.tell(ChannelEvent::Reported { text }, false);
             }
             SessionOutput::PeerError { code, message } => self.keep_error(code, message),
-            SessionOutput::Violation { code, excerpt } => {
+            SessionOutput::Violation { code, excerpt, is_refused } => {
+                if is_refused {
+                    self.refused.count(code);
+                }
                 self.tell(ChannelEvent::Violation { code: code.into(), excerpt }, false);
             }
             SessionOutput::Overflowed { dropped } => {

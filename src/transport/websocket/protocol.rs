@@ -253,6 +253,8 @@ pub enum SessionOutput {
         code: &'static str,
         /// Beginning of the message, without control characters and at most 200 characters long.
         excerpt: String,
+        /// True if the message was dropped for it.
+        is_refused: bool,
     },
     /// Audio was dropped because 60 s (or the protocol's own limit) already wait to be played.
     Overflowed {

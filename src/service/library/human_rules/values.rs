@@ -4,6 +4,7 @@ use ringer_media::seed::{Seed, Stream};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::model::decimal::too_long;
 use crate::model::digital_human::{Trait, TraitType};
 use crate::service::library::names;
 
@@ -96,7 +97,8 @@ pub fn fits(kind: TraitType, value: &Value) -> bool {
         TraitType::Boolean => value.is_boolean(),
         TraitType::String => value.is_string(),
         TraitType::Date => value.as_str().is_some_and(is_date),
-        TraitType::Number => value.is_number(),
+        // A number of more digits than 64 bits hold is kept as their text.
+        TraitType::Number => value.is_number() || value.as_str().is_some_and(|text| too_long(text).is_some()),
     }
 }
 

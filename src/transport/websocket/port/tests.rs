@@ -312,3 +312,24 @@ fn addresses_are_shown_without_what_may_be_secret() {
         assert_eq!(without_secrets(url), expect);
     }
 }
+
+#[test]
+fn a_hundred_refused_messages_are_one_warning() {
+    let facts = SessionFacts::new(7, "ws://h/a", Seed(3), Time(0), 1_767_225_600_000);
+    let dialect = Dialect::new(Kind::TwilioMediaStreams);
+    let mut rig = Rig::of(WebSocketPort::caller(dialect, facts, DialRules::default()));
+    rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+    rig.drain();
+    rig.pass(3000);
+    assert_eq!(rig.port.refused_warning(), None);
+    let start = rig.sent.iter().find_map(|message| match message {
+        Message::Text(text) if text.contains("\"start\"") => serde_json::from_str::<Value>(text).ok(),
+        _ => None,
+    });
+    let stream = start.expect("it begins")["streamSid"].clone();
+    let message = json!({ "event": "media", "streamSid": stream, "media": { "payload": "*" } }).to_string();
+    for _ in 0..100 {
+        rig.receive(Message::Text(message.clone()));
+    }
+    assert_eq!(rig.port.refused_warning().as_deref(), Some("100 messages refused, BAD_BASE64"));
+}

@@ -1,0 +1,99 @@
+//! `ringer call --check`: the steps of a call up to the first sound of the agent, each with its time.
+
+use std::process::ExitCode;
+
+use ringer_media::seed::Seed;
+use serde_json::json;
+use url::Url;
+
+use super::{Args, Out, RTP_PORTS, Signals, enter, is_socket, local, local_address, pipeline, room};
+use crate::cli::{BAD_USAGE, fail};
+use crate::clock::{Clock, random_seed};
+use crate::engine::line_check::{self, Checked, Line, RINGING_MS, STEPS};
+use crate::transport::sip::address::Address;
+
+/// Exit code when nothing answered at the address, or the credentials were refused.
+const UNREACHABLE: u8 = 4;
+
+/// Checks the line, and returns the exit code.
+pub(super) async fn run(args: &Args, out: &Out) -> ExitCode {
+    if args.dialect.is_some() && !is_socket(&args.to) {
+        fail("--dialect is for ws:// and wss:// addresses");
+        return ExitCode::from(BAD_USAGE);
+    }
+    let line = match line(&args.to).and_then(|line| args.rooms.check(room(&args.to).is_some()).map(|()| line)) {
+        Ok(line) => line,
+        Err(why) => {
+            fail(why);
+            return ExitCode::from(BAD_USAGE);
+        }
+    };
+    match check(args, &line).await {
+        Ok(checked) => {
+            show(&checked, args, out);
+            ExitCode::from(match (checked.is_ok(), checked.is_unreachable) {
+                (true, _) => 0,
+                (false, true) => UNREACHABLE,
+                (false, false) => 1,
+            })
+        }
+        Err(why) => fail(why),
+    }
+}
+
+/// Returns the address as a line that can be checked.
+fn line(to: &str) -> Result<Line, String> {
+    let server = if is_socket(to) { Some(to) } else { pipeline(to).or_else(|| room(to)) };
+    match server {
+        Some(server) => Url::parse(server).map(Line::Server).map_err(|error| error.to_string()),
+        None => Address::parse(to).map(|address| Line::Sip(Box::new(address))).map_err(|fault| fault.to_string()),
+    }
+}
+
+async fn check(args: &Args, line: &Line) -> Result<Checked, String> {
+    let mut stop = Signals::new()?;
+    let (target, new_room) = match room(&args.to) {
+        Some(server) => args.rooms.plan(server).map(|(target, new_room)| (Some(target), new_room))?,
+        None => (None, None),
+    };
+    // Without an address of the other side any local one does: the first step then says what is wrong.
+    let listen = match args.listen {
+        Some(listen) => listen,
+        None => {
+            local_address(&args.to).await.unwrap_or_else(|_| std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into())
+        }
+    };
+    let (engine, _incoming) = local::engine(listen, RTP_PORTS, args.tls.settings()?).await?;
+    let seed = Seed(args.seed.unwrap_or_else(random_seed));
+    let checking = async {
+        let mut placement = enter(args, seed, None, target, new_room.as_ref()).await?;
+        placement.spec.limits.ringing_ms = RINGING_MS;
+        Ok(line_check::check(&engine, &Clock::Real, line, placement).await)
+    };
+    let checked = tokio::select! {
+        checked = checking => checked,
+        () = stop.wait() => Err("stopped".to_owned()),
+    };
+    engine.stop().await;
+    if let Some(new_room) = new_room {
+        new_room.remove().await?;
+    }
+    checked
+}
+
+fn show(checked: &Checked, args: &Args, out: &Out) {
+    if args.json {
+        return out.line(json!({ "event": "check", "to": args.to, "ok": checked.is_ok(), "steps": checked.steps }));
+    }
+    let width = STEPS.iter().map(|name| name.len()).max().unwrap_or(0);
+    for step in &checked.steps {
+        let name = step.name.replace('_', " ");
+        let message = step.message.as_deref().unwrap_or_default();
+        match (&step.code, step.ok) {
+            (Some(code), false) => {
+                out.line(format_args!("{name:width$}  failed after {} ms: {code}: {message}", step.ms))
+            }
+            _ => out.line(format_args!("{name:width$}  {:>6} ms  {message}", step.ms).to_string().trim_end()),
+        }
+    }
+}
