@@ -1,4 +1,5 @@
 //! Delays, CPU time and other figures, measured on a machine that does nothing else.
 
 mod figures;
+mod greeting;
 mod pairs;
