@@ -47,6 +47,7 @@ mod summaries;
 mod talk;
 mod texts;
 mod transcribed;
+mod unanswered;
 mod versions;
 mod webhooks;
 mod world;

@@ -1,6 +1,6 @@
 //! Real calls through the engine.
 
-mod alone;
+pub mod alone;
 mod callers;
 mod captured;
 mod desk;

@@ -86,6 +86,9 @@ pub struct Conversation {
     pub duration: Sample,
     /// Beginning of the conversation; speech before it is not counted.
     pub start: Sample,
+    /// Position from which the time of the agent's greeting counts: the one from which it could speak. Negative where that was before
+    /// connect, and never after `start`.
+    pub greeting_from: Sample,
     /// Speech of the Digital Human.
     pub dh: Vec<Span>,
     /// Positions at which the Digital Human fell silent before the end of its words, because the agent spoke.
@@ -132,6 +135,7 @@ impl Conversation {
         Conversation {
             duration: at(window.to.min(self.duration)).max(0),
             start: at(self.start).max(0),
+            greeting_from: at(self.greeting_from).max(0),
             dh: spans(&self.dh),
             stopped: moments(&self.stopped),
             agent: spans(&self.agent),
@@ -196,7 +200,7 @@ pub struct Metrics {
     /// 90th percentile of these pauses, seconds.
     pub p90_punctuation_latency: Option<f64>,
 
-    /// Seconds from the start of the conversation to the agent's first turn.
+    /// Seconds from the moment at which the agent could speak to its first turn.
     pub time_to_first_agent_utterance: Option<f64>,
 
     /// Number of agent onsets inside a turn of the Digital Human with 200 ms or more of overlap.
@@ -314,7 +318,15 @@ fn latencies(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::H
     [metrics.p50_punctuation_latency, metrics.p90_punctuation_latency] = [50.0, 90.0].map(|p| percentile(&pauses, p));
 
     let first = heard.turns_of(Side::Agent).next();
-    metrics.time_to_first_agent_utterance = first.map(|turn| seconds(turn.from() - conversation.start));
+    let onset = first.map(|turn| first_onset(conversation, turn.from()));
+    metrics.time_to_first_agent_utterance = onset.map(|onset| seconds(onset - conversation.greeting_from));
+}
+
+/// Returns the onset of the agent's first turn, which is cut to the conversation: it may have begun before, when it could already
+/// speak.
+fn first_onset(conversation: &Conversation, cut: Sample) -> Sample {
+    let begun = conversation.agent.iter().find(|span| cut == conversation.start && span.holds(cut));
+    begun.map_or(cut, |span| span.from.clamp(conversation.greeting_from.min(cut), cut))
 }
 
 fn shares(metrics: &mut Metrics, conversation: &Conversation, heard: &turn::HeardSpeech) {

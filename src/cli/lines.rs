@@ -153,6 +153,7 @@ impl Lines {
             EventKind::EarlyMedia { code, .. } => {
                 (Side::Agent, format!("is heard before the answer, SIP {code}"), Kind::Act)
             }
+            EventKind::Ready => (Side::Agent, "can speak from here on".to_owned(), Kind::Detail),
             EventKind::Connected { codec: name, .. } => (Side::Agent, format!("answers{}", codec(name)), Kind::Turn),
             EventKind::Ended { by: who, .. } => (by(who).unwrap_or(side), ending(event), Kind::Turn),
             EventKind::SpeechStarted { text, .. } => detail(format!("begins: {text}")),

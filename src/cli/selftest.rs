@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use self::plans::{Plan, file, finding, name, sound, sparing};
+use self::plans::{Channel, Plan, channels, file, finding, name, sound, sparing};
 use super::out::Out;
 use super::{fail, run as suites};
 use crate::agent::Fault;
@@ -61,9 +61,10 @@ async fn selftest(args: &Args, out: &Out) -> Result<Verdict, String> {
     let faults: Vec<Fault> = if args.fault.is_empty() { Fault::ALL.to_vec() } else { args.fault.clone() };
     let folder = std::env::temp_dir().join(format!("ringer-selftest-{}", crate::clock::new_id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let played = play(args, &agents(&faults), &folder).await;
+    let agents = agents(&faults, args.real);
+    let played = play(args, &agents, &folder).await;
     let _ = std::fs::remove_dir_all(&folder);
-    let counted = Counted::of(&faults, &played?);
+    let counted = Counted::of(&agents, &played?);
     match args.json {
         true => out.line(counted.figures()),
         false => counted.lines().iter().for_each(|line| out.line(line)),
@@ -72,21 +73,31 @@ async fn selftest(args: &Args, out: &Out) -> Result<Verdict, String> {
 }
 
 /// An agent with the suites that it is called with.
-type Agent = (&'static str, Vec<Plan>);
+struct Agent {
+    name: &'static str,
+    channel: Channel,
+    /// True if it has a fault, which the first of the suites should find.
+    is_faulty: bool,
+    plans: Vec<Plan>,
+}
 
-/// Returns the agents: each fault with the suite that should find it and the one that should not, and those without a
+/// Returns the agents: each fault with the suite that should find it and, over SIP, the one that should not, and those without a
 /// fault.
-fn agents(faults: &[Fault]) -> Vec<Agent> {
-    let mut agents: Vec<Agent> = Vec::new();
-    for fault in faults {
-        agents.push((fault.as_str(), vec![finding(*fault), sparing(*fault)]));
-    }
-    for fault in faults {
-        let (agent, plan) = (sound(*fault), finding(*fault));
-        match agents.iter_mut().find(|(other, _)| *other == agent) {
-            Some((_, plans)) if plans.contains(&plan) => {}
-            Some((_, plans)) => plans.push(plan),
-            None => agents.push((agent, vec![plan])),
+fn agents(faults: &[Fault], is_real: bool) -> Vec<Agent> {
+    let planted =
+        || faults.iter().flat_map(|fault| channels(*fault, is_real).iter().map(move |channel| (*fault, *channel)));
+    let faulty = |(fault, channel): (Fault, Channel)| {
+        let spared = (channel == Channel::Sip).then(|| sparing(fault));
+        let plans = [finding(fault, channel)].into_iter().chain(spared).collect();
+        Agent { name: fault.as_str(), channel, is_faulty: true, plans }
+    };
+    let mut agents: Vec<Agent> = planted().map(faulty).collect();
+    for (fault, channel) in planted() {
+        let (name, plan) = (sound(fault), finding(fault, channel));
+        match agents.iter_mut().find(|other| other.name == name && other.channel == channel) {
+            Some(agent) if agent.plans.contains(&plan) => {}
+            Some(agent) => agent.plans.push(plan),
+            None => agents.push(Agent { name, channel, is_faulty: false, plans: vec![plan] }),
         }
     }
     agents
@@ -127,22 +138,21 @@ impl Tally {
 
 /// Tallies of all calls.
 struct Counted {
-    /// Calls with a suite that should find something, a fault each.
-    finding: Vec<(&'static str, Tally)>,
+    /// Calls with a suite that should find something, a fault and a channel each.
+    finding: Vec<(String, Tally)>,
     /// Calls with a suite that should find nothing, by the name of the scenario.
     clean: Vec<(String, Tally)>,
 }
 
 impl Counted {
-    fn of(faults: &[Fault], played: &[Played]) -> Counted {
+    fn of(agents: &[Agent], played: &[Played]) -> Counted {
         let (mut found, mut clean) = (Vec::new(), Vec::new());
-        for (agent, plans) in agents(faults) {
-            let is_faulty = faults.iter().any(|fault| fault.as_str() == agent);
-            for (at, plan) in plans.into_iter().enumerate() {
-                let name = name(agent, plan);
+        for agent in agents {
+            for (at, plan) in agent.plans.iter().enumerate() {
+                let name = name(agent.name, agent.channel, *plan);
                 let tally = Tally::of(&name, played);
-                match is_faulty && at == 0 {
-                    true => found.push((agent, tally)),
+                match agent.is_faulty && at == 0 {
+                    true => found.push((format!("{}{}", agent.name, agent.channel.suffix()), tally)),
                     false => clean.push((name, tally)),
                 }
             }
@@ -162,7 +172,7 @@ impl Counted {
     fn verdict(&self) -> Verdict {
         let (found, missed, alarms) = (self.count_found(), self.count_missed(), self.false_alarms());
         let (untold, calls) = self.count_charged();
-        let is_untold = |(_, tally): &(&str, Tally)| tally.unknown == tally.calls;
+        let is_untold = |(_, tally): &(String, Tally)| tally.unknown == tally.calls;
         match (share(found, found + missed) >= BAR, share(found, found + alarms) >= BAR) {
             (true, true) if self.finding.iter().any(is_untold) => Verdict::Unknown,
             (true, true) if untold as f64 > calls as f64 * UNTOLD_MAX => Verdict::Unknown,
@@ -188,7 +198,7 @@ impl Counted {
 
     fn figures(&self) -> Value {
         let (found, missed, alarms) = (self.count_found(), self.count_missed(), self.false_alarms());
-        let fault = |(fault, tally): &(&str, Tally)| {
+        let fault = |(fault, tally): &(String, Tally)| {
             let (low, high) = wilson(tally.failed, tally.calls);
             json!({
                 "fault": fault, "found": tally.failed, "of": tally.calls, "low": low, "high": high,
@@ -273,11 +283,11 @@ fn interval(part: u64, all: u64) -> String {
 
 /// Writes a file for each agent, and plays them.
 async fn play(args: &Args, agents: &[Agent], folder: &Path) -> Result<Vec<Played>, String> {
-    for (at, (agent, plans)) in agents.iter().enumerate() {
-        let command = if args.real { Some(command(agent)?) } else { None };
+    for (at, Agent { name, channel, plans, .. }) in agents.iter().enumerate() {
+        let command = if args.real { Some(command(name, *channel)?) } else { None };
         let spawn = command.as_ref().map(|(command, port)| (command.as_slice(), *port));
-        let path = folder.join(format!("{at:02}-{agent}.yaml"));
-        let text = file(agent, plans, spawn);
+        let path = folder.join(format!("{at:02}-{name}.yaml"));
+        let text = file(name, *channel, plans, spawn);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let (paths, seeds) = (folder.to_string_lossy().into_owned(), args.seeds.to_string());
@@ -291,12 +301,17 @@ async fn play(args: &Args, agents: &[Agent], folder: &Path) -> Result<Vec<Played
 }
 
 /// Returns the command that starts an agent of this program on a free port, and the port.
-fn command(agent: &str) -> Result<(Vec<String>, u16), String> {
+fn command(agent: &str, channel: Channel) -> Result<(Vec<String>, u16), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let port = free.map_err(|error| format!("no port is free: {error}"))?.port();
-    let listen = format!("udp:127.0.0.1:{port},tcp:127.0.0.1:{port}");
-    let mut command = vec![program.to_string_lossy().into_owned(), "agent".into(), "--listen".into(), listen];
+    let mut command = vec![program.to_string_lossy().into_owned(), "agent".into(), "--listen".into()];
+    match channel {
+        Channel::Sip => command.push(format!("udp:127.0.0.1:{port},tcp:127.0.0.1:{port}")),
+        Channel::WebSocket => {
+            command.extend(["127.0.0.1:0".to_owned(), "--websocket".to_owned(), format!("127.0.0.1:{port}")]);
+        }
+    }
     if Fault::of_word(agent).is_some() {
         command.extend(["--fault".into(), agent.into()]);
     }
@@ -329,7 +344,7 @@ mod tests {
         ] {
             played.extend((1..).zip(verdicts).map(|(seed, verdict)| call(name, seed, verdict, "r", &[])));
         }
-        let counted = Counted::of(&faults, &played);
+        let counted = Counted::of(&agents(&faults, false), &played);
         let figures = counted.figures();
         for (key, expect) in [
             ("recall", json!(0.75)),
@@ -354,13 +369,35 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_late_greeting_is_planted_on_every_channel() {
+        for (is_real, expect) in [
+            (
+                true,
+                &[
+                    "late_first_word books",
+                    "late_first_word keys",
+                    "late_first_word over WebSocket greets soon",
+                    "desk books",
+                    "desk over WebSocket greets soon",
+                ][..],
+            ),
+            (false, &["late_first_word books", "late_first_word keys", "desk books"]),
+        ] {
+            let agents = agents(&[Fault::LateFirstWord], is_real);
+            let scenarios =
+                agents.iter().flat_map(|agent| agent.plans.iter().map(|plan| name(agent.name, agent.channel, *plan)));
+            assert_eq!(scenarios.collect::<Vec<_>>(), expect);
+        }
+    }
+
     /// Verdict on calls of which so many found the planted fault, missed it, and told nothing; of those without a fault, so many were
     /// charged, and so many told nothing.
     fn verdict_of(planted: [u64; 3], clean: [u64; 2]) -> Verdict {
         let tally = |failed, unknown, calls| Tally { calls, failed, unknown, reason: String::new() };
         let [found, missed, untold] = planted;
         let counted = Counted {
-            finding: vec![("slow_answer", tally(found, untold, found + missed + untold))],
+            finding: vec![("slow_answer".to_owned(), tally(found, untold, found + missed + untold))],
             clean: vec![("desk books".to_owned(), tally(clean[0], clean[1], 100))],
         };
         counted.verdict()

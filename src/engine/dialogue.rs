@@ -8,6 +8,7 @@
 //! on its way, waits.
 
 mod follow;
+mod timing;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -108,7 +109,14 @@ pub enum Input {
         at_ms: i64,
         /// Id of the message.
         message_id: String,
+        /// True if something comes in answer to it: a message or tool calls, and [`Input::Settled`] after them.
+        is_answered: bool,
     },
+    /// Nothing more comes in answer to the message that was sent.
+    Settled,
+    /// An attempt to send the message failed, and another one follows; error code and explanation. `None`: the agent took it, and did
+    /// not answer.
+    Troubled(Option<(&'static str, String)>),
     /// The message cannot be sent.
     NotSent {
         /// Error code of the failure.
@@ -182,7 +190,14 @@ enum Doing {
         until: i64,
         answer: Answer,
     },
-    Sending(Answer),
+    /// A message is on its way since then; the trouble of the last attempt, unless that was silence.
+    Sending {
+        since: i64,
+        answer: Answer,
+        trouble: Option<(&'static str, String)>,
+    },
+    /// The last message was taken, and what comes in answer to it is awaited.
+    Ending(EndReason),
     /// Silence until then, whatever the agent writes; then words, or the mind goes on.
     Pausing {
         until: i64,
@@ -262,7 +277,13 @@ impl Dialogue {
             Input::Thought(next) if matches!(self.doing, Doing::Thinking) => self.thought(now, next),
             Input::Meant(meant) => self.take_comparison(now, meant),
             Input::Called { at_ms, call } => self.event(at_ms, Side::Agent, EventKind::ToolCall(Box::new(call))),
-            Input::Sent { at_ms, message_id } => self.take_receipt(now, at_ms, &message_id),
+            Input::Sent { at_ms, message_id, is_answered } => self.take_receipt(now, at_ms, &message_id, is_answered),
+            Input::Settled => self.settle(now),
+            Input::Troubled(told) => {
+                if let Doing::Sending { trouble, .. } = &mut self.doing {
+                    *trouble = told;
+                }
+            }
             Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
             Input::Hangup(reason) => self.end(now, reason, None),
             Input::Thought(_) | Input::Tick => {}
@@ -273,22 +294,6 @@ impl Dialogue {
     /// Returns the next thing to do.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()
-    }
-
-    /// Returns the time of the next [`Input::Tick`]; `None`: none is wanted.
-    pub fn due(&self) -> Option<i64> {
-        let own = match &self.doing {
-            Doing::Holding { until, .. } | Doing::Pausing { until, .. } => Some(*until),
-            Doing::Silent { until, .. } => *until,
-            _ => None,
-        };
-        let group = self.open.as_ref().and_then(|(_, closes)| *closes);
-        let inactive = self.began_ms.map(|_| self.last_ms + self.spec.inactivity_ms);
-        let longest = self.began_ms.zip(self.spec.max_duration_ms).map(|(began, most)| began + most);
-        match self.doing {
-            Doing::Over => None,
-            _ => [own, group, inactive, longest].into_iter().flatten().min(),
-        }
     }
 
     /// Returns the time of the first message.
@@ -312,8 +317,8 @@ impl Dialogue {
             // An agent that has begun by itself is answered.
             _ if self.began_ms.is_some() => {}
             First::Agent => {}
-            First::Say(text) => self.send(Answer::of(text)),
-            First::Invited => self.send(Answer::of(String::new())),
+            First::Say(text) => self.send(now, Answer::of(text)),
+            First::Invited => self.send(now, Answer::of(String::new())),
             First::Made => self.think(Purpose::Opening),
         }
     }
@@ -332,6 +337,10 @@ impl Dialogue {
         turn.text.push_str(&heard.text);
         turn.last_ms = at;
         let closes = (self.spec.group_ms > 0).then_some(at + self.spec.group_ms);
+        if let Doing::Ending(reason) = self.doing {
+            self.take(turn);
+            return self.end(now, reason, None);
+        }
         if let Some(reason) = heard.ends {
             self.take(turn);
             return self.end(now, reason, None);
@@ -481,40 +490,49 @@ impl Dialogue {
             answer.ends = Some(EndReason::HangupPhrase);
         }
         match answer.ends {
-            _ if !answer.text.is_empty() => self.send(answer),
-            Some(_) if self.spec.tells_end && self.began_ms.is_some() => self.send(answer),
+            _ if !answer.text.is_empty() => self.send(now, answer),
+            Some(_) if self.spec.tells_end && self.began_ms.is_some() => self.send(now, answer),
             Some(reason) => self.end(now, reason, None),
             None => self.after(now, answer.then),
         }
     }
 
-    fn send(&mut self, answer: Answer) {
+    fn send(&mut self, now: i64, answer: Answer) {
         self.out.push_back(Output::Send { text: answer.text.clone(), ends: answer.ends.is_some() });
-        self.doing = Doing::Sending(answer);
+        self.doing = Doing::Sending { since: now, answer, trouble: None };
     }
 
-    fn take_receipt(&mut self, now: i64, at_ms: i64, message_id: &str) {
-        let Doing::Sending(answer) = std::mem::replace(&mut self.doing, Doing::Waiting) else { return };
+    fn take_receipt(&mut self, now: i64, at_ms: i64, message_id: &str, is_answered: bool) {
+        let answer = match std::mem::replace(&mut self.doing, Doing::Waiting) {
+            Doing::Sending { answer, .. } => answer,
+            doing => return self.doing = doing,
+        };
         // The reply may overtake the word that its question was taken: it was there when it was sent off.
         let overtaken = self.open.is_some() || !self.waiting.is_empty();
         let at = if self.spec.sync || overtaken { at_ms } else { now };
         self.last_ms = self.last_ms.max(now);
         self.start(at);
-        if !answer.text.is_empty() {
-            let kind = if answer.scripted { Kind::Scripted } else { Kind::Turn };
-            let (message_id, channel) = (Some(message_id.to_owned()), Some(self.spec.channel.into()));
-            self.event(at, Side::Dh, EventKind::MessageSent { message_id, text: answer.text.clone(), channel, kind });
-            // Turns that came while it was on its way are heard after it. Keys are a line of their own, as in a call.
-            let own =
-                |text: &str, digits| ConversationLine { other: false, text: text.into(), digits, interrupted: false };
-            let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
-            self.history.extend((!words.is_empty()).then(|| own(words, Arc::default())));
-            self.history.extend((!answer.keys.is_empty()).then(|| own("", answer.keys.clone())));
-        }
+        self.keep_sent(at, Some(message_id.to_owned()), &answer);
         match answer.ends {
+            Some(reason) if is_answered => self.doing = Doing::Ending(reason),
             Some(reason) => self.end(now, reason, None),
             None => self.after(now, answer.then),
         }
+    }
+
+    /// Keeps a message of this side that was sent off at `at`.
+    fn keep_sent(&mut self, at: i64, message_id: Option<String>, answer: &Answer) {
+        if answer.text.is_empty() {
+            return;
+        }
+        let kind = if answer.scripted { Kind::Scripted } else { Kind::Turn };
+        let channel = Some(self.spec.channel.into());
+        self.event(at, Side::Dh, EventKind::MessageSent { message_id, text: answer.text.clone(), channel, kind });
+        // Turns that came while it was on its way are heard after it. Keys are a line of their own, as in a call.
+        let own = |text: &str, digits| ConversationLine { other: false, text: text.into(), digits, interrupted: false };
+        let words = answer.text.strip_suffix(&*answer.keys).unwrap_or(&answer.text).trim_end();
+        self.history.extend((!words.is_empty()).then(|| own(words, Arc::default())));
+        self.history.extend((!answer.keys.is_empty()).then(|| own("", answer.keys.clone())));
     }
 
     fn after(&mut self, now: i64, then: Then) {
@@ -527,55 +545,6 @@ impl Dialogue {
             Then::Listen | Then::Hangup | Then::Finish => self.doing = Doing::Waiting,
         }
         self.go_on(now);
-    }
-
-    fn timers(&mut self, now: i64) {
-        if self.began_ms.zip(self.spec.max_duration_ms).is_some_and(|(began, most)| now >= began + most) {
-            return self.end(now, EndReason::MaxDuration, None);
-        }
-        if self.open.as_ref().is_some_and(|(_, closes)| closes.is_some_and(|at| now >= at))
-            && let Some((turn, _)) = self.open.take()
-        {
-            self.take(turn);
-            self.go_on(now);
-        }
-        match std::mem::replace(&mut self.doing, Doing::Waiting) {
-            Doing::Holding { until, answer } if now >= until => self.speak(now, answer),
-            Doing::Pausing { until, then } if now >= until => {
-                self.hear_waiting();
-                match then {
-                    Some(answer) => self.speak(now, answer),
-                    None => self.think(Purpose::GoOn),
-                }
-            }
-            Doing::Silent { until: Some(until), .. } if now >= until => self.think(Purpose::StillThere),
-            doing => self.doing = doing,
-        }
-        let quiet = self.began_ms.is_some() && now >= self.last_ms + self.spec.inactivity_ms;
-        if quiet && !matches!(self.doing, Doing::Over) {
-            self.end(now, EndReason::InactivityTimeout, None);
-        }
-    }
-
-    fn end(&mut self, now: i64, reason: EndReason, fault: Option<(&'static str, String)>) {
-        if let Some((turn, _)) = self.open.take() {
-            self.take(turn);
-        }
-        self.doing = Doing::Over;
-        self.out.retain(|output| matches!(output, Output::Event(_)));
-        let by = match reason {
-            EndReason::AgentHangup => "AGENT",
-            EndReason::Fault | EndReason::Shutdown => "engine",
-            _ => "USER",
-        };
-        let (by, reason_told) = (by.into(), reason.as_str().into());
-        self.event(
-            now,
-            Side::Engine,
-            EventKind::Ended { by, reason: reason_told, sip_code: None, q850_cause: None, close_code: None },
-        );
-        let (began_ms, other_spoke) = (self.began_ms, self.other_spoke);
-        self.out.push_back(Output::Ended(DialogueEnd { reason, fault, began_ms, ended_ms: now, other_spoke }));
     }
 
     fn start(&mut self, at: i64) {

@@ -81,7 +81,7 @@ async fn play(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline
     let (moments, speaker) = (judge::moments(timeline), find_note(&body.metadata, "speaker").and_then(Value::as_str));
     // Each step was a move of its own where the built-in speaker stood in for a model.
     let joined = speaker == Some("template") && !moments.iter().any(|moment| moment.name() == "fallback_speaker");
-    let mut played = judge::playback(steps, &moments, joined);
+    let mut played = judge::playback(steps, &moments, joined, facts_of(workshop, body).extension_digits);
     if let Some(model) = workshop.placer.model.as_deref()
         && let Err(why) = judge::judge_meanings(&mut played, model).await
     {

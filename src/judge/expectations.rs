@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
-use super::playback::own_spans;
+use super::playback::{Own, own_spans};
 use super::reading;
 use crate::model::digital_human::Role;
 use crate::model::expectation::{
@@ -370,9 +370,11 @@ fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &
 }
 
 /// Milliseconds from the end of the Digital Human's last words or keys before `at_ms`, or from connect; 0 while they last.
-fn after_own_words_ms(at_ms: i64, own: &[(i64, i64)]) -> i64 {
-    let before = own.iter().map(|(start, end)| (start / PER_MS, end / PER_MS)).filter(|(start, _)| *start <= at_ms);
-    (at_ms - before.map(|(_, end)| end).max().unwrap_or(0)).max(0)
+fn after_own_words_ms(at_ms: i64, own: &[Own]) -> i64 {
+    // A message that goes out in the same millisecond is not what the tool was called for.
+    let is_before = |own: &&Own| own.from / PER_MS < at_ms || (own.from < own.to && own.from / PER_MS == at_ms);
+    let before = own.iter().filter(is_before).map(|own| own.to / PER_MS);
+    (at_ms - before.max().unwrap_or(0)).max(0)
 }
 
 fn check_end(side: EndsIt, within_s: Option<f64>, grounds: &Grounds<'_>) -> Found {

@@ -15,6 +15,8 @@ use crate::model::result::MetricValue;
 
 /// Time from the last tone of an extension to the conversation, in milliseconds.
 const AFTER_EXTENSION_MS: i64 = 300;
+/// Metric of the time from dialling until the agent could speak.
+const SETUP: &str = "setup_ms";
 /// Length of a digit that does not tell.
 const DIGIT_MS: i64 = 100;
 /// Letters of a text in which a word is looked for that is not the next.
@@ -54,8 +56,9 @@ pub fn measure(moments: &[TimelineEntry], facts: &Facts) -> Measured {
         true => messages::metrics(moments, &facts.fillers),
         false => media::metrics(&conversation(moments, facts)),
     };
+    let setup = reading::setup_ms(moments).map(|ms| MetricValue { name: SETUP.into(), value: json!(ms), note: None });
     let reported = reported::word_error_rate(moments);
-    let all = values(&metrics).into_iter().chain(reported).collect();
+    let all = values(&metrics).into_iter().chain(setup).chain(reported).collect();
     Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: all }
 }
 
@@ -73,13 +76,15 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
     let keys = moments.iter().filter_map(|moment| reading::key(moment));
     let digits: Vec<Span> = keys.filter(|key| key.sent).map(digit).collect();
     let extension = facts.extension_digits.min(digits.len());
-    let start = digits[..extension].last().map_or(0, |last| last.to + AFTER_EXTENSION_MS * PER_MS);
+    let dialled = after_extension(&digits[..extension]);
+    let start = dialled.unwrap_or(0);
     // Speech before the conversation, of a machine that asks for the extension, is not counted.
     let turns = || reading::turns(moments).filter(|turn| turn.end > start);
     let own_starts = moments.iter().filter_map(|moment| speech_start(moment));
     Conversation {
         duration,
         start,
+        greeting_from: dialled.unwrap_or_else(|| reading::ready(moments)),
         dh: speech(moments, Side::Dh, duration),
         stopped: reading::utterances(moments).filter(|end| end.interrupted).map(|end| end.at).collect(),
         agent: speech(moments, Side::Agent, duration),
@@ -94,6 +99,19 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
         dh_texts: reading::utterances(moments).map(|end| own_text(&end, moments)).collect(),
         interface: facts.interface,
     }
+}
+
+/// Returns the position at which a conversation begins that an extension was dialled for; `None` without one.
+fn after_extension(digits: &[Span]) -> Option<i64> {
+    digits.last().map(|last| last.to + AFTER_EXTENSION_MS * PER_MS)
+}
+
+/// Returns the position from which the time of the agent's greeting counts: 300 ms after the extension of so many digits, else the
+/// one from which it could speak.
+pub(super) fn greeting_from(moments: &[TimelineEntry], extension_digits: usize) -> i64 {
+    let sent = moments.iter().filter_map(|moment| reading::key(moment)).filter(|key| key.sent);
+    let digits: Vec<Span> = sent.take(extension_digits).map(digit).collect();
+    after_extension(&digits).unwrap_or_else(|| reading::ready(moments))
 }
 
 fn echo(moment: &TimelineEntry) -> Option<Echo> {
@@ -290,6 +308,34 @@ mod tests {
         assert_eq!((evaluation.num_turns, evaluation.avg_agent_latency), (Some(1), Some(1.0)));
         assert_eq!(evaluation.latency.and_then(|all| all["p99_agent_latency"].as_f64()), Some(1.0));
         assert_eq!((evaluation.goal_success, evaluation.status), (None, EvaluationStatus::NotEvaluated));
+    }
+
+    #[test]
+    fn the_greeting_counts_from_the_moment_the_agent_could_speak() {
+        let ready = |ms: i64| at(ms, "call.ready", "engine", json!({}));
+        let key = |ms: i64| at(ms, "dtmf_sent", "dh", json!({"digits": "1", "method": "inband", "duration_ms": 100}));
+        for (before, extension, greets_at, first, setup) in [
+            (vec![at(-2500, "call.dialing", "engine", json!({})), ready(-1800)], 0, -10, 1.79, Some(700)),
+            (vec![at(-2500, "call.dialing", "engine", json!({})), ready(-2000)], 0, 500, 2.5, Some(500)),
+            // The answer of SIP, and a call that came in.
+            (vec![at(-2500, "call.dialing", "engine", json!({}))], 0, 500, 0.5, Some(2500)),
+            (vec![], 0, 500, 0.5, None),
+            (vec![ready(-2000), key(100)], 1, 1100, 0.6, None),
+        ] {
+            let mut timeline = before;
+            timeline.extend([
+                at(0, "call.connected", "engine", json!({})),
+                at(greets_at, "speech.started", "agent", json!({})),
+                at(greets_at + 2000, "speech.ended", "agent", json!({})),
+                at(10_000, "call.ended", "engine", json!({})),
+            ]);
+            timeline.sort_by_key(|line| line["sample"].as_i64());
+            let measured = measure(&moments(&json!(timeline)), &facts(extension)).metrics;
+            let value =
+                |name: &str| measured.iter().find(|metric| metric.name == name).map(|metric| metric.value.clone());
+            assert_eq!(value("time_to_first_agent_utterance"), Some(json!(first)), "{timeline:?}");
+            assert_eq!(value("setup_ms"), setup.map(|ms| json!(ms)), "{timeline:?}");
+        }
     }
 
     /// Returns the milliseconds of a span in seconds.

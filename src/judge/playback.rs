@@ -9,11 +9,12 @@ use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
 pub use self::excuse::excuse;
-pub(super) use self::timed::own_spans;
+pub(super) use self::timed::{Own, own_spans};
 use super::answer::Wrong;
 use super::answer::{Number, truth};
 use super::ask::{ask, question};
 use super::decide::unread;
+use super::measures::greeting_from;
 use super::reading::{key, speech_end, turn};
 use crate::model::Object;
 use crate::model::expectation::ExpectationStatus;
@@ -79,9 +80,9 @@ impl Played {
 
 /// Returns one entry for each step of the agent, and for each that cuts into its turns. A step that was never reached
 /// has not passed. Empty when nothing is played. `joined`: without a language model the Digital Human says what it is
-/// to mean as it stands, in one piece with its other words.
-pub fn playback(steps: &[Object], moments: &[TimelineEntry], joined: bool) -> Vec<Played> {
-    let scene = Scene::new(steps, moments, joined);
+/// to mean as it stands, in one piece with its other words. `extension_digits`: keys that were sent before the conversation.
+pub fn playback(steps: &[Object], moments: &[TimelineEntry], joined: bool, extension_digits: usize) -> Vec<Played> {
+    let scene = Scene::new(steps, moments, joined, greeting_from(moments, extension_digits));
     let judged = |(index, step): (usize, &Object)| match (is_agent(step), cut_in(step)) {
         (true, _) => Some(scene.agent_step(index)),
         (false, true) => Some(scene.own_cut(index)),
@@ -98,7 +99,9 @@ struct Scene<'s> {
     turns: Vec<Option<Turn>>,
     /// The first step that was not taken.
     at: usize,
-    own: Vec<(i64, i64)>,
+    own: Vec<Own>,
+    /// Position from which the agent could speak; with an extension, 300 ms after it.
+    start: i64,
     /// Position at which each step interrupted, by step.
     cuts: Vec<Option<i64>>,
     end: i64,
@@ -107,8 +110,8 @@ struct Scene<'s> {
 }
 
 impl<'s> Scene<'s> {
-    fn new(steps: &'s [Object], moments: &'s [TimelineEntry], joined: bool) -> Scene<'s> {
-        let Walk { turns, cuts, at } = walk(steps, moments);
+    fn new(steps: &'s [Object], moments: &'s [TimelineEntry], joined: bool, start: i64) -> Scene<'s> {
+        let Walk { turns, cuts, at } = walk(steps, moments, start);
         let left = |moment: &TimelineEntry| matches!(moment.reading(), EventKind::Ended { by, .. } if *by == "AGENT");
         Scene {
             steps,
@@ -116,7 +119,8 @@ impl<'s> Scene<'s> {
             joined,
             turns,
             at,
-            own: timed::own_spans(moments),
+            own: own_since(moments, start),
+            start,
             cuts,
             end: moments.last().map_or(0, |last| last.sample),
             agent_left: moments.iter().any(left),
@@ -133,7 +137,7 @@ impl<'s> Scene<'s> {
             return self.absence(index);
         }
         if text(step, "type") == "silence" {
-            return match silence(self.steps, self.moments, &self.turns, index, self.joined) {
+            return match self.silence(index) {
                 Some((passed, ms, sample)) => {
                     let told = format!("the agent was silent for {ms} ms");
                     let reason = (passed != Some(true)).then_some(told);
@@ -153,7 +157,7 @@ impl<'s> Scene<'s> {
         let waits = self.at == index && !self.moments.is_empty();
         let reason = match (self.agent_left, waits) {
             (true, _) => Some("the agent ended the conversation before it".to_owned()),
-            (false, true) => timed::miss_reason(self.steps, index, &self.own, self.end),
+            (false, true) => timed::miss_reason(self.steps, index, &self.own, self.start, self.end),
             (false, false) => None,
         };
         let (unreached, is_timed) = (reason.is_none(), waits && !self.agent_left);
@@ -164,7 +168,8 @@ impl<'s> Scene<'s> {
     fn take(&self, index: usize, turn: &Turn) -> Played {
         let mut tests = tests(&self.steps[index], turn);
         if let Some(within) = timed::within_ms(&self.steps[index]) {
-            let after_ms = (turn.from - timed::since(self.steps, index, &self.own, turn.from)).max(0) / PER_MS;
+            let since = timed::since(self.steps, index, &self.own, self.start, (turn.from, turn.first_place));
+            let after_ms = (turn.from - since).max(0) / PER_MS;
             let why = format!("the agent began after {after_ms} ms, within_ms is {within}");
             tests.push(Test { is_timed: true, ..Test::of(Some(after_ms <= within), why) });
         }
@@ -186,9 +191,10 @@ impl<'s> Scene<'s> {
 
     /// Judges a step in which the agent is to say nothing.
     fn absence(&self, index: usize) -> Played {
-        let ends: Vec<Option<i64>> = self.turns.iter().map(|turn| turn.as_ref().map(|turn| turn.end)).collect();
+        let end = |turn: &Option<Turn>| turn.as_ref().map(|turn| (turn.end, turn.place));
+        let ends: Vec<Option<(i64, usize)>> = self.turns.iter().map(end).collect();
         let utterances = |between: &[Object]| utterances(between, self.joined);
-        let from = timed::quiet_from(self.steps, index, &ends, &self.own, utterances);
+        let from = timed::quiet_from(self.steps, index, &ends, (&self.own, self.start), utterances);
         let (Some(from), Some(within)) = (from, timed::within_ms(&self.steps[index])) else {
             return self.missing(index);
         };
@@ -211,6 +217,42 @@ impl<'s> Scene<'s> {
         }
     }
 
+    /// Returns if the agent was silent as long as the step says, for how many milliseconds, and the position of its end.
+    /// `None`: the step was not reached.
+    fn silence(&self, index: usize) -> Option<(Option<bool>, i64, i64)> {
+        let (steps, moments) = (self.steps, self.moments);
+        // Silences that follow each other are one.
+        let is_silence = |at: &usize| steps.get(*at).is_some_and(|step| is_agent(step) && !is_turn(step));
+        let first = (0..=index).rev().take_while(is_silence).last().unwrap_or(index);
+        let duration = |at: usize| steps[at].get("duration_ms").and_then(Value::as_f64).unwrap_or(0.0);
+        let wanted_ms: f64 = (first..).take_while(is_silence).map(duration).sum();
+        let before = (0..first).rev().find(|at| is_turn(&steps[*at]));
+        let own_steps = &steps[before.map_or(0, |at| at + 1)..first];
+        let since = match before {
+            Some(at) => self.turns[at].as_ref().map(|turn| (turn.end, turn.place))?,
+            None => (self.start, 0),
+        };
+        let mut own = self.own.iter().filter(|own| before.is_none() || own.follows(since.0, since.1));
+        let (from, place) = match utterances(own_steps, self.joined) {
+            0 => since,
+            count => own.nth(count - 1).map(|own| (own.to, own.place))?,
+        };
+        let speaks = |(at, moment): &(usize, &TimelineEntry)| (moment.sample, *at) > (from, place) && is_onset(moment);
+        let agent = moments.iter().enumerate().find(speaks).map(|(_, moment)| moment.sample);
+        let other = own.map(|own| own.from).find(|start| *start > from);
+        let last = moments.last().map_or(from, |moment| moment.sample);
+        let to = [agent, other].into_iter().flatten().min().unwrap_or(last).max(from);
+        let ms = (to - from) / PER_MS;
+        let (low, high) = (wanted_ms * (1.0 - SILENCE_OFF), wanted_ms * (1.0 + SILENCE_OFF));
+        let is_long = ms as f64 >= low;
+        let passed = match agent == Some(to) {
+            true => Some(is_long && ms as f64 <= high),
+            // An agent that the Digital Human, or the end, kept from going on was silent for at least so long.
+            false => is_long.then_some(true),
+        };
+        Some((passed.filter(|_| wanted_ms > 0.0), ms, to))
+    }
+
     /// Judges a step in which this side interrupts.
     fn own_cut(&self, index: usize) -> Played {
         let into = |cut: &i64| {
@@ -225,6 +267,19 @@ impl<'s> Scene<'s> {
             }
         }
     }
+}
+
+/// Returns what this side said, keyed and wrote, without an extension before `start`.
+fn own_since(moments: &[TimelineEntry], start: i64) -> Vec<Own> {
+    let mut own = own_spans(moments);
+    own.retain(|own| start <= 0 || own.to > start);
+    own
+}
+
+/// True for a turn or a key from before a conversation that begins at `start`, after connect.
+fn is_before(moment: &TimelineEntry, start: i64) -> bool {
+    let end = turn(moment).map(|turn| turn.end).or_else(|| own_end(moment)).unwrap_or(moment.sample);
+    start > 0 && end <= start
 }
 
 /// Reason why a step cannot be judged.
@@ -345,6 +400,9 @@ struct Turn {
     /// Position of the turn's end, and of the moment that it was known.
     end: i64,
     known: i64,
+    /// Places of its first message and of its end among the events; of a spoken turn, of its end.
+    first_place: usize,
+    place: usize,
 }
 
 impl Turn {
@@ -386,14 +444,20 @@ struct Walk {
 }
 
 /// Takes the steps one after the other as the timeline tells of them.
-fn walk(steps: &[Object], moments: &[TimelineEntry]) -> Walk {
+/// Turns and keys before `start` belong to an extension that is dialled.
+fn walk(steps: &[Object], moments: &[TimelineEntry], start: i64) -> Walk {
     let mut walk =
         Walk { turns: steps.iter().map(|_| None).collect(), cuts: steps.iter().map(|_| None).collect(), at: 0 };
-    let (mut digits, mut cut_at) = (String::new(), None);
-    for moment in moments {
-        if let Some(key) = key(moment).filter(|key| !key.sent) {
+    let (mut digits, mut cut_at, mut message) = (String::new(), None, None);
+    for (place, moment) in moments.iter().enumerate() {
+        if matches!(moment.reading(), EventKind::MessageReceived { .. }) {
+            message.get_or_insert(place);
+        } else if is_before(moment, start) {
+            continue;
+        } else if let Some(key) = key(moment).filter(|key| !key.sent) {
             digits.push(key.digit);
         } else if let Some(turn) = turn(moment) {
+            let first_place = message.take().unwrap_or(place);
             // A turn that was cut into is that of the step that did.
             if cut_at.is_some_and(|cut| turn.from < cut && turn.from < turn.end) {
                 digits.clear();
@@ -405,7 +469,7 @@ fn walk(steps: &[Object], moments: &[TimelineEntry]) -> Walk {
             if steps.get(walk.at).is_some_and(is_turn) {
                 let (text, digits) = (turn.text.to_owned(), std::mem::take(&mut digits));
                 let (lacks_words, from, end, known) = (turn.lacks_words(), turn.from, turn.end, turn.told);
-                walk.turns[walk.at] = Some(Turn { text, from, digits, lacks_words, end, known });
+                walk.turns[walk.at] = Some(Turn { text, from, digits, lacks_words, end, known, first_place, place });
                 walk.at += 1;
             }
         } else if is_own_cut(moment) {
@@ -420,49 +484,6 @@ fn walk(steps: &[Object], moments: &[TimelineEntry]) -> Walk {
         }
     }
     walk
-}
-
-/// Returns if the agent was silent as long as the step says, for how many milliseconds, and the position of its end.
-/// `None`: the step was not reached.
-fn silence(
-    steps: &[Object],
-    moments: &[TimelineEntry],
-    turns: &[Option<Turn>],
-    index: usize,
-    joined: bool,
-) -> Option<(Option<bool>, i64, i64)> {
-    // Silences that follow each other are one.
-    let is_silence = |at: &usize| steps.get(*at).is_some_and(|step| is_agent(step) && !is_turn(step));
-    let first = (0..=index).rev().take_while(is_silence).last().unwrap_or(index);
-    let duration = |at: usize| steps[at].get("duration_ms").and_then(Value::as_f64).unwrap_or(0.0);
-    let wanted_ms: f64 = (first..).take_while(is_silence).map(duration).sum();
-    let before = (0..first).rev().find(|at| is_turn(&steps[*at]));
-    let own_steps = &steps[before.map_or(0, |at| at + 1)..first];
-    let since = match before {
-        Some(at) => turns[at].as_ref()?.end,
-        None => 0,
-    };
-    let own: Vec<(i64, i64)> =
-        moments.iter().filter_map(|end| Some((own_start(end, moments), own_end(end)?))).collect();
-    let mut own = own.into_iter().filter(|(_, end)| *end > since);
-    let from = match utterances(own_steps, joined) {
-        0 => since,
-        count => own.nth(count - 1)?.1,
-    };
-    let speaks = |moment: &&TimelineEntry| moment.sample > from && is_onset(moment);
-    let agent = moments.iter().find(speaks).map(|moment| moment.sample);
-    let other = own.map(|(start, _)| start).find(|start| *start > from);
-    let last = moments.last().map_or(from, |moment| moment.sample);
-    let to = [agent, other].into_iter().flatten().min().unwrap_or(last).max(from);
-    let ms = (to - from) / PER_MS;
-    let (low, high) = (wanted_ms * (1.0 - SILENCE_OFF), wanted_ms * (1.0 + SILENCE_OFF));
-    let is_long = ms as f64 >= low;
-    let passed = match agent == Some(to) {
-        true => Some(is_long && ms as f64 <= high),
-        // An agent that the Digital Human, or the end, kept from going on was silent for at least so long.
-        false => is_long.then_some(true),
-    };
-    Some((passed.filter(|_| wanted_ms > 0.0), ms, to))
 }
 
 /// Returns the number of pieces in which the Digital Human says and keys these steps.

@@ -171,6 +171,20 @@ pub(super) fn own_cuts(moments: &[TimelineEntry]) -> impl Iterator<Item = (Sampl
     })
 }
 
+/// Returns the position from which the agent could speak: the one that the call tells, else connect.
+pub(super) fn ready(moments: &[TimelineEntry]) -> Sample {
+    let told = moments.iter().filter(|moment| matches!(moment.reading(), EventKind::Ready));
+    told.map(|moment| moment.sample.min(0)).max().unwrap_or(0)
+}
+
+/// Returns the milliseconds from dialling to the moment from which the agent could speak; `None` where nothing was dialled, or
+/// the call did not come about.
+pub(super) fn setup_ms(moments: &[TimelineEntry]) -> Option<i64> {
+    let dialled = moments.iter().find(|moment| matches!(moment.reading(), EventKind::Dialing { .. }))?;
+    moments.iter().find(|moment| matches!(moment.reading(), EventKind::Connected { .. }))?;
+    Some((ready(moments) - dialled.sample).max(0) / PER_MS)
+}
+
 /// Returns the event that ends the conversation; where none is told, the last one.
 pub(super) fn end(moments: &[TimelineEntry]) -> Option<&TimelineEntry> {
     moments.iter().find(|moment| matches!(moment.reading(), EventKind::Ended { .. })).or(moments.last())

@@ -42,10 +42,17 @@ const KEY: Members = &[("digits", Text), ("method", Text), ("duration_ms", Integ
 const CODE: Members = &[("code", Integer)];
 
 /// Every known event: its name, the side where that tells two apart, what it is, its members.
-const EVENTS: [(&str, Option<&str>, &str, Members); 45] = [
+const EVENTS: [(&str, Option<&str>, &str, Members); 46] = [
     ("call.dialing", None, "The call was placed to this address.", &[("address", Text)]),
     ("call.ringing", None, "The other side rings (SIP 180).", RINGING),
     ("call.early_media", None, "Early media: audio arrives before the answer.", RINGING),
+    (
+        "call.ready",
+        None,
+        "The agent can speak from here on, before connect: the WebSocket is open and the start of the session was sent, \
+        or the agent's track is published. The time of the greeting counts from here.",
+        &[],
+    ),
     (
         "call.connected",
         None,

@@ -20,6 +20,8 @@ use super::tls::install_tls;
 
 /// Time limit for looking up a name when a URL is saved.
 const LOOK_PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit for a connection: SYN is sent anew after 1, 3 and 7 s (RFC 6298).
+pub(super) const CONNECTS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Reason why a URL may not be requested.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -149,7 +151,7 @@ impl Guard {
     pub fn client(&self) -> reqwest::Result<reqwest::Client> {
         install_tls();
         let builder = reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none());
-        builder.dns_resolver(Arc::new(self.clone())).build()
+        builder.connect_timeout(CONNECTS_WITHIN).dns_resolver(Arc::new(self.clone())).build()
     }
 }
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use self::carrier::Carrier;
 pub use self::chat::ChatAgent;
 pub use self::webhook::Webhook;
-use super::post::{Posted, Poster, Posting};
+use super::post::{NotPosted, Posted, Poster, Posting};
 
 /// Longest answer of an agent.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -70,6 +70,15 @@ pub struct Trouble {
     pub message: String,
     /// Another attempt may help; with the wait that was asked for.
     pub again: Option<Option<i64>>,
+    /// True if the time of the attempt passed without an answer.
+    pub is_late: bool,
+}
+
+impl Trouble {
+    /// Returns the trouble of an attempt that was answered otherwise than it should be.
+    fn new(codes: [&'static str; 2], message: String, again: Option<Option<i64>>) -> Trouble {
+        Trouble { codes, message, again, is_late: false }
+    }
 }
 
 /// One request and its answer as a log tells them: no word of theirs, no header, and of the address neither login nor
@@ -114,7 +123,7 @@ pub fn digest(bytes: &[u8]) -> String {
 }
 
 /// Sends a request and notes what went to and fro.
-async fn exchange(poster: &Poster, posting: Posting<'_>, noted: &mut Option<Exchange>) -> Result<Posted, String> {
+async fn exchange(poster: &Poster, posting: Posting<'_>, noted: &mut Option<Exchange>) -> Result<Posted, NotPosted> {
     let is_read = posting.answer_bytes > 0;
     let noted = noted.insert(Exchange::of(&posting));
     let posted = poster.exchange(posting).await?;

@@ -12,7 +12,7 @@ use reqwest::{Client, Method};
 use sha2::Sha256;
 use url::Url;
 
-use super::guard::{Blocked, Guard};
+use super::guard::{Blocked, CONNECTS_WITHIN, Guard};
 use crate::clock::Clock;
 
 /// Header of the signature.
@@ -55,6 +55,21 @@ pub struct Posted {
     pub body: Vec<u8>,
 }
 
+/// Reason why a request has no answer, or none that can be read whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotPosted {
+    /// Explanation, without the URL, which may hold a secret.
+    pub why: String,
+    /// True if there was a connection, and the time passed without a whole answer.
+    pub is_late: bool,
+}
+
+impl From<String> for NotPosted {
+    fn from(why: String) -> NotPosted {
+        NotPosted { why, is_late: false }
+    }
+}
+
 /// Posts bodies to addresses that a guard allows.
 pub struct Poster {
     guard: Guard,
@@ -79,14 +94,14 @@ impl Poster {
     /// Why there was no answer, in words without the URL, which may hold a secret.
     pub async fn post(&self, url: &str, headers: &[(&'static str, String)], body: String) -> Result<u16, String> {
         let posting = Posting { method: "POST", url, headers, body, patience: self.patience, answer_bytes: 0 };
-        self.exchange(posting).await.map(|posted| posted.status)
+        self.exchange(posting).await.map(|posted| posted.status).map_err(|failed| failed.why)
     }
 
     /// Sends a request and answers what came back.
     ///
     /// # Errors
     /// Why there was no answer, or none that can be read whole, in words without the URL.
-    pub async fn exchange(&self, posting: Posting<'_>) -> Result<Posted, String> {
+    pub async fn exchange(&self, posting: Posting<'_>) -> Result<Posted, NotPosted> {
         let Posting { method, url, headers, body, patience, answer_bytes } = posting;
         let url = Url::parse(url).map_err(|_| "the URL is not valid".to_owned())?;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not valid".to_owned())?;
@@ -98,10 +113,15 @@ impl Poster {
         let request = if typed { request } else { request.header("Content-Type", "application/json") };
         let request =
             request.header("User-Agent", concat!("Ringer/", env!("CARGO_PKG_VERSION"))).timeout(patience).body(body);
-        let failed = |error: reqwest::Error| match Blocked::of(&error) {
-            _ if error.is_timeout() => format!("no answer within {} ms", patience.as_millis()),
-            Some(blocked) => format!("{host} {blocked}"),
-            None => format!("no connection: {}", root(&error)),
+        let failed = |error: reqwest::Error| {
+            let is_late = error.is_timeout() && !error.is_connect();
+            let why = match Blocked::of(&error) {
+                _ if is_late => format!("no answer within {} ms", patience.as_millis()),
+                _ if error.is_timeout() => format!("no connection within {} ms", CONNECTS_WITHIN.as_millis()),
+                Some(blocked) => format!("{host} {blocked}"),
+                None => format!("no connection: {}", root(&error)),
+            };
+            NotPosted { why, is_late }
         };
         let mut answer = request.send().await.map_err(failed)?;
         let retry_after_s = retry_after(answer.headers()).map(|wait| wait.as_millis().div_ceil(1000) as u64);
@@ -110,7 +130,7 @@ impl Poster {
             && let Some(piece) = answer.chunk().await.map_err(failed)?
         {
             if posted.body.len() + piece.len() > answer_bytes {
-                return Err(format!("the answer is longer than {answer_bytes} bytes"));
+                return Err(format!("the answer is longer than {answer_bytes} bytes").into());
             }
             posted.body.extend_from_slice(&piece);
         }

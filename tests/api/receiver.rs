@@ -32,9 +32,15 @@ impl Received {
     }
 }
 
+/// Instead of a status: the request is never answered.
+pub const HANGS: u16 = 0;
+/// Instead of a status: the request is answered with 200 after [`Receiver::release`].
+pub const WAITS: u16 = 1;
+
 /// A web server. Answers the statuses, with the bodies, that it was told; then 200.
 pub struct Receiver {
     pub address: SocketAddr,
+    released: Arc<watch::Sender<bool>>,
     seen: Arc<Mutex<Vec<Received>>>,
     count: Arc<watch::Sender<usize>>,
     _tasks: Tasks,
@@ -50,17 +56,30 @@ impl Receiver {
         let address = listener.local_addr().expect("an address");
         let seen: Arc<Mutex<Vec<Received>>> = Arc::default();
         let count = Arc::new(watch::Sender::new(0));
+        let released = Arc::new(watch::Sender::new(false));
         let (kept, statuses, counted) = (seen.clone(), Arc::new(Mutex::new(answers)), count.clone());
+        let freed = released.clone();
         let router = Router::new().fallback(move |request: Request| {
             let (kept, statuses, counted) = (kept.clone(), statuses.clone(), counted.clone());
+            let mut freed = freed.subscribe();
             async move {
                 let (parts, body) = request.into_parts();
                 let body = to_bytes(body, 8 << 20).await.expect("a body").to_vec();
                 let received = Received { path: parts.uri.path().to_owned(), headers: parts.headers, body };
                 kept.lock().push(received);
                 counted.send_modify(|count| *count += 1);
-                let mut left = statuses.lock();
-                let (status, body) = if left.is_empty() { (200, String::new()) } else { left.remove(0) };
+                let answer = {
+                    let mut left = statuses.lock();
+                    if left.is_empty() { (200, String::new()) } else { left.remove(0) }
+                };
+                let (status, body) = match answer {
+                    (HANGS, _) => std::future::pending().await,
+                    (WAITS, body) => {
+                        let _ = freed.wait_for(|is_free| *is_free).await;
+                        (200, body)
+                    }
+                    answer => answer,
+                };
                 (StatusCode::from_u16(status).expect("a status"), body)
             }
         });
@@ -68,7 +87,12 @@ impl Receiver {
         tasks.spawn_until_stop("receiver", async move {
             let _ = axum::serve(listener, router).await;
         });
-        Receiver { address, seen, count, _tasks: tasks }
+        Receiver { address, released, seen, count, _tasks: tasks }
+    }
+
+    /// Has the requests be answered that wait for it.
+    pub fn release(&self) {
+        self.released.send_replace(true);
     }
 
     pub fn url(&self, path: &str) -> String {

@@ -1,4 +1,5 @@
 //! Calls whose memory or lateness is measured.
 
+pub mod greeting;
 mod memory;
 mod pacing;

@@ -18,10 +18,10 @@ use crate::calls::stage::{Stage, channels, names};
 const INTENT: &str = "Hello, I would like to book a table for two people tomorrow at eight in the evening.";
 
 /// Speech of the agent, 20 s.
-const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/audio/speech.ul");
+pub const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/audio/speech.ul");
 
 /// A call to the room.
-fn placement(stage: &Stage, server: &RoomServer, max_ms: u32) -> Placement {
+pub fn placement(stage: &Stage, server: &RoomServer, max_ms: u32) -> Placement {
     let mut placement = stage.placement("", INTENT);
     let target = RoomTarget {
         server_url: server.url.clone(),

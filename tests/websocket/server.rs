@@ -25,6 +25,11 @@ pub fn speech(seconds: f64) -> Vec<u8> {
     pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect()
 }
 
+/// Returns 1.5 s of speech as mu-law at 8 kHz.
+pub fn speech_of_a_carrier() -> &'static [u8] {
+    &SPEECH[..12_000]
+}
+
 /// Counts and messages that a server has seen of all its connections.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {

@@ -84,6 +84,9 @@ pub enum EventKind {
     Ringing { address: Option<String>, code: u16 },
     /// The other side sends media before the answer.
     EarlyMedia { address: Option<String>, code: u16 },
+    /// The other side can speak from here on, before the call is up: the socket is open and the start of the session was sent, or the
+    /// other side's track is published. Without this event it can speak from sample 0 on.
+    Ready,
     /// The call is up, at sample 0; `address` is the one that was called.
     Connected { address: Option<String>, code: u16, codec: Code },
     /// The call is over; nothing follows.

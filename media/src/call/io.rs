@@ -107,6 +107,9 @@ pub enum Signal {
         /// Parameters of the media.
         leg: LegParams,
     },
+    /// The other side can speak from now on, though the call is not up yet. Of several before the answer the last one counts; after
+    /// it they are passed over.
+    Ready,
     /// The call is up: the answer arrived (caller), or ACK-able answer was sent (answerer).
     Answered {
         /// Status code of the channel: of SIP, or of HTTP where a WebSocket was opened (101).

@@ -96,6 +96,10 @@ impl Call {
                 self.waits.before.push((now, Side::Agent, EventKind::EarlyMedia { address, code }));
                 self.hear_early(now, leg);
             }
+            Signal::Ready if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
+                self.waits.before.retain(|(_, _, what)| !matches!(what, EventKind::Ready));
+                self.waits.before.push((now, Side::Engine, EventKind::Ready));
+            }
             Signal::Answered { code, leg, text } if matches!(self.phase, Phase::Idle | Phase::Dialing { .. }) => {
                 self.waits.answered = Some((code, leg));
                 self.ears.which.text &= text;
@@ -143,6 +147,7 @@ impl Call {
             Signal::Transferred { to, outcome, code, leg } => self.take_outcome(now, to, outcome, code, leg),
             Signal::Ended(remote) => self.remote_end(now, remote),
             Signal::EarlyMedia { .. }
+            | Signal::Ready
             | Signal::Answered { .. }
             | Signal::Digit { .. }
             | Signal::DigitMessage { .. }

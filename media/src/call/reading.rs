@@ -112,6 +112,7 @@ fn what(name: &str, side: Side, sample: Sample, data: &Members<'_>) -> Option<Ev
         "call.dialing" => EventKind::Dialing { address: data.text("address") },
         "call.ringing" => EventKind::Ringing { address: data.some_text("address"), code: data.whole("code") },
         "call.early_media" => EventKind::EarlyMedia { address: data.some_text("address"), code: data.whole("code") },
+        "call.ready" => EventKind::Ready,
         "call.connected" => EventKind::Connected {
             address: data.some_text("address"),
             code: data.whole("code"),

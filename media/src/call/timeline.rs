@@ -8,10 +8,11 @@ use crate::frame::{PER_MS, Sample};
 
 impl Event {
     /// Names of all events but notes, whose names are their codes.
-    pub const NAMES: [&str; 41] = [
+    pub const NAMES: [&str; 42] = [
         "call.dialing",
         "call.ringing",
         "call.early_media",
+        "call.ready",
         "call.connected",
         "call.ended",
         "speech.started",
@@ -58,6 +59,7 @@ impl Event {
             EventKind::Dialing { .. } => "call.dialing",
             EventKind::Ringing { .. } => "call.ringing",
             EventKind::EarlyMedia { .. } => "call.early_media",
+            EventKind::Ready => "call.ready",
             EventKind::Connected { .. } => "call.connected",
             EventKind::Ended { .. } => "call.ended",
             EventKind::SpeechStarted { .. } | EventKind::AgentSpeechStarted { .. } => "speech.started",
@@ -140,7 +142,7 @@ impl Event {
             }
             EventKind::Note { why, .. } if !why.is_empty() => json!({ "message": why }),
             EventKind::SilenceTool { seconds } => json!({ "seconds": seconds }),
-            EventKind::Note { .. } => json!({}),
+            EventKind::Note { .. } | EventKind::Ready => json!({}),
             EventKind::SessionAnswered { code } => json!({ "code": code }),
             // The endpoint answers a change of the session that it takes with 200.
             EventKind::Held | EventKind::Unheld => json!({ "code": 200 }),

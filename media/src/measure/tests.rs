@@ -78,6 +78,31 @@ fn latencies() {
 }
 
 #[test]
+fn the_greeting_counts_from_the_moment_the_agent_could_speak() {
+    for (greeting_ms, ready_ms, start_ms, expect) in [
+        (500, 0, 0, 0.5),
+        (500, -2000, 0, 2.5),
+        // It began when the agent could speak already, and the call was not up yet.
+        (-10, -1800, 0, 1.79),
+        (-300, -100, 0, 0.0),
+        // An extension was dialled: a machine that spoke before it did not greet.
+        (900, 1500, 1500, 0.0),
+        (2100, 1500, 1500, 0.6),
+    ] {
+        let of = Conversation {
+            start: start_ms * PER_MS,
+            greeting_from: ready_ms * PER_MS,
+            ..conversation(30_000, &[(6000, 7000)], &[(greeting_ms, greeting_ms + 2000), (8000, 9000)])
+        };
+        check(&of, &[("time_to_first_agent_utterance", Some(expect)), ("avg_agent_latency", Some(1.0))]);
+        let first = of.agent[0].from.max(start_ms * PER_MS);
+        let spoken = (of.agent[0].to - first + 1000 * PER_MS) as f64 / PER_MS as f64;
+        let share = (spoken / 30_000.0 * 100_000.0).round() / 1000.0;
+        check(&of, &[("agent_speak_percentage", Some(share))]);
+    }
+}
+
+#[test]
 fn shares_and_speed() {
     check(
         &ordinary(),
@@ -333,7 +358,8 @@ fn fillers_and_sentences() {
 
 #[test]
 fn what_came_before_the_start_is_not_counted_and_digits_are_turns() {
-    let base = Conversation { start: 4000 * PER_MS, ..conversation(30_000, &[], &[(1000, 3000), (6000, 8000)]) };
+    let (start, greeting_from) = (4000 * PER_MS, 4000 * PER_MS);
+    let base = Conversation { start, greeting_from, ..conversation(30_000, &[], &[(1000, 3000), (6000, 8000)]) };
     check(&base, &[("time_to_first_agent_utterance", Some(2.0)), ("num_turns", Some(1.0))]);
     let digits = Conversation { digits: spans(&[(8500, 8600), (8700, 8800)]), ..base };
     let answered = Conversation { agent: spans(&[(6000, 8000), (9500, 11_000)]), ..digits };

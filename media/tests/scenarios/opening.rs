@@ -119,6 +119,25 @@ fn take_effects(call: &mut Call, events: &mut Vec<Event>) -> Vec<EffectId> {
 }
 
 #[test]
+fn the_moment_at_which_the_other_side_could_speak_is_told() {
+    let (mut call, mut events) = (Call::new(CallSpec::default()), Vec::new());
+    let at = |ms: u64| Time::from_millis(1000 + ms);
+    call.handle(at(0), Input::Signal(Signal::Dialing { address: "ws://agent".into() }));
+    // The first connection was lost before the session began.
+    call.handle(at(300), Input::Signal(Signal::Ready));
+    call.handle(at(1300), Input::Signal(Signal::Ready));
+    let leg = MediaParams::new(Codec::Pcmu).into();
+    call.handle(at(3300), Input::Signal(Signal::Answered { code: 101, leg, text: false }));
+    call.handle(at(3310), Input::Signal(Signal::Ready));
+    call.handle(at(3320), Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
+    call.handle(at(3330), Input::Signal(Signal::Ready));
+    take_effects(&mut call, &mut events);
+    let told: Vec<(&str, i64)> = events.iter().map(|event| (event.name(), event.sample / 16)).collect();
+    assert_eq!(told[..3], [("call.dialing", -3320), ("call.ready", -2020), ("call.connected", 0)]);
+    assert!(told[3..].iter().all(|(name, _)| *name != "call.ready"), "{told:?}");
+}
+
+#[test]
 fn a_failure_while_it_rings_counts_only_when_it_comes_again() {
     for (fails_again, expect) in [
         (false, ["call.dialing", "synthesizer_slow", "call.connected", "speech.started"]),

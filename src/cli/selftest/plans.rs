@@ -5,6 +5,38 @@ use crate::agent::Fault;
 /// A scenario without its name: the word for it, and its lines.
 pub type Plan = (&'static str, &'static str);
 
+/// Channel over which an agent is called.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// SIP, in virtual or in real time.
+    Sip,
+    /// The engine's own protocol on a WebSocket, in real time alone.
+    WebSocket,
+}
+
+impl Channel {
+    /// Returns the channels of calls in real time, or of those in virtual time.
+    pub fn all(is_real: bool) -> &'static [Channel] {
+        if is_real { &[Channel::Sip, Channel::WebSocket] } else { &[Channel::Sip] }
+    }
+
+    /// Returns the word behind the name of an agent that is called over this channel.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Channel::Sip => "",
+            Channel::WebSocket => " over WebSocket",
+        }
+    }
+
+    /// Returns the address of an agent at this port of the machine, as a suite writes it.
+    fn connect(self, agent: &str, port: u16) -> String {
+        match self {
+            Channel::Sip => format!("{{ sip: \"sip:{agent}@127.0.0.1:{port}\" }}"),
+            Channel::WebSocket => format!("{{ ws: \"ws://127.0.0.1:{port}/\" }}"),
+        }
+    }
+}
+
 // Words are expected that the recognizer of a machine without neural models hears right. A caller who speaks of appointments would
 // key what the menu offers for them. Answers wait for 2 s, so that a recognizer that has calls of both sides to hear is in time.
 const BOOKS: Plan = (
@@ -91,6 +123,17 @@ const GREETS: Plan = (
 ",
 );
 
+// The late first word comes after 6 s. Told 2 s too early it would pass.
+const GREETS_SOON: Plan = (
+    "greets soon",
+    "
+    max_seconds: 30
+    turns:
+      - expect: { within_ms: 5000 }
+    expect: [{ metric: time_to_first_agent_utterance, at_most: 5 }]
+",
+);
+
 const ENDS: Plan = (
     "ends",
     "
@@ -110,15 +153,21 @@ const SILENT: Plan = (
 ",
 );
 
-/// Returns the suite that should find a fault.
-pub fn finding(fault: Fault) -> Plan {
+/// Returns the suite that should find a fault on a channel.
+pub fn finding(fault: Fault, channel: Channel) -> Plan {
     match fault {
+        _ if channel == Channel::WebSocket => GREETS_SOON,
         Fault::IgnoresKeys | Fault::WrongDigit => KEYS,
         Fault::RepeatsItself => ASKS,
         Fault::DoesNotYield => CUTS_IN,
         Fault::YieldsToCough => COUGHS,
         _ => BOOKS,
     }
+}
+
+/// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each.
+pub fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
+    Channel::all(is_real && fault == Fault::LateFirstWord)
 }
 
 /// Returns a suite of something else, that an agent with the fault passes.
@@ -137,15 +186,15 @@ pub fn sound(fault: Fault) -> &'static str {
     if fault == Fault::YieldsToCough { Fault::Steady.as_str() } else { "desk" }
 }
 
-/// Returns the name of a scenario: an agent, and the word for what is tried.
-pub fn name(agent: &str, plan: Plan) -> String {
-    format!("{agent} {}", plan.0)
+/// Returns the name of a scenario: an agent with its channel, and the word for what is tried.
+pub fn name(agent: &str, channel: Channel, plan: Plan) -> String {
+    format!("{agent}{} {}", channel.suffix(), plan.0)
 }
 
 /// Returns the file of an agent; `spawn`: the command that starts it, with its port.
-pub fn file(agent: &str, plans: &[Plan], spawn: Option<(&[String], u16)>) -> String {
+pub fn file(agent: &str, channel: Channel, plans: &[Plan], spawn: Option<(&[String], u16)>) -> String {
     let port = spawn.map_or(5080, |(_, port)| port);
-    let mut text = format!("version: 1\nconnect: {{ sip: \"sip:{agent}@127.0.0.1:{port}\" }}\n");
+    let mut text = format!("version: 1\nconnect: {}\n", channel.connect(agent, port));
     if let Some((command, port)) = spawn {
         let spawn = serde_json::json!({
             "command": command, "ready": { "tcp": format!("127.0.0.1:{port}"), "within_s": 60 },
@@ -153,7 +202,7 @@ pub fn file(agent: &str, plans: &[Plan], spawn: Option<(&[String], u16)>) -> Str
         text += &format!("spawn: {spawn}\n");
     }
     text += "scenarios:\n";
-    plans.iter().for_each(|plan| text += &format!("  - name: {}{}", name(agent, *plan), plan.1));
+    plans.iter().for_each(|plan| text += &format!("  - name: {}{}", name(agent, channel, *plan), plan.1));
     text
 }
 
@@ -169,15 +218,20 @@ mod tests {
     fn the_suites_of_the_faults_can_be_read() {
         let command = ["ringer".to_owned(), "agent".to_owned()];
         for fault in Fault::ALL {
-            assert_ne!(finding(fault), sparing(fault));
+            let found = finding(fault, Channel::Sip);
+            assert_ne!(found, sparing(fault));
             for (agent, plans) in
-                [(fault.as_str(), &[finding(fault), sparing(fault)][..]), (sound(fault), &[finding(fault)])]
+                [(fault.as_str(), &[found, sparing(fault), GREETS_SOON][..]), (sound(fault), &[found])]
             {
-                for spawn in [None, Some((&command[..], 5081))] {
-                    let root = parse(&file(agent, plans, spawn), "f").expect("it is YAML");
+                for (channel, spawn) in [
+                    (Channel::Sip, None),
+                    (Channel::Sip, Some((&command[..], 5081))),
+                    (Channel::WebSocket, Some((&command[..], 5081))),
+                ] {
+                    let root = parse(&file(agent, channel, plans, spawn), "f").expect("it is YAML");
                     let read = of_node(&root, Path::new("f")).unwrap_or_else(|problems| panic!("{problems:?}"));
                     let names: Vec<String> = read.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
-                    assert_eq!(names, plans.iter().map(|plan| name(agent, *plan)).collect::<Vec<_>>());
+                    assert_eq!(names, plans.iter().map(|plan| name(agent, channel, *plan)).collect::<Vec<_>>());
                     assert_eq!(read.spawn.is_some(), spawn.is_some());
                 }
             }

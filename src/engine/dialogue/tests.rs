@@ -84,7 +84,7 @@ impl Stage {
     fn confirm_sent(&mut self) {
         let at_ms = self.now;
         self.wait(200);
-        self.feed(Input::Sent { at_ms, message_id: "m".into() });
+        self.feed(Input::Sent { at_ms, message_id: "m".into(), is_answered: false });
     }
 
     /// Returns the outputs since the last call.
@@ -240,6 +240,64 @@ fn silence_and_time_end_it() {
     assert_eq!(long, (Some(EndReason::MaxDuration), vec![], 60_000));
 }
 
+/// The agent takes a message, and lets the time pass.
+#[test]
+fn a_message_that_is_not_answered_ends_with_the_longest_time() {
+    let trouble = || Some(("HTTP_WEBHOOK_FAILED", "answered 503".to_owned()));
+    let limited = |first| DialogueSpec { first, sync: true, max_duration_ms: Some(60_000), ..spec() };
+    // The first one: there was no conversation.
+    let mut stage = Stage::of(limited(First::Say("Hi.".into())));
+    stage.feed(Input::Troubled(trouble()));
+    stage.feed(Input::Troubled(None));
+    stage.wait(59_999);
+    assert!(stage.end.is_none());
+    stage.wait(1);
+    let end = stage.end.as_ref().expect("it is over");
+    assert_eq!((end.reason, end.began_ms), (EndReason::NoAnswer, None));
+    // It was not taken: that is no silence.
+    let mut stage = Stage::of(limited(First::Say("Hi.".into())));
+    stage.feed(Input::Troubled(trouble()));
+    stage.wait(60_000);
+    let end = stage.end.as_ref().expect("it is over");
+    assert_eq!((end.reason, end.fault.clone()), (EndReason::Fault, trouble()));
+    // A later one: it is in the record, so that the silence after it counts.
+    let mut stage = Stage::of(limited(First::Agent));
+    stage.hears("Yes?");
+    stage.wait(1000);
+    stage.thinks("Well.", Then::Listen);
+    stage.wait(59_000);
+    let expect = [("message.received", 0.0), ("turn.ended", 0.0), ("message.sent", 1000.0), ("call.ended", 60_000.0)];
+    assert_eq!((stage.reason(), stage.events()), (Some(EndReason::MaxDuration), expect.to_vec()));
+}
+
+#[test]
+fn the_answer_to_the_last_message_is_heard() {
+    for (text, expect) in [(Some("Bye!"), 2), (None, 1)] {
+        let mut stage = Stage::of(DialogueSpec { sync: true, ..spec() });
+        stage.hears("Yes?");
+        stage.thinks("That is all, thank you.", Then::Hangup);
+        let sent_ms = stage.now;
+        stage.wait(700);
+        stage.feed(Input::Sent { at_ms: sent_ms, message_id: "m".into(), is_answered: true });
+        assert!(stage.end.is_none(), "its answer is on the way");
+        let call = ToolCall { name: "book".into(), parameters: Value::Null, output: Value::Null, source: None };
+        stage.feed(Input::Called { at_ms: stage.now, call });
+        if let Some(text) = text {
+            stage.hears(text);
+        }
+        stage.feed(Input::Settled);
+        assert_eq!(stage.reason(), Some(EndReason::DhEndCall));
+        let names: Vec<&str> = stage.events().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.iter().filter(|name| **name == "turn.ended").count(), expect, "{names:?}");
+        assert!(names.contains(&"tool_call") && names.last() == Some(&"call.ended"), "{names:?}");
+        assert_eq!(
+            stage.asked.last().map(String::as_str),
+            Some("send That is all, thank you. END"),
+            "it is not answered"
+        );
+    }
+}
+
 /// Hears one message and answers it.
 fn turn(stage: &mut Stage) {
     stage.hears("Yes?");
@@ -279,7 +337,7 @@ fn the_agent_a_fault_and_a_last_decision_end_it() {
     stage.thinks("Hm.", Then::Listen);
     let ends = Some(EndReason::AgentHangup);
     stage.feed(Input::Heard(stage.now, Heard { text: "Bye.".into(), ends, ..Heard::default() }));
-    stage.feed(Input::Sent { at_ms: stage.now, message_id: "m".into() });
+    stage.feed(Input::Sent { at_ms: stage.now, message_id: "m".into(), is_answered: false });
     assert_eq!(stage.reason(), Some(EndReason::AgentHangup));
     assert!(stage.end.as_ref().is_some_and(|end| end.other_spoke));
     assert_eq!(stage.events().iter().filter(|(event, _)| *event == "turn.ended").count(), 2);

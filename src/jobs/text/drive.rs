@@ -22,6 +22,9 @@ use crate::model::status::ResultStatus;
 use crate::provider::messages::{Contact, Message, Reply, Trouble};
 use crate::service::TextPlaced;
 
+/// Troubles of attempts that wait to be told: more than one message has.
+const TROUBLES: usize = 8;
+
 /// Parts of one move that wait to be joined.
 const PARTS: usize = 64;
 
@@ -47,6 +50,8 @@ pub(super) struct Drive<'a> {
     log: Log,
     thinking: Option<Thinking>,
     sending: Option<Sending>,
+    /// Troubles of attempts after which another one follows.
+    troubles: (mpsc::Sender<Trouble>, mpsc::Receiver<Trouble>),
     running: bool,
     messages: usize,
     calls: usize,
@@ -79,6 +84,7 @@ impl<'a> Drive<'a> {
             log: Log::default(),
             thinking: None,
             sending: None,
+            troubles: mpsc::channel(TROUBLES),
             running: false,
             messages: 0,
             calls: 0,
@@ -115,6 +121,7 @@ impl<'a> Drive<'a> {
                     self.note_sent(sent).await?;
                     None
                 }
+                Some(trouble) = self.troubles.1.recv() => Some(self.trouble_told(trouble)),
                 () = due_at(&clock, due) => Some(Input::Tick),
                 () = wait_for_change(&mut self.changes) => {
                     self.read_news().await?;
@@ -154,8 +161,16 @@ impl<'a> Drive<'a> {
         let history = self.dialogue.history().to_vec();
         let message = Message { id: clock::new_id(), text, ends, history };
         let clock = self.work.workshop.service.clock().clone();
-        self.sending = Some(Box::pin(deliver(self.contact.clone(), message, clock, self.log.clone())));
+        let way =
+            Way { contact: self.contact.clone(), clock, log: self.log.clone(), troubles: self.troubles.0.clone() };
+        self.sending = Some(Box::pin(way.deliver(message)));
         Ok(())
+    }
+
+    /// Returns the input of an attempt that failed, where another one follows. An agent that took the message and let the time pass
+    /// was silent.
+    fn trouble_told(&self, Trouble { codes, message, is_late, .. }: Trouble) -> Input {
+        Input::Troubled((!is_late).then(|| (codes[usize::from(self.running)], message)))
     }
 
     async fn note_sent(&mut self, sent: Result<(i64, String, Reply), Trouble>) -> Result<()> {
@@ -171,7 +186,8 @@ impl<'a> Drive<'a> {
         };
         // Messages that overtook the answer are known before it.
         self.read_news().await?;
-        self.dialogue.handle(now, Input::Sent { at_ms, message_id });
+        let is_answered = reply.text.is_some() || reply.ends || !reply.calls.is_empty();
+        self.dialogue.handle(now, Input::Sent { at_ms, message_id, is_answered });
         if !self.running {
             let began_ms = self.dialogue.began_ms().unwrap_or(at_ms);
             service.connect(&job.organization, job.result_id, ResultStatus::Dispatched, began_ms).await?;
@@ -187,6 +203,7 @@ impl<'a> Drive<'a> {
             let text = reply.text.unwrap_or_default();
             self.dialogue.handle(now, Input::Heard(now, Heard { text, ends, ..Heard::default() }));
         }
+        self.dialogue.handle(now, Input::Settled);
         Ok(())
     }
 
@@ -251,32 +268,44 @@ async fn compare(mut mind: Box<dyn Mind>, comparison: Comparison) -> (Box<dyn Mi
     (mind, Input::Meant(meant.ok()))
 }
 
-/// Delivers a message, every part of it again where that may help.
-async fn deliver(contact: Contact, message: Message, clock: Clock, log: Log) -> Result<(i64, String, Reply), Trouble> {
-    let mut id = message.id.to_string();
-    let (mut at_ms, mut last) = (clock.now_ms(), Reply::default());
-    for part in contact.parts(message) {
-        (at_ms, last) = deliver_part(&contact, &part, &clock, &log).await?;
-        id = last.id.take().unwrap_or(id);
-    }
-    Ok((at_ms, id, last))
+/// Way by which messages are delivered.
+struct Way {
+    contact: Contact,
+    clock: Clock,
+    log: Log,
+    troubles: mpsc::Sender<Trouble>,
 }
 
-async fn deliver_part(contact: &Contact, part: &Message, clock: &Clock, log: &Log) -> Result<(i64, Reply), Trouble> {
-    let mut waits = contact.waits_ms().iter();
-    loop {
-        let began = clock.now_ms();
-        let mut exchange = None;
-        let delivered = contact.deliver(part, &mut exchange).await;
-        if let Some(exchange) = exchange {
-            log.log_request(began, clock.now_ms(), &exchange).await;
+impl Way {
+    /// Delivers a message, every part of it again where that may help.
+    async fn deliver(self, message: Message) -> Result<(i64, String, Reply), Trouble> {
+        let mut id = message.id.to_string();
+        let (mut at_ms, mut last) = (self.clock.now_ms(), Reply::default());
+        for part in self.contact.parts(message) {
+            (at_ms, last) = self.deliver_part(&part).await?;
+            id = last.id.take().unwrap_or(id);
         }
-        let trouble = match delivered {
-            Ok(reply) => return Ok((began, reply)),
-            Err(trouble) => trouble,
-        };
-        let (Some(asked), Some(wait)) = (trouble.again, waits.next()) else { return Err(trouble) };
-        clock.until(clock.now_ms() + asked.unwrap_or(*wait)).await;
+        Ok((at_ms, id, last))
+    }
+
+    async fn deliver_part(&self, part: &Message) -> Result<(i64, Reply), Trouble> {
+        let mut waits = self.contact.waits_ms().iter();
+        loop {
+            let began = self.clock.now_ms();
+            let mut exchange = None;
+            let delivered = self.contact.deliver(part, &mut exchange).await;
+            if let Some(exchange) = exchange {
+                self.log.log_request(began, self.clock.now_ms(), &exchange).await;
+            }
+            let trouble = match delivered {
+                Ok(reply) => return Ok((began, reply)),
+                Err(trouble) => trouble,
+            };
+            let (Some(asked), Some(wait)) = (trouble.again, waits.next()) else { return Err(trouble) };
+            // Only the last one counts: one that finds no room is not missed.
+            let _ = self.troubles.try_send(trouble);
+            self.clock.until(self.clock.now_ms() + asked.unwrap_or(*wait)).await;
+        }
     }
 }
 

@@ -38,7 +38,7 @@ fn talk() -> (Vec<Object>, Value) {
 #[tokio::test]
 async fn each_step_of_the_agent_takes_one_turn() {
     let (steps, mut timeline) = talk();
-    let mut played = playback(&steps, &moments(&timeline), true);
+    let mut played = playback(&steps, &moments(&timeline), true, 0);
     let expect = |meant: Option<bool>| {
         json!([
             {"index": 0, "passed": true, "status": "passed", "reason": null, "heard": "press 1 for support"},
@@ -55,7 +55,7 @@ async fn each_step_of_the_agent_takes_one_turn() {
         ])
     };
     assert_eq!(statuses(&played), expect(None));
-    assert_eq!(playback(&[], &moments(&timeline), true), []);
+    assert_eq!(playback(&[], &moments(&timeline), true, 0), []);
     let replies = [r#"{"steps": []}"#, r#"{"steps": [{"index": "2", "passed": "True"}]}"#];
     let model = ScriptedModel::new(replies.map(|reply| Reply::says(&[reply])).to_vec());
     assert_eq!(judge_meanings(&mut played, &model).await, Ok(()));
@@ -99,7 +99,7 @@ fn words_that_were_not_heard_have_neither_passed_nor_failed() {
         json!({"seq": seq, "sample": seq, "event": "turn.ended", "side": "agent", "data": data})
     };
     let timeline = json!([turn(1, ""), turn(2, ""), turn(3, "goodbye")]);
-    let played = playback(&steps, &moments(&timeline), true);
+    let played = playback(&steps, &moments(&timeline), true, 0);
     let passed: Vec<_> = played.iter().map(|step| (step.passed, step.is_open())).collect();
     assert_eq!(passed, [(None, false), (None, false), (Some(true), false)]);
 }
@@ -117,7 +117,7 @@ fn digits_pass_where_they_are_those_that_were_wanted() {
         let mut lines: Vec<Value> =
             keyed.chars().zip(1..).map(|(key, ms)| at(ms, "dtmf_received", "agent", json!({"digits": key}))).collect();
         lines.push(at(100, "turn.ended", "agent", json!({"text": ""})));
-        let played = playback(&steps, &moments(&Value::from(lines)), true);
+        let played = playback(&steps, &moments(&Value::from(lines)), true, 0);
         assert_eq!(played[0].passed, expect, "{wanted} {keyed}");
     }
 }
@@ -190,7 +190,7 @@ fn a_silence_of_the_agent_is_as_long_as_its_step_says() {
         (json!([hear, quiet(2000), say]), vec![], Some(false), ""),
     ] {
         let joined = steps[0] != mean;
-        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), joined);
+        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), joined, 0);
         let of_agent = steps
             .as_array()
             .expect("a list")
@@ -251,7 +251,7 @@ fn answering(ms: i64, text: &str) -> Vec<Value> {
 fn check_cases(cases: impl IntoIterator<Item = Case>) {
     for (steps, mut lines, status, reason) in cases {
         lines.sort_by_key(|line| line["sample"].as_i64());
-        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
+        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true, 0);
         let last = played.last().expect("one step").to_json();
         let told = (last["status"].as_str().expect("a word"), last["reason"].as_str().unwrap_or_default());
         assert_eq!(told, (status, reason), "{steps}");
@@ -344,7 +344,7 @@ fn a_step_that_this_side_spoiled_is_not_the_agents() {
         (other(), vec![fault(FaultCode::VoiceSubstituted, None)], None, "failed", "'one' was not said".to_owned()),
     ] {
         lines.sort_by_key(|line| line["sample"].as_i64());
-        let mut played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
+        let mut played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true, 0);
         excuse(&mut played, &faults, untrusted);
         let last = played.last().expect("one step").to_json();
         assert_eq!(
@@ -383,6 +383,111 @@ fn turns_that_never_come_are_told() {
             "the agent said nothing for 11000 ms",
         ),
     ]);
+}
+
+/// Says that the agent could speak from here on.
+fn ready(ms: i64) -> Vec<Value> {
+    vec![at(ms, "call.ready", "engine", json!({}))]
+}
+
+#[test]
+fn a_first_step_counts_from_the_moment_the_agent_could_speak() {
+    let greets = |within_ms: i64| json!([expect(json!({ "within_ms": within_ms }))]);
+    let quiet = json!({"speaker": "agent", "type": "silence", "duration_ms": 2500});
+    check_cases([
+        (greets(2500), [ready(-2000), turn_of(500, 900, "hi")].concat(), "passed", ""),
+        (
+            greets(2499),
+            [ready(-2000), turn_of(500, 900, "hi")].concat(),
+            "failed",
+            "the agent began after 2500 ms, within_ms is 2499",
+        ),
+        (
+            greets(1000),
+            [ready(-1800), turn_of(-10, 900, "hi")].concat(),
+            "failed",
+            "the agent began after 1790 ms, within_ms is 1000",
+        ),
+        (
+            greets(3000),
+            [ready(-2000), ending(1500, "USER")].concat(),
+            "failed",
+            "the agent said nothing within 3000 ms",
+        ),
+        (json!([absent()]), [ready(-1800), turn_of(300, 900, "hi")].concat(), "passed", ""),
+        (
+            json!([absent()]),
+            [ready(-1800), turn_of(-10, 900, "hi")].concat(),
+            "failed",
+            "the agent spoke after 1790 ms, it was to be silent for 2000 ms",
+        ),
+        (
+            json!([quiet.clone(), expect(json!({}))]),
+            [ready(-2000), turn_of(500, 900, "hi")].concat(),
+            "unknown",
+            "nothing is expected of the turn",
+        ),
+    ]);
+    let lines = [ready(-2000), turn_of(500, 900, "hi")].concat();
+    let played = playback(&objects(json!([quiet])), &moments(&Value::from(lines)), true, 0);
+    assert_eq!((played[0].passed, played[0].heard.as_str()), (Some(true), "2500 ms"));
+}
+
+/// After a dialled extension the agent has its time from 300 ms after the last key on; what a machine said before is no step.
+#[test]
+fn a_first_step_after_an_extension_counts_from_its_end() {
+    let key = |ms| vec![at(ms, "dtmf_sent", "dh", json!({"digits": "1", "method": "inband", "duration_ms": 100}))];
+    let lines = || {
+        let machine = turn_of(0, 500, "dial the extension");
+        [ready(-2000), machine, key(1000), key(1200), turn_of(2100, 3000, "hi")].concat()
+    };
+    for (within_ms, status, reason) in
+        [(500, "passed", ""), (499, "failed", "the agent began after 500 ms, within_ms is 499")]
+    {
+        let steps = objects(json!([expect(json!({ "contains": "hi", "within_ms": within_ms }))]));
+        let mut lines = lines();
+        lines.sort_by_key(|line| line["sample"].as_i64());
+        let told = playback(&steps, &moments(&Value::from(lines)), true, 2)[0].to_json();
+        assert_eq!((told["status"].as_str(), told["reason"].as_str().unwrap_or_default()), (Some(status), reason));
+    }
+}
+
+/// A message of either side, and a turn of the agent where it is one; the timeline numbers them in order.
+fn timeline_of(messages: &[(i64, &str)]) -> Value {
+    let (mut lines, mut seq) = (Vec::new(), 0);
+    let mut line = |ms: i64, event: &str, side: &str, data: Value| {
+        lines.push(json!({"seq": seq, "sample": ms * PER_MS, "event": event, "side": side, "data": data}));
+        seq += 1;
+    };
+    for &(ms, side) in messages {
+        let data = json!({"text": "word", "channel": "http", "from_sample": ms * PER_MS, "end_sample": ms * PER_MS});
+        if side == "dh" {
+            line(ms, "message.sent", "dh", data);
+        } else {
+            line(ms, "message.received", "agent", data.clone());
+            line(ms, "turn.ended", "agent", data);
+        }
+    }
+    Value::from(lines)
+}
+
+#[test]
+fn written_replies_count_from_the_message_that_they_answer() {
+    let slow = [(0, "dh"), (8000, "agent"), (8000, "dh"), (8300, "agent"), (8300, "dh"), (16_400, "agent")];
+    let within = || expect(json!({ "within_ms": 5000 }));
+    let steps = objects(json!([say(), within(), say(), within(), say(), within()]));
+    let told = statuses(&playback(&steps, &moments(&timeline_of(&slow)), true, 0));
+    let reasons: Vec<Option<&str>> =
+        told.as_array().expect("a list").iter().map(|step| step["reason"].as_str()).collect();
+    let late = |ms: &str| format!("the agent began after {ms} ms, within_ms is 5000");
+    assert_eq!(reasons, [Some(late("8000").as_str()), None, Some(late("8100").as_str())]);
+    // Silence that is wanted begins with the message that goes out, not with the turn before it.
+    let steps = objects(json!([say(), expect(json!({"contains": "word"})), say(), absent()]));
+    for (next, passed, heard) in [(10_000, true, "2000 ms"), (9500, false, "1500 ms")] {
+        let lines = timeline_of(&[(0, "dh"), (8000, "agent"), (8000, "dh"), (next, "agent"), (20_000, "dh")]);
+        let played = playback(&steps, &moments(&lines), true, 0);
+        assert_eq!((played[1].passed, played[1].heard.as_str()), (Some(passed), heard));
+    }
 }
 
 #[test]
@@ -456,7 +561,7 @@ fn a_step_that_cuts_in_is_told_of() {
     for (lines, statuses) in [(cut, ["passed", "passed"]), (short, ["not_reached", "not_reached"])] {
         let mut lines = lines;
         lines.sort_by_key(|line| line["sample"].as_i64());
-        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true);
+        let played = playback(&objects(steps.clone()), &moments(&Value::from(lines)), true, 0);
         let found: Vec<&str> = played.iter().map(|step| step.status().as_str()).collect();
         assert_eq!(found, statuses);
     }

@@ -36,7 +36,7 @@ impl fmt::Debug for Carrier {
 
 impl Carrier {
     pub(super) async fn deliver(&self, message: &Message, noted: &mut Option<Exchange>) -> Result<Reply, Trouble> {
-        let failed = |message: String, again| Trouble { codes: FAILED, message, again };
+        let failed = |message: String, again| Trouble::new(FAILED, message, again);
         let sms = &self.sms;
         let Some(url) = &sms.send_url else { return Err(failed("there is no carrier".to_owned(), None)) };
         let headers: Vec<(&str, String)> =
@@ -55,7 +55,7 @@ impl Carrier {
         let posted = exchange(&self.poster, posting, noted).await;
         // The path of a carrier's address is as secret as its query.
         noted.iter_mut().for_each(|noted| noted.path.clear());
-        let posted = posted.map_err(|why| failed(format!("the carrier: {why}"), Some(None)))?;
+        let posted = posted.map_err(|not| failed(format!("the carrier: {}", not.why), Some(None)))?;
         if !(200..=299).contains(&posted.status) {
             let answered = format!("the carrier answered {}", posted.status);
             return Err(failed(answered, Some(asked_wait(&posted))));

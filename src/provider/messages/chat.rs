@@ -53,9 +53,12 @@ impl ChatAgent {
             patience: REPLY_PATIENCE,
             answer_bytes: ANSWER_BYTES,
         };
-        let failed = |codes, message: String, again| Trouble { codes, message: secrets.hidden(&message), again };
+        let failed = |codes, message: String, again| Trouble::new(codes, secrets.hidden(&message), again);
         let posted = exchange(&self.poster, posting, noted).await;
-        let posted = posted.map_err(|why| failed(FAILED, format!("the agent's server: {why}"), Some(None)))?;
+        let posted = posted.map_err(|not| {
+            let is_late = not.is_late;
+            Trouble { is_late, ..failed(FAILED, format!("the agent's server: {}", not.why), Some(None)) }
+        })?;
         let answered =
             Refusal::parse(&posted.body).with_words(&format!("the agent's server answered {}", posted.status));
         match posted.status {

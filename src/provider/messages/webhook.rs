@@ -52,9 +52,12 @@ impl Webhook {
             patience: if self.sync { REPLY_PATIENCE } else { PATIENCE },
             answer_bytes: if self.sync { ANSWER_BYTES } else { 0 },
         };
-        let failed = |message: String, again| Trouble { codes: CODES, message, again };
+        let failed = |message: String, again| Trouble::new(CODES, message, again);
         let posted = exchange(&self.poster, posting, noted).await;
-        let posted = posted.map_err(|why| failed(format!("http_webhook: {why}"), Some(None)))?;
+        let posted = posted.map_err(|not| {
+            let is_late = not.is_late;
+            Trouble { is_late, ..failed(format!("http_webhook: {}", not.why), Some(None)) }
+        })?;
         let again = match posted.status {
             200..=299 if self.sync => return reply(&posted.body).map_err(|why| failed(why, None)),
             200..=299 => return Ok(Reply::default()),

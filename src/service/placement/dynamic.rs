@@ -131,7 +131,7 @@ impl Asked<'_> {
                     }
                     asked_s = posted.retry_after_s.filter(|_| posted.status == 429);
                 }
-                Err(failed) => why = failed,
+                Err(failed) => why = failed.why,
             }
             let Some(wait) = wait else { break };
             let wait = asked_s.map_or(wait, |seconds| 1000 * seconds.min(WAIT_MOST_S) as i64);

@@ -108,7 +108,7 @@ impl Talk {
                 Output::Send { text, .. } => {
                     said.push(text);
                     let message_id = clock::new_id().to_string();
-                    self.dialogue.handle(now, Input::Sent { at_ms: now, message_id });
+                    self.dialogue.handle(now, Input::Sent { at_ms: now, message_id, is_answered: false });
                 }
                 Output::Event(_) | Output::Ended(_) => {}
             }

@@ -25,7 +25,7 @@ use crate::service::{Caller, Service};
 use crate::store::{Row, Session};
 
 /// Parts of the names of metrics that depend on exact timing: an engine that was late cannot tell them.
-const TIMED: [&str; 5] = ["latency", "time_to_first", "interrupt", "_rate", "_selectivity"];
+const TIMED: [&str; 6] = ["latency", "time_to_first", "setup_ms", "interrupt", "_rate", "_selectivity"];
 
 /// A page of alerts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

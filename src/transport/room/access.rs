@@ -134,7 +134,7 @@ async fn ask<T>(
                 }
                 (refusal, posted.retry_after_s.filter(|_| posted.status == 429))
             }
-            Err(why) => (Refusal::NoAnswer(why), None),
+            Err(failed) => (Refusal::NoAnswer(failed.why), None),
         };
         let Some(wait) = waits.next() else { return Err(refusal) };
         let wait = asked_s.map_or(wait, |seconds| 1000 * seconds.min(WAIT_MOST_S) as i64);

@@ -211,6 +211,11 @@ impl RoomPort {
             // Who was there before the call is told with its beginning.
             RoomEvent::AgentJoined(_) if self.state != State::Open => self.log("< the agent is there".to_owned()),
             RoomEvent::AgentJoined(identity) => self.tell_other("agent_joined", json!({ "identity": identity })),
+            RoomEvent::AgentPublished if self.state == State::Opening => {
+                self.log("< the agent's track is published".to_owned());
+                self.signal(Signal::Ready);
+            }
+            RoomEvent::AgentPublished => {}
             RoomEvent::AgentState(state) => self.tell_other("agent_state", json!({ "state": state })),
         }
     }

@@ -49,6 +49,8 @@ pub struct HeardTrack {
 pub enum RoomEvent {
     /// The agent is in the room; its identity.
     AgentJoined(String),
+    /// The agent's track is published: what it says from now on can be heard.
+    AgentPublished,
     /// State of the agent, as it tells it.
     AgentState(String),
 }
@@ -253,6 +255,7 @@ impl Signalling {
         if sid(&self.heard) != sid(&wanted) {
             self.heard.iter().for_each(|of| self.out.push_back(subscription(of, false)));
             wanted.iter().for_each(|of| self.out.push_back(subscription(of, true)));
+            self.out.extend(wanted.is_some().then_some(SignalOutput::Event(RoomEvent::AgentPublished)));
         }
         self.out.push_back(SignalOutput::Hear(wanted.as_ref().map(|(_, track)| track.clone())));
         self.heard = wanted;

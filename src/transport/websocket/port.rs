@@ -31,19 +31,14 @@ const RATE_HZ: u32 = 16_000;
 
 /// Most events of the other side that go into a timeline.
 const MAX_EVENTS: usize = 5000;
-
 /// Most messages of the other side that it begins to speak.
 const MAX_CLAIMS: usize = 5000;
-
 /// Most characters of a text that the other side tells of its words at once.
 const TEXT_CHARS: usize = 4000;
-
 /// Most bytes of the data of an event, and of the values that are handed over at the end, as JSON.
 const MAX_DATA: usize = 16_384;
-
 /// Most errors of the other side that are kept with the result.
 const MAX_ERRORS: usize = 100;
-
 /// Most characters of an error's code, and of its message.
 const ERROR_CHARS: usize = 500;
 
@@ -177,6 +172,9 @@ impl WebSocketPort {
         self.log.note("101, the socket is open");
         self.session.on_open(now);
         self.drain();
+        if self.state == State::Opening {
+            self.signal(Signal::Ready);
+        }
     }
 
     /// Takes the news that no socket came about.

@@ -73,6 +73,7 @@ fn every() -> Vec<(Side, EventKind)> {
         (Engine, EventKind::Dialing { address: "sip:a@b".into() }),
         (Agent, EventKind::Ringing { address: None, code: 180 }),
         (Agent, EventKind::EarlyMedia { address: address.clone(), code: 183 }),
+        (Engine, EventKind::Ready),
         (Engine, EventKind::Connected { address, code: 200, codec }),
         (Engine, call_ends()),
         (Dh, EventKind::SpeechStarted { utterance_id: 1, text: text(), kind: Kind::Opening }),

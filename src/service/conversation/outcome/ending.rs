@@ -48,6 +48,10 @@ pub fn verdict_of_dialogue(end: &DialogueEnd) -> (Option<(ErrorCode, String)>, O
             let fault = end.fault.as_ref().map(|(code, message)| (ErrorCode::from(*code), message.clone()));
             (Some(fault.unwrap_or_else(lost)), None)
         }
+        EndReason::NoAnswer => {
+            let text = "The agent did not answer the first message within max_call_duration";
+            (Some((ErrorCode::NoAnswer, text.to_owned())), None)
+        }
         EndReason::Cancelled => (None, None),
         _ => (None, Some(EndedBy::User)),
     }

@@ -54,6 +54,13 @@ fn channel(told: ChannelEvent) -> Signal {
 }
 
 #[test]
+fn the_agent_can_speak_from_the_publishing_of_its_track_on() {
+    let published = || RoomNews::Event(at(2), RoomEvent::AgentPublished);
+    assert_eq!(told_by(&mut opening(), published()), [Signal::Ready]);
+    assert_eq!(told_by(&mut open(), published()), [], "another track of a call that is up");
+}
+
+#[test]
 fn news_of_the_room_become_signals() {
     let other = |name: &'static str, data| channel(ChannelEvent::Other { name: name.into(), data });
     let check = |news: RoomNews, expect: Signal| assert_eq!(told_by(&mut open(), news), [expect]);

@@ -61,6 +61,10 @@ fn hear(sid: &str, is_muted: bool) -> SignalOutput {
     SignalOutput::Hear(Some(HeardTrack { sid: sid.into(), is_muted }))
 }
 
+fn publishing() -> SignalOutput {
+    SignalOutput::Event(RoomEvent::AgentPublished)
+}
+
 fn came(identity: &str) -> SignalOutput {
     SignalOutput::Event(RoomEvent::AgentJoined(identity.into()))
 }
@@ -73,7 +77,7 @@ fn the_agents_track_is_followed() {
     // Late.
     assert_eq!(
         outputs(&mut signalling, agent(&[track("T1", false)])),
-        [subscription_to("A", "T1", true), hear("T1", false)]
+        [subscription_to("A", "T1", true), publishing(), hear("T1", false)]
     );
     // Muted and back.
     assert_eq!(outputs(&mut signalling, agent(&[track("T1", true)])), [hear("T1", true)]);
@@ -82,7 +86,7 @@ fn the_agents_track_is_followed() {
     assert_eq!(outputs(&mut signalling, agent(&[])), [subscription_to("A", "T1", false), SignalOutput::Hear(None)]);
     assert_eq!(
         outputs(&mut signalling, agent(&[track("T2", false)])),
-        [subscription_to("A", "T2", true), hear("T2", false)]
+        [subscription_to("A", "T2", true), publishing(), hear("T2", false)]
     );
     assert_eq!(outputs(&mut signalling, agent(&[track("T2", false)])), []);
     // News of this side are none.
@@ -91,7 +95,13 @@ fn the_agents_track_is_followed() {
     let better = ParticipantInfo { kind: 4, ..participant("B", &[track("T3", false)]) };
     assert_eq!(
         outputs(&mut signalling, update(&[better])),
-        [came("b"), subscription_to("A", "T2", false), subscription_to("B", "T3", true), hear("T3", false)]
+        [
+            came("b"),
+            subscription_to("A", "T2", false),
+            subscription_to("B", "T3", true),
+            publishing(),
+            hear("T3", false)
+        ]
     );
     assert_eq!(signalling.heard_track().map(|track| track.sid.as_str()), Some("T3"));
 }

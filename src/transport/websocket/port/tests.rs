@@ -156,6 +156,31 @@ fn audio_flows_before_the_session_is_established() {
     assert_eq!(rig.sent.len(), sent, "the call sends by itself");
 }
 
+/// The start of a carrier's session stands before it, and each attempt tells it anew.
+#[test]
+fn the_agent_can_speak_once_the_socket_is_open_and_the_start_was_sent() {
+    for kind in [Kind::Default, Kind::TwilioMediaStreams] {
+        let mut port = WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default());
+        let outputs = |port: &mut WebSocketPort| -> Vec<PortOutput> { std::iter::from_fn(|| port.poll()).collect() };
+        outputs(&mut port);
+        for attempt in 0..2 {
+            port.on_open(Time(attempt), "127.0.0.1:1".to_owned());
+            let told = outputs(&mut port);
+            let is_ready = |output: &PortOutput| *output == PortOutput::Signal(Signal::Ready);
+            let start = |output: &PortOutput| {
+                matches!(output, PortOutput::Send(ToPeer::WebSocket(SocketOrder::Send(Message::Text(text))))
+                    if text.contains("\"start\""))
+            };
+            assert_eq!(told.iter().filter(|output| is_ready(output)).count(), 1, "{kind:?}");
+            if kind == Kind::TwilioMediaStreams {
+                assert!(told.iter().position(start) < told.iter().position(is_ready), "{told:?}");
+            }
+            port.on_loss(Time(attempt), "gone");
+            outputs(&mut port);
+        }
+    }
+}
+
 #[test]
 fn ends_of_the_other_side() {
     for (code, opening, open) in [
