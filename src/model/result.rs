@@ -11,6 +11,7 @@ use super::Object;
 use super::error_code::{ErrorCode, Owner};
 use super::evaluation::{CustomResult, Evaluation, JudgedGoal};
 use super::expectation::{ExpectationResult, OwnFault};
+use super::heard_turn::HeardTurn;
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
 use super::text::Inbox;
@@ -137,7 +138,8 @@ pub struct MetricValue {
     pub name: String,
     /// Number, boolean, string or object.
     pub value: Value,
-    /// Limitation of the value. `no_language_model`: words are not judged; `no_punctuation`: turns stand for sentences.
+    /// Limitation of the value. `no_language_model`: words are not judged; `no_punctuation`: turns stand for sentences;
+    /// `unknown_stops`: not known of each interrupted turn whether it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -321,6 +323,12 @@ pub struct ResultDoc {
     /// Media room that was created for its call and is removed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
+    /// Turns of the agent that nobody interrupted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard_whole: Vec<HeardTurn>,
+    /// True when it is not known of an interrupted turn of the agent whether it was cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_open_stops: bool,
 }
 
 impl ResultDoc {
