@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::judge::{self, Ear, Facts, Grounds, Material, Measured, PartMeasures};
 use crate::model::Object;
 use crate::model::custom_metric::EvalSegment;
-use crate::model::result::{MetricValue, ResultBody, find_note};
+use crate::model::result::{KEPT_FLOOR, MetricValue, ResultBody, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::provider::LanguageModel;
@@ -60,6 +60,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     )
     .await?;
     let steps = service.playback_steps(organization, id).await?;
+    judged.metadata.extend(kept_floor(workshop, &steps, &body, &timeline));
     if !steps.is_empty() {
         play(workshop, &steps, &body, &mut timeline, &mut judged).await;
         let events = timeline.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -204,6 +205,14 @@ async fn judge_conversation(
         custom_error(wanted, material, model, &mut judged).await;
     }
     Ok(judged)
+}
+
+/// Returns the note that the agent never gave the floor, where it did not.
+fn kept_floor(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &Value) -> Option<(String, Value)> {
+    let behaviour = find_note(&body.metadata, "behaviour")?;
+    let delay_ms = behaviour["endpointing_delay_ms"].as_i64()?;
+    let why = judge::kept_floor(&judge::moments(timeline), &facts_of(workshop, body), steps, delay_ms)?;
+    Some((KEPT_FLOOR.to_owned(), json!(why)))
 }
 
 /// Returns the facts of a call that its measures depend on.

@@ -26,6 +26,9 @@ words! {
     }
 }
 
+/// Metadata member that says why the agent never gave the floor.
+pub const KEPT_FLOOR: &str = "kept_floor";
+
 /// A change of state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusChange {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::error_code::{ErrorCode, Owner};
-use crate::model::result::beside;
+use crate::model::result::{KEPT_FLOOR, beside};
 
 /// Verdict on one call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +87,9 @@ pub fn judge(record: &Value, ended: Option<&str>) -> Judgement {
             Some(fault) => Judgement::unknown("silent", format!("{why}; this side failed: {fault}")),
             None => Judgement::of(Verdict::Failed, "silent", why),
         };
+    }
+    if let Some(why) = note_of(record, KEPT_FLOOR).as_str() {
+        return Judgement::of(Verdict::Failed, KEPT_FLOOR, why);
     }
     if record["outcome"] == "failed" {
         let why = goal(record);
@@ -234,6 +237,18 @@ mod tests {
                 "{record}"
             );
         }
+    }
+
+    #[test]
+    fn an_agent_that_never_gives_the_floor_has_failed() {
+        check([(
+            record(json!({"latency": [], "outcome": "failed", "metadata": {"kept_floor": "no silence"},
+                    "expectations": [{"status": "unknown", "reason": "no value"}]})),
+            None,
+            Verdict::Failed,
+            "kept_floor",
+            "no silence",
+        )]);
     }
 
     #[test]

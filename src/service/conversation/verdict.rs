@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::expectation::ExpectationStatus;
-use crate::model::result::ResultBody;
+use crate::model::result::{KEPT_FLOOR, ResultBody, find_note};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 
@@ -25,6 +25,9 @@ pub fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome
     let reached = |threshold: Option<i64>| matches!((score, threshold), (Some(score), Some(t)) if score >= t as f64);
     let expected = |status: ExpectationStatus| body.expectations.iter().any(|one| one.status == status);
     if goal == Some(false) || calls == Some(false) || expected(ExpectationStatus::Failed) {
+        return Some(Outcome::Failed);
+    }
+    if find_note(&body.metadata, KEPT_FLOOR).is_some() {
         return Some(Outcome::Failed);
     }
     if body.expectations.iter().any(|one| one.status != ExpectationStatus::Passed) {
@@ -97,6 +100,16 @@ mod tests {
         ] {
             check(status, evaluation, calls_met, none, expect);
         }
+    }
+
+    #[test]
+    fn an_agent_that_never_gave_the_floor_has_failed() {
+        let mut body = ResultBody { status: ResultStatus::Completed, ..ResultBody::default() };
+        body.expectations = vec![ExpectationResult { status: "unknown".into(), ..ExpectationResult::default() }];
+        let simulation = SimulationSpec::default();
+        assert_eq!(outcome(&body, &simulation), Some(Outcome::NotEvaluated));
+        body.metadata.insert(KEPT_FLOOR.into(), json!("the agent did not leave 1.5 s of silence in 45 s"));
+        assert_eq!(outcome(&body, &simulation), Some(Outcome::Failed));
     }
 
     #[test]
