@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use ringer_media::measure::ProbeTimes;
+use ringer_media::measure::{ProbeTimes, YieldTimes};
 use serde::{Serialize, Serializer};
 
 mod behaviour;
@@ -200,6 +200,9 @@ pub struct Metrics {
     pub filler_phrases: Vec<String>,
     /// Times of the verdict on an agent that hears a sound which asks for no reaction.
     pub probe: ProbeTimes,
+    /// Times of the verdict on an agent that is interrupted.
+    #[serde(rename = "yield")]
+    pub yielding: YieldTimes,
 }
 
 /// Settings of the section `[security]`.
@@ -315,7 +318,12 @@ impl Default for Config {
             synthesizer: Synthesizer::default(),
             recognizer: Recognizer::default(),
             behaviour: Behaviour::default(),
-            metrics: Metrics { public: false, filler_phrases: Vec::new(), probe: ProbeTimes::default() },
+            metrics: Metrics {
+                public: false,
+                filler_phrases: Vec::new(),
+                probe: ProbeTimes::default(),
+                yielding: YieldTimes::default(),
+            },
             security: Security {
                 allow_private_targets: true,
                 allow_private_agents: true,
@@ -401,6 +409,7 @@ impl Config {
         from.whole("metrics.probe.silence_ms", 100..=10_000, &mut probe.silence_ms);
         from.whole("metrics.probe.from_ms", 0..=1000, &mut probe.from_ms);
         from.whole("metrics.probe.to_ms", 1000..=10_000, &mut probe.to_ms);
+        from.whole("metrics.yield.within_ms", 300..=10_000, &mut config.metrics.yielding.within_ms);
         from.whole("retention.results_days", 0..=36_500, &mut config.retention.results_days);
         from.whole("retention.recordings_days", 0..=36_500, &mut config.retention.recordings_days);
         from.whole("retention.disk_quota_mb", 0..=1_000_000_000, &mut config.retention.disk_quota_mb);

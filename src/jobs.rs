@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use ringer_media::measure::ProbeTimes;
+use ringer_media::measure::{ProbeTimes, YieldTimes};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -73,6 +73,8 @@ pub struct Workshop {
     pub fillers: Arc<[String]>,
     /// Times by which probes count, and by which an agent counts as stopped.
     pub probe_times: ProbeTimes,
+    /// Times by which an agent counts as yielding.
+    pub yield_times: YieldTimes,
     /// Calls begun in one second.
     pub start_rate_per_s: f64,
     /// Times and sizes up to which things are kept.

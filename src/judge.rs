@@ -12,6 +12,8 @@ mod cuts;
 mod decide;
 mod expectations;
 mod fillers;
+mod floor;
+mod heard_turns;
 mod imported;
 mod likeness;
 mod measures;
@@ -31,6 +33,7 @@ mod turn_list;
 mod unheard;
 pub mod warnings;
 mod words;
+mod yielding;
 
 use ringer_media::call::TimelineEntry;
 use ringer_media::frame::PER_MS;
@@ -51,8 +54,10 @@ pub use self::custom::{
 };
 pub use self::cuts::cuts;
 pub use self::decide::{Decision, decide, decide_of};
-pub use self::expectations::{Grounds, is_timed_tool, judge_expectations, own_faults, rejudge_tools};
+pub use self::expectations::{Grounds, is_timed_tool, judge_expectations, own_faults, rejudge_metrics, rejudge_tools};
 pub use self::fillers::fillers;
+pub use self::floor::kept_floor;
+pub use self::heard_turns::{heard_turns, whole_turns};
 pub use self::imported::Imported;
 pub use self::likeness::Trigrams;
 pub use self::measures::{Facts, Measured, measure};
@@ -65,6 +70,7 @@ pub use self::transcript::transcript;
 pub use self::turn_list::{TurnItem, TurnOverlap, turn_list};
 pub use self::unheard::{Lack, Unheard, unheard};
 pub use self::words::{WordErrors, predicted_wer};
+pub use self::yielding::{OpenMetric, YIELDING};
 
 /// Returns the language that a Digital Human spoke, by the metadata of its result. It is the one taken last from the
 /// agent, else the one that it began with.

@@ -129,6 +129,7 @@ pub mod evaluation;
 pub mod expectation;
 pub mod folder;
 pub mod generate;
+pub mod heard_turn;
 pub mod id;
 pub mod integration;
 pub mod issue;

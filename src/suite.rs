@@ -20,7 +20,11 @@ pub mod verdict;
 pub mod yaml;
 
 use self::verdict::Judgement;
-use serde_json::Value;
+use ringer_media::frame::PER_MS;
+use serde_json::{Value, json};
+
+/// Number of first words by which a turn is known again.
+const FIRST_WORDS: usize = 5;
 
 /// One call of a suite that has ended, or was not made.
 #[derive(Clone, Debug)]
@@ -62,6 +66,44 @@ impl Played {
             Value::Null => String::new(),
             id => id.as_str().map_or_else(|| id.to_string(), str::to_owned),
         }
+    }
+
+    /// Returns the turns of the agent that nobody interrupted: place, first words and length of each.
+    pub fn heard_whole(&self) -> Vec<Value> {
+        let agent = self.turns.iter().filter(|turn| turn["speaker"] == "AGENT");
+        // The last one may have been cut by the end of the call.
+        let count = agent.clone().count();
+        let whole = agent.enumerate().filter(|(at, turn)| at + 1 < count && turn["overlap_ms"].as_f64() == Some(0.0));
+        let told = |(place, turn): (usize, &Value)| {
+            let plain = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+            let words = turn["text"].as_str().unwrap_or_default().split_whitespace().map(plain);
+            let words: Vec<String> = words.filter(|word| !word.is_empty()).take(FIRST_WORDS).collect();
+            let samples = turn["to_sample"].as_i64()? - turn["from_sample"].as_i64()?;
+            if self.pauses_in(turn) {
+                return None;
+            }
+            Some(json!({ "place": place, "words": words, "length_ms": samples / PER_MS }))
+        };
+        whole.filter_map(told).collect()
+    }
+
+    /// True when the agent paused for a second or more in a turn.
+    fn pauses_in(&self, turn: &Value) -> bool {
+        let is_within = |event: &&Value| {
+            let sample = event["sample"].as_i64().unwrap_or(-1);
+            event["side"] == "agent"
+                && turn["from_sample"].as_i64() < Some(sample)
+                && Some(sample) < turn["to_sample"].as_i64()
+        };
+        let speech = self
+            .timeline
+            .iter()
+            .filter(|event| matches!(event["event"].as_str(), Some("speech.started" | "speech.ended")));
+        let speech: Vec<&Value> = speech.filter(is_within).collect();
+        speech.windows(2).any(|pair| {
+            let length = pair[1]["sample"].as_i64().unwrap_or(0) - pair[0]["sample"].as_i64().unwrap_or(0);
+            pair[0]["event"] == "speech.ended" && length >= 1000 * PER_MS
+        })
     }
 
     /// Returns the agent's latencies in seconds, a value a turn.

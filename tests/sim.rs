@@ -150,12 +150,13 @@ fn conversations_give_every_metric_that_is_measured() {
         }
     }
     let never: Vec<&str> = MEASURED.into_iter().filter(|name| !given.contains(*name)).collect();
-    // Recognised words have no sentences, this agent interrupts nobody, no probes are made, nothing was posted.
+    // Recognised words have no sentences, so that no stop is known to be for the caller; this agent interrupts nobody, no probes are made, nothing was posted.
     let expected = [
         "avg_punctuation_latency",
         "p50_punctuation_latency",
         "p90_punctuation_latency",
         "dh_yield_latency_ms",
+        "yield_latency",
         "backchannel_selectivity",
         "vocal_tic_selectivity",
         "non_directed_selectivity",

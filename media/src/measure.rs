@@ -9,6 +9,7 @@ mod probes;
 mod reverb;
 mod sound;
 mod turn;
+mod yielding;
 
 pub use audio::{noise_dbfs, segments, snr_db};
 pub use pitch::{pitch_hz, pitch_variability};
@@ -16,6 +17,7 @@ pub use probes::{Counted, Probe, ProbeTimes, asides};
 pub use reverb::reverb_s;
 pub use sound::{Channel, Sound, sound};
 pub use turn::{Turn, is_abbreviation, turns, turns_after};
+pub use yielding::{WholeTurn, YieldTimes, whole_turns};
 
 use serde::Serialize;
 
@@ -103,6 +105,12 @@ pub struct Conversation {
     pub probes: Vec<Probe>,
     /// Times that tell which probes count, and when the agent let itself be stopped.
     pub probe_times: ProbeTimes,
+    /// Times of the verdict on an agent that is interrupted.
+    pub yield_times: YieldTimes,
+    /// Positions of the agent's own messages that its words were cut off.
+    pub cleared: Vec<Sample>,
+    /// Turns of the agent that other calls of the run heard whole.
+    pub elsewhere: Vec<WholeTurn>,
     /// Echo of the Digital Human's own words; `None` when there is none.
     pub echo: Option<Echo>,
     /// Words of the agent; empty when they are not known.
@@ -143,6 +151,10 @@ impl Conversation {
             reprompts: moments(&self.reprompts),
             probes: probes.map(|probe| Probe { span: span(probe.span), ..*probe }).collect(),
             probe_times: self.probe_times,
+            yield_times: self.yield_times,
+            cleared: moments(&self.cleared),
+            // Places of turns are others in a part; their words are enough.
+            elsewhere: self.elsewhere.iter().map(|whole| WholeTurn { place: usize::MAX, ..whole.clone() }).collect(),
             echo: self.echo.map(|echo| Echo { known: at(echo.known), ..echo }),
             words: words.map(|word| Word { span: span(word.span), text: word.text.clone() }).collect(),
             fillers: self.fillers.clone(),
@@ -203,7 +215,8 @@ pub struct Metrics {
     /// Seconds from the moment at which the agent could speak to its first turn.
     pub time_to_first_agent_utterance: Option<f64>,
 
-    /// Number of agent onsets inside a turn of the Digital Human with 200 ms or more of overlap.
+    /// Number of agent onsets inside a turn of the Digital Human, after 200 ms of it, with 200 ms or more of overlap or
+    /// at which the Digital Human fell silent.
     pub agent_interruption_count: Option<f64>,
     /// Number of onsets of the Digital Human inside an agent turn with 200 ms or more of overlap.
     pub customer_interruption_count: Option<f64>,
@@ -212,10 +225,20 @@ pub struct Metrics {
 
     /// Share of the Digital Human's turns that were answered within 10 s, of those that could be.
     pub response_rate: Option<f64>,
-    /// Share of the Digital Human's interruptions after which the agent fell silent within 2 s.
+    /// Share of the Digital Human's interruptions at which the agent's turn was cut within a second, while the caller
+    /// spoke. Interruptions at the turn's own end, and those of which it is not known, are left out.
     pub yield_rate: Option<f64>,
-    /// Mean time to that silence, seconds.
+    /// Mean time from the caller's onset to the cut, seconds.
     pub yield_latency: Option<f64>,
+    /// Stops of the agent at interruptions of which it is not known whether its turn was cut.
+    #[serde(skip)]
+    pub unknown_stops: Vec<Sample>,
+    /// Number of interruptions at which the agent's turn was over by itself.
+    #[serde(skip)]
+    pub own_ends: usize,
+    /// Least and greatest yield rate, whatever the unknown stops were; `None` when it may have no value.
+    #[serde(skip)]
+    pub yield_range: Option<[f64; 2]>,
     /// Share of the Digital Human's turns of 1 s or more that the agent interrupted.
     pub agent_interrupts_rate: Option<f64>,
     /// Share of backchannels at which the agent went on speaking, of those that count.

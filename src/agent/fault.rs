@@ -38,6 +38,8 @@ pub enum Fault {
     LateFirstWord,
     /// The agent goes on when the caller interrupts it.
     DoesNotYield,
+    /// The agent hears nothing of the caller: it goes on when it is interrupted, and asks again after each turn.
+    Deaf,
     /// The agent stops for a cough. So does the agent without this fault; the one that it is compared with does not.
     YieldsToCough,
     /// No fault: it goes on over short sounds, as a good agent does.
@@ -46,7 +48,7 @@ pub enum Fault {
 
 impl Fault {
     /// The faults, without what they are compared with.
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 13] = [
         Fault::SlowAnswer,
         Fault::TalksOver,
         Fault::IgnoresKeys,
@@ -58,6 +60,7 @@ impl Fault {
         Fault::ClippedAudio,
         Fault::LateFirstWord,
         Fault::DoesNotYield,
+        Fault::Deaf,
         Fault::YieldsToCough,
     ];
 
@@ -75,6 +78,7 @@ impl Fault {
             Fault::ClippedAudio => "clipped_audio",
             Fault::LateFirstWord => "late_first_word",
             Fault::DoesNotYield => "does_not_yield",
+            Fault::Deaf => "deaf",
             Fault::YieldsToCough => "yields_to_cough",
             Fault::Steady => "steady",
         }
@@ -108,7 +112,7 @@ impl Fault {
             }
             Fault::ClippedAudio => spec.audio_quality = AudioQuality::HORRIBLE,
             Fault::LateFirstWord => spec.opening = Opening::Listen { open_after_ms: Some(LATE_OPENING_MS) },
-            Fault::DoesNotYield => spec.turn.yield_after_ms = NEVER_MS,
+            Fault::DoesNotYield | Fault::Deaf => spec.turn.yield_after_ms = NEVER_MS,
             Fault::Steady => spec.turn.yield_after_ms = STEADY_MS,
             Fault::IgnoresKeys
             | Fault::WrongDigit

@@ -116,6 +116,7 @@ impl DeskMind {
                 self.state = State { answers: self.state.answers, ..before.clone() };
                 Move { say: before.last.clone(), exact: true, ..Move::default() }
             }
+            Some(Fault::Deaf) => Move { say: STILL_THERE.to_owned(), exact: true, ..Move::default() },
             Some(Fault::MishearsName) => Move { say: format!("Thank you, Mister Walker. {}", next.say), ..next },
             _ => next,
         };

@@ -188,7 +188,8 @@ async fn suites(args: &Args, out: &Out) -> Result<u8, Stop> {
     write::claim(&args.out)?;
     let mut stop = Signals::new().map_err(Stop::bad)?;
     let work = tempfolder()?;
-    let ended = serve(args, &plan, &work, &mut stop).await;
+    let earlier = baseline.as_deref().unwrap_or_default();
+    let ended = serve(args, &plan, &work, earlier, &mut stop).await;
     let _ = std::fs::remove_dir_all(&work);
     let Ended { calls, interrupted, late } = ended?;
     let told = write::Told { args, plan: &plan, calls: &calls, baseline: baseline.as_deref(), interrupted, late };
@@ -215,7 +216,7 @@ pub async fn play(args: &Args) -> Result<Vec<Played>, String> {
     let plan = Plan::from_args(args).map_err(told)?;
     write::claim(&args.out).map_err(told)?;
     let (mut signals, work) = (Signals::new()?, tempfolder().map_err(told)?);
-    let ended = serve(args, &plan, &work, &mut signals).await;
+    let ended = serve(args, &plan, &work, &[], &mut signals).await;
     let _ = std::fs::remove_dir_all(&work);
     let Ended { calls, interrupted, .. } = ended.map_err(told)?;
     if interrupted { Err("interrupted".to_owned()) } else { Ok(calls) }
@@ -263,14 +264,22 @@ const NOT_INHERITED: [&str; 6] = [
 ];
 
 /// Makes the calls on an engine of the run's own, or on the server.
-async fn serve(args: &Args, plan: &Plan, work: &std::path::Path, stop: &mut Signals) -> Result<Ended, Stop> {
+async fn serve(
+    args: &Args,
+    plan: &Plan,
+    work: &std::path::Path,
+    earlier: &[(Played, Value)],
+    stop: &mut Signals,
+) -> Result<Ended, Stop> {
     if plan.jobs.is_empty() {
         return Ok(Ended { calls: Vec::new(), interrupted: false, late: false });
     }
     if let Some(server) = &args.server {
         let key = variable("RINGER_API_KEY").unwrap_or_default();
         let client = Client::new(server, &key).map_err(Stop::bad)?;
-        return calls(args, plan, &client, count_at_once(args, &Config::default()), stop).await;
+        plan.check_own_metrics(&client).await?;
+        let ready = plan.make(&client, earlier, false).await?;
+        return calls(args, plan, &client, ready, count_at_once(args, &Config::default()), stop).await;
     }
     let config = settings(args)?;
     let mut engine = start(args, plan, work)?;
@@ -288,7 +297,10 @@ async fn serve(args: &Args, plan: &Plan, work: &std::path::Path, stop: &mut Sign
         }
     };
     let client = Client::new(&address, &plan.key).map_err(Stop::bad)?;
-    let ended = calls(args, plan, &client, count_at_once(args, &config), stop).await;
+    let ended = match plan.make(&client, earlier, false).await {
+        Ok(ready) => calls(args, plan, &client, ready, count_at_once(args, &config), stop).await,
+        Err(stop) => Err(stop),
+    };
     engine.stop().await;
     ended
 }
@@ -343,10 +355,15 @@ fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, St
     Program::start_without(&NOT_INHERITED, "engine", &flags, &env, work).map_err(Stop::bad)
 }
 
-/// Makes every resource, then the calls of one suite after the other.
-async fn calls(args: &Args, plan: &Plan, client: &Client, at_once: usize, stop: &mut Signals) -> Result<Ended, Stop> {
-    plan.check_own_metrics(client).await?;
-    let ready = plan.make(client, false).await?;
+/// Makes the calls of one suite after the other.
+async fn calls(
+    args: &Args,
+    plan: &Plan,
+    client: &Client,
+    ready: Vec<Ready>,
+    at_once: usize,
+    stop: &mut Signals,
+) -> Result<Ended, Stop> {
     let show = Arc::new(Show::new(args.json, plan.masked.clone()));
     let halt = CancellationToken::new();
     let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out: args.out.clone() };
@@ -376,7 +393,10 @@ async fn calls(args: &Args, plan: &Plan, client: &Client, at_once: usize, stop: 
     };
     show.clear();
     made?;
-    let calls = std::mem::take(&mut *played.lock());
+    let mut calls = std::mem::take(&mut *played.lock());
+    if !interrupted && !late {
+        caller.look_again(&mut calls).await;
+    }
     Ok(Ended { calls, interrupted, late })
 }
 

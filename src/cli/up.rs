@@ -228,6 +228,7 @@ impl House {
             placer: Arc::new(placer),
             fillers: config.metrics.filler_phrases.clone().into(),
             probe_times: config.metrics.probe,
+            yield_times: config.metrics.yielding,
             start_rate_per_s: config.limits.start_rate_per_s,
             retention: config.retention.clone(),
             inbound_allow: config.sip.inbound_allow.clone(),

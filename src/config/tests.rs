@@ -224,6 +224,9 @@ fn tables_lists_and_names_of_the_user_are_read() {
     assert_eq!(config.behaviour.interruption.high, 1.0);
     assert_eq!((config.behaviour.audio.medium.low_hz, config.behaviour.audio.medium.high_hz), (200, 3000));
     assert_eq!(config.metrics.filler_phrases, ["um", "let me check"]);
+    let within = [("RINGER_METRICS_YIELD_WITHIN_MS", "1500")];
+    let config = read_config("", &within, &[]).expect("it is allowed");
+    assert_eq!((Config::default().metrics.yielding.within_ms, config.metrics.yielding.within_ms), (1000, 1500));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::judge::{self, Ear, Facts, Grounds, Material, Measured, PartMeasures};
 use crate::model::Object;
 use crate::model::custom_metric::EvalSegment;
 use crate::model::evaluation::{CustomResult, CustomStatus};
-use crate::model::result::{MetricValue, ResultBody, find_note};
+use crate::model::result::{KEPT_FLOOR, MetricValue, ResultBody, find_note};
 use crate::model::status::ResultStatus;
 use crate::model::time::Timestamp;
 use crate::provider::LanguageModel;
@@ -61,6 +61,7 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     )
     .await?;
     let steps = service.playback_steps(organization, id).await?;
+    judged.metadata.extend(kept_floor(workshop, &steps, &body, &timeline));
     if !steps.is_empty() {
         play(workshop, &steps, &body, &mut timeline, &mut judged).await;
         let events = timeline.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -73,7 +74,34 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     if let Err(error) = service.keep_outline(id).await {
         tracing::warn!(%error, "failed to compute the outline of a recording; the first request computes it");
     }
-    service.store_evaluation(organization, id, judged).await.map(drop)
+    service.store_evaluation(organization, id, judged).await?;
+    if may_interrupt(&body, &steps) { look_again(workshop, organization, id).await } else { Ok(()) }
+}
+
+/// True when the caller may interrupt the agent.
+fn may_interrupt(body: &ResultBody, steps: &[Object]) -> bool {
+    let behaviour = find_note(&body.metadata, "behaviour");
+    let cuts_in = behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none");
+    cuts_in || steps.iter().any(|step| step.contains_key("interrupt"))
+}
+
+/// Looks again at the calls of the same Digital Human in which nothing told whether an interrupted turn was cut: what this call heard
+/// may tell it.
+async fn look_again(workshop: &Workshop, organization: &str, result_id: i64) -> Result<()> {
+    let (service, caller) = (&workshop.service, Service::engine_caller(organization));
+    for id in service.open_stops(organization, result_id).await? {
+        let elsewhere = judge::whole_turns(service.heard_elsewhere(organization, id).await?);
+        let body = service.result(&caller, id).await?.body;
+        let timeline = match service.timeline(&caller, id).await {
+            Ok(timeline) => timeline.events,
+            Err(Error::NotAvailable(_)) => continue,
+            Err(error) => return Err(error),
+        };
+        let facts = Facts { elsewhere, ..facts_of(workshop, &body) };
+        let measured = judge::measure(&judge::moments(&timeline), &facts);
+        service.settle_stops(organization, id, measured).await?;
+    }
+    Ok(())
 }
 
 /// Judges how the agent followed the steps that were played, and says so in the timeline.
@@ -124,8 +152,13 @@ async fn judge_conversation(
 ) -> Result<Judged> {
     let behaviour = find_note(&body.metadata, "behaviour");
     let cuts_in = behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none");
-    let facts = facts_of(workshop, body);
+    let mut facts = facts_of(workshop, body);
     let moments = judge::moments(timeline);
+    if moments.iter().any(|moment| moment.name() == "barge_in") {
+        let heard = workshop.service.heard_elsewhere(organization, result_id).await?;
+        facts.elsewhere = judge::whole_turns(heard);
+    }
+    let heard_whole = judge::heard_turns(&moments, &facts);
     // Nothing is measured of a conversation that did not take place, or is not known any more.
     let is_known = !moments.is_empty();
     let measured = if is_known { judge::measure(&moments, &facts) } else { Measured::default() };
@@ -161,7 +194,8 @@ async fn judge_conversation(
         ..material
     };
     let metadata = judge::judge_words(material, &given.metrics, model, &mut metrics, &mut evaluation).await;
-    let mut judged = Judged { evaluation, metrics, latency, metadata, ..Judged::default() };
+    let open = measured.open;
+    let mut judged = Judged { evaluation, metrics, latency, metadata, open, heard_whole, ..Judged::default() };
     if !given.expectations.is_empty() {
         judge_expectations(&given, material, body, timeline, model, &mut judged).await;
     }
@@ -174,6 +208,14 @@ async fn judge_conversation(
     Ok(judged)
 }
 
+/// Returns the note that the agent never gave the floor, where it did not.
+fn kept_floor(workshop: &Workshop, steps: &[Object], body: &ResultBody, timeline: &Value) -> Option<(String, Value)> {
+    let behaviour = find_note(&body.metadata, "behaviour")?;
+    let delay_ms = behaviour["endpointing_delay_ms"].as_i64()?;
+    let why = judge::kept_floor(&judge::moments(timeline), &facts_of(workshop, body), steps, delay_ms)?;
+    Some((KEPT_FLOOR.to_owned(), json!(why)))
+}
+
 /// Returns the facts of a call that its measures depend on.
 fn facts_of(workshop: &Workshop, body: &ResultBody) -> Facts {
     let extension = find_note(&body.metadata, "behaviour").and_then(|behaviour| behaviour["extension"].as_str());
@@ -184,6 +226,8 @@ fn facts_of(workshop: &Workshop, body: &ResultBody) -> Facts {
         interface: "PHONE",
         fillers: judge::fillers(judge::language(&body.metadata), &workshop.fillers),
         probe_times: workshop.probe_times,
+        yield_times: workshop.yield_times,
+        elsewhere: Vec::new(),
     }
 }
 
@@ -244,6 +288,7 @@ async fn judge_expectations(
     let grounds = Grounds {
         material,
         metrics: &metrics,
+        open: &judged.open,
         moments: &moments,
         ended_by: body.conversation_ended_by,
         duration_ms: body.duration_ms,

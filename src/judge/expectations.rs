@@ -12,6 +12,7 @@ use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
 use super::playback::{Own, own_spans};
 use super::reading;
+use super::yielding::OpenMetric;
 use crate::model::digital_human::Role;
 use crate::model::expectation::{
     EndsIt, Expectation, ExpectationResult, ExpectationStatus as Status, FaultCode, OwnFault, WordsAs,
@@ -34,6 +35,8 @@ pub struct Grounds<'g> {
     pub material: Material<'g>,
     /// Built-in metrics that have a value.
     pub metrics: &'g [MetricValue],
+    /// Metrics of which something is not known.
+    pub open: &'g [OpenMetric],
     /// The timeline, in order.
     pub moments: &'g [TimelineEntry],
     /// Side that ended the conversation.
@@ -199,6 +202,16 @@ pub fn rejudge_tools(
     }
 }
 
+/// Evaluates those results again that stand on metrics of these names.
+pub fn rejudge_metrics(results: &mut [ExpectationResult], names: &[&str], grounds: &Grounds<'_>) {
+    for kept in results.iter_mut() {
+        if let Some(name) = kept.expected.metric.as_deref().filter(|name| names.contains(name)) {
+            let found = metric(name, &kept.expected, grounds);
+            *kept = result(&kept.expected, found);
+        }
+    }
+}
+
 /// Faults that stand against a missing call of the tool that is expected.
 fn led_by(expected: &Expectation) -> &'static [FaultCode] {
     if is_timed_tool(expected) { LEADING_IN_TIME } else { LEADING }
@@ -269,6 +282,9 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     {
         return Found::unknown(value.cloned().unwrap_or_default(), format!("the measurement is not trusted: {why}"));
     }
+    if let Some(open) = grounds.open.iter().find(|open| open.name == name) {
+        return open_metric(open, value, expected);
+    }
     if let Some(lacks) = found.and_then(|metric| metric.note.as_deref()) {
         let why = match lacks {
             "no_punctuation" => "the agent's words came without punctuation, so that turns stand for sentences",
@@ -289,6 +305,21 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
             Found::of(false, Value::Null, why).unless(grounds.own_faults, LEADING)
         }
         (None, None) => Found::unknown(Value::Null, format!("{name} has no value")),
+    }
+}
+
+/// Returns the finding on a metric of which something is not known: it is told where every possible value says the same.
+fn open_metric(open: &OpenMetric, value: Option<&Value>, expected: &Expectation) -> Found {
+    let measured = value.cloned().unwrap_or_default();
+    let is_outside = |[least, most]: [f64; 2]| {
+        expected.at_least.is_some_and(|bound| most < bound) || expected.at_most.is_some_and(|bound| least > bound)
+    };
+    match open.range {
+        Some(range) if range.iter().all(|end| is_within(*end, expected)) => Found::of(true, measured, ""),
+        Some([least, most]) if is_outside([least, most]) => {
+            Found::of(false, measured, format!("{} is {least} to {most}, not {}", open.name, bounds(expected)))
+        }
+        _ => Found::unknown(measured, format!("{} cannot be told: {}", open.name, open.reason)),
     }
 }
 

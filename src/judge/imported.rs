@@ -47,7 +47,7 @@ impl Imported {
         let metrics = self.metrics(&conversation);
         let mut all = values(&metrics);
         all.extend(self.audio(&conversation, Span { from: 0, to: Sample::MAX }));
-        Measured { evaluation: evaluation(&metrics), metrics: all, latency: metrics.latency }
+        Measured { evaluation: evaluation(&metrics), metrics: all, latency: metrics.latency, open: Vec::new() }
     }
 
     /// Measures parts of the call; nothing where it has a length alone.

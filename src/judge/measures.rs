@@ -2,11 +2,14 @@
 
 use ringer_media::call::{EventKind, Kind, Side, TimelineEntry, Word as Heard};
 use ringer_media::frame::PER_MS;
-use ringer_media::measure::{self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, Word};
+use ringer_media::measure::{
+    self as media, Conversation, Echo, Metrics, ProbeTimes, Span, Text, WholeTurn, Word, YieldTimes,
+};
 use serde_json::{Value, json};
 
 use super::reading::{self, Key, Said, Turn, speech_end, speech_start, whole_ms};
 use super::unheard::recorded;
+use super::yielding::{OpenMetric, YIELD_LATENCY, YIELD_RATE, open_metrics, tells_cut};
 use super::{messages, probes, reported};
 use crate::human::text::{is_unspaced, word_count};
 use crate::model::Object;
@@ -37,6 +40,10 @@ pub struct Facts {
     pub fillers: Vec<String>,
     /// Times by which probes count, and by which the agent counts as stopped.
     pub probe_times: ProbeTimes,
+    /// Times by which an agent counts as yielding.
+    pub yield_times: YieldTimes,
+    /// Turns of the agent that other calls of the run heard whole.
+    pub elsewhere: Vec<WholeTurn>,
 }
 
 /// Measures of one conversation.
@@ -48,6 +55,8 @@ pub struct Measured {
     pub metrics: Vec<MetricValue>,
     /// Agent latency of each turn that has one, seconds.
     pub latency: Vec<f64>,
+    /// Metrics of which something is not known.
+    pub open: Vec<OpenMetric>,
 }
 
 /// Measures one conversation by its timeline.
@@ -59,7 +68,8 @@ pub fn measure(moments: &[TimelineEntry], facts: &Facts) -> Measured {
     let setup = reading::setup_ms(moments).map(|ms| MetricValue { name: SETUP.into(), value: json!(ms), note: None });
     let reported = reported::word_error_rate(moments);
     let all = values(&metrics).into_iter().chain(setup).chain(reported).collect();
-    Measured { evaluation: evaluation(&metrics), latency: metrics.latency.clone(), metrics: all }
+    let (evaluation, open) = (evaluation(&metrics), open_metrics(&metrics));
+    Measured { evaluation, latency: metrics.latency, metrics: all, open }
 }
 
 /// Measures what of a conversation lies in `window`.
@@ -92,6 +102,9 @@ pub(super) fn conversation(moments: &[TimelineEntry], facts: &Facts) -> Conversa
         reprompts: own_starts.filter(|start| start.kind == Kind::Reprompt).map(|start| start.at).collect(),
         probes: probes::probes(moments, duration),
         probe_times: facts.probe_times,
+        yield_times: facts.yield_times,
+        cleared: moments.iter().filter(|moment| tells_cut(moment)).map(|moment| moment.sample).collect(),
+        elsewhere: facts.elsewhere.clone(),
         echo: moments.iter().find_map(echo),
         words: turns().flat_map(|turn| words(&turn)).collect(),
         fillers: facts.fillers.clone(),
@@ -208,6 +221,7 @@ pub(super) fn values(metrics: &Metrics) -> Vec<MetricValue> {
     let given = all.into_iter().filter(|(_, value)| !value.is_null());
     let note = |name: &str| match name {
         UNJUDGED => Some("no_language_model".to_owned()),
+        YIELD_RATE | YIELD_LATENCY if !open_metrics(metrics).is_empty() => Some("unknown_stops".to_owned()),
         _ if metrics.no_punctuation && name.ends_with("_selectivity") => Some("no_punctuation".to_owned()),
         _ => None,
     };

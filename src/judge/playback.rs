@@ -419,6 +419,11 @@ fn is_agent(step: &Object) -> bool {
     text(step, "speaker").eq_ignore_ascii_case("agent") || text(step, "role") == "AGENT"
 }
 
+/// True for a step in which this side speaks or presses keys.
+pub(super) fn has_own_words(step: &Object) -> bool {
+    !is_agent(step) && text(step, "type") != "silence"
+}
+
 fn is_turn(step: &Object) -> bool {
     is_agent(step) && text(step, "type") != "silence" && !timed::is_absence(step)
 }

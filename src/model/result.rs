@@ -11,6 +11,7 @@ use super::Object;
 use super::error_code::{ErrorCode, Owner};
 use super::evaluation::{CustomResult, Evaluation, JudgedGoal};
 use super::expectation::{ExpectationResult, OwnFault};
+use super::heard_turn::HeardTurn;
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
 use super::text::Inbox;
@@ -25,6 +26,9 @@ words! {
         AddressInUse = "address_in_use", JourneyStep = "journey_step", JourneyWait = "journey_wait", Retry = "retry",
     }
 }
+
+/// Metadata member that says why the agent never gave the floor.
+pub const KEPT_FLOOR: &str = "kept_floor";
 
 /// A change of state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -138,7 +142,8 @@ pub struct MetricValue {
     pub name: String,
     /// Number, boolean, string or object.
     pub value: Value,
-    /// Limitation of the value. `no_language_model`: words are not judged; `no_punctuation`: turns stand for sentences.
+    /// Limitation of the value. `no_language_model`: words are not judged; `no_punctuation`: turns stand for sentences;
+    /// `unknown_stops`: not known of each interrupted turn whether it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -325,6 +330,12 @@ pub struct ResultDoc {
     /// Media room that was created for its call and is removed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
+    /// Turns of the agent that nobody interrupted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard_whole: Vec<HeardTurn>,
+    /// True when it is not known of an interrupted turn of the agent whether it was cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_open_stops: bool,
 }
 
 impl ResultDoc {

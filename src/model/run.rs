@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::Object;
 use super::agent::AgentSpec;
 use super::digital_human::DigitalHumanSpec;
+use super::heard_turn::HeardTurn;
 use super::id::IdString;
 use super::status::{RunOutcome, RunStatus};
 use super::time::Timestamp;
@@ -67,6 +68,10 @@ pub struct QueueSpec {
     /// Assistant on the platform.
     #[serde(default, rename = "P5_assistant_id")]
     pub p5_assistant_id: Option<String>,
+    /// Turns of the agent that calls of an earlier run heard whole: they tell whether an interrupted turn was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000))]
+    pub heard_whole: Option<Vec<HeardTurn>>,
     /// Results per Digital Human; absent: the simulation's, then 1.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]

@@ -16,7 +16,7 @@ words! {
 pub struct CallVerdict {
     /// Word of the verdict.
     pub word: VerdictWord,
-    /// Kind of reason: an error code, `credentials`, `expectation`, `goal`, `tool_calls`, `silent`, `custom_metrics`,
+    /// Kind of reason: an error code, `credentials`, `expectation`, `goal`, `tool_calls`, `silent`, `kept_floor`, `custom_metrics`,
     /// `not_evaluated` or `cancelled`; null when it passed.
     pub code: Option<String>,
     /// Reason in words; null when it passed.

@@ -7,3 +7,4 @@ pub(super) mod material;
 pub(super) mod overdue;
 pub(super) mod records;
 pub(super) mod review;
+pub(super) mod yielding;

@@ -13,6 +13,9 @@ use super::verdict::Verdict;
 /// Probability below which a difference does not count as chance.
 const CHANCE: f64 = 0.05;
 
+/// Largest number of turns of an earlier run that a call is told of.
+const TURNS_MAX: usize = 1000;
+
 /// Comparison of one scenario with its earlier run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
@@ -36,6 +39,18 @@ pub struct Difference {
 pub fn compare(now: &[Played], before: &[(Played, Value)], seed: u64) -> Vec<Difference> {
     let names: BTreeSet<&str> = now.iter().map(|call| call.scenario.as_str()).collect();
     names.into_iter().filter_map(|name| difference(name, now, before, seed)).collect()
+}
+
+/// Returns the turns of the agent that an earlier run of a scenario heard whole, each once.
+pub fn heard_whole(before: &[(Played, Value)], file: &str, scenario: &str) -> Vec<Value> {
+    let same = before.iter().filter(|(call, _)| call.scenario == scenario && is_same_file(&call.file, file));
+    let mut heard: Vec<Value> = Vec::new();
+    for turn in same.flat_map(|(_, line)| line["heard_whole"].as_array().into_iter().flatten()) {
+        if heard.len() < TURNS_MAX && !heard.contains(turn) {
+            heard.push(turn.clone());
+        }
+    }
+    heard
 }
 
 /// True for two paths of one file, written with or without `./`.
@@ -160,6 +175,28 @@ mod tests {
             assert!(found.len() == 1 && found[0].says.starts_with(says), "{found:?} {says}");
         }
         assert_eq!(compare(&run(&[Passed], 1.0), &[], 1), []);
+    }
+
+    #[test]
+    fn turns_that_were_heard_whole_are_kept() {
+        let turn = |speaker: &str, from: i64, to: i64, overlap_ms: f64| {
+            json!({ "speaker": speaker, "from_sample": from * 16, "to_sample": to * 16, "overlap_ms": overlap_ms,
+                "text": "Thank you, for calling the clinic." })
+        };
+        let turns = vec![
+            turn("AGENT", 500, 2500, 0.0),
+            turn("USER", 3000, 4000, 0.0),
+            turn("AGENT", 4500, 5000, 300.0),
+            turn("AGENT", 6000, 9000, 0.0),
+            turn("AGENT", 9500, 9900, 0.0),
+        ];
+        let mut calls = run(&[Verdict::Passed, Verdict::Passed], 1.0);
+        calls.iter_mut().for_each(|call| call.turns.clone_from(&turns));
+        let first = json!({ "place": 0, "words": ["thank", "you", "for", "calling", "the"], "length_ms": 2000 });
+        let third = json!({ "place": 2, "words": ["thank", "you", "for", "calling", "the"], "length_ms": 3000 });
+        let file = calls[0].file.clone();
+        assert_eq!(heard_whole(&keep(&calls), &format!("./{file}"), "a"), [first, third]);
+        assert_eq!(heard_whole(&keep(&calls), &file, "b"), Vec::<Value>::new());
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub fn line(call: &Played) -> Value {
         "synthesizer": metadata("synthesizer"),
         "voice": metadata("voice"),
         "version": env!("CARGO_PKG_VERSION"),
+        "heard_whole": call.heard_whole(),
         "files": call.files,
     })
 }

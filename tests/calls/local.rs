@@ -71,6 +71,7 @@ pub fn workshop(
         placer: Arc::new(placer),
         fillers: Arc::new([]),
         probe_times: ProbeTimes::default(),
+        yield_times: Default::default(),
         start_rate_per_s: 100.0,
         retention: Retention::default(),
         inbound_allow: Sources::default(),

@@ -3,27 +3,36 @@
 use std::collections::HashSet;
 
 use super::Span;
-use super::turn::{HeardSpeech, Turn, holding, near};
-use super::{Conversation, Metrics, mean, ratio, seconds};
+use super::turn::{HeardSpeech, Turn, holding, latest_ends, onsets};
+use super::{Conversation, Metrics, mean, ratio, yielding};
 use crate::call::Side;
 use crate::frame::{PER_MS, Sample};
 
-/// Least overlap, and least speech before it, of an interruption.
-const OVERLAP: Sample = 200 * PER_MS;
+/// Least speech of the Digital Human before an interruption by the agent.
+const SPOKEN: Sample = 200 * PER_MS;
 
 /// Time within which a turn has to be answered.
 const ANSWER: Sample = 10_000 * PER_MS;
 
-/// Time within which an interrupted agent has to fall silent.
-const YIELD: Sample = 2000 * PER_MS;
-
 /// Shortest turn that counts for the rate of being interrupted.
 const LONG_TURN: Sample = 1000 * PER_MS;
 
+/// Largest error of a position at which the Digital Human stopped.
+const SEAM: Sample = 60 * PER_MS;
+
 /// Computes interruptions and full-duplex rates.
 pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &HeardSpeech) {
-    let by_agent = interruptions(heard, Side::Agent, OVERLAP);
-    let by_dh = interruptions(heard, Side::Dh, 1);
+    let by_dh = yielding::interruptions(conversation, heard);
+    // What the agent says before the caller has the floor is more of the turn that the caller interrupts.
+    let goes_on = |at: Sample| {
+        let last = by_dh.partition_point(|interruption| interruption.onset < at).checked_sub(1);
+        last.is_some_and(|last| at < by_dh[last].stop)
+    };
+    let counts = |turn: &Turn, other: &Turn| {
+        let is_heard = turn.overlap(other) >= yielding::OVERLAP || stops(turn, conversation, heard);
+        is_heard && !goes_on(turn.from())
+    };
+    let by_agent = onsets(heard, Side::Agent, SPOKEN, counts);
     metrics.agent_interruption_count = Some(by_agent.len() as f64);
     metrics.customer_interruption_count = Some(by_dh.len() as f64);
 
@@ -34,9 +43,7 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
         .collect();
     metrics.dh_yield_latency_ms = mean(&yields);
 
-    let yielded: Vec<f64> = by_dh.iter().filter_map(|(turn, _)| agent_yields(turn, heard)).map(seconds).collect();
-    metrics.yield_rate = ratio(yielded.len() as f64, by_dh.len() as f64);
-    metrics.yield_latency = mean(&yielded);
+    yielding::measure(metrics, conversation, &by_dh);
 
     let long: Vec<&Turn> = heard.turns_of(Side::Dh).filter(|turn| turn.span().length() >= LONG_TURN).collect();
     let interrupted: HashSet<*const Turn> = by_agent.iter().map(|(_, other)| std::ptr::from_ref(*other)).collect();
@@ -46,42 +53,12 @@ pub fn measure(metrics: &mut Metrics, conversation: &Conversation, heard: &Heard
     metrics.response_rate = response_rate(conversation, heard);
 }
 
-/// Returns the turns of `side` that interrupt a turn of the other side: with an overlap of 200 ms or more, after
-/// `spoken` samples of it. Each comes with the turn that it interrupts.
-fn interruptions(heard: &HeardSpeech, side: Side, spoken: Sample) -> Vec<(&Turn, &Turn)> {
-    let into = |turn: &&Turn, other: &&Turn| {
-        other.from() + spoken <= turn.from() && turn.from() < other.to() && turn.overlap(other) >= OVERLAP
-    };
-    let others: Vec<&Turn> = heard.turns.iter().filter(|other| other.side != side).collect();
-    let ends = latest_ends(&others);
-    heard
-        .turns_of(side)
-        .filter_map(|turn| {
-            // Those before have ended, those after have not begun.
-            let first = ends.partition_point(|end| *end <= turn.from());
-            let after = others.partition_point(|other| other.from() < turn.from());
-            let interrupted = others.get(first..after)?.iter().find(|other| into(&turn, other))?;
-            Some((turn, *interrupted))
-        })
-        .collect()
-}
-
-/// Returns for each turn the latest end of it and of those before it.
-fn latest_ends(turns: &[&Turn]) -> Vec<Sample> {
-    let latest = |end: &mut Sample, turn: &&Turn| {
-        *end = turn.to().max(*end);
-        Some(*end)
-    };
-    turns.iter().scan(Sample::MIN, latest).collect()
-}
-
-/// Returns the time from the onset of `turn` to the agent's silence, when that comes within 2 s and while the Digital
-/// Human speaks.
-fn agent_yields(turn: &Turn, heard: &HeardSpeech) -> Option<Sample> {
-    // Stretches are joined over less than 300 ms: each of their ends is a silence that counts.
-    let end = heard.agent.get(heard.agent.partition_point(|span| span.to <= turn.from()))?.to;
-    let speaking = !near(&heard.dh, Span { from: end - 1, to: end + 1 }).is_empty();
-    (speaking && end - turn.from() <= YIELD).then_some(end - turn.from())
+/// True when the Digital Human fell silent at the agent's onset, before the end of its words.
+fn stops(turn: &Turn, conversation: &Conversation, heard: &HeardSpeech) -> bool {
+    let onset = turn.from();
+    let next = conversation.stopped.get(conversation.stopped.partition_point(|at| *at <= onset));
+    let cut = holding(&heard.dh, onset).zip(next);
+    cut.is_some_and(|(said, at)| *at <= said.to + SEAM && *at < conversation.duration)
 }
 
 /// Returns the share of turns that were answered among those that could be. Turns do not count when the agent already

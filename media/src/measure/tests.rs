@@ -1,5 +1,7 @@
 //! Conversations as lists of milliseconds, against values worked out by hand.
 
+mod yielding;
+
 use super::*;
 use crate::call::ProbeKind;
 use crate::noise::{self, Kind};
@@ -259,8 +261,9 @@ fn an_agent_that_interrupts() {
 
 #[test]
 fn an_agent_that_is_interrupted() {
+    let said = words(&[(19_700, 20_500, "Thursday"), (20_500, 21_500, "at"), (21_500, 22_000, "eleven")]);
     check(
-        &ordinary(),
+        &Conversation { words: said, ..ordinary() },
         &[("customer_interruption_count", Some(1.0)), ("yield_rate", Some(1.0)), ("yield_latency", Some(0.5))],
     );
     // It talks on for 3 s; in the second case the caller gives up first.

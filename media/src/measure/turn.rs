@@ -15,7 +15,7 @@ const JOIN: Sample = 300 * PER_MS;
 const SHORTEST: Sample = 100 * PER_MS;
 
 /// Length below which an agent's sound may be a backchannel.
-const BACKCHANNEL: Sample = 600 * PER_MS;
+pub(super) const BACKCHANNEL: Sample = 600 * PER_MS;
 
 /// Time after a sound's end within which the Digital Human may fall silent because of it.
 const STOPS_WITHIN: Sample = 200 * PER_MS;
@@ -25,6 +25,9 @@ const SEAM: Sample = 60 * PER_MS;
 
 /// Largest distance of a recognizer's word times from the speech that was found.
 const WORD_SLACK: Sample = 250 * PER_MS;
+
+/// Time from the onset of a turn within which its first word is.
+const FIRST_WORD: Sample = 1000 * PER_MS;
 
 /// Largest number of letters of a filler.
 const FILLER_CHARS: usize = 1000;
@@ -182,6 +185,40 @@ pub fn turns_after(turns: &[Turn], side: Side) -> Vec<(&Turn, &Turn)> {
     pairs
 }
 
+/// Returns the turns of `side` that begin in a turn of the other side, after `spoken` samples of it, and that `counts`
+/// takes. Each comes with the turn that it interrupts.
+pub fn onsets(
+    heard: &HeardSpeech,
+    side: Side,
+    spoken: Sample,
+    counts: impl Fn(&Turn, &Turn) -> bool,
+) -> Vec<(&Turn, &Turn)> {
+    let into = |turn: &&Turn, other: &&Turn| {
+        other.from() + spoken <= turn.from() && turn.from() < other.to() && counts(turn, other)
+    };
+    let others: Vec<&Turn> = heard.turns.iter().filter(|other| other.side != side).collect();
+    let ends = latest_ends(&others);
+    heard
+        .turns_of(side)
+        .filter_map(|turn| {
+            // Those before have ended, those after have not begun.
+            let first = ends.partition_point(|end| *end <= turn.from());
+            let after = others.partition_point(|other| other.from() < turn.from());
+            let interrupted = others.get(first..after)?.iter().find(|other| into(&turn, other))?;
+            Some((turn, *interrupted))
+        })
+        .collect()
+}
+
+/// Returns for each turn the latest end of it and of those before it.
+pub fn latest_ends(turns: &[&Turn]) -> Vec<Sample> {
+    let latest = |end: &mut Sample, turn: &&Turn| {
+        *end = turn.to().max(*end);
+        Some(*end)
+    };
+    turns.iter().scan(Sample::MIN, latest).collect()
+}
+
 /// True when agent speech from before the echo was known is the beginning of an echo. Such speech begins as an echo of
 /// one of the Digital Human's `own` utterances does, and is over before it.
 fn begins_echo(span: Span, echo: Echo, own: &[Span]) -> bool {
@@ -219,6 +256,8 @@ pub struct Words<'c> {
     fillers: BTreeSet<String>,
     /// Number of letters of the longest filler.
     filler_chars: usize,
+    /// True when a word ends a sentence.
+    has_sentence_ends: bool,
 }
 
 impl<'c> Words<'c> {
@@ -233,17 +272,44 @@ impl<'c> Words<'c> {
         let fillers = conversation.fillers.iter().map(together);
         let fillers: BTreeSet<String> = fillers.filter(|phrase| (1..=FILLER_CHARS).contains(&chars(phrase))).collect();
         let filler_chars = fillers.iter().map(chars).max().unwrap_or(0);
-        Words { words, middles, fillers, filler_chars }
+        let has_sentence_ends = words.iter().any(|word| ends_sentence(&word.text));
+        Words { words, middles, fillers, filler_chars, has_sentence_ends }
     }
 
     /// Returns the words of a turn, in their order.
     fn of_turn(&self, turn: &Turn) -> Vec<&'c Word> {
-        let (from, to) = (turn.from() - WORD_SLACK, turn.to() + WORD_SLACK);
+        self.within(turn.span())
+    }
+
+    /// Returns the words of a stretch, in their order.
+    fn within(&self, stretch: Span) -> Vec<&'c Word> {
+        let (from, to) = (stretch.from - WORD_SLACK, stretch.to + WORD_SLACK);
         let place = |at: Sample| self.middles.partition_point(|(middle, _)| *middle < at);
         let within = self.middles.get(place(from)..place(to)).unwrap_or_default();
         let mut places: Vec<usize> = within.iter().map(|(_, at)| *at).collect();
         places.sort_unstable();
         places.into_iter().map(|at| &self.words[at]).collect()
+    }
+
+    /// Returns the first words of a stretch, at most `count`, in lower case.
+    pub fn first(&self, stretch: Span, count: usize) -> Vec<String> {
+        let plain = self.within(stretch).into_iter().map(|word| plain(&word.text));
+        plain.filter(|word| !word.is_empty()).take(count).collect()
+    }
+
+    /// Returns the last word of a stretch.
+    pub fn last_within(&self, stretch: Span) -> Option<&'c Word> {
+        self.within(stretch).into_iter().max_by_key(|word| word.span.to)
+    }
+
+    /// True when the words are written with marks of sentences, or the turn that begins at `from` with a capital.
+    pub fn tell_sentences(&self, from: Sample) -> bool {
+        let is_capital = |word: &&Word| {
+            let mut letters = word.text.chars().filter(|c| c.is_alphanumeric());
+            letters.next().is_some_and(char::is_uppercase) && letters.next().is_some_and(char::is_lowercase)
+        };
+        let first = self.within(Span { from, to: from + FIRST_WORD });
+        self.has_sentence_ends || first.first().is_some_and(is_capital)
     }
 
     /// Returns the position from which a turn has meaning: its onset, or the first word after leading fillers. `None`
@@ -291,6 +357,12 @@ pub fn ends_sentence(word: &str) -> bool {
         Some(before) => !is_abbreviation(before),
         None => word.ends_with(['?', '!', '\u{2026}', '\u{3002}', '\u{ff1f}', '\u{ff01}', '\u{0964}', '\u{061f}']),
     }
+}
+
+/// True when a sentence is complete with this word. Three dots and a dash tell that it was broken off.
+pub fn completes_sentence(word: &str) -> bool {
+    let word = word.trim_end_matches(['"', '\'', ')', '\u{201d}', '\u{2019}']);
+    ends_sentence(word) && !word.ends_with("..") && !word.ends_with('\u{2026}')
 }
 
 /// True when a full stop after `word` belongs to it: `Dr.`, `J.`, but not `42.` or `I.`.

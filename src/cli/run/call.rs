@@ -14,6 +14,7 @@ use super::command::Running;
 use super::plan::{Job, Ready};
 use super::show::{Line, Show};
 use super::text_of;
+use crate::judge::YIELDING;
 use crate::model::status::ResultStatus;
 use crate::suite::Played;
 use crate::suite::html::peaks;
@@ -59,7 +60,7 @@ impl Caller {
 
     /// Queues the call and waits for its end.
     async fn follow(&self, job: &Job, ready: &Ready, line: &Line) -> Result<Value, Trouble> {
-        let body = json!({ "simulation_id": ready.simulation, "seed": job.seed });
+        let body = json!({ "simulation_id": ready.simulation, "seed": job.seed, "heard_whole": ready.heard_whole });
         let queued = self.client.post("/v1/queue-simulation-run", &body).await?;
         let (run, id) = (text_of(&queued["simulation_run_id"]), text_of(&queued["simulation_result_ids"][0]));
         let (mut hung_up, mut missed) = (false, 0);
@@ -89,6 +90,22 @@ impl Caller {
                 Err(trouble) => return Err(trouble),
             }
             sleep(LOOK).await;
+        }
+    }
+
+    /// Looks again at calls of which it was not known whether the agent yielded: other calls may have shown it since.
+    pub async fn look_again(&self, calls: &mut [Played]) {
+        if !calls.iter().any(lacks_yielding) {
+            return;
+        }
+        // The engine does it after the last call is over.
+        sleep(LOOK).await;
+        for call in calls.iter_mut().filter(|call| lacks_yielding(call)) {
+            let path = format!("/v1/retrieve-simulation-result/{}", call.result_id());
+            if let Ok(mut answer) = self.client.get(&path).await {
+                call.record = answer["simulation_result"].take();
+                call.judgement = judge(&call.record, None);
+            }
         }
     }
 
@@ -149,6 +166,14 @@ impl Caller {
             Err(error) => self.show.warn(&mask(&format!("{}: {error}", path.display()), &self.show.masked)),
         }
     }
+}
+
+/// True where it is not known whether the agent yielded, and the verdict depends on it.
+fn lacks_yielding(call: &Played) -> bool {
+    let is_open =
+        |one: &Value| one["status"] == "unknown" && YIELDING.iter().any(|name| one["expected"]["metric"] == *name);
+    let mut expectations = call.record["expectations"].as_array().into_iter().flatten();
+    call.judgement.verdict == Verdict::Unknown && expectations.any(is_open)
 }
 
 async fn await_end(command: &Arc<Mutex<Option<Running>>>) -> Option<String> {

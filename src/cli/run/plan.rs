@@ -9,12 +9,12 @@ use crate::cli::out::Out;
 use crate::clock::new_id;
 use crate::config::{nearest, variable};
 use crate::judge::catalogue;
-use crate::suite::Played;
 use crate::suite::expand::{Connect, Made};
 use crate::suite::file::{Scenario, from_file, human_fields, simulation_fields};
 use crate::suite::spawn::Spawn;
 use crate::suite::verdict::{Judgement, Untold};
 use crate::suite::yaml::{Place, mask};
+use crate::suite::{Played, baseline};
 
 /// Calls of which a run may consist.
 const CALLS_MAX: usize = 100_000;
@@ -67,6 +67,8 @@ impl Job {
 pub struct Ready {
     /// Id of the simulation at the engine.
     pub simulation: String,
+    /// Turns of the agent that an earlier run heard whole.
+    pub heard_whole: Vec<Value>,
 }
 
 /// Suites and calls of the whole run.
@@ -279,12 +281,12 @@ impl Plan {
         out.line(mask(&format!("{:#}", json!({ "suites": all, "calls": self.jobs.len() })), &self.masked));
     }
 
-    /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario. `is_trial`: at an engine without calls, which
-    /// does not know the agents of a server.
+    /// Makes agents, simulations and Digital Humans; a simulation for each call's scenario. `earlier`: the run that is compared with.
+    /// `is_trial`: at an engine without calls, which does not know the agents of a server.
     ///
     /// # Errors
     /// The server is not reached, or refuses a resource: then nothing was called.
-    pub async fn make(&self, client: &Client, is_trial: bool) -> Result<Vec<Ready>, Stop> {
+    pub async fn make(&self, client: &Client, earlier: &[(Played, Value)], is_trial: bool) -> Result<Vec<Ready>, Stop> {
         let mut agents = Vec::new();
         for suite in &self.suites {
             let has_jobs = self.jobs.iter().any(|job| job.suite == suite.at);
@@ -314,7 +316,8 @@ impl Plan {
             let simulation = text_of(&made["simulation_id"]);
             let body = json!({ "digital_human": job.scenario.human, "simulation_ids": [made["simulation_id"]] });
             client.post("/v1/create-digital-human", &body).await.map_err(told)?;
-            ready.push(Ready { simulation });
+            let heard_whole = baseline::heard_whole(earlier, &job.file, &job.scenario.name);
+            ready.push(Ready { simulation, heard_whole });
         }
         Ok(ready)
     }

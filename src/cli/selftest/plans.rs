@@ -101,6 +101,19 @@ const CUTS_IN: Plan = (
 ",
 );
 
+// The greeting ends by itself beside the caller's long words, which is no yielding.
+const TALKS_LONG: Plan = (
+    "talks long",
+    "
+    endpointing_delay: 2
+    max_seconds: 60
+    turns:
+      - interrupt: { after_ms: 5700, say: \"Excuse me, I am sorry to stop you here, and yet I have a question about the visit of my daughter, who was with you on Monday, and would like to come again on Friday.\" }
+      - expect: { within_ms: 5000 }
+    expect: [{ metric: yield_rate, at_least: 1 }]
+",
+);
+
 // Much is said by the agent, so that coughs fall into it in every call. A pause between two sentences can look like a stop beside a
 // cough: an agent that yields does so at most of them.
 const COUGHS: Plan = (
@@ -160,6 +173,7 @@ pub fn finding(fault: Fault, channel: Channel) -> Plan {
         Fault::IgnoresKeys | Fault::WrongDigit => KEYS,
         Fault::RepeatsItself => ASKS,
         Fault::DoesNotYield => CUTS_IN,
+        Fault::Deaf => TALKS_LONG,
         Fault::YieldsToCough => COUGHS,
         _ => BOOKS,
     }

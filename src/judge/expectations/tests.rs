@@ -12,6 +12,7 @@ use crate::provider::fake::{Reply, ScriptedModel};
 #[derive(Default)]
 struct Talk {
     metrics: Vec<MetricValue>,
+    open: Vec<OpenMetric>,
     entries: Vec<TranscriptEntry>,
     unheard: Vec<Unheard>,
     calls: Vec<PostedToolCall>,
@@ -64,6 +65,7 @@ impl Talk {
         let grounds = Grounds {
             material,
             metrics: &self.metrics,
+            open: &self.open,
             moments: &moments,
             ended_by: self.ended_by,
             duration_ms: self.duration_ms,
@@ -233,6 +235,46 @@ async fn what_lacks_something_is_not_told() {
     }
     let why = "s cannot be told: no language model judged the words";
     check(of("no_language_model", 1.0), least(), "unknown", why, None).await;
+}
+
+#[tokio::test]
+async fn a_rate_with_unknown_stops_is_told_where_they_change_nothing() {
+    let talk = |value: Option<f64>, range: Option<[f64; 2]>| {
+        let talk = value.into_iter().fold(talk(), |talk, value| talk.metric("yield_rate", json!(value)));
+        Talk { open: vec![OpenMetric { name: "yield_rate", range, reason: "nobody knows".into() }], ..talk }
+    };
+    let why = "yield_rate cannot be told: nobody knows";
+    for (value, range, bound, status, reason) in [
+        (None, None, json!({"at_least": 1}), "unknown", Some(why)),
+        (
+            Some(0.5),
+            Some([0.5, 0.75]),
+            json!({"at_least": 1}),
+            "failed",
+            Some("yield_rate is 0.5 to 0.75, not at least 1"),
+        ),
+        (Some(0.5), Some([0.5, 0.75]), json!({"at_least": 0.6}), "unknown", Some(why)),
+        (Some(0.5), Some([0.5, 0.75]), json!({"at_least": 0.5}), "passed", None),
+        (
+            Some(0.5),
+            Some([0.5, 0.75]),
+            json!({"at_most": 0.4}),
+            "failed",
+            Some("yield_rate is 0.5 to 0.75, not at most 0.4"),
+        ),
+    ] {
+        let mut expected = bound;
+        expected["metric"] = json!("yield_rate");
+        let found = talk(value, range).judge(expected.clone(), None).await;
+        assert_eq!((found.status, found.reason.as_deref()), (status.into(), reason), "{expected}");
+    }
+    // The agent is not silent where it only cannot be told whether it yielded.
+    let mut kept = vec![talk(None, None).judge(json!({"metric": "yield_rate", "at_least": 1}), None).await];
+    let metrics = [MetricValue { name: "yield_rate".into(), value: json!(1.0), note: None }];
+    rejudge_metrics(&mut kept, &["other"], &Grounds { metrics: &metrics, ..Grounds::default() });
+    assert_eq!(kept[0].status, Status::Untold);
+    rejudge_metrics(&mut kept, &["yield_rate"], &Grounds { metrics: &metrics, ..Grounds::default() });
+    assert_eq!(kept[0].status, Status::Passed);
 }
 
 #[tokio::test]

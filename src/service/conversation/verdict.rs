@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::model::error_code::{ErrorCode, PlatformFault};
 use crate::model::expectation::{ExpectationStatus, FaultCode};
-use crate::model::result::{ResultBody, find_note};
+use crate::model::result::{KEPT_FLOOR, ResultBody, find_note};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 use crate::model::tool_call::unmet;
@@ -184,22 +184,25 @@ const EXPECTATION: &str = "expectation";
 /// Returns the first thing that the agent failed.
 fn failure(body: &ResultBody, goal: Option<bool>, calls: Option<bool>) -> Option<CallVerdict> {
     let failed = |code: &str, reason: String| Some(CallVerdict::of(VerdictWord::Failed, code, reason));
+    if calls == Some(false) {
+        let reason = unmet(&body.tool_calls);
+        let reason = reason.unwrap_or_else(|| "the expected tool calls were not made as expected".to_owned());
+        return failed("tool_calls", reason);
+    }
     if goal == Some(false) {
         let evaluation = body.evaluations.first();
         let told = evaluation
             .and_then(|evaluation| evaluation.human_goal_reasoning.clone().or(evaluation.goal_reasoning.clone()));
         return failed("goal", told.unwrap_or_else(|| "the goal was not reached".to_owned()));
     }
-    if calls == Some(false) {
-        let reason = unmet(&body.tool_calls);
-        let reason = reason.unwrap_or_else(|| "the expected tool calls were not made as expected".to_owned());
-        return failed("tool_calls", reason);
-    }
     if let Some(failed) = by_expectation(body, &ExpectationStatus::Failed, VerdictWord::Failed) {
         return Some(failed);
     }
-    is_silent(body)
-        .then(|| CallVerdict::of(VerdictWord::Failed, "silent", "the agent was silent where it could answer"))
+    if is_silent(body) {
+        return failed("silent", "the agent was silent where it could answer".to_owned());
+    }
+    let kept = find_note(&body.metadata, KEPT_FLOOR).and_then(Value::as_str);
+    kept.and_then(|why| failed(KEPT_FLOOR, why.to_owned()))
 }
 
 /// Returns the verdict by the first step, else the first expectation, with this status.
@@ -313,6 +316,16 @@ mod tests {
         ] {
             check(status, evaluation, calls_met, none, expect);
         }
+    }
+
+    #[test]
+    fn an_agent_that_never_gave_the_floor_has_failed() {
+        let mut body = ResultBody { status: ResultStatus::Completed, ..ResultBody::default() };
+        body.expectations = vec![ExpectationResult { status: "unknown".into(), ..ExpectationResult::default() }];
+        let simulation = SimulationSpec::default();
+        assert_eq!(outcome(&body, &simulation), Some(Outcome::NotEvaluated));
+        body.metadata.insert(KEPT_FLOOR.into(), json!("the agent did not leave 1.5 s of silence in 45 s"));
+        assert_eq!(outcome(&body, &simulation), Some(Outcome::Failed));
     }
 
     #[test]

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::inputs::{CALLS_MET, WORD_ERRORS, unheard_in};
 use crate::error::{Error, Result};
 use crate::human::Facts;
-use crate::judge::{Redactor, WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
+use crate::judge::{OpenMetric, Redactor, WordErrors, is_timed_tool, moments, predicted_wer, rejudge_tools};
 use crate::model::Object;
 use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::expectation::ExpectationResult;
+use crate::model::heard_turn::HeardTurn;
 use crate::model::issue::SourceKind;
 use crate::model::result::{EngineQuality, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup};
 use crate::model::simulation::SimulationSpec;
@@ -32,6 +33,10 @@ pub struct Judged {
     pub evaluation: Evaluation,
     /// Built-in metrics; null values, `expected_tool_calls_met` and `predicted_wer` are left out.
     pub metrics: Vec<MetricValue>,
+    /// Metrics of which something is not known.
+    pub open: Vec<OpenMetric>,
+    /// Turns of the agent that nobody interrupted.
+    pub heard_whole: Vec<HeardTurn>,
     /// Agent latency per turn, seconds.
     pub latency: Option<Vec<f64>>,
     /// Measures of how well the engine worked.
@@ -90,6 +95,7 @@ impl Service {
         through(&mut judged.evaluation, redactor, JUDGED)?;
         redact_metrics(&mut judged.metrics, redactor);
         through(&mut judged.expectations, redactor, EXPECTED)?;
+        judged.heard_whole.iter_mut().for_each(|turn| turn.words.clear());
         through(&mut judged.metadata, redactor, &["playback", "custom_error"])?;
         self.redact_conversation(organization, result_id, redactor).await
     }
@@ -180,8 +186,10 @@ fn set(metrics: &mut Vec<MetricValue>, name: &str, value: Option<Value>) {
 
 /// Takes what was found over into a result.
 fn keep(doc: &mut ResultDoc, judged: Judged) {
-    let Judged { mut evaluation, metrics, latency, engine_quality, metadata, custom_error, expectations, warnings } =
-        judged;
+    (doc.has_open_stops, doc.heard_whole) = (!judged.open.is_empty(), judged.heard_whole);
+    let Judged {
+        mut evaluation, metrics, latency, engine_quality, metadata, custom_error, expectations, warnings, ..
+    } = judged;
     doc.body.expectations = expectations;
     if let Some(old) = doc.body.evaluations.first() {
         evaluation.keep_human_fields(old);
