@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use self::plans::{Channel, Plan, channels, file, finding, name, sound, sparing};
+use self::plans::{Channel, DEAD, Plan, channels, file, finding, name, sound, sparing, unanswered};
 use super::out::Out;
 use super::{fail, run as suites};
 use crate::agent::Fault;
@@ -61,7 +61,10 @@ async fn selftest(args: &Args, out: &Out) -> Result<Verdict, String> {
     let faults: Vec<Fault> = if args.fault.is_empty() { Fault::ALL.to_vec() } else { args.fault.clone() };
     let folder = std::env::temp_dir().join(format!("ringer-selftest-{}", crate::clock::new_id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let agents = agents(&faults, args.real);
+    let mut agents = agents(&faults, args.real);
+    if args.real && args.fault.is_empty() {
+        agents.extend(dead_agents());
+    }
     let played = play(args, &agents, &folder).await;
     let _ = std::fs::remove_dir_all(&folder);
     let counted = Counted::of(&agents, &played?);
@@ -103,6 +106,12 @@ fn agents(faults: &[Fault], is_real: bool) -> Vec<Agent> {
     agents
 }
 
+/// Returns the agents that do not run, one for each channel.
+fn dead_agents() -> impl Iterator<Item = Agent> {
+    let dead = |channel: &Channel| Agent { name: DEAD, channel: *channel, is_faulty: true, plans: vec![unanswered()] };
+    Channel::all(true).iter().map(dead)
+}
+
 /// Calls with the same suite at the same agent, and what became of them.
 #[derive(Debug, Default)]
 struct Tally {
@@ -119,10 +128,15 @@ struct Tally {
 impl Tally {
     fn of(name: &str, played: &[Played]) -> Tally {
         let calls: Vec<&Played> = played.iter().filter(|call| call.scenario == name).collect();
-        // An agent that did not start is no fault that was found.
-        let verdict = |call: &Played| match call.judgement.code == NOT_STARTED {
-            true => Verdict::Unknown,
-            false => call.judgement.verdict,
+        let is_dead = name.split(' ').next() == Some(DEAD);
+        let verdict = |call: &Played| match call.judgement.verdict {
+            // An agent that did not start is no fault that was found.
+            _ if call.judgement.code == NOT_STARTED => Verdict::Unknown,
+            // Nobody is charged for an agent that does not run.
+            Verdict::Unreachable if is_dead => Verdict::Failed,
+            Verdict::Failed if is_dead => Verdict::Passed,
+            Verdict::Unreachable => Verdict::Unknown,
+            verdict => verdict,
         };
         let count = |wanted| calls.iter().filter(|call| verdict(call) == wanted).count() as u64;
         let reasons = || calls.iter().map(|call| &call.judgement).filter(|judgement| !judgement.reason.is_empty());
@@ -284,10 +298,11 @@ fn interval(part: u64, all: u64) -> String {
 /// Writes a file for each agent, and plays them.
 async fn play(args: &Args, agents: &[Agent], folder: &Path) -> Result<Vec<Played>, String> {
     for (at, Agent { name, channel, plans, .. }) in agents.iter().enumerate() {
-        let command = if args.real { Some(command(name, *channel)?) } else { None };
-        let spawn = command.as_ref().map(|(command, port)| (command.as_slice(), *port));
+        // In virtual time the port is only a name.
+        let (command, port) = if args.real { command(name, *channel)? } else { (Vec::new(), 5080) };
+        let command = (args.real && *name != DEAD).then_some(command.as_slice());
         let path = folder.join(format!("{at:02}-{name}.yaml"));
-        let text = file(name, *channel, plans, spawn);
+        let text = file(name, *channel, plans, port, command);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let (paths, seeds) = (folder.to_string_lossy().into_owned(), args.seeds.to_string());
@@ -388,6 +403,22 @@ mod tests {
             let scenarios =
                 agents.iter().flat_map(|agent| agent.plans.iter().map(|plan| name(agent.name, agent.channel, *plan)));
             assert_eq!(scenarios.collect::<Vec<_>>(), expect);
+        }
+    }
+
+    #[test]
+    fn an_agent_that_does_not_run_is_found_when_it_is_unreachable() {
+        let names: Vec<String> = dead_agents().map(|agent| name(agent.name, agent.channel, agent.plans[0])).collect();
+        assert_eq!(names, ["dead greets soon", "dead over WebSocket greets soon"]);
+        let of = |name: &str, verdict| Tally::of(name, &[call(name, 1, verdict, "r", &[])]);
+        for (name, verdict, expect) in [
+            (&*names[0], Verdict::Unreachable, (1, 0)),
+            (&names[0], Verdict::Failed, (0, 0)),
+            (&names[0], Verdict::Unknown, (0, 1)),
+            ("desk books", Verdict::Unreachable, (0, 1)),
+        ] {
+            let tally = of(name, verdict);
+            assert_eq!((tally.failed, tally.unknown), expect, "{name} {verdict:?}");
         }
     }
 

@@ -205,11 +205,18 @@ pub fn name(agent: &str, channel: Channel, plan: Plan) -> String {
     format!("{agent}{} {}", channel.suffix(), plan.0)
 }
 
-/// Returns the file of an agent; `spawn`: the command that starts it, with its port.
-pub fn file(agent: &str, channel: Channel, plans: &[Plan], spawn: Option<(&[String], u16)>) -> String {
-    let port = spawn.map_or(5080, |(_, port)| port);
+/// Name of an agent that does not run: its calls should be told to be unreachable.
+pub const DEAD: &str = "dead";
+
+/// Returns the suite of an agent that does not run.
+pub fn unanswered() -> Plan {
+    GREETS_SOON
+}
+
+/// Returns the file of an agent at this port; `command` starts it.
+pub fn file(agent: &str, channel: Channel, plans: &[Plan], port: u16, command: Option<&[String]>) -> String {
     let mut text = format!("version: 1\nconnect: {}\n", channel.connect(agent, port));
-    if let Some((command, port)) = spawn {
+    if let Some(command) = command {
         let spawn = serde_json::json!({
             "command": command, "ready": { "tcp": format!("127.0.0.1:{port}"), "within_s": 60 },
         });
@@ -237,16 +244,14 @@ mod tests {
             for (agent, plans) in
                 [(fault.as_str(), &[found, sparing(fault), GREETS_SOON][..]), (sound(fault), &[found])]
             {
-                for (channel, spawn) in [
-                    (Channel::Sip, None),
-                    (Channel::Sip, Some((&command[..], 5081))),
-                    (Channel::WebSocket, Some((&command[..], 5081))),
-                ] {
-                    let root = parse(&file(agent, channel, plans, spawn), "f").expect("it is YAML");
+                for (channel, command) in
+                    [(Channel::Sip, None), (Channel::Sip, Some(&command[..])), (Channel::WebSocket, Some(&command[..]))]
+                {
+                    let root = parse(&file(agent, channel, plans, 5081, command), "f").expect("it is YAML");
                     let read = of_node(&root, Path::new("f")).unwrap_or_else(|problems| panic!("{problems:?}"));
                     let names: Vec<String> = read.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
                     assert_eq!(names, plans.iter().map(|plan| name(agent, channel, *plan)).collect::<Vec<_>>());
-                    assert_eq!(read.spawn.is_some(), spawn.is_some());
+                    assert_eq!(read.spawn.is_some(), command.is_some());
                 }
             }
         }
