@@ -17,7 +17,7 @@ const CALL_MS: i64 = 20_000;
 /// `delay_ms`: silence after which the caller answers. `steps`: playback of the caller; without one it always has words.
 pub fn kept_floor(moments: &[TimelineEntry], facts: &Facts, steps: &[Object], delay_ms: i64) -> Option<String> {
     let has_words = steps.is_empty() || steps.iter().any(has_own_words);
-    if !has_words || !is_agent_talking(moments) || moments.iter().any(|moment| is_own(moment)) {
+    if !has_words || !is_agent_talking(moments) || moments.iter().any(is_own) {
         return None;
     }
     let call = conversation(moments, facts);

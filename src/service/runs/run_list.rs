@@ -290,7 +290,7 @@ fn change(row: Row<ResultDoc>, digital_human_name: Option<String>) -> ResultChan
         repetition,
         status: body.status,
         outcome: body.outcome,
-        verdict: body.verdict.as_ref().map(|verdict| verdict.word.clone()),
+        verdict: body.verdict.as_ref().map(|verdict| verdict.word),
         reason: told.or(body.error_message.clone()).or(judged),
         error_code: body.error_code.clone(),
         error_owner: body.error_owner,
