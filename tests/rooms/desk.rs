@@ -18,7 +18,7 @@ async fn the_program_calls_its_sample_agent_by_an_offer() {
     let mut agent = Program::start(ringer(&args).args(["--log", log]));
     let line = agent.line().await;
     let to = line.split(' ').find(|word| word.starts_with("pipeline:")).unwrap_or_else(|| panic!("none in {line}"));
-    let flags = ["--json", "--max-seconds", "15", "--seed", "3", "--dtmf", "7", "--record", record];
+    let flags = ["--json", "--max-seconds", "25", "--seed", "3", "--dtmf", "7", "--record", record];
     let mut caller = Program::start(ringer(&["call", to]).args(flags));
     let (mut names, mut report) = (Vec::new(), Value::Null);
     while report == Value::Null {
