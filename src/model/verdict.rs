@@ -32,7 +32,7 @@ impl CallVerdict {
     }
 
     /// Returns the verdict on a call that met what was expected.
-    pub fn passed() -> CallVerdict {
+    pub fn pass() -> CallVerdict {
         CallVerdict { word: VerdictWord::Passed, ..CallVerdict::default() }
     }
 }

@@ -104,7 +104,7 @@ async fn running_conversations_end_when_nothing_is_left() {
     let id = results[0];
     f.walk(id, &[S::ConversationEnded, S::Evaluating]).await;
     let body = f.judge(id, json!({ "goal_success": true })).await.body;
-    assert_eq!((body.status, body.outcome), (S::OutOfFunds, Some(Outcome::Failed)));
+    assert_eq!((body.status, body.outcome), (S::OutOfFunds, Some(Outcome::NotEvaluated)));
     assert_eq!(body.error_code, Some(ErrorCode::InsufficientBalance));
 }
 

@@ -209,7 +209,7 @@ pub fn name(agent: &str, channel: Channel, plan: Plan) -> String {
 pub const DEAD: &str = "dead";
 
 /// Returns the suite of an agent that does not run.
-pub fn unanswered() -> Plan {
+pub fn plan_of_the_dead() -> Plan {
     GREETS_SOON
 }
 

@@ -173,7 +173,7 @@ fn of_conversation(body: &ResultBody, simulation: &SimulationSpec) -> CallVerdic
     let reached = matches!((score, passing), (Some(score), Some(threshold)) if score >= threshold as f64);
     let is_expected = !body.expectations.is_empty() || steps(body).next().is_some();
     if goal == Some(true) || calls == Some(true) || is_expected || (goal.is_none() && reached) {
-        return CallVerdict::passed();
+        return CallVerdict::pass();
     }
     CallVerdict::of(VerdictWord::Untold, "not_evaluated", "nothing that was expected could be evaluated")
 }
@@ -487,8 +487,8 @@ mod tests {
         let fault = json!([{"code": "synthesizer_failed", "at_ms": null, "turn": null}]);
         let quiet = "the agent was silent where it could answer";
         for (members, expect) in [
-            (json!({"expectations": expectation("passed")}), CallVerdict::passed()),
-            (json!({"metadata": playback("passed")}), CallVerdict::passed()),
+            (json!({"expectations": expectation("passed")}), CallVerdict::pass()),
+            (json!({"metadata": playback("passed")}), CallVerdict::pass()),
             (json!({"expectations": expectation("failed")}), of(Failed, "expectation", "r", Some(7))),
             (json!({"expectations": expectation("unknown")}), of(Untold, "expectation", "r", Some(7))),
             (json!({"metadata": playback("failed")}), of(Failed, "expectation", "turn 3: r", None)),
