@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringer_media::call::{EndReason, EventKind, RemoteEnd, RemoteKind, Side};
 use ringer_media::frame::PER_MS;
-use ringer_sip::Transport;
+use ringer_sip::hop::{Hop, Transport};
 use serde::Serialize;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -90,7 +90,7 @@ pub enum Line {
 pub async fn check(engine: &Engine, clock: &Clock, line: &Line, placement: Placement) -> Checked {
     let mut checked = Checked { is_unreachable: true, ..Checked::default() };
     let began = clock.now_ms();
-    let (address, is_stream) = match timeout(OPENING, resolve(line))
+    let (addresses, is_stream) = match timeout(OPENING, resolve(line))
         .await
         .unwrap_or_else(|_| Err("no answer of the name server".to_owned()))
     {
@@ -101,10 +101,15 @@ pub async fn check(engine: &Engine, clock: &Clock, line: &Line, placement: Place
             return checked;
         }
     };
-    checked.pass(since(clock, began), Some(address.to_string()));
+    let told = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
+    checked.pass(since(clock, began), Some(told));
+    let mut address = addresses[0];
     if is_stream {
         let began = clock.now_ms();
-        let opened = timeout(OPENING, TcpStream::connect(address)).await;
+        let opened = timeout(OPENING, TcpStream::connect(&addresses[..])).await;
+        if let Ok(Ok(stream)) = &opened {
+            address = stream.peer_addr().unwrap_or(address);
+        }
         let (code, why) = match opened {
             Ok(Ok(_)) => {
                 checked.pass(since(clock, began), None);
@@ -130,20 +135,23 @@ fn since(clock: &Clock, began: i64) -> u64 {
     clock.now_ms().saturating_sub(began).max(0) as u64
 }
 
-/// Returns the address that is called first, and whether it is reached by a connection.
-async fn resolve(line: &Line) -> Result<(SocketAddr, bool), String> {
+/// Returns the addresses that are called, at least one, and whether they are reached by a connection.
+async fn resolve(line: &Line) -> Result<(Vec<SocketAddr>, bool), String> {
     match line {
         Line::Sip(address) => {
             let hops =
                 address.hops(&Resolver::new(&[]), &Guard::by(|_| true)).await.map_err(|fault| fault.to_string())?;
             let first = hops.first().ok_or("the host has no address")?;
-            Ok((first.address, first.transport != Transport::Udp))
+            let is_same = |hop: &&Hop| hop.transport == first.transport;
+            let addresses = hops.iter().filter(is_same).map(|hop| hop.address).collect();
+            Ok((addresses, first.transport != Transport::Udp))
         }
         Line::Server(url) => {
             let host = url.host_str().ok_or("the address has no host")?.trim_matches(['[', ']']).to_owned();
             let port = url.port_or_known_default().ok_or("the address has no port")?;
-            let mut found = lookup_host((host.as_str(), port)).await.map_err(|error| format!("{host}: {error}"))?;
-            Ok((found.next().ok_or_else(|| format!("{host} has no address"))?, true))
+            let found = lookup_host((host.as_str(), port)).await.map_err(|error| format!("{host}: {error}"))?;
+            let addresses: Vec<SocketAddr> = found.collect();
+            if addresses.is_empty() { Err(format!("{host} has no address")) } else { Ok((addresses, true)) }
         }
     }
 }
@@ -153,7 +161,11 @@ async fn call(engine: &Engine, clock: &Clock, placement: Placement, address: Soc
     let mut began = clock.now_ms();
     let mut handle = match engine.place(placement).await {
         Ok(handle) => handle,
-        Err(refusal) => return checked.lose(0, "NOT_PLACED", refusal.to_string()),
+        Err(refusal) => {
+            // A fault of this side.
+            checked.is_unreachable = false;
+            return checked.lose(0, "NOT_PLACED", refusal.to_string());
+        }
     };
     let mut wait = Duration::from_millis(u64::from(RINGING_MS)) + OPENING;
     loop {

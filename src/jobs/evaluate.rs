@@ -74,8 +74,16 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     if let Err(error) = service.keep_outline(id).await {
         tracing::warn!(%error, "failed to compute the outline of a recording; the first request computes it");
     }
+    let tells = !judged.heard_whole.is_empty();
     service.store_evaluation(organization, id, judged).await?;
-    if may_interrupt(&body, &steps) { look_again(workshop, organization, id).await } else { Ok(()) }
+    // The evaluation is kept; that of other calls may be looked at by the next one.
+    if tells
+        && may_interrupt(&body, &steps)
+        && let Err(error) = look_again(workshop, organization, id).await
+    {
+        tracing::warn!(result_id = id, %error, "failed to look again at calls with interruptions");
+    }
+    Ok(())
 }
 
 /// True when the caller may interrupt the agent.
@@ -94,7 +102,7 @@ async fn look_again(workshop: &Workshop, organization: &str, result_id: i64) -> 
         let body = service.result(&caller, id).await?.body;
         let timeline = match service.timeline(&caller, id).await {
             Ok(timeline) => timeline.events,
-            Err(Error::NotAvailable(_)) => continue,
+            Err(Error::NotAvailable(_) | Error::NotFound(_)) => continue,
             Err(error) => return Err(error),
         };
         let facts = Facts { elsewhere, ..facts_of(workshop, &body) };

@@ -48,7 +48,8 @@ pub const BUILT_IN: &[BuiltIn] = &[
     metric("avg_punctuation_latency", "s", "mean pause between two sentences inside an agent turn"),
     metric("p50_punctuation_latency", "s", "50th percentile of the pauses between sentences"),
     metric("p90_punctuation_latency", "s", "90th percentile of the pauses between sentences"),
-    metric("time_to_first_agent_utterance", "s", "time from the start of the conversation to the agent's first turn"),
+    metric("time_to_first_agent_utterance", "s", "time from the moment the agent could speak to its first turn"),
+    metric("setup_ms", "ms", "time from dialling to the moment the agent could speak"),
     metric(
         "agent_interruption_count",
         "count",
@@ -135,14 +136,16 @@ mod tests {
     use serde_json::Value;
 
     use super::super::expectations::names_used;
-    use super::super::{reported, sound};
+    use super::super::{measures, reported, sound};
     use super::*;
 
     #[test]
     fn every_metric_that_the_engine_produces_is_in_the_table_once() {
         let Ok(Value::Object(measures)) = serde_json::to_value(Metrics::default()) else { panic!("an object") };
         let mut all: BTreeSet<String> = measures.keys().cloned().collect();
-        all.extend(sound::NAMES.into_iter().chain(names_used()).chain([reported::NAME]).map(str::to_owned));
+        all.extend(
+            sound::NAMES.into_iter().chain(names_used()).chain([reported::NAME, measures::SETUP]).map(str::to_owned),
+        );
         let known: BTreeSet<String> = BUILT_IN.iter().map(|metric| metric.name.to_owned()).collect();
         assert_eq!(all, known);
         assert_eq!(known.len(), BUILT_IN.len(), "each is there once");

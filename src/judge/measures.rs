@@ -19,7 +19,7 @@ use crate::model::result::MetricValue;
 /// Time from the last tone of an extension to the conversation, in milliseconds.
 const AFTER_EXTENSION_MS: i64 = 300;
 /// Metric of the time from dialling until the agent could speak.
-const SETUP: &str = "setup_ms";
+pub const SETUP: &str = "setup_ms";
 /// Length of a digit that does not tell.
 const DIGIT_MS: i64 = 100;
 /// Letters of a text in which a word is looked for that is not the next.

@@ -57,7 +57,10 @@ pub fn exact(text: &str) -> Value {
 
 /// Returns the number that [`exact`] left a text; `None` for every other text.
 pub fn too_long(text: &str) -> Option<Decimal> {
-    let is_json = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    // Digits with a zero before them are a name, and no number of JSON (RFC 8259 section 6).
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_json = digits.starts_with(|c: char| c.is_ascii_digit())
+        && !(digits.starts_with('0') && digits[1..].starts_with(|c: char| c.is_ascii_digit()));
     if is_json && exact(text).is_string() { Decimal::parse(text) } else { None }
 }
 

@@ -367,6 +367,12 @@ impl ResultDoc {
         self.body.metadata.insert(self.own_key(key), value);
     }
 
+    /// Removes a metadata member of the engine.
+    pub fn forget_note(&mut self, key: &str) {
+        let own_key = self.own_key(key);
+        self.body.metadata.remove(&own_key);
+    }
+
     /// Sets posted metadata members; the engine's member of the same name moves to `engine.NAME`.
     pub fn post_metadata(&mut self, members: Object) {
         let mut posted: HashSet<String> = self.posted_keys.iter().cloned().collect();

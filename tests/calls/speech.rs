@@ -171,7 +171,7 @@ async fn a_keyword_cuts_in_on_running_text_by_websocket() {
 async fn without_a_fallback_a_deaf_call_goes_on_and_a_mute_one_says_why_it_ends() {
     let deaf = async |form| {
         let speech = embedded_speech();
-        let deaf = Speech { synthesizer: speech.clone(), recognizer: recognizer(form, dead(form).await) };
+        let deaf = Speech { synthesizer: speech.clone(), recognizer: recognizer(form, dead(form)) };
         let outcome = call(&speech, deaf, spec(), CALLER, desk()).await;
         assert_eq!(outcome.report.ending.reason, EndReason::AgentHangup, "{form:?}: {:?}", outcome.report.ending);
         assert!(outcome.events("recognizer_unreachable", "engine").count() >= 3, "{form:?}: for each turn");
@@ -179,7 +179,7 @@ async fn without_a_fallback_a_deaf_call_goes_on_and_a_mute_one_says_why_it_ends(
     let mute = async |form| {
         let speech = embedded_speech();
         let recognizer = Arc::new(FakeRecognizer::new(&[], 0));
-        let mute = Speech { synthesizer: synthesizer(form, dead(form).await), recognizer };
+        let mute = Speech { synthesizer: synthesizer(form, dead(form)), recognizer };
         let outcome = call(&speech, mute, spec(), CALLER, desk()).await;
         assert_eq!(outcome.report.ending.reason, EndReason::Fault, "{form:?}: {:?}", outcome.report.ending);
         assert!(outcome.events("synthesizer_unreachable", "engine").next().is_some(), "{form:?}");

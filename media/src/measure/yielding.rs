@@ -183,9 +183,10 @@ impl Interruption {
         own.truncate(FIRST_WORDS);
         let is_same = |whole: &&WholeTurn| {
             let is_known = !own.is_empty() && !whole.words.is_empty();
-            match whole.place == self.place {
-                true => !is_known || is_alike(&own, &whole.words, 1),
-                false => is_alike(&own, &whole.words, FIRST_WORDS_LEAST),
+            // Without words only the greeting is known to be the same turn: what comes later depends on the conversation.
+            match is_known {
+                false => self.place == 0 && whole.place == 0,
+                true => is_alike(&own, &whole.words, FIRST_WORDS_LEAST),
             }
         };
         let shortest = elsewhere.iter().filter(is_same).map(|whole| whole.length).min()?;

@@ -23,6 +23,8 @@ use crate::suite::yaml::mask;
 
 /// Time between two looks at a result whose events cannot be followed.
 const LOOK: Duration = Duration::from_millis(300);
+/// Number of looks at calls that the engine may judge again when the last one is over.
+const LOOKS_AGAIN: usize = 10;
 /// Number of repeated requests to a server that is not reached.
 const ASKED: usize = 10;
 /// Characters of a scenario's name in the names of its files.
@@ -98,13 +100,21 @@ impl Caller {
         if !calls.iter().any(lacks_yielding) {
             return;
         }
-        // The engine does it after the last call is over.
-        sleep(LOOK).await;
-        for call in calls.iter_mut().filter(|call| lacks_yielding(call)) {
-            let path = format!("/v1/retrieve-simulation-result/{}", call.result_id());
-            if let Ok(mut answer) = self.client.get(&path).await {
-                call.record = answer["simulation_result"].take();
-                call.judgement = judge(&call.record, None);
+        // The engine does it after the last call is over; until nothing changes any more.
+        for _ in 0..LOOKS_AGAIN {
+            sleep(LOOK).await;
+            let mut is_changed = false;
+            for call in calls.iter_mut().filter(|call| lacks_yielding(call)) {
+                let path = format!("/v1/retrieve-simulation-result/{}", call.result_id());
+                if let Ok(mut answer) = self.client.get(&path).await {
+                    let record = answer["simulation_result"].take();
+                    is_changed |= record != call.record;
+                    call.judgement = judge(&record, None);
+                    call.record = record;
+                }
+            }
+            if !is_changed && !calls.iter().any(lacks_yielding) {
+                break;
             }
         }
     }
@@ -125,10 +135,19 @@ impl Caller {
         }
     }
 
+    /// Returns the verdict on a call that this side hung up, unless it passed before: nobody knows how it would have gone on.
+    fn cut_short(&self, judgement: Judgement, record: &Value) -> Judgement {
+        let is_cut = self.halt.is_cancelled() && record["end_reason"] == "api_hangup";
+        match is_cut && judgement.verdict == Verdict::Failed {
+            true => Judgement::unknown("run_over", format!("the run was over before the call: {}", judgement.reason)),
+            false => judgement,
+        }
+    }
+
     /// Fetches what is left of a call and writes its files.
     async fn gather(&self, job: &Job, record: Value, command: &Arc<Mutex<Option<Running>>>) -> Played {
         let status = await_end(command).await;
-        let judgement = judge(&record, status.as_deref());
+        let judgement = self.cut_short(judge(&record, status.as_deref()), &record);
         let id = text_of(&record["id"]);
         let path = |part: &str| format!("/v1/simulation-result/{id}/{part}");
         let list = |answer: Result<Value, Trouble>, key: &str| {

@@ -119,10 +119,13 @@ impl CallOutcome {
     pub fn of_dialogue(
         end: &DialogueEnd,
         timeline: &[TimelineEntry],
-        notes: Object,
+        mut notes: Object,
         warnings: Vec<String>,
     ) -> CallOutcome {
         let (error, ended_by) = ending::verdict_of_dialogue(end);
+        if end.reason == EndReason::NoAnswer && end.began_ms.is_none() {
+            notes.insert("reached".to_owned(), json!(false));
+        }
         CallOutcome {
             error,
             ended_by,

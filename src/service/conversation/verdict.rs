@@ -76,7 +76,9 @@ fn of_error(body: &ResultBody, code: &ErrorCode) -> CallVerdict {
     let verdict = match code {
         ErrorCode::SipAuthFailed
         | ErrorCode::WebsocketAuthFailed
-        | ErrorCode::Platform(_, PlatformFault::AuthFailed) => {
+        | ErrorCode::Platform(_, PlatformFault::AuthFailed)
+            if !connected =>
+        {
             CallVerdict::of(VerdictWord::Unreachable, CREDENTIALS, unreachable(body, message, code))
         }
         _ if !connected && is_unreachable(body, code) => {

@@ -11,7 +11,9 @@ use crate::model::evaluation::{Evaluation, EvaluationStatus, JudgedGoal};
 use crate::model::expectation::ExpectationResult;
 use crate::model::heard_turn::HeardTurn;
 use crate::model::issue::SourceKind;
-use crate::model::result::{EngineQuality, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup};
+use crate::model::result::{
+    EngineQuality, KEPT_FLOOR, MetricValue, PostedToolCall, ResultBody, ResultDoc, ToolCallGroup,
+};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::ResultStatus;
 use crate::model::tool_call::{self, attack_verdict, stray};
@@ -207,6 +209,7 @@ fn keep(doc: &mut ResultDoc, judged: Judged) {
     if custom_error == Some(true) {
         doc.body.tags.push(CUSTOM_ERROR.to_owned());
     }
+    doc.forget_note(KEPT_FLOOR);
     for (key, value) in metadata {
         doc.note(&key, value);
     }

@@ -66,8 +66,17 @@ impl Service {
 fn settle(doc: &mut ResultDoc, measured: Measured, simulation: &SimulationSpec) {
     let Measured { metrics, open, .. } = measured;
     let body = &mut doc.body;
-    body.metrics.retain(|metric| !YIELDING.contains(&metric.name.as_str()));
-    body.metrics.extend(metrics.into_iter().filter(|metric| YIELDING.contains(&metric.name.as_str())));
+    // Values keep their places, so that a look that finds nothing new changes nothing.
+    let mut found: Vec<_> = metrics.into_iter().filter(|metric| YIELDING.contains(&metric.name.as_str())).collect();
+    body.metrics.retain_mut(|metric| {
+        let at = found.iter().position(|new| new.name == metric.name);
+        match at {
+            Some(at) => *metric = found.remove(at),
+            None => return !YIELDING.contains(&metric.name.as_str()),
+        }
+        true
+    });
+    body.metrics.append(&mut found);
     let grounds = Grounds {
         metrics: &body.metrics,
         open: &open,

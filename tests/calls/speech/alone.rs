@@ -46,7 +46,7 @@ async fn with_fallback(form: Form, fault: Option<Fault>, speech: &Arc<EmbeddedSp
     };
     let remote = match &server {
         Some(server) => server.remote(),
-        None => dead(form).await,
+        None => dead(form),
     };
     let second = Arc::new(FakeRecognizer::new(&[SECOND; 20], 0));
     let ours = Speech {
