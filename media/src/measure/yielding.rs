@@ -184,10 +184,13 @@ impl Interruption {
         let is_same = |whole: &&WholeTurn| {
             let is_known = !own.is_empty() && !whole.words.is_empty();
             // Without words only the greeting is known to be the same turn: what comes later depends on the conversation.
-            match is_known {
-                false => self.place == 0 && whole.place == 0,
-                true => is_alike(&own, &whole.words, FIRST_WORDS_LEAST),
-            }
+            let is_greeting = self.place == 0 && whole.place == 0;
+            let least = match whole.place == self.place {
+                true if is_greeting => 1,
+                true => FIRST_WORDS_LEAST - 1,
+                false => FIRST_WORDS_LEAST,
+            };
+            if is_known { is_alike(&own, &whole.words, least) } else { is_greeting }
         };
         let shortest = elsewhere.iter().filter(is_same).map(|whole| whole.length).min()?;
         Some(self.stop - self.from + SHORTER <= shortest)
