@@ -9,6 +9,7 @@ pub mod fitting;
 pub mod html;
 pub mod junit;
 pub mod lines;
+pub mod mask;
 mod reading;
 pub mod spawn;
 pub mod stats;

@@ -34,8 +34,8 @@ use super::signals::Signals;
 use super::{BAD_USAGE, Place, complain, local};
 use crate::config::{Config, variable};
 use crate::suite::Played;
+use crate::suite::mask::mask;
 use crate::suite::verdict::{Judgement, Verdict};
-use crate::suite::yaml::mask;
 
 /// Flags of `ringer run`.
 #[derive(Debug, clap::Args)]

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::expand::{Connect, connect};
 use super::fitting::Fields;
+use super::mask::mask;
 use super::reading::{check_known, number, texts};
 use super::spawn::{Spawn, spawn};
 use super::verdict::{Gate, Untold};
-use super::yaml::{Loaded, Node, Place, Problem, load, mask};
+use super::yaml::{Loaded, Node, Place, Problem, load};
 use super::{evals, turns};
 use crate::model::digital_human::DigitalHumanSpec;
 use crate::model::expectation::Expectation;

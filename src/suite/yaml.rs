@@ -8,6 +8,7 @@ use std::sync::Arc;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
+use super::mask::{MASKED_CHARS, escaped_forms};
 use crate::model::decimal::{Decimal, exact};
 use crate::model::tool_call::pointer_to;
 
@@ -19,8 +20,6 @@ const DEPTH_MAX: usize = 5;
 const NODES_MAX: usize = 100_000;
 /// Lists and maps in each other.
 const NESTING_MAX: usize = 64;
-/// Shortest value of a variable that is masked in what is printed, in characters.
-const MASKED_CHARS: usize = 6;
 
 /// A position in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -235,32 +234,6 @@ pub fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Lo
 pub fn parse(text: &str, file: &str) -> Result<Node, Problem> {
     let folder = PathBuf::new();
     Loader { nodes: 0, open: Vec::new() }.text(text, &file.into(), &folder)
-}
-
-/// Returns a value as JSON and XML documents carry it.
-fn escaped_forms(value: &str) -> [String; 2] {
-    let json = serde_json::Value::from(value).to_string();
-    [json[1..json.len() - 1].to_owned(), quick_xml::escape::escape(value).into_owned()]
-}
-
-/// Takes masked values out of a text, also one that was cut and goes on with `...`.
-pub fn mask(text: &str, masked: &[String]) -> String {
-    masked.iter().fold(text.to_owned(), |text, value| mask_beginnings(text.replace(value.as_str(), "***"), value))
-}
-
-/// Takes beginnings of a value before `...` out of a text.
-fn mask_beginnings(text: String, value: &str) -> String {
-    let (mut done, mut rest) = (String::new(), text.as_str());
-    while let Some(at) = rest.find("...") {
-        let before = &rest[..at];
-        let lengths = value.char_indices().map(|(at, _)| at).skip(MASKED_CHARS);
-        let cut = lengths.filter(|length| before.ends_with(&value[..*length])).last();
-        done.push_str(&before[..at - cut.unwrap_or(0)]);
-        done.push_str(if cut.is_some() { "***..." } else { "..." });
-        rest = &rest[at + 3..];
-    }
-    done.push_str(rest);
-    done
 }
 
 fn fill(text: &str, variable: &dyn Fn(&str) -> Option<String>, masked: &mut Vec<String>) -> Result<String, String> {
@@ -478,20 +451,8 @@ fn key_of(node: Node, members: &[(Key, Node)]) -> Result<Key, Problem> {
 mod tests {
     use serde_json::json;
 
+    use super::super::mask::mask;
     use super::*;
-
-    #[test]
-    fn values_are_masked_where_they_are_cut_too() {
-        let masked = ["secret-of-many-characters".to_owned()];
-        for (text, expect) in [
-            ("a secret-of-many-characters b", "a *** b"),
-            ("x is \"secret-of-ma... and more", "x is \"***... and more"),
-            ("... secre... x", "... secre... x"),
-            ("no secret here...", "no secret here..."),
-        ] {
-            assert_eq!(mask(text, &masked), expect);
-        }
-    }
 
     #[test]
     fn scalars_are_what_yaml_1_2_has_them_to_be() {

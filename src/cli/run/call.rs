@@ -18,8 +18,8 @@ use crate::judge::YIELDING;
 use crate::model::status::ResultStatus;
 use crate::suite::Played;
 use crate::suite::html::peaks;
+use crate::suite::mask::mask;
 use crate::suite::verdict::{Judgement, Verdict, judge};
-use crate::suite::yaml::mask;
 
 /// Time between two looks at a result whose events cannot be followed.
 const LOOK: Duration = Duration::from_millis(300);

@@ -11,9 +11,10 @@ use crate::config::{nearest, variable};
 use crate::judge::catalogue;
 use crate::suite::expand::{Connect, Made};
 use crate::suite::file::{Scenario, from_file, human_fields, simulation_fields};
+use crate::suite::mask::mask;
 use crate::suite::spawn::Spawn;
 use crate::suite::verdict::{Judgement, Untold};
-use crate::suite::yaml::{Place, mask};
+use crate::suite::yaml::Place;
 use crate::suite::{Played, baseline};
 
 /// Calls of which a run may consist.

@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::complain;
 use crate::config::variable;
 use crate::suite::Played;
-use crate::suite::yaml::mask;
+use crate::suite::mask::mask;
 
 /// Characters of words that are shown.
 const WORDS_CHARS: usize = 60;

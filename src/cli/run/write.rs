@@ -10,9 +10,9 @@ use super::{Args, Stop, summary};
 use crate::cli::complain;
 use crate::cli::out::Out;
 use crate::config::variable;
+use crate::suite::mask::mask;
 use crate::suite::table::Row;
 use crate::suite::verdict::Verdict;
-use crate::suite::yaml::mask;
 use crate::suite::{Played, baseline as compared, html, junit, lines, table};
 
 /// File by which a folder is known as that of a run.
