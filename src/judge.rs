@@ -61,7 +61,7 @@ pub use self::heard_turns::{heard_turns, whole_turns};
 pub use self::imported::Imported;
 pub use self::likeness::Trigrams;
 pub use self::measures::{Facts, Measured, measure};
-pub use self::playback::{Played, enter_playback, excuse, judge_meanings, playback};
+pub use self::playback::{NOTHING_EXPECTED, Played, enter_playback, excuse, judge_meanings, playback};
 pub use self::redact::{Redactor, key_spans};
 pub use self::schema::schema_of;
 pub use self::sound::{audio_metrics, measure_parts};

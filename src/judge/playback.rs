@@ -23,6 +23,8 @@ use crate::provider::LanguageModel;
 
 /// Largest difference of a silence, as a share of its length.
 const SILENCE_OFF: f64 = 0.2;
+/// Reason of a step that takes any turn of the agent: nothing is judged of it.
+pub const NOTHING_EXPECTED: &str = "nothing is expected of the turn";
 /// Name of the timeline event that reports a playback step.
 pub const EVENT: &str = "playback_step";
 
@@ -306,7 +308,7 @@ impl Test {
             }
         }
         match tests.is_empty() {
-            true => (None, Some("nothing is expected of the turn".to_owned())),
+            true => (None, Some(NOTHING_EXPECTED.to_owned())),
             false => (Some(true), None),
         }
     }

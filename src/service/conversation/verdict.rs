@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::judge::NOTHING_EXPECTED;
 use crate::model::error_code::{ErrorCode, PlatformFault};
 use crate::model::expectation::{ExpectationStatus, FaultCode};
 use crate::model::result::{KEPT_FLOOR, ResultBody, find_note};
@@ -226,9 +227,10 @@ fn by_expectation(body: &ResultBody, status: &ExpectationStatus, word: VerdictWo
     Some(CallVerdict { at_ms: one.at_ms, ..CallVerdict::of(word, EXPECTATION, reason) })
 }
 
-/// Returns the steps of the playback, as they are noted.
+/// Returns the steps of the playback of which something is expected, as they are noted.
 fn steps(body: &ResultBody) -> impl Iterator<Item = &Value> {
-    find_note(&body.metadata, "playback").and_then(Value::as_array).into_iter().flatten()
+    let noted = find_note(&body.metadata, "playback").and_then(Value::as_array).into_iter().flatten();
+    noted.filter(|step| step["reason"] != NOTHING_EXPECTED)
 }
 
 /// True if the agent had turns to answer, and said or wrote nothing.
@@ -499,6 +501,12 @@ mod tests {
             (
                 json!({"metadata": playback("passed"), "expectations": expectation("unknown")}),
                 of(Untold, "expectation", "r", Some(7)),
+            ),
+            // Of a step that takes any turn nothing is expected.
+            (
+                json!({"metadata": {"playback": [{"index": 0, "status": "unknown", "reason": NOTHING_EXPECTED}]},
+                    "expectations": expectation("passed")}),
+                CallVerdict::pass(),
             ),
             (json!({"metrics": silent}), of(Failed, "silent", quiet, None)),
             (
