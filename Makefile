@@ -77,7 +77,7 @@ WAITING_THREADS := 8
 test: peers speech-models ## everything that is checked: format, lints, unit and integration tests; PART="NAME ..." runs some of its parts
 	@$(parts); \
 	computing() { \
-	    part computing 440 nice -n 10 $(INTEGRATION) --test-threads 4 $(COMPUTING); \
+	    part computing 420 nice -n 10 $(INTEGRATION) --test-threads 4 $(COMPUTING); \
 	    part units 240 nice -n 10 $(CARGO) test --locked --no-fail-fast --lib; \
 	    part packages 120 nice -n 10 tests/packages.sh sip media speech; \
 	}; \

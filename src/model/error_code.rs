@@ -194,6 +194,8 @@ codes! {
 
 /// Start of the codes of settings that an agent lacks.
 const MISSING: &str = "MISSING_";
+/// End of the codes of parts of this side that are not set up.
+const NOT_CONFIGURED: &str = "_NOT_CONFIGURED";
 /// Start of the codes of addresses that are wrong.
 const INVALID: &str = "INVALID_";
 
@@ -212,6 +214,14 @@ impl ErrorCode {
     /// True if another attempt ends in the same code: a setting or an address is missing or wrong.
     pub fn is_lasting(&self) -> bool {
         [MISSING, INVALID].iter().any(|start| self.as_str().starts_with(start))
+    }
+}
+
+impl ErrorCode {
+    /// True for the code of a setting that is missing.
+    pub fn names_missing_setting(&self) -> bool {
+        let text = self.as_str();
+        text.starts_with(MISSING) || text.ends_with(NOT_CONFIGURED) || *self == ErrorCode::NoConnectionType
     }
 }
 

@@ -133,7 +133,7 @@ impl Service {
         row.doc.body.status_history.push(StatusChange { status: to, at: Timestamp(now) });
         if to.is_terminal() {
             let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?;
-            settle(&mut row.doc.body, &simulation.doc);
+            settle(&mut row.doc, &simulation.doc);
             if let Some(code) = &row.doc.body.error_code {
                 db.note_failure(code.as_str());
             }

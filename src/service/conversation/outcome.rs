@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use self::ending::{Verdict, verdict};
 use self::quality::{impairment, quality};
+use super::verdict::of_error;
 use crate::engine::dialogue::DialogueEnd;
 use crate::engine::{CallReport, TimelineEntry};
 use crate::judge;
@@ -19,6 +20,7 @@ use crate::model::expectation::OwnFault;
 use crate::model::result::{EngineQuality, PostedToolCall, ResultDoc};
 use crate::model::status::{EndedBy, ResultStatus};
 use crate::model::time::Timestamp;
+use crate::model::verdict::VerdictWord;
 use crate::service::Service;
 use crate::transport::websocket::port::AgentError;
 
@@ -187,6 +189,16 @@ impl CallOutcome {
         self.notes.into_iter().for_each(|(key, value)| doc.note(&key, value));
         doc.warn_all(self.warnings);
     }
+}
+
+/// True when the verdict on a call is `unreachable`: nothing answered at the address, or the credentials were refused.
+pub fn is_unreachable(report: CallReport) -> bool {
+    let outcome = CallOutcome::of_call(report, Circumstances::default());
+    let Some((code, _)) = outcome.error.clone() else { return false };
+    let mut doc = ResultDoc::default();
+    doc.body.start_time = outcome.is_connected.then_some(Timestamp(outcome.ended_at_ms));
+    outcome.fill_in(&mut doc, 0);
+    of_error(&doc, &code).word == VerdictWord::Unreachable
 }
 
 /// Returns the code of a call by telephone: an address that is not known is a number that is not.

@@ -75,7 +75,7 @@ pub(in crate::service) async fn reconnects(
         return Ok(None);
     }
     let simulation = db.get::<SimulationSpec>(body.simulation_id).await?.doc;
-    if !rerun_is_due(body, to, &simulation) {
+    if !rerun_is_due(&row.doc, to, &simulation) {
         return Ok(None);
     }
     // Whoever is always on is called when the agent wants: no other call is to be expected.
@@ -84,11 +84,12 @@ pub(in crate::service) async fn reconnects(
 }
 
 /// True when a result that would become `end` is to be tried again.
-pub(in crate::service) fn rerun_is_due(body: &ResultBody, end: ResultStatus, simulation: &SimulationSpec) -> bool {
+pub(in crate::service) fn rerun_is_due(doc: &ResultDoc, end: ResultStatus, simulation: &SimulationSpec) -> bool {
+    let body = &doc.body;
     if body.attempt > simulation.rerun_max_retries || end == ResultStatus::OutOfFunds {
         return false;
     }
-    let ended = ResultBody { status: end, ..body.clone() };
+    let ended = ResultDoc { body: ResultBody { status: end, ..body.clone() }, ..doc.clone() };
     let failed = is_repeated(&ended, simulation);
     let custom_error = body.tags.iter().any(|tag| tag == CUSTOM_ERROR);
     (failed && simulation.enable_rerun_failed_test_results) || (custom_error && simulation.enable_rerun_on_custom_error)

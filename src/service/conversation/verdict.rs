@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::judge::NOTHING_EXPECTED;
 use crate::model::error_code::{ErrorCode, PlatformFault};
 use crate::model::expectation::{ExpectationStatus, FaultCode};
-use crate::model::result::{KEPT_FLOOR, ResultBody, find_note};
+use crate::model::result::{KEPT_FLOOR, ResultBody, ResultDoc};
 use crate::model::simulation::SimulationSpec;
 use crate::model::status::{Outcome, ResultStatus};
 use crate::model::tool_call::unmet;
@@ -15,16 +15,17 @@ use crate::model::verdict::{CallVerdict, VerdictWord};
 const CREDENTIALS: &str = "credentials";
 
 /// Sets verdict and outcome of a result; both are null while it is not terminal.
-pub fn settle(body: &mut ResultBody, simulation: &SimulationSpec) {
-    body.verdict = verdict(body, simulation);
-    body.outcome = body.verdict.as_ref().map(|verdict| outcome_of(body, &verdict.word));
+pub fn settle(doc: &mut ResultDoc, simulation: &SimulationSpec) {
+    let verdict = verdict(doc, simulation);
+    doc.body.outcome = verdict.as_ref().map(|verdict| outcome_of(&doc.body, &verdict.word));
+    doc.body.verdict = verdict;
 }
 
 /// True if a result that ends like this is repeated where failed results are: one that failed, and one that did not get far
 /// enough to fail.
-pub fn is_repeated(body: &ResultBody, simulation: &SimulationSpec) -> bool {
-    let is_failed = |verdict| outcome_of(body, &verdict) == Outcome::Failed;
-    did_not_end_well(body.status) || verdict(body, simulation).is_some_and(|verdict| is_failed(verdict.word))
+pub fn is_repeated(doc: &ResultDoc, simulation: &SimulationSpec) -> bool {
+    let is_failed = |verdict| outcome_of(&doc.body, &verdict) == Outcome::Failed;
+    did_not_end_well(doc.body.status) || verdict(doc, simulation).is_some_and(|verdict| is_failed(verdict.word))
 }
 
 /// Returns the outcome of a result with this verdict (rows of errors first: a call that broke off counts as failed, though it
@@ -35,7 +36,8 @@ fn outcome_of(body: &ResultBody, verdict: &VerdictWord) -> Outcome {
         VerdictWord::Failed | VerdictWord::Unreachable => Outcome::Failed,
         VerdictWord::Cancelled => Outcome::Cancelled,
         VerdictWord::Untold | VerdictWord::Unknown(_) => {
-            let is_own = body.error_code.as_ref().is_some_and(|code| code.owner().is_own() || names_a_setting(code));
+            let is_own =
+                body.error_code.as_ref().is_some_and(|code| code.owner().is_own() || code.names_missing_setting());
             if did_not_end_well(body.status) && !is_own { Outcome::Failed } else { Outcome::NotEvaluated }
         }
     }
@@ -46,14 +48,9 @@ fn did_not_end_well(status: ResultStatus) -> bool {
     matches!(status, NoConnection | NoAnswer | CallDropped | SystemError | OutOfFunds)
 }
 
-/// True for the code of a setting that is missing.
-fn names_a_setting(code: &ErrorCode) -> bool {
-    let text = code.as_str();
-    text.starts_with("MISSING_") || text.ends_with("_NOT_CONFIGURED") || *code == ErrorCode::NoConnectionType
-}
-
 /// Returns the verdict on a result by the first rule that holds; `None` while it is not terminal.
-pub fn verdict(body: &ResultBody, simulation: &SimulationSpec) -> Option<CallVerdict> {
+pub fn verdict(doc: &ResultDoc, simulation: &SimulationSpec) -> Option<CallVerdict> {
+    let body = &doc.body;
     match body.status {
         ResultStatus::Cancelled => {
             return Some(CallVerdict::of(VerdictWord::Cancelled, "cancelled", "the call was cancelled"));
@@ -62,15 +59,16 @@ pub fn verdict(body: &ResultBody, simulation: &SimulationSpec) -> Option<CallVer
         _ => {}
     }
     let verdict = match &body.error_code {
-        Some(code) => of_error(body, code),
-        None if body.status == ResultStatus::Completed => of_conversation(body, simulation),
+        Some(code) => of_error(doc, code),
+        None if body.status == ResultStatus::Completed => of_conversation(doc, simulation),
         None => CallVerdict::of(VerdictWord::Untold, "not_over", format!("the call ended as {}", body.status.as_str())),
     };
     Some(verdict)
 }
 
 /// Returns the verdict on a call that ended by an error.
-fn of_error(body: &ResultBody, code: &ErrorCode) -> CallVerdict {
+pub(super) fn of_error(doc: &ResultDoc, code: &ErrorCode) -> CallVerdict {
+    let body = &doc.body;
     let message = body.error_message.as_deref().unwrap_or(code.as_str());
     let of = |word, code: &str| CallVerdict::of(word, code, message);
     let connected = body.start_time.is_some();
@@ -80,12 +78,12 @@ fn of_error(body: &ResultBody, code: &ErrorCode) -> CallVerdict {
         | ErrorCode::Platform(_, PlatformFault::AuthFailed)
             if !connected =>
         {
-            CallVerdict::of(VerdictWord::Unreachable, CREDENTIALS, unreachable(body, message, code))
+            CallVerdict::of(VerdictWord::Unreachable, CREDENTIALS, unreachable(doc, message, code))
         }
-        _ if !connected && is_unreachable(body, code) => {
-            CallVerdict::of(VerdictWord::Unreachable, code.as_str(), unreachable(body, message, code))
+        _ if !connected && is_unreachable(doc, code) => {
+            CallVerdict::of(VerdictWord::Unreachable, code.as_str(), unreachable(doc, message, code))
         }
-        _ if code.owner().is_own() || names_a_setting(code) => of(VerdictWord::Untold, code.as_str()),
+        _ if code.owner().is_own() || code.names_missing_setting() => of(VerdictWord::Untold, code.as_str()),
         ErrorCode::CallRejected | ErrorCode::NoAnswer | ErrorCode::AgentHungUpBeforeSpeech => {
             of(VerdictWord::Failed, code.as_str())
         }
@@ -96,7 +94,7 @@ fn of_error(body: &ResultBody, code: &ErrorCode) -> CallVerdict {
 
 /// True for the error of a call that was never connected because nothing answered at the agent's address, or nothing there
 /// takes calls.
-fn is_unreachable(body: &ResultBody, code: &ErrorCode) -> bool {
+fn is_unreachable(doc: &ResultDoc, code: &ErrorCode) -> bool {
     use PlatformFault::{AgentError, AgentStartFailed, BridgeConnectFailed, SessionSetupFailed};
     match code {
         ErrorCode::SipDialFailed
@@ -114,13 +112,13 @@ fn is_unreachable(body: &ResultBody, code: &ErrorCode) -> bool {
         | ErrorCode::InboundNoIncomingCall => true,
         ErrorCode::Platform(_, BridgeConnectFailed | SessionSetupFailed | AgentError | AgentStartFailed) => true,
         // Nothing came back from it, which is not ringing out.
-        ErrorCode::NoAnswer => find_note(&body.metadata, "reached") == Some(&Value::Bool(false)),
+        ErrorCode::NoAnswer => doc.find_note("reached") == Some(&Value::Bool(false)),
         _ => false,
     }
 }
 
 /// Returns the reason why an agent was not reached: the error, its address and port, and what to check.
-fn unreachable(body: &ResultBody, message: &str, code: &ErrorCode) -> String {
+fn unreachable(doc: &ResultDoc, message: &str, code: &ErrorCode) -> String {
     let check = match code {
         ErrorCode::SipAuthFailed
         | ErrorCode::WebsocketAuthFailed
@@ -138,7 +136,7 @@ fn unreachable(body: &ResultBody, message: &str, code: &ErrorCode) -> String {
         ErrorCode::DynamicEndpointFailed => "check the endpoint that tells the agent's address",
         _ => "check that the agent is running and listens there",
     };
-    let target = find_note(&body.metadata, "target").and_then(Value::as_str);
+    let target = doc.find_note("target").and_then(Value::as_str);
     let names_target = |target: &&str| !message.contains(*target);
     match target.filter(names_target) {
         Some(target) => format!("{message} ({target}); {check}"),
@@ -147,10 +145,11 @@ fn unreachable(body: &ResultBody, message: &str, code: &ErrorCode) -> String {
 }
 
 /// Returns the verdict on a conversation that was held to its end.
-fn of_conversation(body: &ResultBody, simulation: &SimulationSpec) -> CallVerdict {
+fn of_conversation(doc: &ResultDoc, simulation: &SimulationSpec) -> CallVerdict {
+    let body = &doc.body;
     let goal = body.evaluations.first().and_then(|evaluation| evaluation.goal());
     let calls = body.metric("expected_tool_calls_met").and_then(Value::as_bool);
-    if let Some(failed) = failure(body, goal, calls) {
+    if let Some(failed) = failure(doc, goal, calls) {
         return match led_by_fault(body) {
             Some(fault) if failed.code.as_deref() != Some(EXPECTATION) => {
                 let reason = failed.reason.unwrap_or_default();
@@ -161,7 +160,7 @@ fn of_conversation(body: &ResultBody, simulation: &SimulationSpec) -> CallVerdic
         };
     }
     let open = [ExpectationStatus::Untold, ExpectationStatus::NotReached];
-    if let Some(unknown) = open.iter().find_map(|status| by_expectation(body, status, VerdictWord::Untold)) {
+    if let Some(unknown) = open.iter().find_map(|status| by_expectation(doc, status, VerdictWord::Untold)) {
         return unknown;
     }
     let score = mean_score(body);
@@ -174,7 +173,7 @@ fn of_conversation(body: &ResultBody, simulation: &SimulationSpec) -> CallVerdic
         return CallVerdict::of(VerdictWord::Failed, "custom_metrics", reason);
     }
     let reached = matches!((score, passing), (Some(score), Some(threshold)) if score >= threshold as f64);
-    let is_expected = !body.expectations.is_empty() || steps(body).next().is_some();
+    let is_expected = !body.expectations.is_empty() || steps(doc).next().is_some();
     if goal == Some(true) || calls == Some(true) || is_expected || (goal.is_none() && reached) {
         return CallVerdict::pass();
     }
@@ -185,7 +184,8 @@ fn of_conversation(body: &ResultBody, simulation: &SimulationSpec) -> CallVerdic
 const EXPECTATION: &str = "expectation";
 
 /// Returns the first thing that the agent failed.
-fn failure(body: &ResultBody, goal: Option<bool>, calls: Option<bool>) -> Option<CallVerdict> {
+fn failure(doc: &ResultDoc, goal: Option<bool>, calls: Option<bool>) -> Option<CallVerdict> {
+    let body = &doc.body;
     let failed = |code: &str, reason: String| Some(CallVerdict::of(VerdictWord::Failed, code, reason));
     if calls == Some(false) {
         let reason = unmet(&body.tool_calls);
@@ -198,27 +198,27 @@ fn failure(body: &ResultBody, goal: Option<bool>, calls: Option<bool>) -> Option
             .and_then(|evaluation| evaluation.human_goal_reasoning.clone().or(evaluation.goal_reasoning.clone()));
         return failed("goal", told.unwrap_or_else(|| "the goal was not reached".to_owned()));
     }
-    if let Some(failed) = by_expectation(body, &ExpectationStatus::Failed, VerdictWord::Failed) {
+    if let Some(failed) = by_expectation(doc, &ExpectationStatus::Failed, VerdictWord::Failed) {
         return Some(failed);
     }
     if is_silent(body) {
         return failed("silent", "the agent was silent where it could answer".to_owned());
     }
-    let kept = find_note(&body.metadata, KEPT_FLOOR).and_then(Value::as_str);
+    let kept = doc.find_note(KEPT_FLOOR).and_then(Value::as_str);
     kept.and_then(|why| failed(KEPT_FLOOR, why.to_owned()))
 }
 
 /// Returns the verdict by the first step, else the first expectation, with this status.
-fn by_expectation(body: &ResultBody, status: &ExpectationStatus, word: VerdictWord) -> Option<CallVerdict> {
+fn by_expectation(doc: &ResultDoc, status: &ExpectationStatus, word: VerdictWord) -> Option<CallVerdict> {
     const UNTOLD: &str = "no reason is told";
-    let step = steps(body).find(|step| step["status"] == status.as_str());
+    let step = steps(doc).find(|step| step["status"] == status.as_str());
     if let Some(step) = step {
         let reason = step["reason"].as_str().unwrap_or(UNTOLD);
         let turn = step["index"].as_i64().unwrap_or(0) + 1;
         let verdict = CallVerdict::of(word, EXPECTATION, format!("turn {turn}: {reason}"));
         return Some(CallVerdict { at_ms: step["at_ms"].as_i64(), ..verdict });
     }
-    let one = body.expectations.iter().find(|one| one.status == *status)?;
+    let one = doc.body.expectations.iter().find(|one| one.status == *status)?;
     let reason = one.reason.as_deref().unwrap_or(UNTOLD);
     let reason = match &one.expected.meaning {
         Some(meaning) => format!("{meaning}: {reason}"),
@@ -228,8 +228,8 @@ fn by_expectation(body: &ResultBody, status: &ExpectationStatus, word: VerdictWo
 }
 
 /// Returns the steps of the playback of which something is expected, as they are noted.
-fn steps(body: &ResultBody) -> impl Iterator<Item = &Value> {
-    let noted = find_note(&body.metadata, "playback").and_then(Value::as_array).into_iter().flatten();
+fn steps(doc: &ResultDoc) -> impl Iterator<Item = &Value> {
+    let noted = doc.find_note("playback").and_then(Value::as_array).into_iter().flatten();
     noted.filter(|step| step["reason"] != NOTHING_EXPECTED)
 }
 
@@ -271,9 +271,9 @@ mod tests {
 
     /// Returns the outcome of a result.
     fn outcome(body: &ResultBody, simulation: &SimulationSpec) -> Option<Outcome> {
-        let mut body = body.clone();
-        settle(&mut body, simulation);
-        body.outcome
+        let mut doc = ResultDoc { body: body.clone(), ..ResultDoc::default() };
+        settle(&mut doc, simulation);
+        doc.body.outcome
     }
 
     /// Thresholds below which a result fails, and from which on it passes.
@@ -407,8 +407,9 @@ mod tests {
             ..ResultBody::default()
         };
         body.fail(code, "m");
-        settle(&mut body, &SimulationSpec::default());
-        body
+        let mut doc = ResultDoc { body, ..ResultDoc::default() };
+        settle(&mut doc, &SimulationSpec::default());
+        doc.body
     }
 
     #[test]
@@ -440,7 +441,7 @@ mod tests {
 
     #[test]
     fn agents_that_are_not_reached_are_unreachable_with_what_to_check() {
-        let (none, unheard) = (json!({}), json!({"reached": true, "engine.reached": false}));
+        let (none, unheard) = (json!({}), json!({"reached": false}));
         let target = json!({"target": "h:5080"});
         for (code, metadata, told, check) in [
             ("SIP_DIAL_FAILED", &target, None, "m (h:5080); check that the agent is running and listens there"),
@@ -478,7 +479,8 @@ mod tests {
                 .expect("it is JSON");
         body.as_object_mut().expect("a map").extend(members.as_object().expect("a map").clone());
         let body: ResultBody = serde_json::from_value(body).expect("a result");
-        verdict(&body, &SimulationSpec::default()).expect("it is terminal")
+        let doc = ResultDoc { body, ..ResultDoc::default() };
+        verdict(&doc, &SimulationSpec::default()).expect("it is terminal")
     }
 
     #[test]
@@ -521,8 +523,27 @@ mod tests {
 
     #[test]
     fn what_is_not_over_has_no_verdict_and_a_cancelled_call_is_nobodys_fault() {
-        let of = |status| verdict(&ResultBody { status, ..ResultBody::default() }, &SimulationSpec::default());
+        let of = |status| {
+            let body = ResultBody { status, ..ResultBody::default() };
+            verdict(&ResultDoc { body, ..ResultDoc::default() }, &SimulationSpec::default())
+        };
         assert_eq!(of(ResultStatus::Running), None);
         assert_eq!(of(ResultStatus::Cancelled).map(|verdict| verdict.word), Some(VerdictWord::Cancelled));
+    }
+
+    #[test]
+    fn posted_metadata_says_nothing_about_the_verdict() {
+        let mut doc = ResultDoc::default();
+        doc.body.status = ResultStatus::Completed;
+        doc.post_metadata(
+            json!({"kept_floor": "mine", "playback": [{"index": 0, "status": "failed"}]})
+                .as_object()
+                .expect("a map")
+                .clone(),
+        );
+        let word = |doc: &ResultDoc| verdict(doc, &SimulationSpec::default()).map(|verdict| verdict.word);
+        assert_eq!(word(&doc), Some(VerdictWord::Untold));
+        doc.note(KEPT_FLOOR, json!("the agent did not leave 1.5 s of silence in 45 s"));
+        assert_eq!(word(&doc), Some(VerdictWord::Failed));
     }
 }

@@ -68,14 +68,14 @@ impl Service {
         recount_word_errors(&mut db, &mut row).await?;
         let simulation = db.get::<SimulationSpec>(row.doc.body.simulation_id).await?.doc;
         if status.is_terminal() {
-            settle(&mut row.doc.body, &simulation);
+            settle(&mut row.doc, &simulation);
             db.update(row.id, &row.doc, self.clock.now_ms(), None).await?;
             self.tell_evaluated(&mut db, &row).await?;
             self.announce_finished(&mut db, SourceKind::Simulation, row.id).await?;
             self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         } else {
             let end = final_status(&row.doc.body);
-            if rerun_is_due(&row.doc.body, end, &simulation) {
+            if rerun_is_due(&row.doc, end, &simulation) {
                 self.rerun(&mut db, &mut row, &simulation, end).await?;
             } else {
                 self.step(&mut db, &mut row, end).await?;
@@ -143,7 +143,7 @@ impl Service {
         let body = &mut row.doc.body;
         if body.status.is_terminal() {
             let simulation = db.get::<SimulationSpec>(body.simulation_id).await?;
-            settle(body, &simulation.doc);
+            settle(&mut row.doc, &simulation.doc);
         }
         Ok(())
     }

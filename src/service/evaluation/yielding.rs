@@ -85,7 +85,7 @@ fn settle(doc: &mut ResultDoc, measured: Measured, simulation: &SimulationSpec) 
         ..Grounds::default()
     };
     rejudge_metrics(&mut body.expectations, &YIELDING, &grounds);
-    verdict::settle(body, simulation);
+    verdict::settle(doc, simulation);
     doc.has_open_stops = !open.is_empty();
 }
 
