@@ -42,6 +42,8 @@ pub mod up;
 
 /// Exit code for a bad flag or setting; clap uses the same.
 pub const BAD_USAGE: u8 = 2;
+/// Exit code when nothing answered at the address of an agent or a server, or the credentials were refused.
+pub const UNREACHABLE: u8 = 4;
 
 /// Places live simulated phone calls to voice agents and measures what they do.
 #[derive(Debug, Parser)]

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringer_media::call::{CallSpec, DtmfMethod, EndReason, Ending, Limits, NoiseSpec, RemoteKind};
+use ringer_media::call::{CallSpec, DtmfMethod, EndReason, Limits, NoiseSpec};
 use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind as NoiseKind, snr_db};
 use ringer_media::seed::Seed;
@@ -28,7 +28,7 @@ use super::lines::{Lines, Style};
 use super::out::{Out, complain};
 use super::signals::Signals;
 use super::tls::TlsFlags;
-use super::{fail, local};
+use super::{UNREACHABLE, fail, local};
 use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
@@ -37,6 +37,7 @@ use crate::engine::{CallReport, CallUpdate, Destination, Engine, PipelineDial, P
 use crate::human::{self, Profile};
 use crate::provider::guard::Guard;
 use crate::provider::{Synthesizer, VoiceWanted};
+use crate::service::is_unreachable;
 use crate::transport::pipeline::PipelineTarget;
 use crate::transport::room::RoomTarget;
 use crate::transport::sip::address::{Address, AddressFault};
@@ -141,12 +142,6 @@ const CREATING: Duration = Duration::from_secs(3);
 /// RTP ports of a call from the shell.
 const RTP_PORTS: std::ops::RangeInclusive<u16> = 30000..=30999;
 
-/// Exit code when nothing answered at the address, or the credentials were refused.
-const UNREACHABLE: u8 = 4;
-
-/// Final responses of an agent that was reached and does not take the call (RFC 3261 21.4.18, 21.4.24, 21.4.25, 21.6.1, 21.6.2).
-const DECLINES: [u16; 5] = [480, 486, 487, 600, 603];
-
 /// Makes the call: 0 when it was connected and ended normally.
 pub async fn run(args: Args) -> ExitCode {
     let out = Out::standard();
@@ -229,18 +224,8 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
         recording: saved.ok().flatten(),
         problem: problem.as_deref(),
     });
-    let code = ended.is_ok_and(|report| is_unreachable(&report.ending)).then_some(UNREACHABLE);
+    let code = ended.is_ok_and(is_unreachable).then_some(UNREACHABLE);
     problem.map_or(Ok(()), |why| Err(Failed { why, code }))
-}
-
-/// True if nothing answered at the address, or the credentials were refused: nothing is known of the agent itself.
-fn is_unreachable(ending: &Ending) -> bool {
-    let Some(remote) = ending.remote.as_ref().filter(|_| !ending.connected) else { return false };
-    match remote.kind {
-        RemoteKind::Unreachable | RemoteKind::AuthFailed => true,
-        RemoteKind::Refused | RemoteKind::Lost => remote.sip_code().is_none_or(|code| !DECLINES.contains(&code)),
-        _ => false,
-    }
 }
 
 /// Returns the call with its room open: `target`, or the new room that is created for it.

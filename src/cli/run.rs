@@ -31,7 +31,7 @@ use self::show::Show;
 use super::demo::children::Program;
 use super::out::Out;
 use super::signals::Signals;
-use super::{BAD_USAGE, Place, complain, local};
+use super::{BAD_USAGE, Place, UNREACHABLE, complain, local};
 use crate::config::{Config, variable};
 use crate::suite::Played;
 use crate::suite::mask::mask;
@@ -112,8 +112,6 @@ pub struct Args {
 
 /// Exit code of a run of which something could not be told.
 const UNKNOWN: u8 = 3;
-/// Exit code of a run whose agent was not reached, or whose server was not.
-const UNREACHABLE: u8 = 4;
 /// Exit code of a run that was interrupted.
 const INTERRUPTED: u8 = 130;
 /// Time that calls have to end in after a run is broken off.

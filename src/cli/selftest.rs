@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use self::plans::{Channel, DEAD, Plan, channels, file, finding, name, plan_of_the_dead, sound, sparing};
+use self::plans::{Channel, DEAD, GREETS_SOON, Plan, channels, file, finding, name, sound, sparing};
 use super::out::Out;
 use super::{fail, run as suites};
 use crate::agent::Fault;
@@ -108,8 +108,7 @@ fn agents(faults: &[Fault], is_real: bool) -> Vec<Agent> {
 
 /// Returns the agents that do not run, one for each channel.
 fn dead_agents() -> impl Iterator<Item = Agent> {
-    let dead =
-        |channel: &Channel| Agent { name: DEAD, channel: *channel, is_faulty: true, plans: vec![plan_of_the_dead()] };
+    let dead = |channel: &Channel| Agent { name: DEAD, channel: *channel, is_faulty: true, plans: vec![GREETS_SOON] };
     Channel::all(true).iter().map(dead)
 }
 

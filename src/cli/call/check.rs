@@ -7,13 +7,10 @@ use serde_json::json;
 use url::Url;
 
 use super::{Args, Out, RTP_PORTS, Signals, enter, is_socket, local, local_address, pipeline, room};
-use crate::cli::{BAD_USAGE, fail};
+use crate::cli::{BAD_USAGE, UNREACHABLE, fail};
 use crate::clock::{Clock, random_seed};
 use crate::engine::line_check::{self, Checked, Line, RINGING_MS, STEPS};
 use crate::transport::sip::address::Address;
-
-/// Exit code when nothing answered at the address, or the credentials were refused.
-const UNREACHABLE: u8 = 4;
 
 /// Checks the line, and returns the exit code.
 pub(super) async fn run(args: &Args, out: &Out) -> ExitCode {

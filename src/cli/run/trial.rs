@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 /// Makes the resources of a run at an engine of its own that makes no calls, in a folder that is gone afterwards.
 ///
 /// # Errors
-/// What the engine of the run would refuse.
+/// The engine of the run would refuse a resource, or the trial cannot be set up.
 pub async fn make(args: &Args, plan: &Plan) -> Result<(), Stop> {
     let mut config = match args.server {
         // The settings of a server are its own.

@@ -136,8 +136,8 @@ const GREETS: Plan = (
 ",
 );
 
-// The late first word comes after 6 s. Told 2 s too early it would pass.
-const GREETS_SOON: Plan = (
+/// Suite of an agent that greets soon. The late first word comes after 6 s: told 2 s too early it would pass.
+pub const GREETS_SOON: Plan = (
     "greets soon",
     "
     max_seconds: 30
@@ -207,11 +207,6 @@ pub fn name(agent: &str, channel: Channel, plan: Plan) -> String {
 
 /// Name of an agent that does not run: its calls should be told to be unreachable.
 pub const DEAD: &str = "dead";
-
-/// Returns the suite of an agent that does not run.
-pub fn plan_of_the_dead() -> Plan {
-    GREETS_SOON
-}
 
 /// Returns the file of an agent at this port; `command` starts it.
 pub fn file(agent: &str, channel: Channel, plans: &[Plan], port: u16, command: Option<&[String]>) -> String {
