@@ -42,7 +42,7 @@ pub use self::conversation::artifacts::{HTTP_LOG, Peaks, RECOGNIZED, Timeline};
 pub use self::conversation::inbound_address::{InboundAddress, Reached, Turn};
 pub use self::conversation::live::Running;
 pub use self::conversation::obstacle::Obstacle;
-pub use self::conversation::outcome::{CallOutcome, Circumstances};
+pub use self::conversation::outcome::{CallOutcome, Circumstances, is_unreachable};
 pub use self::conversation::peaks::{PeakStretch, Zoom};
 pub use self::conversation::retention::Cleared;
 pub use self::conversation::stream_address::AGENT_STREAM;

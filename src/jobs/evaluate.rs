@@ -86,11 +86,15 @@ async fn evaluate(workshop: &Workshop, job: &EvaluateJob) -> Result<()> {
     Ok(())
 }
 
-/// True when the caller may interrupt the agent.
-fn may_interrupt(body: &ResultBody, steps: &[Object]) -> bool {
+/// True when the caller's behaviour interrupts the agent.
+fn cuts_in(body: &ResultBody) -> bool {
     let behaviour = find_note(&body.metadata, "behaviour");
-    let cuts_in = behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none");
-    cuts_in || steps.iter().any(|step| step.contains_key("interrupt"))
+    behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none")
+}
+
+/// True when the caller may interrupt the agent, by its behaviour or by a step of its playback.
+fn may_interrupt(body: &ResultBody, steps: &[Object]) -> bool {
+    cuts_in(body) || steps.iter().any(|step| step.contains_key("interrupt"))
 }
 
 /// Looks again at the calls of the same Digital Human in which nothing told whether an interrupted turn was cut: what this call heard
@@ -158,8 +162,6 @@ async fn judge_conversation(
     timeline: &Value,
     recording: Option<PathBuf>,
 ) -> Result<Judged> {
-    let behaviour = find_note(&body.metadata, "behaviour");
-    let cuts_in = behaviour.is_some_and(|behaviour| behaviour["interruption"]["type"] != "none");
     let mut facts = facts_of(workshop, body);
     let moments = judge::moments(timeline);
     if moments.iter().any(|moment| moment.name() == "barge_in") {
@@ -170,7 +172,7 @@ async fn judge_conversation(
     // Nothing is measured of a conversation that did not take place, or is not known any more.
     let is_known = !moments.is_empty();
     let measured = if is_known { judge::measure(&moments, &facts) } else { Measured::default() };
-    let cuts = if cuts_in { judge::cuts(&moments) } else { None };
+    let cuts = if cuts_in(body) { judge::cuts(&moments) } else { None };
     let mut evaluation = measured.evaluation;
     evaluation.id = crate::clock::new_id();
     evaluation.created_at = Timestamp(workshop.service.clock().now_ms());

@@ -1,4 +1,4 @@
-//! What a port tells at the end of its call, besides the end itself.
+//! Report of a port at the end of its call, besides the end itself.
 
 use serde_json::Value;
 
