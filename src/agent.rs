@@ -1,8 +1,9 @@
-//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC. It speaks and
+//! The sample voice agent: a small appointment desk that answers calls over SIP, WebSockets and WebRTC, and messages. It speaks and
 //! listens, takes keys, interrupts callers who talk for long and can be interrupted. It is a Call with a
 //! [`mind::DeskMind`]. Its log of all events shows if an engine measured what the agent really did. It is a known other
 //! side for tests, not a product.
 
+pub mod chat;
 mod fault;
 mod log;
 pub mod mind;

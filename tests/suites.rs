@@ -2,6 +2,7 @@
 
 mod answers;
 mod blame;
+mod greetings;
 mod limits;
 mod outside;
 mod report;

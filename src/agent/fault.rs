@@ -4,9 +4,9 @@ use ringer_media::call::{CallSpec, Interruption, Opening, Phrases};
 use ringer_media::impair::AudioQuality;
 
 /// Silence of the caller before an agent answers that is slow, in milliseconds.
-const SLOW_MS: u32 = 4500;
+pub(super) const SLOW_MS: u32 = 4500;
 /// Time from connect until a first word that is late, in milliseconds.
-const LATE_OPENING_MS: u32 = 6000;
+pub(super) const LATE_OPENING_MS: u32 = 6000;
 /// Speech of the caller before an agent stops that does not yield, in milliseconds: no call lasts so long.
 const NEVER_MS: u32 = 86_400_000;
 /// Speech of the caller before an agent stops that knows a cough from a word, in milliseconds.

@@ -124,7 +124,8 @@ impl DeskMind {
         bent
     }
 
-    fn next(&mut self, thought: &Thought) -> Move {
+    /// Returns the next move of the agent.
+    pub(super) fn next(&mut self, thought: &Thought) -> Move {
         match thought.purpose {
             _ if self.fault == Some(Fault::OneWayAudio) => Move::default(),
             Purpose::Opening => say(GREETING, Then::Listen),

@@ -12,7 +12,7 @@ use super::out::Out;
 use super::signals::Signals;
 use super::tls::TlsFlags;
 use super::{fail, local};
-use crate::agent::{Desk, Fault, Log, pipeline};
+use crate::agent::{Desk, Fault, Log, chat, pipeline};
 use crate::config::SipListen;
 use crate::tasks::Tasks;
 
@@ -38,6 +38,9 @@ pub struct Args {
     /// Answer offers of WebRTC here, too, as voice pipelines do: POST /api/offer
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7860")]
     pub pipeline: Option<SocketAddr>,
+    /// Answer messages here, too: POST /v1/chat/completions
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8000")]
+    pub chat: Option<SocketAddr>,
     /// Certificates of SIP over TLS.
     #[command(flatten)]
     pub tls: TlsFlags,
@@ -100,6 +103,13 @@ async fn serve(args: Args) -> Result<(), String> {
         }
         None => None,
     };
+    if let Some(address) = args.chat {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| format!("the address of messages {address}: {error}"))?;
+        let bound = listener.local_addr().map_err(|error| error.to_string())?;
+        addresses.push_str(&format!(" and http://{bound}/v1"));
+        chat::listen(listener, &tasks, args.fault);
+    }
     let desk = Desk::new(engine, voice, log, local::codecs(&args.codec), args.fault);
     // Calls are answered whether anybody reads this or not.
     Out::standard().line(format_args!("{READY}{addresses}"));

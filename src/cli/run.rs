@@ -345,6 +345,7 @@ fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, St
         ("RINGER_BOOTSTRAP_KEY", plan.key.as_str()),
         ("RINGER_SECURITY_ALLOW_PRIVATE_AGENTS", "true"),
         ("RINGER_SECURITY_ALLOW_PRIVATE_TARGETS", "true"),
+        ("RINGER_P2_NAMED_BY_ADDRESS", "true"),
     ];
     let codecs = plan.codecs.join(",");
     if !codecs.is_empty() {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use self::plans::{Channel, DEAD, GREETS_SOON, Plan, channels, file, finding, name, sound, sparing};
+use self::plans::{Channel, DEAD, Plan, channels, file, finding, greeting_plan, name, sound, sparing};
 use super::out::Out;
 use super::{fail, run as suites};
 use crate::agent::Fault;
@@ -108,7 +108,12 @@ fn agents(faults: &[Fault], is_real: bool) -> Vec<Agent> {
 
 /// Returns the agents that do not run, one for each channel.
 fn dead_agents() -> impl Iterator<Item = Agent> {
-    let dead = |channel: &Channel| Agent { name: DEAD, channel: *channel, is_faulty: true, plans: vec![GREETS_SOON] };
+    let dead = |channel: &Channel| Agent {
+        name: DEAD,
+        channel: *channel,
+        is_faulty: true,
+        plans: vec![greeting_plan(*channel)],
+    };
     Channel::all(true).iter().map(dead)
 }
 
@@ -326,6 +331,10 @@ fn command(agent: &str, channel: Channel) -> Result<(Vec<String>, u16), String> 
         Channel::WebSocket => {
             command.extend(["127.0.0.1:0".to_owned(), "--websocket".to_owned(), format!("127.0.0.1:{port}")]);
         }
+        Channel::Pipeline => {
+            command.extend(["127.0.0.1:0".to_owned(), "--pipeline".to_owned(), format!("127.0.0.1:{port}")]);
+        }
+        Channel::Chat => command.extend(["127.0.0.1:0".to_owned(), "--chat".to_owned(), format!("127.0.0.1:{port}")]),
     }
     if Fault::of_word(agent).is_some() {
         command.extend(["--fault".into(), agent.into()]);
@@ -393,8 +402,12 @@ mod tests {
                     "late_first_word books",
                     "late_first_word keys",
                     "late_first_word over WebSocket greets soon",
+                    "late_first_word over a pipeline greets soon",
+                    "late_first_word in writing writes soon",
                     "desk books",
                     "desk over WebSocket greets soon",
+                    "desk over a pipeline greets soon",
+                    "desk in writing writes soon",
                 ][..],
             ),
             (false, &["late_first_word books", "late_first_word keys", "desk books"]),
@@ -409,7 +422,15 @@ mod tests {
     #[test]
     fn an_agent_that_does_not_run_is_found_when_it_is_unreachable() {
         let names: Vec<String> = dead_agents().map(|agent| name(agent.name, agent.channel, agent.plans[0])).collect();
-        assert_eq!(names, ["dead greets soon", "dead over WebSocket greets soon"]);
+        assert_eq!(
+            names,
+            [
+                "dead greets soon",
+                "dead over WebSocket greets soon",
+                "dead over a pipeline greets soon",
+                "dead in writing writes soon",
+            ]
+        );
         let of = |name: &str, verdict| Tally::of(name, &[call(name, 1, verdict, "r", &[])]);
         for (name, verdict, expect) in [
             (&*names[0], Verdict::Unreachable, (1, 0)),

@@ -38,6 +38,9 @@ pub struct Pipelines {
     pub start_url: Option<String>,
     /// Template of its body; `None`: configuration and room properties.
     pub start_body: Option<Value>,
+    /// True if a `P2_agent_name` with `http://` or `https://` is the base address of the agent's own pipeline. `ringer run` sets it
+    /// for its own engine, whose suites name pipelines by their addresses.
+    pub named_by_address: bool,
 }
 
 impl WebRtc {
@@ -70,14 +73,17 @@ impl WebRtc {
 
 impl Pipelines {
     pub(super) fn read_from(&mut self, from: &mut Source) {
-        let url = |text: &str| {
-            let url = Url::parse(text).ok()?;
-            (matches!(url.scheme(), "http" | "https") && url.has_host()).then(|| Some(text.to_owned()))
-        };
+        let url = |text: &str| is_http_address(text).then(|| Some(text.to_owned()));
         from.read_parsed("p2.start_url", "an address with http:// or https://", url, &mut self.start_url);
         let table: Map<String, Value> = from.table("p2.start_body");
         self.start_body = (!table.is_empty()).then_some(Value::Object(table));
+        from.boolean("p2.named_by_address", &mut self.named_by_address);
     }
+}
+
+/// True for an address with `http://` or `https://` and a host.
+pub fn is_http_address(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
 /// Reads addresses of servers of a scheme; `None` where one has another form.

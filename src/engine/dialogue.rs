@@ -240,6 +240,8 @@ pub struct Dialogue {
     turns: u32,
     follower: Follower,
     began_ms: Option<i64>,
+    /// Time at which this side was to begin.
+    opened_ms: Option<i64>,
     last_ms: i64,
     other_spoke: bool,
     seq: i64,
@@ -259,6 +261,7 @@ impl Dialogue {
             turns: 0,
             follower: Follower::default(),
             began_ms: None,
+            opened_ms: None,
             last_ms: 0,
             other_spoke: false,
             seq: 0,
@@ -313,6 +316,7 @@ impl Dialogue {
 
     fn begin(&mut self, now: i64) {
         self.last_ms = now;
+        self.opened_ms = (self.spec.first != First::Agent).then_some(now);
         match self.spec.first.clone() {
             // An agent that has begun by itself is answered.
             _ if self.began_ms.is_some() => {}

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::fitting::Fields;
 use super::reading::check_known;
 use super::yaml::{Node, Place, Problem};
+use crate::config::is_http_address;
 use crate::model::agent::AgentSpec;
 
 /// Fields of an agent, by which those of a file are checked.
@@ -112,6 +113,23 @@ const WAYS: [Way; 7] = [
     },
 ];
 
+impl Made {
+    /// Returns the reason why its pipeline cannot be named like this: by its address at the run's own engine, by its name at a
+    /// server.
+    pub fn pipeline_problem(&self, is_at_server: bool) -> Option<Problem> {
+        let name = self.agent.get("P2_agent_name")?.as_str()?;
+        let text = match (is_http_address(name), is_at_server) {
+            (true, true) => {
+                "a server takes the name of a pipeline: its address is P2_base_url of the server's integrations"
+            }
+            (false, false) => "pipeline without --server must be its address, like http://127.0.0.1:7860",
+            _ => return None,
+        };
+        let at = self.sources.iter().find(|(field, _)| field == "P2_agent_name").map_or(&self.at, |(_, node)| &node.at);
+        Some(Problem::new(at, text))
+    }
+}
+
 /// Reads `connect`.
 ///
 /// # Errors
@@ -178,6 +196,24 @@ pub fn connect(node: &Node) -> Result<Connect, Vec<Problem>> {
 mod tests {
     use super::super::yaml::parse;
     use super::*;
+
+    #[test]
+    fn a_pipeline_has_an_address_here_and_a_name_at_a_server() {
+        for (text, is_at_server, expect) in [
+            ("{pipeline: 'http://127.0.0.1:7860'}", false, None),
+            ("{pipeline: desk}", true, None),
+            ("{pipeline: desk}", false, Some("f:1:12: pipeline without --server must be its address")),
+            ("{pipeline: 'http://127.0.0.1:7860'}", true, Some("f:1:12: a server takes the name of a pipeline")),
+            ("{sip: 'sip:a@127.0.0.1'}", false, None),
+        ] {
+            let Ok(Connect::Made(made)) = connect(&parse(text, "f").expect("it is read")) else { panic!("{text}") };
+            let problem = made.pipeline_problem(is_at_server).map(|problem| problem.to_string());
+            match (&problem, expect) {
+                (Some(told), Some(expect)) => assert!(told.starts_with(expect), "{text}: {told}"),
+                other => assert_eq!(problem.is_some(), expect.is_some(), "{text}: {other:?}"),
+            }
+        }
+    }
 
     #[test]
     fn each_kind_becomes_an_agent() {

@@ -31,7 +31,7 @@ pub(super) fn check(bench: &Bench, rows: &[Row<'_>]) {
 }
 
 /// Returns a port of this machine that nobody listens on.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     socket.local_addr().expect("it is bound").port()
 }

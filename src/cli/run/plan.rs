@@ -235,6 +235,9 @@ impl Plan {
                 if !made.codecs.is_empty() {
                     self.codecs.clone_from(&made.codecs);
                 }
+                problems.extend(
+                    made.pipeline_problem(args.server.is_some()).filter(|_| !args.sim).map(|why| why.to_string()),
+                );
                 // A telephone number is reached through a trunk, which is elsewhere.
                 let is_near = made.kind != "phone" && is_here(made.agent.get("sip_uri").and_then(Value::as_str));
                 self.is_local &= args.sim || is_near;

@@ -12,12 +12,19 @@ pub enum Channel {
     Sip,
     /// The engine's own protocol on a WebSocket, in real time alone.
     WebSocket,
+    /// A voice pipeline, in real time alone.
+    Pipeline,
+    /// Chat-completions requests, in real time alone.
+    Chat,
 }
 
 impl Channel {
     /// Returns the channels of calls in real time, or of those in virtual time.
     pub fn all(is_real: bool) -> &'static [Channel] {
-        if is_real { &[Channel::Sip, Channel::WebSocket] } else { &[Channel::Sip] }
+        match is_real {
+            true => &[Channel::Sip, Channel::WebSocket, Channel::Pipeline, Channel::Chat],
+            false => &[Channel::Sip],
+        }
     }
 
     /// Returns the word behind the name of an agent that is called over this channel.
@@ -25,6 +32,8 @@ impl Channel {
         match self {
             Channel::Sip => "",
             Channel::WebSocket => " over WebSocket",
+            Channel::Pipeline => " over a pipeline",
+            Channel::Chat => " in writing",
         }
     }
 
@@ -33,6 +42,8 @@ impl Channel {
         match self {
             Channel::Sip => format!("{{ sip: \"sip:{agent}@127.0.0.1:{port}\" }}"),
             Channel::WebSocket => format!("{{ ws: \"ws://127.0.0.1:{port}/\" }}"),
+            Channel::Pipeline => format!("{{ pipeline: \"http://127.0.0.1:{port}\" }}"),
+            Channel::Chat => format!("{{ chat: \"http://127.0.0.1:{port}/v1\", model: desk, key: none }}"),
         }
     }
 }
@@ -137,13 +148,23 @@ const GREETS: Plan = (
 );
 
 /// Suite of an agent that greets soon. The late first word comes after 6 s: told 2 s too early it would pass.
-pub const GREETS_SOON: Plan = (
+const GREETS_SOON: Plan = (
     "greets soon",
     "
     max_seconds: 30
     turns:
       - expect: { within_ms: 5000 }
     expect: [{ metric: time_to_first_agent_utterance, at_most: 5 }]
+",
+);
+
+/// Suite of an agent that writes its greeting soon.
+const WRITES_SOON: Plan = (
+    "writes soon",
+    "
+    max_seconds: 30
+    turns:
+      - expect: { contains: press, within_ms: 5000 }
 ",
 );
 
@@ -169,7 +190,7 @@ const SILENT: Plan = (
 /// Returns the suite that should find a fault on a channel.
 pub fn finding(fault: Fault, channel: Channel) -> Plan {
     match fault {
-        _ if channel == Channel::WebSocket => GREETS_SOON,
+        _ if channel != Channel::Sip => greeting_plan(channel),
         Fault::IgnoresKeys | Fault::WrongDigit => KEYS,
         Fault::RepeatsItself => ASKS,
         Fault::DoesNotYield => CUTS_IN,
@@ -177,6 +198,11 @@ pub fn finding(fault: Fault, channel: Channel) -> Plan {
         Fault::YieldsToCough => COUGHS,
         _ => BOOKS,
     }
+}
+
+/// Returns the suite of an agent that greets soon on a channel.
+pub fn greeting_plan(channel: Channel) -> Plan {
+    if channel == Channel::Chat { WRITES_SOON } else { GREETS_SOON }
 }
 
 /// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each.

@@ -170,6 +170,20 @@ fn who_begins() {
 }
 
 #[test]
+fn nobody_begins_for_ever() {
+    for (most_ms, expect, after_ms) in
+        [(Some(30_000), EndReason::MaxDuration, 30_000), (None, EndReason::InactivityTimeout, 300_000)]
+    {
+        let mut stage = Stage::of(DialogueSpec { first: First::Made, max_duration_ms: most_ms, ..spec() });
+        stage.thinks("", Then::Listen);
+        stage.wait(after_ms - 1);
+        assert_eq!(stage.reason(), None);
+        stage.wait(1);
+        assert_eq!(stage.reason(), Some(expect));
+    }
+}
+
+#[test]
 fn latency_counts_from_what_the_way_allows() {
     for (sync, expect) in [(false, 200.0), (true, 0.0)] {
         let mut stage = Stage::of(DialogueSpec { first: First::Say("Hi.".into()), sync, ..spec() });

@@ -13,7 +13,7 @@ impl Dialogue {
             _ => None,
         };
         let group = self.open.as_ref().and_then(|(_, closes)| *closes);
-        let inactive = self.began_ms.map(|_| self.last_ms + self.spec.inactivity_ms);
+        let inactive = self.began_ms.or(self.opened_ms).map(|_| self.last_ms + self.spec.inactivity_ms);
         match self.doing {
             Doing::Over => None,
             _ => [own, group, inactive, self.runs_out_at()].into_iter().flatten().min(),
@@ -46,19 +46,20 @@ impl Dialogue {
             Doing::Silent { until: Some(until), .. } if now >= until => self.think(Purpose::StillThere),
             doing => self.doing = doing,
         }
-        let quiet = self.began_ms.is_some() && now >= self.last_ms + self.spec.inactivity_ms;
+        let quiet = self.began_ms.or(self.opened_ms).is_some() && now >= self.last_ms + self.spec.inactivity_ms;
         if quiet && !matches!(self.doing, Doing::Over) {
             self.run_out(now, EndReason::InactivityTimeout);
         }
     }
 
-    /// Returns the time at which the conversation has lasted its longest. A first message that is not answered counts from its sending.
+    /// Returns the time at which the conversation has lasted its longest. A first message that is not answered counts from its sending,
+    /// and one that is never written from the moment at which it was due.
     fn runs_out_at(&self) -> Option<i64> {
         let sent_ms = match &self.doing {
             Doing::Sending { since, .. } => Some(*since),
             _ => None,
         };
-        self.began_ms.or(sent_ms).zip(self.spec.max_duration_ms).map(|(began, most)| began + most)
+        self.began_ms.or(sent_ms).or(self.opened_ms).zip(self.spec.max_duration_ms).map(|(began, most)| began + most)
     }
 
     /// Ends a conversation whose time is over. A message that is on its way was not taken for the reason of its last attempt, or it was

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Cast, Obstacle, Placed};
-use crate::config::Secret;
+use crate::config::{Secret, is_http_address};
 use crate::engine::{Destination, PipelineDial, RoomDial};
 use crate::model::agent::ConnectionType;
 use crate::model::error_code::ErrorCode;
@@ -15,13 +15,15 @@ use crate::transport::room::{self, RoomTarget};
 
 /// Returns how the pipeline of the agent is reached.
 pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obstacle> {
-    if let Some(lack) = cast.missing(ConnectionType::P2) {
-        return Err(lack);
-    }
     let (run, agent, platform) = (&cast.overrides, &cast.agent.spec, &cast.platforms);
     let name = [&run.p2_agent_name, &agent.p2_agent_name].into_iter().flatten().find(|name| !name.trim().is_empty());
+    let address = name.filter(|name| settings.pipelines.named_by_address && is_http_address(name));
+    if let (None, Some(lack)) = (address, cast.missing(ConnectionType::P2)) {
+        return Err(lack);
+    }
     let start = match (&settings.pipelines.start_url, name) {
         (None, _) => None,
+        _ if address.is_some() => None,
         (Some(_), None) => {
             let message = "P2_agent_name is not set, which p2.start_url needs";
             return Err(Obstacle::new(ErrorCode::NoP2AgentName, message));
@@ -33,7 +35,7 @@ pub(super) fn dial(cast: &Cast, settings: &Settings) -> Result<PipelineDial, Obs
     let configuration = run.p2_agent_configuration.as_ref().or(agent.p2_agent_configuration.as_ref());
     let room_properties = run.p2_room_properties.as_ref().or(agent.p2_room_properties.as_ref());
     let target = PipelineTarget {
-        base_url: platform.P2_base_url.clone().unwrap_or_default(),
+        base_url: address.or(platform.P2_base_url.as_ref()).cloned().unwrap_or_default(),
         api_key: platform.P2_api_key.clone().filter(|key| !key.is_empty()).map(Secret::new),
         start,
         configuration: configuration.cloned().unwrap_or_default(),
@@ -80,7 +82,7 @@ mod tests {
     fn dial_of(agent: Value, run: Value, stored: Value, start: bool) -> Result<PipelineDial, (String, String)> {
         let start_url = start.then(|| "http://start".to_owned());
         let settings =
-            Settings { pipelines: Pipelines { start_url, start_body: None }.into(), ..Settings::new("unused") };
+            Settings { pipelines: Pipelines { start_url, ..Pipelines::default() }.into(), ..Settings::new("unused") };
         let platforms = serde_json::from_value(stored).expect("every field has a default");
         let cast = Cast { platforms, ..cast(agent, json!({}), run) };
         dial(&cast, &settings).map_err(|obstacle| (obstacle.code.as_str().to_owned(), obstacle.message))
@@ -103,6 +105,18 @@ mod tests {
         assert_eq!((json!(found.target.configuration), found.target.room_properties), (json!({ "a": 1 }), json!({})));
         let found = dial_of(json!({}), json!({}), stored, false).expect("no name is needed");
         assert!(found.target.start.is_none());
+    }
+
+    #[test]
+    fn a_name_is_an_address_where_the_settings_say_so() {
+        let pipelines =
+            Pipelines { start_url: Some("http://start".to_owned()), named_by_address: true, start_body: None };
+        let settings = Settings { pipelines: pipelines.into(), ..Settings::new("unused") };
+        let dial_of = |name: &str| dial(&cast(json!({ "P2_agent_name": name }), json!({}), json!({})), &settings);
+        let found = dial_of("http://127.0.0.1:7860").expect("it can be dialled");
+        assert_eq!(found.target.base_url, "http://127.0.0.1:7860");
+        assert!(found.target.start.is_none());
+        assert!(dial_of("desk").is_err());
     }
 
     #[test]

@@ -7,12 +7,12 @@ use ringer_media::seed::Seed;
 use serde_json::json;
 
 use super::platform::no_carrier;
-use super::{Cast, Obstacle, Placer, behaviour};
+use super::{Cast, Obstacle, Placer, behaviour, steps};
 use crate::config::{Behaviour, Secret, Sms};
 use crate::engine::dialogue::{DialogueSpec, First};
 use crate::engine::host_and_port;
 use crate::error::Result;
-use crate::human::{self, Facts, Mind, Profile, Verbosity};
+use crate::human::{self, Facts, Mind, Profile, Step, Verbosity};
 use crate::model::Object;
 use crate::model::agent::ConnectionType;
 use crate::model::agent_version::VersionDoc;
@@ -227,13 +227,14 @@ fn contact(cast: &Cast, description: String, poster: Arc<Poster>, sms: Arc<Sms>)
 }
 
 /// Returns who begins. A journey's step decides; else an agent that posts its messages begins, unless the Digital Human
-/// is told to. An agent that only answers is written to.
+/// is told to. An agent that only answers is written to; by chat completions it is asked to begin where the script expects its words.
 fn first(cast: &Cast, contact: &Contact, behaviour: &Behaviour) -> First {
     let asked = cast.human.speaks_first_config.as_ref().map(|config| config.speaks_first);
+    let is_awaited = || steps::playback(&cast.human, &Facts::of(&cast.traits())).first() == Some(&Step::Hear);
     let is_agent = match (contact, &cast.step) {
         (Contact::Sms(_), _) | (_, Some(_)) => cast.agent_calls(),
         (Contact::Webhook(webhook), None) => !asked.unwrap_or(webhook.sync),
-        (Contact::Chat(_), None) => asked == Some(false),
+        (Contact::Chat(_), None) => !asked.unwrap_or_else(|| !is_awaited()),
     };
     match contact {
         _ if !is_agent => cast.opening_words(behaviour),
