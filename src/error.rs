@@ -27,6 +27,12 @@ pub enum Error {
     Internal(String),
 }
 
+/// True for an input or output error of a machine that has no file, port or memory left: not the other side's fault.
+pub fn is_out_of_resources(error: &std::io::Error) -> bool {
+    const OWN: [i32; 6] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL, libc::ENOSPC];
+    error.raw_os_error().is_some_and(|code| OWN.contains(&code))
+}
+
 impl Error {
     /// Returns a fault of the engine: a failed statement, a full disk.
     pub fn internal(cause: impl fmt::Display) -> Error {

@@ -255,6 +255,10 @@ async fn sweep(workshop: Workshop) {
         pace.tick().await;
         let service = &workshop.service;
         log_failure("failed to look for lost journey steps", catch_panic(service.sweep_journeys()).await);
+        log_failure(
+            "failed to look for kept records of conversations",
+            catch_panic(service.restore_ended()).await.map(drop),
+        );
         log_failure("failed to look for schedules without a job", catch_panic(service.restore_schedules()).await);
         log_failure("failed to check the usage limit", catch_panic(service.end_unpaid_calls()).await);
         log_failure(

@@ -39,6 +39,7 @@ use crate::transport::websocket::{Dialect, Kind};
 
 pub use self::conversation::agent_stream::StreamGoal;
 pub use self::conversation::artifacts::{HTTP_LOG, Peaks, RECOGNIZED, Timeline};
+pub use self::conversation::ended::Ended;
 pub use self::conversation::inbound_address::{InboundAddress, Reached, Turn};
 pub use self::conversation::live::Running;
 pub use self::conversation::obstacle::Obstacle;

@@ -4,6 +4,7 @@ mod always_on;
 mod before;
 mod beside;
 pub mod dials;
+mod ended;
 mod killed;
 mod legs;
 mod lifecycle;

@@ -302,6 +302,17 @@ pub(super) fn cut(path: &Path, layout: Layout, samples: u64) -> std::io::Result<
     Ok(())
 }
 
+/// Makes a file whole whose writing broke off: its header states the samples that are there. Returns their number in each channel;
+/// `None` if there are none.
+pub(super) fn keep_part(path: &Path, layout: Layout) -> Option<u64> {
+    let file = File::options().write(true).open(path).ok()?;
+    let frame = 2 * u64::from(layout.channels());
+    let samples = file.metadata().ok()?.len().checked_sub(WAV_HEADER as u64)? / frame;
+    file.set_len(WAV_HEADER as u64 + samples * frame).ok()?;
+    file.write_all_at(&wav_header(layout, samples), 0).ok()?;
+    (samples > 0).then_some(samples)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,5 +359,28 @@ mod tests {
             assert_eq!((header, kept.len()), (wav_header(Layout::Stereo, left).to_vec(), 2 * left as usize));
         }
         cut(&folder.path().join("never.wav"), Layout::Stereo, 0).expect("nothing is to be cut");
+    }
+
+    #[test]
+    fn a_recording_that_broke_off_is_kept_as_far_as_it_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.wav");
+        let written = |samples: &[u8]| {
+            std::fs::write(&path, [&wav_header(Layout::Stereo, 0)[..], samples].concat()).expect("it is written");
+            keep_part(&path, Layout::Stereo)
+        };
+        assert_eq!(written(&[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6]), Some(2));
+        assert_eq!(read_file(&path), (wav_header(Layout::Stereo, 2).to_vec(), vec![1, 2, 3, 4]));
+        assert_eq!((written(&[1, 0]), keep_part(Path::new("/never/a.wav"), Layout::Stereo)), (None, None));
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let recorder = Recorder::start(Arc::new(Counters::default())).expect("a thread starts");
+        let (mut ring, file) = recorder.bytes(PathBuf::from("/dev/full"));
+        ring.push_entire_slice(b"head").expect("there is room");
+        drop(ring);
+        file.closed.blocking_recv().expect("it is closed");
+        assert!(file.state.problem().is_some_and(|why| why.contains("No space left")), "{:?}", file.state.problem());
     }
 }

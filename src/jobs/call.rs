@@ -14,7 +14,7 @@ use crate::model::Object;
 use crate::model::error_code::ErrorCode;
 use crate::model::status::ResultStatus;
 use crate::queue::CallJob;
-use crate::service::{Begin, CallOutcome, Circumstances, Obstacle, Placed};
+use crate::service::{Begin, CallOutcome, Circumstances, Ended, Obstacle, Placed};
 use crate::transport::port::{Incoming, Refusal};
 
 /// Holds the conversation of a result, when it still waits for one.
@@ -131,19 +131,24 @@ impl CallWork<'_> {
     ) -> Result<()> {
         let feed = self.workshop.service.feed(self.job.result_id);
         // It may have been cancelled, or the engine stopped, before its control was known to anybody.
-        if self.status().await? != ResultStatus::Dispatched {
+        let status = self.status().await;
+        if status.as_ref().is_ok_and(|status| *status != ResultStatus::Dispatched) {
             handle.control.hangup(EndReason::Cancelled);
+        } else if matches!(status, Err(Error::NotFound(_))) {
+            return status.map(drop);
         } else if self.stopping.is_cancelled() {
             handle.control.hangup(EndReason::Shutdown);
         }
         while let Some(news) = handle.news.recv().await {
             match news {
                 CallUpdate::Dispatched => {}
-                CallUpdate::Connected(at_ms) => {
-                    if !self.connect(at_ms).await? {
-                        handle.control.hangup(EndReason::ApiHangup);
-                    }
-                }
+                CallUpdate::Connected(at_ms) => match self.connect(at_ms).await {
+                    Ok(true) => {}
+                    Ok(false) => handle.control.hangup(EndReason::ApiHangup),
+                    Err(error @ Error::NotFound(_)) => return Err(error),
+                    // The call goes on: its records are stored or kept at its end.
+                    Err(error) => tracing::error!(%error, "the database did not take the answer of a call"),
+                },
                 CallUpdate::Event(entry) => {
                     if let Some(feed) = &feed {
                         feed.add(feed_event(self.job.attempt, &entry, redactor.as_ref()));
@@ -170,36 +175,24 @@ impl CallWork<'_> {
         warnings: Vec<String>,
     ) -> Result<()> {
         let (service, id) = (&self.workshop.service, self.job.result_id);
-        let organization = &self.job.organization;
-        if let (Some(at_ms), ResultStatus::Dispatched) = (report.connected_at_ms, self.status().await?) {
-            self.connect(at_ms).await?;
-        }
-        service.store_timeline(organization, id, &report.timeline).await?;
         notes.extend(languages(&report.timeline));
-        let is_connected = report.ending.connected;
-        if is_connected {
+        let transcript = report.ending.connected.then(|| {
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
-            let transcript = judge::transcript(id, language, &report.timeline, &fillers);
-            service.store_transcript(organization, &transcript).await?;
-        }
-        if redactor.is_some() && !is_connected {
-            service.forget_messages(id).await?;
-        }
+            judge::transcript(id, language, &report.timeline, &fillers)
+        });
         let (stopping, answers) = (self.stopping.is_cancelled(), self.answers);
         let recording_bytes = match &report.recording {
             Some(path) => tokio::fs::metadata(path).await.map(|file| file.len()).ok(),
             None => None,
         };
         let about = Circumstances { stopping, answers, recording_bytes, notes, warnings };
-        service.finish(organization, id, CallOutcome::of_call(report, about)).await?;
-        // Results that are judged are redacted after the judgement, and one that is called again has another conversation.
-        match redactor {
-            Some(redactor) if is_connected && self.status().await?.is_terminal() => {
-                service.redact_conversation(organization, id, redactor).await
-            }
-            _ => Ok(()),
-        }
+        let connected_at_ms = report.connected_at_ms;
+        let timeline = report.timeline.iter().map(|entry| json!(entry)).collect();
+        let outcome = CallOutcome::of_call(report, about);
+        let (organization, attempt) = (self.job.organization.clone(), self.job.attempt);
+        let ended = Ended { organization, result_id: id, attempt, connected_at_ms, timeline, transcript, outcome };
+        service.store_ended(ended, redactor).await
     }
 
     /// Ends a result that cannot have a call.

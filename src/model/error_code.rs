@@ -177,6 +177,7 @@ codes! {
         RecordingFailed = "RECORDING_FAILED": SystemError, Engine;
         EvaluationTimeout = "EVALUATION_TIMEOUT": SystemError, Engine;
         EngineRestarted = "ENGINE_RESTARTED": SystemError, Engine;
+        ResultNotStored = "RESULT_NOT_STORED": SystemError, Engine;
         EngineShutdown = "ENGINE_SHUTDOWN": SystemError, Engine;
         InternalError = "INTERNAL_ERROR": SystemError, Engine;
     }

@@ -287,6 +287,13 @@ impl ResultBody {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value)
     }
 
+    /// True if the conversation broke off, or never began, by a fault of this side or by a setting that is missing: nothing is known
+    /// of the agent then.
+    pub fn is_own_failure(&self) -> bool {
+        self.error_owner.is_some_and(Owner::is_own)
+            || self.error_code.as_ref().is_some_and(ErrorCode::names_missing_setting)
+    }
+
     /// Sets the error `code` with its message and its owner.
     pub fn fail(&mut self, code: ErrorCode, message: impl Into<String>) {
         self.error_owner = Some(code.owner());

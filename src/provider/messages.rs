@@ -81,6 +81,9 @@ impl Trouble {
     }
 }
 
+/// Codes of a message that this machine could not send.
+const OWN: [&str; 2] = ["BRIDGE_PRE_START_FAILED", "INTERNAL_ERROR"];
+
 /// One request and its answer as a log tells them: no word of theirs, no header, and of the address neither login nor
 /// query.
 #[derive(Clone, Debug, PartialEq, Eq)]

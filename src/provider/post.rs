@@ -14,6 +14,7 @@ use url::Url;
 
 use super::guard::{Blocked, CONNECTS_WITHIN, Guard};
 use crate::clock::Clock;
+use crate::error::is_out_of_resources;
 
 /// Header of the signature.
 pub const SIGNATURE: &str = "X-Svc-Signature";
@@ -62,11 +63,13 @@ pub struct NotPosted {
     pub why: String,
     /// True if there was a connection, and the time passed without a whole answer.
     pub is_late: bool,
+    /// True if this machine had no file, port or memory left for the connection.
+    pub is_own: bool,
 }
 
 impl From<String> for NotPosted {
     fn from(why: String) -> NotPosted {
-        NotPosted { why, is_late: false }
+        NotPosted { why, is_late: false, is_own: false }
     }
 }
 
@@ -115,13 +118,15 @@ impl Poster {
             request.header("User-Agent", concat!("Ringer/", env!("CARGO_PKG_VERSION"))).timeout(patience).body(body);
         let failed = |error: reqwest::Error| {
             let is_late = error.is_timeout() && !error.is_connect();
+            let is_own = is_own(&error);
             let why = match Blocked::of(&error) {
+                _ if is_own => format!("this machine has no socket left: {}", root(&error)),
                 _ if is_late => format!("no answer within {} ms", patience.as_millis()),
                 _ if error.is_timeout() => format!("no connection within {} ms", CONNECTS_WITHIN.as_millis()),
                 Some(blocked) => format!("{host} {blocked}"),
                 None => format!("no connection: {}", root(&error)),
             };
-            NotPosted { why, is_late }
+            NotPosted { why, is_late, is_own }
         };
         let mut answer = request.send().await.map_err(failed)?;
         let retry_after_s = retry_after(answer.headers()).map(|wait| wait.as_millis().div_ceil(1000) as u64);
@@ -162,6 +167,18 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         }
     };
     (seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_S)))
+}
+
+/// True if a request failed because this machine had no file, port or memory left.
+fn is_own(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(this) = cause {
+        if this.downcast_ref::<std::io::Error>().is_some_and(is_out_of_resources) {
+            return true;
+        }
+        cause = this.source();
+    }
+    false
 }
 
 /// Returns the first cause of a failure; the outer ones name the URL.

@@ -3,6 +3,7 @@
 pub(super) mod agent_stream;
 pub(super) mod artifacts;
 pub(super) mod commands;
+pub(super) mod ended;
 pub(super) mod facts;
 pub(super) mod inbound_address;
 pub(super) mod lifecycle;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use ringer_media::call::Ending;
-use ringer_media::frame::Sample;
+use ringer_media::frame::{PER_MS, Sample};
 use ringer_media::recording::Layout;
 
 use super::super::dialogs::{Dialogs, News};
@@ -25,10 +25,20 @@ impl CallTask {
                 // What was sent last lies behind the end, and more of both where the other side's audio had stopped before.
                 (closed && ending.connected).then(|| cut_to(&path, layout, ending.samples)).flatten()
             });
+            let mut is_there = fault.is_none();
             if let Some(why) = &fault {
-                self.files.warnings.push(format!("the recording could not be written: {why}"));
+                let part = if closed && ending.connected { recorder::keep_part(&path, layout) } else { None };
+                is_there = part.is_some();
+                let warning = match part.map(|samples| samples as f64) {
+                    Some(samples) => {
+                        let [kept_s, all_s] = [samples, ending.samples as f64].map(|n| n / (1000.0 * PER_MS as f64));
+                        format!("the recording ends at {kept_s:.1} s of {all_s:.1} s: {why}")
+                    }
+                    None => format!("the recording could not be written: {why}"),
+                };
+                self.files.warnings.push(warning);
             }
-            whole.push((closed && ending.connected && fault.is_none()).then_some(path));
+            whole.push((closed && ending.connected && is_there).then_some(path));
         }
         whole.into_iter().next().flatten()
     }

@@ -1,5 +1,7 @@
 //! Records of a written conversation that is over, and the next status of its result.
 
+use serde_json::json;
+
 use super::super::call::languages;
 use super::TextWork;
 use crate::engine::TimelineEntry;
@@ -8,7 +10,7 @@ use crate::error::Result;
 use crate::judge;
 use crate::judge::warnings::timeline_warnings;
 use crate::model::Object;
-use crate::service::CallOutcome;
+use crate::service::{CallOutcome, Ended};
 
 impl TextWork<'_> {
     /// Keeps what the conversation has left, and moves the result on.
@@ -20,18 +22,20 @@ impl TextWork<'_> {
         mut warnings: Vec<String>,
     ) -> Result<()> {
         let (service, job) = (&self.workshop.service, self.job);
-        let (organization, id) = (&job.organization, job.result_id);
+        let id = job.result_id;
         timeline.sort_by_key(|entry| (entry.sample, entry.seq));
-        service.store_timeline(organization, id, &timeline).await?;
         notes.extend(languages(&timeline));
         warnings.extend(timeline_warnings(&timeline, false));
-        if end.began_ms.is_some() {
+        let transcript = end.began_ms.is_some().then(|| {
             let language = judge::language(&notes);
             let fillers = judge::fillers(language, &self.workshop.fillers);
-            let transcript = judge::transcript(id, language, &timeline, &fillers);
-            service.store_transcript(organization, &transcript).await?;
-        }
+            judge::transcript(id, language, &timeline, &fillers)
+        });
         let outcome = CallOutcome::of_dialogue(&end, &timeline, notes, warnings);
-        service.finish(organization, id, outcome).await.map(drop)
+        let timeline = timeline.iter().map(|entry| json!(entry)).collect();
+        let (organization, attempt) = (job.organization.clone(), job.attempt);
+        let ended =
+            Ended { organization, result_id: id, attempt, connected_at_ms: None, timeline, transcript, outcome };
+        service.store_ended(ended, None).await
     }
 }

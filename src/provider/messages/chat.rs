@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ANSWER_BYTES, Called, Exchange, Message, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
+use super::{ANSWER_BYTES, Called, Exchange, Message, OWN, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
 use crate::config::Secret;
 use crate::provider::chat::refusal::{Refusal, Secrets};
 use crate::provider::chat::request::{endpoint, takes_api_key};
@@ -56,8 +56,8 @@ impl ChatAgent {
         let failed = |codes, message: String, again| Trouble::new(codes, secrets.hidden(&message), again);
         let posted = exchange(&self.poster, posting, noted).await;
         let posted = posted.map_err(|not| {
-            let is_late = not.is_late;
-            Trouble { is_late, ..failed(FAILED, format!("the agent's server: {}", not.why), Some(None)) }
+            let (is_late, codes) = (not.is_late, if not.is_own { OWN } else { FAILED });
+            Trouble { is_late, ..failed(codes, format!("the agent's server: {}", not.why), Some(None)) }
         })?;
         let answered =
             Refusal::parse(&posted.body).with_words(&format!("the agent's server answered {}", posted.status));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ANSWER_BYTES, Called, Exchange, Message, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange};
+use super::{
+    ANSWER_BYTES, Called, Exchange, Message, OWN, PATIENCE, REPLY_PATIENCE, Reply, Trouble, asked_wait, exchange,
+};
 use crate::config::Secret;
 use crate::provider::chat::{content, surrogates};
 use crate::provider::post::{Poster, Posting, RESULT_ID, SIGNATURE, signature};
@@ -55,8 +57,9 @@ impl Webhook {
         let failed = |message: String, again| Trouble::new(CODES, message, again);
         let posted = exchange(&self.poster, posting, noted).await;
         let posted = posted.map_err(|not| {
-            let is_late = not.is_late;
-            Trouble { is_late, ..failed(format!("http_webhook: {}", not.why), Some(None)) }
+            let codes = if not.is_own { OWN } else { CODES };
+            let told = format!("http_webhook: {}", not.why);
+            Trouble { is_late: not.is_late, ..Trouble::new(codes, told, Some(None)) }
         })?;
         let again = match posted.status {
             200..=299 if self.sync => return reply(&posted.body).map_err(|why| failed(why, None)),

@@ -70,13 +70,24 @@ impl Service {
 
     /// Ends a result after a fault of the engine, whatever its state is. False: its conversation was over.
     pub async fn abort(&self, organization: &str, result_id: i64, message: &'static str) -> Result<bool> {
+        self.abort_with(organization, result_id, ErrorCode::InternalError, message).await
+    }
+
+    /// Ends a result by a fault of the engine that has a code of its own. False: its conversation was over.
+    pub(in crate::service) async fn abort_with(
+        &self,
+        organization: &str,
+        result_id: i64,
+        code: ErrorCode,
+        message: &'static str,
+    ) -> Result<bool> {
         let from = self.status_of(organization, result_id).await?;
         if from.is_terminal() || matches!(from, ResultStatus::ConversationEnded | ResultStatus::Evaluating) {
             return Ok(false);
         }
         let now = Timestamp(self.clock.now_ms());
         let patch = move |doc: &mut ResultDoc| {
-            doc.body.fail(ErrorCode::InternalError, message);
+            doc.body.fail(code.clone(), message);
             doc.body.end_time = Some(now);
         };
         self.move_on(organization, result_id, from, ResultStatus::SystemError, patch).await?;

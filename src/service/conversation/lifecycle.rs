@@ -223,6 +223,7 @@ impl Service {
     /// number. All other work resumes by its jobs. While another engine uses the database, nothing is taken from it:
     /// work of a dead engine resumes when its leases expire.
     pub async fn recover(&self) -> Result<usize> {
+        self.restore_ended().await?;
         if !self.store.enter().await? {
             tracing::info!("another engine uses this database");
             return self.restore_schedules().await.map(|_| 0);
@@ -240,7 +241,10 @@ impl Service {
 
     /// Ends a conversation that is at work by its status, though its job could be claimed again: the engine that held it is gone.
     pub async fn end_abandoned(&self, organization: &str, result_id: i64) -> Result<()> {
-        // Work that this engine holds is not abandoned, however long its lease could not be renewed.
+        // Work that this engine holds is not abandoned, however long its lease could not be renewed; records that wait are stored.
+        if self.restore_one(result_id).await {
+            return Ok(());
+        }
         if !self.live.holds(result_id) && self.break_off(organization, result_id).await? {
             tracing::warn!(result_id, "conversation of a dead engine ended");
         }

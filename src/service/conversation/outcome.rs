@@ -6,6 +6,7 @@ mod quality;
 
 use ringer_media::call::{EndDetail, EndReason, EventKind, RemoteEnd};
 use ringer_media::frame::PER_MS;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::ending::{Verdict, verdict};
@@ -28,14 +29,14 @@ use crate::transport::websocket::port::AgentError;
 const UNHEARD_OF: &str = "Nothing came back within ringing_timeout: it is not known whether the agent was reached";
 
 /// Outcome of a conversation that is over.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallOutcome {
     /// Error of the conversation; `None` for a good ending.
     pub error: Option<(ErrorCode, String)>,
     /// Side that ended the conversation, if either did.
     pub ended_by: Option<EndedBy>,
     /// Reason for the end, in the engine's words.
-    pub end_reason: EndReason,
+    pub end_reason: String,
     /// Wall clock of the end, in milliseconds since 1970.
     pub ended_at_ms: i64,
     /// True if the conversation was held in writing.
@@ -101,7 +102,7 @@ impl CallOutcome {
         CallOutcome {
             error,
             ended_by: by,
-            end_reason: ending.reason,
+            end_reason: ending.reason.as_str().to_owned(),
             ended_at_ms: report.ended_at_ms,
             is_written: false,
             is_connected: ending.connected,
@@ -131,7 +132,7 @@ impl CallOutcome {
         CallOutcome {
             error,
             ended_by,
-            end_reason: end.reason,
+            end_reason: end.reason.as_str().to_owned(),
             ended_at_ms: end.ended_ms,
             is_written: true,
             is_connected: end.began_ms.is_some(),
@@ -175,7 +176,7 @@ impl CallOutcome {
             body.fail(code, message);
         }
         body.end_time = Some(Timestamp(self.ended_at_ms));
-        body.end_reason = Some(self.end_reason.as_str().to_owned());
+        body.end_reason = Some(self.end_reason);
         body.conversation_ended_by = self.ended_by;
         (body.sip_code, body.q850_cause) = (self.sip_code, self.q850_cause);
         if let Some(duration_ms) = self.duration_ms {
@@ -279,7 +280,7 @@ mod tests {
         CallOutcome {
             error: error.map(|code| (code, String::new())),
             ended_by: None,
-            end_reason: EndReason::DhEndCall,
+            end_reason: EndReason::DhEndCall.as_str().to_owned(),
             ended_at_ms: 9000,
             is_written: false,
             is_connected,

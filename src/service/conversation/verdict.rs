@@ -36,9 +36,11 @@ fn outcome_of(body: &ResultBody, verdict: &VerdictWord) -> Outcome {
         VerdictWord::Failed | VerdictWord::Unreachable => Outcome::Failed,
         VerdictWord::Cancelled => Outcome::Cancelled,
         VerdictWord::Untold | VerdictWord::Unknown(_) => {
-            let is_own =
-                body.error_code.as_ref().is_some_and(|code| code.owner().is_own() || code.names_missing_setting());
-            if did_not_end_well(body.status) && !is_own { Outcome::Failed } else { Outcome::NotEvaluated }
+            if did_not_end_well(body.status) && !body.is_own_failure() {
+                Outcome::Failed
+            } else {
+                Outcome::NotEvaluated
+            }
         }
     }
 }

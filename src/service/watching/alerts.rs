@@ -12,7 +12,6 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::agent::AgentDoc;
 use crate::model::alert::{AlertDoc, AlertRecord, AlertSpec, EntityType, Violation};
-use crate::model::error_code::Owner;
 use crate::model::evaluation::CustomResult;
 use crate::model::notification::{Notice, NoticeKind};
 use crate::model::patch::Patch;
@@ -222,7 +221,7 @@ impl Service {
 fn value_of(body: &ResultBody, spec: &AlertSpec) -> Option<Value> {
     let field = spec.entity_field.as_str();
     // A conversation that this side broke off shows nothing of the agent.
-    if body.error_owner.is_some_and(Owner::is_own) && spec.entity_type != EntityType::MetadataField {
+    if body.is_own_failure() && spec.entity_type != EntityType::MetadataField {
         return None;
     }
     match spec.entity_type {

@@ -9,7 +9,6 @@ use crate::clock;
 use crate::error::Result;
 use crate::judge::Trigrams;
 use crate::model::Object;
-use crate::model::error_code::Owner;
 use crate::model::evaluation::{CustomResult, Evaluation};
 use crate::model::issue::{IssueDetail, IssueDoc, IssueQuery, IssueRecord, IssueType, TriageSpec};
 use crate::model::result::ResultBody;
@@ -48,7 +47,7 @@ impl Found {
                 all.push(Found::Known { source: "tool_call", code, message });
             }
         }
-        if body.error_owner.is_some_and(Owner::is_own) {
+        if body.is_own_failure() {
             return all;
         }
         if let Some(code) = &body.error_code {

@@ -58,6 +58,8 @@ impl Visit {
 pub enum Refusal {
     /// No answer that can be read; why.
     NoAnswer(String),
+    /// No request, since this machine had no file, port or memory left.
+    Local(String),
     /// An answer of this status, and the code of the fault that its body names.
     Status(u16, Option<String>),
     /// An answer that says something else than was asked for; what.
@@ -67,7 +69,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::NoAnswer(why) => f.write_str(why),
+            Refusal::NoAnswer(why) | Refusal::Local(why) => f.write_str(why),
             Refusal::Status(status, None) => write!(f, "it answered {status}"),
             Refusal::Status(status, Some(code)) => write!(f, "it answered {status} ({code})"),
             Refusal::Unusable(why) => write!(f, "its answer {why}"),
@@ -92,6 +94,7 @@ impl AccessFault {
         let fault = match self.refusal {
             Refusal::Status(401 | 403, _) if self.of_server => PlatformFault::AuthFailed,
             Refusal::Status(429, _) if self.of_server => return ErrorCode::CustomerConcurrencyLimit,
+            Refusal::Local(_) => return ErrorCode::BridgePreStartFailed,
             _ => PlatformFault::SessionSetupFailed,
         };
         ErrorCode::Platform(Platform::P1, fault)
@@ -134,6 +137,7 @@ async fn ask<T>(
                 }
                 (refusal, posted.retry_after_s.filter(|_| posted.status == 429))
             }
+            Err(failed) if failed.is_own => (Refusal::Local(failed.why), None),
             Err(failed) => (Refusal::NoAnswer(failed.why), None),
         };
         let Some(wait) = waits.next() else { return Err(refusal) };

@@ -20,6 +20,7 @@ use url::{Host, Url};
 
 use super::handshake::Upgrade;
 use super::link::{Duplex, Link, LinkLimits};
+use crate::error::is_out_of_resources;
 use crate::provider::guard::Guard;
 use crate::transport::sip::tls::{TlsSettings, explain, unverified_client, verified_client};
 
@@ -221,10 +222,9 @@ async fn connect_tcp(host: &Host<&str>, port: u16, guard: &Guard) -> Result<(Tcp
 
 /// Returns the fault of a connection that did not come about.
 fn fault_of_connect(place: SocketAddr, error: &io::Error) -> DialFault {
-    const OWN: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
-    match error.raw_os_error() {
-        Some(code) if OWN.contains(&code) => DialFault::NoSocket(format!("this machine has no socket left: {error}")),
-        _ => unreachable(format!("{place} cannot be reached: {}", in_words(error))),
+    match is_out_of_resources(error) {
+        true => DialFault::NoSocket(format!("this machine has no socket left: {error}")),
+        false => unreachable(format!("{place} cannot be reached: {}", in_words(error))),
     }
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::human::text::plain_words;
 use crate::judge::{Decision, Unheard};
 use crate::model::digital_human::Role;
-use crate::model::error_code::{ErrorCode, Owner};
+use crate::model::error_code::ErrorCode;
 use crate::model::evaluation::{CustomResult, CustomStatus};
 use crate::model::monitor::{Check, CheckItem, CheckType, Verdict};
 use crate::model::result::ResultBody;
@@ -83,7 +83,7 @@ pub(super) fn judge(check: &Check, seen: &Seen<'_>) -> CheckItem {
         S::SystemError | S::OutOfFunds | S::Cancelled => unknown(&seen.error()),
         S::Unknown(_) => unknown("the status of the result is not known to this version"),
         // A fault of this side shows nothing about the agent, whatever was measured before.
-        _ if seen.body.error_owner.is_some_and(Owner::is_own) => unknown(&seen.error()),
+        _ if seen.body.is_own_failure() => unknown(&seen.error()),
         S::NoConnection | S::NoAnswer if check.kind == CheckType::AgentResponds => judge_failed_call(check, seen),
         S::NoConnection | S::NoAnswer => unknown("there was no conversation"),
         S::CallDropped if check.kind == CheckType::AgentResponds => judge_failed_call(check, seen),
