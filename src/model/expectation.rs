@@ -26,7 +26,7 @@ words! {
     kept FaultCode {
         RecognizerLate = "recognizer_late", RecognizerBusy = "recognizer_busy", RecognizerFailed = "recognizer_failed",
         SpeechUnclear = "speech_unclear", ModelFailed = "model_failed", SynthesizerFailed = "synthesizer_failed",
-        VoiceSubstituted = "voice_substituted", Pacing = "pacing", Recording = "recording",
+        VoiceSubstituted = "voice_substituted", Pacing = "pacing", Recording = "recording", RateMismatch = "rate_mismatch",
     } default Pacing
 }
 

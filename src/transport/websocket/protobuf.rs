@@ -185,13 +185,14 @@ impl ProtobufProtocol {
 
     /// Takes audio of any rate and of one or more channels, of which the first is heard.
     fn audio(&self, core: &mut Core, now: Time, audio: &[u8], rate_hz: u32, channels: u32) {
-        // A plain header of a WAV file is passed over.
-        let audio = if audio.starts_with(b"RIFF") { audio.get(HEADER_BYTES..).unwrap_or_default() } else { audio };
         let is_known = [8000, 16_000, 24_000, 44_100, 48_000].contains(&rate_hz);
         if !is_known || !(1..=8).contains(&channels) {
             return core.violation("MISSING_FIELD", &format!("audio of {rate_hz} Hz in {channels} channels"));
         }
         core.ears.set_wire(Wire { encoding: Encoding::L16Le, rate_hz });
+        core.read_header(audio);
+        // A plain header of a WAV file is passed over.
+        let audio = if audio.starts_with(b"RIFF") { audio.get(HEADER_BYTES..).unwrap_or_default() } else { audio };
         if channels == 1 {
             return core.play(now, audio);
         }

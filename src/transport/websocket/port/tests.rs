@@ -1,5 +1,7 @@
 //! States of a connection, attempts, and what of messages becomes a signal.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ringer_media::seed::Seed;
 
 use super::*;
@@ -13,6 +15,7 @@ struct Rig {
     orders: Vec<SocketOrder>,
     signals: Vec<Signal>,
     log: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Rig {
@@ -22,7 +25,7 @@ impl Rig {
 
     fn of(port: WebSocketPort) -> Rig {
         let (sent, orders, signals, log) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut rig = Rig { port, now: Time(0), sent, orders, signals, log };
+        let mut rig = Rig { port, now: Time(0), sent, orders, signals, log, warnings: Vec::new() };
         rig.drain();
         rig
     }
@@ -48,6 +51,7 @@ impl Rig {
                 PortOutput::Send(ToPeer::WebSocket(order)) => self.orders.push(order),
                 PortOutput::Signal(signal) => self.signals.push(signal),
                 PortOutput::Log(_, line) => self.log.push(line),
+                PortOutput::Warning(text) => self.warnings.push(text),
                 _ => {}
             }
         }
@@ -69,6 +73,14 @@ impl Rig {
     fn end(&self) -> Option<(RemoteKind, Option<u16>, Option<u16>)> {
         self.signals.iter().find_map(|signal| match signal {
             Signal::Ended(remote) => Some((remote.kind, remote.close_code(), remote.http_status())),
+            _ => None,
+        })
+    }
+
+    /// Returns the data of the events of this name that were told.
+    fn told(&self, wanted: &str) -> impl Iterator<Item = &Value> {
+        self.signals.iter().filter_map(move |signal| match signal {
+            Signal::Channel { told: ChannelEvent::Other { name, data }, .. } if name == wanted => Some(data),
             _ => None,
         })
     }
@@ -357,4 +369,93 @@ fn a_hundred_refused_messages_are_one_warning() {
         rig.receive(Message::Text(message.clone()));
     }
     assert_eq!(rig.port.refused_warning().as_deref(), Some("100 messages refused, BAD_BASE64"));
+}
+
+/// A bot of 8 kHz on each dialect of 16 kHz and more, and one of 24 kHz.
+#[test]
+fn audio_of_another_rate_is_told_within_two_seconds() {
+    for (kind, bytes, expect) in [
+        (Kind::Default, 320, "the agent sends 0.5 times real time: is its rate 8000?"),
+        (Kind::Default, 960, "the agent sends 1.5 times real time: is its rate 24000?"),
+        (Kind::RawPcm16, 320, "the agent sends 0.5 times real time: is its rate 8000?"),
+        (Kind::TwilioMediaStreams, 480, "the agent sends 3 times real time: is its rate 24000?"),
+        (Kind::PlivoAudioStreaming, 480, "the agent sends 3 times real time: is its rate 24000?"),
+        (Kind::TelnyxMediaStreaming, 480, "the agent sends 3 times real time: is its rate 24000?"),
+        (Kind::VonageWebsocket, 320, "the agent sends 0.5 times real time: is its rate 8000?"),
+        (Kind::PipecatProtobuf, 640, "the agent sends 0.67 times real time: is its rate 16000?"),
+    ] {
+        let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default()));
+        rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+        rig.drain();
+        let message = agent_audio(kind, &rig, bytes);
+        for _ in 0..100 {
+            rig.receive(message.clone());
+            rig.pass(20);
+        }
+        let told: Vec<&Value> = rig.told("rate_mismatch").collect();
+        assert!(matches!(told[..], [data] if data["message"] == expect), "{kind:?}: {told:?}");
+        assert_eq!(rig.warnings, [expect], "{kind:?}");
+        // At real time nothing is told.
+        let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default()));
+        rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+        rig.drain();
+        let message = agent_audio(kind, &rig, Dialect::new(kind).agent_wire.bytes(20));
+        for _ in 0..300 {
+            rig.receive(message.clone());
+            rig.pass(20);
+        }
+        assert_eq!(rig.told("rate_mismatch").count(), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_wav_header_of_another_rate_is_told() {
+    let mut header = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+    header.extend(24_000_u32.to_le_bytes());
+    header.resize(44, 0);
+    for kind in [Kind::Default, Kind::RawPcm16, Kind::VonageWebsocket] {
+        let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default()));
+        rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+        rig.receive(Message::Binary(header.clone()));
+        let expect = "the agent's audio has a WAV header of 24000 Hz, and is played at 16000 Hz";
+        assert_eq!(rig.warnings, [expect], "{kind:?}");
+    }
+}
+
+/// Returns a message of so many bytes of silence in the words of an agent.
+fn agent_audio(kind: Kind, rig: &Rig, bytes: usize) -> Message {
+    let payload = || STANDARD.encode(vec![0xff; bytes]);
+    let sent = |path: &str| {
+        let text = rig.sent.iter().find_map(|message| match message {
+            Message::Text(text) => serde_json::from_str::<Value>(text).ok()?.pointer(path)?.as_str().map(str::to_owned),
+            Message::Binary(_) => None,
+        });
+        text.unwrap_or_default()
+    };
+    match kind {
+        Kind::TwilioMediaStreams => {
+            let message =
+                json!({ "event": "media", "streamSid": sent("/start/streamSid"), "media": { "payload": payload() } });
+            Message::Text(message.to_string())
+        }
+        Kind::TelnyxMediaStreaming => {
+            Message::Text(json!({ "event": "media", "media": { "payload": payload() } }).to_string())
+        }
+        Kind::PlivoAudioStreaming => {
+            Message::Text(json!({ "event": "playAudio", "media": { "payload": payload() } }).to_string())
+        }
+        Kind::PipecatProtobuf => {
+            // Frame {audio {audio, sample_rate 24000, num_channels 1}} (protobuf, proto3).
+            let length = |len: usize| [(len & 0x7f | 0x80) as u8, (len >> 7) as u8];
+            let mut audio = vec![26];
+            audio.extend(length(bytes));
+            audio.extend(vec![1; bytes]);
+            audio.extend([32, 0xc0, 0xbb, 1, 40, 1]);
+            let mut frame = vec![18];
+            frame.extend(length(audio.len()));
+            frame.extend(audio);
+            Message::Binary(frame)
+        }
+        _ => Message::Binary(vec![1; bytes]),
+    }
 }

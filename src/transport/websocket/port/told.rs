@@ -1,8 +1,14 @@
-//! Report of a port at the end of its call, besides the end itself.
+//! What a port tells of the other side: events, errors, and its report at the end of the call besides the end itself.
 
-use serde_json::Value;
+use ringer_media::call::{ChannelEvent, Signal};
+use serde_json::{Value, json};
 
-use super::{AgentError, WebSocketPort};
+use super::{AgentError, MAX_DATA, WebSocketPort};
+
+/// Most errors of the other side that are kept with the result.
+const MAX_ERRORS: usize = 100;
+/// Most characters of an error's code, and of its message.
+const ERROR_CHARS: usize = 500;
 
 /// Messages of the other side that this side refused, by code.
 #[derive(Debug, Default)]
@@ -33,6 +39,27 @@ impl Refused {
 }
 
 impl WebSocketPort {
+    pub(super) fn keep_error(&mut self, code: String, message: String) {
+        let short = |text: String| text.chars().take(ERROR_CHARS).collect::<String>();
+        let (code, message) = (short(code), short(message));
+        if self.errors.len() < MAX_ERRORS {
+            let at_ms = self.facts.epoch_ms + (self.now.since(self.facts.at).as_millis() as i64);
+            self.errors.push(AgentError { code: code.clone(), message: message.clone(), at_ms });
+        }
+        self.tell(ChannelEvent::Error { code, message }, false);
+    }
+
+    pub(super) fn tell_other(&mut self, name: &'static str, data: Value) {
+        let data = if data.to_string().len() > MAX_DATA { json!({ "dropped": "too long" }) } else { data };
+        self.tell(ChannelEvent::Other { name: name.into(), data }, false);
+    }
+
+    /// Tells of something that this side found out.
+    pub(super) fn tell_always(&mut self, name: &'static str, data: Value) {
+        let told = ChannelEvent::Other { name: name.into(), data };
+        self.signal(Signal::Channel { told, follows_own: false });
+    }
+
     /// Returns the errors that the other side told of.
     pub fn agent_errors(&self) -> &[AgentError] {
         &self.errors

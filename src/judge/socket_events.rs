@@ -1,0 +1,46 @@
+//! Events that the port of a WebSocket tells of the whole of the other side's audio.
+
+use ringer_media::call::{ChannelEvent, EventKind, TimelineEntry};
+use serde_json::Value;
+
+use crate::transport::websocket::RATE_MISMATCH;
+
+/// Returns the text for a person about a sampling rate that the agent's audio does not seem to have; `None`: there is no doubt.
+pub fn rate_mismatch(timeline: &[TimelineEntry]) -> Option<&str> {
+    find(timeline, RATE_MISMATCH).map(|data| data["message"].as_str().unwrap_or(RATE_MISMATCH))
+}
+
+/// Returns the data of the first event of this name.
+fn find<'t>(timeline: &'t [TimelineEntry], wanted: &str) -> Option<&'t Value> {
+    timeline.iter().find_map(|entry| match entry.reading() {
+        EventKind::Channel(told) => match &**told {
+            ChannelEvent::Other { name, data } if name == wanted => Some(data),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ringer_media::call::Event;
+    use serde_json::json;
+
+    use super::*;
+    use crate::judge::own_faults;
+    use crate::model::expectation::{FaultCode, OwnFault};
+
+    fn told(name: &str, data: &Value) -> TimelineEntry {
+        let event = Event::from_wire(0, "channel_event", "agent", json!({ "name": name, "data": data }));
+        TimelineEntry { seq: 0, event }
+    }
+
+    #[test]
+    fn a_doubt_about_the_rate_is_a_fault_of_the_whole_call_and_none_of_its_pacing() {
+        let timeline = [told("other", &json!({})), told(RATE_MISMATCH, &json!({ "message": "is its rate 8000?" }))];
+        assert_eq!(rate_mismatch(&timeline), Some("is its rate 8000?"));
+        assert_eq!(rate_mismatch(&timeline[..1]), None);
+        let fault = OwnFault { code: FaultCode::RateMismatch, at_ms: None, turn: None };
+        assert_eq!(own_faults(&timeline, false, None), [fault]);
+    }
+}
