@@ -1,0 +1,123 @@
+//! Limits of a text, by which one that has lost itself in a loop is known. They count letters: a token is about four letters of English,
+//! and a third of a letter of Hindi, Malayalam or Thai.
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+/// Largest number of letters of a text: this many, and this many a second. Fast speech has 20 to 25 a second in scripts whose
+/// vowel signs are letters of their own.
+const LETTERS: (usize, f64) = (40, 30.0);
+
+/// Ratio of a text's length to its compressed form above which it repeats itself. Texts of fewer than `REPEATS_BYTES` show
+/// nothing.
+const REPEATS: f64 = 2.0;
+const REPEATS_BYTES: usize = 60;
+
+/// First letter of the scripts in which a letter is a syllable or a word (CJK): two bytes tell them apart.
+const WIDE_FROM: u32 = 0x2e80;
+
+/// Room that is left for a text.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    tokens: usize,
+    letters: usize,
+}
+
+impl Room {
+    /// Returns the room for a text of so many seconds of speech, of at most `tokens`.
+    pub fn of(seconds: f64, tokens: usize) -> Room {
+        Room { tokens, letters: LETTERS.0 + (LETTERS.1 * seconds) as usize }
+    }
+
+    /// Takes a token with these bytes of UTF-8, which may be a part of a letter; returns false when no more have room.
+    pub fn has_more_after(&mut self, bytes: &[u8]) -> bool {
+        let begins_letter = |byte: &&u8| **byte & 0xc0 != 0x80;
+        self.tokens = self.tokens.saturating_sub(1);
+        self.letters = self.letters.saturating_sub(bytes.iter().filter(begins_letter).count());
+        self.tokens > 0 && self.letters > 0
+    }
+}
+
+/// True if a text repeats itself. The length of its letters in UTF-8 does not count: three bytes a letter, of which two are the same
+/// in a whole script, look like a repetition.
+pub fn repeats_itself(text: &str) -> bool {
+    let mut bytes = Vec::with_capacity(text.len());
+    for letter in text.chars().map(u32::from) {
+        if letter >= WIDE_FROM {
+            bytes.push((letter >> 8) as u8);
+        }
+        bytes.push(letter as u8);
+    }
+    if bytes.len() < REPEATS_BYTES {
+        return false;
+    }
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
+    let packed = std::io::Write::write_all(&mut packed, &bytes).and_then(|()| packed.finish());
+    packed.is_ok_and(|packed| bytes.len() as f64 / packed.len() as f64 > REPEATS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words of callers, with the seconds in which a fast speaker says them.
+    const SPOKEN: [(&str, f64); 6] = [
+        (
+            "नमस्ते, मैं कल की मुलाकात के बारे में पूछना चाहता हूँ, क्या डॉक्टर सुबह दस बजे मिल \
+             सकते हैं, या मुझे दोपहर में आना होगा? मेरा नाम रमेश शर्मा है और मेरा फोन नंबर नौ आठ \
+             सात छह पाँच चार है, कृपया मुझे शाम तक बता दीजिए कि कौन सा समय ठीक रहेगा।",
+            14.0,
+        ),
+        (
+            "നമസ്കാരം, നാളെ രാവിലെ ഡോക്ടറെ കാണാൻ സമയം കിട്ടുമോ എന്ന് അറിയാനാണ് ഞാൻ വിളിക്കുന്നത്, \
+             ഉച്ചയ്ക്ക് ശേഷം ആയാലും മതി. എന്റെ പേര് രമേശ് മേനോൻ എന്നാണ്, ഫോൺ നമ്പർ ഒൻപത് എട്ട് ഏഴ് \
+             ആറ്, ദയവായി വൈകുന്നേരത്തിനു മുമ്പ് അറിയിക്കുക.",
+            14.0,
+        ),
+        (
+            "สวัสดีครับ ผมอยากจะนัดหมอพรุ่งนี้ตอนเช้า ไม่ทราบว่ายังมีคิวว่างอยู่ไหมครับ \
+             ถ้าไม่มีขอเป็นช่วงบ่ายก็ได้ครับ ผมชื่อสมชาย เบอร์โทรศัพท์ศูนย์แปดหนึ่ง สองสามสี่ \
+             ช่วยแจ้งกลับก่อนเย็นนี้ด้วยนะครับ ขอบคุณมาก",
+            14.0,
+        ),
+        (
+            "你好，我想预约明天上午的医生，请问还有空位吗？如果没有的话，下午也可以，我的电话号码是一三八零零一二三四五六。",
+            11.0,
+        ),
+        (
+            "Здравствуйте, я хотел бы записаться к врачу на завтра, есть ли у вас свободное время \
+             утром или после обеда?",
+            7.0,
+        ),
+        (
+            "I am calling about the invoice that I received from you yesterday, please, and would \
+             like to know when it is due.",
+            6.0,
+        ),
+    ];
+
+    /// Returns true if a text of one byte a token, the most that there are, has room.
+    fn has_room(text: &str, seconds: f64) -> bool {
+        let mut room = Room::of(seconds, usize::MAX);
+        text.bytes().all(|byte| room.has_more_after(&[byte]))
+    }
+
+    #[test]
+    fn speech_of_every_script_has_room_and_does_not_repeat_itself() {
+        for (text, seconds) in SPOKEN {
+            assert!(has_room(text, seconds), "{text}");
+            assert!(!repeats_itself(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_loop_of_every_script_comes_to_its_limit_and_repeats_itself() {
+        for (text, _) in SPOKEN {
+            let phrase: String = text.chars().take(12).chain([' ']).collect();
+            assert!(repeats_itself(&phrase.repeat(6)), "{phrase}");
+            assert!(!has_room(&phrase.repeat(12), 2.0), "{phrase}");
+        }
+        let mut room = Room::of(1000.0, 3);
+        assert_eq!([(); 3].map(|()| room.has_more_after(b"x")), [true, true, false], "the model's own limit");
+    }
+}
