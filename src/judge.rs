@@ -65,7 +65,7 @@ pub use self::measures::{Facts, Measured, measure};
 pub use self::playback::{NOTHING_EXPECTED, Played, enter_playback, excuse, judge_meanings, playback};
 pub use self::redact::{Redactor, key_spans};
 pub use self::schema::schema_of;
-pub use self::socket_events::rate_mismatch;
+pub use self::socket_events::{audio_not_played_ms, rate_mismatch};
 pub use self::sound::{audio_metrics, measure_parts};
 pub use self::summary::sum_up;
 pub use self::transcript::transcript;

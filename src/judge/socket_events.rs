@@ -4,10 +4,16 @@ use ringer_media::call::{ChannelEvent, EventKind, TimelineEntry};
 use serde_json::Value;
 
 use crate::transport::websocket::RATE_MISMATCH;
+use crate::transport::websocket::port::AUDIO_NOT_PLAYED;
 
 /// Returns the text for a person about a sampling rate that the agent's audio does not seem to have; `None`: there is no doubt.
 pub fn rate_mismatch(timeline: &[TimelineEntry]) -> Option<&str> {
     find(timeline, RATE_MISMATCH).map(|data| data["message"].as_str().unwrap_or(RATE_MISMATCH))
+}
+
+/// Returns the milliseconds of the agent's audio that were sent and not played when the agent's side ended the call.
+pub fn audio_not_played_ms(timeline: &[TimelineEntry]) -> Option<u64> {
+    find(timeline, AUDIO_NOT_PLAYED)?["unplayed_ms"].as_u64()
 }
 
 /// Returns the data of the first event of this name.
@@ -42,5 +48,12 @@ mod tests {
         assert_eq!(rate_mismatch(&timeline[..1]), None);
         let fault = OwnFault { code: FaultCode::RateMismatch, at_ms: None, turn: None };
         assert_eq!(own_faults(&timeline, false, None), [fault]);
+    }
+
+    #[test]
+    fn audio_that_was_not_played_has_a_number() {
+        let timeline = [told(AUDIO_NOT_PLAYED, &json!({ "unplayed_ms": 5700 }))];
+        assert_eq!(audio_not_played_ms(&timeline), Some(5700));
+        assert_eq!(audio_not_played_ms(&[]), None);
     }
 }

@@ -241,6 +241,7 @@ fn notes_of(report: &CallReport, is_unheard: bool) -> impl Iterator<Item = (Stri
         ("output_variables", json!(report.variables)),
         ("speaker", json!(report.speaker)),
         ("impairment", json!(report.ending.quality.impairment.map(impairment))),
+        ("agent_audio_not_played_ms", json!(judge::audio_not_played_ms(&report.timeline))),
         ("reached", json!(is_unheard.then_some(false))),
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).map(|(key, value)| (key.to_owned(), value))

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use self::log::MessageLog;
 pub use self::order::{AgentError, DialRules, SocketOrder};
+pub use self::told::AUDIO_NOT_PLAYED;
 use self::told::Refused;
 use super::dial::DialFault;
 use super::handshake::Upgrade;
@@ -395,6 +396,7 @@ impl WebSocketPort {
     fn end(&mut self, kind: RemoteKind, close_code: Option<u16>, text: String) {
         if self.state == State::Open {
             self.state = State::Over;
+            self.tell_unplayed();
             let detail = EndDetail::WebSocket { status: None, close_code };
             self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
         }
@@ -494,7 +496,7 @@ impl WebSocketPort {
     fn establish(&mut self) {
         if self.state == State::Opening {
             self.state = State::Open;
-            let leg = PcmParams { rate_hz: RATE_HZ }.into();
+            let leg = PcmParams { rate_hz: RATE_HZ, heard_rate_hz: self.session.heard_rate_hz() }.into();
             self.signal(Signal::Answered { code: 101, leg, text: true });
         }
     }

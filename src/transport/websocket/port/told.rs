@@ -1,12 +1,18 @@
 //! What a port tells of the other side: events, errors, and its report at the end of the call besides the end itself.
 
 use ringer_media::call::{ChannelEvent, Signal};
+use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
-use super::{AgentError, MAX_DATA, WebSocketPort};
+use super::{AgentError, MAX_DATA, PortOutput, WebSocketPort};
+
+/// Name of the event that tells of audio that was sent and not played when the other side ended the call.
+pub const AUDIO_NOT_PLAYED: &str = "audio_not_played";
 
 /// Most errors of the other side that are kept with the result.
 const MAX_ERRORS: usize = 100;
+/// Sound that may be unplayed at the end without a word about it: 300 ms. A sender may be 200 ms ahead, and playing takes time.
+const UNPLAYED: u64 = 300 * PER_MS as u64;
 /// Most characters of an error's code, and of its message.
 const ERROR_CHARS: usize = 500;
 
@@ -52,6 +58,19 @@ impl WebSocketPort {
     pub(super) fn tell_other(&mut self, name: &'static str, data: Value) {
         let data = if data.to_string().len() > MAX_DATA { json!({ "dropped": "too long" }) } else { data };
         self.tell(ChannelEvent::Other { name: name.into(), data }, false);
+    }
+
+    /// Tells how much of the other side's sound waits to be played, and never will be: the other side ends the call.
+    pub(super) fn tell_unplayed(&mut self) {
+        let samples = self.session.unplayed_sound();
+        if samples > UNPLAYED {
+            let unplayed_ms = samples / PER_MS as u64;
+            let seconds = unplayed_ms as f64 / 1000.0;
+            let text =
+                format!("{seconds:.1} s of the agent's audio were sent and not played, as the carrier would cut them");
+            self.out.push_back(PortOutput::Warning(text));
+            self.tell_always(AUDIO_NOT_PLAYED, json!({ "unplayed_ms": unplayed_ms }));
+        }
     }
 
     /// Tells of something that this side found out.
