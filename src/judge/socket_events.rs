@@ -36,14 +36,15 @@ mod tests {
     use crate::judge::own_faults;
     use crate::model::expectation::{FaultCode, OwnFault};
 
-    fn told(name: &str, data: &Value) -> TimelineEntry {
+    fn event_of(name: &str, data: &Value) -> TimelineEntry {
         let event = Event::from_wire(0, "channel_event", "agent", json!({ "name": name, "data": data }));
         TimelineEntry { seq: 0, event }
     }
 
     #[test]
     fn a_doubt_about_the_rate_is_a_fault_of_the_whole_call_and_none_of_its_pacing() {
-        let timeline = [told("other", &json!({})), told(RATE_MISMATCH, &json!({ "message": "is its rate 8000?" }))];
+        let timeline =
+            [event_of("other", &json!({})), event_of(RATE_MISMATCH, &json!({ "message": "is its rate 8000?" }))];
         assert_eq!(rate_mismatch(&timeline), Some("is its rate 8000?"));
         assert_eq!(rate_mismatch(&timeline[..1]), None);
         let fault = OwnFault { code: FaultCode::RateMismatch, at_ms: None, turn: None };
@@ -52,7 +53,7 @@ mod tests {
 
     #[test]
     fn audio_that_was_not_played_has_a_number() {
-        let timeline = [told(AUDIO_NOT_PLAYED, &json!({ "unplayed_ms": 5700 }))];
+        let timeline = [event_of(AUDIO_NOT_PLAYED, &json!({ "unplayed_ms": 5700 }))];
         assert_eq!(audio_not_played_ms(&timeline), Some(5700));
         assert_eq!(audio_not_played_ms(&[]), None);
     }

@@ -8,7 +8,7 @@ use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use serde_json::Value;
 
-use super::rate_watch::RateDoubt;
+use super::rate_doubt::RateDoubt;
 
 /// Most bytes of a message, unless the settings say otherwise.
 pub const MAX_MESSAGE_BYTES: usize = 1_048_576;

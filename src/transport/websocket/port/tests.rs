@@ -46,7 +46,7 @@ impl Rig {
     }
 
     /// Returns a rig whose socket is open, on a dialect.
-    fn opened(kind: Kind) -> Rig {
+    fn on(kind: Kind) -> Rig {
         let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default()));
         rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
         rig.drain();
@@ -94,7 +94,7 @@ impl Rig {
     }
 
     /// Returns the data of the events of this name that were told.
-    fn told(&self, wanted: &str) -> impl Iterator<Item = &Value> {
+    fn events_of(&self, wanted: &str) -> impl Iterator<Item = &Value> {
         self.signals.iter().filter_map(move |signal| match signal {
             Signal::Channel { told: ChannelEvent::Other { name, data }, .. } if name == wanted => Some(data),
             _ => None,
@@ -400,23 +400,23 @@ fn audio_of_another_rate_is_told_within_two_seconds() {
         (Kind::VonageWebsocket, 320, "the agent sends 0.5 times real time: is its rate 8000?"),
         (Kind::PipecatProtobuf, 640, "the agent sends 0.67 times real time: is its rate 16000?"),
     ] {
-        let mut rig = Rig::opened(kind);
+        let mut rig = Rig::on(kind);
         let message = agent_audio(kind, &rig, bytes);
         for _ in 0..100 {
             rig.receive(message.clone());
             rig.pass(20);
         }
-        let told: Vec<&Value> = rig.told("rate_mismatch").collect();
+        let told: Vec<&Value> = rig.events_of("rate_mismatch").collect();
         assert!(matches!(told[..], [data] if data["message"] == expect), "{kind:?}: {told:?}");
         assert_eq!(rig.warnings, [expect], "{kind:?}");
         // At real time nothing is told.
-        let mut rig = Rig::opened(kind);
+        let mut rig = Rig::on(kind);
         let message = agent_audio(kind, &rig, Dialect::new(kind).agent_wire.bytes(20));
         for _ in 0..300 {
             rig.receive(message.clone());
             rig.pass(20);
         }
-        assert_eq!(rig.told("rate_mismatch").count(), 0, "{kind:?}");
+        assert_eq!(rig.events_of("rate_mismatch").count(), 0, "{kind:?}");
     }
 }
 
@@ -495,12 +495,12 @@ fn audio_that_was_sent_and_not_played_is_told() {
             (0..count).for_each(|_| rig.receive(message.clone()));
         };
         // 6 s at once; after 300 ms the agent closes.
-        let mut rig = Rig::opened(kind);
+        let mut rig = Rig::on(kind);
         burst(&mut rig, 300);
         rig.unheard(300, 16 * 5700);
         rig.port.on_close(rig.now, 1000, "");
         rig.drain();
-        let told: Vec<&Value> = rig.told("audio_not_played").collect();
+        let told: Vec<&Value> = rig.events_of("audio_not_played").collect();
         let expect = json!({ "unplayed_ms": 5700 });
         assert!(matches!(told[..], [data] if near(data, &expect)), "{kind:?}: {told:?}");
         let expect = "5.7 s of the agent's audio were sent and not played, as the carrier would cut them";
@@ -511,7 +511,7 @@ fn audio_that_was_sent_and_not_played_is_told() {
         let is_end = |signal: &Signal| matches!(signal, Signal::Ended(_));
         assert!(rig.signals.iter().position(is_told) < rig.signals.iter().position(is_end), "{kind:?}");
         // 200 ms ahead, and silence however long, are not worth a word; nor is what this side cuts by hanging up.
-        let mut rig = Rig::opened(kind);
+        let mut rig = Rig::on(kind);
         burst(&mut rig, 10);
         let silence = match kind {
             Kind::TwilioMediaStreams | Kind::PlivoAudioStreaming | Kind::TelnyxMediaStreaming => 0xff,
@@ -521,8 +521,8 @@ fn audio_that_was_sent_and_not_played_is_told() {
         (0..100).for_each(|_| rig.receive(message.clone()));
         rig.port.on_close(rig.now, 1000, "");
         rig.drain();
-        assert_eq!((rig.told("audio_not_played").count(), rig.warnings.len()), (0, 0), "{kind:?}");
-        let mut rig = Rig::opened(kind);
+        assert_eq!((rig.events_of("audio_not_played").count(), rig.warnings.len()), (0, 0), "{kind:?}");
+        let mut rig = Rig::on(kind);
         burst(&mut rig, 300);
         rig.port.control(&Control::Hangup(HangupCause::Normal));
         rig.port.on_close(rig.now, 1000, "");
@@ -533,7 +533,7 @@ fn audio_that_was_sent_and_not_played_is_told() {
 
 #[test]
 fn audio_that_the_agent_took_back_is_not_missed() {
-    let mut rig = Rig::opened(Kind::TwilioMediaStreams);
+    let mut rig = Rig::on(Kind::TwilioMediaStreams);
     let message = agent_audio_of(Kind::TwilioMediaStreams, &rig, &loud(160));
     (0..300).for_each(|_| rig.receive(message.clone()));
     let Message::Text(text) = message else { panic!("it is text") };
@@ -541,7 +541,7 @@ fn audio_that_the_agent_took_back_is_not_missed() {
     rig.receive(Message::Text(json!({ "event": "clear", "streamSid": text["streamSid"] }).to_string()));
     rig.port.on_close(rig.now, 1000, "");
     rig.drain();
-    assert_eq!((rig.told("audio_not_played").count(), rig.warnings.len()), (0, 0));
+    assert_eq!((rig.events_of("audio_not_played").count(), rig.warnings.len()), (0, 0));
 }
 
 /// A recognizer is told the rate at which the agent's audio comes, and not that of the frames.
