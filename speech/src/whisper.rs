@@ -19,7 +19,7 @@ use self::decoder::{Decoder, State};
 use self::encoder::Encoder;
 use self::folder::Folder;
 pub use self::folder::{TOKENIZER, WEIGHTS};
-use self::limits::{Room, repeats_itself};
+use self::limits::{Room, is_brief, repeats_itself};
 use self::math::{Products, log_sum_exp, softmax};
 use self::mel::{HOP, Mel};
 use self::tokens::Tokens;
@@ -99,10 +99,13 @@ impl Transcription {
 
     /// True if the model itself doubts that this was speech, so that nothing of it should be shown as words. Noise,
     /// babble of many voices, tones and silence are at -1.2 and below, or at least 0.8 of no speech. Of 600 recorded
-    /// prompts through a telephone, two were.
+    /// prompts through a telephone, two were. Music becomes a word or two, such as "you" or "mm-hmm", with at least 0.45
+    /// of no speech; short answers of people have at most 0.2.
     pub fn is_unclear(&self) -> bool {
         let (sure, nobody) = (self.log_probability, self.no_speech);
-        self.repeats || sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4)
+        let is_invented = sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4);
+        let is_doubtful = (nobody > 0.4 && sure < -0.9) || (nobody > 0.5 && sure < -0.3) || nobody > 0.8;
+        self.repeats || is_invented || (is_doubtful && is_brief(&self.text))
     }
 }
 

@@ -13,6 +13,9 @@ const LETTERS: (usize, f64) = (40, 30.0);
 const REPEATS: f64 = 2.0;
 const REPEATS_BYTES: usize = 60;
 
+/// Largest number of letters of a brief text: "thanks for watching" has 17.
+const BRIEF: usize = 17;
+
 /// First letter of the scripts in which a letter is a syllable or a word (CJK): two bytes tell them apart.
 const WIDE_FROM: u32 = 0x2e80;
 
@@ -54,6 +57,25 @@ pub fn repeats_itself(text: &str) -> bool {
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     let packed = std::io::Write::write_all(&mut packed, &bytes).and_then(|()| packed.finish());
     packed.is_ok_and(|packed| bytes.len() as f64 / packed.len() as f64 > REPEATS)
+}
+
+/// True for a text of hardly more than a word, however often it is said: what the model makes of music.
+pub fn is_brief(text: &str) -> bool {
+    let mut known: Vec<String> = Vec::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let word: String =
+            word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        if !known.contains(&word) {
+            // A letter of CJK is a syllable or a word.
+            length += word.chars().map(|letter| if u32::from(letter) >= WIDE_FROM { 4 } else { 1 }).sum::<usize>();
+            known.push(word);
+        }
+        if length > BRIEF {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -108,6 +130,15 @@ mod tests {
             assert!(has_room(text, seconds), "{text}");
             assert!(!repeats_itself(text), "{text}");
         }
+    }
+
+    #[test]
+    fn brief_texts_are_known_in_every_script() {
+        for brief in ["you", "Thank you.", "Thanks for watching!", "Mm-hmm. Mm-hmm. Mm-hmm. Mm-hmm.", "", "谢谢观看"]
+        {
+            assert!(is_brief(brief), "{brief}");
+        }
+        assert!(SPOKEN.iter().all(|(text, _)| !is_brief(text)));
     }
 
     #[test]
