@@ -19,6 +19,7 @@ use self::decoder::{Decoder, State};
 use self::encoder::Encoder;
 use self::folder::Folder;
 pub use self::folder::{TOKENIZER, WEIGHTS};
+pub use self::limits::piece_samples;
 use self::limits::{Room, is_brief, repeats_itself};
 use self::math::{Products, log_sum_exp, softmax};
 use self::mel::{HOP, Mel};

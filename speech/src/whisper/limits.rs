@@ -1,5 +1,5 @@
-//! Limits of a text, by which one that has lost itself in a loop is known. They count letters: a token is about four letters of English,
-//! and a third of a letter of Hindi, Malayalam or Thai.
+//! Limits of a text, by which one that has lost itself in a loop is known. They count letters: a token of the multilingual vocabulary
+//! is about four letters of English, one of Hindi or Thai, half of one of Malayalam or Bengali, a third of one of Burmese.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -15,6 +15,20 @@ const REPEATS_BYTES: usize = 60;
 
 /// Largest number of letters of a brief text: "thanks for watching" has 17.
 const BRIEF: usize = 17;
+
+/// Longest piece of speech that the model's 448 tokens hold in every language of [`DENSE`], in samples: 11 s. Fast speech has 14 letters
+/// a second.
+const DENSE_PIECE: usize = 11 * 16_000;
+/// The same for all other languages: 26 s, as the model knows 30 s.
+const PIECE: usize = 26 * 16_000;
+
+/// Languages with more than 1.2 tokens a letter, counted in the multilingual vocabulary.
+const DENSE: [&str; 15] = ["am", "as", "bn", "bo", "gu", "hy", "ka", "km", "kn", "lo", "ml", "my", "pa", "si", "te"];
+
+/// Returns the longest piece of speech in a language whose text has room in the model, in samples of 16 kHz.
+pub fn piece_samples(language: &str) -> usize {
+    if DENSE.contains(&language) { DENSE_PIECE } else { PIECE }
+}
 
 /// First letter of the scripts in which a letter is a syllable or a word (CJK): two bytes tell them apart.
 const WIDE_FROM: u32 = 0x2e80;
@@ -129,6 +143,16 @@ mod tests {
         for (text, seconds) in SPOKEN {
             assert!(has_room(text, seconds), "{text}");
             assert!(!repeats_itself(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_piece_of_speech_has_room_in_the_model() {
+        for (language, tokens_per_letter) in
+            [("en", 0.25), ("hi", 1.0), ("mr", 1.1), ("ml", 2.1), ("my", 2.8), ("hy", 1.3)]
+        {
+            let tokens = piece_samples(language) as f64 / 16_000.0 * 14.0 * tokens_per_letter;
+            assert!(tokens < 440.0, "{language}: {tokens}");
         }
     }
 
