@@ -78,7 +78,7 @@ impl Found {
         let fault = faults.iter().find(|fault| codes.contains(&fault.code));
         match (self.status, fault) {
             (Status::Failed, Some(fault)) => {
-                let reason = format!("{}; this side failed: {}", self.reason.unwrap_or_default(), fault.code.as_str());
+                let reason = format!("{}; {}", self.reason.unwrap_or_default(), fault.code.reason());
                 Found { status: Status::Untold, reason: Some(reason), ..self }
             }
             _ => self,
@@ -282,7 +282,10 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     };
     let codes = leaned_on(name);
     if let Some(fault) = grounds.own_faults.iter().find(|fault| codes.contains(&fault.code)) {
-        let why = format!("{name} leans on a part of this side that failed: {}", fault.code.as_str());
+        let why = match fault.code {
+            FaultCode::RateMismatch => format!("{name} cannot be told: {}", fault.code.reason()),
+            _ => format!("{name} leans on a part of this side that failed: {}", fault.code.as_str()),
+        };
         return Found::unknown(value.cloned().unwrap_or_default(), why);
     }
     if codes.contains(&FaultCode::Pacing)

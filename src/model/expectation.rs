@@ -159,6 +159,16 @@ pub struct ExpectationResult {
     pub at_ms: Option<i64>,
 }
 
+impl FaultCode {
+    /// Returns a reason for a person why something is not told.
+    pub fn reason(&self) -> String {
+        match self {
+            FaultCode::RateMismatch => "the sampling rate of the agent's audio is in doubt".to_owned(),
+            code => format!("this side failed: {}", code.as_str()),
+        }
+    }
+}
+
 /// A part of this side that failed in a conversation. Failures that follow from it are not charged to the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnFault {
