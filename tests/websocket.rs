@@ -6,6 +6,7 @@ mod desk;
 mod house;
 mod libraries;
 mod outbound;
+mod rates;
 mod server;
 mod states;
 

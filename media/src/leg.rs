@@ -129,6 +129,15 @@ impl LegParams {
         }
     }
 
+    /// Returns the sampling rate of the other side's audio at its source, in Hz: a recognizer hears at most half of it as
+    /// frequencies.
+    pub fn heard_rate_hz(&self) -> u32 {
+        match self {
+            LegParams::Rtp(media) => media.codec.rate_hz(),
+            LegParams::Pcm(pcm) => pcm.heard_rate_hz.min(self.rate_hz()),
+        }
+    }
+
     /// Returns the name of the codec in timelines.
     pub fn codec_name(&self) -> &'static str {
         match self {

@@ -1,12 +1,13 @@
 //! Words from audio: a Whisper model on one thread. Encoder products in 32-bit numbers, decoder weights in 8-bit ones.
 //!
 //! A stretch of speech is padded with 4 s of silence to at least 10 s, not to 30. With less the model repeats itself,
-//! with more it computes silence. A text that comes to its cap of tokens, or repeats itself, is made once more with all
-//! 30 s.
+//! with more it computes silence. A text that comes to its limit ([`limits`]), or repeats itself, is made once more with
+//! all 30 s.
 
 mod decoder;
 mod encoder;
 mod folder;
+mod limits;
 mod math;
 mod mel;
 mod tokens;
@@ -14,13 +15,12 @@ mod words;
 
 use std::path::Path;
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-
 use self::decoder::{Decoder, State};
 use self::encoder::Encoder;
 use self::folder::Folder;
 pub use self::folder::{TOKENIZER, WEIGHTS};
+pub use self::limits::piece_samples;
+use self::limits::{Room, is_brief, repeats_itself};
 use self::math::{Products, log_sum_exp, softmax};
 use self::mel::{HOP, Mel};
 use self::tokens::Tokens;
@@ -38,15 +38,9 @@ const FRAMES_S: usize = 16_000 / HOP;
 const PADDING: usize = 4 * FRAMES_S;
 /// Fewest and most frames of a stretch, padding included.
 const FRAMES: (usize, usize) = (10 * FRAMES_S, 30 * FRAMES_S);
-/// Largest number of tokens of a text: this many, and this many a second.
-const TOKENS: (usize, f64) = (8, 6.0);
 /// Mean logarithm of the tokens' probabilities from which a text that repeats itself is kept: people do say things
 /// twice. It must also have come to its end, and repeat itself with 30 s around it.
 const SURE_REPEATS: f32 = -0.35;
-/// Ratio of a text's length to its compressed form above which it repeats itself. Texts shorter than `REPEATS_BYTES`
-/// show nothing.
-const REPEATS: f64 = 2.0;
-const REPEATS_BYTES: usize = 60;
 
 /// A loaded model. Shared by threads; each call of [`Whisper::hear`] works on its own.
 pub struct Whisper {
@@ -91,7 +85,7 @@ pub struct Transcription {
     pub log_probability: f32,
     /// Probability that the stretch holds no speech.
     pub no_speech: f32,
-    /// True if the text came to its cap, or repeats itself without being sure, even with more silence around it.
+    /// True if the text came to its limit, or repeats itself without being sure, even with more silence around it.
     pub repeats: bool,
     /// Language that the model finds, with its probability; `None` when it was not asked to find one.
     pub language: Option<(String, f32)>,
@@ -106,10 +100,13 @@ impl Transcription {
 
     /// True if the model itself doubts that this was speech, so that nothing of it should be shown as words. Noise,
     /// babble of many voices, tones and silence are at -1.2 and below, or at least 0.8 of no speech. Of 600 recorded
-    /// prompts through a telephone, two were.
+    /// prompts through a telephone, two were. Music becomes a word or two, such as "you" or "mm-hmm", with at least 0.45
+    /// of no speech; short answers of people have at most 0.2.
     pub fn is_unclear(&self) -> bool {
         let (sure, nobody) = (self.log_probability, self.no_speech);
-        self.repeats || sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4)
+        let is_invented = sure < -1.2 || (nobody > 0.6 && sure < -0.7) || (nobody > 0.8 && sure < -0.4);
+        let is_doubtful = (nobody > 0.4 && sure < -0.9) || (nobody > 0.5 && sure < -0.3) || nobody > 0.8;
+        self.repeats || is_invented || (is_doubtful && is_brief(&self.text))
     }
 }
 
@@ -121,7 +118,7 @@ struct Made {
     tokens: Vec<(u32, f32)>,
     log_probability: f32,
     no_speech: f32,
-    /// True if the text came to its end before its cap of tokens.
+    /// True if the text came to its end within its room.
     ended: bool,
     repeats: bool,
     language: Option<(String, f32)>,
@@ -228,8 +225,8 @@ impl Whisper {
         self.decoder.step(&mut state, self.tokens.no_times, &mut odds);
         let prompt = state.followed.len() - 1;
         let seconds = pcm.len() as f64 / 16_000.0;
-        let cap = (TOKENS.0 + (TOKENS.1 * seconds) as usize).min(self.decoder.tokens_max() - state.count);
-        let (tokens, sum, ended) = self.follow(&mut state, &mut odds, cap, cancelled)?;
+        let room = Room::of(seconds, self.decoder.tokens_max() - state.count);
+        let (tokens, sum, ended) = self.follow(&mut state, &mut odds, room, cancelled)?;
         let log_probability = sum / (tokens.len() + 1) as f32;
         let numbers: Vec<u32> = tokens.iter().map(|&(token, _)| token).collect();
         let repeats = !ended || repeats_itself(&self.tokens.text(&numbers));
@@ -238,12 +235,12 @@ impl Whisper {
     }
 
     /// Returns the likeliest tokens one after the other and the sum of the logarithms of their probabilities. The last
-    /// value is true if the text came to its end within the cap.
+    /// value is true if the text came to its end within its room.
     fn follow(
         &self,
         state: &mut State,
         odds: &mut Vec<f32>,
-        cap: usize,
+        mut room: Room,
         cancelled: &dyn Fn() -> bool,
     ) -> Option<Followed> {
         let mut tokens = Vec::new();
@@ -266,7 +263,7 @@ impl Whisper {
                 return Some((tokens, sum, true));
             }
             tokens.push((best as u32, logarithm.exp()));
-            if tokens.len() >= cap {
+            if !room.has_more_after(self.tokens.bytes(best as u32)) {
                 return Some((tokens, sum, false));
             }
             self.decoder.step(state, best as u32, odds);
@@ -280,15 +277,6 @@ impl Whisper {
         let best = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b]))?;
         Some((self.tokens.languages[best].0.clone(), shares[best]))
     }
-}
-
-fn repeats_itself(text: &str) -> bool {
-    if text.len() < REPEATS_BYTES {
-        return false;
-    }
-    let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
-    let packed = std::io::Write::write_all(&mut packed, text.as_bytes()).and_then(|()| packed.finish());
-    packed.is_ok_and(|packed| text.len() as f64 / packed.len() as f64 > REPEATS)
 }
 
 #[cfg(test)]

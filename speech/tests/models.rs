@@ -57,9 +57,15 @@ fn noise_and_silence_have_no_words() {
     let babble: Vec<i16> = (0..40_000)
         .map(|at| (voices.iter().map(|pcm| i32::from(*pcm.get(at).unwrap_or(&0))).sum::<i32>() / 3) as i16)
         .collect();
-    for (name, pcm) in
-        [("silence", vec![0; 48_000]), ("noise", white), ("a dial tone", dial), ("a click", click), ("babble", babble)]
-    {
+    for (name, pcm) in [
+        ("silence", vec![0; 48_000]),
+        ("noise", white),
+        ("a dial tone", dial),
+        ("a click", click),
+        ("babble", babble),
+        ("music of 2 s", music(2)),
+        ("music of 5 s", music(5)),
+    ] {
         for codec in [Codec::G722, Codec::Pcmu] {
             assert_eq!(text(&model, &through(codec, &pcm), "en"), "", "{name} {codec:?}");
         }
@@ -121,4 +127,29 @@ fn numbers_are_compared_as_they_are_meant() {
     check("half past three", "half past 3", 0);
     check("forty two dollars", "$43", 1);
     check("Caf\u{e9}, s\u{ed}", "cafe si no", 1);
+}
+
+/// Returns an instrument as it is heard on hold: notes of many harmonics that swell three times a second.
+fn music(seconds: usize) -> Vec<i16> {
+    let mut state = 42_u32.wrapping_mul(2_654_435_761) | 1;
+    let mut draw = |most: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % most
+    };
+    let scale = [0.0, 2.0, 4.0, 5.0, 7.0, 9.0, 11.0, 12.0];
+    let mut pcm = Vec::new();
+    while pcm.len() < seconds * 16_000 {
+        let len = 3200 * (1 + draw(6) as usize);
+        let key = 48.0 + scale[draw(8) as usize] + 12.0 * draw(3) as f32;
+        let hz = 440.0 * ((key - 69.0) / 12.0_f32).exp2();
+        pcm.extend((0..len).map(|at| {
+            let (t, share) = (at as f32 / 16_000.0, at as f32 / len as f32);
+            let edge = (share * 8.0).min((1.0 - share) * 8.0).min(1.0);
+            let bent = t + 0.0006 * (TAU * 5.5 * t).sin();
+            let tone: f32 = (1..12).map(|k| (TAU * hz * k as f32 * bent).sin() / k as f32).sum();
+            (4000.0 * edge * tone * (0.6 + 0.4 * (TAU * 3.0 * t).sin())).clamp(-30_000.0, 30_000.0) as i16
+        }));
+    }
+    pcm.truncate(seconds * 16_000);
+    pcm
 }

@@ -3,6 +3,8 @@
 use ringer_media::call::{CallSpec, Interruption, Opening, Phrases};
 use ringer_media::impair::AudioQuality;
 
+use crate::transport::websocket::Dialect;
+
 /// Silence of the caller before an agent answers that is slow, in milliseconds.
 pub(super) const SLOW_MS: u32 = 4500;
 /// Time from connect until a first word that is late, in milliseconds.
@@ -42,13 +44,15 @@ pub enum Fault {
     Deaf,
     /// The agent stops for a cough. So does the agent without this fault; the one that it is compared with does not.
     YieldsToCough,
+    /// Sends audio at half the rate of its protocol. It is seen on a WebSocket alone: SIP names the rate of a codec.
+    WrongRate,
     /// No fault: it goes on over short sounds, as a good agent does.
     Steady,
 }
 
 impl Fault {
     /// The faults, without what they are compared with.
-    pub const ALL: [Fault; 13] = [
+    pub const ALL: [Fault; 14] = [
         Fault::SlowAnswer,
         Fault::TalksOver,
         Fault::IgnoresKeys,
@@ -62,6 +66,7 @@ impl Fault {
         Fault::DoesNotYield,
         Fault::Deaf,
         Fault::YieldsToCough,
+        Fault::WrongRate,
     ];
 
     /// Returns its word, as on the command line.
@@ -80,6 +85,7 @@ impl Fault {
             Fault::DoesNotYield => "does_not_yield",
             Fault::Deaf => "deaf",
             Fault::YieldsToCough => "yields_to_cough",
+            Fault::WrongRate => "wrong_rate",
             Fault::Steady => "steady",
         }
     }
@@ -119,7 +125,15 @@ impl Fault {
             | Fault::DropsCall
             | Fault::RepeatsItself
             | Fault::MishearsName
-            | Fault::YieldsToCough => {}
+            | Fault::YieldsToCough
+            | Fault::WrongRate => {}
+        }
+    }
+
+    /// Bends the protocol of a WebSocket.
+    pub fn bend_dialect(self, dialect: &mut Dialect) {
+        if self == Fault::WrongRate {
+            dialect.agent_wire.rate_hz /= 2;
         }
     }
 }
@@ -127,6 +141,16 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_rate_is_half_of_the_protocols() {
+        use crate::transport::websocket::Kind;
+        for (fault, expect) in [(Fault::WrongRate, 8000), (Fault::Deaf, 16_000)] {
+            let mut dialect = Dialect::new(Kind::Default);
+            fault.bend_dialect(&mut dialect);
+            assert_eq!((dialect.agent_wire.rate_hz, dialect.wire.rate_hz), (expect, 16_000));
+        }
+    }
 
     #[test]
     fn faults_have_the_words_of_the_command_line() {

@@ -49,7 +49,10 @@ impl Desk {
         self.tasks.spawn("desk socket", async move {
             let settings = SocketSettings::default();
             match accept(stream, settings.limits, PATIENCE, dialect_at).await {
-                Ok(accepted) => {
+                Ok(mut accepted) => {
+                    if let Some(fault) = desk.fault {
+                        fault.bend_dialect(&mut accepted.dialect);
+                    }
                     let header =
                         |name: &str| accepted.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
                     let result_id = header(RESULT_ID).and_then(|(_, value)| value.parse().ok()).unwrap_or_default();

@@ -16,6 +16,7 @@ use crate::agent::Fault;
 use crate::suite::Played;
 use crate::suite::stats::wilson;
 use crate::suite::verdict::{NOT_STARTED, Verdict};
+use crate::transport::websocket::RATE_MISMATCH;
 
 /// Flags of `ringer selftest`.
 #[derive(Debug, clap::Args)]
@@ -61,6 +62,9 @@ async fn selftest(args: &Args, out: &Out) -> Result<Verdict, String> {
     let faults: Vec<Fault> = if args.fault.is_empty() { Fault::ALL.to_vec() } else { args.fault.clone() };
     let folder = std::env::temp_dir().join(format!("ringer-selftest-{}", crate::clock::new_id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    if let Some(fault) = args.fault.iter().find(|fault| channels(**fault, args.real).is_empty()) {
+        return Err(format!("{} is planted in real calls alone: add --real", fault.as_str()));
+    }
     let mut agents = agents(&faults, args.real);
     if args.real && args.fault.is_empty() {
         agents.extend(dead_agents());
@@ -133,7 +137,8 @@ struct Tally {
 impl Tally {
     fn of(name: &str, played: &[Played]) -> Tally {
         let calls: Vec<&Played> = played.iter().filter(|call| call.scenario == name).collect();
-        let is_dead = name.split(' ').next() == Some(DEAD);
+        let agent = name.split(' ').next();
+        let (is_dead, is_off_rate) = (agent == Some(DEAD), agent == Some(Fault::WrongRate.as_str()));
         let verdict = |call: &Played| match call.judgement.verdict {
             // An agent that did not start is no fault that was found.
             _ if call.judgement.code == NOT_STARTED => Verdict::Unknown,
@@ -141,6 +146,9 @@ impl Tally {
             Verdict::Unreachable if is_dead => Verdict::Failed,
             Verdict::Failed if is_dead => Verdict::Passed,
             Verdict::Unreachable => Verdict::Unknown,
+            // Nor for a rate that is only suspected, where it is told.
+            Verdict::Unknown if is_off_rate && call.judgement.code == RATE_MISMATCH => Verdict::Failed,
+            Verdict::Failed if is_off_rate => Verdict::Passed,
             verdict => verdict,
         };
         let count = |wanted| calls.iter().filter(|call| verdict(call) == wanted).count() as u64;
@@ -416,6 +424,27 @@ mod tests {
             let scenarios =
                 agents.iter().flat_map(|agent| agent.plans.iter().map(|plan| name(agent.name, agent.channel, *plan)));
             assert_eq!(scenarios.collect::<Vec<_>>(), expect);
+        }
+    }
+
+    #[test]
+    fn a_wrong_rate_is_found_when_it_is_told_and_nobody_is_charged() {
+        let agents = |is_real| -> Vec<String> {
+            let agents = agents(&[Fault::WrongRate], is_real);
+            agents.iter().map(|agent| name(agent.name, agent.channel, agent.plans[0])).collect()
+        };
+        assert_eq!(agents(true), ["wrong_rate over WebSocket greets soon", "desk over WebSocket greets soon"]);
+        assert_eq!(agents(false), [""; 0]);
+        for (verdict, code, expect) in [
+            (Verdict::Unknown, RATE_MISMATCH, (1, 0)),
+            (Verdict::Unknown, "CALL_DROPPED", (0, 1)),
+            (Verdict::Failed, "expectation", (0, 0)),
+            (Verdict::Passed, "", (0, 0)),
+        ] {
+            let mut played = call("wrong_rate over WebSocket greets soon", 1, verdict, "r", &[]);
+            played.judgement.code = code.to_owned();
+            let tally = Tally::of("wrong_rate over WebSocket greets soon", &[played]);
+            assert_eq!((tally.failed, tally.unknown), expect, "{code}");
         }
     }
 

@@ -284,7 +284,7 @@ impl CallTask {
     fn carry_out(&mut self, output: PortOutput) {
         match output {
             PortOutput::Signal(Signal::Answered { code, leg, .. }) => {
-                let text = self.can_hear_words(leg.rate_hz());
+                let text = self.can_hear_words(leg.heard_rate_hz());
                 self.tell(ToShard::Signal(self.no, Signal::Answered { code, leg, text }));
                 self.keys.iter_mut().for_each(Keys::miss_from_now);
             }

@@ -12,6 +12,7 @@ use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
 use super::playback::{Own, own_spans};
 use super::reading;
+use super::socket_events::rate_mismatch;
 use super::yielding::OpenMetric;
 use crate::model::digital_human::Role;
 use crate::model::expectation::{
@@ -77,7 +78,7 @@ impl Found {
         let fault = faults.iter().find(|fault| codes.contains(&fault.code));
         match (self.status, fault) {
             (Status::Failed, Some(fault)) => {
-                let reason = format!("{}; this side failed: {}", self.reason.unwrap_or_default(), fault.code.as_str());
+                let reason = format!("{}; {}", self.reason.unwrap_or_default(), fault.code.reason());
                 Found { status: Status::Untold, reason: Some(reason), ..self }
             }
             _ => self,
@@ -86,8 +87,13 @@ impl Found {
 }
 
 /// Faults by which words of the agent were not heard.
-const HEARING: &[FaultCode] =
-    &[FaultCode::RecognizerLate, FaultCode::RecognizerBusy, FaultCode::RecognizerFailed, FaultCode::SpeechUnclear];
+const HEARING: &[FaultCode] = &[
+    FaultCode::RecognizerLate,
+    FaultCode::RecognizerBusy,
+    FaultCode::RecognizerFailed,
+    FaultCode::SpeechUnclear,
+    FaultCode::RateMismatch,
+];
 /// Faults by which the Digital Human may have said or done something else than it should.
 pub(super) const LEADING: &[FaultCode] = &[
     FaultCode::RecognizerLate,
@@ -96,6 +102,7 @@ pub(super) const LEADING: &[FaultCode] = &[
     FaultCode::SpeechUnclear,
     FaultCode::ModelFailed,
     FaultCode::SynthesizerFailed,
+    FaultCode::RateMismatch,
 ];
 
 /// Faults that stand against a call of a tool that did not come in time.
@@ -107,6 +114,7 @@ const LEADING_IN_TIME: &[FaultCode] = &[
     FaultCode::ModelFailed,
     FaultCode::SynthesizerFailed,
     FaultCode::Pacing,
+    FaultCode::RateMismatch,
 ];
 
 /// Metrics that are made of the agent's words.
@@ -155,11 +163,11 @@ fn leaned_on(metric: &str) -> &'static [FaultCode] {
     match metric {
         name if OF_WORDS.contains(&name) || JUDGED.contains(&name) => HEARING,
         name if OF_OWN_SPEECH.contains(&name) => {
-            &[FaultCode::ModelFailed, FaultCode::SynthesizerFailed, FaultCode::Pacing]
+            &[FaultCode::ModelFailed, FaultCode::SynthesizerFailed, FaultCode::Pacing, FaultCode::RateMismatch]
         }
-        name if OF_SOUND.contains(&name) => &[FaultCode::Recording, FaultCode::Pacing],
+        name if OF_SOUND.contains(&name) => &[FaultCode::Recording, FaultCode::Pacing, FaultCode::RateMismatch],
         name if OF_FACTS.contains(&name) => &[],
-        _ => &[FaultCode::Pacing],
+        _ => &[FaultCode::Pacing, FaultCode::RateMismatch],
     }
 }
 
@@ -274,7 +282,10 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
     };
     let codes = leaned_on(name);
     if let Some(fault) = grounds.own_faults.iter().find(|fault| codes.contains(&fault.code)) {
-        let why = format!("{name} leans on a part of this side that failed: {}", fault.code.as_str());
+        let why = match fault.code {
+            FaultCode::RateMismatch => format!("{name} cannot be told: {}", fault.code.reason()),
+            _ => format!("{name} leans on a part of this side that failed: {}", fault.code.as_str()),
+        };
         return Found::unknown(value.cloned().unwrap_or_default(), why);
     }
     if codes.contains(&FaultCode::Pacing)
@@ -472,6 +483,7 @@ pub fn own_faults(moments: &[TimelineEntry], is_voice_substituted: bool, untrust
     let mut turn = 0;
     let whole = |code| OwnFault { code, at_ms: None, turn: None };
     faults.extend(is_voice_substituted.then(|| whole(FaultCode::VoiceSubstituted)));
+    faults.extend(rate_mismatch(moments).map(|_| whole(FaultCode::RateMismatch)));
     for moment in moments {
         if let Some(heard) = reading::turn(moment) {
             turn += 1;

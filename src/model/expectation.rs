@@ -26,7 +26,7 @@ words! {
     kept FaultCode {
         RecognizerLate = "recognizer_late", RecognizerBusy = "recognizer_busy", RecognizerFailed = "recognizer_failed",
         SpeechUnclear = "speech_unclear", ModelFailed = "model_failed", SynthesizerFailed = "synthesizer_failed",
-        VoiceSubstituted = "voice_substituted", Pacing = "pacing", Recording = "recording",
+        VoiceSubstituted = "voice_substituted", Pacing = "pacing", Recording = "recording", RateMismatch = "rate_mismatch",
     } default Pacing
 }
 
@@ -157,6 +157,16 @@ pub struct ExpectationResult {
     pub reason: Option<String>,
     /// Milliseconds from connect at which the verdict was decided; null when no single moment decided it.
     pub at_ms: Option<i64>,
+}
+
+impl FaultCode {
+    /// Returns a reason for a person why something is not told.
+    pub fn reason(&self) -> String {
+        match self {
+            FaultCode::RateMismatch => "the sampling rate of the agent's audio is in doubt".to_owned(),
+            code => format!("this side failed: {}", code.as_str()),
+        }
+    }
 }
 
 /// A part of this side that failed in a conversation. Failures that follow from it are not charged to the agent.

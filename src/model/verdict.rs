@@ -17,7 +17,7 @@ pub struct CallVerdict {
     /// Word of the verdict.
     pub word: VerdictWord,
     /// Kind of reason: an error code, `credentials`, `expectation`, `goal`, `tool_calls`, `silent`, `kept_floor`, `custom_metrics`,
-    /// `not_evaluated` or `cancelled`; null when it passed.
+    /// `not_evaluated`, `rate_mismatch` or `cancelled`; null when it passed.
     pub code: Option<String>,
     /// Reason in words; null when it passed.
     pub reason: Option<String>,

@@ -12,6 +12,8 @@ pub mod listen;
 pub mod port;
 mod protobuf;
 pub mod protocol;
+mod rate_doubt;
+mod rate_watch;
 pub mod session;
 mod template;
 #[cfg(test)]
@@ -20,4 +22,5 @@ mod voice;
 
 pub use dialect::Dialect;
 pub use protocol::{Kind, Message, Role, SessionControl, SessionFacts, SessionOutput};
+pub use rate_doubt::RATE_MISMATCH;
 pub use session::Session;

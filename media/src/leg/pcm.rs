@@ -52,6 +52,8 @@ const SAMPLE_NS: i64 = 62_500;
 pub struct PcmParams {
     /// Samples per second in both directions: 8000, 16000, 24000, 44100 or 48000.
     pub rate_hz: u32,
+    /// Samples per second of the other side's audio before it was converted to `rate_hz`. There is no sound above half of it.
+    pub heard_rate_hz: u32,
 }
 
 impl PcmParams {
@@ -60,7 +62,7 @@ impl PcmParams {
 
     /// Returns parameters of a rate; `None` for a rate that is not one of [`PcmParams::RATES`].
     pub fn new(rate_hz: u32) -> Option<PcmParams> {
-        PcmParams::RATES.contains(&rate_hz).then_some(PcmParams { rate_hz })
+        PcmParams::RATES.contains(&rate_hz).then_some(PcmParams { rate_hz, heard_rate_hz: rate_hz })
     }
 }
 

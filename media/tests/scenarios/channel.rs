@@ -11,7 +11,7 @@ fn rig(source: &str, change: impl FnOnce(&mut RigSpec)) -> Rig {
     let voice = super::voice();
     let scenario = super::grammar::parse("channel", source, &voice).expect("it is right");
     let mut spec = RigSpec {
-        leg: LegParams::Pcm(PcmParams { rate_hz: 16_000 }),
+        leg: LegParams::Pcm(PcmParams { rate_hz: 16_000, heard_rate_hz: 16_000 }),
         call: scenario.call,
         net: scenario.net,
         delays: scenario.delays,

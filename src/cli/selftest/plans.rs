@@ -205,9 +205,14 @@ pub fn greeting_plan(channel: Channel) -> Plan {
     if channel == Channel::Chat { WRITES_SOON } else { GREETS_SOON }
 }
 
-/// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each.
+/// Returns the channels over which a fault is planted: the time of the greeting counts from another moment on each, and a wrong rate
+/// is one of a WebSocket. None: the fault is not planted in virtual time.
 pub fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
-    Channel::all(is_real && fault == Fault::LateFirstWord)
+    match fault {
+        Fault::WrongRate if is_real => &[Channel::WebSocket],
+        Fault::WrongRate => &[],
+        _ => Channel::all(is_real && fault == Fault::LateFirstWord),
+    }
 }
 
 /// Returns a suite of something else, that an agent with the fault passes.

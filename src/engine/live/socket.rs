@@ -45,7 +45,7 @@ impl Engine {
 impl Engine {
     /// Returns the channel of a call over a WebSocket, without a connection.
     fn socket_channel(&self, dial: &WebSocketDial, port: WebSocketPort) -> CallChannel {
-        let (rings, peer) = frame_rings(PcmParams { rate_hz: RATE_HZ });
+        let (rings, peer) = frame_rings(PcmParams { rate_hz: RATE_HZ, heard_rate_hz: RATE_HZ });
         let guard = dial.guard.clone().unwrap_or_else(|| Guard::by(|_| true));
         CallChannel {
             media: MediaPath::Rings(rings),

@@ -119,6 +119,9 @@ async fn a_metric_is_within_or_it_is_not() {
     .await;
     let why = "p95_agent_latency leans on a part of this side that failed: pacing";
     check(fast().fault(FaultCode::Pacing), most(1.0), "unknown", why, None).await;
+    let doubt = "the sampling rate of the agent's audio is in doubt";
+    let why = format!("p95_agent_latency cannot be told: {doubt}");
+    check(fast().fault(FaultCode::RateMismatch), most(1.0), "unknown", &why, None).await;
     // Words that were not heard change no time.
     check(fast().fault(FaultCode::RecognizerLate), most(2.0), "passed", "", None).await;
     let untrusted = Talk { untrusted: Some("concealed_ms is 900"), ..fast() };
@@ -155,6 +158,8 @@ async fn words_are_heard_or_missing_or_not_known() {
     check(silent(), json!({"not_heard": "two"}), "passed", "", None).await;
     let why = "the agent did not say 'two'; this side failed: model_failed";
     check(one().fault(FaultCode::ModelFailed), json!({"heard": "two"}), "unknown", why, None).await;
+    let why = "the agent did not say 'two'; the sampling rate of the agent's audio is in doubt";
+    check(one().fault(FaultCode::RateMismatch), json!({"heard": "two"}), "unknown", why, None).await;
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ pub fn excuse(played: &mut [Played], own_faults: &[OwnFault], untrusted: Option<
         let leans = |code: &FaultCode| LEADING.contains(code) || (step.is_timed && *code == FaultCode::Pacing);
         let fault = own_faults.iter().filter(is_earlier).find(|fault| leans(&fault.code));
         let why = match (fault, untrusted.filter(|_| step.is_timed)) {
-            (Some(fault), _) => format!("this side failed: {}", fault.code.as_str()),
+            (Some(fault), _) => fault.code.reason(),
             (None, Some(why)) => format!("the measurement is not trusted: {why}"),
             (None, None) => continue,
         };

@@ -7,16 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use ringer_media::detected_language::DetectedLanguage;
 use ringer_media::frame::Sample;
-use ringer_speech::whisper::{SURE, Spoken, Transcription};
+use ringer_speech::whisper::{SURE, Spoken, Transcription, piece_samples};
 use tokio::sync::mpsc;
 
 use super::gate::Gate;
 use super::pool::{Job, Pool};
 use crate::provider::{Failure, Recognized, RecognizedWord, RecognizerFeed};
 
-/// A longer stretch is heard in pieces: 26 s.
-const PIECE: usize = 26 * 16_000;
-/// A piece ends where it is quietest in its last 8 s.
+/// A piece of a long stretch ends where it is quietest in its last 8 s.
 const LATE: usize = 8 * 16_000;
 /// Length of the gap that is looked for: 200 ms.
 const GAP: usize = 3200;
@@ -93,6 +91,8 @@ pub struct Stretch {
     language: (String, bool),
     /// Language that is told where the model tells none.
     detected_language: DetectedLanguage,
+    /// Samples above which the stretch is heard in pieces.
+    piece: usize,
     running: bool,
     /// True if the stretch was given up by its opener.
     gone: AtomicBool,
@@ -157,6 +157,7 @@ impl Stretch {
         };
         Arc::new(Stretch {
             pool,
+            piece: piece_samples(&language.0),
             language,
             detected_language,
             running,
@@ -181,7 +182,7 @@ impl Stretch {
         }
         inner.pcm.extend_from_slice(pcm);
         inner.gate.push(pcm);
-        while inner.pcm.len() > PIECE {
+        while inner.pcm.len() > self.piece {
             self.close_piece(&mut inner);
         }
         let spoken = inner.gate.spoken_blocks();
@@ -223,7 +224,7 @@ impl Stretch {
     }
 
     fn close_piece(self: &Arc<Stretch>, inner: &mut Inner) {
-        let at = quietest(&inner.pcm[..PIECE]);
+        let at = quietest(&inner.pcm[..self.piece]);
         let pcm: Vec<i16> = inner.pcm.drain(..at).collect();
         inner.give_up();
         inner.asked = 0;

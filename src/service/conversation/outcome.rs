@@ -94,9 +94,12 @@ impl CallOutcome {
         if let Some((_, message)) = error.as_mut().filter(|_| is_unheard) {
             UNHEARD_OF.clone_into(message);
         }
-        let quality = quality(ending, recording_bytes);
+        let mut quality = quality(ending, recording_bytes);
         let untrusted = quality.as_ref().and_then(|quality| quality.untrusted_reason.as_deref());
         let own_faults = judge::own_faults(&report.timeline, notes.contains_key("voice_substituted"), untrusted);
+        if let (Some(quality), Some(why)) = (&mut quality, judge::rate_mismatch(&report.timeline)) {
+            (quality.trusted, quality.untrusted_reason) = (false, Some(why.to_owned()));
+        }
         notes.extend(notes_of(&report, is_unheard));
         warnings.extend(report.warnings.iter().cloned());
         CallOutcome {
@@ -239,6 +242,7 @@ fn notes_of(report: &CallReport, is_unheard: bool) -> impl Iterator<Item = (Stri
         ("output_variables", json!(report.variables)),
         ("speaker", json!(report.speaker)),
         ("impairment", json!(report.ending.quality.impairment.map(impairment))),
+        ("agent_audio_not_played_ms", json!(judge::audio_not_played_ms(&report.timeline))),
         ("reached", json!(is_unheard.then_some(false))),
     ];
     known.into_iter().filter(|(_, value)| *value != Value::Null).map(|(key, value)| (key.to_owned(), value))

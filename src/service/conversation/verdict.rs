@@ -60,12 +60,22 @@ pub fn verdict(doc: &ResultDoc, simulation: &SimulationSpec) -> Option<CallVerdi
         status if !status.is_terminal() => return None,
         _ => {}
     }
+    let mismatch = body.own_faults.iter().any(|fault| fault.code == FaultCode::RateMismatch);
     let verdict = match &body.error_code {
         Some(code) => of_error(doc, code),
         None if body.status == ResultStatus::Completed => of_conversation(doc, simulation),
         None => CallVerdict::of(VerdictWord::Untold, "not_over", format!("the call ended as {}", body.status.as_str())),
     };
-    Some(verdict)
+    let is_told_why = body.error_code.is_some() && verdict.word == VerdictWord::Untold;
+    Some(if mismatch && !is_told_why { untold_by_rate(body) } else { verdict })
+}
+
+/// Returns the verdict on a call whose agent's audio seems to have another sampling rate than the one at which it was played:
+/// neither side is at fault, and nothing that was heard or measured is true.
+fn untold_by_rate(body: &ResultBody) -> CallVerdict {
+    let told = body.engine_quality.as_ref().and_then(|quality| quality.untrusted_reason.clone());
+    let reason = told.unwrap_or_else(|| "the sampling rate of the agent's audio is in doubt".to_owned());
+    CallVerdict::of(VerdictWord::Untold, FaultCode::RateMismatch.as_str(), reason)
 }
 
 /// Returns the verdict on a call that ended by an error.
@@ -521,6 +531,30 @@ mod tests {
         ] {
             assert_eq!(verdict_on(members.clone()), expect, "{members}");
         }
+    }
+
+    #[test]
+    fn a_call_with_audio_of_another_rate_is_unknown() {
+        let why = "the agent sends 0.5 times real time: is its rate 8000?";
+        let fault = json!([{"code": "rate_mismatch", "at_ms": null, "turn": null}]);
+        let quality = json!({"pacing_p99_ms": 0.1, "late_frames": 0, "lost_packets": 0, "concealed_ms": 0, "trusted": false,
+            "untrusted_reason": why});
+        let expectation = |status: &str| json!([{"status": status, "reason": "r", "expected": {"heard": "x"}, "measured": null, "at_ms": 7}]);
+        let silent = json!([{"name": "num_turns", "value": 0}, {"name": "response_rate", "value": 0.0}]);
+        for members in [
+            json!({"expectations": expectation("failed")}),
+            json!({"expectations": expectation("passed")}),
+            json!({"metrics": silent}),
+            json!({"status": "NO_ANSWER", "error_code": "AGENT_HUNG_UP_BEFORE_SPEECH", "start_time": "2026-01-01T00:00:00Z"}),
+        ] {
+            let mut members = members;
+            (members["own_faults"], members["engine_quality"]) = (fault.clone(), quality.clone());
+            let expect = CallVerdict::of(VerdictWord::Untold, "rate_mismatch", why);
+            assert_eq!(verdict_on(members.clone()), expect, "{members}");
+        }
+        let dropped = json!({"status": "CALL_DROPPED", "error_code": "BRIDGE_DISCONNECTED", "error_message": "gone",
+            "start_time": "2026-01-01T00:00:00Z", "own_faults": fault});
+        assert_eq!(verdict_on(dropped).code.as_deref(), Some("BRIDGE_DISCONNECTED"));
     }
 
     #[test]

@@ -396,6 +396,7 @@ impl Carrier {
     /// Takes the bytes of the other side's audio.
     fn audio(&mut self, core: &mut Core, now: Time, mut bytes: Vec<u8>) {
         if bytes.starts_with(b"RIFF") || bytes.starts_with(b"ID3") {
+            core.read_header(&bytes);
             return self.bad(core, now, "AUDIO_HEADER", &String::from_utf8_lossy(&bytes[..4.min(bytes.len())]));
         }
         if core.is_caller() && !self.fits(core, bytes.len()) {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::dialect::Dialect;
 use super::protocol::{Kind, MAX_VIOLATIONS, Message, Role, SessionControl, SessionEnd, SessionFacts, SessionOutput};
+use super::rate_watch::RateWatch;
 use super::voice::{Ears, Mouth, Point};
 
 /// Time without a word of the other side after which a session counts as established.
@@ -66,6 +67,7 @@ pub(super) struct Core {
     repeats: Vec<(&'static str, u32)>,
     overflow: u64,
     overflow_told: Option<Time>,
+    rate: RateWatch,
 }
 
 impl Core {
@@ -96,6 +98,7 @@ impl Core {
             repeats: Vec::new(),
             overflow: 0,
             overflow_told: None,
+            rate: RateWatch::default(),
         }
     }
 
@@ -169,8 +172,16 @@ impl Core {
 
     /// Plays bytes of the other side's audio.
     pub(super) fn play(&mut self, now: Time, bytes: &[u8]) {
+        let doubt = self.rate.on_audio(now, self.ears.wire(), bytes.len());
+        doubt.into_iter().for_each(|doubt| self.push(SessionOutput::RateDoubted(doubt)));
         let pcm = self.ears.decode(bytes);
         self.play_pcm(now, pcm);
+    }
+
+    /// Looks for a WAV header at the beginning of bytes of audio that states another rate.
+    pub(super) fn read_header(&mut self, bytes: &[u8]) {
+        let doubt = self.rate.on_header(self.ears.wire(), bytes);
+        doubt.into_iter().for_each(|doubt| self.push(SessionOutput::RateDoubted(doubt)));
     }
 
     /// Plays samples of 16 kHz.
@@ -271,6 +282,7 @@ impl Core {
             self.establish();
         }
         self.tell_overflow(now);
+        self.rate.tick(now);
     }
 
     pub(super) fn poll(&mut self) -> Option<SessionOutput> {

@@ -181,7 +181,10 @@ impl Protocol for DefaultProtocol {
                 let why = match bytes.len() {
                     0 => "Audio frame is empty".to_owned(),
                     odd if odd % 2 == 1 => format!("Audio frame has an odd length: {odd}"),
-                    _ => return core.play(now, &bytes),
+                    _ => {
+                        core.read_header(&bytes);
+                        return core.play(now, &bytes);
+                    }
                 };
                 self.refuse(core, now, "INVALID_AUDIO_FRAME", &why, &why, false);
             }

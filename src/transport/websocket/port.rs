@@ -18,11 +18,12 @@ use serde_json::{Value, json};
 
 use self::log::MessageLog;
 pub use self::order::{AgentError, DialRules, SocketOrder};
+pub use self::told::AUDIO_NOT_PLAYED;
 use self::told::Refused;
 use super::dial::DialFault;
 use super::handshake::Upgrade;
 use super::voice::Encoding;
-use super::{Dialect, Kind, Message, Role, Session, SessionControl, SessionFacts, SessionOutput};
+use super::{Dialect, Kind, Message, RATE_MISMATCH, Role, Session, SessionControl, SessionFacts, SessionOutput};
 use crate::transport::port::{PeerInfo, PortOutput, ToPeer};
 use crate::transport::websocket::protocol::SessionEnd;
 
@@ -37,10 +38,6 @@ const MAX_CLAIMS: usize = 5000;
 const TEXT_CHARS: usize = 4000;
 /// Most bytes of the data of an event, and of the values that are handed over at the end, as JSON.
 const MAX_DATA: usize = 16_384;
-/// Most errors of the other side that are kept with the result.
-const MAX_ERRORS: usize = 100;
-/// Most characters of an error's code, and of its message.
-const ERROR_CHARS: usize = 500;
 
 /// Most of the time between two attempts that is drawn: a fifth of the fixed time.
 const JITTER: f64 = 0.2;
@@ -399,6 +396,7 @@ impl WebSocketPort {
     fn end(&mut self, kind: RemoteKind, close_code: Option<u16>, text: String) {
         if self.state == State::Open {
             self.state = State::Over;
+            self.tell_unplayed();
             let detail = EndDetail::WebSocket { status: None, close_code };
             self.signal(Signal::Ended(RemoteEnd { kind, detail, text }));
         }
@@ -471,6 +469,11 @@ impl WebSocketPort {
             SessionOutput::Overflowed { dropped } => {
                 self.signal(Signal::Overflowed { frames: dropped.div_ceil(FRAME as u64) });
             }
+            SessionOutput::RateDoubted(doubt) => {
+                self.out.push_back(PortOutput::Warning(doubt.text()));
+                // It decides about the whole call, however many other events there were.
+                self.tell_always(RATE_MISMATCH, doubt.data());
+            }
             SessionOutput::Event { name, data } => self.tell_other(name, data),
             SessionOutput::Variables(values) if values.to_string().len() > MAX_DATA => {
                 self.out.push_back(PortOutput::Warning(format!("output variables over {MAX_DATA} bytes are not kept")));
@@ -493,7 +496,7 @@ impl WebSocketPort {
     fn establish(&mut self) {
         if self.state == State::Opening {
             self.state = State::Open;
-            let leg = PcmParams { rate_hz: RATE_HZ }.into();
+            let leg = PcmParams { rate_hz: RATE_HZ, heard_rate_hz: self.session.heard_rate_hz() }.into();
             self.signal(Signal::Answered { code: 101, leg, text: true });
         }
     }
@@ -530,21 +533,6 @@ impl WebSocketPort {
                 self.finish(RemoteKind::Lost, "too many protocol errors".to_owned());
             }
         }
-    }
-
-    fn keep_error(&mut self, code: String, message: String) {
-        let short = |text: String| text.chars().take(ERROR_CHARS).collect::<String>();
-        let (code, message) = (short(code), short(message));
-        if self.errors.len() < MAX_ERRORS {
-            let at_ms = self.facts.epoch_ms + (self.now.since(self.facts.at).as_millis() as i64);
-            self.errors.push(AgentError { code: code.clone(), message: message.clone(), at_ms });
-        }
-        self.tell(ChannelEvent::Error { code, message }, false);
-    }
-
-    fn tell_other(&mut self, name: &'static str, data: Value) {
-        let data = if data.to_string().len() > MAX_DATA { json!({ "dropped": "too long" }) } else { data };
-        self.tell(ChannelEvent::Other { name: name.into(), data }, false);
     }
 
     fn tell(&mut self, told: ChannelEvent, follows_own: bool) {

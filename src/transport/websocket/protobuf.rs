@@ -174,6 +174,9 @@ fn push_bytes(bytes: &mut Vec<u8>, number: u64, value: &[u8]) {
     bytes.extend_from_slice(value);
 }
 
+/// Sampling rates that frames of audio may have, in Hz.
+const RATES: [u32; 5] = [8000, 16_000, 24_000, 44_100, 48_000];
+
 /// The protocol of frames, for both roles.
 #[derive(Debug, Default)]
 pub(super) struct ProtobufProtocol;
@@ -185,13 +188,13 @@ impl ProtobufProtocol {
 
     /// Takes audio of any rate and of one or more channels, of which the first is heard.
     fn audio(&self, core: &mut Core, now: Time, audio: &[u8], rate_hz: u32, channels: u32) {
-        // A plain header of a WAV file is passed over.
-        let audio = if audio.starts_with(b"RIFF") { audio.get(HEADER_BYTES..).unwrap_or_default() } else { audio };
-        let is_known = [8000, 16_000, 24_000, 44_100, 48_000].contains(&rate_hz);
-        if !is_known || !(1..=8).contains(&channels) {
+        if !RATES.contains(&rate_hz) || !(1..=8).contains(&channels) {
             return core.violation("MISSING_FIELD", &format!("audio of {rate_hz} Hz in {channels} channels"));
         }
         core.ears.set_wire(Wire { encoding: Encoding::L16Le, rate_hz });
+        core.read_header(audio);
+        // A plain header of a WAV file is passed over.
+        let audio = if audio.starts_with(b"RIFF") { audio.get(HEADER_BYTES..).unwrap_or_default() } else { audio };
         if channels == 1 {
             return core.play(now, audio);
         }
@@ -263,6 +266,12 @@ impl Protocol for ProtobufProtocol {
         let Some(frame) = Frame::parse(&bytes) else {
             return core.violation("MISSING_FIELD", &format!("{} bytes that are no frame", bytes.len()));
         };
+        if let Frame::Audio { rate_hz, .. } = frame
+            && RATES.contains(&rate_hz)
+        {
+            // The call begins with the rate of its first audio.
+            core.ears.set_wire(Wire { encoding: Encoding::L16Le, rate_hz });
+        }
         core.establish();
         match frame {
             Frame::Audio { audio, rate_hz, channels } => self.audio(core, now, &audio, rate_hz, channels),

@@ -8,6 +8,8 @@ use ringer_media::seed::Seed;
 use ringer_media::time::Time;
 use serde_json::Value;
 
+use super::rate_doubt::RateDoubt;
+
 /// Most bytes of a message, unless the settings say otherwise.
 pub const MAX_MESSAGE_BYTES: usize = 1_048_576;
 
@@ -261,6 +263,8 @@ pub enum SessionOutput {
         /// Samples of 16 kHz that were dropped.
         dropped: u64,
     },
+    /// The other side's audio seems to have another sampling rate than the protocol says. This is told once.
+    RateDoubted(RateDoubt),
     /// Event for the timeline or a log.
     Event {
         /// Name in small letters and underscores.

@@ -109,6 +109,16 @@ impl Session {
         }
     }
 
+    /// Returns the samples of 16 kHz of the other side that wait to be played, up to the last one that is no silence.
+    pub fn unplayed_sound(&self) -> u64 {
+        self.core.ears.unplayed_sound()
+    }
+
+    /// Returns the sampling rate of the other side's audio as it comes, in Hz.
+    pub fn heard_rate_hz(&self) -> u32 {
+        self.core.ears.wire().rate_hz
+    }
+
     /// Takes the passing of time; to be called every 20 ms.
     pub fn tick(&mut self, now: Time) {
         if !self.core.is_over() {

@@ -91,6 +91,9 @@ fn codec(encoding: Encoding) -> Codec {
     }
 }
 
+/// Largest value of a sample of silence: -50 dBov.
+const QUIET: u16 = 100;
+
 /// Returns the conversion between two rates; `None` where they are equal.
 fn converter(from_hz: u32, to_hz: u32) -> Option<Resampler> {
     if from_hz == to_hz { None } else { Resampler::new(from_hz, to_hz) }
@@ -194,6 +197,8 @@ pub(super) struct Ears {
     half: Option<u8>,
     /// Samples of 16 kHz that were accepted.
     accepted: u64,
+    /// Position behind the last of them that is no silence.
+    sounds_to: u64,
     /// Accepted samples that are not given out yet.
     held: VecDeque<i16>,
     /// Samples that were given out and not played.
@@ -212,6 +217,7 @@ impl Ears {
             resampler: converter(wire.rate_hz, RATE_HZ),
             half: None,
             accepted: 0,
+            sounds_to: 0,
             held: VecDeque::new(),
             outside: 0,
             ahead: u64::MAX,
@@ -259,6 +265,9 @@ impl Ears {
         let room = MAX_QUEUE.saturating_sub(self.waiting()) as usize;
         let dropped = pcm.len().saturating_sub(room);
         pcm.truncate(room);
+        if let Some(last) = pcm.iter().rposition(|sample| sample.unsigned_abs() > QUIET) {
+            self.sounds_to = self.accepted + last as u64 + 1;
+        }
         self.accepted += pcm.len() as u64;
         self.held.extend(pcm);
         dropped as u64
@@ -285,6 +294,11 @@ impl Ears {
     /// Returns the samples of 16 kHz that were played or dropped.
     pub(super) fn played_samples(&self) -> u64 {
         self.accepted - self.waiting()
+    }
+
+    /// Returns the samples of 16 kHz that wait to be played, up to the last one that is no silence.
+    pub(super) fn unplayed_sound(&self) -> u64 {
+        self.sounds_to.saturating_sub(self.played_samples())
     }
 
     /// Takes the number of samples that were given out and still wait. It never grows without new audio: a larger number is from

@@ -81,7 +81,7 @@ struct Stage {
 }
 
 fn rings() -> (FrameRings, FrameExchange) {
-    let (rings, peer) = frame_rings(PcmParams { rate_hz: RATE_HZ });
+    let (rings, peer) = frame_rings(PcmParams { rate_hz: RATE_HZ, heard_rate_hz: RATE_HZ });
     (rings, FrameExchange::new(peer))
 }
 

@@ -1,9 +1,12 @@
 //! States of a connection, attempts, and what of messages becomes a signal.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ringer_media::seed::Seed;
 
 use super::*;
 use crate::transport::websocket::Kind;
+use crate::transport::websocket::voice::Wire;
 
 /// A driver without sockets and clock.
 struct Rig {
@@ -13,6 +16,7 @@ struct Rig {
     orders: Vec<SocketOrder>,
     signals: Vec<Signal>,
     log: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Rig {
@@ -22,7 +26,7 @@ impl Rig {
 
     fn of(port: WebSocketPort) -> Rig {
         let (sent, orders, signals, log) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut rig = Rig { port, now: Time(0), sent, orders, signals, log };
+        let mut rig = Rig { port, now: Time(0), sent, orders, signals, log, warnings: Vec::new() };
         rig.drain();
         rig
     }
@@ -41,6 +45,21 @@ impl Rig {
         rig
     }
 
+    /// Returns a rig whose socket is open, on a dialect.
+    fn on(kind: Kind) -> Rig {
+        let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default()));
+        rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+        rig.drain();
+        rig
+    }
+
+    /// Lets time pass, at the end of which so many samples are not heard yet.
+    fn unheard(&mut self, ms: u64, samples: u64) {
+        self.now = self.now + Duration::from_millis(ms);
+        self.port.tick(self.now, samples);
+        self.drain();
+    }
+
     fn drain(&mut self) {
         while let Some(output) = self.port.poll() {
             match output {
@@ -48,6 +67,7 @@ impl Rig {
                 PortOutput::Send(ToPeer::WebSocket(order)) => self.orders.push(order),
                 PortOutput::Signal(signal) => self.signals.push(signal),
                 PortOutput::Log(_, line) => self.log.push(line),
+                PortOutput::Warning(text) => self.warnings.push(text),
                 _ => {}
             }
         }
@@ -69,6 +89,14 @@ impl Rig {
     fn end(&self) -> Option<(RemoteKind, Option<u16>, Option<u16>)> {
         self.signals.iter().find_map(|signal| match signal {
             Signal::Ended(remote) => Some((remote.kind, remote.close_code(), remote.http_status())),
+            _ => None,
+        })
+    }
+
+    /// Returns the data of the events of this name that were told.
+    fn events_of(&self, wanted: &str) -> impl Iterator<Item = &Value> {
+        self.signals.iter().filter_map(move |signal| match signal {
+            Signal::Channel { told: ChannelEvent::Other { name, data }, .. } if name == wanted => Some(data),
             _ => None,
         })
     }
@@ -357,4 +385,203 @@ fn a_hundred_refused_messages_are_one_warning() {
         rig.receive(Message::Text(message.clone()));
     }
     assert_eq!(rig.port.refused_warning().as_deref(), Some("100 messages refused, BAD_BASE64"));
+}
+
+/// A bot of 8 kHz on each dialect of 16 kHz and more, and one of 24 kHz.
+#[test]
+fn audio_of_another_rate_is_told_within_two_seconds() {
+    for (kind, bytes, expect) in [
+        (Kind::Default, 320, "the agent sends 0.5 times real time: is its rate 8000?"),
+        (Kind::Default, 960, "the agent sends 1.5 times real time: is its rate 24000?"),
+        (Kind::RawPcm16, 320, "the agent sends 0.5 times real time: is its rate 8000?"),
+        (Kind::TwilioMediaStreams, 480, "the agent sends 3 times real time: is its rate 24000?"),
+        (Kind::PlivoAudioStreaming, 480, "the agent sends 3 times real time: is its rate 24000?"),
+        (Kind::TelnyxMediaStreaming, 480, "the agent sends 3 times real time: is its rate 24000?"),
+        (Kind::VonageWebsocket, 320, "the agent sends 0.5 times real time: is its rate 8000?"),
+        (Kind::PipecatProtobuf, 640, "the agent sends 0.67 times real time: is its rate 16000?"),
+    ] {
+        let mut rig = Rig::on(kind);
+        let message = agent_audio(kind, &rig, bytes);
+        for _ in 0..100 {
+            rig.receive(message.clone());
+            rig.pass(20);
+        }
+        let told: Vec<&Value> = rig.events_of("rate_mismatch").collect();
+        assert!(matches!(told[..], [data] if data["message"] == expect), "{kind:?}: {told:?}");
+        assert_eq!(rig.warnings, [expect], "{kind:?}");
+        // At real time nothing is told.
+        let mut rig = Rig::on(kind);
+        let message = agent_audio(kind, &rig, Dialect::new(kind).agent_wire.bytes(20));
+        for _ in 0..300 {
+            rig.receive(message.clone());
+            rig.pass(20);
+        }
+        assert_eq!(rig.events_of("rate_mismatch").count(), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_wav_header_of_another_rate_is_told() {
+    let mut header = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+    header.extend(24_000_u32.to_le_bytes());
+    header.resize(44, 0);
+    for kind in [Kind::Default, Kind::RawPcm16, Kind::VonageWebsocket] {
+        let mut rig = Rig::of(WebSocketPort::caller(Dialect::new(kind), facts(), DialRules::default()));
+        rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+        rig.receive(Message::Binary(header.clone()));
+        let expect = "the agent's audio has a WAV header of 24000 Hz, and is played at 16000 Hz";
+        assert_eq!(rig.warnings, [expect], "{kind:?}");
+    }
+}
+
+/// Returns a message of so many bytes of audio in the words of an agent.
+fn agent_audio(kind: Kind, rig: &Rig, bytes: usize) -> Message {
+    agent_audio_of(kind, rig, &vec![1; bytes])
+}
+
+/// Returns a message of this audio in the words of an agent.
+fn agent_audio_of(kind: Kind, rig: &Rig, audio: &[u8]) -> Message {
+    let payload = || STANDARD.encode(audio);
+    let sent = |path: &str| {
+        let text = rig.sent.iter().find_map(|message| match message {
+            Message::Text(text) => serde_json::from_str::<Value>(text).ok()?.pointer(path)?.as_str().map(str::to_owned),
+            Message::Binary(_) => None,
+        });
+        text.unwrap_or_default()
+    };
+    match kind {
+        Kind::TwilioMediaStreams => {
+            let message =
+                json!({ "event": "media", "streamSid": sent("/start/streamSid"), "media": { "payload": payload() } });
+            Message::Text(message.to_string())
+        }
+        Kind::TelnyxMediaStreaming => {
+            Message::Text(json!({ "event": "media", "media": { "payload": payload() } }).to_string())
+        }
+        Kind::PlivoAudioStreaming => {
+            Message::Text(json!({ "event": "playAudio", "media": { "payload": payload() } }).to_string())
+        }
+        Kind::PipecatProtobuf => {
+            // Frame {audio {audio, sample_rate 24000, num_channels 1}} (protobuf, proto3).
+            let length = |len: usize| [(len & 0x7f | 0x80) as u8, (len >> 7) as u8];
+            let mut inner = vec![26];
+            inner.extend(length(audio.len()));
+            inner.extend(audio);
+            inner.extend([32, 0xc0, 0xbb, 1, 40, 1]);
+            let mut frame = vec![18];
+            frame.extend(length(inner.len()));
+            frame.extend(inner);
+            Message::Binary(frame)
+        }
+        _ => Message::Binary(audio.to_vec()),
+    }
+}
+
+/// A goodbye in a burst and then the end: what a carrier would cut is told, on every dialect.
+#[test]
+fn audio_that_was_sent_and_not_played_is_told() {
+    for kind in [
+        Kind::Default,
+        Kind::RawPcm16,
+        Kind::TwilioMediaStreams,
+        Kind::PlivoAudioStreaming,
+        Kind::TelnyxMediaStreaming,
+        Kind::VonageWebsocket,
+        Kind::PipecatProtobuf,
+    ] {
+        let wire = Dialect::new(kind).agent_wire;
+        let burst = |rig: &mut Rig, count: usize| {
+            let message = agent_audio_of(kind, rig, &loud(wire.bytes(20)));
+            (0..count).for_each(|_| rig.receive(message.clone()));
+        };
+        // 6 s at once; after 300 ms the agent closes.
+        let mut rig = Rig::on(kind);
+        burst(&mut rig, 300);
+        rig.unheard(300, 16 * 5700);
+        rig.port.on_close(rig.now, 1000, "");
+        rig.drain();
+        let told: Vec<&Value> = rig.events_of("audio_not_played").collect();
+        let expect = json!({ "unplayed_ms": 5700 });
+        assert!(matches!(told[..], [data] if near(data, &expect)), "{kind:?}: {told:?}");
+        let expect = "5.7 s of the agent's audio were sent and not played, as the carrier would cut them";
+        assert_eq!(rig.warnings, [expect], "{kind:?}");
+        assert_eq!(rig.end().map(|(kind, ..)| kind), Some(RemoteKind::Bye));
+        // It is told before the end.
+        let is_told = |signal: &Signal| matches!(signal, Signal::Channel { told: ChannelEvent::Other { .. }, .. });
+        let is_end = |signal: &Signal| matches!(signal, Signal::Ended(_));
+        assert!(rig.signals.iter().position(is_told) < rig.signals.iter().position(is_end), "{kind:?}");
+        // 200 ms ahead, and silence however long, are not worth a word; nor is what this side cuts by hanging up.
+        let mut rig = Rig::on(kind);
+        burst(&mut rig, 10);
+        let silence = match kind {
+            Kind::TwilioMediaStreams | Kind::PlivoAudioStreaming | Kind::TelnyxMediaStreaming => 0xff,
+            _ => 0,
+        };
+        let message = agent_audio_of(kind, &rig, &vec![silence; wire.bytes(20)]);
+        (0..100).for_each(|_| rig.receive(message.clone()));
+        rig.port.on_close(rig.now, 1000, "");
+        rig.drain();
+        assert_eq!((rig.events_of("audio_not_played").count(), rig.warnings.len()), (0, 0), "{kind:?}");
+        let mut rig = Rig::on(kind);
+        burst(&mut rig, 300);
+        rig.port.control(&Control::Hangup(HangupCause::Normal));
+        rig.port.on_close(rig.now, 1000, "");
+        rig.drain();
+        assert_eq!(rig.warnings, [""; 0], "{kind:?}");
+    }
+}
+
+#[test]
+fn audio_that_the_agent_took_back_is_not_missed() {
+    let mut rig = Rig::on(Kind::TwilioMediaStreams);
+    let message = agent_audio_of(Kind::TwilioMediaStreams, &rig, &loud(160));
+    (0..300).for_each(|_| rig.receive(message.clone()));
+    let Message::Text(text) = message else { panic!("it is text") };
+    let text: Value = serde_json::from_str(&text).expect("JSON");
+    rig.receive(Message::Text(json!({ "event": "clear", "streamSid": text["streamSid"] }).to_string()));
+    rig.port.on_close(rig.now, 1000, "");
+    rig.drain();
+    assert_eq!((rig.events_of("audio_not_played").count(), rig.warnings.len()), (0, 0));
+}
+
+/// A recognizer is told the rate at which the agent's audio comes, and not that of the frames.
+#[test]
+fn the_leg_tells_the_bandwidth_of_the_agents_audio() {
+    let settings = |kind, rate| {
+        let dialect = Dialect::new(kind);
+        Dialect { agent_wire: Wire { rate_hz: rate, ..dialect.agent_wire }, ..dialect }
+    };
+    for (dialect, first, expect) in [
+        (Dialect::new(Kind::Default), None, 16_000),
+        (Dialect::new(Kind::TwilioMediaStreams), None, 8000),
+        (Dialect::new(Kind::TelnyxMediaStreaming), None, 8000),
+        (Dialect::new(Kind::VonageWebsocket), None, 16_000),
+        (settings(Kind::RawPcm16, 8000), None, 8000),
+        (settings(Kind::RawPcm16, 24_000), None, 16_000),
+        (Dialect::new(Kind::PipecatProtobuf), None, 16_000),
+        // Audio {audio, sample_rate 8000, num_channels 1} as the first message.
+        (Dialect::new(Kind::PipecatProtobuf), Some(vec![18, 9, 26, 2, 0, 0, 32, 0xc0, 0x3e, 40, 1]), 8000),
+    ] {
+        let mut rig = Rig::of(WebSocketPort::caller(dialect.clone(), facts(), DialRules::default()));
+        rig.port.on_open(rig.now, "127.0.0.1:1".to_owned());
+        first.into_iter().for_each(|bytes| rig.receive(Message::Binary(bytes)));
+        rig.pass(2100);
+        let leg = rig.signals.iter().find_map(|signal| match signal {
+            Signal::Answered { leg, .. } => Some(*leg),
+            _ => None,
+        });
+        let rates = leg.map(|leg| (leg.rate_hz(), leg.heard_rate_hz()));
+        assert_eq!(rates, Some((16_000, expect)), "{dialect:?}");
+    }
+}
+
+/// Returns so many bytes of audio that are loud in every encoding.
+fn loud(bytes: usize) -> Vec<u8> {
+    vec![0x20; bytes]
+}
+
+/// True where two numbers of milliseconds differ by the rounding of a resampler at most.
+fn near(data: &Value, expect: &Value) -> bool {
+    let of = |value: &Value| value["unplayed_ms"].as_i64().unwrap_or_default();
+    (of(data) - of(expect)).abs() <= 5
 }

@@ -1,8 +1,20 @@
-//! Report of a port at the end of its call, besides the end itself.
+//! What a port tells of the other side: events, errors, and its report at the end of the call besides the end itself.
 
-use serde_json::Value;
+use ringer_media::call::{ChannelEvent, Signal};
+use ringer_media::frame::PER_MS;
+use serde_json::{Value, json};
 
-use super::{AgentError, WebSocketPort};
+use super::{AgentError, MAX_DATA, PortOutput, WebSocketPort};
+
+/// Name of the event that tells of audio that was sent and not played when the other side ended the call.
+pub const AUDIO_NOT_PLAYED: &str = "audio_not_played";
+
+/// Most errors of the other side that are kept with the result.
+const MAX_ERRORS: usize = 100;
+/// Sound that may be unplayed at the end without a word about it: 300 ms. A sender may be 200 ms ahead, and playing takes time.
+const UNPLAYED: u64 = 300 * PER_MS as u64;
+/// Most characters of an error's code, and of its message.
+const ERROR_CHARS: usize = 500;
 
 /// Messages of the other side that this side refused, by code.
 #[derive(Debug, Default)]
@@ -33,6 +45,40 @@ impl Refused {
 }
 
 impl WebSocketPort {
+    pub(super) fn keep_error(&mut self, code: String, message: String) {
+        let short = |text: String| text.chars().take(ERROR_CHARS).collect::<String>();
+        let (code, message) = (short(code), short(message));
+        if self.errors.len() < MAX_ERRORS {
+            let at_ms = self.facts.epoch_ms + (self.now.since(self.facts.at).as_millis() as i64);
+            self.errors.push(AgentError { code: code.clone(), message: message.clone(), at_ms });
+        }
+        self.tell(ChannelEvent::Error { code, message }, false);
+    }
+
+    pub(super) fn tell_other(&mut self, name: &'static str, data: Value) {
+        let data = if data.to_string().len() > MAX_DATA { json!({ "dropped": "too long" }) } else { data };
+        self.tell(ChannelEvent::Other { name: name.into(), data }, false);
+    }
+
+    /// Tells how much of the other side's sound waits to be played, and never will be: the other side ends the call.
+    pub(super) fn tell_unplayed(&mut self) {
+        let samples = self.session.unplayed_sound();
+        if samples > UNPLAYED {
+            let unplayed_ms = samples / PER_MS as u64;
+            let seconds = unplayed_ms as f64 / 1000.0;
+            let text =
+                format!("{seconds:.1} s of the agent's audio were sent and not played, as the carrier would cut them");
+            self.out.push_back(PortOutput::Warning(text));
+            self.tell_always(AUDIO_NOT_PLAYED, json!({ "unplayed_ms": unplayed_ms }));
+        }
+    }
+
+    /// Tells of something that this side found out.
+    pub(super) fn tell_always(&mut self, name: &'static str, data: Value) {
+        let told = ChannelEvent::Other { name: name.into(), data };
+        self.signal(Signal::Channel { told, follows_own: false });
+    }
+
     /// Returns the errors that the other side told of.
     pub fn agent_errors(&self) -> &[AgentError] {
         &self.errors
