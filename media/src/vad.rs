@@ -21,6 +21,7 @@
 //! six pieces.
 
 mod detector;
+mod first_word;
 mod floor;
 mod foreground_net;
 mod lookback;
@@ -28,6 +29,7 @@ pub(crate) mod percentiles;
 mod steady;
 pub(crate) mod tone;
 mod tone_run;
+mod without_tones;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use detector::Detector;
@@ -35,7 +37,7 @@ use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
 use foreground_net::ForegroundNet;
 use lookback::{Lookback, MARKS};
 use steady::Steady;
-use tone_run::{ToneFound, ToneRun};
+use tone_run::ToneRun;
 
 /// Length of a block, the grid of edges (10 ms), in samples.
 pub(crate) const BLOCK: usize = 160;
@@ -313,59 +315,6 @@ impl VoiceActivity {
         self.withhold(edge, tone)
     }
 
-    /// Places the first word of a channel that turns out to be quiet: all its sound was speech.
-    fn place_first_word(&mut self, from: Sample) {
-        let Some((onset, end)) = self.first_sound() else { return };
-        if self.speech.is_none() && self.stirred && end - onset >= CONFIRM {
-            self.withheld = Some(onset);
-        }
-        if self.withheld.is_some() {
-            (self.withheld, self.onset) = (Some(onset), onset);
-            (self.speech, self.voted) = (self.speech.max(Some(end)), from);
-        }
-    }
-
-    /// Returns the beginning and end of the last sound above silence, pauses within speech included.
-    fn first_sound(&self) -> Option<(Sample, Sample)> {
-        let (mut onset, mut end) = (None, None);
-        let mut later = self.next?;
-        for back in 0..self.heard.min(HISTORY) {
-            let block = self.blocks[(self.heard - 1 - back) % HISTORY];
-            let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
-            let is_apart = onset.is_some_and(|onset| onset - block.from > RELEASE);
-            if block.from < self.earliest || !joined || is_apart {
-                break;
-            }
-            later = block.from;
-            if block.level_dbov > LEAST_DBOV {
-                onset = Some(block.from);
-                end = end.or(Some(block.from + BLOCK as Sample));
-            }
-        }
-        Some((onset?, end?))
-    }
-
-    /// Withholds the onset of a first word while nothing is known of the channel; returns the edge that is due.
-    /// A tone behind it shows nothing, and may last.
-    fn withhold(&mut self, edge: Edges, tone: usize) -> Edges {
-        match (edge, self.withheld) {
-            (Some(Edge::Started { onset }), _) if !self.known && self.measured < UNKNOWN => {
-                self.withheld = Some(onset);
-                None
-            }
-            (Some(Edge::Ended { .. }), Some(onset)) => {
-                (self.withheld, self.due) = (None, edge);
-                Some(Edge::Started { onset })
-            }
-            (None, Some(onset)) if self.known || self.measured >= UNKNOWN || tone == FRAME => {
-                self.withheld = None;
-                Some(Edge::Started { onset })
-            }
-            (None, _) => self.due.take(),
-            (edge, _) => edge,
-        }
-    }
-
     /// Decides a frame of a quiet channel by the votes.
     fn hear_in_quiet(&mut self, score: f32, is_tone: bool, from: Sample) -> Edges {
         let vote = self.above_db > 0.0 && score > SCORE && !is_tone;
@@ -400,7 +349,8 @@ impl VoiceActivity {
             self.cast(score > SCORE && !is_tone, score > FIRST_WORD_SCORE && !is_tone);
         }
         let voted = score > SCORE && !is_tone && self.level_dbov > LEAST_DBOV;
-        self.first_votes = if self.was_quiet { 0 } else { (self.first_votes << 1 | u32::from(voted)) & ((1 << VOTERS) - 1) };
+        self.first_votes =
+            if self.was_quiet { 0 } else { (self.first_votes << 1 | u32::from(voted)) & ((1 << VOTERS) - 1) };
         self.stirred |= self.first_votes.count_ones() >= VOTES;
         let now = from + FRAME as Sample;
         let Some(end) = self.speech else { return self.begin_in_noise(from) };
@@ -411,17 +361,6 @@ impl VoiceActivity {
         self.speech = Some(end);
         self.voted = if end == now { from } else { self.voted };
         if now - end >= RELEASE_IN_NOISE && self.withheld.is_none() { self.silence() } else { None }
-    }
-
-    /// Looks for the beginning of speech in a channel with noise, when none ran before this frame.
-    fn begin_in_noise(&mut self, from: Sample) -> Edges {
-        let found = self.lookback.begin(self.earliest);
-        // Sound far weaker than the first word does not belong to it.
-        let first = if self.known { None } else { self.loud_to_now(from).map(|(onset, _)| onset) };
-        self.first_word = found.is_none() && first.is_some() && self.sure.count_ones() >= FIRST_WORD_VOTES;
-        let onset = if self.first_word { first? } else { found?.max(first.unwrap_or(Sample::MIN)) };
-        self.speech = Some(from + FRAME as Sample);
-        Some(Edge::Started { onset })
     }
 
     /// Moves all positions `by` samples back.
@@ -474,11 +413,6 @@ impl VoiceActivity {
         self.noisy
     }
 
-    /// True for speech from `onset` on that began under a tone: its weak first sounds may be hidden.
-    pub fn is_under_tone(&self, onset: Sample) -> bool {
-        self.under_tone.iter().any(|from| (from - onset).abs() <= CONFIRM)
-    }
-
     /// True when no speech runs, but some was voted for in the last 100 ms: an onset may be reported soon.
     pub fn is_stirring(&self) -> bool {
         self.withheld.is_some() || (self.speech.is_none() && self.votes != 0)
@@ -500,41 +434,6 @@ impl VoiceActivity {
         self.level_dbov
     }
 
-    /// Silences a tone at the beginning of a frame, which holds what is behind it alone; returns its number of samples.
-    fn take_out_tone(&mut self, pcm: &mut Frame, from: Sample) -> usize {
-        let ToneFound { samples, began, goes_on } = self.tones.push(pcm, from);
-        if let Some(goes_on) = goes_on {
-            self.under_tone.rotate_right(1);
-            self.under_tone[0] = goes_on;
-        }
-        if let Some(began) = began {
-            self.forget_tone(began, from);
-        }
-        if samples > 0 {
-            pcm[..samples].fill(0);
-            self.earliest = self.earliest.max(from + (samples / BLOCK * BLOCK) as Sample);
-            self.tone_frames = 0;
-        }
-        samples
-    }
-
-    /// Takes back what was made of a tone between its first sample and `to`, before it was known for one.
-    fn forget_tone(&mut self, began: Sample, to: Sample) {
-        let since = (to - began + BLOCK as Sample - 1) as usize / BLOCK;
-        for back in 0..since.min(self.heard).min(HISTORY) {
-            let block = &mut self.blocks[(self.heard - 1 - back) % HISTORY];
-            (block.loud, block.level_dbov) = (false, LOWEST_DBOV);
-        }
-        let measured = since.min(self.measured);
-        self.measured -= measured;
-        self.floor.take_back(measured);
-        let frames = since.div_ceil(2);
-        (self.votes, self.sure) = (self.votes >> frames << frames, self.sure >> frames << frames);
-        self.speech = self.speech.map(|end| end.min(began));
-        self.voted = self.voted.min(began);
-        self.lookback.cut_back(began);
-    }
-
     /// Measures the levels of the frame's two blocks against the floor; the first `tone` samples tell nothing of it.
     fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2], tone: usize) {
         // The rest of a block in which a tone ends is as loud as it is.
@@ -553,11 +452,8 @@ impl VoiceActivity {
         let left: [Option<f32>; 2] = std::array::from_fn(|n| (!masked[n]).then_some(levels[n]));
         for (n, level) in left.into_iter().enumerate() {
             let loud = level.is_some_and(|level| level > gate);
-            self.blocks[self.heard % HISTORY] = Block {
-                from: from + (n * BLOCK) as Sample,
-                loud,
-                level_dbov: levels[n],
-            };
+            self.blocks[self.heard % HISTORY] =
+                Block { from: from + (n * BLOCK) as Sample, loud, level_dbov: levels[n] };
             self.heard += 1;
             self.measured += usize::from(n * BLOCK >= tone);
         }
@@ -617,22 +513,6 @@ impl VoiceActivity {
     /// True when speech goes on without the detector: it was there a moment ago, and nothing was quiet since.
     fn rests(&self) -> bool {
         self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
-    }
-
-    /// Returns the level of the highest block that is remembered.
-    fn top_dbov(&self) -> f32 {
-        let blocks = (0..self.heard.min(UNKNOWN)).map(|back| self.blocks[(self.heard - 1 - back) % HISTORY].level_dbov);
-        blocks.fold(LOWEST_DBOV, f32::max)
-    }
-
-    /// Reports the onset of speech that is voted for while none ran, once its minimum length is reached.
-    fn start(&mut self, from: Sample) -> Edges {
-        let (onset, end) = self.loud_to_now(from)?;
-        if end - onset < CONFIRM {
-            return None;
-        }
-        (self.speech, self.onset) = (Some(end), onset);
-        Some(Edge::Started { onset })
     }
 
     /// Returns the beginning and end of the loud audio up to the frame that begins at `from`.

@@ -108,7 +108,8 @@ impl ToneRun {
             let (factors, power) = (cancelling(pcm, LAG), mean_power(pcm));
             let tone = Tone { factors, power, from, confirmed: false };
             // The recurrence is the same in both directions of time.
-            let reversed = |n: usize| if n < BEFORE { pcm[BEFORE - 1 - n] } else { self.before[FRAME - 1 - (n - BEFORE)] };
+            let reversed =
+                |n: usize| if n < BEFORE { pcm[BEFORE - 1 - n] } else { self.before[FRAME - 1 - (n - BEFORE)] };
             let before = tone.parts(&std::array::from_fn(reversed));
             Tone { from: from - (before * PART) as Sample, ..tone }
         });
@@ -214,7 +215,8 @@ fn solve(mut rows: [[f64; 4]; 4], mut values: [f64; 4]) -> [f64; 4] {
             continue;
         }
         let value = values[at];
-        for (row, other) in rows.iter_mut().zip(&mut values).enumerate().filter(|(n, _)| *n != at).map(|(_, pair)| pair) {
+        for (row, other) in rows.iter_mut().zip(&mut values).enumerate().filter(|(n, _)| *n != at).map(|(_, pair)| pair)
+        {
             let factor = row[at] / pivot[at];
             (0..4).for_each(|column| row[column] -= factor * pivot[column]);
             *other -= factor * value;
