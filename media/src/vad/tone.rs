@@ -37,7 +37,7 @@ pub(super) fn mean_power(pcm: &[i16]) -> f64 {
 
 /// Returns the factors of the three terms, of unit length, with which a tone cancels at this lag: the eigenvector of the
 /// smallest eigenvalue of their covariance. They do not change the power of white noise.
-pub(super) fn cancelling(pcm: &Frame, lag: usize) -> [f64; 3] {
+pub(super) fn cancel_factors(pcm: &Frame, lag: usize) -> [f64; 3] {
     let sums @ [a, d, e, b, f, c] = covariance(pcm, lag);
     let least = smallest_eigenvalue(sums);
     let rows = [[a - least, d, e], [d, b - least, f], [e, f, c - least]];

@@ -5,7 +5,7 @@
 //! that depart from it are something else, to 2.5 ms. A tone that the recurrence foretells beside other sound goes on
 //! under that sound.
 
-use super::tone::{cancelling, is_tone, mean_power};
+use super::tone::{cancel_factors, is_tone, mean_power};
 use super::{LEAST_DBOV, TONE_DB, dbov, power};
 use crate::frame::{FRAME, Frame, Sample};
 
@@ -105,7 +105,7 @@ impl ToneRun {
     /// Looks for a tone in a frame that follows none.
     fn begin(&mut self, pcm: &Frame, from: Sample) {
         self.tone = (dbov(power(pcm)) > LEAST_DBOV && is_tone(pcm, TONE_DB)).then(|| {
-            let (factors, power) = (cancelling(pcm, LAG), mean_power(pcm));
+            let (factors, power) = (cancel_factors(pcm, LAG), mean_power(pcm));
             let tone = Tone { factors, power, from, confirmed: false };
             // The recurrence is the same in both directions of time.
             let reversed =
@@ -167,7 +167,7 @@ struct Sinusoids {
 impl Sinusoids {
     /// Returns the sinusoids that a frame of tone is made of, by least squares; sample 0 is its first.
     fn of(pcm: &Frame) -> Sinusoids {
-        let [outer, inner, middle] = cancelling(pcm, NEAR);
+        let [outer, inner, middle] = cancel_factors(pcm, NEAR);
         // The zeros of the recurrence, as the double of a cosine.
         let (a, b, c) = (outer, inner, std::f64::consts::SQRT_2 * middle - 2.0 * outer);
         let root = (b * b - 4.0 * a * c).max(0.0).sqrt();

@@ -324,7 +324,7 @@ mod tests {
         port.receive(change_by("a", agreement("0.0.0.0", 6004)));
         assert_eq!(outputs_of(&mut port), [moved]);
         port.answer();
-        assert_eq!(outputs_of(&mut port), ["answer", moved, "answered"]);
+        assert_eq!(outputs_of(&mut port), ["answer", moved, "answered", "Signal(Hold(true))"]);
     }
 
     #[test]
