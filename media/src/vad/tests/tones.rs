@@ -34,7 +34,7 @@ fn greeting(n: usize, voice: &str) -> Vec<i16> {
     said[first * BLOCK..].to_vec()
 }
 
-fn heard(before: &[i16], said: &[i16], codec: Codec) -> Vec<i16> {
+fn hear_behind(before: &[i16], said: &[i16], codec: Codec) -> Vec<i16> {
     let mut pcm = [before, said, &[0; 24_000]].concat();
     pcm.truncate(pcm.len() / FRAME * FRAME);
     through(&pcm, codec)
@@ -43,9 +43,9 @@ fn heard(before: &[i16], said: &[i16], codec: Codec) -> Vec<i16> {
 /// Returns how far the first onset is from the first sound above -50 dBov of the speech alone, in milliseconds; `None`
 /// when no speech is found.
 fn onset_apart_ms(before: &[i16], said: &[i16], codec: Codec) -> Option<Sample> {
-    let alone = heard(&vec![0; before.len()], said, codec);
+    let alone = hear_behind(&vec![0; before.len()], said, codec);
     let truth = alone.chunks_exact(BLOCK).position(|block| dbov(power(block)) > LEAST_DBOV).expect("speech") * BLOCK;
-    let first = edges(&mut VoiceActivity::new(), &heard(before, said, codec)).into_iter().next()?;
+    let first = edges(&mut VoiceActivity::new(), &hear_behind(before, said, codec)).into_iter().next()?;
     let Edge::Started { onset } = first else { panic!("an end without an onset") };
     Some((onset - truth as Sample) / PER_MS)
 }
@@ -96,7 +96,7 @@ fn speech_ends_where_a_tone_begins() {
             let (said, sound_at) = say(SENTENCES[n], voice);
             let said = &said[..sound_at.end];
             let before = [&[0; 9600][..], said].concat();
-            let pcm = heard(&before, &sound(tone, 4000.0, 0, 1000), Codec::Pcmu);
+            let pcm = hear_behind(&before, &sound(tone, 4000.0, 0, 1000), Codec::Pcmu);
             let found = spans(&pcm);
             let apart_ms = (found[0].1 - before.len() as Sample) / PER_MS;
             assert!(found.len() == 1 && apart_ms.abs() <= 40, "{} behind {voice}: {apart_ms} ms, {found:?}", tone.0);
