@@ -229,6 +229,14 @@ impl Leg {
         }
     }
 
+    /// True while the other side is to send (RFC 3264 5.1, 6.1, 8.4).
+    pub fn may_receive(&self) -> bool {
+        match self {
+            Leg::Rtp(leg) => leg.params().may_receive,
+            Leg::Pcm(_) => true,
+        }
+    }
+
     /// Returns code and reason of the next kind of packets that arrive and are not heard; each kind is told once.
     pub fn unheard(&mut self, now: Time) -> Option<(&'static str, String)> {
         let Leg::Rtp(leg) = self else { return None };

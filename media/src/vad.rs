@@ -21,12 +21,15 @@
 //! six pieces.
 
 mod detector;
+mod first_word;
 mod floor;
 mod foreground_net;
 mod lookback;
 pub(crate) mod percentiles;
 mod steady;
 pub(crate) mod tone;
+mod tone_run;
+mod without_tones;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
 use detector::Detector;
@@ -34,6 +37,7 @@ use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
 use foreground_net::ForegroundNet;
 use lookback::{Lookback, MARKS};
 use steady::Steady;
+use tone_run::ToneRun;
 
 /// Length of a block, the grid of edges (10 ms), in samples.
 pub(crate) const BLOCK: usize = 160;
@@ -79,6 +83,9 @@ const TONE_DB: f32 = 34.0;
 /// Number of frames whose votes a tone cancels, its own included: speech that follows it at once is hardly late.
 const TONE_FRAMES: u32 = 5;
 
+/// Number of places that are remembered at which speech began under a tone: an onset is reported at most 1 s later.
+const DEPARTURES: usize = 8;
+
 /// Number of frames that vote (100 ms), and of votes that are needed.
 const VOTERS: u32 = 5;
 const VOTES: u32 = 2;
@@ -93,8 +100,12 @@ const RELEASE: Sample = 120 * PER_MS;
 /// ended.
 const RELEASE_IN_NOISE: Sample = 200 * PER_MS;
 
-/// Number of blocks that are remembered to find the true onset (500 ms).
-const HISTORY: usize = 50;
+/// Number of blocks that are remembered to find the true onset (1 s).
+const HISTORY: usize = 100;
+
+/// Number of blocks after which a channel that never was quiet counts as one with noise (500 ms). The onset of a first
+/// word is withheld until then: a gap in it or behind it shows whether its weak first sounds are noise.
+const UNKNOWN: usize = 50;
 
 /// Largest number of blocks from an onset to the first vote (300 ms): weak first sounds.
 const LEAD: usize = 30;
@@ -112,7 +123,7 @@ const STEP_DOUBTS: u32 = 12;
 const FIRST: usize = 4;
 
 /// Distance below the highest block within which blocks are speech, dB, in a channel that was received for less than
-/// [`HISTORY`] and never was quiet.
+/// [`UNKNOWN`] and never was quiet.
 const FIRST_WORD_DB: f32 = 15.0;
 
 /// Score, and number of voting frames that reach it, from which a first word is speech. The network cannot know yet
@@ -147,6 +158,7 @@ pub type Edges = Option<Edge>;
 struct Block {
     from: Sample,
     loud: bool,
+    level_dbov: f32,
 }
 
 /// Detector of speech in one channel. Allocates nothing after [`VoiceActivity::new`].
@@ -166,6 +178,9 @@ pub struct VoiceActivity {
     /// Number of frames for which it need not examine running speech.
     rest: u32,
     never_sleeps: bool,
+    tones: ToneRun,
+    /// First samples of other sound under which a tone went on, the latest first.
+    under_tone: [Sample; DEPARTURES],
     /// Number of frames for which a tone cancels the vote.
     tone_frames: u32,
     /// Votes of the last frames, the newest in bit 0.
@@ -183,6 +198,8 @@ pub struct VoiceActivity {
     louder_dbov: Option<f32>,
     blocks: [Block; HISTORY],
     heard: usize,
+    /// Number of them that were no tone.
+    measured: usize,
     next: Option<Sample>,
     level_dbov: f32,
     /// End of the last speech block so far, while speech runs.
@@ -191,8 +208,17 @@ pub struct VoiceActivity {
     onset: Sample,
     /// True for speech that was there before the network could know of it.
     first_word: bool,
-    /// True once the channel was quiet, or was received for as long as blocks are remembered.
+    /// True once the channel was quiet, or was received for longer than [`UNKNOWN`].
     known: bool,
+    /// True once the channel was quiet.
+    was_quiet: bool,
+    /// Votes of the last frames of a channel that never was quiet, the newest in bit 0.
+    first_votes: u32,
+    /// True when some sound of a channel that never was quiet was voted for, and not reported.
+    stirred: bool,
+    /// Onset of a first word that is not reported yet, and an end that is to be reported behind it.
+    withheld: Option<Sample>,
+    due: Edges,
     /// Earliest position of an onset: the end of the speech before.
     earliest: Sample,
 }
@@ -211,6 +237,8 @@ impl VoiceActivity {
             awake: 0,
             rest: 0,
             never_sleeps: false,
+            tones: ToneRun::new(),
+            under_tone: [Sample::MIN / 2; DEPARTURES],
             tone_frames: 0,
             votes: 0,
             sure: 0,
@@ -219,14 +247,20 @@ impl VoiceActivity {
             voted: 0,
             above_db: 0.0,
             louder_dbov: None,
-            blocks: [Block { from: 0, loud: false }; HISTORY],
+            blocks: [Block { from: 0, loud: false, level_dbov: LOWEST_DBOV }; HISTORY],
             heard: 0,
+            measured: 0,
             next: None,
             level_dbov: LOWEST_DBOV,
             speech: None,
             onset: Sample::MIN,
             first_word: false,
             known: false,
+            was_quiet: false,
+            first_votes: 0,
+            stirred: false,
+            withheld: None,
+            due: None,
             earliest: Sample::MIN,
         }
     }
@@ -248,15 +282,24 @@ impl VoiceActivity {
         }
         self.next = Some(from + FRAME as Sample);
         let ended = if missing >= RELEASE { self.silence() } else { None };
-        self.measure(pcm, from, masked);
+        let mut without_tone = *pcm;
+        let tone = self.take_out_tone(&mut without_tone, from);
+        let pcm = &without_tone;
+        self.measure(pcm, from, masked, tone);
         let (score, is_tone) = self.judge(pcm);
         self.doubt(pcm, score, from);
-        if !self.known && self.floor.quiet() {
+        let quiet = self.floor.quiet() && self.floor.has_levels();
+        let found_quiet = quiet && !self.was_quiet;
+        self.was_quiet |= quiet;
+        if found_quiet && self.measured <= HISTORY {
+            self.place_first_word(from);
+        }
+        if !self.known && quiet {
             // The speech so far stood in no noise.
             self.sure = self.votes;
         }
-        self.known |= self.floor.quiet() || self.heard > HISTORY;
-        self.first_word &= !self.floor.quiet() && self.heard <= FIRST_WORD_BLOCKS;
+        self.known |= quiet || self.measured > UNKNOWN;
+        self.first_word &= !self.floor.quiet() && self.measured <= FIRST_WORD_BLOCKS;
         let edge = if self.floor.quiet() {
             if std::mem::take(&mut self.noisy) {
                 self.foreground_net.forget();
@@ -268,7 +311,8 @@ impl VoiceActivity {
             self.hear_in_noise(score, is_tone, from)
         };
         // The silence before this frame ended the speech; its own speech cannot have been confirmed yet.
-        if ended.is_some() { ended } else { edge }
+        let edge = if ended.is_some() { ended } else { edge };
+        self.withhold(edge, tone)
     }
 
     /// Decides a frame of a quiet channel by the votes.
@@ -304,6 +348,10 @@ impl VoiceActivity {
         } else {
             self.cast(score > SCORE && !is_tone, score > FIRST_WORD_SCORE && !is_tone);
         }
+        let voted = score > SCORE && !is_tone && self.level_dbov > LEAST_DBOV;
+        self.first_votes =
+            if self.was_quiet { 0 } else { (self.first_votes << 1 | u32::from(voted)) & ((1 << VOTERS) - 1) };
+        self.stirred |= self.first_votes.count_ones() >= VOTES;
         let now = from + FRAME as Sample;
         let Some(end) = self.speech else { return self.begin_in_noise(from) };
         // Frames from before the noise are not remembered: what was said in them stands.
@@ -312,18 +360,7 @@ impl VoiceActivity {
         let end = if goes_on { now } else { end };
         self.speech = Some(end);
         self.voted = if end == now { from } else { self.voted };
-        if now - end >= RELEASE_IN_NOISE { self.silence() } else { None }
-    }
-
-    /// Looks for the beginning of speech in a channel with noise, when none ran before this frame.
-    fn begin_in_noise(&mut self, from: Sample) -> Edges {
-        let found = self.lookback.begin(self.earliest);
-        // Sound far weaker than the first word does not belong to it.
-        let first = if self.known { None } else { self.loud_to_now(from).map(|(onset, _)| onset) };
-        self.first_word = found.is_none() && first.is_some() && self.sure.count_ones() >= FIRST_WORD_VOTES;
-        let onset = if self.first_word { first? } else { found?.max(first.unwrap_or(Sample::MIN)) };
-        self.speech = Some(from + FRAME as Sample);
-        Some(Edge::Started { onset })
+        if now - end >= RELEASE_IN_NOISE && self.withheld.is_none() { self.silence() } else { None }
     }
 
     /// Moves all positions `by` samples back.
@@ -332,6 +369,12 @@ impl VoiceActivity {
         self.next = self.next.map(|next| next - by);
         self.speech = self.speech.map(|end| end - by);
         self.voted -= by;
+        self.tones.move_back(by);
+        self.under_tone.iter_mut().for_each(|from| *from -= by);
+        self.withheld = self.withheld.map(|onset| onset - by);
+        if let Some(Edge::Ended { end }) = &mut self.due {
+            *end -= by;
+        }
         self.onset = self.onset.saturating_sub(by);
         self.lookback.move_back(by);
         self.earliest = self.earliest.saturating_sub(by);
@@ -339,7 +382,11 @@ impl VoiceActivity {
 
     /// Ends the channel: running speech ends at its last block.
     pub fn finish(&mut self) -> Edges {
-        self.silence()
+        if self.withheld.take().is_some() {
+            self.silence();
+            return None;
+        }
+        self.due.take().or_else(|| self.silence())
     }
 
     /// Takes back the onset that was just reported: it was no speech.
@@ -358,7 +405,7 @@ impl VoiceActivity {
 
     /// True between a reported onset and a reported end.
     pub fn speaking(&self) -> bool {
-        self.speech.is_some()
+        self.speech.is_some() && self.withheld.is_none()
     }
 
     /// True while noise lies under the channel: edges may be taken back up to 480 ms later.
@@ -368,12 +415,12 @@ impl VoiceActivity {
 
     /// True when no speech runs, but some was voted for in the last 100 ms: an onset may be reported soon.
     pub fn is_stirring(&self) -> bool {
-        self.speech.is_none() && self.votes != 0
+        self.withheld.is_some() || (self.speech.is_none() && self.votes != 0)
     }
 
     /// Returns one past the last block of the running speech, as far as received.
     pub fn spoken_to(&self) -> Option<Sample> {
-        self.speech
+        self.speech.filter(|_| self.withheld.is_none())
     }
 
     /// Returns the noise floor, dBov: 10th percentile of the last 3 s, the 2nd in a quiet channel; -96 before the first
@@ -387,13 +434,15 @@ impl VoiceActivity {
         self.level_dbov
     }
 
-    /// Measures the levels of the frame's two blocks against the floor.
-    fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2]) {
-        let powers = [power(&pcm[..BLOCK]), power(&pcm[BLOCK..])];
+    /// Measures the levels of the frame's two blocks against the floor; the first `tone` samples tell nothing of it.
+    fn measure(&mut self, pcm: &Frame, from: Sample, masked: [bool; 2], tone: usize) {
+        // The rest of a block in which a tone ends is as loud as it is.
+        let rest = |n: usize| (tone.saturating_sub(n * BLOCK) % BLOCK).min(BLOCK - 1);
+        let powers = [power(&pcm[rest(0)..BLOCK]), power(&pcm[BLOCK + rest(1)..])];
         self.level_dbov = dbov((powers[0] + powers[1]) / 2.0);
         let levels = powers.map(dbov);
-        for (level, masked) in levels.into_iter().zip(masked) {
-            if self.heard < FIRST && level <= QUIET_DBOV {
+        for (n, (level, masked)) in levels.into_iter().zip(masked).enumerate() {
+            if n * BLOCK < tone || (self.measured < FIRST && level <= QUIET_DBOV) {
                 continue;
             }
             self.floor.push(if masked { level.min(self.floor.floor_dbov()) } else { level });
@@ -403,8 +452,10 @@ impl VoiceActivity {
         let left: [Option<f32>; 2] = std::array::from_fn(|n| (!masked[n]).then_some(levels[n]));
         for (n, level) in left.into_iter().enumerate() {
             let loud = level.is_some_and(|level| level > gate);
-            self.blocks[self.heard % HISTORY] = Block { from: from + (n * BLOCK) as Sample, loud };
+            self.blocks[self.heard % HISTORY] =
+                Block { from: from + (n * BLOCK) as Sample, loud, level_dbov: levels[n] };
             self.heard += 1;
+            self.measured += usize::from(n * BLOCK >= tone);
         }
         self.louder_dbov = left.into_iter().flatten().reduce(f32::max);
         self.above_db = self.louder_dbov.map_or(f32::MIN, |level| level - gate);
@@ -464,34 +515,19 @@ impl VoiceActivity {
         self.rest > 0 && self.above_db > 0.0 && self.floor.quiet() && !self.never_sleeps
     }
 
-    /// Returns the level of the highest block that is remembered.
-    fn top_dbov(&self) -> f32 {
-        self.floor.highest_of(self.heard.min(HISTORY))
-    }
-
-    /// Reports the onset of speech that is voted for while none ran, once its minimum length is reached.
-    fn start(&mut self, from: Sample) -> Edges {
-        let (onset, end) = self.loud_to_now(from)?;
-        if end - onset < CONFIRM {
-            return None;
-        }
-        (self.speech, self.onset) = (Some(end), onset);
-        Some(Edge::Started { onset })
-    }
-
     /// Returns the beginning and end of the loud audio up to the frame that begins at `from`.
     fn loud_to_now(&self, from: Sample) -> Option<(Sample, Sample)> {
         let first_vote = 2 * (VOTERS.min(32 - self.votes.leading_zeros()) as usize);
         // A channel that began with speech has shown no floor yet that the speech could stand above.
-        let first = self.heard < HISTORY;
+        let first = self.measured < UNKNOWN;
         let top = if first { self.top_dbov() } else { f32::MAX };
         let block = |back: usize| {
-            let Block { from, loud } = self.blocks[(self.heard - 1 - back) % HISTORY];
-            Block { from, loud: loud || self.floor.level_ago(back) > LEAST_DBOV.max(top - FIRST_WORD_DB) }
+            let block = self.blocks[(self.heard - 1 - back) % HISTORY];
+            Block { loud: block.loud || block.level_dbov > LEAST_DBOV.max(top - FIRST_WORD_DB), ..block }
         };
         let (mut onset, mut end, mut quiet) = (None, None, 0);
         let mut later = from + FRAME as Sample;
-        for back in 0..self.heard.min(HISTORY).min(if first { HISTORY } else { first_vote + LEAD }) {
+        for back in 0..self.heard.min(HISTORY).min(if first { UNKNOWN } else { first_vote + LEAD }) {
             let block = block(back);
             let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
             if block.from < self.earliest || !joined || (back >= first_vote && quiet > LEAD_GAP) {

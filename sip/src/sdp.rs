@@ -133,7 +133,7 @@ impl Direction {
         }
     }
 
-    fn parse(name: &str) -> Option<Direction> {
+    pub(crate) fn parse(name: &str) -> Option<Direction> {
         let all = [Direction::SendRecv, Direction::SendOnly, Direction::RecvOnly, Direction::Inactive];
         all.into_iter().find(|d| d.as_str() == name)
     }

@@ -396,6 +396,7 @@ fn note(code: &str) -> Option<&'static str> {
         "synthesizer_failed" => "the synthesizer failed",
         "dtmf_info_refused" => "the other side refuses keys by SIP INFO",
         "codec_change_not_followed" => "the other side changes the codec, and is not followed",
+        "speech_under_tone" => "the agent began to speak under a tone",
         "probe_not_ready" => "a sound that asks for no answer was not ready",
         "probe_words_do_not_fit" => "no words of a sound that asks for no answer fit its time",
         "email_sender_rejected" => "an email of an unknown sender is left out",

@@ -99,7 +99,8 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
     late.into_iter().chain(replaced).chain(broken).collect()
 }
 
-/// Returns warnings about speech that was made or recognised by others than it should have been, each trouble once.
+/// Returns warnings about speech that was made or recognised by others than it should have been, and about onsets that are not
+/// exact, each trouble once.
 fn others(timeline: &[TimelineEntry]) -> Vec<String> {
     let missed: Vec<&str> = entries_named(timeline, "turn.ended").filter_map(missing).collect();
     let ended_by_fault =
@@ -109,7 +110,9 @@ fn others(timeline: &[TimelineEntry]) -> Vec<String> {
         let code = note.name();
         let of_words = code.starts_with("recognizer_") && !missed.contains(&code);
         let of_speech = code.starts_with("synthesizer_") && !ended_by_fault;
-        let Some(text) = message(note).filter(|_| of_words || of_speech) else { continue };
+        let Some(text) = message(note).filter(|_| of_words || of_speech || code == "speech_under_tone") else {
+            continue;
+        };
         match told.iter_mut().find(|(known, _)| *known == text) {
             Some((_, count)) => *count += 1,
             None => told.push((text, 1)),
@@ -214,5 +217,7 @@ mod tests {
         check(&[missing(), entry("call.ended", json!({ "reason": "fault" }))], false, &[]);
         let message = "the recognizer cannot be reached; another one listens";
         check(&[entry("recognizer_unreachable", json!({ "message": message })), turn("Hello.", "")], false, &[message]);
+        let message = "the agent began to speak while a tone sounded";
+        check(&[entry("speech_under_tone", json!({ "message": message })), turn("Hello.", "")], false, &[message]);
     }
 }

@@ -23,6 +23,10 @@ const LINE_TONES_UNTIL: Sample = 60_000 * PER_MS;
 /// Nanoseconds of a sample at 16 kHz.
 const NS_PER_SAMPLE: u64 = 62_500;
 
+/// Reason why an onset is not exact.
+const UNDER_TONE: &str = "the agent began to speak while a tone of the telephone network sounded: its first sounds may be hidden, \
+    and its latency too long";
+
 /// A digit that comes back within this time of its being sent (700 ms) is an echo.
 const DIGIT_BACK: Sample = 700 * PER_MS;
 
@@ -332,6 +336,10 @@ impl Call {
             Edge::Started { onset } => {
                 let pre_conversation = before(onset);
                 self.event(onset, Side::Agent, EventKind::AgentSpeechStarted { arrival_ms, pre_conversation });
+                if self.ears.measured_voice().vad().is_under_tone(onset) {
+                    let what = EventKind::Note { code: "speech_under_tone".into(), why: UNDER_TONE.into() };
+                    self.event(onset, Side::Engine, what);
+                }
             }
             Edge::Ended { end } => {
                 let pre_conversation = before(end);

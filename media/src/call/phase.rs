@@ -123,6 +123,8 @@ impl Call {
                 self.note(self.frame_at, "dtmf_info_refused");
             }
             Signal::Renegotiated { leg: params } if self.phase.is_connected() => {
+                // Media that were not sent until now are not late.
+                self.waits.media_at = Some(now);
                 if !self.leg.as_mut().is_some_and(|leg| leg.renegotiate(params)) {
                     self.note(self.frame_at, "codec_change_not_followed");
                 } else if self.is_mute() {
@@ -284,7 +286,11 @@ impl Call {
             self.end_now(now, EndReason::MaxDuration);
         } else if over(limits.inactivity_ms, self.floor.active_at()) && self.floor.is_quiet() {
             self.end_now(now, EndReason::InactivityTimeout);
-        } else if !self.waits.on_hold && !self.is_alone() && self.waits.media_at.is_some_and(media_late) {
+        } else if !self.waits.on_hold
+            && !self.is_alone()
+            && self.leg.as_ref().is_none_or(Leg::may_receive)
+            && self.waits.media_at.is_some_and(media_late)
+        {
             self.end_now(now, EndReason::MediaTimeout);
         } else {
             self.run_target(now);

@@ -59,6 +59,8 @@ pub struct MediaParams {
     pub ptime_ms: u8,
     /// True while the other side wants to receive. When false, no RTP is sent (RFC 3264 5.1, 6.1, 8.4); reports are.
     pub may_send: bool,
+    /// True while the other side sends. When false, nothing is missing when no RTP comes.
+    pub may_receive: bool,
     /// True when the other side uses forward error correction within the codec (Opus).
     pub fec: bool,
     /// Suite and keys when both directions are secure RTP; `None`: plain RTP, or keys that a handshake brings later.
@@ -102,6 +104,7 @@ impl MediaParams {
             event_clock_hz: codec.rtp_clock_hz(),
             ptime_ms: 20,
             may_send: true,
+            may_receive: true,
             fec: true,
             srtp: None,
             key_source: KeySource::Description,
@@ -356,7 +359,7 @@ impl RtpLeg {
             }
         };
         let kind = packet.header.payload_type;
-        let is_event = Some(kind) == self.params.receive_event_payload_type;
+        let is_event = self.is_event(kind);
         let event = EventPayload::parse(packet.payload).filter(|_| is_event);
         let is_audio = kind == self.params.receive_payload_type;
         let (content, received) = if event.is_some() {
@@ -391,6 +394,13 @@ impl RtpLeg {
             (None, None) => {}
         }
         received
+    }
+
+    /// True for the payload type of telephone events: the one that this side announced, and the other side's own, which
+    /// some senders use.
+    fn is_event(&self, kind: u8) -> bool {
+        let MediaParams { receive_event_payload_type, event_payload_type, receive_payload_type, .. } = self.params;
+        Some(kind) == receive_event_payload_type || (Some(kind) == event_payload_type && kind != receive_payload_type)
     }
 
     /// Returns a kind of packets that is not heard and came for the first time; each kind once.

@@ -49,6 +49,11 @@ impl Floor {
         }
     }
 
+    /// True when it remembers levels.
+    pub fn has_levels(&self) -> bool {
+        !self.levels.is_empty()
+    }
+
     /// Returns the 10th percentile, in a quiet channel the 2nd, in dBov.
     pub fn floor_dbov(&self) -> f32 {
         self.floor_dbov
@@ -71,13 +76,8 @@ impl Floor {
     }
 
     /// Returns the level of the block `back` blocks ago, dBov; 0 is the newest.
-    pub fn level_ago(&self, back: usize) -> f32 {
+    fn level_ago(&self, back: usize) -> f32 {
         self.levels.ago(back)
-    }
-
-    /// Returns the highest level of the last `count` blocks, dBov.
-    pub fn highest_of(&self, count: usize) -> f32 {
-        (0..count).map(|back| self.level_ago(back)).fold(LOWEST_DBOV, f32::max)
     }
 
     /// Returns the standard deviation of the levels of the last `count` frames, dB.
@@ -91,6 +91,16 @@ impl Floor {
     /// Number of blocks since the last quiet one, at least [`UNQUIET`] where there was none.
     pub fn unquiet(&self) -> usize {
         self.unquiet
+    }
+
+    /// Forgets the newest `count` blocks.
+    pub fn take_back(&mut self, count: usize) {
+        self.levels.take_back(count);
+        // Before them there was a quiet block no longer ago than that.
+        self.unquiet = self.unquiet.saturating_sub(count);
+        if self.levels.is_empty() {
+            self.unquiet = UNQUIET;
+        }
     }
 
     /// Forgets all but the newest `count` blocks.

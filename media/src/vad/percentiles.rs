@@ -39,6 +39,20 @@ impl<const MEMORY: usize, const BINS: usize> Percentiles<MEMORY, BINS> {
         self.lowest + f32::from(bin) * self.step
     }
 
+    /// Forgets the newest `count` values.
+    pub fn take_back(&mut self, count: usize) {
+        for _ in 0..count.min(self.filled) {
+            self.next = (self.next + MEMORY - 1) % MEMORY;
+            self.count[usize::from(self.ring[self.next])] -= 1;
+            self.filled -= 1;
+        }
+    }
+
+    /// True when no value is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
     /// Forgets all but the newest `count` values.
     pub fn forget_before(&mut self, count: usize) {
         while self.filled > count {

@@ -3,6 +3,7 @@
 
 mod marks;
 mod noise_and_edges;
+mod tones;
 mod training;
 
 use std::process::Command;

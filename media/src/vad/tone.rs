@@ -25,9 +25,29 @@ const STEP: usize = 4;
 /// their covariance is the power of everything but such tones (Pisarenko's decomposition). Speech mostly fails at the
 /// first lag.
 pub fn is_tone(pcm: &Frame, above_db: f32) -> bool {
-    let mean_power = pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / FRAME as f64;
+    let mean_power = mean_power(pcm);
     let most = mean_power / 10f64.powf(f64::from(above_db) / 10.0);
     mean_power > 0.0 && LAGS.iter().all(|&lag| smallest_eigenvalue(covariance(pcm, lag)) < most) && !is_low(pcm)
+}
+
+/// Returns the mean square of these samples.
+pub(super) fn mean_power(pcm: &[i16]) -> f64 {
+    pcm.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / pcm.len() as f64
+}
+
+/// Returns the factors of the three terms, of unit length, with which a tone cancels at this lag: the eigenvector of the
+/// smallest eigenvalue of their covariance. They do not change the power of white noise.
+pub(super) fn cancel_factors(pcm: &Frame, lag: usize) -> [f64; 3] {
+    let sums @ [a, d, e, b, f, c] = covariance(pcm, lag);
+    let least = smallest_eigenvalue(sums);
+    let rows = [[a - least, d, e], [d, b - least, f], [e, f, c - least]];
+    let cross = |[a, b, c]: [f64; 3], [x, y, z]: [f64; 3]| [b * z - c * y, c * x - a * z, a * y - b * x];
+    let length = |v: &[f64; 3]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+    // Two rows of the singular matrix span the plane that the vector is normal to.
+    let normals = [cross(rows[0], rows[1]), cross(rows[0], rows[2]), cross(rows[1], rows[2])];
+    let normal = normals.into_iter().max_by(|one, other| length(one).total_cmp(&length(other))).unwrap_or_default();
+    let size = length(&normal);
+    if size > 0.0 { normal.map(|x| x / size) } else { [0.0, 0.0, 1.0] }
 }
 
 /// True when most of the power lies below [`LOWEST_HZ`]: the correlation of a sinusoid with itself is the cosine of its

@@ -32,6 +32,7 @@ fn params(codec: Codec) -> ringer_media::leg::MediaParams {
         event_clock_hz: codec.rtp_clock_hz(),
         ptime_ms: 20,
         may_send: true,
+        may_receive: true,
         fec,
         srtp: None,
         key_source: ringer_media::leg::KeySource::Description,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringer_media::call::{
-    Call, CallSpec, Control, EndReason, Input, Onward, Output, RemoteEnd, RemoteKind, Sent, Signal, TICK,
+    Call, CallSpec, Control, EndReason, Input, Limits, Onward, Output, RemoteEnd, RemoteKind, Sent, Signal, TICK,
 };
 use ringer_media::codec::Codec;
 use ringer_media::leg::MediaParams;
@@ -70,4 +70,17 @@ fn what_comes_right_behind_the_answer_is_of_the_call() {
     assert_eq!(names, ["call.dialing", "call.connected", "transfer", "call.ended"]);
     assert_eq!(end, Some((EndReason::Transfer, true)));
     assert!(controls.contains(&Control::Transfer(Onward::Leave)), "{controls:?}");
+}
+
+#[test]
+fn media_are_not_late_while_the_other_side_sends_none() {
+    let spec = || CallSpec { limits: Limits { media_timeout_ms: 1000, ..Limits::default() }, ..CallSpec::default() };
+    let ended = |signals: Vec<Signal>| behind_the_answer(signals, spec(), 100).1.map(|(reason, _)| reason);
+    let leg = |may_receive| MediaParams { may_receive, ..MediaParams::new(Codec::Pcmu) }.into();
+    assert_eq!(ended(vec![]), Some(EndReason::MediaTimeout));
+    assert_eq!(ended(vec![Signal::Hold(true)]), None);
+    assert_eq!(ended(vec![Signal::Renegotiated { leg: leg(false) }]), None);
+    assert_eq!(ended(vec![Signal::Hold(true), Signal::Hold(false)]), Some(EndReason::MediaTimeout));
+    let again = vec![Signal::Renegotiated { leg: leg(false) }, Signal::Renegotiated { leg: leg(true) }];
+    assert_eq!(ended(again), Some(EndReason::MediaTimeout));
 }

@@ -89,6 +89,36 @@ pub fn read_answer(offer: &str, answer: &str) -> Result<Negotiated, Refusal> {
     Ok(agreed)
 }
 
+impl Session {
+    /// Leaves of the first audio stream's codecs this one alone, and the telephone events; all where it is not there.
+    pub(crate) fn narrow_to(&mut self, name: &str, clock_rate_hz: u32) {
+        let Some(media) = self.media.iter_mut().find(|media| is_audio(media)) else { return };
+        let is_it = |codec: &Codec| codec.name.eq_ignore_ascii_case(name) && codec.clock_rate_hz == clock_rate_hz;
+        let known = codecs(media);
+        if !known.iter().any(is_it) {
+            return;
+        }
+        let kept: Vec<String> = known
+            .iter()
+            .filter(|codec| is_it(codec) || is_event(codec))
+            .map(|codec| codec.payload_type.to_string())
+            .collect();
+        let is_of = |value: &Option<String>| {
+            let format = value.as_deref().and_then(|value| value.split_whitespace().next()).unwrap_or_default();
+            kept.iter().any(|kept| kept == format)
+        };
+        media.attributes.retain(|line| !matches!(line.name.as_str(), "rtpmap" | "fmtp") || is_of(&line.value));
+        media.formats = kept;
+    }
+
+    /// Sets the direction of the first audio stream.
+    pub(crate) fn set_direction(&mut self, direction: Direction) {
+        let Some(media) = self.media.iter_mut().find(|media| is_audio(media)) else { return };
+        media.attributes.retain(|line| Direction::parse(&line.name).is_none());
+        media.attributes.push(Attribute { name: direction.as_str().to_owned(), value: None });
+    }
+}
+
 impl Offer {
     /// Reads back the offer in a description of this side; `None` without a usable audio stream.
     pub fn from_session(session: &Session) -> Option<Offer> {

@@ -74,13 +74,51 @@ fn a_reinvite_without_offer_gets_one() {
     let (mut stage, _, invite) = Scripted::talking();
     stage.in_dialog(&invite, "INVITE", 1, "\n");
     let offered = Session::parse(&String::from_utf8(stage.response(200).body).unwrap()).unwrap();
-    assert_eq!((offered.media[0].formats.len(), offered.version), (4, 2), "all codecs and events again");
+    // The codec in use, which the answer in the ACK then keeps, and the events.
+    assert_eq!((offered.media[0].formats.join(" "), offered.version), ("0 101".to_owned(), 2), "{offered}");
     stage.wait(600);
     stage.response(200);
     stage.in_dialog(&invite, "ACK", 1, &body("application/sdp", &far_sdp(Direction::SendOnly)));
     assert!(stage.events.contains(&CallEvent::Hold(true)), "{:?}", stage.events);
     stage.wait(40_000);
     stage.quiet();
+}
+
+#[test]
+fn the_answer_in_the_ack_to_a_reinvite_holds() {
+    let (mut stage, _, invite) = Scripted::talking();
+    stage.in_dialog(&invite, "INVITE", 1, "\n");
+    stage.response(200);
+    let answer = "v=0\no=- 2 5 IN IP4 10.0.0.2\ns=-\nc=IN IP4 10.0.0.9\nt=0 0\nm=audio 7000 RTP/AVP 0 97\n\
+                  a=rtpmap:97 telephone-event/8000\na=sendrecv\n";
+    stage.in_dialog(&invite, "ACK", 1, &body("application/sdp", answer));
+    let media = stage.events.iter().find_map(|event| match event {
+        CallEvent::Renegotiated { media, .. } => Some(media),
+        _ => None,
+    });
+    let media = media.expect("the answer is taken");
+    assert_eq!(
+        (media.codec.as_str(), media.payload_type, media.remote_rtp.to_string()),
+        ("PCMU", 0, "10.0.0.9:7000".into())
+    );
+    assert_eq!((media.event_payload_type, media.receive_event_payload_type), (Some(97), Some(101)));
+    assert_eq!((media.direction, media.on_hold), (Direction::SendRecv, false));
+}
+
+#[test]
+fn a_reinvite_without_offer_ends_the_hold_that_a_call_came_in_with() {
+    let (mut stage, key) = Scripted::taking("", true);
+    let held = far_sdp(Direction::SendOnly);
+    let (answer, media) = negotiate(&held, &offer(1)).unwrap();
+    assert_eq!((media.direction, media.on_hold), (Direction::RecvOnly, true));
+    stage.endpoint.answer(stage.now, key, answer.to_string());
+    let tag = stage.response(200).headers.to().unwrap().tag().to_owned();
+    stage.caller_sends("ACK", 1, &tag, "\n");
+    stage.caller_sends("INVITE", 2, &tag, "\n");
+    let offered = Session::parse(&String::from_utf8(stage.response(200).body).unwrap()).unwrap();
+    let directions: Vec<_> =
+        offered.media[0].attributes.iter().filter(|a| Direction::parse(&a.name).is_some()).collect();
+    assert_eq!(directions.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["sendrecv"], "{offered}");
 }
 
 #[test]

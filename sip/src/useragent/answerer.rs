@@ -221,7 +221,8 @@ impl Endpoint {
         let Some(waited) = call.unacknowledged.take_if(|u| u.seq == cseq.seq) else { return };
         let sdp = sdp_of(&request.headers, &request.body);
         let first = !std::mem::replace(&mut call.confirmed, true);
-        let answer = sdp.as_deref().filter(|_| waited.offers).map(|sdp| sdp::read_answer(&call.local_sdp, sdp).ok());
+        // The offer that was made last: a 200 to a re-INVITE has another one than the call began with.
+        let answer = sdp.as_deref().filter(|_| waited.offers).map(|sdp| sdp::read_answer(&call.in_use, sdp).ok());
         let bye = call.bye_after_ack.take();
         if call.stage == CallStage::Over {
             self.call_changed(key);

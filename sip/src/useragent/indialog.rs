@@ -147,7 +147,7 @@ impl Endpoint {
         let invite = request.method == Method::Invite;
         let answered = match &offer {
             Some(offer) => call.reanswer(at, offer).map(|(sdp, media)| (Some(sdp), Some(media))),
-            None if invite => Ok((call.own_offer(), None)),
+            None if invite => Ok((call.own_offer(at), None)),
             None => Ok((None, None)),
         };
         let (local, media) = match answered {
@@ -344,12 +344,17 @@ impl super::Call {
         self.dialogs.get(at).map(|fork| fork.dialog.remote_tag.clone()).unwrap_or_default()
     }
 
-    /// Returns the first description of this side as a new offer with a higher version; `None` when it is no SDP.
-    fn own_offer(&mut self) -> Option<String> {
+    /// Returns the first description of this side as a new offer with a higher version, of the codec in use and with the
+    /// direction that this side wants; `None` when it is no SDP.
+    fn own_offer(&mut self, at: usize) -> Option<String> {
         let mut own = Session::parse(&self.local_sdp).ok()?;
         self.version += 1;
         own.version += self.version;
         own.leave_setup_open();
+        if let Some((name, clock_rate_hz)) = self.codec_in_use(at) {
+            own.narrow_to(&name, clock_rate_hz);
+        }
+        own.set_direction(self.wish.unwrap_or_default());
         Some(own.to_string())
     }
 }

@@ -135,6 +135,8 @@ pub struct SipPort {
     branches: Branches,
     names: Names,
     is_up: bool,
+    /// True while the other side has put this one on hold.
+    is_held: bool,
     /// Media of the session as it was agreed on last.
     in_use: Option<MediaParams>,
     transfers: Transfers,
@@ -189,6 +191,7 @@ impl SipPort {
             branches: Branches::default(),
             names: Names::default(),
             is_up: false,
+            is_held: false,
             in_use: None,
             transfers: Transfers::default(),
         }
@@ -233,7 +236,7 @@ impl SipPort {
         match self.media_plan(&media) {
             Ok(plan) => {
                 self.send(SipOrder::Answer(answer));
-                self.connect(200, plan);
+                self.connect(200, plan, media.on_hold);
             }
             Err(text) => {
                 self.send(Refusal::NoMedia.into());
@@ -292,7 +295,7 @@ impl SipPort {
         match event {
             CallEvent::Provisional { code, tag, media, .. } => self.progress(code, &tag, media.as_ref()),
             CallEvent::Answered { code, media, .. } => match self.media_plan(&media) {
-                Ok(plan) => self.connect(code, plan),
+                Ok(plan) => self.connect(code, plan, media.on_hold),
                 Err(text) => self.hang_up_without_media(text),
             },
             CallEvent::Offered { code, sdp, tag } => self.answer_offer(code, &sdp, &tag),
@@ -320,7 +323,7 @@ impl SipPort {
                 }
                 self.signal(Signal::SessionAnswered { code });
             }
-            CallEvent::Hold(held) => self.signal(Signal::Hold(held)),
+            CallEvent::Hold(held) => self.hold(held),
             CallEvent::Digit(digit, duration_ms) => self.signal(Signal::Digit { digit, duration_ms }),
             CallEvent::DigitRefused(_) => self.signal(Signal::DigitRefused),
             CallEvent::Transfer { to, referred_by } => self.asked_to_transfer(&to, referred_by),
@@ -382,32 +385,36 @@ impl SipPort {
             Some(answer) => ringer_sip::sdp::read_answer(&offer, answer).map_err(|refusal| refusal.to_string()),
             None => Err("the ACK has no answer to the offer of the 200".to_owned()),
         };
-        match negotiated.and_then(|media| self.media_plan(&media)) {
-            Ok(plan) => self.connect(200, plan),
+        match negotiated.and_then(|media| Ok((self.media_plan(&media)?, media.on_hold))) {
+            Ok((plan, held)) => self.connect(200, plan, held),
             Err(text) => self.hang_up_without_media(text),
         }
     }
 
-    fn connect(&mut self, code: u16, plan: MediaPlan) {
+    /// Tells that the call is up; `held`: the answer or the offer puts this side on hold.
+    fn connect(&mut self, code: u16, plan: MediaPlan, held: bool) {
         self.is_up = true;
         self.branches.end();
         self.go_there(&plan);
         self.signal(Signal::Answered { code, leg: plan.media.into(), text: true });
+        self.hold(held);
     }
 
-    /// Follows a change of the session that one side asked for and the other one took. The old way of putting on hold names no
-    /// address (RFC 3264 8.4): audio goes where it went.
+    /// Tells hold and its end, once the call is up.
+    fn hold(&mut self, held: bool) {
+        if self.is_up && std::mem::replace(&mut self.is_held, held) != held {
+            self.signal(Signal::Hold(held));
+        }
+    }
+
+    /// Follows a change of the session that one side asked for and the other one took.
     fn follow(&mut self, media: &Negotiated) {
-        let names_no_address = media.remote_host.is_none() && media.remote_rtp.ip().is_unspecified();
-        let plan = if names_no_address { sdp::media_plan(media) } else { self.media_plan(media) };
-        match plan {
+        match self.media_plan(media) {
             Ok(plan) => {
                 self.note_agreement(&plan);
-                if !names_no_address {
-                    self.peer.address = Some(plan.rtp.to_string());
-                    self.out.push_back(PortOutput::Media(plan));
-                }
+                self.lead_to(&plan);
                 self.signal(Signal::Renegotiated { leg: plan.media.into() });
+                self.hold(media.on_hold);
             }
             Err(why) => {
                 let warning = format!("the session was changed and is not followed: {why}");
@@ -420,8 +427,16 @@ impl SipPort {
     fn go_there(&mut self, plan: &MediaPlan) {
         self.note_agreement(plan);
         self.peer.codec = Some(plan.media.codec.name());
-        self.peer.address = Some(plan.rtp.to_string());
-        self.out.push_back(PortOutput::Media(*plan));
+        self.lead_to(plan);
+    }
+
+    /// Has media go to the address of `plan`. The old way of putting on hold names none (RFC 3264 8.4): audio goes where it went, or
+    /// nowhere.
+    fn lead_to(&mut self, plan: &MediaPlan) {
+        if !plan.rtp.ip().is_unspecified() {
+            self.peer.address = Some(plan.rtp.to_string());
+            self.out.push_back(PortOutput::Media(*plan));
+        }
     }
 
     fn note_agreement(&mut self, plan: &MediaPlan) {
@@ -444,6 +459,10 @@ impl SipPort {
     }
 
     fn within(&self, plan: MediaPlan) -> Result<MediaPlan, String> {
+        if plan.rtp.ip().is_unspecified() {
+            // Nothing is sent there.
+            return Ok(plan);
+        }
         match [plan.rtp, plan.rtcp].iter().all(|address| self.guard.allows(address.ip())) {
             true => Ok(plan),
             false => Err("the media address is not allowed".to_owned()),

@@ -106,6 +106,7 @@ pub fn media_plan(negotiated: &Negotiated) -> Result<MediaPlan, String> {
         receive_event_payload_type: negotiated.receive_event_payload_type,
         event_clock_hz: negotiated.event_clock_rate_hz,
         may_send: negotiated.direction.sends(),
+        may_receive: negotiated.direction.receives(),
         ptime_ms: negotiated.ptime_ms as u8,
         fec: negotiated.fmtp.split(';').any(|parameter| parameter.trim() == "useinbandfec=1"),
         srtp: negotiated.crypto.as_ref().map(srtp_params).transpose()?,

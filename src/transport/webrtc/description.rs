@@ -195,6 +195,7 @@ pub fn read_description(sdp: &str, kind: Kind, guard: &Guard) -> Result<Remote, 
         event_payload_type: None,
         receive_event_payload_type: None,
         may_send,
+        may_receive: true,
         fec: !format.contains("useinbandfec=0"),
         ..MediaParams::new(Codec::Opus)
     };

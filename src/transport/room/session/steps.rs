@@ -219,6 +219,7 @@ impl RoomCall {
             self.media = Some(ringer_media::leg::MediaParams {
                 receive_payload_type: track.payload_type,
                 may_send: true,
+                may_receive: true,
                 ..sent
             });
         }

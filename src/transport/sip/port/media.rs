@@ -26,7 +26,9 @@ impl SipPort {
 
     fn hear_early(&mut self, code: u16, tag: &str, plan: MediaPlan) {
         self.branches.hear(tag, plan);
-        self.out.push_back(PortOutput::Media(plan));
+        if !plan.rtp.ip().is_unspecified() {
+            self.out.push_back(PortOutput::Media(plan));
+        }
         self.signal(Signal::EarlyMedia { code, leg: plan.media.into() });
     }
 
@@ -39,7 +41,9 @@ impl SipPort {
             false => media,
         };
         let changed = before.clone();
-        if let Ok(plan) = self.media_plan(&changed) {
+        if let Ok(plan) = self.media_plan(&changed)
+            && !plan.rtp.ip().is_unspecified()
+        {
             self.out.push_back(PortOutput::Media(plan));
         }
     }
@@ -320,6 +324,50 @@ mod tests {
         port.receive(change_by("a", agreement("0.0.0.0", 6004)));
         assert_eq!(outputs_of(&mut port), [moved]);
         port.answer();
-        assert_eq!(outputs_of(&mut port), ["answer", moved, "answered"]);
+        assert_eq!(outputs_of(&mut port), ["answer", moved, "answered", "Signal(Hold(true))"]);
+    }
+
+    #[test]
+    fn a_call_that_is_answered_or_offered_with_hold_is_held_until_it_is_taken_up() {
+        let held = |how: &str| {
+            let own = offer_at(4000).session().to_string();
+            let theirs = theirs("192.0.2.7", 6000).replace("a=sendrecv\r\n", "");
+            let theirs = match how {
+                "0.0.0.0" => theirs.replace("c=IN IP4 192.0.2.7", "c=IN IP4 0.0.0.0"),
+                direction => format!("{theirs}a={direction}\r\n"),
+            };
+            (ringer_sip::sdp::read_answer(&own, &theirs).expect("they agree"), theirs)
+        };
+        let (on, off) = ("Signal(Hold(true))", "Signal(Hold(false))");
+        let media = "media to 192.0.2.7:6000";
+        for (how, goes, holds) in [
+            ("inactive", &[media][..], true),
+            ("sendonly", &[media], true),
+            ("0.0.0.0", &[], true),
+            // It hears this side, and sends nothing: no hold (RFC 3264 8.4).
+            ("recvonly", &[media], false),
+            ("sendrecv", &[media], false),
+        ] {
+            let if_held = |word: &'static str| if holds { vec![word] } else { vec![] };
+            let told = |first: &[&'static str]| [first, goes, &["answered"], &if_held(on)].concat();
+            let (agreed, offer) = held(how);
+            let mut port = caller();
+            port.receive(answer_by("a", agreed));
+            assert_eq!(outputs_of(&mut port), told(&[]), "answered with {how}");
+            // The event behind the agreement says nothing new.
+            port.receive(change_by("a", agreement("192.0.2.7", 6000)));
+            port.receive(CallEvent::Hold(false));
+            let taken_up = ["session 200", media, "renegotiated"].into_iter().chain(if_held(off));
+            assert_eq!(outputs_of(&mut port), taken_up.collect::<Vec<_>>(), "{how}");
+
+            let mut port = SipPort::incoming(String::new(), Some(&offer), &offer_at(4000), guard()).expect("taken");
+            port.answer();
+            assert_eq!(outputs_of(&mut port), told(&["limit", "answer"]), "offered with {how}");
+
+            let mut port = SipPort::incoming(String::new(), None, &offer_at(4000), guard()).expect("taken");
+            port.answer();
+            port.receive(CallEvent::Confirmed { sdp: Some(offer) });
+            assert_eq!(outputs_of(&mut port), told(&["limit", "answer"]), "the ACK has {how}");
+        }
     }
 }

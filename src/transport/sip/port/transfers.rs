@@ -156,6 +156,9 @@ impl SipPort {
                     self.go_there(&plan);
                     let leg = Some(plan.media.into());
                     self.signal(Signal::Transferred { to: open.to, outcome: "answered".into(), code: 200, leg });
+                    // The Call takes the side that held it for gone.
+                    self.is_held = false;
+                    self.hold(media.on_hold);
                 }
                 Err(why) => {
                     self.warn(format!("the target of a transfer answered, and is not followed: {why}"));

@@ -271,8 +271,8 @@ fn each_direction_has_its_payload_type_of_events_and_its_clock() {
             let unit = event_clock_hz / 1000;
             assert_eq!(durations, [20, 40, 60, 80, 100, 100, 100].map(|ms| (ms * unit) as u16));
         }
-        // The other side's number is not ours.
-        let mut wrong = RtpLeg::new(MediaParams { event_payload_type: Some(126), ..far }, Seed(3), Time(0));
+        // A number that nobody announced.
+        let mut wrong = RtpLeg::new(MediaParams { event_payload_type: Some(99), ..far }, Seed(3), Time(0));
         assert!(wrong.start_event('8', 100));
         wrong.send(Time(0), &SILENCE);
         let bytes = wrong.packet().expect("one a tick").to_vec();
@@ -323,4 +323,39 @@ fn an_empty_report_is_a_sign_of_life() {
     assert_eq!(leg.last_sign(), Some(Time::from_millis(20)));
     assert_eq!(leg.receive(Time::from_millis(40), &report), Received::Report);
     assert_eq!(leg.last_sign(), Some(Time::from_millis(40)));
+}
+
+#[test]
+fn keys_are_heard_at_the_offered_and_at_the_answered_payload_type() {
+    // This side announced 101 for events, the other side 96; 97 is nobody's.
+    for (kind, expect) in [(101, Some('7')), (96, Some('7')), (97, None)] {
+        let params = MediaParams {
+            event_payload_type: Some(96),
+            receive_event_payload_type: Some(101),
+            ..MediaParams::new(Codec::Pcmu)
+        };
+        let mut leg = RtpLeg::new(params, Seed(1), Time(0));
+        let mut heard = None;
+        for n in 0..60u16 {
+            let now = Time::from_millis(u64::from(n) * 20);
+            let timestamp = u32::from(n) * 160;
+            let key = (20..26).contains(&n);
+            let payload = if key {
+                let duration = (n - 19) * 160;
+                vec![7, if n == 25 { 0x8a } else { 0x0a }, (duration >> 8) as u8, duration as u8]
+            } else {
+                vec![0xff; 160]
+            };
+            let (kind, timestamp) = if key { (kind, 20 * 160) } else { (0, timestamp) };
+            let mut bytes = vec![0x80, kind, (n >> 8) as u8, n as u8];
+            bytes.extend(timestamp.to_be_bytes());
+            bytes.extend([0, 0, 0, 9]);
+            bytes.extend(payload);
+            leg.receive(now, &bytes);
+            leg.listen(now, &mut Scratch::default());
+            heard = heard.or(leg.digit());
+        }
+        let expect = expect.map(|digit| (digit, 120));
+        assert_eq!(heard.map(|heard| (heard.digit, heard.duration_ms)), expect, "payload type {kind}");
+    }
 }
