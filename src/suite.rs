@@ -69,6 +69,14 @@ impl Played {
         }
     }
 
+    /// Returns what restricts the result: the engine's warnings, and the reason why its figures cannot be relied on.
+    pub fn warnings(&self) -> Vec<String> {
+        let told = self.record["metadata"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let untrusted = self.record["engine_quality"]["untrusted_reason"].as_str();
+        let untrusted = untrusted.map(|why| format!("the figures of this side are not trusted: {why}"));
+        told.map(str::to_owned).chain(untrusted).collect()
+    }
+
     /// Returns the turns of the agent that nobody interrupted: place, first words and length of each.
     pub fn heard_whole(&self) -> Vec<Value> {
         let agent = self.turns.iter().filter(|turn| turn["speaker"] == "AGENT");

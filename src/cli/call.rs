@@ -18,6 +18,7 @@ use ringer_media::codec::Codec;
 use ringer_media::noise::{Kind as NoiseKind, snr_db};
 use ringer_media::seed::Seed;
 use ringer_sip::Transport;
+use tokio::sync::mpsc;
 
 pub use self::flags::{NOISES, Noise};
 pub(super) use self::flags::{address, is_socket, noise, pipeline, room};
@@ -28,17 +29,21 @@ use super::lines::{Lines, Style};
 use super::out::{Out, complain};
 use super::signals::Signals;
 use super::tls::TlsFlags;
+use super::up::language_model;
 use super::{UNREACHABLE, fail, local};
 use crate::clock::random_seed;
 use crate::config::{Secret, SipListen};
 use crate::engine::lateness::quantile_ms;
 use crate::engine::noise::NoiseBeds;
-use crate::engine::{CallReport, CallUpdate, Destination, Engine, PipelineDial, Placement, SipDial, WebSocketDial};
+use crate::engine::{
+    CallReport, CallUpdate, Destination, Engine, PipelineDial, Placement, SipDial, Speech, WebSocketDial,
+};
 use crate::human::{self, Profile};
 use crate::provider::guard::Guard;
-use crate::provider::{Synthesizer, VoiceWanted};
+use crate::provider::{LanguageModel, Synthesizer, Voice, VoiceWanted};
 use crate::service::is_unreachable;
 use crate::transport::pipeline::PipelineTarget;
+use crate::transport::port::Incoming;
 use crate::transport::room::RoomTarget;
 use crate::transport::sip::address::{Address, AddressFault};
 use crate::transport::sip::names::Resolver;
@@ -93,6 +98,9 @@ pub struct Args {
     /// Digits keyed after the answer; a comma is a second of silence
     #[arg(long, value_name = "DIGITS", value_parser = digits)]
     pub dtmf: Option<String>,
+    /// Settings file with recognizer, synthesizer and language model [default: what this machine has]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Write the recording here: left the caller, right the agent
     #[arg(long, value_name = "FILE.wav")]
     pub record: Option<PathBuf>,
@@ -171,7 +179,7 @@ impl From<String> for Failed {
 
 async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     let mut stop = Signals::new()?;
-    local::voice(&VoiceWanted::of(LANGUAGE))?;
+    let equipment = Equipment::new(args)?;
     if args.dialect.is_some() && !is_socket(&args.to) {
         return Err("--dialect is for ws:// and wss:// addresses".to_owned().into());
     }
@@ -187,7 +195,10 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
         Some(listen) => listen,
         None => local_address(&args.to).await?,
     };
-    let (engine, _incoming) = local::engine(listen, RTP_PORTS, args.tls.settings()?).await?;
+    let (engine, _incoming) = equipment.engine(listen, args).await?;
+    if !args.json {
+        equipment.notes.iter().for_each(|note| complain(note));
+    }
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
     let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();
     let lines = || {
@@ -197,7 +208,14 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     let (seed, mut show) = (args.seed.unwrap_or_else(random_seed), Show { out, lines: (!args.json).then(lines) });
     show.show_address(&args.to, seed);
     let entered = {
-        let entering = enter(args, Seed(seed), args.record.as_ref().map(|_| folder.clone()), target, new_room.as_ref());
+        let entering = enter(
+            args,
+            &equipment,
+            Seed(seed),
+            args.record.as_ref().map(|_| folder.clone()),
+            target,
+            new_room.as_ref(),
+        );
         unless_stopped(entering, new_room.as_ref(), out, &mut stop).await
     };
     let ended = match entered {
@@ -228,15 +246,48 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     problem.map_or(Ok(()), |why| Err(Failed { why, code }))
 }
 
+/// Recognizer, synthesizer and language model of a call, by its settings.
+struct Equipment {
+    speech: Speech,
+    model: Option<Arc<dyn LanguageModel>>,
+    /// Lines that tell which models are used.
+    notes: Vec<String>,
+}
+
+impl Equipment {
+    /// Returns the equipment of `--config`, else of this machine.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used, or the program that is missing.
+    fn new(args: &Args) -> Result<Equipment, String> {
+        let config = local::settings_of(args.config.as_deref())?;
+        let model = language_model(&config.language_model, &config)?;
+        let mut notes = local::neural(&config);
+        notes.extend(model.as_ref().map(|_| "the caller's words are made by the language model".to_owned()));
+        let equipment = Equipment { speech: local::speech_of(&config)?, model, notes };
+        equipment.voice(Seed(0))?;
+        Ok(equipment)
+    }
+
+    fn voice(&self, seed: Seed) -> Result<Voice, String> {
+        local::voice_of(&*self.speech.synthesizer, &VoiceWanted { seed, ..VoiceWanted::of(LANGUAGE) })
+    }
+
+    async fn engine(&self, listen: SipListen, args: &Args) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
+        local::engine_with(self.speech.clone(), listen, RTP_PORTS, args.tls.settings()?).await
+    }
+}
+
 /// Returns the call with its room open: `target`, or the new room that is created for it.
 async fn enter(
     args: &Args,
+    equipment: &Equipment,
     seed: Seed,
     folder: Option<PathBuf>,
     target: Option<RoomTarget>,
     new_room: Option<&NewRoom>,
 ) -> Result<Placement, String> {
-    let mut placement = placement(args, seed, folder).await?;
+    let mut placement = placement(args, equipment, seed, folder).await?;
     if let (Destination::Room(dial), Some(target)) = (&mut placement.destination, target) {
         dial.target = target;
     }
@@ -332,12 +383,17 @@ fn writable(path: &Path) -> std::io::Result<()> {
     }
 }
 
-async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<Placement, String> {
+async fn placement(
+    args: &Args,
+    equipment: &Equipment,
+    seed: Seed,
+    folder: Option<PathBuf>,
+) -> Result<Placement, String> {
     let noise = match &args.noise {
         Some(noise) => noise_of(noise, seed).await?,
         None => None,
     };
-    let voice = local::voice(&VoiceWanted { seed, ..VoiceWanted::of(LANGUAGE) })?;
+    let voice = equipment.voice(seed)?;
     let profile = Profile { intent: args.intent.clone(), ..Profile::default() };
     let destination = destination(args);
     let dtmf = match &destination {
@@ -352,7 +408,7 @@ async fn placement(args: &Args, seed: Seed, folder: Option<PathBuf>) -> Result<P
         destination,
         fluency: profile.fluency(seed),
         language: profile.language.clone(),
-        mind: human::mind(profile, None, seed),
+        mind: human::mind(profile, equipment.model.clone(), seed),
         voice: Some(voice),
         follows: None,
         keyterms: Vec::new(),

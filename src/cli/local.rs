@@ -63,7 +63,15 @@ pub fn check_installed(programs: &[&str]) -> Result<(), String> {
 /// # Errors
 /// Names the program that is missing, and the command that installs it.
 pub fn voice(wanted: &VoiceWanted) -> Result<Voice, String> {
-    let voice = speaking(&own_settings())?.voice(wanted).map_err(|failure| failure.message)?;
+    voice_of(&*speaking(&own_settings())?, wanted)
+}
+
+/// Returns the voice of a synthesizer that is nearest to the wanted one.
+///
+/// # Errors
+/// Names the program that is missing, and the command that installs it.
+pub fn voice_of(synthesizer: &dyn Synthesizer, wanted: &VoiceWanted) -> Result<Voice, String> {
+    let voice = synthesizer.voice(wanted).map_err(|failure| failure.message)?;
     // Voices are named PROGRAM:NAME.
     let program = voice.id.split(':').next().unwrap_or_default();
     if SPEAKERS.contains(&program) {
@@ -121,6 +129,17 @@ fn voice_folders(config: &Config) -> Vec<PathBuf> {
 pub fn speech() -> Result<Speech, String> {
     let config = own_settings();
     Ok(Speech { synthesizer: speaking(&config)?, recognizer: near(&config)? })
+}
+
+/// Returns the settings of a command with `--config`: those of the file, or [`own_settings`] without one.
+///
+/// # Errors
+/// The file cannot be read, or its settings cannot be used.
+pub fn settings_of(file: Option<&Path>) -> Result<Config, String> {
+    match file {
+        Some(file) => Config::load(Some(file), &[]).map_err(|error| error.to_string()),
+        None => Ok(own_settings()),
+    }
 }
 
 /// Returns the default settings with the folders for models and data of the own settings, where these can be read.
@@ -267,6 +286,19 @@ pub async fn engine(
     rtp_ports: RangeInclusive<u16>,
     tls: TlsSettings,
 ) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
+    engine_with(speech()?, sip, rtp_ports, tls).await
+}
+
+/// Returns an engine of its own at `sip` that hears and speaks by `speech`.
+///
+/// # Errors
+/// Names what cannot be had: a port, a thread.
+pub async fn engine_with(
+    speech: Speech,
+    sip: SipListen,
+    rtp_ports: RangeInclusive<u16>,
+    tls: TlsSettings,
+) -> Result<(Engine, mpsc::Receiver<Incoming>), String> {
     let max_calls = most_calls(raise_file_limit(), &rtp_ports);
     let config = EngineConfig {
         sip,
@@ -283,7 +315,7 @@ pub async fn engine(
         forwarding: Forwarding::default(),
         names: Resolver::new(&[]),
     };
-    Engine::start(config, speech()?, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
+    Engine::start(config, speech, Clock::Real).await.map_err(|error| format!("the SIP socket {sip}: {error}"))
 }
 
 #[cfg(test)]

@@ -84,6 +84,9 @@ pub struct Args {
     /// Folder of the results; one that a run made is replaced
     #[arg(long, value_name = "DIR", default_value = "ringer-results")]
     pub out: PathBuf,
+    /// Keep the evidence of calls that passed, too
+    #[arg(long)]
+    pub evidence: bool,
     /// Results of an earlier run to compare with
     #[arg(long, value_name = "DIR")]
     pub baseline: Option<PathBuf>,
@@ -365,7 +368,8 @@ async fn calls(
 ) -> Result<Ended, Stop> {
     let show = Arc::new(Show::new(args.json, plan.masked.clone()));
     let halt = CancellationToken::new();
-    let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out: args.out.clone() };
+    let (out, keeps_all_evidence) = (args.out.clone(), args.evidence);
+    let caller = Caller { client: client.clone(), show: show.clone(), halt: halt.clone(), out, keeps_all_evidence };
     let played = Mutex::new(Vec::new());
     let making = all(args, plan, &ready, &caller, at_once, &played);
     tokio::pin!(making);

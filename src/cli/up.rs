@@ -360,7 +360,10 @@ async fn start_engine(
 }
 
 /// Returns the model of one part of the settings.
-fn language_model(settings: &config::LanguageModel, config: &Config) -> Result<Option<Arc<dyn LanguageModel>>, String> {
+pub(super) fn language_model(
+    settings: &config::LanguageModel,
+    config: &Config,
+) -> Result<Option<Arc<dyn LanguageModel>>, String> {
     let (Some(base_url), Some(model)) = (&settings.base_url, &settings.model) else { return Ok(None) };
     let key = settings.api_key.as_ref().map(|key| key.expose().to_owned());
     let roots = local::roots(config)?;

@@ -175,8 +175,10 @@ impl PlaybackMind {
             }
             Some(Step::Hear | Step::BargeIn(_)) => Then::Listen,
             Some(_) => Then::Pause { ms: 0 },
-            // The answer to the last step of this side is still heard.
-            None if matches!(steps.last(), Some(Step::Hear | Step::WaitMs(_))) => Then::Finish,
+            // The answer to last words of this side is still heard; keys and a wait end the script.
+            None if !matches!(steps.last(), Some(Step::Say(_) | Step::Mean(_) | Step::BargeIn(_)) | None) => {
+                Then::Finish
+            }
             None => Then::Listen,
         };
         let say = said.join(" ");
@@ -380,6 +382,22 @@ mod tests {
             let mut mind = PlaybackMind::new(profile, None, Seed(1));
             let then = next(&mut mind, Purpose::Reply, &[line(true, heard, false)]).await[0].then;
             assert_eq!(then == Then::Finish, ends, "{wanted:?} {heard}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_script_ends_with_its_last_keys_or_wait() {
+        let heard = [line(true, "hello", false)];
+        for (last, expect) in [
+            (Step::Keys("1".into()), Then::Finish),
+            (say("Bye."), Then::Listen),
+            (Step::SilenceMs(3000), Then::Pause { ms: 3000 }),
+        ] {
+            let mut mind = mind(vec![Step::Hear, last.clone()], None);
+            assert_eq!(next(&mut mind, Purpose::Reply, &heard).await[0].then, expect, "{last:?}");
+            if matches!(last, Step::SilenceMs(_)) {
+                assert_eq!(next(&mut mind, Purpose::GoOn, &heard).await[0].then, Then::Finish);
+            }
         }
     }
 

@@ -154,7 +154,9 @@ impl CallWork<'_> {
                         feed.add(feed_event(self.job.attempt, &entry, redactor.as_ref()));
                     }
                 }
-                CallUpdate::Ended(report) => return self.finish(*report, redactor.as_ref(), notes, warnings).await,
+                CallUpdate::Ended(report) => {
+                    return Box::pin(self.finish(*report, redactor.as_ref(), notes, warnings)).await;
+                }
             }
         }
         Err(Error::internal("the call was lost"))
@@ -192,7 +194,7 @@ impl CallWork<'_> {
         let outcome = CallOutcome::of_call(report, about);
         let (organization, attempt) = (self.job.organization.clone(), self.job.attempt);
         let ended = Ended { organization, result_id: id, attempt, connected_at_ms, timeline, transcript, outcome };
-        service.store_ended(ended, redactor).await
+        Box::pin(service.store_ended(ended, redactor)).await
     }
 
     /// Ends a result that cannot have a call.

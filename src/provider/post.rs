@@ -187,7 +187,10 @@ fn root(error: &reqwest::Error) -> String {
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    cause.to_string()
+    match cause.to_string() {
+        text if text.contains("InvalidContentType") => "it does not speak TLS at this port: try http://".to_owned(),
+        text => text,
+    }
 }
 
 #[cfg(test)]

@@ -6,13 +6,18 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::expand::connect;
-use super::file::{Scenario, Suite, written_args};
+use super::file::{RING_S, Scenario, Suite, written_args};
 use super::reading::{check_known, number, texts};
 use super::verdict::Gate;
-use super::yaml::{Node, Problem};
+use super::yaml::{Node, Problem, parse};
 
 /// Words of a whole file.
-const FILE: [&str; 7] = ["name", "description", "connect", "turns", "scenarios", "tags", "spawn"];
+const FILE: [&str; 9] = ["name", "description", "connect", "turns", "scenarios", "tags", "spawn", "user", "judge"];
+/// Blocks of a file that set its own framework up: this side speaks, hears and judges by its settings instead.
+const BLOCKS: [(&str, &[&str]); 2] =
+    [("user", &["modality", "speech"]), ("judge", &["modality", "eval", "transcription"])];
+/// Address at which agents of the framework listen where nothing else is said.
+const AGENT: &str = "{ pipeline: \"http://127.0.0.1:7860\" }";
 /// Words of a turn.
 const TURN: [&str; 4] = ["user", "dtmf", "send_after", "expect"];
 /// Words of a scenario in a list of them.
@@ -56,13 +61,16 @@ pub fn suite(root: &Node, path: &Path) -> Result<Suite, Vec<Problem>> {
     let mut problems = Vec::new();
     let members = root.members().unwrap_or_default();
     members.iter().for_each(|(key, _)| check_known(key, FILE.into_iter(), &mut problems));
-    let connect = match root.get("connect") {
-        Some(node) => connect(node).map_err(|wrong| problems.extend(wrong)).ok(),
-        None => {
-            problems.push(Problem::new(&root.at, "connect is missing: it says what is called"));
-            None
+    for (word, known) in BLOCKS {
+        let Some(node) = root.get(word) else { continue };
+        match node.members() {
+            Some(members) => members.iter().for_each(|(key, _)| check_known(key, known.iter().copied(), &mut problems)),
+            None => problems.push(Problem::new(&node.at, format!("{word} must be a map with {}", known.join(", ")))),
         }
-    };
+    }
+    let unasked = parse(AGENT, "connect").ok();
+    let connect = root.get("connect").or(unasked.as_ref()).map(connect);
+    let connect = connect.and_then(|read| read.map_err(|wrong| problems.extend(wrong)).ok());
     let folder = path.parent().unwrap_or(Path::new(""));
     let spawn = root.get("spawn");
     let spawn = spawn.and_then(|node| super::spawn::spawn(node, folder).map_err(|wrong| problems.extend(wrong)).ok());
@@ -116,7 +124,7 @@ fn scenario(node: &Node, turns: Option<&Node>, stem: &str, problems: &mut Vec<Pr
         repeat: None,
         gate: Gate::default(),
         human,
-        simulation: Map::new(),
+        simulation: Map::from_iter([("ringing_timeout".to_owned(), json!(RING_S))]),
         sources: Vec::new(),
         metrics: Vec::new(),
     }
@@ -328,6 +336,34 @@ mod tests {
         let root = parse(text, "f").expect("it is read");
         let told = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect();
         of_node(&root, Path::new("menu.yaml")).map_err(told)
+    }
+
+    #[test]
+    fn a_file_that_its_framework_has_started_with_is_read_as_it_stands() {
+        let text = |user: &str| {
+            format!(
+                "name: starter
+user: {user}
+judge: {{ modality: audio, transcription: {{ service: moonshine }}, eval: {{ service: openai, model: m }} }}
+scenarios:
+  - name: starter
+    turns:
+      - expect: [{{ event: response, eval: the agent greets }}]
+      - user: What can you do?
+        expect: [{{ event: response, eval: the agent tells it }}]
+"
+            )
+        };
+        let suite = read_text(&text("{ modality: audio, speech: { service: kokoro, sample_rate: 16000 } }"));
+        let suite = suite.expect("it is read");
+        let super::super::expand::Connect::Made(made) = &suite.connect else { panic!("{:?}", suite.connect) };
+        assert_eq!(made.agent["P2_agent_name"], "http://127.0.0.1:7860");
+        let scenario = &suite.scenarios[0];
+        assert_eq!((scenario.name.as_str(), &scenario.simulation["ringing_timeout"]), ("starter", &json!(45)));
+        assert_eq!(scenario.human["enriched_playback"].as_array().map(Vec::len), Some(3));
+        let wrong = read_text(&text("{ modalities: audio }")).expect_err("a word is wrong");
+        assert!(wrong[0].contains("modalities is not known"), "{wrong:?}");
+        assert!(read_text(&text("audio")).expect_err("it is no map")[0].contains("user must be a map"));
     }
 
     #[test]

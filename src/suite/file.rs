@@ -24,7 +24,7 @@ pub const REPEAT_MAX: u32 = 1000;
 /// Words of a whole file.
 pub const WORDS: [&str; 5] = ["version", "connect", "spawn", "defaults", "scenarios"];
 /// Words of a scenario beside the fields of a Digital Human and of a simulation.
-pub const SCENARIO: [&str; 13] = [
+pub const SCENARIO: [&str; 14] = [
     "name",
     "tags",
     "persona",
@@ -38,6 +38,7 @@ pub const SCENARIO: [&str; 13] = [
     "noise_db",
     "network",
     "max_seconds",
+    "ring_seconds",
 ];
 
 /// A file that was read.
@@ -387,6 +388,26 @@ fn conditions(
     if let Some(seconds) = number(words.get("max_seconds"), "max_seconds", 1.0, 86_400.0, problems) {
         simulation.insert("max_call_duration".into(), json!(seconds.round() as i64));
         simulation.insert("max_call_duration_units".into(), json!("seconds"));
+    }
+    ringing(words, simulation, problems);
+}
+
+/// Seconds for which an agent may ring where a suite says nothing of it.
+pub(super) const RING_S: i64 = 45;
+
+/// Reads how long it may ring, by the word of a suite or by the field of the API, and not by both.
+fn ringing(words: &Words<'_>, simulation: &mut Map<String, Value>, problems: &mut Vec<Problem>) {
+    let seconds = number(words.get("ring_seconds"), "ring_seconds", 1.0, 3600.0, problems);
+    match (words.get("ring_seconds"), simulation.contains_key("ringing_timeout")) {
+        (Some(node), true) => {
+            let why = "ring_seconds and ringing_timeout say the same: give one of them";
+            problems.push(Problem::new(&node.at, why));
+        }
+        (_, true) => {}
+        _ => {
+            let seconds = seconds.map_or(RING_S, |seconds| seconds.round() as i64);
+            simulation.insert("ringing_timeout".into(), json!(seconds));
+        }
     }
 }
 

@@ -93,6 +93,7 @@ fn data(call: &Played) -> Value {
         expectations.iter_mut().for_each(|one| one["way"] = json!(ways.of_expectation(one)));
     }
     data["playback"] = call.record["metadata"].get("playback").cloned().unwrap_or_default();
+    data["warnings"] = json!(call.warnings());
     data["faults"] = call.record.get("own_faults").cloned().unwrap_or_default();
     let entry =
         |entry: &Value| json!([entry["start_offset_ms"], entry["end_offset_ms"], entry["speaker"], entry["utterance"]]);

@@ -92,6 +92,11 @@ fn case(xml: &mut Xml, call: &Played) -> io::Result<()> {
             if !said.is_empty() {
                 xml.create_element("system-out").write_text_content(BytesText::new(&plain(&said)))?;
             }
+            let warnings = call.warnings();
+            if !warnings.is_empty() {
+                let text = warnings.iter().map(|warning| format!("warning: {warning}")).collect::<Vec<_>>().join("\n");
+                xml.create_element("system-err").write_text_content(BytesText::new(&plain(&text)))?;
+            }
             Ok(())
         })?;
     Ok(())

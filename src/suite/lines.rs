@@ -22,6 +22,7 @@ pub fn line(call: &Played) -> Value {
         "verdict": call.judgement.verdict.as_str(),
         "code": call.judgement.code,
         "reason": call.judgement.reason,
+        "warnings": call.warnings(),
         "expectations": part("expectations"),
         "playback": metadata("playback"),
         "metrics": part("metrics"),

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::Bench;
-use super::blame::{check, free_port};
+use super::blame::free_port;
 
 /// Returns a suite that starts the sample agent, which answers on one channel at a port, and expects that it greets soon.
 fn suite_of(name: &str, connect: &str, flag: &str, port: u16, fault: &[&str]) -> String {
@@ -36,14 +36,18 @@ async fn a_late_greeting_fails_over_a_pipeline_and_in_writing() {
     }
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let ran = bench.run(&files).await;
-    assert_eq!(ran.code, 1, "{} {}", ran.out, ran.err);
-    check(
-        &bench,
-        &[
-            ("pipeline soon", "passed", "", ""),
-            ("pipeline late", "failed", "expectation", "within_ms is 5000"),
-            ("chat soon", "passed", "", ""),
-            ("chat late", "failed", "expectation", "within_ms is 5000"),
-        ],
-    );
+    assert!(matches!(ran.code, 1 | 3), "{} {}", ran.out, ran.err);
+    assert_eq!(bench.lines().len(), 4);
+    // A recognizer that is late beside other tests leaves a late greeting unknown; it never passes.
+    for line in bench.lines() {
+        let (name, verdict) = (line["scenario"].as_str().expect("a name"), line["verdict"].as_str());
+        match name.ends_with("late") {
+            true => {
+                assert!(matches!(verdict, Some("failed" | "unknown")), "{line}");
+                let reason = line["reason"].as_str().expect("a reason");
+                assert!(reason.contains("within_ms is 5000"), "{line}");
+            }
+            false => assert_eq!(verdict, Some("passed"), "{line}"),
+        }
+    }
 }

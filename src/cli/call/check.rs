@@ -6,7 +6,7 @@ use ringer_media::seed::Seed;
 use serde_json::json;
 use url::Url;
 
-use super::{Args, Out, RTP_PORTS, Signals, enter, is_socket, local, local_address, pipeline, room};
+use super::{Args, Equipment, Out, Signals, enter, is_socket, local_address, pipeline, room};
 use crate::cli::{BAD_USAGE, UNREACHABLE, fail};
 use crate::clock::{Clock, random_seed};
 use crate::engine::line_check::{self, Checked, Line, RINGING_MS, STEPS};
@@ -60,10 +60,11 @@ async fn check(args: &Args, line: &Line) -> Result<Checked, String> {
             local_address(&args.to).await.unwrap_or_else(|_| std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into())
         }
     };
-    let (engine, _incoming) = local::engine(listen, RTP_PORTS, args.tls.settings()?).await?;
+    let equipment = Equipment::new(args)?;
+    let (engine, _incoming) = equipment.engine(listen, args).await?;
     let seed = Seed(args.seed.unwrap_or_else(random_seed));
     let checking = async {
-        let mut placement = enter(args, seed, None, target, new_room.as_ref()).await?;
+        let mut placement = enter(args, &equipment, seed, None, target, new_room.as_ref()).await?;
         placement.spec.limits.ringing_ms = RINGING_MS;
         Ok(line_check::check(&engine, &Clock::Real, line, placement).await)
     };

@@ -67,6 +67,12 @@ pub fn room(text: &str) -> Option<&str> {
 
 /// Reads an address that can be called: one of [`line_address`], or of a media room.
 pub fn address(text: &str) -> Result<String, String> {
+    if let Some((scheme @ ("http" | "https"), place)) = text.split_once("://") {
+        let socket = if scheme == "http" { "ws" } else { "wss" };
+        return Err(format!(
+            "an address with {scheme}:// is none of a call: {socket}://{place} is a WebSocket, pipeline:{text} a voice pipeline"
+        ));
+    }
     let Some(server) = room(text) else { return line_address(text) };
     match url::Url::parse(server) {
         Ok(url) if matches!(url.scheme(), "ws" | "wss" | "http" | "https") && url.has_host() => Ok(text.to_owned()),
@@ -157,7 +163,12 @@ mod tests {
         for good in ["ws://h", "WSS://h:1/a?b=c", "ws://[::1]:8080/", "sip:a@h"] {
             assert_eq!(address(good), Ok(good.to_owned()));
         }
-        for (bad, part) in [("ws://", "no URL"), ("wss://h:port", "no URL"), ("http://h", "must start with sip:")] {
+        for (bad, part) in [
+            ("ws://", "no URL"),
+            ("wss://h:port", "no URL"),
+            ("http://h", "ws://h is a WebSocket, pipeline:http://h a voice pipeline"),
+            ("https://h/a", "wss://h/a is"),
+        ] {
             let why = address(bad).expect_err(bad);
             assert!(why.contains(part), "{bad}: {why}");
         }

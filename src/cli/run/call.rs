@@ -40,6 +40,8 @@ pub struct Caller {
     pub halt: CancellationToken,
     /// Folder of the results.
     pub out: PathBuf,
+    /// True if the evidence of calls that passed is kept, too.
+    pub keeps_all_evidence: bool,
 }
 
 impl Caller {
@@ -166,7 +168,7 @@ impl Caller {
         let mut played = Played { record, transcript, timeline, turns, peaks, opus, ..job.not_made(judgement) };
         let name = format!("{}-{}", slug(&job.scenario.name), job.seed);
         self.write(&mut played, &format!("recordings/{name}.wav"), &recording);
-        if played.judgement.verdict != Verdict::Passed {
+        if self.keeps_all_evidence || played.judgement.verdict != Verdict::Passed {
             let evidence = self.client.file(&path("evidence")).await.unwrap_or_default();
             self.write(&mut played, &format!("evidence/{name}.tar"), &evidence);
         }

@@ -451,6 +451,7 @@ pub fn schema() -> Value {
         "noise_db": { "type": "number", "minimum": 5, "maximum": 30 },
         "network": fields.get("connection_quality").cloned().unwrap_or_default(),
         "max_seconds": { "type": "number", "minimum": 1, "maximum": 86_400 },
+        "ring_seconds": { "type": "number", "minimum": 1, "maximum": 3600 },
         "gate": { "type": "object", "additionalProperties": false,
             "properties": {
                 "pass_rate": { "type": "number", "minimum": 0, "maximum": 1 },

@@ -103,6 +103,7 @@ pub fn results(told: &Told<'_>, out: &Out) -> std::io::Result<Verdict> {
         let differences = compared::compare(calls, before, args.seed);
         notes.extend(compared::plain(&differences).lines().map(str::to_owned));
     }
+    notes.extend(warnings(calls));
     let text: String = all.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(args.out.join("results.jsonl"), hide(&text))?;
     std::fs::write(args.out.join("junit.xml"), hide(&junit::document(calls, &plan.skipped)))?;
@@ -124,6 +125,30 @@ pub fn results(told: &Told<'_>, out: &Out) -> std::io::Result<Verdict> {
     notes.iter().for_each(|note| out.line(hide(note)));
     out.line(format_args!("results lie in {}", args.out.display()));
     Ok(verdict)
+}
+
+/// Number of warnings that are shown; the others lie in the results.
+const WARNINGS_MAX: usize = 12;
+
+/// Returns a line for each warning of the calls, with the first call that has it and the number of them.
+fn warnings(calls: &[Played]) -> Vec<String> {
+    let mut found: Vec<(String, String, usize)> = Vec::new();
+    for call in calls {
+        for warning in call.warnings() {
+            match found.iter_mut().find(|(known, _, _)| *known == warning) {
+                Some((_, _, count)) => *count += 1,
+                None => found.push((warning, format!("{} [seed {}]", call.scenario, call.seed), 1)),
+            }
+        }
+    }
+    let left = found.len().saturating_sub(WARNINGS_MAX);
+    let line = |(warning, first, count): &(String, String, usize)| match count {
+        1 => format!("Warning: {first}: {warning}"),
+        _ => format!("Warning: {count} calls, first {first}: {warning}"),
+    };
+    let mut lines: Vec<String> = found.iter().take(WARNINGS_MAX).map(line).collect();
+    lines.extend((left > 0).then(|| format!("Warning: {left} more warnings lie in results.jsonl")));
+    lines
 }
 
 /// Returns a row for each scenario, in the order of the files; missing calls count as not known.

@@ -104,7 +104,7 @@ impl<'a> Drive<'a> {
         loop {
             if let Some(end) = self.carry_out().await? {
                 self.notes.insert("speaker".to_owned(), self.speaker.into());
-                return self.work.finish(end, self.timeline, self.notes, self.warnings).await;
+                return Box::pin(self.work.finish(end, self.timeline, self.notes, self.warnings)).await;
             }
             let due = self.dialogue.due();
             let input = tokio::select! {

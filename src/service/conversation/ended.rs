@@ -51,7 +51,8 @@ impl Service {
     pub async fn store_ended(&self, ended: Ended, redactor: Option<&Redactor>) -> Result<()> {
         let mut last = Error::internal("nothing was tried");
         for attempt in 0..ATTEMPTS {
-            let error = match self.try_store(&ended, redactor).await {
+            // On the heap: unoptimised, each future around it would hold it once more on a thread's stack.
+            let error = match Box::pin(self.try_store(&ended, redactor)).await {
                 Err(error @ Error::NotFound(_)) => return Err(error),
                 Err(error) => error,
                 done => return done,
@@ -122,7 +123,7 @@ impl Service {
             return Ok(());
         }
         let redactor = self.redactor(organization, id).await?;
-        self.try_store(ended, redactor.as_ref()).await
+        Box::pin(self.try_store(ended, redactor.as_ref())).await
     }
 
     async fn try_store(&self, ended: &Ended, redactor: Option<&Redactor>) -> Result<()> {
@@ -140,7 +141,7 @@ impl Service {
         if redactor.is_some() && !is_connected && !ended.outcome.is_written {
             self.forget_messages(id).await?;
         }
-        self.finish(organization, id, ended.outcome.clone()).await?;
+        Box::pin(self.finish(organization, id, ended.outcome.clone())).await?;
         // Results that are judged are redacted after the judgement, and one that is called again has another conversation.
         match redactor {
             Some(redactor)
@@ -148,7 +149,7 @@ impl Service {
                     && !ended.outcome.is_written
                     && self.status_of(organization, id).await?.is_terminal() =>
             {
-                self.redact_conversation(organization, id, redactor).await
+                Box::pin(self.redact_conversation(organization, id, redactor)).await
             }
             _ => Ok(()),
         }

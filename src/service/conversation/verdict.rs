@@ -1,8 +1,10 @@
 //! The verdict on one result, and the outcome that follows from it. Pure.
 
+mod expected;
+
 use serde_json::Value;
 
-use crate::judge::NOTHING_EXPECTED;
+use self::expected::{by_expectation, steps};
 use crate::model::error_code::{ErrorCode, PlatformFault};
 use crate::model::expectation::{ExpectationStatus, FaultCode};
 use crate::model::result::{KEPT_FLOOR, ResultBody, ResultDoc};
@@ -132,9 +134,10 @@ fn is_unreachable(doc: &ResultDoc, code: &ErrorCode) -> bool {
 /// Returns the reason why an agent was not reached: the error, its address and port, and what to check.
 fn unreachable(doc: &ResultDoc, message: &str, code: &ErrorCode) -> String {
     let check = match code {
-        ErrorCode::SipAuthFailed
-        | ErrorCode::WebsocketAuthFailed
-        | ErrorCode::Platform(_, PlatformFault::AuthFailed) => {
+        ErrorCode::WebsocketAuthFailed => {
+            "check the path of the address, and the user name and password that the agent expects"
+        }
+        ErrorCode::SipAuthFailed | ErrorCode::Platform(_, PlatformFault::AuthFailed) => {
             "check the user name, password or key that the agent expects"
         }
         ErrorCode::InvalidSipDestination | ErrorCode::InvalidPhoneNumber | ErrorCode::InvalidEmailAddress => {
@@ -220,31 +223,6 @@ fn failure(doc: &ResultDoc, goal: Option<bool>, calls: Option<bool>) -> Option<C
     kept.and_then(|why| failed(KEPT_FLOOR, why.to_owned()))
 }
 
-/// Returns the verdict by the first step, else the first expectation, with this status.
-fn by_expectation(doc: &ResultDoc, status: &ExpectationStatus, word: VerdictWord) -> Option<CallVerdict> {
-    const UNTOLD: &str = "no reason is told";
-    let step = steps(doc).find(|step| step["status"] == status.as_str());
-    if let Some(step) = step {
-        let reason = step["reason"].as_str().unwrap_or(UNTOLD);
-        let turn = step["index"].as_i64().unwrap_or(0) + 1;
-        let verdict = CallVerdict::of(word, EXPECTATION, format!("turn {turn}: {reason}"));
-        return Some(CallVerdict { at_ms: step["at_ms"].as_i64(), ..verdict });
-    }
-    let one = doc.body.expectations.iter().find(|one| one.status == *status)?;
-    let reason = one.reason.as_deref().unwrap_or(UNTOLD);
-    let reason = match &one.expected.meaning {
-        Some(meaning) => format!("{meaning}: {reason}"),
-        None => reason.to_owned(),
-    };
-    Some(CallVerdict { at_ms: one.at_ms, ..CallVerdict::of(word, EXPECTATION, reason) })
-}
-
-/// Returns the steps of the playback of which something is expected, as they are noted.
-fn steps(doc: &ResultDoc) -> impl Iterator<Item = &Value> {
-    let noted = doc.find_note("playback").and_then(Value::as_array).into_iter().flatten();
-    noted.filter(|step| step["reason"] != NOTHING_EXPECTED)
-}
-
 /// True if the agent had turns to answer, and said or wrote nothing.
 fn is_silent(body: &ResultBody) -> bool {
     !has_spoken(body) && number(body, "response_rate") == Some(0.0)
@@ -278,6 +256,7 @@ fn mean_score(body: &ResultBody) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::NOTHING_EXPECTED;
     use crate::model::expectation::ExpectationResult;
     use serde_json::json;
 

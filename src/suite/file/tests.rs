@@ -70,7 +70,7 @@ scenarios:
     );
     assert_eq!(
         Value::Object(first.simulation.clone()),
-        json!({"max_turns": 9, "max_call_duration": 120, "max_call_duration_units": "seconds"})
+        json!({"max_turns": 9, "max_call_duration": 120, "max_call_duration_units": "seconds", "ringing_timeout": 45})
     );
     let gate = Gate { pass_rate: 0.9, untold: Untold::Ignore };
     assert_eq!((first.repeat, first.gate, &first.tags[..]), (Some(3), gate, &["smoke".to_owned()][..]));
@@ -89,6 +89,20 @@ scenarios:
             {"speaker": "agent", "within_ms": 2000, "absent": true},
         ])
     );
+}
+
+#[test]
+fn it_rings_as_long_as_the_suite_says() {
+    let read = |defaults: &str, own: &str| {
+        read_text(&format!("{HEAD}defaults: {{ {defaults} }}\nscenarios:\n  - name: x\n    {own}"))
+            .map(|suite| suite.scenarios[0].simulation["ringing_timeout"].clone())
+    };
+    assert_eq!(read("", "goal: a"), Ok(json!(45)));
+    assert_eq!(read("ring_seconds: 20", "goal: a"), Ok(json!(20)));
+    assert_eq!(read("ring_seconds: 20", "ring_seconds: 7.6"), Ok(json!(8)));
+    assert_eq!(read("", "ringing_timeout: 90"), Ok(json!(90)));
+    let wrong = read("ring_seconds: 20", "ringing_timeout: 90").expect_err("both are given");
+    assert!(wrong[0].ends_with("ring_seconds and ringing_timeout say the same: give one of them"), "{wrong:?}");
 }
 
 #[test]

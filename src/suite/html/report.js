@@ -115,6 +115,11 @@ function callBox(call, index) {
       one.measured === null ? '' : to(call.peaks ? one.way : null, shown(one.measured), 'expectation'), one.reason])));
   if ((call.playback || []).length) box.append(el('h2', 'Turns'), table(['status', 'turn', 'heard', 'reason'],
     call.playback.map(one => [el('span', one.status, one.status), 'turn ' + (one.index + 1), one.heard, one.reason])));
+  if ((call.warnings || []).length) {
+    const list = el('ul');
+    call.warnings.forEach(warning => list.append(el('li', warning)));
+    box.append(el('h2', 'Warnings'), list);
+  }
   if ((call.faults || []).length) box.append(el('h2', 'Faults of this side'), table(['fault', 'at', 'turn'],
     call.faults.map(one => [one.code, one.at_ms === null ? '' : time(one.at_ms, 'fault'), one.turn === null ? '' : 'turn ' + (one.turn + 1)])));
   if ((call.transcript || []).length) box.append(el('h2', 'Transcript'), table(['at', 'who', 'words'],
