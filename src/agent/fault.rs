@@ -1,9 +1,19 @@
 //! Faults that the sample agent has on purpose, so that what finds faults can be held against them.
 
-use ringer_media::call::{CallSpec, Interruption, Opening, Phrases};
+use ringer_media::call::{CallSpec, Interruption, NoiseSpec, Opening, Phrases};
+use ringer_media::frame::{PER_MS, RATE_HZ};
 use ringer_media::impair::AudioQuality;
 
 use crate::transport::websocket::Dialect;
+
+/// Time from connect until a first word behind a ringback tone that is not late, in milliseconds.
+const SOON_OPENING_MS: u32 = 2000;
+/// Frequencies of a ringback tone, in hertz (ITU-T E.180 supplement 2, North America), and the amplitude of each, 1 for full scale.
+const RINGBACK: ([f64; 2], f64) = ([440.0, 480.0], 0.05);
+/// Silence before the last burst of a ringback tone, and length of that burst, in milliseconds.
+const BURST_MS: u32 = 1900;
+/// Length of the sound that a line adds, in seconds: longer than a call.
+const LINE_S: u32 = 180;
 
 /// Silence of the caller before an agent answers that is slow, in milliseconds.
 pub(super) const SLOW_MS: u32 = 4500;
@@ -46,13 +56,17 @@ pub enum Fault {
     YieldsToCough,
     /// Sends audio at half the rate of its protocol. It is seen on a WebSocket alone: SIP names the rate of a codec.
     WrongRate,
+    /// The ringback tone of its line runs on after the answer, and its first word comes late, directly behind it.
+    LateBehindRingback,
+    /// No fault: its first word comes soon, directly behind a ringback tone that runs on after the answer.
+    SoonBehindRingback,
     /// No fault: it goes on over short sounds, as a good agent does.
     Steady,
 }
 
 impl Fault {
     /// The faults, without what they are compared with.
-    pub const ALL: [Fault; 14] = [
+    pub const ALL: [Fault; 15] = [
         Fault::SlowAnswer,
         Fault::TalksOver,
         Fault::IgnoresKeys,
@@ -66,8 +80,12 @@ impl Fault {
         Fault::DoesNotYield,
         Fault::Deaf,
         Fault::YieldsToCough,
+        Fault::LateBehindRingback,
         Fault::WrongRate,
     ];
+
+    /// What faults are compared with where the agent without one does not pass the same suite.
+    const COMPARED: [Fault; 2] = [Fault::Steady, Fault::SoonBehindRingback];
 
     /// Returns its word, as on the command line.
     pub fn as_str(self) -> &'static str {
@@ -86,13 +104,15 @@ impl Fault {
             Fault::Deaf => "deaf",
             Fault::YieldsToCough => "yields_to_cough",
             Fault::WrongRate => "wrong_rate",
+            Fault::LateBehindRingback => "late_behind_ringback",
+            Fault::SoonBehindRingback => "soon_behind_ringback",
             Fault::Steady => "steady",
         }
     }
 
     /// Returns the fault of a word.
     pub fn of_word(word: &str) -> Option<Fault> {
-        Fault::ALL.into_iter().chain([Fault::Steady]).find(|fault| fault.as_str() == word)
+        Fault::ALL.into_iter().chain(Fault::COMPARED).find(|fault| fault.as_str() == word)
     }
 
     /// Bends the manner of a call.
@@ -119,6 +139,8 @@ impl Fault {
             Fault::ClippedAudio => spec.audio_quality = AudioQuality::HORRIBLE,
             Fault::LateFirstWord => spec.opening = Opening::Listen { open_after_ms: Some(LATE_OPENING_MS) },
             Fault::DoesNotYield | Fault::Deaf => spec.turn.yield_after_ms = NEVER_MS,
+            Fault::LateBehindRingback => behind_ringback(spec, LATE_OPENING_MS),
+            Fault::SoonBehindRingback => behind_ringback(spec, SOON_OPENING_MS),
             Fault::Steady => spec.turn.yield_after_ms = STEADY_MS,
             Fault::IgnoresKeys
             | Fault::WrongDigit
@@ -138,6 +160,22 @@ impl Fault {
     }
 }
 
+/// Adds a ringback tone that ends where the first word begins, this long after connect: bursts with pauses of the same length.
+fn behind_ringback(spec: &mut CallSpec, opening_ms: u32) {
+    let samples = |ms: u32| (ms * PER_MS as u32) as usize;
+    let (end, burst) = (samples(opening_ms), samples(BURST_MS));
+    let (tones, level) = RINGBACK;
+    let sample = |at: usize| {
+        let is_on = at < end && ((end - at - 1) / burst).is_multiple_of(2);
+        let angle = |hertz: f64| (std::f64::consts::TAU * hertz * at as f64 / f64::from(RATE_HZ)).sin();
+        let sum: f64 = tones.iter().map(|hertz| angle(*hertz)).sum();
+        if is_on { (sum * level * f64::from(i16::MAX)) as i16 } else { 0 }
+    };
+    let loop_pcm: Vec<i16> = (0..samples(LINE_S * 1000)).map(sample).collect();
+    spec.noise = Some(NoiseSpec { loop_pcm: loop_pcm.into(), gain_narrow: 1.0, gain_wide: 1.0, start: 0 });
+    spec.opening = Opening::Listen { open_after_ms: Some(opening_ms) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,7 +193,7 @@ mod tests {
     #[test]
     fn faults_have_the_words_of_the_command_line() {
         use clap::ValueEnum;
-        for fault in Fault::ALL.into_iter().chain([Fault::Steady]) {
+        for fault in Fault::ALL.into_iter().chain(Fault::COMPARED) {
             assert_eq!(Fault::of_word(fault.as_str()), Some(fault));
             let word = fault.to_possible_value().expect("it can be given");
             assert_eq!(word.get_name(), fault.as_str());

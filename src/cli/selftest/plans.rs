@@ -158,6 +158,19 @@ const GREETS_SOON: Plan = (
 ",
 );
 
+/// Suite of an agent whose greeting comes soon behind a ringback tone, which is none.
+const GREETS_BEHIND: Plan = (
+    "greets behind a tone",
+    "
+    max_seconds: 30
+    turns:
+      - expect: { within_ms: 5000 }
+    expect:
+      - { metric: time_to_first_agent_utterance, at_most: 5 }
+      - { metric: time_to_first_agent_utterance, at_least: 1.5 }
+",
+);
+
 /// Suite of an agent that writes its greeting soon.
 const WRITES_SOON: Plan = (
     "writes soon",
@@ -194,6 +207,7 @@ pub fn finding(fault: Fault, channel: Channel) -> Plan {
         Fault::IgnoresKeys | Fault::WrongDigit => KEYS,
         Fault::RepeatsItself => ASKS,
         Fault::DoesNotYield => CUTS_IN,
+        Fault::LateBehindRingback => GREETS_BEHIND,
         Fault::Deaf => TALKS_LONG,
         Fault::YieldsToCough => COUGHS,
         _ => BOOKS,
@@ -219,7 +233,7 @@ pub fn channels(fault: Fault, is_real: bool) -> &'static [Channel] {
 pub fn sparing(fault: Fault) -> Plan {
     match fault {
         Fault::IgnoresKeys | Fault::WrongDigit | Fault::DoesNotYield | Fault::YieldsToCough => BOOKS,
-        Fault::MishearsName | Fault::LateFirstWord => KEYS,
+        Fault::MishearsName | Fault::LateFirstWord | Fault::LateBehindRingback => KEYS,
         Fault::OneWayAudio => SILENT,
         Fault::ClippedAudio => ENDS,
         _ => GREETS,
@@ -228,7 +242,11 @@ pub fn sparing(fault: Fault) -> Plan {
 
 /// Returns the agent without the fault, which passes the suite that should find it.
 pub fn sound(fault: Fault) -> &'static str {
-    if fault == Fault::YieldsToCough { Fault::Steady.as_str() } else { "desk" }
+    match fault {
+        Fault::YieldsToCough => Fault::Steady.as_str(),
+        Fault::LateBehindRingback => Fault::SoonBehindRingback.as_str(),
+        _ => "desk",
+    }
 }
 
 /// Returns the name of a scenario: an agent with its channel, and the word for what is tried.
