@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
+use super::doubt::{Doubt, Heard};
 use super::playback::{Own, own_spans};
 use super::reading;
 use super::socket_events::rate_mismatch;
@@ -372,8 +373,29 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
             Found::of(unwanted, Value::Null, "the agent was silent where it could answer")
         }
         (true, 0) => Found::unknown(Value::Null, format!("no words of {who} are known")),
-        (false, 0) => Found::of(unwanted, Value::Null, format!("{who} did not say '{words}'")),
+        (false, 0) if !unwanted => match doubt(words, expected, &said) {
+            Some((entry, Doubt { shown, at_ms })) => {
+                let why = format!("{who} may have said '{words}' where words were heard with doubt: {shown}");
+                Found::unknown(json!(quote(&entry.utterance)), why).at(Some(at_ms))
+            }
+            None => Found::of(false, Value::Null, format!("{who} did not say '{words}'")),
+        },
+        (false, 0) => Found::of(true, Value::Null, ""),
     }
+}
+
+/// Returns the doubtful words in whose place the wanted ones may have been said. Of a regular expression that is not known, so that any
+/// doubtful word may be it. Words that are not wanted are not looked for: few doubtful words are just these.
+fn doubt<'e>(words: &str, expected: &Expectation, said: &[&'e TranscriptEntry]) -> Option<(&'e TranscriptEntry, Doubt)> {
+    let of = |entry: &'e TranscriptEntry| {
+        let heard = Heard::of_entry(entry);
+        let doubt = match expected.form.unwrap_or_default() {
+            WordsAs::Text => heard.may_hold(words),
+            WordsAs::Regex => heard.first(),
+        };
+        doubt.map(|doubt| (entry, doubt))
+    };
+    said.iter().copied().find_map(of)
 }
 
 fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &[TimelineEntry]) -> Found {
