@@ -71,14 +71,14 @@ impl Heard {
         let pieces = self.pieces();
         (0..pieces.len()).find_map(|first| {
             let mut used = Vec::new();
-            covers(&pieces[first..], &wanted, true, &mut used).then(|| shown(&used))?
+            covers(&pieces[first..], &wanted, true, &mut used).then(|| doubt_of(&used))?
         })
     }
 
     /// Returns the first doubtful words; `None` when all are sure.
     pub fn first(&self) -> Option<Doubt> {
         let doubtful = |piece: &Piece<'_>| match piece {
-            Piece::Doubtful(words) => shown(&[words]),
+            Piece::Doubtful(words) => doubt_of(&[words]),
             Piece::Sure(_) => None,
         };
         self.pieces().iter().find_map(doubtful)
@@ -133,7 +133,7 @@ fn has_time(words: &[Word], others: &[String]) -> bool {
     to <= from || to - from >= letters * LETTER_MS
 }
 
-fn shown(runs: &[&[Word]]) -> Option<Doubt> {
+fn doubt_of(runs: &[&[Word]]) -> Option<Doubt> {
     let words: Vec<&Word> = runs.iter().copied().flatten().collect();
     let told = |word: &&Word| match word.confidence {
         Some(confidence) => format!("{} {confidence:.2}", word.word.trim()),
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     /// Words in hundredths of confidence, each of 300 ms.
-    fn heard(words: &[(&str, i64)]) -> Heard {
+    fn turn(words: &[(&str, i64)]) -> Heard {
         let word = |(at, (word, hundredths)): (i64, &(&str, i64))| Word {
             word: (*word).to_owned(),
             start_offset_ms: at * 300,
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_phrase_may_be_where_words_are_doubtful() {
-        let name = heard(&[("Welcome", 95), ("to", 97), ("G.V.R.S.", 17), ("to", 80), ("run", 32), ("today", 90)]);
+        let name = turn(&[("Welcome", 95), ("to", 97), ("G.V.R.S.", 17), ("to", 80), ("run", 32), ("today", 90)]);
         let pieces = Some("G.V.R.S. 0.17, to 0.80, run 0.32");
         for (phrase, expect) in [
             ("Giovanni's", pieces),
@@ -178,11 +178,11 @@ mod tests {
             assert_eq!(name.may_hold(phrase).as_ref().map(|doubt| doubt.shown.as_str()), expect, "{phrase}");
         }
         assert_eq!(name.may_hold("Giovanni's").map(|doubt| doubt.at_ms), Some(600));
-        let sure = heard(&[("Welcome", 95), ("to", 97), ("Luigi's", 80)]);
+        let sure = turn(&[("Welcome", 95), ("to", 97), ("Luigi's", 80)]);
         assert_eq!((sure.may_hold("Giovanni's"), sure.first()), (None, None));
         // Nothing is said of the words by a recognizer without confidences.
-        assert_eq!(heard(&[("Welcome", -1)]).may_hold("hello"), None);
-        let two = heard(&[("press", 95), ("won", 20), ("for", 90), ("sails", 90), ("or", 95), ("tube", 30)]);
+        assert_eq!(turn(&[("Welcome", -1)]).may_hold("hello"), None);
+        let two = turn(&[("press", 95), ("won", 20), ("for", 90), ("sails", 90), ("or", 95), ("tube", 30)]);
         assert_eq!(two.may_hold("press one for sails or two").map(|doubt| doubt.shown), Some("won 0.20, tube 0.30".into()));
         assert_eq!(two.may_hold("press one for bills or two"), None);
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use regex_lite::RegexBuilder;
-use ringer_media::call::{Side, TimelineEntry, contains_phrase};
+use ringer_media::call::{EventKind, Side, TimelineEntry, contains_phrase};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
@@ -69,6 +69,18 @@ impl Found {
         Found { status: Status::Untold, measured, reason: Some(reason.into()), at_ms: None }
     }
 
+    /// Returns the finding, unknown in the place of passed where nothing was counted since the agent did nothing at all.
+    fn unless_idle(self, grounds: &Grounds<'_>) -> Found {
+        let is_none = self.measured.as_f64() == Some(0.0);
+        match self.status {
+            Status::Passed if is_none && !has_acted(grounds) => {
+                let reason = Some("the agent did nothing, so that this decides nothing".to_owned());
+                Found { status: Status::Untold, reason, ..self }
+            }
+            _ => self,
+        }
+    }
+
     fn at(self, at_ms: Option<i64>) -> Found {
         Found { at_ms, ..self }
     }
@@ -85,6 +97,21 @@ impl Found {
             _ => self,
         }
     }
+}
+
+/// True if the agent has said, written, keyed or called anything.
+fn has_acted(grounds: &Grounds<'_>) -> bool {
+    let turns = grounds.metrics.iter().find(|metric| metric.name == "num_turns").and_then(|turns| turns.value.as_f64());
+    let of_agent = |moment: &TimelineEntry| {
+        use EventKind::{AgentSpeechStarted, DtmfReceived, MessageReceived, TurnEnded};
+        matches!(moment.reading(), AgentSpeechStarted { .. } | DtmfReceived { .. } | MessageReceived { .. } | TurnEnded { .. })
+    };
+    let material = &grounds.material;
+    turns.is_some_and(|turns| turns > 0.0)
+        || material.entries.iter().any(|entry| entry.speaker == Role::Agent)
+        || material.all_unheard().iter().any(|turn| turn.speaker == Role::Agent)
+        || !material.calls.is_empty()
+        || grounds.moments.iter().any(of_agent)
 }
 
 /// Faults by which words of the agent were not heard.
@@ -245,7 +272,8 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return check_heard(words, expected, grounds).unless(faults, LEADING);
     }
     if let Some(name) = &expected.tool {
-        return tool(name, expected, grounds.material.calls, grounds.moments).unless(faults, led_by(expected));
+        let found = tool(name, expected, grounds.material.calls, grounds.moments).unless(faults, led_by(expected));
+        return if grounds.material.calls.is_empty() { found.unless_idle(grounds) } else { found };
     }
     if let Some(side) = expected.ended_by {
         let leading = if expected.within_s.is_some() { LEADING_IN_TIME } else { LEADING };
@@ -255,7 +283,7 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return check_digits(digits, grounds).unless(faults, LEADING);
     }
     match &expected.event {
-        Some(name) => check_count(name, expected, grounds).unless(faults, LEADING),
+        Some(name) => check_count(name, expected, grounds).unless(faults, LEADING).unless_idle(grounds),
         None => Found::unknown(Value::Null, "nothing is expected"),
     }
 }
@@ -306,11 +334,10 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return Found::unknown(value.cloned().unwrap_or_default(), format!("{name} cannot be told: {why}"));
     }
     match (number, value) {
-        (Some(number), _) => Found::of(
-            is_within(number, expected),
-            json!(number),
-            format!("{name} is {number}, not {}", bounds(expected)),
-        ),
+        (Some(number), _) => {
+            let why = format!("{name} is {number}, not {}", bounds(expected));
+            Found::of(is_within(number, expected), json!(number), why).unless_idle(grounds)
+        }
         (None, Some(other)) => Found::unknown(other.clone(), format!("{name} is no number")),
         (None, None) if is_silent(grounds) => {
             let why = format!("{name} has no value: the agent was silent where it could answer");
@@ -369,8 +396,8 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
             let turns = if lacking == 1 { "1 turn" } else { &format!("{lacking} turns") };
             Found::unknown(Value::Null, format!("words of {turns} of {who} are not known"))
         }
-        (true, 0) if side == Role::Agent && is_silent(grounds) => {
-            Found::of(unwanted, Value::Null, "the agent was silent where it could answer")
+        (true, 0) if side == Role::Agent && !unwanted && is_silent(grounds) => {
+            Found::of(false, Value::Null, "the agent was silent where it could answer")
         }
         (true, 0) => Found::unknown(Value::Null, format!("no words of {who} are known")),
         (false, 0) if !unwanted => match doubt(words, expected, &said) {

@@ -330,16 +330,20 @@ fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     if !expected.is_empty() {
         let why = format!("the turn is not '{expected}'");
         let passed = is_alike(&turn.text, expected);
-        tests.push(if passed || !turn.lacks_words { turn.said(passed, expected, why) } else { unheard() });
+        tests.push(if passed || !turn.lacks_words { turn.word_test(passed, expected, why) } else { unheard() });
     }
     for phrase in phrases(step, "contains") {
         let passed = contains_phrase(&turn.text, phrase);
         let why = format!("'{phrase}' was not said");
-        tests.push(if passed || !turn.lacks_words { turn.said(passed, phrase, why) } else { unheard() });
+        tests.push(if passed || !turn.lacks_words { turn.word_test(passed, phrase, why) } else { unheard() });
     }
     for phrase in phrases(step, "excludes") {
         let said = contains_phrase(&turn.text, phrase);
         let why = format!("'{phrase}' was said");
+        if turn.text.is_empty() && !turn.lacks_words {
+            tests.push(Test::of(None, "nothing was said in the turn".to_owned()));
+            continue;
+        }
         tests.push(if said || !turn.lacks_words { Test::of(Some(!said), why) } else { unheard() });
     }
     tests
@@ -412,7 +416,7 @@ struct Turn {
 
 impl Turn {
     /// Returns the test of wanted words. Where they are missing, and doubtful words stand in their place, it cannot be told.
-    fn said(&self, passed: bool, wanted: &str, why: String) -> Test {
+    fn word_test(&self, passed: bool, wanted: &str, why: String) -> Test {
         match self.heard.may_hold(wanted).filter(|_| !passed) {
             Some(doubt) => Test::of(None, format!("{why} for sure; words were heard with doubt: {}", doubt.shown)),
             None => Test::of(Some(passed), why),

@@ -155,7 +155,7 @@ async fn words_are_heard_or_missing_or_not_known() {
     check(talk(), json!({"not_heard": "two"}), "unknown", "no words of the agent are known", None).await;
     let silent = || talk().metric("response_rate", json!(0.0)).saying(Role::User, 0, "Hello?");
     check(silent(), json!({"heard": "two"}), "failed", "the agent was silent where it could answer", None).await;
-    check(silent(), json!({"not_heard": "two"}), "passed", "", None).await;
+    check(silent(), json!({"not_heard": "two"}), "unknown", "no words of the agent are known", None).await;
     let why = "the agent did not say 'two'; this side failed: model_failed";
     check(one().fault(FaultCode::ModelFailed), json!({"heard": "two"}), "unknown", why, None).await;
     let why = "the agent did not say 'two'; the sampling rate of the agent's audio is in doubt";
@@ -200,7 +200,13 @@ async fn tools_are_called_with_what_was_wanted() {
     let unquoted = json!({"tool": "book", "args": {"n": 2}, "args_as_written": {"/n": "2"}});
     check(talk().call("book", 1, json!({"n": "2"})), unquoted, "passed", "", Some(1)).await;
     check(talk(), json!({"tool": "book"}), "failed", "book was not called", None).await;
-    check(talk(), json!({"tool": "book", "times": 0}), "passed", "", None).await;
+    let idle = "the agent did nothing, so that this decides nothing";
+    check(talk(), json!({"tool": "book", "times": 0}), "unknown", idle, None).await;
+    check(talk().saying(Role::Agent, 0, "No."), json!({"tool": "book", "times": 0}), "passed", "", None).await;
+    check(talk(), json!({"event": "barge_in", "at_most": 0}), "unknown", idle, None).await;
+    let turns = |count: i64| talk().metric("num_turns", json!(count));
+    check(turns(0), json!({"metric": "num_turns", "at_most": 5}), "unknown", idle, None).await;
+    check(turns(1), json!({"metric": "num_turns", "at_most": 5}), "passed", "", None).await;
     check(booked(), json!({"tool": "book", "times": 2}), "failed", "book was called 1 times, not 2 times", Some(4000))
         .await;
     check(booked().call("book", 9, json!({})), json!({"tool": "book", "times": 2}), "passed", "", Some(9)).await;

@@ -255,7 +255,7 @@ impl Service {
             false => {
                 db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
                 if given("tool_calls") && row.doc.status.is_final() {
-                    self.announce_finished(&mut db, SourceKind::Observability, row.id).await?;
+                    Box::pin(self.announce_finished(&mut db, SourceKind::Observability, row.id)).await?;
                 }
             }
         }

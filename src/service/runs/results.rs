@@ -97,7 +97,7 @@ impl Service {
         db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
         // A call of a tool that failed is an issue, whenever it is told of.
         if calls_changed && row.doc.body.status.is_terminal() {
-            self.announce_finished(&mut db, SourceKind::Simulation, id).await?;
+            Box::pin(self.announce_finished(&mut db, SourceKind::Simulation, id)).await?;
         }
         self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.answer(ResultUpdated { status: "success".into(), message: "Simulation result updated".into() }).await
