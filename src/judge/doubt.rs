@@ -107,14 +107,17 @@ fn covers<'w>(pieces: &[Piece<'w>], wanted: &[String], fresh: bool, used: &mut V
     let Some((piece, rest)) = pieces.split_first() else { return false };
     match piece {
         Piece::Sure(word) => match wanted.split_first() {
-            Some((first, left)) if first == word => left.is_empty() && !used.is_empty() || covers(rest, left, false, used),
+            Some((first, left)) if first == word => {
+                left.is_empty() && !used.is_empty() || covers(rest, left, false, used)
+            }
             _ => false,
         },
         Piece::Doubtful(words) => {
             let most = (1..=wanted.len()).take_while(|count| has_time(words, &wanted[..*count])).last().unwrap_or(0);
             used.push(words);
             let least = usize::from(fresh);
-            let found = (least..=most).rev().any(|count| count == wanted.len() || covers(rest, &wanted[count..], false, used));
+            let found =
+                (least..=most).rev().any(|count| count == wanted.len() || covers(rest, &wanted[count..], false, used));
             if !found {
                 used.pop();
             }
@@ -183,7 +186,10 @@ mod tests {
         // Nothing is said of the words by a recognizer without confidences.
         assert_eq!(turn(&[("Welcome", -1)]).may_hold("hello"), None);
         let two = turn(&[("press", 95), ("won", 20), ("for", 90), ("sails", 90), ("or", 95), ("tube", 30)]);
-        assert_eq!(two.may_hold("press one for sails or two").map(|doubt| doubt.shown), Some("won 0.20, tube 0.30".into()));
+        assert_eq!(
+            two.may_hold("press one for sails or two").map(|doubt| doubt.shown),
+            Some("won 0.20, tube 0.30".into())
+        );
         assert_eq!(two.may_hold("press one for bills or two"), None);
     }
 

@@ -104,7 +104,10 @@ fn has_acted(grounds: &Grounds<'_>) -> bool {
     let turns = grounds.metrics.iter().find(|metric| metric.name == "num_turns").and_then(|turns| turns.value.as_f64());
     let of_agent = |moment: &TimelineEntry| {
         use EventKind::{AgentSpeechStarted, DtmfReceived, MessageReceived, TurnEnded};
-        matches!(moment.reading(), AgentSpeechStarted { .. } | DtmfReceived { .. } | MessageReceived { .. } | TurnEnded { .. })
+        matches!(
+            moment.reading(),
+            AgentSpeechStarted { .. } | DtmfReceived { .. } | MessageReceived { .. } | TurnEnded { .. }
+        )
     };
     let material = &grounds.material;
     turns.is_some_and(|turns| turns > 0.0)
@@ -413,7 +416,11 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
 
 /// Returns the doubtful words in whose place the wanted ones may have been said. Of a regular expression that is not known, so that any
 /// doubtful word may be it. Words that are not wanted are not looked for: few doubtful words are just these.
-fn doubt<'e>(words: &str, expected: &Expectation, said: &[&'e TranscriptEntry]) -> Option<(&'e TranscriptEntry, Doubt)> {
+fn doubt<'e>(
+    words: &str,
+    expected: &Expectation,
+    said: &[&'e TranscriptEntry],
+) -> Option<(&'e TranscriptEntry, Doubt)> {
     let of = |entry: &'e TranscriptEntry| {
         let heard = Heard::of_entry(entry);
         let doubt = match expected.form.unwrap_or_default() {

@@ -492,7 +492,8 @@ fn walk(steps: &[Object], moments: &[TimelineEntry], start: i64) -> Walk {
                 let (text, digits) = (turn.text.to_owned(), std::mem::take(&mut digits));
                 let (lacks_words, from, end, known) = (turn.lacks_words(), turn.from, turn.end, turn.told);
                 let heard = Heard::of_turn(&turn);
-                walk.turns[walk.at] = Some(Turn { text, from, digits, lacks_words, end, known, first_place, place, heard });
+                walk.turns[walk.at] =
+                    Some(Turn { text, from, digits, lacks_words, end, known, first_place, place, heard });
                 walk.at += 1;
             }
         } else if is_own_cut(moment) {

@@ -165,20 +165,25 @@ async fn words_are_heard_or_missing_or_not_known() {
 #[tokio::test]
 async fn words_that_are_missing_beside_doubtful_ones_cannot_be_told() {
     let named = || {
-        let mut talk = talk().saying(Role::Agent, 300, "Welcome to G.V.R.S. to run.").saying(Role::Agent, 4000, "Bye now.");
+        let mut talk =
+            talk().saying(Role::Agent, 300, "Welcome to G.V.R.S. to run.").saying(Role::Agent, 4000, "Bye now.");
         let words = [("Welcome", 96), ("to", 93), ("G.V.R.S.", 17), ("to", 32), ("run.", 25)];
-        talk.entries[0].words = (0..).zip(words).map(|(at, (word, hundredths))| Word {
-            word: word.into(),
-            start_offset_ms: 300 + at * 300,
-            end_offset_ms: 600 + at * 300,
-            confidence: Some(f64::from(hundredths) / 100.0),
-        }).collect();
+        talk.entries[0].words = (0..)
+            .zip(words)
+            .map(|(at, (word, hundredths))| Word {
+                word: word.into(),
+                start_offset_ms: 300 + at * 300,
+                end_offset_ms: 600 + at * 300,
+                confidence: Some(f64::from(hundredths) / 100.0),
+            })
+            .collect();
         talk
     };
     let doubt = "words were heard with doubt: G.V.R.S. 0.17, to 0.32, run. 0.25";
     let why = |wanted: &str| format!("the agent may have said '{wanted}' where {doubt}");
     check(named(), json!({"heard": "Giovanni's"}), "unknown", &why("Giovanni's"), Some(900)).await;
-    check(named(), json!({"heard": "welcome to Giovanni's"}), "unknown", &why("welcome to Giovanni's"), Some(900)).await;
+    check(named(), json!({"heard": "welcome to Giovanni's"}), "unknown", &why("welcome to Giovanni's"), Some(900))
+        .await;
     check(named(), json!({"heard": "gio.*", "as": "regex"}), "unknown", &why("gio.*"), Some(900)).await;
     check(named(), json!({"heard": "welcome"}), "passed", "", Some(300)).await;
     check(named(), json!({"not_heard": "Giovanni's"}), "passed", "", None).await;

@@ -109,7 +109,11 @@ fn words_that_are_missing_beside_doubtful_ones_have_neither_passed_nor_failed() 
     let why = "the turn is not 'At Ferranti' for sure; words were heard with doubt: vera 0.20, run 0.20";
     check(exact(), 20, (None, Some(why)));
     check(exact(), 80, (Some(false), Some("the turn is not 'At Ferranti'")));
-    check(json!({"speaker": "agent", "exact_match_text": "Near Ferranti"}), 80, (Some(false), Some("the turn is not 'Near Ferranti'")));
+    check(
+        json!({"speaker": "agent", "exact_match_text": "Near Ferranti"}),
+        80,
+        (Some(false), Some("the turn is not 'Near Ferranti'")),
+    );
 }
 
 #[test]
