@@ -10,6 +10,7 @@ mod conversation;
 mod custom;
 mod cuts;
 mod decide;
+mod doubt;
 mod expectations;
 mod fillers;
 mod floor;
@@ -81,6 +82,13 @@ pub fn language(metadata: &Object) -> &str {
     taken.or_else(|| find_note(metadata, "behaviour")?["language"].as_str()).unwrap_or("en")
 }
 
+/// Returns the kind of interface on which a call was held, by its result's metadata: `PHONE` for SIP, else `WEB`. A result that
+/// was kept without its transport was a telephone call.
+pub fn interface(metadata: &Object) -> &'static str {
+    let transport = find_note(metadata, "transport").and_then(serde_json::Value::as_str);
+    if transport.is_none_or(|name| name.starts_with("SIP")) { "PHONE" } else { "WEB" }
+}
+
 /// Returns a stretch of milliseconds, which may be open at its ends.
 fn span_of((from_ms, to_ms): (i64, i64)) -> Span {
     let at = |ms: i64| ms.clamp(0, i64::MAX / PER_MS) * PER_MS;
@@ -94,4 +102,27 @@ pub fn moments(timeline: &Value) -> Vec<TimelineEntry> {
     let mut moments: Vec<TimelineEntry> = read.collect();
     moments.sort_by_key(|moment| (moment.sample, moment.seq));
     moments
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_telephone_calls_are_held_by_phone() {
+        for (transport, expect) in [
+            (json!("SIP/UDP, RTP/AVP"), "PHONE"),
+            (json!("SIP/TLS, RTP/SAVP"), "PHONE"),
+            (json!("WebSocket, default"), "WEB"),
+            (json!("WebRTC, UDP/TLS/RTP/SAVPF"), "WEB"),
+            (json!("HTTP webhook"), "WEB"),
+            (Value::Null, "PHONE"),
+        ] {
+            let metadata = Object::from_iter([("transport".to_owned(), transport.clone())]);
+            assert_eq!(interface(&metadata), expect, "{transport}");
+        }
+        assert_eq!(interface(&Object::new()), "PHONE");
+    }
 }

@@ -12,6 +12,7 @@ mod feed;
 pub mod fetch;
 mod flite;
 pub mod guard;
+pub mod loose;
 pub mod mail;
 pub mod messages;
 pub mod models;
@@ -401,6 +402,8 @@ pub enum ChatPart {
         /// JSON text as the model wrote it; not checked.
         arguments: String,
     },
+    /// The answer came to the limit of its tokens; after all text.
+    Cut,
 }
 
 /// Text to text, as it is made.

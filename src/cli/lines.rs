@@ -369,6 +369,7 @@ pub fn reason(code: &str) -> String {
         "agent_hangup" => "the agent hung up",
         "transfer" => "the agent handed it on",
         "api_hangup" => "told to hang up",
+        "usage_limit" => "the minutes are used up",
         "playback_end" => "the last step is over",
         "rejected" => "refused or busy",
         "no_answer" => "not answered",

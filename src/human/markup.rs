@@ -24,6 +24,65 @@ const MOVES: [&str; 22] = [
     "take", "look", "roll", "lean", "wait", "think", "raise", "lower", "shake", "check", "type", "write", "hold",
     "hang", "put", "pick", "turn", "speak", "sound", "silence", "beat", "breath",
 ];
+/// Sounds, moods and manners that a bracket tells, which nobody says.
+const DIRECTIONS: [&str; 56] = [
+    "laughter",
+    "music",
+    "silence",
+    "applause",
+    "noise",
+    "background",
+    "static",
+    "inaudible",
+    "unintelligible",
+    "crosstalk",
+    "beep",
+    "breath",
+    "beat",
+    "crying",
+    "angry",
+    "angrily",
+    "annoyed",
+    "upset",
+    "sad",
+    "sadly",
+    "happy",
+    "happily",
+    "excited",
+    "excitedly",
+    "confused",
+    "nervous",
+    "nervously",
+    "frustrated",
+    "calm",
+    "calmly",
+    "cheerful",
+    "cheerfully",
+    "worried",
+    "hesitant",
+    "hesitantly",
+    "impatient",
+    "impatiently",
+    "relieved",
+    "surprised",
+    "tired",
+    "thoughtful",
+    "thoughtfully",
+    "sarcastic",
+    "sarcastically",
+    "softly",
+    "quietly",
+    "loudly",
+    "slowly",
+    "quickly",
+    "firmly",
+    "coldly",
+    "warmly",
+    "politely",
+    "dryly",
+    "flatly",
+    "aside",
+];
 /// Words that are emphasized, and said, where they stand apart.
 const STRESSED: [&str; 44] = [
     "yes",
@@ -195,7 +254,37 @@ impl Page<'_> {
         let attached = self.text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
         let inner = at + pair.0.len_utf8()..end - pair.1.len_utf8();
         let empty = self.text[inner.clone()].trim().is_empty();
-        if attached || empty || self.tells(inner) { self.keep(at) } else { self.leave_out(end) }
+        if attached || empty || self.tells(inner.clone()) || !self.is_direction(inner, end) {
+            return self.keep(at);
+        }
+        self.leave_out(end)
+    }
+
+    /// True if the words of a bracket are a stage direction: an action, a sound or a mood, or small letters apart from a sentence.
+    /// Names and codes, such as `[B]` or `(Ohio)`, are said.
+    fn is_direction(&self, inner: Range<usize>, end: usize) -> bool {
+        let text = self.text[inner.clone()].trim();
+        let words = super::words::plain_words(text);
+        let Some(first) = words.first() else { return true };
+        if text.contains(is_unspaced) {
+            return true;
+        }
+        let last = words.last().filter(|_| words.len() <= 3).unwrap_or(first);
+        let is_move = |word: &String| {
+            MOVES.iter().any(|action| is_form(action, word) && (words.len() == 1 || *action != word.as_str()))
+        };
+        let is_known = |word: &String| {
+            ACTIONS.iter().any(|action| is_form(action, word)) || DIRECTIONS.contains(&word.as_str()) || is_move(word)
+        };
+        let manner =
+            words.len() > 2 && matches!(first.as_str(), "in" | "with") && matches!(words[1].as_str(), "a" | "an");
+        if is_known(first) || is_known(last) || manner {
+            return true;
+        }
+        let before = self.said.trim_end().chars().next_back();
+        let apart = before.is_none_or(|c| matches!(c, '.' | '!' | '?' | '…'));
+        let ends = self.text[end..].trim_start().is_empty();
+        text.chars().all(|c| !c.is_uppercase()) && (apart && !ends || !self.whole.is_english())
     }
 
     /// Reads asterisks or underscores: marks of emphasis, marks of an action, or plain signs.
@@ -350,6 +439,10 @@ mod tests {
             "*21*5551234# or #31#",
             "# 12 is mine.",
             "+ 1 555 010 4477",
+            "unit [B]",
+            "It is unit [B], in Springfield (Ohio).",
+            "I am with the (NHS) trust.",
+            "I want the second one (the blue one) please.",
             "50 (fifty) boxes",
             "five (5) boxes in 30 (thirty days)",
             "My name is Lee (L-E-E).",
@@ -383,6 +476,9 @@ mod tests {
         check("I took .5 (pauses) .5 more (sniffs).", "I took .5 .5 more.");
         check("Pay 50 (laughs) now.", "Pay 50 now.");
         check("[pauses for a second] No", "No");
+        check("Well (nervous laughter) yes.", "Well yes.");
+        check("(in a low voice) Yes [LAUGHS].", "Yes.");
+        check("(to herself) Hm, yes.", "Hm, yes.");
         check("I want *coughs* help", "I want help");
         check("I am *clears throat* here", "I am here");
         check("Fine. *in a low voice* Good morning.", "Fine. Good morning.");

@@ -35,6 +35,8 @@ const CUT_IN: Words = Words { target: 12, maximum: 12 };
 const DIGITS_MAX: usize = 32;
 /// Note of a move whose answer broke off, so that only its beginning is said.
 const BROKE_OFF: &str = "answer_broke_off";
+/// Note of a move whose answer came to the limit of its tokens.
+const OUT_OF_TOKENS: &str = "answer_out_of_tokens";
 /// Longest unfinished sentence that is held, in bytes.
 const OPEN_BYTES_MAX: usize = 4096;
 
@@ -271,6 +273,8 @@ struct Speech<'a> {
     covered: bool,
     /// True: the answer may be `no`, which says nothing. Its words are one short sentence and are sent at the end.
     contextual: bool,
+    /// True: the answer came to the limit of its tokens.
+    is_cut: bool,
     then: Option<Then>,
     dtmf: String,
 }
@@ -287,6 +291,7 @@ impl<'a> Speech<'a> {
             full: false,
             covered: false,
             contextual,
+            is_cut: false,
             then: None,
             dtmf: String::new(),
         }
@@ -321,6 +326,8 @@ impl<'a> Speech<'a> {
             }
             ChatPart::Text(_) => {}
             ChatPart::Tool { name, arguments } => self.call(&name, &arguments),
+            // What would not have been said is not missing.
+            ChatPart::Cut => self.is_cut = !self.full,
         }
     }
 
@@ -372,7 +379,8 @@ impl<'a> Speech<'a> {
 
     async fn close(mut self, end: End) {
         let breaks_off = end != End::Whole && self.said_or_did();
-        let notes = if breaks_off { vec![BROKE_OFF] } else { Vec::new() };
+        let mut notes = if breaks_off { vec![BROKE_OFF] } else { Vec::new() };
+        notes.extend((self.is_cut && self.said_or_did()).then_some(OUT_OF_TOKENS));
         let mut rest = std::mem::take(&mut self.open);
         if self.contextual && is_no(&rest) {
             rest.clear();

@@ -15,6 +15,8 @@ use super::text::{Facts, plain_words, sentences};
 
 /// Name of the built-in speaker in the result's metadata.
 pub(super) const NAME: &str = "template";
+/// Words before an auxiliary in which a question word makes the question an open one.
+const OPEN_REACH: usize = 6;
 /// Most digits that are keyed at once.
 const DIGITS_MAX: usize = 32;
 
@@ -80,7 +82,7 @@ impl Template {
         if let Some(value) = fact {
             return say(&value);
         }
-        if is_yes_no(&asked) {
+        if is_yes_no(heard) {
             return say(self.words.yes);
         }
         match self.unsaid(history) {
@@ -192,20 +194,27 @@ fn alike(a: &str, b: &str) -> bool {
     stem(a) == stem(b) || (a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a)))
 }
 
-/// True for a yes-no question: an auxiliary before its subject (not after one: "this is your"), without a question word
-/// shortly before.
-fn is_yes_no(asked: &[String]) -> bool {
+/// True for a yes-no question: an auxiliary before its subject (not after one: "this is your"), without a question word before. Of
+/// several sentences the last question counts. Where nothing parts them, a question word is looked for shortly before.
+fn is_yes_no(heard: &str) -> bool {
+    let all = sentences(heard);
+    let question = all.iter().rev().find(|sentence| sentence.trim_end().ends_with(['?', '？', '؟']));
+    let asked = words_and_keys(question.map_or(heard, String::as_str));
+    let reach = if question.is_some() { asked.len() } else { OPEN_REACH };
     let has = |list: &[&str], word: &String| list.contains(&word.as_str());
     asked.windows(2).enumerate().any(|(at, pair)| {
-        let open = asked[at.saturating_sub(4)..at].iter().any(|word| has(&QUESTION_WORDS, word));
+        let open = asked[at.saturating_sub(reach)..at].iter().any(|word| has(&QUESTION_WORDS, word));
         let stated = at > 0 && has(&SUBJECTS, &asked[at - 1]);
-        has(&AUXILIARIES, &pair[0]) && has(&SUBJECTS, &pair[1]) && !open && !stated
+        // "May I have your name" asks for the name.
+        let asks = asked.get(at + 2).is_some_and(|verb| matches!(verb.as_str(), "have" | "get" | "take"))
+            && asked.get(at + 3).is_some_and(|whose| matches!(whose.as_str(), "your" | "the"));
+        has(&AUXILIARIES, &pair[0]) && has(&SUBJECTS, &pair[1]) && !open && !stated && !asks
     })
 }
 
 fn is_request(heard: &str, asked: &[String]) -> bool {
     let telling = |word: &String| QUESTION_WORDS.contains(&word.as_str()) || REQUEST_WORDS.contains(&word.as_str());
-    heard.contains(['?', '？', '؟']) || asked.iter().any(telling) || is_yes_no(asked)
+    heard.contains(['?', '？', '؟']) || asked.iter().any(telling) || is_yes_no(heard)
 }
 
 /// Returns the digits of a value that can be keyed, which has only blanks and signs between them.
@@ -314,6 +323,12 @@ mod tests {
         check("okay would you like a morning appointment", "Yes.");
         check("thanks for calling how can i help you", "I need help.");
         check("what time would you prefer", "I need help.");
+        check("What is your shoe size?", "I need help.");
+        check("Which day of the coming two weeks would you like best?", "I need help.");
+        check("Is this the clinic's line? How can I help you?", "I need help.");
+        check("How can I help you? Would you like an appointment?", "Yes.");
+        check("May I have your phone number?", "I need help.");
+        check("which day of the coming week would you like", "I need help.");
         check("the city hall is closed today", "I need help.");
         check("hello this is your clinic", "I need help.");
     }

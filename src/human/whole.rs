@@ -16,6 +16,7 @@ const SIGNS: &str = "@#$€£¥%=&+";
 pub(super) struct Whole<'f> {
     values: Vec<&'f str>,
     numbers: Numbers,
+    is_english: bool,
 }
 
 impl<'f> Whole<'f> {
@@ -28,7 +29,7 @@ impl<'f> Whole<'f> {
     /// Returns `values` with the numbers of `language`.
     pub(super) fn new(values: impl IntoIterator<Item = &'f str>, language: &str) -> Whole<'f> {
         let values = values.into_iter().map(str::trim).filter(|value| value.contains(char::is_alphanumeric));
-        Whole { values: values.collect(), numbers: Numbers::of(language) }
+        Whole { values: values.collect(), numbers: Numbers::of(language), is_english: language.starts_with("en") }
     }
 
     /// Returns the ranges of the values in a text, in bytes, unordered. ASCII letters match in either case.
@@ -45,6 +46,11 @@ impl<'f> Whole<'f> {
             }
         }
         places
+    }
+
+    /// True if the words are English: others are not known for stage directions.
+    pub(super) fn is_english(&self) -> bool {
+        self.is_english
     }
 
     /// True if words hold a fact although no value is among them: digits, codes, addresses, spelled words or a number

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringer_media::frame::PER_MS;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -30,6 +31,12 @@ use crate::service::{LogEvaluated, RECOGNIZED};
 
 /// A recording that is fetched.
 const RECORDING: Bounds = Bounds { bytes: 512 << 20, patience: Duration::from_secs(300) };
+/// Shortest time of a letter in a transcript, in milliseconds: far below any speech.
+const LETTER_MS: i64 = 4;
+/// Letters of a transcript below which its times are not judged.
+const LEAST_LETTERS: usize = 40;
+/// Milliseconds by which words may lie after the end of a recording.
+const BEYOND_MS: i64 = 2000;
 /// A transcript that is fetched.
 const TRANSCRIPT: Bounds = Bounds { bytes: 32 << 20, patience: Duration::from_secs(30) };
 
@@ -88,8 +95,30 @@ async fn gather(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
             Err(Unheard::Failed(why)) => missing.push(why),
         }
     }
+    warnings.extend(wrong_times(&entries, sides.first().map(|side| side.len() as i64 / PER_MS)));
     notes.extend((!warnings.is_empty()).then(|| ("warnings".to_owned(), warnings.into())));
     Ok(Some(Gathered { entries, sides, is_apart, notes, missing }))
+}
+
+/// Returns a warning where the times of a transcript cannot be milliseconds: its words would be faster than speech, or lie after the
+/// end of a recording of `recorded_ms`.
+fn wrong_times(entries: &[PostedEntry], recorded_ms: Option<i64>) -> Option<String> {
+    let end_ms = entries.iter().map(|entry| entry.end_offset_ms).max()?;
+    let letters: usize = entries.iter().map(|entry| entry.utterance.chars().count()).sum();
+    // Times that are all zero tell nothing.
+    let is_fast = end_ms > 0 && letters >= LEAST_LETTERS && end_ms < letters as i64 * LETTER_MS;
+    let recorded = recorded_ms.filter(|ms| *ms > 0);
+    match recorded {
+        _ if is_fast => Some(format!(
+            "transcript: {letters} letters end at {end_ms} ms, faster than speech: start_offset_ms and end_offset_ms are milliseconds, \
+             and these seem to be seconds"
+        )),
+        Some(recorded) if end_ms > recorded + BEYOND_MS => Some(format!(
+            "transcript: words end at {end_ms} ms, and the recording at {recorded} ms: start_offset_ms and end_offset_ms are \
+             milliseconds from its start"
+        )),
+        _ => None,
+    }
 }
 
 async fn evaluate(upkeep: &Upkeep, job: &CallLogJob, gathered: Gathered) -> Result<()> {
@@ -240,6 +269,31 @@ async fn transcript(
 
 #[cfg(test)]
 mod tests {
+    use super::{PostedEntry, wrong_times};
+
+    #[test]
+    fn times_that_are_no_milliseconds_are_told() {
+        let entry = |(start_offset_ms, end_offset_ms): (i64, i64)| PostedEntry {
+            start_offset_ms,
+            end_offset_ms,
+            speaker: Role::Agent,
+            utterance: "Good day, this is the clinic.".into(),
+            filler_utterance: None,
+        };
+        for (times, recorded_ms, expect) in [
+            ([(0, 2000), (4000, 6000)], None, None),
+            ([(0, 2000), (4000, 6000)], Some(6500), None),
+            ([(0, 2), (4, 6)], None, Some("faster than speech")),
+            ([(0, 0), (0, 1)], Some(6500), Some("seem to be seconds")),
+            ([(0, 0), (0, 0)], None, None),
+            ([(0, 2000), (400_000, 600_000)], Some(6500), Some("the recording at 6500 ms")),
+        ] {
+            let found = wrong_times(&times.map(entry), recorded_ms);
+            assert_eq!(found.is_some(), expect.is_some(), "{found:?}");
+            assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()), "{times:?}");
+        }
+    }
+
     use serde_json::Value;
 
     use super::*;

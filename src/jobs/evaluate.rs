@@ -189,8 +189,8 @@ async fn judge_conversation(
     let sound = measure_sound(moments, facts, wanted, body, recording).await?;
     metrics.extend(sound.metrics);
     let listener = workshop.ear.as_deref();
-    let listened = listener.is_some() && given.metrics.iter().any(|metric| judge::is_by_ear(&metric.spec));
-    let (sides, unread) = if listened { sides(heard).await? } else { Default::default() };
+    // Beside the metrics of sound, pronunciation is judged by ear.
+    let (sides, unread) = if listener.is_some() { sides(heard).await? } else { Default::default() };
     let material = Material {
         ear: listener.map(|model| Ear { model, sides: &sides }),
         calls: &given.calls,
@@ -232,8 +232,7 @@ fn facts_of(workshop: &Workshop, body: &ResultBody) -> Facts {
     let is_digit = |digit: &char| *digit != ',';
     Facts {
         extension_digits: extension.map_or(0, |digits| digits.chars().filter(is_digit).count()),
-        // All calls are made over SIP.
-        interface: "PHONE",
+        interface: judge::interface(&body.metadata),
         fillers: judge::fillers(judge::language(&body.metadata), &workshop.fillers),
         probe_times: workshop.probe_times,
         yield_times: workshop.yield_times,

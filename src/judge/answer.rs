@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::json::{self, Json};
+use crate::provider::loose;
 
 /// Objects of one answer that are looked at, the last ones.
 const OBJECTS_MAX: usize = 64;
@@ -24,6 +25,14 @@ pub enum Wrong {
 /// # Errors
 /// What is wrong with the object that comes nearest: one whose value is wrong, else the one with the most members.
 pub fn read_object<T>(text: &str, read: impl Fn(&Json<'_>) -> Result<T, Wrong>) -> Result<T, Wrong> {
+    read_strict(text, &read).or_else(|wrong| {
+        // Words of other languages, such as `True`, are no JSON.
+        let strict = loose::strict(text);
+        if strict == text { Err(wrong) } else { read_strict(&strict, &read).map_err(|_| wrong) }
+    })
+}
+
+fn read_strict<T>(text: &str, read: &impl Fn(&Json<'_>) -> Result<T, Wrong>) -> Result<T, Wrong> {
     let found = objects(text);
     let wrapped: Vec<&Json<'_>> = found.iter().filter_map(only_object).collect();
     let mut nearest: Option<((bool, usize), Wrong)> = None;
@@ -87,6 +96,14 @@ pub(super) fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '\u{201c}' | '\u{201d}'))
 }
 
+/// Returns a text that is one word in lower case, without what stands around it.
+pub(super) fn word(text: &str) -> String {
+    let is_around = |c: char| {
+        c.is_whitespace() || matches!(c, '.' | '!' | ',' | ';' | ':' | '*' | '"' | '\'' | '`' | '\u{201c}' | '\u{201d}')
+    };
+    text.trim_matches(is_around).to_lowercase()
+}
+
 /// Returns a yes or no, also one that was written as a text or a number.
 pub(super) fn truth(value: &Value) -> Option<bool> {
     match value {
@@ -96,9 +113,9 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
             Some(0.0) => Some(false),
             _ => None,
         },
-        Value::String(text) => match bare(bare(text).trim_end_matches(['.', '!'])).to_lowercase().as_str() {
-            "true" | "yes" | "y" | "1" => Some(true),
-            "false" | "no" | "n" | "0" => Some(false),
+        Value::String(text) => match word(text).as_str() {
+            "true" | "yes" | "y" | "1" | "pass" | "passed" => Some(true),
+            "false" | "no" | "n" | "0" | "fail" | "failed" => Some(false),
             _ => None,
         },
         _ => None,
@@ -118,26 +135,38 @@ pub(super) struct Number {
     pub value: f64,
     /// True if a percent sign stood behind it.
     pub is_percent: bool,
+    /// Largest value, where it was written as a fraction: 10 of "8/10".
+    pub most: Option<f64>,
 }
 
 impl Number {
     /// Returns the number in a value; `None` when there is none, or one that is not finite.
     pub fn of(value: &Value) -> Option<Number> {
-        let (value, is_percent) = match value {
-            Value::Number(number) => (number.as_f64()?, false),
+        let (value, is_percent, most) = match value {
+            Value::Number(number) => (number.as_f64()?, false, None),
             Value::String(text) => {
-                let text = bare(text);
+                let text = bare(bare(text).trim_end_matches(['.', ',', ';', '!']));
                 let without = text.strip_suffix('%');
-                (without.unwrap_or(text).trim_end().parse().ok()?, without.is_some())
+                let number = without.unwrap_or(text).trim_end();
+                let (number, most) = match number.split_once('/').or_else(|| number.split_once(" out of ")) {
+                    Some((number, most)) => (number.trim(), Some(most.trim().parse::<f64>().ok()?)),
+                    None => (number, None),
+                };
+                (number.parse::<f64>().ok()?, without.is_some(), most)
             }
             _ => return None,
         };
-        value.is_finite().then_some(Number { value, is_percent })
+        let is_possible = value.is_finite() && most.is_none_or(|most| most.is_finite() && most > 0.0);
+        is_possible.then_some(Number { value, is_percent, most })
     }
 
     /// Returns the number on a scale that ends at `most`: percentages of a scale up to 1 are parts of it.
     pub fn on_scale(self, most: f64) -> f64 {
-        if self.is_percent && most <= 1.0 { self.value / 100.0 } else { self.value }
+        match self.most {
+            Some(own) if most.is_finite() => self.value / own * most,
+            _ if self.is_percent && most <= 1.0 => self.value / 100.0,
+            _ => self.value,
+        }
     }
 }
 
@@ -170,6 +199,7 @@ mod tests {
             (r#"function() { return {"n": 5}; }"#, Ok(5)),
             (r#"{"answer": {"n": 6}}"#, Ok(6)),
             (r#"[{"n": 7}]"#, Ok(7)),
+            (r#"{"n": 7, "sure": True, "share": 8/10, "none": NaN}"#, Ok(7)),
             (r#"{"n": 8, "parts": {"n": 9}}"#, Ok(8)),
             // A member of several is not the answer.
             (r#"{"m": 1, "parts": {"n": 9}}"#, missing.clone()),
@@ -196,6 +226,9 @@ mod tests {
             (json!("True"), Some(true)),
             (json!(" 'yes' "), Some(true)),
             (json!("No."), Some(false)),
+            (json!("Pass."), Some(true)),
+            (json!("**Failed**"), Some(false)),
+            (json!("True,"), Some(true)),
             (json!("FALSE"), Some(false)),
             (json!(1), Some(true)),
             (json!(0.0), Some(false)),
@@ -211,6 +244,9 @@ mod tests {
             (json!("85"), Some(85.0), Some(85.0)),
             (json!("85 %"), Some(85.0), Some(0.85)),
             (json!("\"0.9\""), Some(0.9), Some(0.9)),
+            (json!("8/10"), Some(8.0), Some(0.8)),
+            (json!("8 out of 10."), Some(8.0), Some(0.8)),
+            (json!("8/0"), None, None),
             (json!("-1.5e1"), Some(-15.0), Some(-15.0)),
             (json!("NaN"), None, None),
             (json!("inf"), None, None),

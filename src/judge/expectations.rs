@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use regex_lite::RegexBuilder;
-use ringer_media::call::{Side, TimelineEntry, contains_phrase};
+use ringer_media::call::{EventKind, Side, TimelineEntry, contains_phrase};
 use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
 use super::custom::{Material, NO_MODEL};
 use super::decide::decide;
+use super::doubt::{Doubt, Heard};
 use super::playback::{Own, own_spans};
 use super::reading;
 use super::socket_events::rate_mismatch;
@@ -68,6 +69,18 @@ impl Found {
         Found { status: Status::Untold, measured, reason: Some(reason.into()), at_ms: None }
     }
 
+    /// Returns the finding, unknown in the place of passed where nothing was counted since the agent did nothing at all.
+    fn unless_idle(self, grounds: &Grounds<'_>) -> Found {
+        let is_none = self.measured.as_f64() == Some(0.0);
+        match self.status {
+            Status::Passed if is_none && !has_acted(grounds) => {
+                let reason = Some("the agent did nothing, so that this decides nothing".to_owned());
+                Found { status: Status::Untold, reason, ..self }
+            }
+            _ => self,
+        }
+    }
+
     fn at(self, at_ms: Option<i64>) -> Found {
         Found { at_ms, ..self }
     }
@@ -84,6 +97,24 @@ impl Found {
             _ => self,
         }
     }
+}
+
+/// True if the agent has said, written, keyed or called anything.
+fn has_acted(grounds: &Grounds<'_>) -> bool {
+    let turns = grounds.metrics.iter().find(|metric| metric.name == "num_turns").and_then(|turns| turns.value.as_f64());
+    let of_agent = |moment: &TimelineEntry| {
+        use EventKind::{AgentSpeechStarted, DtmfReceived, MessageReceived, TurnEnded};
+        matches!(
+            moment.reading(),
+            AgentSpeechStarted { .. } | DtmfReceived { .. } | MessageReceived { .. } | TurnEnded { .. }
+        )
+    };
+    let material = &grounds.material;
+    turns.is_some_and(|turns| turns > 0.0)
+        || material.entries.iter().any(|entry| entry.speaker == Role::Agent)
+        || material.all_unheard().iter().any(|turn| turn.speaker == Role::Agent)
+        || !material.calls.is_empty()
+        || grounds.moments.iter().any(of_agent)
 }
 
 /// Faults by which words of the agent were not heard.
@@ -244,7 +275,8 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return check_heard(words, expected, grounds).unless(faults, LEADING);
     }
     if let Some(name) = &expected.tool {
-        return tool(name, expected, grounds.material.calls, grounds.moments).unless(faults, led_by(expected));
+        let found = tool(name, expected, grounds.material.calls, grounds.moments).unless(faults, led_by(expected));
+        return if grounds.material.calls.is_empty() { found.unless_idle(grounds) } else { found };
     }
     if let Some(side) = expected.ended_by {
         let leading = if expected.within_s.is_some() { LEADING_IN_TIME } else { LEADING };
@@ -254,7 +286,7 @@ fn by_rules(expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return check_digits(digits, grounds).unless(faults, LEADING);
     }
     match &expected.event {
-        Some(name) => check_count(name, expected, grounds).unless(faults, LEADING),
+        Some(name) => check_count(name, expected, grounds).unless(faults, LEADING).unless_idle(grounds),
         None => Found::unknown(Value::Null, "nothing is expected"),
     }
 }
@@ -305,11 +337,10 @@ fn metric(name: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Found {
         return Found::unknown(value.cloned().unwrap_or_default(), format!("{name} cannot be told: {why}"));
     }
     match (number, value) {
-        (Some(number), _) => Found::of(
-            is_within(number, expected),
-            json!(number),
-            format!("{name} is {number}, not {}", bounds(expected)),
-        ),
+        (Some(number), _) => {
+            let why = format!("{name} is {number}, not {}", bounds(expected));
+            Found::of(is_within(number, expected), json!(number), why).unless_idle(grounds)
+        }
         (None, Some(other)) => Found::unknown(other.clone(), format!("{name} is no number")),
         (None, None) if is_silent(grounds) => {
             let why = format!("{name} has no value: the agent was silent where it could answer");
@@ -368,12 +399,37 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
             let turns = if lacking == 1 { "1 turn" } else { &format!("{lacking} turns") };
             Found::unknown(Value::Null, format!("words of {turns} of {who} are not known"))
         }
-        (true, 0) if side == Role::Agent && is_silent(grounds) => {
-            Found::of(unwanted, Value::Null, "the agent was silent where it could answer")
+        (true, 0) if side == Role::Agent && !unwanted && is_silent(grounds) => {
+            Found::of(false, Value::Null, "the agent was silent where it could answer")
         }
         (true, 0) => Found::unknown(Value::Null, format!("no words of {who} are known")),
-        (false, 0) => Found::of(unwanted, Value::Null, format!("{who} did not say '{words}'")),
+        (false, 0) if !unwanted => match doubt(words, expected, &said) {
+            Some((entry, Doubt { shown, at_ms })) => {
+                let why = format!("{who} may have said '{words}' where words were heard with doubt: {shown}");
+                Found::unknown(json!(quote(&entry.utterance)), why).at(Some(at_ms))
+            }
+            None => Found::of(false, Value::Null, format!("{who} did not say '{words}'")),
+        },
+        (false, 0) => Found::of(true, Value::Null, ""),
     }
+}
+
+/// Returns the doubtful words in whose place the wanted ones may have been said. Of a regular expression that is not known, so that any
+/// doubtful word may be it. Words that are not wanted are not looked for: few doubtful words are just these.
+fn doubt<'e>(
+    words: &str,
+    expected: &Expectation,
+    said: &[&'e TranscriptEntry],
+) -> Option<(&'e TranscriptEntry, Doubt)> {
+    let of = |entry: &'e TranscriptEntry| {
+        let heard = Heard::of_entry(entry);
+        let doubt = match expected.form.unwrap_or_default() {
+            WordsAs::Text => heard.may_hold(words),
+            WordsAs::Regex => heard.first(),
+        };
+        doubt.map(|doubt| (entry, doubt))
+    };
+    said.iter().copied().find_map(of)
 }
 
 fn tool(name: &str, expected: &Expectation, calls: &[PostedToolCall], moments: &[TimelineEntry]) -> Found {

@@ -14,6 +14,7 @@ use super::answer::Wrong;
 use super::answer::{Number, truth};
 use super::ask::{ask, question};
 use super::decide::unread;
+use super::doubt::Heard;
 use super::measures::greeting_from;
 use super::reading::{key, speech_end, turn};
 use crate::model::Object;
@@ -329,16 +330,20 @@ fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     if !expected.is_empty() {
         let why = format!("the turn is not '{expected}'");
         let passed = is_alike(&turn.text, expected);
-        tests.push(if passed || !turn.lacks_words { Test::of(Some(passed), why) } else { unheard() });
+        tests.push(if passed || !turn.lacks_words { turn.word_test(passed, expected, why) } else { unheard() });
     }
     for phrase in phrases(step, "contains") {
         let passed = contains_phrase(&turn.text, phrase);
         let why = format!("'{phrase}' was not said");
-        tests.push(if passed || !turn.lacks_words { Test::of(Some(passed), why) } else { unheard() });
+        tests.push(if passed || !turn.lacks_words { turn.word_test(passed, phrase, why) } else { unheard() });
     }
     for phrase in phrases(step, "excludes") {
         let said = contains_phrase(&turn.text, phrase);
         let why = format!("'{phrase}' was said");
+        if turn.text.is_empty() && !turn.lacks_words {
+            tests.push(Test::of(None, "nothing was said in the turn".to_owned()));
+            continue;
+        }
         tests.push(if said || !turn.lacks_words { Test::of(Some(!said), why) } else { unheard() });
     }
     tests
@@ -405,9 +410,19 @@ struct Turn {
     /// Places of its first message and of its end among the events; of a spoken turn, of its end.
     first_place: usize,
     place: usize,
+    /// The words with what the recognizer says of them.
+    heard: Heard,
 }
 
 impl Turn {
+    /// Returns the test of wanted words. Where they are missing, and doubtful words stand in their place, it cannot be told.
+    fn word_test(&self, passed: bool, wanted: &str, why: String) -> Test {
+        match self.heard.may_hold(wanted).filter(|_| !passed) {
+            Some(doubt) => Test::of(None, format!("{why} for sure; words were heard with doubt: {}", doubt.shown)),
+            None => Test::of(Some(passed), why),
+        }
+    }
+
     fn heard_text(&self) -> &str {
         if self.text.is_empty() { &self.digits } else { &self.text }
     }
@@ -476,7 +491,9 @@ fn walk(steps: &[Object], moments: &[TimelineEntry], start: i64) -> Walk {
             if steps.get(walk.at).is_some_and(is_turn) {
                 let (text, digits) = (turn.text.to_owned(), std::mem::take(&mut digits));
                 let (lacks_words, from, end, known) = (turn.lacks_words(), turn.from, turn.end, turn.told);
-                walk.turns[walk.at] = Some(Turn { text, from, digits, lacks_words, end, known, first_place, place });
+                let heard = Heard::of_turn(&turn);
+                walk.turns[walk.at] =
+                    Some(Turn { text, from, digits, lacks_words, end, known, first_place, place, heard });
                 walk.at += 1;
             }
         } else if is_own_cut(moment) {

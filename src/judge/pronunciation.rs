@@ -39,7 +39,7 @@ pub async fn judge_pronunciation(material: Material<'_>, ear: Ear<'_>) -> Result
 }
 
 fn read_pronunciation(answer: &Object) -> Result<Pronunciation, Wrong> {
-    let score = answer.get("pronunciation_score").and_then(Number::of).map(|score| score.value);
+    let score = answer.get("pronunciation_score").and_then(Number::of).map(|score| score.on_scale(100.0));
     let reasoning = answer.get("pronunciation_reasoning").and_then(Value::as_str).map(str::to_owned);
     match score {
         Some(score) if (0.0..=100.0).contains(&score) => Ok(Pronunciation { score, reasoning }),
@@ -70,7 +70,9 @@ mod tests {
         assert_eq!(asked.len(), 2);
         let sound = Clip::from_wav(asked[0].audio.as_ref().expect("a recording")).expect("a WAV file");
         assert!(sound.pcm.iter().all(|sample| *sample == -200) && sound.pcm.len() == 1600);
-        for (score, expect) in [(json!("85"), 85.0), (json!("85 %"), 85.0), (json!(" 0.9 "), 0.9)] {
+        for (score, expect) in
+            [(json!("85"), 85.0), (json!("85 %"), 85.0), (json!("8/10"), 80.0), (json!(" 0.9 "), 0.9)]
+        {
             let (found, _) =
                 judged(&[json!({ "pronunciation_score": score, "pronunciation_reasoning": 3 })], &sides).await;
             assert_eq!(found, Ok(Pronunciation { score: expect, reasoning: None }));

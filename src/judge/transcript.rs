@@ -118,7 +118,8 @@ fn part(words: &[Word]) -> TranscriptEntry {
     TranscriptEntry { words, ..TranscriptEntry::of(Role::Agent, from, to, text.join(" "), EntrySource::Recognized) }
 }
 
-fn word(word: &Heard) -> Word {
+/// Returns a word of a timeline as a transcript has it.
+pub(super) fn word(word: &Heard) -> Word {
     Word {
         word: word.text.clone(),
         start_offset_ms: whole_ms(word.from),

@@ -96,7 +96,14 @@ fn model(timeline: &[TimelineEntry]) -> Vec<String> {
     let broken = count("answer_broke_off").map(|count| {
         format!("the language model's answer broke off in {}, which was said as far as it had come", turns(count))
     });
-    late.into_iter().chain(replaced).chain(broken).collect()
+    let cut = count("answer_out_of_tokens").map(|count| {
+        format!(
+            "the language model used up the tokens of its answer in {} (finish_reason length): \
+             language_model.max_tokens allows more",
+            turns(count)
+        )
+    });
+    late.into_iter().chain(replaced).chain(broken).chain(cut).collect()
 }
 
 /// Returns warnings about speech that was made or recognised by others than it should have been, and about onsets that are not

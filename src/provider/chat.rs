@@ -206,6 +206,9 @@ impl ChatModel {
         let failed = |(failure, cause)| Trouble::of(failure, if begun { Cause::Final } else { cause });
         read.map_err(failed)?;
         let calls = answer.verdict().map_err(|failure| failed((failure, Cause::Dropped)))?;
+        if answer.is_cut() {
+            let _ = out.send(ChatPart::Cut).await;
+        }
         for (name, arguments) in calls {
             let _ = out.send(ChatPart::Tool { name, arguments }).await;
         }

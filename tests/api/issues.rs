@@ -97,6 +97,24 @@ async fn a_known_error_is_one_issue_whatever_its_numbers() {
 }
 
 #[tokio::test]
+async fn a_tool_call_that_is_told_of_after_the_call_is_an_issue_at_once() {
+    let (world, ids) = world_of(1).await;
+    end(&world, ids[0], &[json!({"status": 200})], json!({})).await;
+    world.work_off().await;
+    assert_eq!(world.get("/v1/issues").await, json!([]));
+    let failed = json!([{ "name": "book", "start_offset_ms": 5, "output": {"status": 500, "error": "no slot"} }]);
+    let told = json!({ "simulation_result_id": ids[0], "tool_calls": failed });
+    world.post("/v1/update-simulation-result", told.clone()).await;
+    world.work_off().await;
+    let issues = world.get("/v1/issues").await;
+    assert_eq!((&issues[0]["title"], &issues[0]["error_code"]), (&json!("book: no slot"), &json!("500")), "{issues}");
+    world.post("/v1/update-simulation-result", told).await;
+    world.work_off().await;
+    let issue = world.get(&format!("/v1/issues/{}", issues[0]["id"].as_str().expect("an id"))).await;
+    assert_eq!(issue["occurrences"].as_array().map(Vec::len), Some(1), "{issue}");
+}
+
+#[tokio::test]
 async fn errors_of_conversations_are_issues_and_cancelled_ones_are_none() {
     let (world, ids) = world_of(2).await;
     let organization = world.name("organization");

@@ -270,7 +270,7 @@ type EarlyEnd = (Value, Value, Value, &'static str, &'static str);
 fn early_ends() -> Vec<EarlyEnd> {
     vec![
         (json!({}), json!({}), json!({ "message": "Hi." }), "hangup", "api_hangup"),
-        (json!({}), json!({}), json!({ "message": "Bye.", "end_conversation": true }), "", "api_hangup"),
+        (json!({}), json!({}), json!({ "message": "Bye.", "end_conversation": true }), "", "agent_hangup"),
         (
             json!({ "inactivity_timeout_seconds": 30 }),
             json!({}),
@@ -419,7 +419,9 @@ async fn a_conversation_may_take_as_long_as_a_number_says() {
     talk.event("message.sent", 1).await;
     talk.advance(86_400_000);
     assert_eq!(talk.send(json!({ "message": "Bye.", "end_conversation": true })).await.0, 200);
-    assert_eq!(talk.until("COMPLETED").await["end_reason"], "api_hangup");
+    let result = talk.until("COMPLETED").await;
+    let ended = (&result["end_reason"], &result["conversation_ended_by"]);
+    assert_eq!(ended, (&json!("agent_hangup"), &json!("AGENT")));
 }
 
 #[tokio::test]

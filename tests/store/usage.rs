@@ -100,7 +100,7 @@ async fn running_conversations_end_when_nothing_is_left() {
     f.clock.advance_ms(MINUTE_MS);
     assert_eq!(f.service.end_unpaid_calls().await, Ok(2));
     let asked = f.live.asked.lock().clone();
-    assert_eq!(asked, [(results[0], EndReason::ApiHangup), (results[1], EndReason::ApiHangup)]);
+    assert_eq!(asked, [(results[0], EndReason::UsageLimit), (results[1], EndReason::UsageLimit)]);
     let id = results[0];
     f.walk(id, &[S::ConversationEnded, S::Evaluating]).await;
     let body = f.judge(id, json!({ "goal_success": true })).await.body;

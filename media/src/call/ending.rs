@@ -128,6 +128,8 @@ pub enum EndReason {
     Transfer,
     /// The control API ended it.
     ApiHangup,
+    /// The minutes of the organization are used up.
+    UsageLimit,
     /// The last playback step was done.
     PlaybackEnd,
     /// The other side refused or was busy.
@@ -163,6 +165,7 @@ impl EndReason {
             EndReason::AgentHangup => "agent_hangup",
             EndReason::Transfer => "transfer",
             EndReason::ApiHangup => "api_hangup",
+            EndReason::UsageLimit => "usage_limit",
             EndReason::PlaybackEnd => "playback_end",
             EndReason::Rejected => "rejected",
             EndReason::NoAnswer => "no_answer",

@@ -366,6 +366,7 @@ impl Call {
             EndReason::AgentHangup | EndReason::Rejected => "AGENT",
             EndReason::Fault
             | EndReason::Shutdown
+            | EndReason::UsageLimit
             | EndReason::MediaTimeout
             | EndReason::SessionExpired
             | EndReason::ConnectionLost

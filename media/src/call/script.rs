@@ -78,6 +78,11 @@ pub fn contains_phrase(text: &str, phrase: &str) -> bool {
     !phrase.is_empty() && format!(" {text} ").contains(&format!(" {phrase} "))
 }
 
+/// Returns the words that [`contains_phrase`] compares, the words for 0 to 10 as digits.
+pub fn phrase_words(text: &str) -> Vec<String> {
+    with_digits(words(text)).split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 /// True when F1 of the two word sets without stop words is at least 0.6.
 pub fn same_meaning(text: &str, phrase: &str) -> bool {
     let (text, phrase) = (words(text), words(phrase));

@@ -312,6 +312,25 @@ fn the_answer_to_the_last_message_is_heard() {
     }
 }
 
+#[test]
+fn an_answer_that_overtakes_the_receipt_of_the_last_message_is_heard() {
+    for ends in [None, Some(EndReason::AgentHangup)] {
+        let mut stage = Stage::of(spec());
+        stage.hears("Yes?");
+        stage.thinks("That is all, thank you.", Then::Hangup);
+        let sent_ms = stage.now;
+        stage.wait(100);
+        let heard = Heard { text: "Bye!".into(), ends, ..Heard::default() };
+        stage.feed(Input::Heard(stage.now, heard));
+        assert!(stage.end.is_none(), "the last words are on their way");
+        stage.feed(Input::Sent { at_ms: sent_ms, message_id: "m".into(), is_answered: false });
+        assert_eq!(stage.reason(), Some(EndReason::DhEndCall));
+        let names: Vec<&str> = stage.events().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.iter().filter(|name| **name == "turn.ended").count(), 2, "{names:?}");
+        assert!(names.contains(&"message.sent") && names.last() == Some(&"call.ended"), "{names:?}");
+    }
+}
+
 /// Hears one message and answers it.
 fn turn(stage: &mut Stage) {
     stage.hears("Yes?");

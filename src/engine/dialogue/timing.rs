@@ -92,7 +92,7 @@ impl Dialogue {
         self.out.retain(|output| matches!(output, Output::Event(_)));
         let by = match reason {
             EndReason::AgentHangup => "AGENT",
-            EndReason::Fault | EndReason::Shutdown => "engine",
+            EndReason::Fault | EndReason::Shutdown | EndReason::UsageLimit => "engine",
             _ => "USER",
         };
         let (by, reason_told) = (by.into(), reason.as_str().into());

@@ -218,8 +218,7 @@ impl<'a> Drive<'a> {
         self.calls += news.calls.len();
         for message in news.messages {
             self.log.log_message(&message).await;
-            // Ending it is a request to the interface.
-            let ends = message.ends.then_some(EndReason::ApiHangup);
+            let ends = message.ends.then_some(EndReason::AgentHangup);
             let heard = Heard { message_id: message.message_id, text: message.text, more: message.more, ends };
             self.dialogue.handle(now, Input::Heard(message.at_ms.max(began_ms), heard));
         }

@@ -72,7 +72,28 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
         },
         _ => is_found,
     };
+    if passed && count == 0 && !is_number(spec.response_type) {
+        let most = if check == "turns_at_most" { spec.settings.get("value").and_then(Value::as_f64) } else { None };
+        let is_earned = match check {
+            "metadata_equals" => true,
+            "tool_called" | "tool_not_called" => has_spoken(part, Some(Role::Agent)) || !part.calls.is_empty(),
+            // No turn at all is wanted only where none is allowed.
+            "turns_at_most" => most == Some(0.0) && has_spoken(part, None),
+            _ => has_spoken(part, side(spec)),
+        };
+        if !is_earned {
+            return Finding::not_evaluated(format!("{check}: {NOTHING_SAID}"));
+        }
+    }
     Finding::of_check(spec, passed, count as f64, Some(format!("{check}: {count}")))
+}
+
+/// Reason why the absence of something decides nothing.
+const NOTHING_SAID: &str = "nothing was said";
+
+/// True if the side, or any, has said, written or keyed something.
+fn has_spoken(part: &Part<'_>, side: Option<Role>) -> bool {
+    part.entries.iter().any(|entry| side.is_none_or(|side| entry.speaker == side) && entry.has_words())
 }
 
 /// Checks that every tool was called; with `settings.order` true, in that order.
@@ -150,6 +171,9 @@ fn decide(spec: &CustomMetricSpec, part: &Part<'_>, least: usize, (count, is_all
         if let Some(why) = told(&unheard(spec, part)) {
             return Finding::not_evaluated(format!("regex: {count} in what was heard, and {why}"));
         }
+    }
+    if count == 0 && is_found && !is_number(spec.response_type) && !has_spoken(part, side(spec)) {
+        return Finding::not_evaluated(format!("regex: {NOTHING_SAID}"));
     }
     let least = if is_all { "" } else { "at least " };
     Finding::of_check(spec, is_found, count as f64, Some(format!("regex: {least}{count}")))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::judge::moments;
 use crate::judge::unheard::{Lack, Unheard};
-use crate::model::transcript::EntrySource;
+use crate::model::transcript::{EntrySource, Word};
 use crate::provider::fake::{Reply, ScriptedModel};
 
 /// A conversation that expectations are held against, in short words.
@@ -155,11 +155,43 @@ async fn words_are_heard_or_missing_or_not_known() {
     check(talk(), json!({"not_heard": "two"}), "unknown", "no words of the agent are known", None).await;
     let silent = || talk().metric("response_rate", json!(0.0)).saying(Role::User, 0, "Hello?");
     check(silent(), json!({"heard": "two"}), "failed", "the agent was silent where it could answer", None).await;
-    check(silent(), json!({"not_heard": "two"}), "passed", "", None).await;
+    check(silent(), json!({"not_heard": "two"}), "unknown", "no words of the agent are known", None).await;
     let why = "the agent did not say 'two'; this side failed: model_failed";
     check(one().fault(FaultCode::ModelFailed), json!({"heard": "two"}), "unknown", why, None).await;
     let why = "the agent did not say 'two'; the sampling rate of the agent's audio is in doubt";
     check(one().fault(FaultCode::RateMismatch), json!({"heard": "two"}), "unknown", why, None).await;
+}
+
+#[tokio::test]
+async fn words_that_are_missing_beside_doubtful_ones_cannot_be_told() {
+    let named = || {
+        let mut talk =
+            talk().saying(Role::Agent, 300, "Welcome to G.V.R.S. to run.").saying(Role::Agent, 4000, "Bye now.");
+        let words = [("Welcome", 96), ("to", 93), ("G.V.R.S.", 17), ("to", 32), ("run.", 25)];
+        talk.entries[0].words = (0..)
+            .zip(words)
+            .map(|(at, (word, hundredths))| Word {
+                word: word.into(),
+                start_offset_ms: 300 + at * 300,
+                end_offset_ms: 600 + at * 300,
+                confidence: Some(f64::from(hundredths) / 100.0),
+            })
+            .collect();
+        talk
+    };
+    let doubt = "words were heard with doubt: G.V.R.S. 0.17, to 0.32, run. 0.25";
+    let why = |wanted: &str| format!("the agent may have said '{wanted}' where {doubt}");
+    check(named(), json!({"heard": "Giovanni's"}), "unknown", &why("Giovanni's"), Some(900)).await;
+    check(named(), json!({"heard": "welcome to Giovanni's"}), "unknown", &why("welcome to Giovanni's"), Some(900))
+        .await;
+    check(named(), json!({"heard": "gio.*", "as": "regex"}), "unknown", &why("gio.*"), Some(900)).await;
+    check(named(), json!({"heard": "welcome"}), "passed", "", Some(300)).await;
+    check(named(), json!({"not_heard": "Giovanni's"}), "passed", "", None).await;
+    let long = "all of our tables are taken until the end of next week";
+    check(named(), json!({"heard": long}), "failed", &format!("the agent did not say '{long}'"), None).await;
+    let mut sure = named();
+    sure.entries[0].words.iter_mut().for_each(|word| word.confidence = Some(0.9));
+    check(sure, json!({"heard": "Giovanni's"}), "failed", "the agent did not say 'Giovanni's'", None).await;
 }
 
 #[tokio::test]
@@ -173,7 +205,13 @@ async fn tools_are_called_with_what_was_wanted() {
     let unquoted = json!({"tool": "book", "args": {"n": 2}, "args_as_written": {"/n": "2"}});
     check(talk().call("book", 1, json!({"n": "2"})), unquoted, "passed", "", Some(1)).await;
     check(talk(), json!({"tool": "book"}), "failed", "book was not called", None).await;
-    check(talk(), json!({"tool": "book", "times": 0}), "passed", "", None).await;
+    let idle = "the agent did nothing, so that this decides nothing";
+    check(talk(), json!({"tool": "book", "times": 0}), "unknown", idle, None).await;
+    check(talk().saying(Role::Agent, 0, "No."), json!({"tool": "book", "times": 0}), "passed", "", None).await;
+    check(talk(), json!({"event": "barge_in", "at_most": 0}), "unknown", idle, None).await;
+    let turns = |count: i64| talk().metric("num_turns", json!(count));
+    check(turns(0), json!({"metric": "num_turns", "at_most": 5}), "unknown", idle, None).await;
+    check(turns(1), json!({"metric": "num_turns", "at_most": 5}), "passed", "", None).await;
     check(booked(), json!({"tool": "book", "times": 2}), "failed", "book was called 1 times, not 2 times", Some(4000))
         .await;
     check(booked().call("book", 9, json!({})), json!({"tool": "book", "times": 2}), "passed", "", Some(9)).await;

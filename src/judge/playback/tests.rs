@@ -88,6 +88,35 @@ async fn each_step_of_the_agent_takes_one_turn() {
 }
 
 #[test]
+fn words_that_are_missing_beside_doubtful_ones_have_neither_passed_nor_failed() {
+    let check = |step: Value, hundredths: i64, expect: (Option<bool>, Option<&str>)| {
+        let word = |(word, hundredths): (&str, i64), at: i64| {
+            let confidence = hundredths as f64 / 100.0;
+            json!({"word": word, "start_offset_ms": at * 300, "end_offset_ms": at * 300 + 300, "confidence": confidence})
+        };
+        let words = [word(("at", 95), 0), word(("vera", hundredths), 1), word(("run", hundredths), 2)];
+        let data = json!({"text": "at vera run", "from_sample": 0, "end_sample": 14_400, "words": words});
+        let timeline = json!([{"seq": 1, "sample": 14_400, "event": "turn.ended", "side": "agent", "data": data}]);
+        let played = playback(&objects(json!([step])), &moments(&timeline), true, 0);
+        assert_eq!((played[0].passed, played[0].reason.as_deref()), expect, "{step} {hundredths}");
+    };
+    let contains = || json!({"speaker": "agent", "contains": "Ferranti"});
+    let why = "'Ferranti' was not said for sure; words were heard with doubt: vera 0.20, run 0.20";
+    check(contains(), 20, (None, Some(why)));
+    check(contains(), 80, (Some(false), Some("'Ferranti' was not said")));
+    check(json!({"speaker": "agent", "contains": "vera"}), 20, (Some(true), None));
+    let exact = || json!({"speaker": "agent", "exact_match_text": "At Ferranti"});
+    let why = "the turn is not 'At Ferranti' for sure; words were heard with doubt: vera 0.20, run 0.20";
+    check(exact(), 20, (None, Some(why)));
+    check(exact(), 80, (Some(false), Some("the turn is not 'At Ferranti'")));
+    check(
+        json!({"speaker": "agent", "exact_match_text": "Near Ferranti"}),
+        80,
+        (Some(false), Some("the turn is not 'Near Ferranti'")),
+    );
+}
+
+#[test]
 fn words_that_were_not_heard_have_neither_passed_nor_failed() {
     let steps = objects(json!([
         {"speaker": "agent", "exact_match_text": "Press 1 for support."},

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::super::Failure;
+use super::super::loose;
 use super::content::{Piece, pieces};
 use super::events::{DONE, Event, Events, TooLong};
 use super::refusal::Refusal;
@@ -113,8 +114,10 @@ impl Answer {
                 let body = String::from_utf8_lossy(&std::mem::take(body)).into_owned();
                 let text = surrogates::mark(body.trim_start_matches('\u{FEFF}')).into_owned();
                 // One value, or one after the other.
-                let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
-                values.into_iter().try_for_each(|value| self.value(&value.map_err(|_| no_json())?, false, words))
+                let all = |text: &str| serde_json::Deserializer::from_str(text).into_iter::<Value>().collect();
+                let values: serde_json::Result<Vec<Value>> = all(&text);
+                let values = values.or_else(|_| all(&loose::strict(&text))).map_err(|_| no_json())?;
+                values.iter().try_for_each(|value| self.value(value, false, words))
             }
             Form::Stream(events) => {
                 let events = events.end().map_err(too_long)?;
@@ -173,6 +176,11 @@ impl Answer {
         }
     }
 
+    /// True if the answer came to the limit of its tokens.
+    pub fn is_cut(&self) -> bool {
+        self.reason == "length"
+    }
+
     /// True if the end mark was seen.
     pub fn is_done(&self) -> bool {
         self.done
@@ -196,7 +204,8 @@ impl Answer {
             (self.finished, self.done) = (true, true);
             return Ok(());
         }
-        let value: Value = match serde_json::from_str(&surrogates::mark(&event.data)) {
+        let text = surrogates::mark(&event.data);
+        let value: Value = match serde_json::from_str(&text).or_else(|_| serde_json::from_str(&loose::strict(&text))) {
             Ok(value) => value,
             Err(_) if event.is_error => Value::from(event.data.as_str()),
             Err(_) => return Err(no_json()),
@@ -208,10 +217,12 @@ impl Answer {
         if is_error || !value["error"].is_null() || value["object"] == "error" {
             return Err(broken(&Refusal::of(value).with_words("the language model reported an error in its answer")));
         }
-        let choice = &value["choices"][0];
-        if choice.is_null() {
+        // A server may send more choices than were asked for: only the first is said.
+        let is_first = |choice: &&Value| choice["index"].as_u64().unwrap_or(0) == 0;
+        let Some(choice) = value["choices"].as_array().and_then(|choices| choices.iter().find(is_first)) else {
+            self.answered |= value["choices"].as_array().is_some_and(|choices| !choices.is_empty());
             return Ok(());
-        }
+        };
         self.answered = true;
         if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             self.finished = true;
@@ -322,6 +333,26 @@ mod tests {
         check(&format!("{}data: {whole}\n\n", event("Hi")), "Hi", Ok(&[]));
         let call = |arguments: &str| json!({ "tool_calls": [{ "function": { "name": "a", "arguments": arguments } }] });
         check(&stream(&[text("Bye."), call("{\"x\""), call(":1}")]), "Bye.", Ok(&[("a", "{\"x\":1}")]));
+    }
+
+    #[test]
+    fn only_the_first_choice_is_said() {
+        let event = |index: i64, text: &str| {
+            format!("data: {}\n\n", json!({ "choices": [{ "index": index, "delta": { "content": text } }] }))
+        };
+        let both = json!({ "choices": [
+            { "index": 1, "delta": { "content": "Bad " } }, { "index": 0, "delta": { "content": "day." } },
+        ] });
+        let body = event(0, "Good ") + &event(1, "So ") + &format!("data: {both}\n\n") + "data: [DONE]\n\n";
+        check(&body, "Good day.", Ok(&[]));
+    }
+
+    #[test]
+    fn numbers_that_are_no_json_lose_no_words() {
+        let event = r#"data: {"choices":[{"delta":{"content":"Hi NaN"},"logprobs":{"p":[NaN, -Infinity]}}]}"#;
+        check(&format!("{event}\n\ndata: [DONE]\n\n"), "Hi NaN", Ok(&[]));
+        let body = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"score":NaN}"#;
+        check(body, "Hi", Ok(&[]));
     }
 
     #[test]

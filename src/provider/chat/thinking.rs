@@ -9,6 +9,8 @@ const TAGS: [[&str; 2]; 5] = [
     ["<thought>", "</thought>"],
     ["[THINK]", "[/THINK]"],
 ];
+/// Signs before a tag that is only mentioned.
+const QUOTES: [char; 7] = ['"', '\'', '`', '“', '‘', '«', '\\'];
 const OPENS: usize = 0;
 const CLOSES: usize = 1;
 /// Longest tag in bytes.
@@ -56,6 +58,9 @@ pub struct Thinking {
     at_line_start: bool,
     /// True if words were passed on before it was sure that they are no reasoning.
     released: bool,
+    /// End of the words that were passed on, and true if an opening tag is among them.
+    passed: String,
+    opened: bool,
 }
 
 impl Thinking {
@@ -70,6 +75,8 @@ impl Thinking {
             closed: false,
             at_line_start: false,
             released: false,
+            passed: String::new(),
+            opened: false,
         }
     }
 
@@ -110,7 +117,16 @@ impl Thinking {
         let mut words = Vec::new();
         while self.step(&mut words) {}
         words.retain(|words| !words.is_empty());
+        words.iter().for_each(|words| self.note_passed(words));
         words
+    }
+
+    /// Remembers what was passed on: a tag that closes what it opened, or stands in quotation marks, is a word.
+    fn note_passed(&mut self, words: &str) {
+        self.passed.push_str(words);
+        self.opened |= TAGS.iter().any(|tag| find(&self.passed, tag[OPENS], 0).is_some());
+        let from = self.passed.floor_char_boundary(self.passed.len().saturating_sub(TAG_BYTES));
+        self.passed.drain(..from);
     }
 
     /// Returns the words that were held back. `whole`: the answer has come to its own end, and was not cut off.
@@ -182,6 +198,8 @@ impl Thinking {
                     self.is_apart();
                 }
                 let is_sure = self.closed || self.manner == Manner::Plain || is_data(self.held.trim_start());
+                // A tag may still tell that these words were reasoning, also of a model that has shown none before.
+                self.released = is_sure && !self.closed && !is_data(self.held.trim_start());
                 self.state = if is_sure { State::Words } else { State::Unsure };
                 true
             }
@@ -204,7 +222,8 @@ impl Thinking {
     fn close_unopened(&mut self) -> bool {
         let from = self.scanned.saturating_sub(TAG_BYTES);
         let found = TAGS.iter().filter_map(|tag| Some((find_unopened(&self.held, tag, from)?, tag[CLOSES])));
-        let found = found.min();
+        let is_word = |at: usize| self.opened || (at == 0 && self.passed.ends_with(QUOTES));
+        let found = found.min().filter(|(at, _)| !is_word(*at));
         if let Some((at, tag)) = found {
             self.close(at + tag.len());
         }
@@ -336,7 +355,7 @@ fn find(text: &str, tag: &str, from: usize) -> Option<usize> {
 /// only mentioned.
 fn find_unopened(text: &str, tag: &[&str; 2], mut from: usize) -> Option<usize> {
     while let Some(at) = find(text, tag[CLOSES], from) {
-        let is_quoted = text[..at].ends_with(['"', '\'', '`', '“', '‘', '«', '\\']);
+        let is_quoted = text[..at].ends_with(QUOTES);
         if !is_quoted && find(&text[..at], tag[OPENS], 0).is_none() {
             return Some(at);
         }
@@ -406,6 +425,23 @@ mod tests {
         }
         // An answer without any tag is all words, also from such a model.
         check(Manner::Unopened, "Hello.", "Hello.", Manner::Unknown);
+    }
+
+    #[test]
+    fn a_closing_tag_after_plain_answers_is_not_said() {
+        let said = |pieces: &[&str]| {
+            let mut thinking = Thinking::new(Manner::Plain);
+            let mut said: String = pieces.iter().flat_map(|piece| thinking.take(piece)).collect();
+            said.extend(thinking.end(true));
+            (said, thinking.manner())
+        };
+        let reasoned = |words: &str| (words.to_owned(), Manner::Unopened);
+        assert_eq!(said(&["I should greet.</think>\nHello."]), reasoned("Hello."));
+        // What was said before cannot be taken back.
+        assert_eq!(said(&["I should greet.", "</thi", "nk>", "Hello."]), reasoned("I should greet.Hello."));
+        let plain = |words: &str| (words.to_owned(), Manner::Plain);
+        assert_eq!(said(&["It wrote \"", "</think>", "\"."]), plain("It wrote \"</think>\"."));
+        assert_eq!(said(&["Put <thi", "nk> and ", "</think> around."]), plain("Put <think> and </think> around."));
     }
 
     #[test]

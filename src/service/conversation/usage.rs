@@ -89,7 +89,7 @@ impl Service {
             }
             db.commit().await?;
             // Each process ends the calls that it holds.
-            ended += rows.iter().filter(|row| self.live.hangup(row.id, EndReason::ApiHangup)).count();
+            ended += rows.iter().filter(|row| self.live.hangup(row.id, EndReason::UsageLimit)).count();
         }
         Ok(ended)
     }

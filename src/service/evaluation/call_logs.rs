@@ -252,7 +252,12 @@ impl Service {
         }
         match spec.reevaluate {
             true => self.queue_log(&mut db, caller, row).await?,
-            false => db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await.map(drop)?,
+            false => {
+                db.update(row.id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+                if given("tool_calls") && row.doc.status.is_final() {
+                    Box::pin(self.announce_finished(&mut db, SourceKind::Observability, row.id)).await?;
+                }
+            }
         }
         db.commit().await?;
         Ok(confirmation("Call log updated"))

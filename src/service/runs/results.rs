@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::model::issue::SourceKind;
 use crate::model::result::{QueueReason, ResultDoc, ResultRecord, UpdateResultSpec};
 use crate::model::status::ResultStatus;
 use crate::queue::EvaluateJob;
@@ -94,6 +95,10 @@ impl Service {
             recount_word_errors(&mut db, &mut row).await?;
         }
         db.update(id, &row.doc, self.clock.now_ms(), Some(caller.key_id)).await?;
+        // A call of a tool that failed is an issue, whenever it is told of.
+        if calls_changed && row.doc.body.status.is_terminal() {
+            Box::pin(self.announce_finished(&mut db, SourceKind::Simulation, id)).await?;
+        }
         self.complete_run(&mut db, row.doc.body.simulation_run_id).await?;
         db.answer(ResultUpdated { status: "success".into(), message: "Simulation result updated".into() }).await
     }

@@ -68,14 +68,13 @@ impl Service {
         }
         let now = self.clock.now_ms();
         let end = match message {
-            // The Digital Human has said its last words: nobody reads on.
-            AgentMessage::Message { .. } if row.doc.inbox.closed => return Ok(taken(true)),
+            // What answers the Digital Human's last words is kept while the conversation is open, and not answered.
             AgentMessage::Message { message, end_turn, end_conversation, .. } => {
                 let (more, ends) = (!end_turn, end_conversation);
                 row.doc.inbox.messages.push(Arrived { at_ms: now, message_id, text: message, more, ends });
                 row.doc.inbox.closed |= ends;
                 row.doc.inbox.ended |= ends;
-                ends
+                row.doc.inbox.closed
             }
             AgentMessage::ToolCall { name, parameters, output, .. } => {
                 row.doc.inbox.call_ids.extend(message_id);

@@ -52,7 +52,7 @@ impl Service {
             Some(transcript) => transcript.entries,
             None => judge::transcript(result_id, judge::language(&body.metadata), &moments, &fillers).entries,
         };
-        let facts = Facts { extension_digits: extension_digits(&body), interface: "PHONE", ..Facts::default() };
+        let facts = Facts { extension_digits: extension_digits(&body), ..Facts::default() };
         let turns = turn_list(&moments, &facts, &entries);
         Ok(TurnList { simulation_result_id: result_id, sample_rate: 16_000, live, turns })
     }

@@ -94,7 +94,7 @@ impl Floor {
     /// kept on purpose.
     fn may_barge_in(&self) -> bool {
         let greeting = self.history.is_empty() && matches!(self.opening, Opening::Listen { .. });
-        !greeting && self.hold.is_none() && self.hangup.is_none()
+        !greeting && self.start.is_some() && self.hold.is_none() && self.hangup.is_none()
     }
 
     /// Draws whether and when this side interrupts, at the onset of a turn of the other side.

@@ -59,6 +59,8 @@ pub struct OtherTurn {
     pub counts: bool,
     /// True when it was answered before its text was final.
     pub late: bool,
+    /// True when it began while an extension was dialled, and the conversation has not begun since.
+    pub is_early: bool,
     /// Its line in the history, once it is over.
     pub line: Option<usize>,
     segments: Vec<Segment>,
@@ -79,6 +81,7 @@ impl OtherTurn {
             is_barged_in: false,
             counts: false,
             late: false,
+            is_early: false,
             line: None,
             segments: Vec::new(),
             text: Arc::default(),

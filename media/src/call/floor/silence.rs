@@ -29,9 +29,7 @@ impl Floor {
         self.active_at = at;
         // It is no answer to what the other side says already.
         let prepared = self.take_prepared();
-        if let Some(onset) = self.other.since {
-            self.other_turn_begins(onset);
-        }
+        self.take_early_turn();
         self.plan_opening(at, prepared);
     }
 

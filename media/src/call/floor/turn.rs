@@ -26,14 +26,24 @@ const ANSWER_MS: u32 = 700;
 impl Floor {
     pub(super) fn other_speaks(&mut self, onset: Sample) {
         self.other.since = Some(onset);
-        if self.start.is_some() {
-            self.other_turn_begins(onset);
-        }
+        self.other_turn_begins(onset);
+    }
+
+    /// Takes what the other side has said, or says, while an extension was dialled: words that go on belong to the conversation.
+    /// What is over already is reported, and neither answered nor counted.
+    pub(super) fn take_early_turn(&mut self) {
+        let Some(turn) = self.other.turn.as_mut().filter(|turn| turn.is_early) else { return };
+        let Some(onset) = self.other.since else { return self.close_other_turn() };
+        turn.is_early = false;
+        self.draw_interruption(onset);
     }
 
     /// Begins a segment: a new turn, or more of the one that was not answered yet.
     pub(super) fn other_turn_begins(&mut self, onset: Sample) {
-        self.drop_answer();
+        let is_early = self.start.is_none();
+        if !is_early {
+            self.drop_answer();
+        }
         // The last turn that was wanted is not over yet.
         self.hangup.take_if(|(_, reason)| *reason == EndReason::MaxTurns);
         if let Some(hold) = self.hold.take_if(|hold| hold.until_onset) {
@@ -41,6 +51,7 @@ impl Floor {
         }
         let is_new = self.other.turn.as_ref().is_none_or(|turn| !turn.has_speech());
         let mut turn = self.other.turn.take().unwrap_or_else(|| OtherTurn::new(onset, self.concealed.before(onset)));
+        turn.is_early = is_early;
         let goes_on = self.linger.take().is_some();
         if self.scene.text && !goes_on {
             turn.open(self.effect(Effect::Hear { from: onset }));
@@ -56,7 +67,7 @@ impl Floor {
         if let Some(started) = self.mouth.speaking_since() {
             self.overlap_begins(started, onset);
         }
-        if is_new {
+        if is_new && !is_early {
             self.draw_interruption(onset);
         }
     }
@@ -84,7 +95,9 @@ impl Floor {
         }
         self.overlap_ends(end);
         let Some(turn) = &self.other.turn else { return };
-        if self.mouth.speaking_since().is_some() {
+        if turn.is_early {
+            self.other.over_at = Some(end + ms(JOINED_MS));
+        } else if self.mouth.speaking_since().is_some() {
             self.leave_unanswered(end);
         } else if turn.counts || !turn.digits.is_empty() {
             self.plan_answer(end, self.rules.turn.endpointing_delay_ms);
@@ -194,6 +207,10 @@ impl Floor {
             // It was no turn: those before it may have been enough.
             return self.hang_up_after(self.other.turns, turn.end);
         }
+        if turn.is_early {
+            self.other.closing.push(turn);
+            return self.tell_closed_turns();
+        }
         if turn.counts {
             self.other.turns += 1;
             self.hang_up_after(self.other.turns, turn.end);
@@ -254,7 +271,7 @@ impl Floor {
 
     /// Hangs up on a phrase that ends the call, in a turn that is answered already or never will be.
     fn hang_up_on_phrase(&mut self, turn: &OtherTurn) {
-        if self.hangup.is_none() && self.ends_call(turn.text()) {
+        if self.hangup.is_none() && !turn.is_early && self.ends_call(turn.text()) {
             let due = turn.end + ms(PHRASE_HANGUP_MS);
             self.hangup = Some((due.max(self.scene.at), EndReason::HangupPhrase));
         }

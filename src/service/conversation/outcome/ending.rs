@@ -52,7 +52,8 @@ pub fn verdict_of_dialogue(end: &DialogueEnd) -> (Option<(ErrorCode, String)>, O
             let text = "The agent did not answer the first message within max_call_duration";
             (Some((ErrorCode::NoAnswer, text.to_owned())), None)
         }
-        EndReason::Cancelled => (None, None),
+        // The error of a limit that is reached is in the result already.
+        EndReason::Cancelled | EndReason::UsageLimit => (None, None),
         _ => (None, Some(EndedBy::User)),
     }
 }
@@ -93,6 +94,7 @@ fn after_answer(ending: &Ending) -> Verdict {
         EndReason::Fault | EndReason::DialFailed | EndReason::Rejected | EndReason::NoAnswer => {
             fault(ending.fault.as_ref())
         }
+        EndReason::UsageLimit => Verdict::default(),
         _ => Verdict::by(EndedBy::User),
     }
 }
@@ -265,6 +267,7 @@ mod tests {
             (MaxDuration, true, true, false, None, user),
             (MaxTurns, true, true, false, None, user),
             (ApiHangup, true, true, false, None, user),
+            (UsageLimit, true, true, false, None, None),
             (Transfer, true, false, false, None, user),
             (AgentHangup, true, true, false, None, Some(EndedBy::Agent)),
             (AgentHangup, true, false, false, Some(ErrorCode::AgentHungUpBeforeSpeech), Some(EndedBy::Agent)),
