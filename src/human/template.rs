@@ -214,7 +214,10 @@ fn is_yes_no(heard: &str) -> bool {
 
 fn is_request(heard: &str, asked: &[String]) -> bool {
     let telling = |word: &String| QUESTION_WORDS.contains(&word.as_str()) || REQUEST_WORDS.contains(&word.as_str());
-    heard.contains(['?', '？', '؟']) || asked.iter().any(telling) || is_yes_no(heard)
+    let asks = |pair: &[String]| AUXILIARIES.contains(&pair[0].as_str()) && SUBJECTS.contains(&pair[1].as_str());
+    heard.contains(['?', '？', '؟'])
+        || asked.iter().any(telling)
+        || (is_yes_no(heard) || asked.get(..2).is_some_and(asks))
 }
 
 /// Returns the digits of a value that can be keyed, which has only blanks and signs between them.

@@ -95,7 +95,9 @@ async fn gather(upkeep: &Upkeep, job: &CallLogJob) -> Result<Option<Gathered>> {
             Err(Unheard::Failed(why)) => missing.push(why),
         }
     }
-    warnings.extend(wrong_times(&entries, sides.first().map(|side| side.len() as i64 / PER_MS)));
+    // Where a part of the recording was not read, its end is not known.
+    let recorded_ms = sides.first().filter(|_| warnings.is_empty()).map(|side| side.len() as i64 / PER_MS);
+    warnings.extend(wrong_times(&entries, recorded_ms));
     notes.extend((!warnings.is_empty()).then(|| ("warnings".to_owned(), warnings.into())));
     Ok(Some(Gathered { entries, sides, is_apart, notes, missing }))
 }

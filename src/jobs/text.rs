@@ -98,7 +98,7 @@ impl TextWork<'_> {
         };
         let (hangup, hangups) = mpsc::channel(4);
         self.workshop.running.begin(id, CallControl { hangup });
-        let left = catch_panic(self.hold_placed(from, placed, hangups)).await;
+        let left = catch_panic(Box::pin(self.hold_placed(from, placed, hangups))).await;
         self.workshop.running.end(id);
         left
     }
@@ -151,7 +151,7 @@ impl TextWork<'_> {
             }
         }
         let drive = drive::Drive::new(self, placed, redactor, feed, changes, hangups);
-        drive.run().await.map(|()| Left::Done)
+        Box::pin(drive.run()).await.map(|()| Left::Done)
     }
 
     /// Returns the lane of the run, where there is one and the job is not in it.

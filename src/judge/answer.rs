@@ -114,11 +114,20 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
             _ => None,
         },
         Value::String(text) => match word(text).as_str() {
-            "true" | "yes" | "y" | "1" | "pass" | "passed" => Some(true),
-            "false" | "no" | "n" | "0" | "fail" | "failed" => Some(false),
+            "true" | "yes" | "y" | "1" => Some(true),
+            "false" | "no" | "n" | "0" => Some(false),
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Returns if something has passed: a yes or no, or a word such as `Pass.`
+pub(super) fn verdict(value: &Value) -> Option<bool> {
+    match value.as_str().map(word).as_deref() {
+        Some("pass" | "passed") => Some(true),
+        Some("fail" | "failed") => Some(false),
+        _ => truth(value),
     }
 }
 
@@ -226,8 +235,6 @@ mod tests {
             (json!("True"), Some(true)),
             (json!(" 'yes' "), Some(true)),
             (json!("No."), Some(false)),
-            (json!("Pass."), Some(true)),
-            (json!("**Failed**"), Some(false)),
             (json!("True,"), Some(true)),
             (json!("FALSE"), Some(false)),
             (json!(1), Some(true)),
@@ -238,6 +245,9 @@ mod tests {
             (json!([true]), None),
         ] {
             assert_eq!(truth(&value), expect, "{value}");
+        }
+        for (value, expect) in [("Pass.", true), ("**Failed**", false), ("True", true)] {
+            assert_eq!(verdict(&json!(value)), Some(expect), "{value}");
         }
         for (value, expect, of_one) in [
             (json!(85), Some(85.0), Some(85.0)),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub use self::excuse::excuse;
 pub(super) use self::timed::{Own, own_spans};
 use super::answer::Wrong;
-use super::answer::{Number, truth};
+use super::answer::{Number, verdict};
 use super::ask::{ask, question};
 use super::decide::unread;
 use super::doubt::Heard;
@@ -388,7 +388,7 @@ fn read_steps(answer: &Object, wanted: &[usize]) -> Result<Vec<(usize, bool)>, W
     let steps = steps.ok_or_else(|| Wrong::Form("steps must be an array".into()))?;
     let of = |index: &usize| {
         let is_it = |step: &&Value| Number::of(&step["index"]).is_some_and(|number| number.value == *index as f64);
-        let passed = steps.iter().find(is_it).and_then(|step| truth(&step["passed"]));
+        let passed = steps.iter().find(is_it).and_then(|step| verdict(&step["passed"]));
         passed
             .map(|passed| (*index, passed))
             .ok_or_else(|| Wrong::Form(format!("the turn of index {index} is missing")))

@@ -341,9 +341,10 @@ async fn conversations_that_end_early() {
             }
         }
         let result = talk.until("COMPLETED").await;
+        let side = if reason == "agent_hangup" { "AGENT" } else { "USER" };
         assert_eq!(
             (&result["end_reason"], &result["conversation_ended_by"]),
-            (&json!(reason), &json!("USER")),
+            (&json!(reason), &json!(side)),
             "{reason}"
         );
     }

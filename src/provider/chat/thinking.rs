@@ -261,6 +261,8 @@ impl Thinking {
             let tail = self.held.rfind(['<', '[']).filter(|&at| matches!(tag_at(&self.held[at..], CLOSES), Tag::Part));
             words.extend(tail.map(|tail| self.held[..tail].to_owned()));
             if let Some(tail) = tail {
+                let begun = self.held[..tail].rsplit_once('\n').map(|(_, begun)| begun.trim().is_empty());
+                self.at_line_start = begun.unwrap_or(self.at_line_start && self.held[..tail].trim().is_empty());
                 self.cut_to(tail);
                 return false;
             }
