@@ -53,6 +53,9 @@ type Messages = Vec<(bool, String)>;
 fn messages_of(body: &[u8]) -> Result<Messages, String> {
     let body: Value = serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
     let messages = body["messages"].as_array().ok_or("messages must be a list")?;
+    if messages.is_empty() {
+        return Err("messages must not be empty".to_owned());
+    }
     let mut read = Messages::new();
     for (at, message) in messages.iter().enumerate() {
         let words = message["content"].as_str().unwrap_or_default().to_owned();
@@ -148,6 +151,7 @@ mod tests {
         for (body, expect) in [
             (&b"{"[..], "the body is no JSON"),
             (b"{}", "messages must be a list"),
+            (br#"{"messages": []}"#, "messages must not be empty"),
             (br#"{"messages": [{"role": "clerk"}]}"#, "messages[0].role must be"),
         ] {
             let why = messages_of(body).expect_err("it is refused");

@@ -84,7 +84,7 @@ impl Fault {
         Fault::WrongRate,
     ];
 
-    /// What faults are compared with where the agent without one does not pass the same suite.
+    /// Agents that faults are compared with where the desk without a fault does not pass the same suite.
     const COMPARED: [Fault; 2] = [Fault::Steady, Fault::SoonBehindRingback];
 
     /// Returns its word, as on the command line.

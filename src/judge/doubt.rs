@@ -67,21 +67,26 @@ impl Heard {
     /// Returns the doubtful words in whose place the phrase may have been said; `None` when it was not. The words of the
     /// phrase beside them must have been heard, and the time must be enough for those in their place.
     pub fn may_hold(&self, phrase: &str) -> Option<Doubt> {
-        let wanted = phrase_words(phrase);
         let pieces = self.pieces();
-        (0..pieces.len()).find_map(|first| {
-            let mut used = Vec::new();
-            covers(&pieces[first..], &wanted, true, &mut used).then(|| doubt_of(&used))?
-        })
+        (0..pieces.len()).find_map(|first| find(&pieces[first..], phrase, false))
     }
 
-    /// Returns the first doubtful words; `None` when all are sure.
-    pub fn first(&self) -> Option<Doubt> {
-        let doubtful = |piece: &Piece<'_>| match piece {
-            Piece::Doubtful(words) => doubt_of(&[words]),
-            Piece::Sure(_) => None,
-        };
-        self.pieces().iter().find_map(doubtful)
+    /// Returns the same of a turn that may be the phrase and nothing else.
+    pub fn may_be(&self, phrase: &str) -> Option<Doubt> {
+        find(&self.pieces(), phrase, true)
+    }
+
+    /// Returns the same of a regular expression. Alternatives of plain words are looked for one by one; of another expression
+    /// nothing is known, so that a turn whose words are for the most part doubtful may hold it.
+    pub fn may_match(&self, expression: &str) -> Option<Doubt> {
+        let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '\'' | '-'));
+        if expression.split('|').all(is_plain) {
+            return expression.split('|').find_map(|phrase| self.may_hold(phrase));
+        }
+        let pieces = self.pieces();
+        let doubtful: Vec<&[Word]> = pieces.iter().filter_map(Piece::doubtful).collect();
+        let count: usize = doubtful.iter().map(|words| words.len()).sum();
+        if 2 * count > self.words.len() { doubt_of(&doubtful) } else { None }
     }
 
     fn pieces(&self) -> Vec<Piece<'_>> {
@@ -101,29 +106,73 @@ impl Heard {
     }
 }
 
+impl<'w> Piece<'w> {
+    fn doubtful(&self) -> Option<&'w [Word]> {
+        match self {
+            Piece::Doubtful(words) => Some(words),
+            Piece::Sure(_) => None,
+        }
+    }
+}
+
+/// Returns the doubtful words in whose place the phrase may have been said, from the first piece on; `is_whole`: up to the last one.
+fn find(pieces: &[Piece<'_>], phrase: &str, is_whole: bool) -> Option<Doubt> {
+    let mut used = Vec::new();
+    let wanted = phrase_words(phrase);
+    covers(pieces, &wanted, Coverage { is_fresh: true, is_whole }, &mut used).then(|| doubt_of(&used))?
+}
+
+/// Extent to which words are covered: nothing of them is placed yet, and all pieces are to be used.
+#[derive(Copy, Clone)]
+struct Coverage {
+    is_fresh: bool,
+    is_whole: bool,
+}
+
 /// True if the wanted words may have been said from the first piece on, and not without the doubtful ones that are `used`.
-/// `fresh`: nothing of them is placed yet.
-fn covers<'w>(pieces: &[Piece<'w>], wanted: &[String], fresh: bool, used: &mut Vec<&'w [Word]>) -> bool {
+fn covers<'w>(pieces: &[Piece<'w>], wanted: &[String], extent: Coverage, used: &mut Vec<&'w [Word]>) -> bool {
     let Some((piece, rest)) = pieces.split_first() else { return false };
+    let ends_here = !extent.is_whole || rest.is_empty();
+    let later = Coverage { is_fresh: false, ..extent };
     match piece {
         Piece::Sure(word) => match wanted.split_first() {
             Some((first, left)) if first == word => {
-                left.is_empty() && !used.is_empty() || covers(rest, left, false, used)
+                left.is_empty() && !used.is_empty() && ends_here || covers(rest, left, later, used)
             }
             _ => false,
         },
         Piece::Doubtful(words) => {
-            let most = (1..=wanted.len()).take_while(|count| has_time(words, &wanted[..*count])).last().unwrap_or(0);
+            let most = (1..=wanted.len()).filter(|count| fits(words, &wanted[..*count])).last().unwrap_or(0);
             used.push(words);
-            let least = usize::from(fresh);
-            let found =
-                (least..=most).rev().any(|count| count == wanted.len() || covers(rest, &wanted[count..], false, used));
+            let least = usize::from(extent.is_fresh);
+            let found = (least..=most)
+                .rev()
+                .any(|count| count == wanted.len() && ends_here || covers(rest, &wanted[count..], later, used));
             if !found {
                 used.pop();
             }
             found
         }
     }
+}
+
+/// True if others may have been said in the place of the words: there is time for them, and they have letters in common.
+fn fits(words: &[Word], others: &[String]) -> bool {
+    has_time(words, others) && is_alike(words, others)
+}
+
+/// Part of the letters of wanted words that doubtful ones have: another word has some of them by chance.
+const ALIKE: f64 = 0.25;
+
+/// True if words share letters with others. Digits and letters of scripts without blanks are written in too many ways to tell.
+fn is_alike(words: &[Word], others: &[String]) -> bool {
+    use std::collections::BTreeSet;
+    let letters = |text: &str| text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<BTreeSet<char>>();
+    let heard: BTreeSet<char> = words.iter().flat_map(|word| letters(&word.word)).collect();
+    let wanted: BTreeSet<char> = others.iter().flat_map(|word| letters(word)).collect();
+    let is_open = |c: &char| c.is_numeric() || is_unspaced(*c);
+    wanted.iter().chain(&heard).any(is_open)
+        || wanted.intersection(&heard).count() as f64 >= ALIKE * wanted.len() as f64
 }
 
 /// True if the time of the words is enough for others; it is when no times are known.
@@ -182,7 +231,7 @@ mod tests {
         }
         assert_eq!(name.may_hold("Giovanni's").map(|doubt| doubt.at_ms), Some(600));
         let sure = turn(&[("Welcome", 95), ("to", 97), ("Luigi's", 80)]);
-        assert_eq!((sure.may_hold("Giovanni's"), sure.first()), (None, None));
+        assert_eq!((sure.may_hold("Giovanni's"), sure.may_match("Gio.*")), (None, None));
         // Nothing is said of the words by a recognizer without confidences.
         assert_eq!(turn(&[("Welcome", -1)]).may_hold("hello"), None);
         let two = turn(&[("press", 95), ("won", 20), ("for", 90), ("sails", 90), ("or", 95), ("tube", 30)]);
@@ -194,9 +243,27 @@ mod tests {
     }
 
     #[test]
+    fn a_doubtful_word_excuses_only_what_is_like_it() {
+        let booked = turn(&[("um", 20), ("your", 90), ("visit", 90), ("is", 95), ("cancelled", 95)]);
+        assert_eq!(
+            (booked.may_hold("booked"), booked.may_match("booked|appointment is"), booked.may_match("b.*d")),
+            (None, None, None)
+        );
+        let bye = turn(&[("well", 30), ("I", 90), ("cannot", 90), ("tell", 95)]);
+        assert_eq!(bye.may_be("well then"), None);
+        assert!(bye.may_hold("well").is_some());
+        assert!(turn(&[("good", 30), ("bite", 20)]).may_be("Goodbye").is_some());
+        assert!(turn(&[("good", 30), ("bite", 20)]).may_match("good.?bye").is_some());
+        assert!(turn(&[("looked", 30), ("today", 90)]).may_match("booked|reserved").is_some());
+    }
+
+    #[test]
     fn words_without_a_confidence_have_that_of_their_text() {
         let of = |confidence| Heard::new("hello there", Vec::new(), confidence, (500, 1500));
-        assert_eq!(of(Some(0.3)).may_hold("good day").map(|doubt| doubt.shown), Some("hello 0.30, there 0.30".into()));
+        assert_eq!(
+            of(Some(0.3)).may_hold("yellow bear").map(|doubt| doubt.shown),
+            Some("hello 0.30, there 0.30".into())
+        );
         assert_eq!(of(Some(0.9)).may_hold("good day"), None);
         assert_eq!(of(None).may_hold("good day"), None);
     }

@@ -414,8 +414,8 @@ fn check_heard(words: &str, expected: &Expectation, grounds: &Grounds<'_>) -> Fo
     }
 }
 
-/// Returns the doubtful words in whose place the wanted ones may have been said. Of a regular expression that is not known, so that any
-/// doubtful word may be it. Words that are not wanted are not looked for: few doubtful words are just these.
+/// Returns the doubtful words in whose place the wanted ones may have been said. Words that are not wanted are not looked for: few
+/// doubtful words are just these.
 fn doubt<'e>(
     words: &str,
     expected: &Expectation,
@@ -425,7 +425,7 @@ fn doubt<'e>(
         let heard = Heard::of_entry(entry);
         let doubt = match expected.form.unwrap_or_default() {
             WordsAs::Text => heard.may_hold(words),
-            WordsAs::Regex => heard.first(),
+            WordsAs::Regex => heard.may_match(words),
         };
         doubt.map(|doubt| (entry, doubt))
     };

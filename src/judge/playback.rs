@@ -14,7 +14,7 @@ use super::answer::Wrong;
 use super::answer::{Number, verdict};
 use super::ask::{ask, question};
 use super::decide::unread;
-use super::doubt::Heard;
+use super::doubt::{Doubt, Heard};
 use super::measures::greeting_from;
 use super::reading::{key, speech_end, turn};
 use crate::model::Object;
@@ -330,12 +330,17 @@ fn tests(step: &Object, turn: &Turn) -> Vec<Test> {
     if !expected.is_empty() {
         let why = format!("the turn is not '{expected}'");
         let passed = is_alike(&turn.text, expected);
-        tests.push(if passed || !turn.lacks_words { turn.word_test(passed, expected, why) } else { unheard() });
+        let doubt = turn.heard.may_be(expected);
+        tests.push(if passed || !turn.lacks_words { Turn::word_test(passed, doubt, why) } else { unheard() });
     }
     for phrase in phrases(step, "contains") {
         let passed = contains_phrase(&turn.text, phrase);
         let why = format!("'{phrase}' was not said");
-        tests.push(if passed || !turn.lacks_words { turn.word_test(passed, phrase, why) } else { unheard() });
+        tests.push(if passed || !turn.lacks_words {
+            Turn::word_test(passed, turn.heard.may_hold(phrase), why)
+        } else {
+            unheard()
+        });
     }
     for phrase in phrases(step, "excludes") {
         let said = contains_phrase(&turn.text, phrase);
@@ -416,8 +421,8 @@ struct Turn {
 
 impl Turn {
     /// Returns the test of wanted words. Where they are missing, and doubtful words stand in their place, it cannot be told.
-    fn word_test(&self, passed: bool, wanted: &str, why: String) -> Test {
-        match self.heard.may_hold(wanted).filter(|_| !passed) {
+    fn word_test(passed: bool, doubt: Option<Doubt>, why: String) -> Test {
+        match doubt.filter(|_| !passed) {
             Some(doubt) => Test::of(None, format!("{why} for sure; words were heard with doubt: {}", doubt.shown)),
             None => Test::of(Some(passed), why),
         }

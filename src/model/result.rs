@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::Object;
 use super::error_code::{ErrorCode, Owner};
 use super::evaluation::{CustomResult, Evaluation, JudgedGoal};
-use super::expectation::{ExpectationResult, OwnFault};
+use super::expectation::{ExpectationResult, FaultCode, OwnFault};
 use super::heard_turn::HeardTurn;
 use super::id::IdString;
 use super::status::{EndedBy, Outcome, ResultStatus};
@@ -287,11 +287,12 @@ impl ResultBody {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| &metric.value)
     }
 
-    /// True if the conversation broke off, or never began, by a fault of this side or by a setting that is missing: nothing is known
-    /// of the agent then.
+    /// True if the conversation broke off, or never began, by a fault of this side or by a setting that is missing, or if the
+    /// agent's audio has another rate than was agreed on: nothing is known of the agent then.
     pub fn is_own_failure(&self) -> bool {
         self.error_owner.is_some_and(Owner::is_own)
             || self.error_code.as_ref().is_some_and(ErrorCode::names_missing_setting)
+            || self.own_faults.iter().any(|fault| fault.code == FaultCode::RateMismatch)
     }
 
     /// Sets the error `code` with its message and its owner.

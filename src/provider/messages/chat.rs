@@ -12,6 +12,8 @@ use crate::provider::chat::request::{endpoint, takes_api_key};
 use crate::provider::chat::{content, surrogates};
 use crate::provider::post::{Poster, Posting, RESULT_ID};
 
+/// Only message of a request by which an agent without a description is asked to begin.
+const BEGIN: &str = "Begin the conversation.";
 const FAILED: [&str; 2] = ["P12_SESSION_SETUP_FAILED", "P12_AGENT_ERROR"];
 
 /// The server, and what its model is told.
@@ -80,6 +82,10 @@ impl ChatAgent {
         messages.extend(said.map(|line| json!({ "role": role(line.other), "content": line.text })));
         if !message.text.is_empty() {
             messages.push(json!({ "role": "user", "content": message.text }));
+        }
+        // Servers refuse a request without any message.
+        if messages.is_empty() {
+            messages.push(json!({ "role": "system", "content": BEGIN }));
         }
         json!({ "model": self.model, "messages": messages, "stream": false })
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 
 use super::outcome::CallOutcome;
 use crate::error::{Error, Result};
@@ -71,8 +72,10 @@ impl Service {
             self.clock.until(self.clock.now_ms() + PAUSE_MS).await;
         }
         let (code, message) = (ErrorCode::ResultNotStored, "The outcome of the call could neither be stored nor kept");
-        self.abort_with(&ended.organization, ended.result_id, code, message).await.map_err(|_| last)?;
-        Ok(())
+        match self.abort_with(&ended.organization, ended.result_id, code, message).await.map_err(|_| last)? {
+            true => self.forget_private(&ended.organization, ended.result_id).await,
+            false => Ok(()),
+        }
     }
 
     /// Stores the records that were kept while the database could not be written. Returns their number.
@@ -97,13 +100,14 @@ impl Service {
         let ended: Ended = match serde_json::from_slice(&bytes) {
             Ok(ended) => ended,
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "these records of a conversation cannot be read");
+                tracing::error!(path = %path.display(), %error, "these records of a conversation cannot be read: they are laid aside");
+                let _ = tokio::fs::rename(&path, path.with_extension("bad")).await;
                 return false;
             }
         };
         match self.try_restore(&ended).await {
             Ok(()) | Err(Error::NotFound(_)) => {
-                tracing::info!(result_id, "the records of a conversation are stored now");
+                tracing::info!(result_id, "the kept records of a conversation are settled");
                 let _ = tokio::fs::remove_file(&path).await;
                 true
             }
@@ -114,15 +118,29 @@ impl Service {
         }
     }
 
+    /// True if records of a result wait for the database.
+    pub(in crate::service) async fn has_kept(&self, result_id: i64) -> bool {
+        tokio::fs::try_exists(path_of(&self.settings.data, result_id)).await.unwrap_or(false)
+    }
+
     async fn try_restore(&self, ended: &Ended) -> Result<()> {
         let (organization, id) = (&ended.organization, ended.result_id);
-        let body = self.store.org(organization).read().await?.get::<ResultDoc>(id).await?.doc.body;
+        let doc = self.store.org(organization).read().await?.get::<ResultDoc>(id).await?.doc;
+        let (is_private, body) = (doc.private, doc.body);
         let is_at_work = matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running);
-        if !is_at_work || body.attempt != ended.attempt {
-            tracing::warn!(result_id = id, "the result has gone on without the records of its conversation");
-            return Ok(());
-        }
         let redactor = self.redactor(organization, id).await?;
+        if !is_at_work || body.attempt != ended.attempt {
+            // What was stored before is still to be redacted where that failed.
+            return match redactor.filter(|_| body.status.is_terminal() && body.attempt == ended.attempt) {
+                Some(redactor) if ended.outcome.is_connected && is_private => {
+                    Box::pin(self.redact_conversation(organization, id, &redactor)).await
+                }
+                _ => {
+                    tracing::warn!(result_id = id, "the result has gone on without the records of its conversation");
+                    Ok(())
+                }
+            };
+        }
         Box::pin(self.try_store(ended, redactor.as_ref())).await
     }
 
@@ -166,8 +184,11 @@ async fn keep(data: &Path, ended: &Ended) -> std::io::Result<PathBuf> {
     let folder = data.join(ENDED_FOLDER);
     tokio::fs::create_dir_all(&folder).await?;
     let written = path.with_extension("part");
-    tokio::fs::write(&written, &bytes).await?;
-    tokio::fs::File::open(&written).await?.sync_all().await?;
+    // They hold words: nobody else reads them.
+    let mut file =
+        tokio::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&written).await?;
+    file.write_all(&bytes).await?;
+    file.sync_all().await?;
     tokio::fs::rename(&written, &path).await?;
     Ok(path)
 }

@@ -253,6 +253,10 @@ impl Service {
 
     /// Ends a conversation that a restart interrupted; returns false if it was not at work.
     async fn break_off(&self, organization: &str, result_id: i64) -> Result<bool> {
+        // Its records wait for the database, and are stored soon.
+        if self.has_kept(result_id).await {
+            return Ok(false);
+        }
         let mut db = self.store.org(organization).write().await?;
         let Some(mut row) = db.find::<ResultDoc>(result_id).await? else { return Ok(false) };
         if !matches!(row.doc.body.status, ResultStatus::Dispatched | ResultStatus::Running) {

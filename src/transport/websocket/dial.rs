@@ -90,9 +90,6 @@ impl DialFault {
     /// Returns the reason in words, without secrets.
     pub fn text(&self) -> String {
         match self {
-            DialFault::Unauthorized(status @ 403) => format!(
-                "the server answered {status}: the credentials are refused, or the path is not known (some frameworks answer so)"
-            ),
             DialFault::Unauthorized(status) | DialFault::Busy(status) => format!("the server answered {status}"),
             DialFault::NoSocket(why) | DialFault::Refused { why, .. } | DialFault::Unreachable { why, .. } => {
                 why.clone()

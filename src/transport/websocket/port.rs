@@ -187,7 +187,11 @@ impl WebSocketPort {
             DialFault::Busy(_) | DialFault::Refused { .. } => RemoteKind::Refused,
             DialFault::Unreachable { .. } => RemoteKind::Unreachable,
         };
-        self.give_up(fault.may_retry(), kind, fault.status(), None, fault.text());
+        let mut text = fault.text();
+        if fault.status() == Some(403) {
+            text.push_str(": the credentials are refused, or the path is not known (some frameworks answer so)");
+        }
+        self.give_up(fault.may_retry(), kind, fault.status(), None, text);
     }
 
     /// Takes 20 ms of this side's voice that begin at `from`.
