@@ -233,5 +233,5 @@ async fn planted_faults_are_found() {
         assert_eq!(told[key], expect, "{text}");
     }
     let counts = ["false_alarms", "wrongly_charged", "calls"].map(|key| told[key].as_u64());
-    assert_eq!(counts, [Some(0), Some(0), Some(2 * (13 + 13 + 6))], "{text}");
+    assert_eq!(counts, [Some(0), Some(0), Some(2 * (14 + 14 + 7))], "{text}");
 }
