@@ -197,7 +197,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
     };
     let (engine, _incoming) = equipment.engine(listen, args).await?;
     if !args.json {
-        equipment.notes.iter().for_each(|note| complain(note));
+        equipment.notes.iter().for_each(complain);
     }
     let folder = std::env::temp_dir().join(format!("ringer-call-{}", crate::clock::new_id()));
     let extension_digits = args.dtmf.iter().flat_map(|keys| keys.chars()).filter(|&key| key != ',').count();

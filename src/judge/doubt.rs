@@ -142,7 +142,7 @@ fn covers<'w>(pieces: &[Piece<'w>], wanted: &[String], extent: Coverage, used: &
             _ => false,
         },
         Piece::Doubtful(words) => {
-            let most = (1..=wanted.len()).filter(|count| fits(words, &wanted[..*count])).last().unwrap_or(0);
+            let most = (1..=wanted.len()).rfind(|count| fits(words, &wanted[..*count])).unwrap_or(0);
             used.push(words);
             let least = usize::from(extent.is_fresh);
             let found = (least..=most)

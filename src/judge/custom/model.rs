@@ -264,7 +264,7 @@ fn does_not_apply(value: &Value) -> bool {
 /// A text that is none of the options.
 fn read_value(spec: &CustomMetricSpec, value: &Value) -> Result<Option<Given>, Wrong> {
     let flag = |yes: &[&str], no: &[&str]| {
-        let word = value.as_str().map(|text| word(text)).unwrap_or_default();
+        let word = value.as_str().map(word).unwrap_or_default();
         let told = yes.contains(&&*word).then_some(true).or(no.contains(&&*word).then_some(false));
         told.or_else(|| truth(value)).map(Given::Flag)
     };

@@ -71,7 +71,7 @@ fn speech_behind_a_tone_is_placed_as_after_silence() {
         for codec in [Codec::Pcmu, Codec::G722] {
             // The tone ends at any place of a frame, and in the middle of a burst.
             let (ms, peak) =
-                (|n: usize| (67 + 37 * n).min(tone.2[0]), |n: usize| if n % 2 == 0 { 2000.0 } else { 9000.0 });
+                (|n: usize| (67 + 37 * n).min(tone.2[0]), |n: usize| if n.is_multiple_of(2) { 2000.0 } else { 9000.0 });
             let after_silence = |n: usize| [vec![0; 9600], sound(tone, peak(n), 0, ms(n))].concat();
             let case = format!("{} in {codec:?}", tone.0);
             check(&case, behind(codec, after_silence), 20);
