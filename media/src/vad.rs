@@ -20,6 +20,7 @@
 //! tenth, speech without pauses made a quiet channel noisy 70 % of the time. Without the 6 s, 12 s of dense speech were
 //! six pieces.
 
+mod blocks;
 mod detector;
 mod first_word;
 mod floor;
@@ -32,6 +33,7 @@ mod tone_run;
 mod without_tones;
 
 use crate::frame::{FRAME, Frame, PER_MS, Sample};
+use blocks::{Block, Blocks, HISTORY};
 use detector::Detector;
 use floor::{Floor, LOWEST_DBOV, QUIET_DBOV};
 use foreground_net::ForegroundNet;
@@ -100,9 +102,6 @@ const RELEASE: Sample = 120 * PER_MS;
 /// ended.
 const RELEASE_IN_NOISE: Sample = 200 * PER_MS;
 
-/// Number of blocks that are remembered to find the true onset (1 s).
-const HISTORY: usize = 100;
-
 /// Number of blocks after which a channel that never was quiet counts as one with noise (500 ms). The onset of a first
 /// word is withheld until then: a gap in it or behind it shows whether its weak first sounds are noise.
 const UNKNOWN: usize = 50;
@@ -153,14 +152,6 @@ pub enum Edge {
 /// Edge that a frame brought; at most one.
 pub type Edges = Option<Edge>;
 
-/// A block of 10 ms that was received.
-#[derive(Copy, Clone, Debug)]
-struct Block {
-    from: Sample,
-    loud: bool,
-    level_dbov: f32,
-}
-
 /// Detector of speech in one channel. Allocates nothing after [`VoiceActivity::new`].
 pub struct VoiceActivity {
     detector: Box<Detector>,
@@ -196,9 +187,8 @@ pub struct VoiceActivity {
     above_db: f32,
     /// Level of that block, dBov; `None` when nothing but own echo was left.
     louder_dbov: Option<f32>,
-    blocks: [Block; HISTORY],
-    heard: usize,
-    /// Number of them that were no tone.
+    blocks: Blocks,
+    /// Number of blocks so far that were no tone.
     measured: usize,
     next: Option<Sample>,
     level_dbov: f32,
@@ -247,8 +237,7 @@ impl VoiceActivity {
             voted: 0,
             above_db: 0.0,
             louder_dbov: None,
-            blocks: [Block { from: 0, loud: false, level_dbov: LOWEST_DBOV }; HISTORY],
-            heard: 0,
+            blocks: Blocks::new(),
             measured: 0,
             next: None,
             level_dbov: LOWEST_DBOV,
@@ -339,7 +328,7 @@ impl VoiceActivity {
         let score = score.clamp(LEAST_SCORE, 1.0 - LEAST_SCORE);
         let above_db = self.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - self.floor.floor_dbov());
         let odds = self.foreground_net.push(&self.detector.latest, (score / (1.0 - score)).ln(), above_db);
-        let blocks = [1, 2].map(|back| self.blocks[(self.heard - back) % HISTORY]);
+        let blocks = [0, 1].map(|back| self.blocks.ago(back));
         let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
         // A tone is no speech, nor is what lies below the noise, whatever the network says.
         self.lookback.push(from, loud_to, above_db, &odds, is_tone || above_db < -UNDER_DB);
@@ -365,7 +354,7 @@ impl VoiceActivity {
 
     /// Moves all positions `by` samples back.
     pub fn move_back(&mut self, by: Sample) {
-        self.blocks.iter_mut().for_each(|block| block.from -= by);
+        self.blocks.move_back(by);
         self.next = self.next.map(|next| next - by);
         self.speech = self.speech.map(|end| end - by);
         self.voted -= by;
@@ -450,13 +439,8 @@ impl VoiceActivity {
         self.floor.settle();
         let gate = LEAST_DBOV.max(self.floor.floor_dbov() + self.floor.margin_db());
         let left: [Option<f32>; 2] = std::array::from_fn(|n| (!masked[n]).then_some(levels[n]));
-        for (n, level) in left.into_iter().enumerate() {
-            let loud = level.is_some_and(|level| level > gate);
-            self.blocks[self.heard % HISTORY] =
-                Block { from: from + (n * BLOCK) as Sample, loud, level_dbov: levels[n] };
-            self.heard += 1;
-            self.measured += usize::from(n * BLOCK >= tone);
-        }
+        self.blocks.push(from, [0, 1].map(|n| (left[n].is_some_and(|level| level > gate), levels[n])));
+        self.measured += (0..2).filter(|n| n * BLOCK >= tone).count();
         self.louder_dbov = left.into_iter().flatten().reduce(f32::max);
         self.above_db = self.louder_dbov.map_or(f32::MIN, |level| level - gate);
     }
@@ -522,12 +506,12 @@ impl VoiceActivity {
         let first = self.measured < UNKNOWN;
         let top = if first { self.top_dbov() } else { f32::MAX };
         let block = |back: usize| {
-            let block = self.blocks[(self.heard - 1 - back) % HISTORY];
+            let block = self.blocks.ago(back);
             Block { loud: block.loud || block.level_dbov > LEAST_DBOV.max(top - FIRST_WORD_DB), ..block }
         };
         let (mut onset, mut end, mut quiet) = (None, None, 0);
         let mut later = from + FRAME as Sample;
-        for back in 0..self.heard.min(HISTORY).min(if first { UNKNOWN } else { first_vote + LEAD }) {
+        for back in 0..self.blocks.len().min(if first { UNKNOWN } else { first_vote + LEAD }) {
             let block = block(back);
             let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
             if block.from < self.earliest || !joined || (back >= first_vote && quiet > LEAD_GAP) {
@@ -554,8 +538,8 @@ impl VoiceActivity {
 
     /// Moves the end of the speech to the last loud block of the last frame.
     fn extend(&mut self) {
-        for back in [2, 1] {
-            let block = self.blocks[(self.heard - back) % HISTORY];
+        for back in [1, 0] {
+            let block = self.blocks.ago(back);
             if block.loud {
                 self.speech = Some(block.from + BLOCK as Sample);
             }

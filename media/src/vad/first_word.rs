@@ -6,7 +6,7 @@
 //! the loudest sound cut off weak sounds and short words.
 
 use super::floor::LOWEST_DBOV;
-use super::{BLOCK, CONFIRM, Edge, Edges, FIRST_WORD_VOTES, HISTORY, LEAST_DBOV, RELEASE, UNKNOWN, VoiceActivity};
+use super::{BLOCK, CONFIRM, Edge, Edges, FIRST_WORD_VOTES, LEAST_DBOV, RELEASE, UNKNOWN, VoiceActivity};
 use crate::frame::{FRAME, Sample};
 
 impl VoiceActivity {
@@ -26,8 +26,8 @@ impl VoiceActivity {
     fn first_sound(&self) -> Option<(Sample, Sample)> {
         let (mut onset, mut end) = (None, None);
         let mut later = self.next?;
-        for back in 0..self.heard.min(HISTORY) {
-            let block = self.blocks[(self.heard - 1 - back) % HISTORY];
+        for back in 0..self.blocks.len() {
+            let block = self.blocks.ago(back);
             let joined = (block.from + BLOCK as Sample - later).abs() <= BLOCK as Sample;
             let is_apart = onset.is_some_and(|onset| onset - block.from > RELEASE);
             if block.from < self.earliest || !joined || is_apart {
@@ -76,7 +76,7 @@ impl VoiceActivity {
 
     /// Returns the level of the highest block that is remembered.
     pub(super) fn top_dbov(&self) -> f32 {
-        let blocks = (0..self.heard.min(UNKNOWN)).map(|back| self.blocks[(self.heard - 1 - back) % HISTORY].level_dbov);
+        let blocks = (0..self.blocks.len().min(UNKNOWN)).map(|back| self.blocks.ago(back).level_dbov);
         blocks.fold(LOWEST_DBOV, f32::max)
     }
 

@@ -1,9 +1,8 @@
 //! Tones of the network are taken out of a channel before speech is looked for: what is behind one then begins as it does
 //! after silence, and a tone is no noise floor.
 
-use super::floor::LOWEST_DBOV;
 use super::tone_run::ToneFound;
-use super::{BLOCK, CONFIRM, HISTORY, VoiceActivity};
+use super::{BLOCK, CONFIRM, VoiceActivity};
 use crate::frame::{Frame, Sample};
 
 impl VoiceActivity {
@@ -33,10 +32,7 @@ impl VoiceActivity {
     /// Takes back what was made of a tone between its first sample and `to`, before it was known for one.
     fn forget_tone(&mut self, began: Sample, to: Sample) {
         let since = (to - began + BLOCK as Sample - 1) as usize / BLOCK;
-        for back in 0..since.min(self.heard).min(HISTORY) {
-            let block = &mut self.blocks[(self.heard - 1 - back) % HISTORY];
-            (block.loud, block.level_dbov) = (false, LOWEST_DBOV);
-        }
+        self.blocks.silence(since);
         let measured = since.min(self.measured);
         self.measured -= measured;
         self.floor.take_back(measured);

@@ -30,7 +30,7 @@ impl Floor {
     }
 
     /// Takes what the other side has said, or says, while an extension was dialled: words that go on belong to the conversation.
-    /// What is over already is reported, and neither answered nor counted.
+    /// A turn that is over already is reported, and neither answered nor counted.
     pub(super) fn take_early_turn(&mut self) {
         let Some(turn) = self.other.turn.as_mut().filter(|turn| turn.is_early) else { return };
         let Some(onset) = self.other.since else { return self.close_other_turn() };

@@ -68,7 +68,7 @@ fn sample_frames(pcm: &[i16]) -> Vec<Told> {
             return None;
         }
         again.inputs = vad.foreground_net.inputs;
-        let blocks = [1, 2].map(|back| vad.blocks[(vad.heard - back) % HISTORY]);
+        let blocks = [0, 1].map(|back| vad.blocks.ago(back));
         let loud_to = blocks.iter().find(|block| block.loud).map(|block| block.from + BLOCK as Sample);
         let above_db = vad.louder_dbov.map_or(f32::MIN, |level_dbov| level_dbov - vad.floor.floor_dbov());
         let barred = vad.tone_frames > 0 || above_db < -UNDER_DB;
