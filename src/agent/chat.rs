@@ -35,6 +35,7 @@ async fn complete(State(fault): State<Option<Fault>>, body: Bytes) -> Response {
     let answered = messages_of(&body).map(|messages| (delay(fault, &messages), reply(fault, &messages)));
     let (status, body) = match answered {
         Ok((delay, reply)) => {
+            // An agent with a fault is slow on purpose; without one the delay is zero.
             tokio::time::sleep(delay).await;
             (StatusCode::OK, completion(&reply))
         }

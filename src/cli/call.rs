@@ -242,7 +242,7 @@ async fn call(args: &Args, out: &Out) -> Result<(), Failed> {
         recording: saved.ok().flatten(),
         problem: problem.as_deref(),
     });
-    let code = ended.is_ok_and(is_unreachable).then_some(UNREACHABLE);
+    let code = ended.as_ref().is_ok_and(is_unreachable).then_some(UNREACHABLE);
     problem.map_or(Ok(()), |why| Err(Failed { why, code }))
 }
 

@@ -345,7 +345,7 @@ impl Dialogue {
             self.take(turn);
             return self.end(now, reason, None);
         }
-        // What answers the last words does not take them back: they are on their way.
+        // An answer to the last words does not take them back: they are on their way.
         let is_closing = matches!(&self.doing, Doing::Sending { answer, .. } if answer.ends.is_some());
         if let Some(reason) = heard.ends.filter(|_| !is_closing) {
             self.take(turn);

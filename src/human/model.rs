@@ -326,7 +326,7 @@ impl<'a> Speech<'a> {
             }
             ChatPart::Text(_) => {}
             ChatPart::Tool { name, arguments } => self.call(&name, &arguments),
-            // What would not have been said is not missing.
+            // Words that would not have been said are not missing.
             ChatPart::Cut => self.is_cut = !self.full,
         }
     }

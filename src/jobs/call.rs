@@ -189,9 +189,8 @@ impl CallWork<'_> {
             None => None,
         };
         let about = Circumstances { stopping, answers, recording_bytes, notes, warnings };
-        let connected_at_ms = report.connected_at_ms;
-        let timeline = report.timeline.iter().map(|entry| json!(entry)).collect();
-        let outcome = CallOutcome::of_call(report, about);
+        let outcome = CallOutcome::of_call(&report, about);
+        let CallReport { connected_at_ms, timeline, .. } = report;
         let (organization, attempt) = (self.job.organization.clone(), self.job.attempt);
         let ended = Ended { organization, result_id: id, attempt, connected_at_ms, timeline, transcript, outcome };
         Box::pin(service.store_ended(ended, redactor)).await

@@ -122,7 +122,7 @@ pub(super) fn truth(value: &Value) -> Option<bool> {
     }
 }
 
-/// Returns if something has passed: a yes or no, or a word such as `Pass.`
+/// Reads whether something has passed: a yes or no, or a word such as `Pass.`; `None` for anything else.
 pub(super) fn verdict(value: &Value) -> Option<bool> {
     match value.as_str().map(word).as_deref() {
         Some("pass" | "passed") => Some(true),

@@ -119,7 +119,10 @@ impl<'w> Piece<'w> {
 fn find(pieces: &[Piece<'_>], phrase: &str, is_whole: bool) -> Option<Doubt> {
     let mut used = Vec::new();
     let wanted = phrase_words(phrase);
-    covers(pieces, &wanted, Coverage { is_fresh: true, is_whole }, &mut used).then(|| doubt_of(&used))?
+    match covers(pieces, &wanted, Coverage { is_fresh: true, is_whole }, &mut used) {
+        true => doubt_of(&used),
+        false => None,
+    }
 }
 
 /// Extent to which words are covered: nothing of them is placed yet, and all pieces are to be used.
@@ -142,11 +145,11 @@ fn covers<'w>(pieces: &[Piece<'w>], wanted: &[String], extent: Coverage, used: &
             _ => false,
         },
         Piece::Doubtful(words) => {
-            let most = (1..=wanted.len()).rfind(|count| fits(words, &wanted[..*count])).unwrap_or(0);
             used.push(words);
-            let least = usize::from(extent.is_fresh);
-            let found = (least..=most)
-                .rev()
+            // None of the wanted words may be in their place, too, once others are placed.
+            let counts = (usize::from(extent.is_fresh)..=wanted.len()).rev();
+            let found = counts
+                .filter(|count| *count == 0 || fits(words, &wanted[..*count]))
                 .any(|count| count == wanted.len() && ends_here || covers(rest, &wanted[count..], later, used));
             if !found {
                 used.pop();

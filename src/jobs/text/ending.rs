@@ -1,7 +1,5 @@
 //! Records of a written conversation that is over, and the next status of its result.
 
-use serde_json::json;
-
 use super::super::call::languages;
 use super::TextWork;
 use crate::engine::TimelineEntry;
@@ -32,7 +30,6 @@ impl TextWork<'_> {
             judge::transcript(id, language, &timeline, &fillers)
         });
         let outcome = CallOutcome::of_dialogue(&end, &timeline, notes, warnings);
-        let timeline = timeline.iter().map(|entry| json!(entry)).collect();
         let (organization, attempt) = (job.organization.clone(), job.attempt);
         let ended =
             Ended { organization, result_id: id, attempt, connected_at_ms: None, timeline, transcript, outcome };

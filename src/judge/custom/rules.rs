@@ -82,7 +82,8 @@ pub(super) fn deterministic(spec: &CustomMetricSpec, part: &Part<'_>) -> Finding
             _ => has_spoken(part, side(spec)),
         };
         if !is_earned {
-            return Finding::not_evaluated(format!("{check}: {NOTHING_SAID}"));
+            let why = if check == "turns_at_most" { "no turn was taken" } else { NOTHING_SAID };
+            return Finding::not_evaluated(format!("{check}: {why}"));
         }
     }
     Finding::of_check(spec, passed, count as f64, Some(format!("{check}: {count}")))

@@ -26,7 +26,7 @@ const PAUSE_MS: i64 = 2000;
 
 /// Records that a conversation leaves at its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ended {
+pub struct Ended<Entry = Value> {
     /// Organization of the result.
     pub organization: String,
     /// Result that the conversation belongs to.
@@ -36,7 +36,7 @@ pub struct Ended {
     /// Wall clock at which the agent answered, in milliseconds since 1970; `None` if nobody did, and in writing.
     pub connected_at_ms: Option<i64>,
     /// Events in order, as they are stored.
-    pub timeline: Vec<Value>,
+    pub timeline: Vec<Entry>,
     /// Words of both sides; `None` if the conversation did not take place.
     pub transcript: Option<Transcript>,
     /// Outcome of the conversation.
@@ -49,7 +49,11 @@ impl Service {
     ///
     /// # Errors
     /// The result is gone, or cannot be written either.
-    pub async fn store_ended(&self, ended: Ended, redactor: Option<&Redactor>) -> Result<()> {
+    pub async fn store_ended<Entry: Serialize + Send + Sync>(
+        &self,
+        ended: Ended<Entry>,
+        redactor: Option<&Redactor>,
+    ) -> Result<()> {
         let mut last = Error::internal("nothing was tried");
         for attempt in 0..ATTEMPTS {
             // On the heap: unoptimised, each future around it would hold it once more on a thread's stack.
@@ -130,7 +134,7 @@ impl Service {
         let is_at_work = matches!(body.status, ResultStatus::Dispatched | ResultStatus::Running);
         let redactor = self.redactor(organization, id).await?;
         if !is_at_work || body.attempt != ended.attempt {
-            // What was stored before is still to be redacted where that failed.
+            // Records that were stored before are redacted now, if that failed.
             return match redactor.filter(|_| body.status.is_terminal() && body.attempt == ended.attempt) {
                 Some(redactor) if ended.outcome.is_connected && is_private => {
                     Box::pin(self.redact_conversation(organization, id, &redactor)).await
@@ -144,7 +148,11 @@ impl Service {
         Box::pin(self.try_store(ended, redactor.as_ref())).await
     }
 
-    async fn try_store(&self, ended: &Ended, redactor: Option<&Redactor>) -> Result<()> {
+    async fn try_store<Entry: Serialize + Send + Sync>(
+        &self,
+        ended: &Ended<Entry>,
+        redactor: Option<&Redactor>,
+    ) -> Result<()> {
         let (organization, id) = (&ended.organization, ended.result_id);
         let is_connected = ended.outcome.is_connected;
         if let (Some(at_ms), ResultStatus::Dispatched) =
@@ -179,7 +187,7 @@ fn path_of(data: &Path, result_id: i64) -> PathBuf {
 }
 
 /// Writes the records of a conversation on the disk; returns their path.
-async fn keep(data: &Path, ended: &Ended) -> std::io::Result<PathBuf> {
+async fn keep<Entry: Serialize>(data: &Path, ended: &Ended<Entry>) -> std::io::Result<PathBuf> {
     let (path, bytes) = (path_of(data, ended.result_id), serde_json::to_vec(ended)?);
     let folder = data.join(ENDED_FOLDER);
     tokio::fs::create_dir_all(&folder).await?;

@@ -80,17 +80,17 @@ pub struct Circumstances {
 
 impl CallOutcome {
     /// Returns the outcome of a call.
-    pub fn of_call(report: CallReport, about: Circumstances) -> CallOutcome {
+    pub fn of_call(report: &CallReport, about: Circumstances) -> CallOutcome {
         let ending = &report.ending;
         let Circumstances { stopping, answers, recording_bytes, mut notes, mut warnings } = about;
         let Verdict { mut error, by, .. } = verdict(ending, stopping);
         if notes.contains_key("caller_number") {
             error = error.map(|(code, message)| (by_telephone(code), message));
         }
-        if answers && is_given_up(&report) {
+        if answers && is_given_up(report) {
             error = Some((ErrorCode::NoAnswer, "The agent gave its call up before it was answered".to_owned()));
         }
-        let is_unheard = is_unheard_of(&report);
+        let is_unheard = is_unheard_of(report);
         if let Some((_, message)) = error.as_mut().filter(|_| is_unheard) {
             UNHEARD_OF.clone_into(message);
         }
@@ -100,7 +100,7 @@ impl CallOutcome {
         if let (Some(quality), Some(why)) = (&mut quality, judge::rate_mismatch(&report.timeline)) {
             (quality.trusted, quality.untrusted_reason) = (false, Some(why.to_owned()));
         }
-        notes.extend(notes_of(&report, is_unheard));
+        notes.extend(notes_of(report, is_unheard));
         warnings.extend(report.warnings.iter().cloned());
         CallOutcome {
             error,
@@ -196,7 +196,7 @@ impl CallOutcome {
 }
 
 /// True when the verdict on a call is `unreachable`: nothing answered at the address, or the credentials were refused.
-pub fn is_unreachable(report: CallReport) -> bool {
+pub fn is_unreachable(report: &CallReport) -> bool {
     let outcome = CallOutcome::of_call(report, Circumstances::default());
     let Some((code, _)) = outcome.error.clone() else { return false };
     let mut doc = ResultDoc::default();

@@ -68,7 +68,7 @@ impl Service {
         }
         let now = self.clock.now_ms();
         let end = match message {
-            // What answers the Digital Human's last words is kept while the conversation is open, and not answered.
+            // An answer to the Digital Human's last words is kept while the conversation is open, and not answered.
             AgentMessage::Message { message, end_turn, end_conversation, .. } => {
                 let (more, ends) = (!end_turn, end_conversation);
                 row.doc.inbox.messages.push(Arrived { at_ms: now, message_id, text: message, more, ends });

@@ -1,4 +1,4 @@
-//! What a port tells of the other side: events, errors, and its report at the end of the call besides the end itself.
+//! Events, errors and warnings that a port tells of the other side, and its report at the end of the call besides the end itself.
 
 use ringer_media::call::{ChannelEvent, Signal};
 use ringer_media::frame::PER_MS;
