@@ -84,7 +84,7 @@ fn delay(fault: Option<Fault>, messages: &Messages) -> Duration {
 fn reply(fault: Option<Fault>, messages: &Messages) -> String {
     let line = |other, text: &str| ConversationLine { other, text: text.into(), digits: "".into(), interrupted: false };
     let mut mind = fault.map_or_else(DeskMind::default, DeskMind::faulty);
-    // Whoever writes first has read nothing of the greeting, and yet it is what the desk takes its words for an answer to.
+    // The desk takes first words for an answer to its greeting, also those of a caller who writes first.
     let mut history = vec![line(false, GREETING)];
     let mut said = GREETING.to_owned();
     for (is_caller, words) in messages {

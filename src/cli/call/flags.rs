@@ -70,7 +70,7 @@ pub fn address(text: &str) -> Result<String, String> {
     if let Some((scheme @ ("http" | "https"), place)) = text.split_once("://") {
         let socket = if scheme == "http" { "ws" } else { "wss" };
         return Err(format!(
-            "an address with {scheme}:// is none of a call: {socket}://{place} is a WebSocket, pipeline:{text} a voice pipeline"
+            "calls are not made to {scheme}:// alone: {socket}://{place} is a WebSocket, pipeline:{text} a voice pipeline"
         ));
     }
     let Some(server) = room(text) else { return line_address(text) };
