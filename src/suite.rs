@@ -73,8 +73,11 @@ impl Played {
     pub fn warnings(&self) -> Vec<String> {
         let told = self.record["metadata"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let untrusted = self.record["engine_quality"]["untrusted_reason"].as_str();
-        let untrusted = untrusted.map(|why| format!("the figures of this side are not trusted: {why}"));
-        told.map(str::to_owned).chain(untrusted).collect()
+        let mut all: Vec<String> = told.map(str::to_owned).collect();
+        // A reason that is a warning itself is told once.
+        let untrusted = untrusted.filter(|why| !all.iter().any(|warning| warning == why));
+        all.extend(untrusted.map(|why| format!("the figures of this call are not trusted: {why}")));
+        all
     }
 
     /// Returns the turns of the agent that nobody interrupted: place, first words and length of each.
@@ -118,5 +121,26 @@ impl Played {
     /// Returns the agent's latencies in seconds, a value a turn.
     pub fn latencies(&self) -> Vec<f64> {
         self.record["latency"].as_array().map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_f64).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::call;
+    use super::verdict::Verdict;
+    use serde_json::json;
+
+    #[test]
+    fn a_warning_is_told_once() {
+        let mut played = call("a", 1, Verdict::Passed, "", &[]);
+        let mut warnings = |record| {
+            played.record = record;
+            played.warnings()
+        };
+        let of = |why| json!({ "metadata": { "warnings": ["slow"] }, "engine_quality": { "untrusted_reason": why } });
+        assert_eq!(warnings(json!({})), [""; 0]);
+        assert_eq!(warnings(of(json!(null))), ["slow"]);
+        assert_eq!(warnings(of(json!("slow"))), ["slow"]);
+        assert_eq!(warnings(of(json!("late"))), ["slow", "the figures of this call are not trusted: late"]);
     }
 }
