@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringer_media::clip::Clip;
 use ringer_media::codec::{Codec, Decoder, Encoder};
@@ -39,7 +40,10 @@ pub fn sentences() -> Vec<&'static str> {
 
 /// Returns 16 kHz speech of a text by the installed synthesizer's voice.
 pub fn flite(text: &str, voice: &str) -> Vec<i16> {
-    let path = std::env::temp_dir().join(format!("ringer-speech-{}-{voice}.wav", std::process::id()));
+    // Tests of one process run side by side: each call has a file of its own.
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let (process, call) = (std::process::id(), CALLS.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(format!("ringer-speech-{process}-{call}.wav"));
     let status = Command::new("flite").args(["-voice", voice, "-t", text, "-o"]).arg(&path).status();
     assert!(status.expect("flite is installed").success());
     let wav = std::fs::read(&path).expect("it was written");
