@@ -25,7 +25,7 @@ A model is a folder below `speech.models` [default: models in the data folder]. 
 model.safetensors and tokenizer.json, of any Whisper model; one that speaks has X.onnx and X.onnx.json for each Piper voice.
 `recognizer.kind` and `synthesizer.kind` are `auto` when nothing is set: what is here is used.
 
-`add` takes a folder, a .tar, .tar.gz or .tgz archive, or an https URL of such an archive. Only files of these names are taken;
+`add` takes a folder, an archive (.tar, .tar.gz, .tgz, .zip, .whl), or an https URL of one. Only files of these names are taken;
 an archive has at most 200 entries and 4 GiB, and nothing but files and folders. From a URL nothing is kept until its SHA-256 is
 the one that --sha256 gives, or is shown and --yes is given. A model is there when it was loaded and tried, not before.
 

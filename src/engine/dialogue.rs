@@ -50,6 +50,8 @@ pub struct DialogueSpec {
     pub sync: bool,
     /// True if the agent is told of the end by an empty message, when the last words have already been said.
     pub tells_end: bool,
+    /// Time in milliseconds for which an answer to the last message is awaited after its delivery; 0: none is.
+    pub last_reply_ms: i64,
     /// Time between a made answer and its sending.
     pub reply_delay_ms: i64,
     /// Messages of the agent this close are one turn; 0: each is.
@@ -112,7 +114,7 @@ pub enum Input {
         /// True if something comes in answer to it: a message or tool calls, and [`Input::Settled`] after them.
         is_answered: bool,
     },
-    /// Nothing more comes in answer to the message that was sent.
+    /// The response to the message that was sent is told whole.
     Settled,
     /// An attempt to send the message failed, and another one follows; error code and explanation. `None`: the agent took it, and did
     /// not answer.
@@ -196,8 +198,11 @@ enum Doing {
         answer: Answer,
         trouble: Option<(&'static str, String)>,
     },
-    /// The last message was taken, and what comes in answer to it is awaited.
-    Ending(EndReason),
+    /// The last message was taken, and what comes in answer to it is awaited: until then; `None`: until [`Input::Settled`].
+    Ending {
+        reason: EndReason,
+        until: Option<i64>,
+    },
     /// Silence until then, whatever the agent writes; then words, or the mind goes on.
     Pausing {
         until: i64,
@@ -279,7 +284,12 @@ impl Dialogue {
             Input::Heard(at, heard) => self.take_message(now, at, heard),
             Input::Thought(next) if matches!(self.doing, Doing::Thinking) => self.thought(now, next),
             Input::Meant(meant) => self.take_comparison(now, meant),
-            Input::Called { at_ms, call } => self.event(at_ms, Side::Agent, EventKind::ToolCall(Box::new(call))),
+            Input::Called { at_ms, call } => {
+                if matches!(self.doing, Doing::Ending { .. }) {
+                    self.last_ms = self.last_ms.max(at_ms);
+                }
+                self.event(at_ms, Side::Agent, EventKind::ToolCall(Box::new(call)));
+            }
             Input::Sent { at_ms, message_id, is_answered } => self.take_receipt(now, at_ms, &message_id, is_answered),
             Input::Settled => self.settle(now),
             Input::Troubled(told) => {
@@ -288,7 +298,11 @@ impl Dialogue {
                 }
             }
             Input::NotSent { code, message } => self.end(now, EndReason::Fault, Some((code, message))),
-            Input::Hangup(reason) => self.end(now, reason, None),
+            Input::Hangup(reason) => match self.doing {
+                // Everything is said: it ends as it was about to.
+                Doing::Ending { reason, .. } => self.end(self.last_ms, reason, None),
+                _ => self.end(now, reason, None),
+            },
             Input::Thought(_) | Input::Tick => {}
         }
         self.timers(now);
@@ -341,7 +355,11 @@ impl Dialogue {
         turn.text.push_str(&heard.text);
         turn.last_ms = at;
         let closes = (self.spec.group_ms > 0).then_some(at + self.spec.group_ms);
-        if let Doing::Ending(reason) = self.doing {
+        if let Doing::Ending { reason, .. } = self.doing {
+            if heard.more && heard.ends.is_none() {
+                self.open = Some((turn, None));
+                return;
+            }
             self.take(turn);
             return self.end(now, reason, None);
         }
@@ -520,7 +538,10 @@ impl Dialogue {
         self.start(at);
         self.keep_sent(at, Some(message_id.to_owned()), &answer);
         match answer.ends {
-            Some(reason) if is_answered => self.doing = Doing::Ending(reason),
+            Some(reason) if is_answered => self.doing = Doing::Ending { reason, until: None },
+            Some(reason) if !answer.text.is_empty() && !overtaken && self.spec.last_reply_ms > 0 => {
+                self.doing = Doing::Ending { reason, until: Some(now + self.spec.last_reply_ms) };
+            }
             Some(reason) => self.end(now, reason, None),
             None => self.after(now, answer.then),
         }

@@ -44,8 +44,8 @@ fn check_booked(result: &Value) {
     let walk = ["INITIALIZING", "QUEUED", "READY", "RUNNING", "CONVERSATION_ENDED", "EVALUATING", "COMPLETED"];
     assert_eq!(Talk::statuses(result), walk);
     assert_eq!((&result["end_reason"], &result["conversation_ended_by"]), (&json!("dh_end_call"), &json!("USER")));
-    assert_eq!((&result["duration_ms"], &result["duration"]), (&json!(3000), &json!(3)));
-    assert_eq!(result["latency"], json!([1.5, 1.0]));
+    assert_eq!((&result["duration_ms"], &result["duration"]), (&json!(3500), &json!(4)));
+    assert_eq!(result["latency"], json!([1.5, 1.0, 0.5]));
     assert_eq!((&result["engine_quality"], &result["audio_url"]), (&Value::Null, &Value::Null));
     let call = json!([{ "name": "book", "expected": [{ "parameters": { "seats": 2 }, "output": null }],
         "actual": [{ "parameters": { "seats": 2 }, "output": "ok", "start_offset_ms": 2000 }] }]);
@@ -54,8 +54,8 @@ fn check_booked(result: &Value) {
         let metrics = result["metrics"].as_array().expect("metrics");
         metrics.iter().find(|metric| metric["name"] == name).map_or(Value::Null, |metric| metric["value"].clone())
     };
-    assert_eq!((metric("avg_agent_latency"), metric("avg_filler_ignored_latency")), (json!(1.25), json!(1.5)));
-    assert_eq!((metric("num_turns"), metric("interface")), (json!(3), json!("WEB")));
+    assert_eq!((metric("avg_agent_latency"), metric("avg_filler_ignored_latency")), (json!(1.0), json!(1.167)));
+    assert_eq!((metric("num_turns"), metric("interface")), (json!(4), json!("WEB")));
     assert_eq!((metric("expected_tool_calls_met"), metric("agent_speak_percentage")), (json!(true), Value::Null));
     assert_eq!(result["metadata"]["transport"], "HTTP webhook");
 }
@@ -81,6 +81,7 @@ async fn check_transcript(talk: &Talk) {
         ("USER", "For two.", 2000),
         ("AGENT", "Your table is booked.", 3000),
         ("USER", "Thank you, goodbye.", 3000),
+        ("AGENT", "Goodbye!", 3500),
     ];
     assert_eq!(lines, expect);
 }
@@ -131,13 +132,17 @@ async fn an_agent_that_posts_its_messages() {
     talk.says("Your table is booked.").await;
     let last = hook.wait_for(3).await.json();
     assert_eq!((&last["message"], &last["end_conversation"]), (&json!("Thank you, goodbye."), &json!(true)));
+    talk.event("message.sent", 3).await;
+    talk.advance(500);
+    let (status, answer) = talk.send(json!({ "message": "Goodbye!", "message_id": "c" })).await;
+    assert_eq!((status, &answer["end_conversation"]), (200, &json!(true)), "its last words are heard");
     let result = talk.until("COMPLETED").await;
     check_booked(&result);
     check_transcript(&talk).await;
     let timeline = talk.part("timeline").await;
     let events: Vec<&str> =
         timeline["events"].as_array().expect("events").iter().filter_map(|event| event["event"].as_str()).collect();
-    assert_eq!(events.iter().filter(|event| **event == "message.received").count(), 4);
+    assert_eq!(events.iter().filter(|event| **event == "message.received").count(), 5);
     assert!(events.contains(&"tool_call") && events.last() == Some(&"call.ended"), "{events:?}");
     assert_eq!(
         talk.send(json!({ "message": "More?" })).await,

@@ -55,7 +55,7 @@ impl Wanted {
             false => self.from.clone(),
         };
         let name = Path::new(&path).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let endings = [".tar.gz", ".tgz", ".tar"];
+        let endings = [".tar.gz", ".tgz", ".tar", ".zip", ".whl"];
         Ok(endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name).to_owned())
     }
 }

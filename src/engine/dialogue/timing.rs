@@ -10,6 +10,7 @@ impl Dialogue {
         let own = match &self.doing {
             Doing::Holding { until, .. } | Doing::Pausing { until, .. } => Some(*until),
             Doing::Silent { until, .. } => *until,
+            Doing::Ending { until, .. } => return *until,
             _ => None,
         };
         let group = self.open.as_ref().and_then(|(_, closes)| *closes);
@@ -21,8 +22,10 @@ impl Dialogue {
     }
 
     pub(super) fn timers(&mut self, now: i64) {
-        // What comes in answer to the last message is there, and is told next.
-        if matches!(self.doing, Doing::Ending(_)) {
+        if let Doing::Ending { reason, until } = self.doing {
+            if until.is_some_and(|at| now >= at) {
+                self.end(self.last_ms, reason, None);
+            }
             return;
         }
         if self.runs_out_at().is_some_and(|at| now >= at) && !matches!(self.doing, Doing::Over) {
@@ -78,7 +81,7 @@ impl Dialogue {
 
     /// Ends a conversation whose last message was taken and is not answered any more.
     pub(super) fn settle(&mut self, now: i64) {
-        if let Doing::Ending(reason) = self.doing {
+        if let Doing::Ending { reason, until: None } = self.doing {
             self.end(now, reason, None);
         }
     }

@@ -30,6 +30,8 @@ use crate::service::{Service, Settings};
 const INACTIVITY_S: i64 = 300;
 /// The same where messages go over a telephone network.
 const SMS_INACTIVITY_S: i64 = 3600;
+/// Time in milliseconds in which an agent that posts its messages may answer the last one, or call the tools that it asks for.
+const LAST_REPLY_MS: i64 = 5000;
 /// Code of an agent on P12 that has no address or model.
 const NO_SERVER: ErrorCode = ErrorCode::Missing(Platform::P12, Setting::Configuration);
 /// A conversation that is never given up for silence.
@@ -101,6 +103,7 @@ impl Cast {
             inactivity_ms: if unhurried { SMS_INACTIVITY_S * 1000 } else { plain.inactivity_ms },
             sync,
             tells_end: matches!(contact, Contact::Webhook(_)),
+            last_reply_ms: if matches!(contact, Contact::Webhook(_)) && !sync { LAST_REPLY_MS } else { 0 },
             reply_delay_ms: i64::from(settings.text_reply_delay_ms),
             asks_meaning: placer.model.is_some(),
             script: if silent { Vec::new() } else { plain.script },
@@ -144,6 +147,7 @@ impl Cast {
             first: First::Agent,
             sync: true,
             tells_end: false,
+            last_reply_ms: 0,
             reply_delay_ms: 0,
             group_ms: 0,
             max_duration_ms: longest_ms(simulation),
