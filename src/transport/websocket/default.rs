@@ -7,6 +7,7 @@ use ringer_media::time::Time;
 use serde_json::{Value, json};
 
 use super::core::{Core, Protocol};
+use super::protobuf::{PROTOBUF_FRAMES, is_audio_frame};
 use super::protocol::{MAX_OPEN_MARKS, Message, SessionControl, SessionOutput};
 use super::voice::Point;
 
@@ -178,6 +179,9 @@ impl Protocol for DefaultProtocol {
         match message {
             Message::Text(text) => self.text(core, now, &text),
             Message::Binary(bytes) => {
+                if is_audio_frame(&bytes) {
+                    core.deviation(PROTOBUF_FRAMES, "a frame of protobuf is played as samples");
+                }
                 let why = match bytes.len() {
                     0 => "Audio frame is empty".to_owned(),
                     odd if odd % 2 == 1 => format!("Audio frame has an odd length: {odd}"),

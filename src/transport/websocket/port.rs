@@ -465,9 +465,7 @@ impl WebSocketPort {
             }
             SessionOutput::PeerError { code, message } => self.keep_error(code, message),
             SessionOutput::Violation { code, excerpt, is_refused } => {
-                if is_refused {
-                    self.refused.count(code);
-                }
+                self.refused.count(code, is_refused);
                 self.tell(ChannelEvent::Violation { code: code.into(), excerpt }, false);
             }
             SessionOutput::Overflowed { dropped } => {

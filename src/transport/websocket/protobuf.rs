@@ -174,6 +174,15 @@ fn push_bytes(bytes: &mut Vec<u8>, number: u64, value: &[u8]) {
     bytes.extend_from_slice(value);
 }
 
+/// Code of frames where plain samples belong.
+pub const PROTOBUF_FRAMES: &str = "PROTOBUF_FRAMES";
+
+/// True if a binary message is a frame of audio of this protocol, as plain samples hardly ever are.
+pub(super) fn is_audio_frame(bytes: &[u8]) -> bool {
+    matches!(Frame::parse(bytes), Some(Frame::Audio { audio, rate_hz, channels: 1..=8 })
+        if RATES.contains(&rate_hz) && audio.len() + 64 >= bytes.len())
+}
+
 /// Sampling rates that frames of audio may have, in Hz.
 const RATES: [u32; 5] = [8000, 16_000, 24_000, 44_100, 48_000];
 

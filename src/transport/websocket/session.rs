@@ -114,6 +114,11 @@ impl Session {
         self.core.ears.unplayed_sound()
     }
 
+    /// True if a message of the other side held audio.
+    pub fn has_heard_audio(&self) -> bool {
+        self.core.ears.accepted_samples() > 0
+    }
+
     /// Returns the sampling rate of the other side's audio as it comes, in Hz.
     pub fn heard_rate_hz(&self) -> u32 {
         self.core.ears.wire().rate_hz

@@ -1,5 +1,7 @@
 //! States of a connection, attempts, and what of messages becomes a signal.
 
+mod misfit;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringer_media::seed::Seed;

@@ -5,9 +5,14 @@ use ringer_media::frame::PER_MS;
 use serde_json::{Value, json};
 
 use super::{AgentError, MAX_DATA, PortOutput, WebSocketPort};
+use crate::transport::websocket::Kind;
+use crate::transport::websocket::protobuf::PROTOBUF_FRAMES;
 
 /// Name of the event that tells of audio that was sent and not played when the other side ended the call.
 pub const AUDIO_NOT_PLAYED: &str = "audio_not_played";
+
+/// Code of audio in a message of JSON that cannot be decoded.
+const BAD_BASE64: &str = "BAD_BASE64";
 
 /// Most errors of the other side that are kept with the result.
 const MAX_ERRORS: usize = 100;
@@ -16,31 +21,46 @@ const UNPLAYED: u64 = 300 * PER_MS as u64;
 /// Most characters of an error's code, and of its message.
 const ERROR_CHARS: usize = 500;
 
-/// Messages of the other side that this side refused, by code.
+/// Messages of the other side that broke the rules of the dialect.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
+    /// Those that were dropped, by code.
     counts: Vec<(&'static str, u32)>,
+    /// Code of the first one, whether it was dropped or not.
+    first: Option<&'static str>,
 }
 
 impl Refused {
-    /// Counts a message by the code of its refusal.
-    pub(super) fn count(&mut self, code: &'static str) {
+    /// Counts a message by the code of its fault.
+    pub(super) fn count(&mut self, code: &'static str, is_refused: bool) {
+        self.first.get_or_insert(code);
+        if !is_refused {
+            return;
+        }
         match self.counts.iter_mut().find(|(known, _)| *known == code) {
             Some((_, count)) => *count += 1,
             None => self.counts.push((code, 1)),
         }
     }
 
-    /// Returns one warning about all of them; `None` when there were none.
-    fn warning(&self) -> Option<String> {
+    /// Returns one warning about all of them, at the end of a call with `dialect`; `None` when there is nothing to tell.
+    fn warning(&self, dialect: Kind, has_audio: bool) -> Option<String> {
         let all: u32 = self.counts.iter().map(|(_, count)| count).sum();
         let noun = if all == 1 { "message" } else { "messages" };
         let codes = match &self.counts[..] {
-            [] => return None,
             [(code, _)] => (*code).to_owned(),
             several => several.iter().map(|(code, count)| format!("{code} in {count}")).collect::<Vec<_>>().join(", "),
         };
-        Some(format!("{all} {noun} refused, {codes}"))
+        let refused = (all > 0).then(|| format!("{all} {noun} refused, {codes}"));
+        let doubt = match self.first? {
+            PROTOBUF_FRAMES => Some(format!("its binary messages are frames of {}", Kind::PipecatProtobuf.name())),
+            // Only audio of the dialect is coded like that.
+            BAD_BASE64 => None,
+            _ if !has_audio => Some("no message held audio of it".to_owned()),
+            _ => None,
+        };
+        let doubt = doubt.map(|why| format!("does the agent speak the dialect {}? {why}", dialect.name()));
+        (refused.is_some() || doubt.is_some()).then(|| refused.into_iter().chain(doubt).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -91,7 +111,7 @@ impl WebSocketPort {
 
     /// Returns the warning about the other side's messages that were refused; `None` when none was.
     pub fn refused_warning(&self) -> Option<String> {
-        self.refused.warning()
+        self.refused.warning(self.dialect.kind, self.session.has_heard_audio())
     }
 }
 
@@ -104,12 +124,18 @@ mod tests {
         for (codes, expect) in [
             (&[][..], None),
             (&["NOT_JSON"], Some("1 message refused, NOT_JSON")),
-            (&["BAD_BASE64", "BAD_BASE64"], Some("2 messages refused, BAD_BASE64")),
-            (&["BAD_BASE64", "NOT_JSON", "BAD_BASE64"], Some("3 messages refused, BAD_BASE64 in 2, NOT_JSON in 1")),
+            (&["NO_TYPE", "NO_TYPE"], Some("2 messages refused, NO_TYPE")),
+            (&["NO_TYPE", "NOT_JSON", "NO_TYPE"], Some("3 messages refused, NO_TYPE in 2, NOT_JSON in 1")),
         ] {
             let mut refused = Refused::default();
-            codes.iter().for_each(|code| refused.count(code));
-            assert_eq!(refused.warning().as_deref(), expect);
+            codes.iter().for_each(|code| refused.count(code, true));
+            assert_eq!(refused.warning(Kind::Default, true).as_deref(), expect);
+            let doubt = "; does the agent speak the dialect default? no message held audio of it";
+            let expect = expect.map(|expect| format!("{expect}{doubt}"));
+            assert_eq!(refused.warning(Kind::Default, false), expect, "nothing that was said could be heard");
         }
+        let mut deviating = Refused::default();
+        deviating.count("UNKNOWN_TYPE", false);
+        assert_eq!(deviating.warning(Kind::Default, true), None, "what is played all the same is an event");
     }
 }
