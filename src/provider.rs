@@ -185,6 +185,12 @@ pub trait Synthesizer: Send + Sync {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>>;
 
+    /// Waits until a voice can speak without delay, so that a call does not wait for a model to be loaded. A voice that cannot be
+    /// loaded says so when it is to speak.
+    fn ready<'a>(&'a self, _voice: &'a Voice) -> Job<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Returns the state of the synthesizer, for health checks.
     fn status(&self) -> Status;
 

@@ -25,7 +25,7 @@ mod registration;
 mod runs;
 mod signalling;
 mod softphone;
-mod speech;
+pub mod speech;
 pub mod stage;
 mod strangers;
 pub mod streams;

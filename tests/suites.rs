@@ -4,6 +4,7 @@ mod answers;
 mod blame;
 mod greetings;
 mod limits;
+mod models;
 mod outside;
 mod report;
 

@@ -75,12 +75,15 @@ pub async fn run(args: Args) -> ExitCode {
 
 async fn serve(args: Args) -> Result<(), String> {
     let mut stop = Signals::new()?;
-    let voice = local::voice(&Desk::voice_wanted())?;
+    let speech = local::speech()?;
+    let voice = local::voice_of(&*speech.synthesizer, &Desk::voice_wanted())?;
+    speech.synthesizer.ready(&voice).await;
     let log = match &args.log {
         Some(path) => Some(Log::append(path).map_err(|error| format!("{}: {error}", path.display()))?),
         None => None,
     };
-    let (engine, incoming) = local::engine(args.listen, args.rtp_ports.clone(), args.tls.settings()?).await?;
+    let (engine, incoming) =
+        local::engine_with(speech, args.listen, args.rtp_ports.clone(), args.tls.settings()?).await?;
     let mut addresses = addresses(&engine.sip_addresses());
     let sockets = match args.websocket {
         Some(address) => {
@@ -112,7 +115,9 @@ async fn serve(args: Args) -> Result<(), String> {
     }
     let desk = Desk::new(engine, voice, log, local::codecs(&args.codec), args.fault);
     // Calls are answered whether anybody reads this or not.
-    Out::standard().line(format_args!("{READY}{addresses}"));
+    let out = Out::standard();
+    out.line(format_args!("{READY}{addresses}"));
+    local::neural(&local::own_settings()).iter().for_each(|line| out.line(line));
     tokio::select! {
         () = desk.serve(incoming, sockets, offers, args.once) => {}
         () = stop.wait() => {}

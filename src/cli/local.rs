@@ -150,7 +150,12 @@ pub fn own_settings() -> Config {
 
 /// Returns the folder of models of commands that need no settings, whatever folder their programs run in.
 pub fn own_models() -> String {
-    let models = own_settings().models();
+    models_of(&own_settings())
+}
+
+/// Returns the absolute path of the settings' folder of models.
+pub fn models_of(config: &Config) -> String {
+    let models = config.models();
     std::path::absolute(&models).unwrap_or(models).to_string_lossy().into_owned()
 }
 

@@ -283,7 +283,7 @@ async fn serve(
         return calls(args, plan, &client, ready, count_at_once(args, &Config::default()), stop).await;
     }
     let config = settings(args)?;
-    let mut engine = start(args, plan, work)?;
+    let mut engine = start(args, plan, &config, work)?;
     let address = tokio::select! {
         address = engine.ready("http://") => address,
         () = stop.wait() => Err("interrupted".to_owned()),
@@ -333,7 +333,7 @@ fn settings(args: &Args) -> Result<Config, Stop> {
     Ok(config)
 }
 
-fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, Stop> {
+fn start(args: &Args, plan: &Plan, config: &Config, work: &std::path::Path) -> Result<Program, Stop> {
     let mut flags: Vec<String> = ["up", "--listen", "127.0.0.1:0", "--sip"].map(String::from).to_vec();
     flags.push(if plan.is_local { "127.0.0.1:0".to_owned() } else { "0.0.0.0:0".to_owned() });
     flags.extend(["--data".to_owned(), work.join("data").to_string_lossy().into_owned()]);
@@ -350,6 +350,15 @@ fn start(args: &Args, plan: &Plan, work: &std::path::Path) -> Result<Program, St
         ("RINGER_SECURITY_ALLOW_PRIVATE_TARGETS", "true"),
         ("RINGER_P2_NAMED_BY_ADDRESS", "true"),
     ];
+    // The engine's data are its own, the models are those of all commands. Calls in virtual time are spoken without them.
+    let models = local::models_of(config);
+    if !args.sim {
+        env.push(("RINGER_SPEECH_MODELS", &models));
+        if !args.json {
+            let out = Out::standard();
+            local::neural(config).iter().for_each(|line| out.line(line));
+        }
+    }
     let codecs = plan.codecs.join(",");
     if !codecs.is_empty() {
         env.push(("RINGER_SIP_CODECS", &codecs));

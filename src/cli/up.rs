@@ -138,6 +138,9 @@ async fn up(config: &Config, sim: bool, links: bool) -> Result<(), String> {
         room(config)
     ));
     out.line(format_args!("the page: http://{api}/{link}"));
+    if !sim {
+        local::neural(config).iter().for_each(|line| out.line(line));
+    }
     stop.wait().await;
     tracing::info!(calls = house.engine.live_calls(), "stopping");
     draining.cancel();

@@ -36,7 +36,7 @@ use super::{
     SIP_LOG, Speech, WEBSOCKET_LOG, timed,
 };
 use crate::config::{Encryption, OfferedIn, Refer, Secret, SipListen};
-use crate::provider::Recognizer;
+use crate::provider::{Recognizer, Voice};
 use crate::tasks::Tasks;
 use crate::transport::dtls::{self, Identity};
 use crate::transport::path::MediaPath;
@@ -151,6 +151,7 @@ impl Engine {
             let (synthesizer, clock) = (self.services.speech.synthesizer.clone(), self.services.clock.clone());
             return simulated::place(placement, answer, synthesizer, clock, &self.services.tasks, room);
         }
+        self.ready(placement.voice.as_ref()).await;
         match placement.destination.clone() {
             Destination::WebSocket(dial) => return self.place_socket(&dial, placement),
             Destination::Pipeline(dial) => return self.place_pipeline(&dial, placement),
@@ -201,6 +202,7 @@ impl Engine {
     /// # Errors
     /// See [`PlaceError`]; the call was then refused with 488 or 486.
     pub async fn answer(&self, incoming: Incoming, mut placement: Placement) -> Result<CallHandle, PlaceError> {
+        self.ready(placement.voice.as_ref()).await;
         let dialog = match incoming.channel {
             IncomingChannel::Sip(dialog) => dialog,
             IncomingChannel::WebSocket(socket) => return self.answer_socket(*socket, placement),
@@ -222,6 +224,13 @@ impl Engine {
         let (task, handle) = self.start_call(no, channel, placement, room);
         self.services.tasks.spawn("call", task.answer(dialog.key, dialog.news));
         Ok(handle)
+    }
+
+    /// Waits until the voice of a call is loaded.
+    async fn ready(&self, voice: Option<&Voice>) {
+        if let Some(voice) = voice {
+            self.services.speech.synthesizer.ready(voice).await;
+        }
     }
 
     /// Tells the caller of an incoming call that it rings.

@@ -109,6 +109,15 @@ impl Synthesizer for SynthesizerPair {
         Box::pin(self.say(text, voice, out))
     }
 
+    fn ready<'a>(&'a self, voice: &'a Voice) -> Job<'a, ()> {
+        Box::pin(async move {
+            self.first.ready(voice).await;
+            if let Some(second) = voice.fallback.as_deref() {
+                self.second.ready(second).await;
+            }
+        })
+    }
+
     fn status(&self) -> Status {
         self.first.status()
     }

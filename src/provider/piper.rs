@@ -93,8 +93,9 @@ impl Voices {
 impl Loaded {
     /// Returns the voice's own speed and gain, measured once.
     fn own(&self, speaker: i32, language: &str) -> Result<(f32, f64), Failure> {
-        let kept = || self.own.lock();
-        if let Some(own) = kept().get(&speaker) {
+        // Whoever comes meanwhile waits for the same figures.
+        let mut kept = self.own.lock();
+        if let Some(own) = kept.get(&speaker) {
             return Ok(*own);
         }
         let text = MEASURED.iter().find(|(code, _)| *code == language).map_or(MEASURED[0].1, |(_, text)| text);
@@ -104,7 +105,7 @@ impl Loaded {
         let own_wpm = text.split_whitespace().count() as f32 * 60.0 / speech_s(&pcm).max(0.1);
         let gain_db = level::to_speech_level(&mut pcm, 16_000);
         let own = (own_wpm.clamp(80.0, 400.0), gain_db);
-        kept().insert(speaker, own);
+        kept.insert(speaker, own);
         Ok(own)
     }
 }
@@ -236,18 +237,21 @@ impl PiperSpeech {
         Ok(())
     }
 
-    /// Loads a voice before it is needed.
+    /// Begins to load a voice before it is needed.
     fn warm(&self, known: &Known, language: &str) {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return;
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.tasks.spawn("load a voice", self.load(known, language));
         }
+    }
+
+    /// Loads a voice and measures it; at once where that was done.
+    fn load(&self, known: &Known, language: &str) -> impl Future<Output = ()> + use<> {
         let (voices, known, language) = (self.voices.clone(), known.clone(), language.to_owned());
-        let warming = async move {
+        async move {
             let load =
-                move || voices.get(&known.path).and_then(|loaded| loaded.own(known.speaker, &language)).map(|_| ());
+                move || voices.get(&known.path).and_then(|loaded| loaded.own(known.speaker, &language)).map(drop);
             let _ = tokio::task::spawn_blocking(load).await;
-        };
-        self.tasks.spawn("load a voice", warming);
+        }
     }
 }
 
@@ -354,6 +358,13 @@ impl Synthesizer for PiperSpeech {
         out: mpsc::Sender<Spoken>,
     ) -> Job<'a, Result<(), Failure>> {
         Box::pin(self.say_or_fall_back(text, voice, out))
+    }
+
+    fn ready<'a>(&'a self, voice: &'a Voice) -> Job<'a, ()> {
+        match self.find(&voice.id) {
+            Ok(known) => Box::pin(self.load(known, &voice.language)),
+            Err(_) => Box::pin(std::future::ready(())),
+        }
     }
 
     fn status(&self) -> Status {

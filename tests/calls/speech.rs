@@ -1,7 +1,7 @@
 //! Calls whose speech goes through servers on loopback sockets: words both ways, running text that cuts in, speech that is
 //! given up, and servers that fail.
 
-mod alone;
+pub mod alone;
 mod language;
 mod pair;
 mod servers;

@@ -2,7 +2,7 @@
 //! depend on the time that is left for them.
 
 mod figures;
-mod neural;
+pub mod neural;
 
 use super::*;
 

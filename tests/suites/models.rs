@@ -1,0 +1,27 @@
+//! Models in the data folder, used by the run's own engine.
+
+use serde_json::json;
+
+use super::{Bench, suite};
+use crate::calls::speech::alone::neural::bring_models;
+use crate::program::{Program, ringer};
+
+#[tokio::test]
+async fn a_run_uses_the_models_that_are_here_and_says_so() {
+    let bench = Bench::new();
+    let data = bench.path().join("data");
+    std::fs::create_dir(&data).expect("the folder is writable");
+    bring_models(&data);
+    let mut desk = Program::start(&mut ringer(&["agent", "--listen", "127.0.0.1:0", "--rtp-ports", "37100-37199"]));
+    let connect = format!("sip: \"{}\"", desk.address("sip:").await);
+    let scenario = "  - name: hello\n    turns: [{ say: Hello. }, { wait: 0.1 }]\n    expect: [{ heard: clinic }]\n";
+    bench.write("hello.yaml", &suite(&connect, scenario));
+    let ran = bench.run(&["hello.yaml"]).await;
+    let told =
+        "speech is recognized by the Whisper model tiny.en\nspeech is made by en_US-joe-medium where a voice fits";
+    assert!(ran.out.contains(told), "{}{}", ran.out, ran.err);
+    let line = &bench.lines()[0];
+    assert_eq!(line["recognizer"]["model"], "tiny.en", "{line}");
+    assert_eq!(line["synthesizer"], json!({ "kind": "piper", "model": "en_US-joe-medium", "sha256": null }));
+    desk.kill().await;
+}
