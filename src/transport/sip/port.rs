@@ -485,6 +485,7 @@ fn remote_end(end: &CallEnd) -> RemoteEnd {
         EndKind::SessionExpired => RemoteKind::Expired,
         EndKind::Refused | EndKind::Cancelled | EndKind::LocalHangup => RemoteKind::Refused,
         EndKind::Timeout | EndKind::NotReachable => RemoteKind::Unreachable,
+        EndKind::NoSocket => RemoteKind::NoSocket,
         EndKind::AuthFailed => RemoteKind::AuthFailed,
         EndKind::NoMedia => RemoteKind::NoMedia,
     };

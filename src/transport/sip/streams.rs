@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use super::connection::Patience;
 use super::connection::{Stream, Task, connect, prepare};
-use super::line::{Event, HostCount, HostCounts, Line};
+use super::line::{Event, HostCount, HostCounts, Line, NotConnected};
 pub use super::line::{MAX_NEWCOMERS, StreamNews};
 use super::tls::{Tls, TlsSettings, explain};
 use crate::config::SipListen;
@@ -172,16 +172,16 @@ impl Streams {
                     self.lines.insert(connection, line);
                 }
             }
-            Event::Ended { connection, is_up, why } => {
+            Event::Ended { connection, end } => {
                 let Some(line) = self.lines.remove(&connection) else { return };
                 let hop = line.hop;
                 let place = (hop.transport, hop.address, hop.server_name.clone());
                 if self.by_place.get(&place) == Some(&connection) {
                     self.by_place.remove(&place);
                 }
-                self.ready.push_back(match is_up {
-                    true => StreamNews::Lost { connection, hop, why },
-                    false => StreamNews::Unreachable { to: Hop { connection: None, ..hop }, why },
+                self.ready.push_back(match end {
+                    Ok(why) => StreamNews::Lost { connection, hop, why },
+                    Err(why) => StreamNews::Unreachable { to: Hop { connection: None, ..hop }, why },
                 });
             }
         }
@@ -190,6 +190,7 @@ impl Streams {
     fn open(&mut self, to: &Hop, place: Place) -> Option<ConnectionId> {
         let Some(room) = self.shop.room() else {
             let why = format!("{to} cannot be connected to: there are {MAX_CONNECTIONS} connections already");
+            let why = NotConnected { why, is_own: true };
             self.ready.push_back(StreamNews::Unreachable { to: to.clone(), why });
             return None;
         };
@@ -203,14 +204,14 @@ impl Streams {
             let _room = room;
             let made = tokio::select! {
                 made = connect(&task.hop, local, &tls, task.patience.connect) => made,
-                () = cut.cancelled() => Err("more was to be sent than may wait for a connection".to_owned()),
-                () = stop.stopping() => Err("the engine stops".to_owned()),
+                () = cut.cancelled() => Err("more was to be sent than may wait for a connection".to_owned().into()),
+                () = stop.stopping() => Err("the engine stops".to_owned().into()),
             };
-            let (is_up, why) = match made {
-                Ok(stream) => (true, run(&mut task, stream, &cut).await),
-                Err(why) => (false, why),
+            let end = match made {
+                Ok(stream) => Ok(run(&mut task, stream, &cut).await),
+                Err(why) => Err(why),
             };
-            let _ = events.send(Event::Ended { connection, is_up, why }).await;
+            let _ = events.send(Event::Ended { connection, end }).await;
         });
         self.lines.insert(connection, line);
         self.by_place.insert(place, connection);
@@ -316,7 +317,7 @@ impl Shop {
         }
         let why = run(&mut task, stream, &cut).await;
         tracing::debug!(%peer, why, "a SIP connection has ended");
-        let _ = events.send(Event::Ended { connection, is_up: true, why }).await;
+        let _ = events.send(Event::Ended { connection, end: Ok(why) }).await;
     }
 }
 

@@ -194,7 +194,7 @@ fn failure(end: &CallEnd) -> (&'static str, u16) {
     let code = end.sip_code.filter(|code| (300..700).contains(code));
     match end.kind {
         EndKind::Timeout => ("unreachable", code.unwrap_or(408)),
-        EndKind::NotReachable => ("unreachable", code.unwrap_or(503)),
+        EndKind::NotReachable | EndKind::NoSocket => ("unreachable", code.unwrap_or(503)),
         EndKind::NoMedia => ("no_media", 488),
         EndKind::Cancelled | EndKind::LocalHangup => ("not_answered", code.unwrap_or(487)),
         _ => ("refused", code.unwrap_or(480)),

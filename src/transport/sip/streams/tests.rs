@@ -62,7 +62,7 @@ async fn failure(streams: &mut Streams, to: Hop) -> String {
     match within("the end", streams.next()).await {
         StreamNews::Unreachable { to: dead, why } => {
             assert_eq!((dead.transport, dead.address, dead.connection), (to.transport, to.address, None));
-            why
+            why.why
         }
         other => panic!("{other:?}"),
     }

@@ -24,7 +24,7 @@ const ERROR_CHARS: usize = 500;
 /// Messages of the other side that broke the rules of the dialect.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// Those that were dropped, by code.
+    /// Number of messages that were dropped, by code.
     counts: Vec<(&'static str, u32)>,
     /// Code of the first one, whether it was dropped or not.
     first: Option<&'static str>,
