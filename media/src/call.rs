@@ -172,6 +172,7 @@ impl Call {
             text: self.ears.which.text,
             mute: self.is_mute(),
             on_hold: self.waits.on_hold,
+            away: self.waits.away.is_some(),
         });
         &mut self.floor
     }

@@ -34,7 +34,7 @@ use super::room::{RoomSide, SideNews as RoomNews};
 use super::services::{CallPermit, CallServices};
 use super::shard::{CallNo, FromShard, ToShard};
 use super::socket::{SocketNews, SocketSide};
-use super::timeline::Journal;
+use super::timeline::{Journal, cut_behind_end};
 use super::{CALLER_CLEAN, CAPTURED, CallReport, CallUpdate, Destination, EARLY_MEDIA, JOURNAL, Placement, RECORDING};
 use crate::judge::warnings::timeline_warnings;
 use crate::provider::guard::Guard;
@@ -531,9 +531,10 @@ impl CallTask {
             let mut warnings = Vec::new();
             (journal.finish(&mut warnings), warnings)
         });
-        let (timeline, warnings) = read.await.unwrap_or_else(|_| {
+        let (mut timeline, warnings) = read.await.unwrap_or_else(|_| {
             (Vec::new(), vec!["the timeline could not be read back: see timeline.jsonl".to_owned()])
         });
+        cut_behind_end(&mut timeline);
         self.files.warnings.extend(warnings);
         self.files.warnings.extend(timeline_warnings(&timeline, self.wanted.is_scripted()));
         if ending.remote.as_ref().is_none_or(|remote| remote.kind != RemoteKind::NoKeys) {

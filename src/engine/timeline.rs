@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use ringer_media::call::{Event, EventKind};
+use ringer_media::call::{Event, EventKind, Side};
 
 use super::TimelineEntry;
 
@@ -14,6 +14,24 @@ use super::TimelineEntry;
 const WAITING: usize = 1024;
 /// Bytes for which room is kept once they are written; one event may have more.
 const ROOM: usize = 4 * WAITING;
+
+/// Moves what lies behind the end of a call to it: the other side had left by then, which was believed later. Words of this side that
+/// began behind the end are taken out, with everything else of this side. `timeline` is in order.
+pub(super) fn cut_behind_end(timeline: &mut Vec<TimelineEntry>) {
+    let is_end = |entry: &&TimelineEntry| matches!(entry.reading(), EventKind::Ended { .. });
+    let Some(end) = timeline.iter().find(is_end).map(|entry| entry.sample) else { return };
+    let mut begun = BTreeSet::new();
+    timeline.retain_mut(|entry| {
+        let is_late = entry.sample > end;
+        entry.event.sample = entry.sample.min(end);
+        match entry.reading() {
+            EventKind::SpeechStarted { utterance_id, .. } if !is_late => begun.insert(*utterance_id),
+            EventKind::SpeechEnded { utterance_id, .. } => begun.contains(utterance_id),
+            _ => !is_late || entry.event.side != Side::Dh,
+        }
+    });
+    timeline.sort_by_key(|entry| (entry.sample, is_end(&entry), entry.seq));
+}
 
 /// The events so far. A file that fails loses nothing: what it has not taken, and all that follows, stays in memory.
 #[derive(Debug)]
@@ -225,6 +243,43 @@ mod tests {
         events().into_iter().for_each(|event| _ = journal.add(event));
         let mut warnings = Vec::new();
         (journal.finish(&mut warnings), warnings)
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_is_moved_to_it() {
+        use ringer_media::call::{Kind, Side};
+        let started = |utterance_id| EventKind::SpeechStarted { utterance_id, text: "a".into(), kind: Kind::Turn };
+        let ended = |utterance_id: u32| {
+            let data = serde_json::json!({ "utterance_id": utterance_id, "text": "a", "kind": "turn" });
+            Event::from_wire(0, "speech.ended", "dh", data).what
+        };
+        let note = || EventKind::Note { code: "n".into(), why: String::new() };
+        let hung_up = EventKind::Ended {
+            by: "AGENT".into(),
+            reason: "agent_hangup".into(),
+            sip_code: None,
+            q850_cause: None,
+            close_code: None,
+        };
+        let told = [
+            (100, Side::Dh, started(1)),
+            (900, Side::Agent, note()),
+            (1200, Side::Dh, ended(1)),
+            (1300, Side::Dh, started(2)),
+            (1400, Side::Dh, note()),
+            (1500, Side::Agent, note()),
+            (1000, Side::Dh, ended(2)),
+            (1000, Side::Engine, hung_up),
+        ];
+        let entry = |(seq, (sample, side, what))| TimelineEntry { seq, event: Event { sample, side, what } };
+        let mut timeline: Vec<TimelineEntry> = (0..).zip(told).map(entry).collect();
+        timeline.sort_by_key(|entry| (entry.sample, entry.seq));
+        cut_behind_end(&mut timeline);
+        let left: Vec<(i64, i64)> = timeline.iter().map(|entry| (entry.seq, entry.sample)).collect();
+        assert_eq!(left, [(0, 100), (1, 900), (2, 1000), (5, 1000), (7, 1000)]);
+        let mut whole = in_order();
+        cut_behind_end(&mut whole);
+        assert_eq!(whole, in_order(), "a call that goes on is left as it is");
     }
 
     fn in_order() -> Vec<TimelineEntry> {

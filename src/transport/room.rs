@@ -12,6 +12,7 @@ mod roster;
 mod session;
 mod side;
 pub mod signal;
+mod voices;
 
 pub mod access;
 
@@ -31,11 +32,13 @@ pub struct RoomTarget {
     pub token: Secret,
     /// Topic whose data packets are tool calls, `P1_customer_tool_topic`.
     pub tool_topic: Option<String>,
+    /// Name under which an agent was dispatched into the room; `None`: whoever is there may be the agent.
+    pub agent_name: Option<String>,
 }
 
 impl Default for RoomTarget {
     fn default() -> RoomTarget {
-        RoomTarget { server_url: String::new(), token: Secret::new(String::new()), tool_topic: None }
+        RoomTarget { server_url: String::new(), token: Secret::new(String::new()), tool_topic: None, agent_name: None }
     }
 }
 

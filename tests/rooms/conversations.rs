@@ -27,6 +27,7 @@ pub fn placement(stage: &Stage, server: &RoomServer, max_ms: u32) -> Placement {
         server_url: server.url.clone(),
         token: Secret::new(token("dh-42", Duration::from_secs(600))),
         tool_topic: Some("tools".to_owned()),
+        agent_name: None,
     };
     let peers = PeerTerms { bind: vec![[127, 0, 0, 1].into()], ..PeerTerms::default() };
     placement.destination = Destination::Room(Box::new(RoomDial { target, peers, ..RoomDial::default() }));

@@ -110,6 +110,8 @@ pub(super) struct Scene {
     pub mute: bool,
     /// True while the other side has put the call on hold.
     pub on_hold: bool,
+    /// True while the other side has left and may come back.
+    pub away: bool,
 }
 
 /// Settings of a call that only the floor acts on.

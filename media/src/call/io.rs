@@ -161,6 +161,9 @@ pub enum Signal {
     /// The other side put the call on hold, or ended its hold. During a hold its audio counts as silence, and may be
     /// missing.
     Hold(bool),
+    /// The other side left at this time and may come back, or is back (`None`). Nothing is asked of it meanwhile, and where it stays
+    /// away the call ended at that time.
+    Away(Option<Time>),
     /// The other side asks to be transferred (SIP REFER). It is answered by [`Control::Transfer`].
     Transfer {
         /// Address that this side is to call instead.

@@ -60,6 +60,8 @@ pub(super) struct Waits {
     pub before: Vec<(Time, Side, EventKind)>,
     /// True while the other side has put the call on hold.
     pub on_hold: bool,
+    /// Time at which the other side left, while it may come back.
+    pub away: Option<Time>,
     /// Target of a transfer that is being called.
     pub target: Option<Target>,
     /// Time at which packets last came.
@@ -143,6 +145,10 @@ impl Call {
                 self.waits.media_at = Some(now);
                 self.event(self.frame_at, Side::Agent, if held { EventKind::Held } else { EventKind::Unheld });
             }
+            Signal::Away(since) if self.phase.is_connected() => {
+                self.waits.away = since;
+                self.waits.media_at = Some(now);
+            }
             Signal::Keys { rtp, reports } => self.take_keys(rtp, reports),
             Signal::Transfer { to, can_follow } => self.transfer(now, to, can_follow),
             Signal::LeftAlone => self.left_alone(),
@@ -157,7 +163,8 @@ impl Call {
             | Signal::DigitRefused
             | Signal::Renegotiated { .. }
             | Signal::SessionAnswered { .. }
-            | Signal::Hold(_) => {}
+            | Signal::Hold(_)
+            | Signal::Away(_) => {}
         }
     }
 
@@ -278,15 +285,17 @@ impl Call {
         let at = self.frame_at;
         let limits = &self.spec.limits;
         let over = |limit: Option<u32>, since: Sample| limit.is_some_and(|limit| at - since >= ms(limit));
-        let hangup = self.floor.due_hangup(at);
+        let is_there = self.waits.away.is_none();
+        let hangup = self.floor.due_hangup(at).filter(|reason| is_there || *reason != EndReason::SilenceTimeout);
         let media_late = |media_at: Time| now.since(media_at) >= Duration::from_millis(limits.media_timeout_ms.into());
         if let Some(reason) = hangup {
             self.end_now(now, reason);
         } else if over(limits.max_duration_ms, 0) {
             self.end_now(now, EndReason::MaxDuration);
-        } else if over(limits.inactivity_ms, self.floor.active_at()) && self.floor.is_quiet() {
+        } else if is_there && over(limits.inactivity_ms, self.floor.active_at()) && self.floor.is_quiet() {
             self.end_now(now, EndReason::InactivityTimeout);
         } else if !self.waits.on_hold
+            && is_there
             && !self.is_alone()
             && self.leg.as_ref().is_none_or(Leg::may_receive)
             && self.waits.media_at.is_some_and(media_late)
@@ -350,11 +359,13 @@ impl Call {
 
     fn finish(&mut self, now: Time, reason: EndReason, remote: Option<RemoteEnd>, fault: Option<Fault>) {
         let connected = self.phase.is_connected();
+        // The other side was gone before its end was known.
+        let gone = self.waits.away.filter(|_| remote.is_some()).map_or(now, |left| left.min(now));
         if !connected {
             self.origin = now;
             self.tell_before();
         }
-        let end = if connected { self.recorded_end(now, reason) } else { 0 };
+        let end = if connected { self.recorded_end(gone, reason) } else { 0 };
         if connected {
             self.stop_speech(end);
             self.end_other_speech(end, now);
@@ -375,7 +386,7 @@ impl Call {
         };
         let (sip_code, q850_cause) = remote.as_ref().map_or((None, None), |end| (end.sip_code(), end.q850_cause()));
         let close_code = remote.as_ref().and_then(RemoteEnd::close_code);
-        let told = if connected { self.sample(now).clamp(end, end.max(self.frame_at)) } else { 0 };
+        let told = if connected { self.sample(gone).clamp(end, end.max(self.frame_at)) } else { 0 };
         self.event(
             told,
             Side::Engine,

@@ -84,3 +84,71 @@ fn media_are_not_late_while_the_other_side_sends_none() {
     let again = vec![Signal::Renegotiated { leg: leg(false) }, Signal::Renegotiated { leg: leg(true) }];
     assert_eq!(ended(again), Some(EndReason::MediaTimeout));
 }
+
+/// Steps of a call that is up.
+enum Then {
+    Tell(Signal),
+    Ticks(u32),
+}
+
+/// Returns the names and samples of the events behind the beginning, and the end.
+fn after_beginning(steps: Vec<Then>) -> (Vec<(String, i64)>, Option<(EndReason, i64)>) {
+    let limits = Limits { media_timeout_ms: 1000, ..Limits::default() };
+    let mut now = Time::from_millis(1000);
+    let mut call = Call::new(CallSpec { limits, ..CallSpec::default() });
+    call.handle(now, Input::Signal(Signal::Dialing { address: "room".into() }));
+    let leg = MediaParams::new(Codec::Pcmu).into();
+    call.handle(now, Input::Signal(Signal::Answered { code: 200, leg, text: false }));
+    let (mut events, mut end) = (Vec::new(), None);
+    for step in steps {
+        let ticks = match step {
+            Then::Tell(Signal::Away(Some(_))) => {
+                call.handle(now, Input::Signal(Signal::Away(Some(now))));
+                0
+            }
+            Then::Tell(signal) => {
+                call.handle(now, Input::Signal(signal));
+                0
+            }
+            Then::Ticks(count) => count,
+        };
+        for _ in 0..ticks {
+            now = now + TICK;
+            call.handle(now, Input::Tick { late: Duration::ZERO, sent: &mut Sent::default() });
+            call.handle(now, Input::Listen);
+            while let Some(output) = call.poll() {
+                match output {
+                    Output::Event(event) => events.push((event.name().to_owned(), event.sample)),
+                    Output::Ended(ending) => end = Some((ending.reason, ending.samples)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    (events, end)
+}
+
+#[test]
+fn a_call_ends_when_the_other_side_left_though_that_is_believed_later() {
+    let away = || Then::Tell(Signal::Away(Some(Time(0))));
+    let lost = || Signal::Ended(RemoteEnd { kind: RemoteKind::Lost, ..RemoteEnd::default() });
+    for (told, expect) in [(bye(), EndReason::AgentHangup), (lost(), EndReason::ConnectionLost)] {
+        // 1.2 s without media are no time-out: the other side is not there.
+        let steps = vec![Then::Ticks(40), away(), Then::Ticks(60), Then::Tell(told), Then::Ticks(5)];
+        let (events, end) = after_beginning(steps);
+        let (reason, samples) = end.expect("it is over");
+        assert_eq!(reason, expect);
+        let at = 39 * 320..=41 * 320;
+        assert!(at.contains(&samples), "{samples}");
+        assert_eq!(events.last().map(|(name, at)| (name.as_str(), *at)), Some(("call.ended", samples)));
+    }
+    // It is back: what follows is as before.
+    let back = || Then::Tell(Signal::Away(None));
+    let steps =
+        vec![Then::Ticks(40), away(), Then::Ticks(60), back(), Then::Ticks(20), Then::Tell(bye()), Then::Ticks(5)];
+    let (reason, samples) = after_beginning(steps).1.expect("it is over");
+    assert_eq!(reason, EndReason::AgentHangup);
+    assert!((119 * 320..=121 * 320).contains(&samples), "{samples}");
+    let steps = vec![Then::Ticks(40), away(), Then::Ticks(60), back(), Then::Ticks(60)];
+    assert_eq!(after_beginning(steps).1.map(|(reason, _)| reason), Some(EndReason::MediaTimeout));
+}

@@ -108,14 +108,14 @@ impl Rooms {
         let visit = self.flags.visit(name);
         let token = join_token(&self.key, &visit, Clock::Real.now_ms());
         let new_room = NewRoom { server: self.server.clone(), visit, may_exist: AtomicBool::new(false) };
-        (RoomTarget { server_url: self.server_url.clone(), token, tool_topic: None }, new_room)
+        (self.flags.target(self.server_url.clone(), token), new_room)
     }
 
     /// Returns the way into a room for its agent.
     pub fn as_agent(&self, room: &str) -> RoomTarget {
         let visit = Visit { identity: FAR_AGENT.to_owned(), is_agent: true, ..self.flags.visit(room.to_owned()) };
         let token = join_token(&self.key, &visit, Clock::Real.now_ms());
-        RoomTarget { server_url: self.server_url.clone(), token, tool_topic: None }
+        RoomTarget { agent_name: None, ..self.flags.target(self.server_url.clone(), token) }
     }
 
     /// Returns the key of the server.
@@ -181,7 +181,7 @@ impl RoomFlags {
     /// # Errors
     /// Names what is missing.
     pub fn plan(&self, server_url: &str) -> Result<(RoomTarget, Option<NewRoom>), String> {
-        let target = |token| RoomTarget { server_url: server_url.to_owned(), token, tool_topic: None };
+        let target = |token| self.target(server_url.to_owned(), token);
         match (self.way()?, &self.room) {
             (Way::Token(token), _) => Ok((target(Secret::new(token.to_owned())), None)),
             (Way::Key(key), Some(room)) => {
@@ -210,6 +210,11 @@ impl RoomFlags {
     }
 
     /// Returns the caller of a room of this name, and the agent that is sent there.
+    /// Returns the way into a room with this token.
+    fn target(&self, server_url: String, token: Secret) -> RoomTarget {
+        RoomTarget { server_url, token, tool_topic: None, agent_name: self.agent_name.clone() }
+    }
+
     fn visit(&self, room: String) -> Visit {
         let metadata = Value::Object(self.metadata.clone().unwrap_or_default()).to_string();
         Visit {

@@ -63,7 +63,8 @@ impl Service {
                 (target.base_url, target.api_key, target.start) = (base_url, key, None);
             }
             Started::Room { server_url, token } => {
-                let target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone() };
+                let tool_topic = placed.tool_topic.clone();
+                let target = RoomTarget { server_url, token, tool_topic, agent_name: None };
                 let (peers, guard) = (dial.peers.clone(), dial.guard.clone());
                 let joined = RoomDial { target, peers, patience: room::Patience::default(), guard };
                 placed.placement.destination = Destination::Room(Box::new(joined));

@@ -154,7 +154,8 @@ impl Service {
             }
         };
         let Admission { server_url, token } = admission;
-        dial.target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone() };
+        let agent_name = Some(plan.visit.agent_name.clone()).filter(|name| !name.is_empty());
+        dial.target = RoomTarget { server_url, token, tool_topic: placed.tool_topic.clone(), agent_name };
         Ok(())
     }
 

@@ -36,6 +36,8 @@ pub enum Reason {
     Left(DisconnectReason),
     /// The agent ended by a fault that the server tells of.
     AgentFailed,
+    /// The agent's connection to the room was lost for this reason.
+    AgentLost(DisconnectReason),
     /// The server's messages cannot be read, or break the protocol; how.
     Protocol(String),
     /// The signalling was lost and did not come back; how, and the number of attempts.
@@ -92,7 +94,7 @@ pub(super) fn reason_in_words(reason: DisconnectReason) -> &'static str {
         DisconnectReason::UserUnavailable => "because a called person did not answer",
         DisconnectReason::UserRejected => "because a called person declined",
         DisconnectReason::SipTrunkFailure => "because a telephone line failed",
-        DisconnectReason::ConnectionTimeout => "because the media did not connect in time",
+        DisconnectReason::ConnectionTimeout => "because the media connection broke off or did not come about",
         DisconnectReason::MediaFailure => "because the media broke off",
         DisconnectReason::AgentError => "because the agent failed",
     }
@@ -113,6 +115,9 @@ impl fmt::Display for RoomFault {
             Reason::NoAgent(within, what) => write!(f, "{what} within {} s", within.as_secs_f64()),
             Reason::NotPermitted(right) => write!(f, "the token does not allow {right}"),
             Reason::Left(reason) => write!(f, "the server ended it {}", reason_in_words(*reason)),
+            Reason::AgentLost(reason) => {
+                write!(f, "the agent's connection was lost and did not come back: it left {}", reason_in_words(*reason))
+            }
             Reason::AgentFailed => f.write_str("the server tells that the agent failed"),
             Reason::Protocol(why) => write!(f, "the server {why}"),
             Reason::Lost(why, attempts) => {

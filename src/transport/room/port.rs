@@ -216,6 +216,19 @@ impl RoomPort {
                 self.signal(Signal::Ready);
             }
             RoomEvent::AgentPublished => {}
+            RoomEvent::AgentAway => {
+                self.log("< the agent has left, and may come back".to_owned());
+                self.signal(Signal::Away(Some(self.now)));
+            }
+            RoomEvent::AgentRejoined(identity, left) => {
+                let gap_ms = left.map(|left| self.now.since(left).as_millis() as u64);
+                self.signal(Signal::Away(None));
+                self.tell_other("agent_rejoined", json!({ "identity": identity, "gap_ms": gap_ms }));
+            }
+            RoomEvent::AgentChanged(from, to) => {
+                self.signal(Signal::Away(None));
+                self.tell_other("agent_changed", json!({ "from": from, "identity": to }));
+            }
             RoomEvent::AgentState(state) => self.tell_other("agent_state", json!({ "state": state })),
         }
     }
@@ -258,6 +271,7 @@ impl RoomPort {
             | Reason::NoAgent(..)
             | Reason::Left(_)
             | Reason::AgentFailed
+            | Reason::AgentLost(_)
             | Reason::Protocol(_) => RemoteKind::Refused,
             Reason::Address(_)
             | Reason::Dial(DialFault::NoSocket(_) | DialFault::Unreachable { .. }, _)

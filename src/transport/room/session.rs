@@ -19,6 +19,7 @@ use super::line::{Connected, Way};
 use super::messages::{LeaveRequest, Request, SessionDescription};
 use super::side::{Side, SideNews};
 use super::signal::{Flow, RoomEvent, Signalling, encode, trickle};
+use super::voices::Voices;
 use super::{Patience, RoomTarget};
 use crate::clock::monotonic;
 use crate::config::Secret;
@@ -126,8 +127,10 @@ pub struct RoomCall {
     awaits_answer: bool,
     /// Tracks that the next offer is to ask for.
     more_tracks: u32,
-    /// Sources of the track that is heard; `None`: nothing is heard.
-    sources: Option<Vec<u32>>,
+    /// Tracks of the agent that are heard; none: nothing is.
+    voices: Voices,
+    /// Arrival of the agent's newest packet.
+    heard_at: Option<Time>,
     media: Option<MediaParams>,
     is_held: bool,
     /// The call is up: what changes from now on is news.
@@ -204,7 +207,7 @@ impl RoomCall {
         news: &NewsSender<RoomNews>,
     ) -> Result<RoomCall, RoomEnd> {
         let failed = |step, reason| RoomEnd::Failed(RoomFault { step, reason });
-        let RoomTarget { server_url, token, tool_topic } = target;
+        let RoomTarget { server_url, token, tool_topic, agent_name } = target;
         let way = Way { dialer, guard: settings.guard.clone(), server_url };
         let connected = tokio::select! {
             connected = way.clone().connect(token.clone(), None, None, patience.join) => connected,
@@ -224,7 +227,7 @@ impl RoomCall {
             patience,
             flow: connected.flow,
             link: Some(connected.link),
-            signalling: Signalling::default(),
+            signalling: Signalling::expecting(agent_name),
             publisher: None,
             subscriber: None,
             reliable: None,
@@ -233,7 +236,8 @@ impl RoomCall {
             offers: 0,
             awaits_answer: false,
             more_tracks: 0,
-            sources: None,
+            voices: Voices::default(),
+            heard_at: None,
             media: None,
             is_held: false,
             is_up: false,
@@ -374,17 +378,20 @@ impl RoomCall {
     fn can_flow(&self) -> bool {
         let is_connected = |side: &Option<Side>| side.as_ref().is_some_and(Side::is_connected);
         let hears = self.flow == Flow::Joint || is_connected(&self.subscriber);
-        self.media.is_some() && self.sources.is_some() && is_connected(&self.publisher) && hears
+        self.media.is_some() && !self.voices.tracks().is_empty() && is_connected(&self.publisher) && hears
     }
 
     async fn why_not_ready(&mut self, within: std::time::Duration) -> Reason {
+        if self.signalling.agent().is_none() && self.signalling.has_others() {
+            return Reason::NoAgent(within, "others are in the room, and no agent joined it");
+        }
         if self.signalling.agent().is_none() {
             return Reason::NoAgent(within, "no agent joined the room");
         }
         if !self.signalling.has_agent() {
             return Reason::NoAgent(within, "the agent left the room before its audio came");
         }
-        if self.signalling.heard_track().is_none() {
+        if self.signalling.heard_tracks().is_empty() {
             return Reason::NoAgent(within, "the agent is in the room and published no audio");
         }
         for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
@@ -482,17 +489,30 @@ impl RoomCall {
     /// Hands a packet of the server to the pump: those of the agent's track, and reports.
     fn relay(&mut self, packet: Arrived, is_publisher: bool) {
         let source = |at: usize| packet.bytes.get(at..at + 4).and_then(|four| four.first_chunk::<4>());
-        let is_agents = |source: Option<&[u8; 4]>| {
-            let Some(source) = source.map(|four| u32::from_be_bytes(*four)) else { return false };
-            // Where no source is announced there is one track alone.
-            self.sources.as_ref().is_some_and(|known| known.is_empty() || known.contains(&source))
+        let is_agents =
+            |source: Option<&[u8; 4]>| source.is_some_and(|four| self.voices.has(u32::from_be_bytes(*four)));
+        let is_report_on_own = packet.is_report && is_publisher && self.flow == Flow::Split;
+        let is_wanted = match packet.is_report {
+            true => is_report_on_own || self.flow == Flow::Joint || is_agents(source(4)),
+            false => is_agents(source(8)),
         };
-        let is_wanted = match (packet.is_report, is_publisher && self.flow == Flow::Split) {
-            (true, true) => true,
-            (true, false) => self.flow == Flow::Joint || is_agents(source(4)),
-            (false, _) => is_agents(source(8)),
+        if !is_wanted || !self.is_up {
+            return;
+        }
+        let packet = match packet.is_report {
+            true => {
+                let mut report = packet;
+                if is_agents(report.bytes.get(4..8).and_then(|four| four.first_chunk::<4>())) {
+                    self.voices.rename_report(&mut report);
+                }
+                Some(report)
+            }
+            false => {
+                self.heard_at = Some(packet.at);
+                self.voices.take(packet)
+            }
         };
-        if is_wanted && self.is_up && self.packets.try_send(packet).is_err() {
+        if packet.is_some_and(|packet| self.packets.try_send(packet).is_err()) {
             self.lost_packets += 1;
         }
     }
@@ -508,8 +528,10 @@ impl RoomCall {
 
     /// Tells if the agent sends audio, where that has changed.
     fn tell_hold(&mut self, news: &NewsSender<RoomNews>) {
-        let is_held = self.signalling.heard_track().is_none_or(|track| track.is_muted) || self.sources.is_none();
-        if self.is_up && self.is_held != is_held {
+        let is_mute = self.signalling.heard_tracks().iter().all(|track| track.is_muted);
+        let is_held = is_mute || self.voices.tracks().is_empty();
+        // An agent that has left is not mute.
+        if self.is_up && self.is_held != is_held && !self.signalling.is_agent_away() {
             self.is_held = is_held;
             news.send(RoomNews::Held(is_held));
         }

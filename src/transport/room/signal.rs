@@ -16,7 +16,7 @@ use super::messages::{
     ParticipantTracks, Ping, Request, Response, SessionDescription, SignalRequest, SignalResponse, SignalTarget,
     SyncState, TrackInfo, TrackPublishedResponse, TrackSource, TrackType, TrickleRequest, UpdateSubscription,
 };
-use super::roster::Roster;
+use super::roster::{Change, Roster, is_loss};
 use crate::config::Secret;
 use crate::transport::webrtc::Candidate;
 
@@ -51,6 +51,12 @@ pub enum RoomEvent {
     AgentJoined(String),
     /// The agent's track is published: what it says from now on can be heard.
     AgentPublished,
+    /// The agent is not in the room; it may come back.
+    AgentAway,
+    /// The agent is back in the room under its identity; the time at which it left, where the server told of it.
+    AgentRejoined(String, Option<Time>),
+    /// Another participant takes the agent's place: identity of the old one and of the new one.
+    AgentChanged(String, String),
     /// State of the agent, as it tells it.
     AgentState(String),
 }
@@ -58,8 +64,10 @@ pub enum RoomEvent {
 /// The end of a connection as the server tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignalEnd {
-    /// The agent has left the room.
+    /// The agent left the room, and did not come back.
     AgentLeft,
+    /// The agent's connection to the room was lost for this reason, and did not come back.
+    AgentLost(DisconnectReason),
     /// The agent has left, and the server tells that it failed.
     AgentFailed,
     /// The server ends the connection.
@@ -86,8 +94,8 @@ pub enum SignalOutput {
     Candidate(SignalTarget, Candidate),
     /// The next offer is to ask for tracks, this many more.
     MoreTracks(u32),
-    /// The track to hear from now on.
-    Hear(Option<HeardTrack>),
+    /// The tracks to hear from now on; of several the one that speaks.
+    Hear(Vec<HeardTrack>),
     /// An event for the timeline.
     Event(RoomEvent),
     /// For the user of the result.
@@ -103,7 +111,8 @@ pub struct Signalling {
     /// Track of this side, as the server knows it.
     published: Option<TrackPublishedResponse>,
     roster: Roster,
-    heard: Option<(String, HeardTrack)>,
+    /// Name of the agent's participant, and its tracks that are heard.
+    heard: (String, Vec<HeardTrack>),
     agent: Option<String>,
     agent_state: Option<String>,
     token: Option<Secret>,
@@ -121,6 +130,13 @@ impl Signalling {
     pub fn anew(self) -> Signalling {
         let Signalling { roster, agent, agent_state, token, malformed, .. } = self;
         Signalling { roster, agent, agent_state, token, malformed, ..Signalling::default() }
+    }
+
+    /// Returns the state for a room into which an agent was dispatched under this name; `None`: whoever is there may be the agent.
+    pub fn expecting(dispatched: Option<String>) -> Signalling {
+        let mut signalling = Signalling::default();
+        dispatched.into_iter().for_each(|name| signalling.roster.expect(name));
+        signalling
     }
 
     /// Counts the time without a sign of life from `now`: another connection to the server begins.
@@ -153,8 +169,13 @@ impl Signalling {
             Response::Offer(told) => self.out.push_back(SignalOutput::Describe(SignalTarget::Subscriber, told)),
             Response::Trickle(told) => self.trickle(&told),
             Response::Update(update) => {
-                update.participants.into_iter().for_each(|told| self.participant(told));
-                self.follow();
+                update.participants.into_iter().for_each(|told| self.participant(now, told));
+                self.follow(now);
+            }
+            Response::SpeakersChanged(told) => {
+                let speak = told.speakers.iter().filter(|speaker| speaker.active);
+                let sids: Vec<&str> = speak.map(|speaker| speaker.sid.as_str()).collect();
+                self.roster.hear_speaking(&sids);
             }
             Response::TrackPublished(told) => {
                 let is_first = self.published.is_none();
@@ -193,7 +214,8 @@ impl Signalling {
 
     fn join(&mut self, now: Time, join: JoinResponse) {
         self.is_joined = true;
-        (self.published, self.heard) = (None, None);
+        (self.published, self.heard) = (None, Default::default());
+        self.roster.begin(now);
         self.own = join.participant.unwrap_or_default();
         let rights = self.own.permission.unwrap_or(super::messages::Permission {
             can_subscribe: true,
@@ -211,31 +233,49 @@ impl Signalling {
         let servers = join.ice_servers.into_iter().take(MAX_ICE_SERVERS).collect();
         self.out.push_back(SignalOutput::Joined(servers));
         let sids: Vec<&str> = join.other_participants.iter().map(|told| told.sid.as_str()).collect();
-        let has_left = !self.roster.keep_only(&sids).is_empty() && self.roster.has_lost_chosen();
-        if has_left {
-            return self.out.push_back(SignalOutput::End(SignalEnd::AgentLeft));
-        }
-        join.other_participants.into_iter().for_each(|told| self.participant(told));
-        self.follow();
+        // The same identity under another name is back already.
+        let lost = self.roster.keep_only(now, &sids);
+        join.other_participants.into_iter().for_each(|told| self.participant(now, told));
+        self.tell(lost.filter(|_| self.roster.agent().is_none()));
+        self.follow(now);
     }
 
-    fn participant(&mut self, told: ParticipantInfo) {
-        if told.sid == self.own.sid {
-            return;
-        }
-        let has_failed = told.disconnect_reason == DisconnectReason::AgentError as i32;
-        if self.roster.take(told).is_some() && self.roster.has_lost_chosen() {
-            let end = if has_failed { SignalEnd::AgentFailed } else { SignalEnd::AgentLeft };
-            self.out.push_back(SignalOutput::End(end));
+    fn participant(&mut self, now: Time, told: ParticipantInfo) {
+        if told.sid != self.own.sid {
+            let change = self.roster.take(now, told);
+            self.tell(change);
         }
     }
 
-    /// Follows the agent: who it is, its state, and the track that is heard.
-    fn follow(&mut self) {
-        let Some(agent) = self.roster.agent() else { return self.hear(None) };
+    /// Tells of a change of the agent whom the call is up with.
+    fn tell(&mut self, change: Option<Change>) {
+        let identity = self.agent.clone().unwrap_or_default();
+        let told = match change {
+            None => None,
+            Some(Change::Away) => Some(SignalOutput::Event(RoomEvent::AgentAway)),
+            Some(Change::Rejoined(left)) => Some(SignalOutput::Event(RoomEvent::AgentRejoined(identity, left))),
+            Some(Change::Replaced(old)) => {
+                self.agent = self.roster.agent().map(|agent| agent.identity.clone());
+                let new = self.agent.clone().unwrap_or_default();
+                Some(SignalOutput::Event(RoomEvent::AgentChanged(old, new)))
+            }
+            Some(Change::Gone(reason)) => Some(SignalOutput::End(match reason {
+                DisconnectReason::AgentError => SignalEnd::AgentFailed,
+                reason if is_loss(reason) => SignalEnd::AgentLost(reason),
+                _ => SignalEnd::AgentLeft,
+            })),
+        };
+        self.out.extend(told);
+    }
+
+    /// Follows the agent: who it is, its state, and the tracks that are heard.
+    fn follow(&mut self, now: Time) {
+        let change = self.roster.settle(now);
+        self.tell(change);
+        let Some(agent) = self.roster.agent() else { return self.hear(Default::default()) };
         let (identity, sid) = (agent.identity.clone(), agent.sid.clone());
         let state = agent.attributes.get(AGENT_STATE).map(|state| in_few_words(state));
-        let track = agent.audio.first().map(track_of);
+        let tracks = agent.voices().map(track_of).collect();
         if self.agent.as_ref() != Some(&identity) {
             self.out.push_back(SignalOutput::Event(RoomEvent::AgentJoined(identity.clone())));
             self.agent = Some(identity);
@@ -244,21 +284,23 @@ impl Signalling {
             self.out.push_back(SignalOutput::Event(RoomEvent::AgentState(state.clone())));
             self.agent_state = Some(state);
         }
-        self.hear(track.map(|track| (sid, track)));
+        self.hear((sid, tracks));
     }
 
-    fn hear(&mut self, wanted: Option<(String, HeardTrack)>) {
-        if self.heard == wanted {
+    fn hear(&mut self, wanted: (String, Vec<HeardTrack>)) {
+        if self.heard == wanted || self.heard.1.is_empty() && wanted.1.is_empty() {
             return;
         }
-        let sid = |of: &Option<(String, HeardTrack)>| of.as_ref().map(|(_, track)| track.sid.clone());
-        if sid(&self.heard) != sid(&wanted) {
-            self.heard.iter().for_each(|of| self.out.push_back(subscription(of, false)));
-            wanted.iter().for_each(|of| self.out.push_back(subscription(of, true)));
-            self.out.extend(wanted.is_some().then_some(SignalOutput::Event(RoomEvent::AgentPublished)));
+        let old = std::mem::replace(&mut self.heard, wanted.clone());
+        let has = |of: &(String, Vec<HeardTrack>), sid: &str| of.1.iter().any(|track| track.sid == sid);
+        for track in old.1.iter().filter(|track| !has(&wanted, &track.sid)) {
+            self.out.push_back(subscription(&old.0, track, false));
         }
-        self.out.push_back(SignalOutput::Hear(wanted.as_ref().map(|(_, track)| track.clone())));
-        self.heard = wanted;
+        let new: Vec<&HeardTrack> = wanted.1.iter().filter(|track| !has(&old, &track.sid)).collect();
+        self.out.extend(new.iter().map(|track| subscription(&wanted.0, track, true)));
+        let is_first = old.1.is_empty() || wanted.1.len() == new.len();
+        self.out.extend((is_first && !new.is_empty()).then_some(SignalOutput::Event(RoomEvent::AgentPublished)));
+        self.out.push_back(SignalOutput::Hear(wanted.1));
     }
 
     fn trickle(&mut self, told: &TrickleRequest) {
@@ -284,6 +326,9 @@ impl Signalling {
 
     /// Sends what is due at `now`. Returns the reason where the server counts as lost.
     pub fn tick(&mut self, now: Time) -> Option<String> {
+        if self.roster.next_timer().is_some_and(|at| at <= now) {
+            self.follow(now);
+        }
         let (interval, patience) = self.pings?;
         if !patience.is_zero() && now.since(self.last_sign) >= patience {
             return Some(format!("no message came within {} s", patience.as_secs()));
@@ -299,9 +344,9 @@ impl Signalling {
 
     /// Returns the time of the next tick.
     pub fn next_timer(&self) -> Option<Time> {
-        let (_, patience) = self.pings?;
-        let lost = (!patience.is_zero()).then(|| self.last_sign + patience);
-        [self.next_ping, lost].into_iter().flatten().min()
+        let lost = self.pings.filter(|(_, patience)| !patience.is_zero());
+        let lost = lost.map(|(_, patience)| self.last_sign + patience);
+        [self.next_ping, lost, self.roster.next_timer()].into_iter().flatten().min()
     }
 
     /// Returns the next output.
@@ -339,9 +384,19 @@ impl Signalling {
         self.roster.agent().is_some()
     }
 
-    /// Returns the track that is heard.
-    pub fn heard_track(&self) -> Option<&HeardTrack> {
-        self.heard.as_ref().map(|(_, track)| track)
+    /// True if somebody is in the room who is not taken for the agent.
+    pub fn has_others(&self) -> bool {
+        self.roster.others_count() > 0
+    }
+
+    /// True while the agent whom the call is up with is not in the room.
+    pub fn is_agent_away(&self) -> bool {
+        self.roster.is_away()
+    }
+
+    /// Returns the tracks that are heard.
+    pub fn heard_tracks(&self) -> &[HeardTrack] {
+        &self.heard.1
     }
 
     /// Returns the number of messages that could not be read.
@@ -364,7 +419,9 @@ impl Signalling {
 
     /// Returns what a server is told when the connection is taken up.
     pub fn sync_state(&self, offer: Option<SessionDescription>, answer: Option<SessionDescription>) -> SyncState {
-        let subscription = self.heard.as_ref().map(|of| update_of(of, true));
+        let (participant, tracks) = &self.heard;
+        let sids: Vec<&str> = tracks.iter().map(|track| track.sid.as_str()).collect();
+        let subscription = (!sids.is_empty()).then(|| update_of(participant, &sids, true));
         let publish_tracks = self.published.iter().cloned().collect();
         SyncState { answer, subscription, publish_tracks, offer, ..SyncState::default() }
     }
@@ -382,13 +439,14 @@ fn track_of(track: &TrackInfo) -> HeardTrack {
     HeardTrack { sid: track.sid.clone(), is_muted: track.muted }
 }
 
-fn update_of((participant, track): &(String, HeardTrack), subscribe: bool) -> UpdateSubscription {
-    let tracks = ParticipantTracks { participant_sid: participant.clone(), track_sids: vec![track.sid.clone()] };
-    UpdateSubscription { track_sids: vec![track.sid.clone()], subscribe, participant_tracks: vec![tracks] }
+fn update_of(participant: &str, tracks: &[&str], subscribe: bool) -> UpdateSubscription {
+    let track_sids: Vec<String> = tracks.iter().map(|sid| (*sid).to_owned()).collect();
+    let tracks = ParticipantTracks { participant_sid: participant.to_owned(), track_sids: track_sids.clone() };
+    UpdateSubscription { track_sids, subscribe, participant_tracks: vec![tracks] }
 }
 
-fn subscription(of: &(String, HeardTrack), subscribe: bool) -> SignalOutput {
-    SignalOutput::Send(Request::Subscription(update_of(of, subscribe)))
+fn subscription(participant: &str, track: &HeardTrack, subscribe: bool) -> SignalOutput {
+    SignalOutput::Send(Request::Subscription(update_of(participant, &[&track.sid], subscribe)))
 }
 
 /// Returns the request to publish the microphone track of this name: Opus without DTX, nothing sent twice.

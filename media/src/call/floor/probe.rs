@@ -293,7 +293,11 @@ impl Floor {
     /// Returns the onset of the other side's turn, when a probe may sound in it now.
     fn probed_turn(&self) -> Option<Sample> {
         let silent = self.mouth.speaking_since().is_none() && self.dial.is_none();
-        let free = self.barge_in.is_none() && self.hold.is_none() && self.hangup.is_none() && !self.scene.on_hold;
+        let free = self.barge_in.is_none()
+            && self.hold.is_none()
+            && self.hangup.is_none()
+            && !self.scene.on_hold
+            && !self.scene.away;
         let turn = self.other.turn.as_ref().filter(|turn| turn.has_speech());
         turn.filter(|_| self.probes.is_some() && silent && free && self.other.since.is_some()).map(|turn| turn.from)
     }

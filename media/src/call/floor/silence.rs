@@ -57,6 +57,11 @@ impl Floor {
             return;
         }
         let at = self.scene.at;
+        // Nobody is asked who is not there.
+        if self.scene.away {
+            self.quiet_since = self.quiet_since.max(at);
+            return;
+        }
         if self.opens_itself(at - self.quiet_since) || self.plan.is_some() {
             return;
         }

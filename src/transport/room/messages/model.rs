@@ -128,6 +128,9 @@ pub struct ParticipantInfo {
     /// Text for other programs.
     #[prost(string, tag = "5")]
     pub metadata: String,
+    /// Time at which it joined, in seconds since 1970 by the server's clock.
+    #[prost(int64, tag = "6")]
+    pub joined_at: i64,
     /// Name that people see.
     #[prost(string, tag = "9")]
     pub name: String,
@@ -149,6 +152,9 @@ pub struct ParticipantInfo {
     /// Reason of its end by its number.
     #[prost(int32, tag = "16")]
     pub disconnect_reason: i32,
+    /// Time at which it joined, in milliseconds.
+    #[prost(int64, tag = "17")]
+    pub joined_at_ms: i64,
 }
 
 /// Rights of a participant by its token.

@@ -8,6 +8,7 @@ use ringer_media::codec::Codec;
 use super::*;
 use crate::transport::room::Step;
 use crate::transport::room::data::ToolCall;
+use crate::transport::room::messages::DisconnectReason;
 use crate::transport::webrtc::PeerFault;
 
 fn at(seconds: u64) -> Time {
@@ -93,6 +94,20 @@ fn news_of_the_room_become_signals() {
 }
 
 #[test]
+fn an_agent_that_leaves_and_is_back_is_told() {
+    let other = |name: &'static str, data| channel(ChannelEvent::Other { name: name.into(), data });
+    let mut port = open();
+    let event = |seconds, event| RoomNews::Event(at(seconds), event);
+    assert_eq!(told_by(&mut port, event(3, RoomEvent::AgentAway)), [Signal::Away(Some(at(3)))]);
+    let rejoined = RoomEvent::AgentRejoined("a".into(), Some(at(3)));
+    let told = other("agent_rejoined", json!({ "identity": "a", "gap_ms": 2000 }));
+    assert_eq!(told_by(&mut port, event(5, rejoined)), [Signal::Away(None), told]);
+    let changed = RoomEvent::AgentChanged("a".into(), "b".into());
+    let told = other("agent_changed", json!({ "from": "a", "identity": "b" }));
+    assert_eq!(told_by(&mut port, event(6, changed)), [Signal::Away(None), told]);
+}
+
+#[test]
 fn every_end_is_told_once() {
     let check = |mut port: RoomPort, end: RoomEnd, kind: RemoteKind, code: Option<&str>| {
         port.finish(at(4), end.clone());
@@ -107,6 +122,8 @@ fn every_end_is_told_once() {
     let lost = Reason::Lost("it broke".into(), 3);
     check(open(), fault(Step::Call, lost), RemoteKind::Lost, Some("BRIDGE_DISCONNECTED"));
     check(open(), fault(Step::Call, Reason::AgentFailed), RemoteKind::Lost, Some("P1_AGENT_ERROR"));
+    let gone = Reason::AgentLost(DisconnectReason::ConnectionTimeout);
+    check(open(), fault(Step::Call, gone), RemoteKind::Lost, Some("BRIDGE_DISCONNECTED"));
     let absent = Reason::NoAgent(Duration::from_secs(30), "no agent joined the room");
     check(opening(), fault(Step::Agent, absent), RemoteKind::Refused, Some("NO_ANSWER"));
     let refused = Reason::Dial(DialFault::Unauthorized(401), None);

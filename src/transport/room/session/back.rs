@@ -9,14 +9,14 @@ use crate::transport::news::NewsSender;
 use crate::transport::room::fault::Reason;
 use crate::transport::room::line::Connected;
 
-/// Attempts to come back.
-const ATTEMPTS: u32 = 3;
-
 /// Times that a call comes back.
 const MAX_RETURNS: u32 = 20;
 
 /// Wait before a further attempt.
-const WAIT: Duration = Duration::from_millis(500);
+const WAIT: Duration = Duration::from_secs(1);
+
+/// Longest time of one attempt.
+const ATTEMPT: Duration = Duration::from_secs(4);
 
 /// Ways back to the room.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl RoomCall {
                 if self.back.as_ref().is_some_and(|back| back.how == How::Anew) {
                     self.signalling = std::mem::take(&mut self.signalling).anew();
                     // Media of the old connection are none of the new one.
-                    self.sources = None;
+                    self.voices.set(Vec::new());
                     (self.publisher, self.subscriber) = (None, None);
                 }
                 self.signalling.begin(now());
@@ -98,14 +98,14 @@ impl RoomCall {
         }
         let back = self.back.as_mut()?;
         let left = self.patience.reconnect.saturating_sub(now().since(back.since));
-        if back.attempts >= ATTEMPTS || left.is_zero() {
+        if left.is_zero() {
             return Some(Carried::Failed(Reason::Lost(back.why.clone(), back.attempts)));
         }
         // Where media alone are lost, the server may yet say that the room is over.
         let wait = if back.attempts == 0 && self.link.is_none() { Duration::ZERO } else { WAIT };
         back.attempts += 1;
         back.dials_at = now() + wait;
-        let within = left / (ATTEMPTS + 1 - back.attempts);
+        let within = left.saturating_sub(wait).min(ATTEMPT);
         let rejoin = (back.how == How::Resume).then(|| self.signalling.own_sid().to_owned());
         let token = self.signalling.token().unwrap_or(&self.token).clone();
         let (way, flow) = (self.way.clone(), self.flow);

@@ -10,7 +10,8 @@ use crate::transport::room::messages::{
     DisconnectReason, IceServerInfo, LeaveAction, Request, SessionDescription, SignalTarget,
 };
 use crate::transport::room::side::{Side, helpers};
-use crate::transport::room::signal::{Flow, SignalEnd, SignalOutput, encode, microphone};
+use crate::transport::room::signal::{Flow, RoomEvent, SignalEnd, SignalOutput, encode, microphone};
+use crate::transport::room::voices::Track;
 use crate::transport::webrtc::{Candidate, Delivery, MediaPeer, Part, PeerFault, PeerSettings, RemoteTrack};
 use crate::transport::websocket::protocol::Message;
 
@@ -64,6 +65,11 @@ impl RoomCall {
                 Ok(())
             }
             SignalOutput::Event(event) => {
+                let event = match event {
+                    // Where no leave was told, the agent was gone from its last packet on.
+                    RoomEvent::AgentRejoined(who, left) => RoomEvent::AgentRejoined(who, left.or(self.heard_at)),
+                    event => event,
+                };
                 news.send_event(RoomNews::Event(now(), event));
                 Ok(())
             }
@@ -86,11 +92,17 @@ impl RoomCall {
         match end {
             SignalEnd::AgentLeft => Some(Carried::AgentLeft),
             SignalEnd::AgentFailed => Some(Carried::Failed(Reason::AgentFailed)),
+            SignalEnd::AgentLost(reason) => Some(Carried::Failed(Reason::AgentLost(reason))),
             SignalEnd::NotPermitted(right) => Some(Carried::Failed(Reason::NotPermitted(right))),
             // So an agent ends a call that it hangs up.
             SignalEnd::Left(RoomDeleted | RoomClosed | ParticipantRemoved, _) if self.is_up => Some(Carried::AgentLeft),
             // The connection that is made anew takes the place of the old one.
             SignalEnd::Left(DisconnectReason::DuplicateIdentity, _) if self.may_be_let_in() => None,
+            // It may be started anew.
+            SignalEnd::Left(DisconnectReason::ServerShutdown, _) if self.is_up => {
+                self.link = None;
+                self.lose("the server is being stopped".to_owned(), How::Anew, news)
+            }
             SignalEnd::Left(reason, LeaveAction::Disconnect) => Some(Carried::Failed(Reason::Left(reason))),
             SignalEnd::Left(_, action) => {
                 let how = if action == LeaveAction::Resume { How::Resume } else { How::Anew };
@@ -111,7 +123,8 @@ impl RoomCall {
         for old in [self.publisher.take(), self.subscriber.take()].into_iter().flatten() {
             old.peer.close().await;
         }
-        (self.media, self.sources, self.last_answer) = (None, None, None);
+        (self.media, self.last_answer) = (None, None);
+        self.voices.set(Vec::new());
         (self.awaits_answer, self.more_tracks) = (true, 0);
         self.joins_anew();
         self.generation += 1;
@@ -202,29 +215,37 @@ impl RoomCall {
         Ok(())
     }
 
-    /// Finds the agent's track in the newest description of the server.
+    /// Finds the agent's tracks in the newest description of the server.
     pub(super) fn settle_media(&mut self, news: &NewsSender<RoomNews>) {
-        let before = (self.media, self.sources.take());
+        let before = self.media;
         let hearing = if self.flow == Flow::Joint { &self.publisher } else { &self.subscriber };
         let tracks = hearing.as_ref().map(|side| side.peer.tracks()).unwrap_or_default();
         let mids = self.last_answer.as_ref().map(|told| &told.mid_to_track_id);
-        let sid = self.signalling.heard_track().map(|track| track.sid.as_str());
-        let is_heard = |track: &&RemoteTrack| {
-            let named = mids.and_then(|mids| mids.get(&track.mid)).map(String::as_str);
-            sid.is_some() && [named, Some(track.id.as_str()), track.stream.rsplit('|').next()].contains(&sid)
+        let described = |sid: &str| {
+            let is_it = |track: &&RemoteTrack| {
+                let named = mids.and_then(|mids| mids.get(&track.mid)).map(String::as_str);
+                [named, Some(track.id.as_str()), track.stream.rsplit('|').next()].contains(&Some(sid))
+            };
+            tracks.iter().find(is_it)
         };
+        let heard: Vec<Track> = (self.signalling.heard_tracks().iter())
+            .filter_map(|told| Some((told, described(&told.sid)?)))
+            .map(|(told, track)| Track {
+                sid: told.sid.clone(),
+                sources: track.sources.clone(),
+                payload_type: track.payload_type,
+            })
+            .collect();
+        let has_changed = heard.iter().ne(self.voices.tracks());
+        self.voices.set(heard);
         let sent = self.publisher.as_ref().and_then(|side| side.peer.media());
-        if let (Some(track), Some(sent)) = (tracks.iter().find(is_heard), sent) {
-            self.sources = Some(track.sources.clone());
-            self.media = Some(ringer_media::leg::MediaParams {
-                receive_payload_type: track.payload_type,
-                may_send: true,
-                may_receive: true,
-                ..sent
-            });
+        if let (Some(receive_payload_type), Some(sent)) = (self.voices.payload_type(), sent) {
+            let both = ringer_media::leg::MediaParams { may_send: true, may_receive: true, ..sent };
+            self.media = Some(ringer_media::leg::MediaParams { receive_payload_type, ..both });
         }
-        let has_changed = (self.media, &self.sources) != (before.0, &before.1);
-        if let Some(media) = self.media.filter(|_| self.is_up && has_changed && self.sources.is_some()) {
+        let has_changed = has_changed || self.media != before;
+        let is_heard = !self.voices.tracks().is_empty();
+        if let Some(media) = self.media.filter(|_| self.is_up && has_changed && is_heard) {
             news.send(RoomNews::Media(media));
         }
         self.tell_hold(news);

@@ -1,7 +1,8 @@
 //! The signalling without a server: messages in, requests and steps out.
 
 use super::super::messages::{
-    ParticipantState, ParticipantUpdate, Permission, Pong, RequestResponse, SubscriptionResponse,
+    ParticipantState, ParticipantUpdate, Permission, Pong, RequestResponse, SpeakerInfo, SpeakersChanged,
+    SubscriptionResponse,
 };
 use super::*;
 
@@ -58,7 +59,7 @@ fn subscription_to(participant: &str, track: &str, subscribe: bool) -> SignalOut
 }
 
 fn hear(sid: &str, is_muted: bool) -> SignalOutput {
-    SignalOutput::Hear(Some(HeardTrack { sid: sid.into(), is_muted }))
+    SignalOutput::Hear(vec![HeardTrack { sid: sid.into(), is_muted }])
 }
 
 fn publishing() -> SignalOutput {
@@ -83,7 +84,7 @@ fn the_agents_track_is_followed() {
     assert_eq!(outputs(&mut signalling, agent(&[track("T1", true)])), [hear("T1", true)]);
     assert_eq!(outputs(&mut signalling, agent(&[track("T1", false)])), [hear("T1", false)]);
     // Published anew.
-    assert_eq!(outputs(&mut signalling, agent(&[])), [subscription_to("A", "T1", false), SignalOutput::Hear(None)]);
+    assert_eq!(outputs(&mut signalling, agent(&[])), [subscription_to("A", "T1", false), SignalOutput::Hear(vec![])]);
     assert_eq!(
         outputs(&mut signalling, agent(&[track("T2", false)])),
         [subscription_to("A", "T2", true), publishing(), hear("T2", false)]
@@ -103,7 +104,7 @@ fn the_agents_track_is_followed() {
             hear("T3", false)
         ]
     );
-    assert_eq!(signalling.heard_track().map(|track| track.sid.as_str()), Some("T3"));
+    assert_eq!(signalling.heard_tracks(), [HeardTrack { sid: "T3".into(), is_muted: false }]);
 }
 
 #[test]
@@ -139,31 +140,106 @@ fn ends_are_told_apart() {
     check(Response::Leave(later.clone()), SignalEnd::Left(Why::Unknown, Action::Disconnect));
     let older = LeaveRequest { reason: 0, action: 0, can_reconnect: true };
     check(Response::Leave(older), SignalEnd::Left(Why::Unknown, Action::Reconnect));
+}
 
-    let gone = |reason: Why| {
-        let state = ParticipantState::Disconnected as i32;
-        update(&[ParticipantInfo { state, disconnect_reason: reason as i32, ..participant("A", &[]) }])
-    };
-    let present = update(&[participant("A", &[])]);
-    for (reason, expect) in [(Why::ClientInitiated, SignalEnd::AgentLeft), (Why::AgentError, SignalEnd::AgentFailed)] {
-        let mut signalling = after_join();
-        outputs(&mut signalling, present.clone());
-        signalling.choose_agent();
-        assert_eq!(outputs(&mut signalling, gone(reason))[0], SignalOutput::End(expect));
+/// Returns the outputs of the signalling at a time at which something is due.
+fn due(signalling: &mut Signalling, now: Time) -> Vec<SignalOutput> {
+    assert_eq!(signalling.tick(now), None);
+    std::iter::from_fn(|| signalling.poll()).filter(|output| !matches!(output, SignalOutput::Send(_))).collect()
+}
+
+fn gone(sid: &str, reason: DisconnectReason) -> Response {
+    let state = ParticipantState::Disconnected as i32;
+    update(&[ParticipantInfo { state, disconnect_reason: reason as i32, ..participant(sid, &[]) }])
+}
+
+/// Returns the signalling of a call that is up with `A`, whose track is heard.
+fn up() -> Signalling {
+    let mut signalling = after_join();
+    outputs(&mut signalling, update(&[participant("A", &[track("T1", false)])]));
+    signalling.choose_agent();
+    signalling
+}
+
+#[test]
+fn a_leave_of_the_agent_is_an_end_in_its_time() {
+    use DisconnectReason::{AgentError, ClientInitiated, ConnectionTimeout};
+    let away = SignalOutput::Event(RoomEvent::AgentAway);
+    let lost = SignalEnd::AgentLost(ConnectionTimeout);
+    for (reason, wait_s, expect) in [
+        (ClientInitiated, 3, SignalEnd::AgentLeft),
+        (ConnectionTimeout, 10, lost),
+        (AgentError, 0, SignalEnd::AgentFailed),
+    ] {
+        let mut signalling = up();
+        let told = outputs(&mut signalling, gone("A", reason));
+        assert_eq!(told[0], away);
+        let ends = |told: &[SignalOutput]| told.contains(&SignalOutput::End(expect.clone()));
+        assert_eq!(ends(&told), wait_s == 0);
+        if wait_s > 0 {
+            assert!(signalling.next_timer().is_some_and(|next| next <= at(1 + wait_s)));
+            assert_eq!(due(&mut signalling, at(wait_s)), []);
+            assert!(ends(&due(&mut signalling, at(1 + wait_s))));
+        }
+        assert!(!ends(&due(&mut signalling, at(12))), "it is told once");
     }
     // Before the call is up another agent may come.
     let mut signalling = after_join();
-    outputs(&mut signalling, present.clone());
-    assert_eq!(outputs(&mut signalling, gone(Why::ClientInitiated)), []);
-    // Gone while this side was away.
+    outputs(&mut signalling, update(&[participant("A", &[])]));
+    assert_eq!(outputs(&mut signalling, gone("A", ClientInitiated)), []);
+    assert_eq!(due(&mut signalling, at(14)), []);
+}
+
+#[test]
+fn an_agent_that_is_back_is_heard_again() {
+    // Without a leave, and behind one.
+    for left in [None, Some(at(1))] {
+        let mut signalling = up();
+        if left.is_some() {
+            outputs(&mut signalling, gone("A", DisconnectReason::ClientInitiated));
+        }
+        let back = ParticipantInfo { sid: "A2".into(), ..participant("A", &[track("T2", false)]) };
+        let told = outputs(&mut signalling, update(&[back]));
+        assert_eq!(told[0], SignalOutput::Event(RoomEvent::AgentRejoined("a".into(), left)));
+        assert!(told.contains(&subscription_to("A2", "T2", true)), "{told:?}");
+        assert_eq!(told.last(), Some(&hear("T2", false)));
+        assert_eq!(due(&mut signalling, at(14)), []);
+    }
+    // A room that was joined anew, in which another agent is.
+    let mut signalling = up().anew();
+    let other = ParticipantInfo { kind: 4, ..participant("B", &[track("T3", false)]) };
+    let told = outputs(&mut signalling, join(&[other]));
+    let changed = SignalOutput::Event(RoomEvent::AgentChanged("a".into(), "b".into()));
+    assert!(told.contains(&changed) && told.contains(&hear("T3", false)), "{told:?}");
+    assert!(!told.contains(&came("b")), "it is told once: {told:?}");
+}
+
+#[test]
+fn a_person_who_was_there_by_chance_is_replaced_until_it_has_spoken() {
+    let agent = || update(&[ParticipantInfo { kind: 4, ..participant("B", &[track("T3", false)]) }]);
+    let changed = SignalOutput::Event(RoomEvent::AgentChanged("a".into(), "b".into()));
+    let mut signalling = up();
+    assert!(outputs(&mut signalling, agent()).contains(&changed));
+    let mut signalling = up();
+    let speaker = SpeakerInfo { sid: "A".into(), active: true };
+    outputs(&mut signalling, Response::SpeakersChanged(SpeakersChanged { speakers: vec![speaker] }));
+    assert_eq!(outputs(&mut signalling, agent()), []);
+}
+
+#[test]
+fn several_tracks_of_the_agent_are_heard_and_others_are_not() {
     let mut signalling = after_join();
-    outputs(&mut signalling, present);
-    signalling.choose_agent();
-    let mut signalling = signalling.anew();
-    assert_eq!(
-        outputs(&mut signalling, join(&[participant("B", &[])])),
-        [SignalOutput::Joined(vec![]), SignalOutput::End(SignalEnd::AgentLeft)]
-    );
+    let of = |sid: &str, source: TrackSource| TrackInfo { source: source as i32, ..track(sid, false) };
+    let (music, voice) = (of("T1", TrackSource::Unknown), of("T2", TrackSource::Microphone));
+    outputs(&mut signalling, update(&[participant("A", &[music.clone()])]));
+    let told = outputs(&mut signalling, update(&[participant("A", &[music.clone(), voice.clone()])]));
+    let switched =
+        [subscription_to("A", "T1", false), subscription_to("A", "T2", true), publishing(), hear("T2", false)];
+    assert_eq!(told, switched);
+    let second = of("T3", TrackSource::Microphone);
+    let told = outputs(&mut signalling, update(&[participant("A", &[music, voice, second])]));
+    let both = ["T2", "T3"].map(|sid| HeardTrack { sid: sid.into(), is_muted: false }).to_vec();
+    assert_eq!(told, [subscription_to("A", "T3", true), SignalOutput::Hear(both)]);
 }
 
 #[test]
