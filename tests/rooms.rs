@@ -17,5 +17,6 @@ mod pairs;
 mod phone;
 pub mod pipelines;
 mod relay;
+mod returns;
 mod server;
 mod turn;

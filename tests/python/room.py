@@ -1,6 +1,6 @@
 """A participant of a room by the official client, on 127.0.0.1: it plays the agent, or the caller of another official client.
 
-Usage: room.py WS_URL KEY SECRET IDENTITY [--standard] [--silent] [--tone HZ] [--hear HZ] [--joint] [--late] [--seconds N] [--speech FILE] [--yields] [--room NAME]
+Usage: room.py WS_URL KEY SECRET IDENTITY [--standard] [--silent] [--tone HZ] [--hear HZ] [--joint] [--late] [--seconds N] [--speech FILE] [--yields] [--room NAME] [--background HZ]
 
 It publishes a tone, or speech from a file of mu-law at 8 kHz, measures the one that it hears, notes what comes, and does what is posted. Prints its address, and ends
 with its input.
@@ -61,6 +61,23 @@ def speech(path):
     size = (((code & 15).astype(int) << 3) + 132 << ((code >> 4) & 7)) - 132
     pcm = numpy.where(code & 128, -size, size).astype(float)
     return numpy.interp(numpy.arange(len(pcm) * 6) / 6, numpy.arange(len(pcm)), pcm)
+
+
+async def sound(source, hz):
+    """Plays a tone beside the voice."""
+    at, count = 0, RATE // 50
+    while True:
+        pcm = (4000 * numpy.sin(2 * numpy.pi * hz / RATE * (at + numpy.arange(count)))).astype(numpy.int16)
+        await source.capture_frame(rtc.AudioFrame(pcm.tobytes(), RATE, 1, count))
+        at += count
+
+
+async def play_background(hz):
+    """Publishes a track without a source, as players of background sounds do."""
+    source = rtc.AudioSource(RATE, 1, queue_size_ms=200)
+    track = rtc.LocalAudioTrack.create_audio_track("background", source)
+    published["background"] = await room.local_participant.publish_track(track, rtc.TrackPublishOptions())
+    keep(sound(source, hz))
 
 
 async def speak(source):
@@ -251,6 +268,8 @@ async def main():
         token = token.with_kind("agent")
     await room.connect(url, token.to_jwt(), rtc.RoomOptions(single_peer_connection="--joint" in sys.argv))
     seen["participants"] += [who.identity for who in room.remote_participants.values()]
+    if "--background" in sys.argv:
+        await play_background(flag("--background", 300))
     if "--late" not in sys.argv:
         await publish()
     listener = socket.create_server(("127.0.0.1", 0))

@@ -143,6 +143,30 @@ impl RoomServer {
         }
     }
 
+    /// Has a participant leave for this reason, as others see it.
+    pub async fn lose(&self, identity: &str, reason: DisconnectReason) {
+        self.room.remove(identity, reason).await;
+    }
+
+    /// Has a participant connect anew, as official clients do: it leaves, and is back under another name after `gap`.
+    pub async fn reconnect(&self, identity: &str, gap: Duration) {
+        let member = self.room.member(identity);
+        let before = member.info();
+        let left = ParticipantInfo {
+            state: ParticipantState::Disconnected as i32,
+            disconnect_reason: DisconnectReason::ClientInitiated as i32,
+            version: before.version + 1,
+            ..before.clone()
+        };
+        let back = ParticipantInfo { sid: format!("{}B", before.sid), ..before };
+        for (told, wait) in [(left, gap), (back, Duration::ZERO)] {
+            for other in self.room.others(&member.sid) {
+                other.send(Response::Update(ParticipantUpdate { participants: vec![told.clone()] }));
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
     /// Loses the media of a participant.
     pub async fn close_media(&self, identity: &str) {
         self.room.member(identity).close().await;
@@ -214,6 +238,18 @@ impl Room {
             info.disconnect_reason = reason as i32;
         });
         self.tell(&member);
+        self.close(&member).await;
+    }
+
+    /// Forgets a participant whose identity another one has from now on: nobody else is told of that.
+    async fn replace(&self, identity: &str) {
+        let Some(member) = lock(&self.members).remove(identity) else { return };
+        let (reason, action) = (DisconnectReason::DuplicateIdentity as i32, LeaveAction::Disconnect as i32);
+        member.send(Response::Leave(LeaveRequest { reason, action, can_reconnect: false }));
+        self.close(&member).await;
+    }
+
+    async fn close(&self, member: &Member) {
         for track in member.track_sids() {
             for other in self.others(&member.sid) {
                 other.unsubscribe(&track).await;
@@ -302,7 +338,7 @@ async fn serve(room: Arc<Room>, mut socket: Socket, who: Who, query: HashMap<Str
         }
         (None, _) => {
             room.joins.fetch_add(1, Ordering::Relaxed);
-            room.remove(&who.identity, DisconnectReason::DuplicateIdentity).await;
+            room.replace(&who.identity).await;
             let sid = format!("PA_{}", room.next.fetch_add(1, Ordering::Relaxed) + 1);
             let member = Member::new(&room, sid, &who, wish.auto_subscribe, is_joint, out, cut).await;
             welcome(&room, &member, &behaviour, is_joint).await;

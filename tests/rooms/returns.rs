@@ -1,0 +1,140 @@
+//! Agents that come back, come late, have several tracks, or are not the only ones in their room.
+
+use std::time::Duration;
+
+use ringer::transport::room::messages::DisconnectReason;
+use ringer::transport::room::signal::RoomEvent;
+use ringer::transport::room::RoomNews;
+use ringer_media::call::{ChannelEvent, EndReason, EventKind};
+use serde_json::json;
+
+use super::conversations::placement;
+use super::guests::Guest;
+use super::official::official;
+use super::phone::share;
+use super::server::{Behaviour, RoomServer};
+use crate::calls::stage::{Stage, channels, names};
+
+fn is_event(news: &RoomNews, wanted: impl Fn(&RoomEvent) -> bool) -> bool {
+    matches!(news, RoomNews::Event(_, event) if wanted(event))
+}
+
+/// An agent that crashed joins again: the server tells of no leave, only of the same identity under another name.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_joins_again_is_heard_again() {
+    for knows_joint in [false, true] {
+        let server = RoomServer::with(Behaviour { knows_joint, ..Behaviour::default() }).await;
+        let first = official(&server, "agent-1", &[]).await;
+        let mut guest = Guest::join(&server).await;
+        guest.hears().await;
+        let _second = guest.during(official(&server, "agent-1", &[])).await;
+        guest
+            .until(|news| {
+                is_event(news, |event| matches!(event, RoomEvent::AgentRejoined(who, Some(_)) if who == "agent-1"))
+            })
+            .await;
+        guest.hears().await;
+        drop(first);
+        guest.hears().await;
+    }
+}
+
+/// A client that connects anew leaves first: that is no end.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_connects_anew_has_not_left() {
+    let server = RoomServer::start().await;
+    let _agent = official(&server, "agent-1", &[]).await;
+    let mut guest = Guest::join(&server).await;
+    guest.hears().await;
+    server.reconnect("agent-1", Duration::from_millis(120)).await;
+    let back = |event: &RoomEvent| matches!(event, RoomEvent::AgentRejoined(..));
+    let news = guest.until(|news| is_event(news, back)).await;
+    assert!(news.iter().any(|news| is_event(news, |event| *event == RoomEvent::AgentAway)), "{news:?}");
+    guest.hears().await;
+}
+
+/// A track without a source is there first, and the voice behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_voice_is_heard_and_not_the_track_that_was_first() {
+    for knows_joint in [false, true] {
+        let server = RoomServer::with(Behaviour { knows_joint, ..Behaviour::default() }).await;
+        let agent = official(&server, "agent-1", &["--background", "300", "--late"]).await;
+        let mut guest = Guest::join(&server).await;
+        guest.during(agent.post("/publish")).await;
+        guest.until(|news| matches!(news, RoomNews::Media(_))).await;
+        guest.hears().await;
+    }
+}
+
+/// A person is there first, with an open microphone; the agent comes behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_takes_the_place_of_a_person_who_has_not_spoken() {
+    let server = RoomServer::start().await;
+    let _person = official(&server, "person", &["--standard", "--tone", "300"]).await;
+    let mut guest = Guest::join(&server).await;
+    assert_eq!(guest.joined.agent.as_deref(), Some("person"));
+    let _agent = guest.during(official(&server, "agent-1", &[])).await;
+    let changed = RoomEvent::AgentChanged("person".into(), "agent-1".into());
+    guest.until(|news| is_event(news, |event| *event == changed)).await;
+    guest.hears().await;
+}
+
+/// An agent whose connection was lost ends the call at that moment, not by its hang-up; before its time is over it may be back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_agent_is_a_lost_connection_from_its_last_moment_on() {
+    let (server, stage) = (RoomServer::start().await, Stage::new().await);
+    let agent = official(&server, "agent-1", &[]).await;
+    let mut placement = placement(&stage, &server, 60_000);
+    let folder = tempfile::tempdir().expect("the folder for temporary files is writable");
+    placement.folder = Some(folder.path().to_owned());
+    let lost = async {
+        agent.sees(|seen| seen["frames"].as_u64() > Some(50)).await;
+        server.lose("agent-1", DisconnectReason::ConnectionTimeout).await;
+    };
+    let (report, ()) = tokio::join!(stage.call(placement), lost);
+    let report = report.expect("there is room");
+    let events = names(&report);
+    assert_eq!(report.ending.reason, EndReason::ConnectionLost, "{events:?}");
+    let remote = report.ending.remote.as_ref().expect("it is told");
+    assert_eq!(remote.pipeline_code(), Some("BRIDGE_DISCONNECTED"), "{}", remote.text);
+    assert_eq!(events.last().copied(), Some("call.ended"), "{events:?}");
+    let end = report.timeline.last().map(|entry| entry.sample).expect("it has events");
+    assert_eq!(end, report.ending.samples, "it ended when the agent was gone");
+    let lasted = Duration::from_micros(end as u64 * 1_000_000 / 16_000);
+    let whole = Duration::from_millis((report.ended_at_ms - report.connected_at_ms.expect("it was up")) as u64);
+    assert!(whole - lasted >= Duration::from_secs(9), "{lasted:?} of {whole:?}");
+    let [_, heard] = channels(report.recording.as_ref().expect("it was recorded"));
+    assert_eq!(heard.len() as i64, end, "the recording ends there");
+    assert!(share(&heard[heard.len() - 16_000..heard.len() - 8000], 880.0) > 0.8, "up to there it is heard");
+    stage.engine.stop().await;
+}
+
+/// The timeline of a call tells of an agent that is back, and with which gap.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_back_is_in_the_timeline() {
+    let (server, stage) = (RoomServer::start().await, Stage::new().await);
+    let agent = official(&server, "agent-1", &[]).await;
+    let placement = placement(&stage, &server, 6000);
+    let back = async {
+        agent.sees(|seen| seen["frames"].as_u64() > Some(50)).await;
+        server.reconnect("agent-1", Duration::from_millis(120)).await;
+    };
+    let (report, ()) = tokio::join!(stage.call(placement), back);
+    let report = report.expect("there is room");
+    assert_eq!(report.ending.reason, EndReason::MaxDuration, "{:?}", names(&report));
+    let told: Vec<_> = report
+        .timeline
+        .iter()
+        .filter_map(|entry| match &entry.what {
+            EventKind::Channel(told) => match &**told {
+                ChannelEvent::Other { name, data } if name == "agent_rejoined" => Some(data),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    let [data] = told[..] else { panic!("{told:?}") };
+    assert_eq!(data["identity"], json!("agent-1"));
+    assert!(data["gap_ms"].as_u64().is_some_and(|gap| (100..5000).contains(&gap)), "{data}");
+    stage.engine.stop().await;
+}
