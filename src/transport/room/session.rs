@@ -376,9 +376,13 @@ impl RoomCall {
 
     /// True when audio can go both ways.
     fn can_flow(&self) -> bool {
-        let is_connected = |side: &Option<Side>| side.as_ref().is_some_and(Side::is_connected);
-        let hears = self.flow == Flow::Joint || is_connected(&self.subscriber);
-        self.media.is_some() && !self.voices.tracks().is_empty() && is_connected(&self.publisher) && hears
+        let hears = self.flow == Flow::Joint || self.subscriber.as_ref().is_some_and(Side::is_connected);
+        self.media.is_some() && !self.voices.tracks().is_empty() && self.can_send() && hears
+    }
+
+    /// True when audio of this side can reach the room.
+    fn can_send(&self) -> bool {
+        self.publisher.as_ref().is_some_and(Side::is_connected)
     }
 
     async fn why_not_ready(&mut self, within: std::time::Duration) -> Reason {
