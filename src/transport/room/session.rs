@@ -389,9 +389,7 @@ impl RoomCall {
         }
         for side in [&self.publisher, &self.subscriber].into_iter().flatten() {
             if let Err(fault) = side.peer.wait_connected(std::time::Duration::ZERO).await {
-                let fault =
-                    if matches!(fault, PeerFault::NotConnected(_)) { PeerFault::NotConnected(within) } else { fault };
-                return Reason::Peer(fault);
+                return Reason::Peer(fault.within(within));
             }
         }
         Reason::Protocol(format!("did not deliver the agent's audio within {} s", within.as_secs_f64()))
