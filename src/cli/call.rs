@@ -300,6 +300,7 @@ async fn enter(
 /// Returns what `entering` comes to, unless the command is to end before. A room that was asked for by then is waited for up to
 /// [`CREATING`], or to the next signal: one that comes after it was removed would stay.
 async fn unless_stopped(
+        dial.terms = args.rooms.terms();
     entering: impl Future<Output = Result<Placement, String>>,
     new_room: Option<&NewRoom>,
     out: &Out,

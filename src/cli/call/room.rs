@@ -10,8 +10,8 @@ use crate::clock::{Clock, random_seed};
 use crate::config::Secret;
 use crate::provider::guard::Guard;
 use crate::provider::post::Poster;
-use crate::transport::room::RoomTarget;
 use crate::transport::room::access::{RoomKey, RoomServer, Visit, join_token};
+use crate::transport::room::{Credentials, RoomTarget, RoomTerms};
 
 /// Name of the caller in a room.
 const IDENTITY: &str = "ringer";
@@ -67,7 +67,7 @@ impl NewRoom {
         self.may_exist.store(true, Ordering::Relaxed);
         self.server.create(&self.visit).await.map_err(|fault| {
             self.may_exist.store(fault.is_unsure(), Ordering::Relaxed);
-            fault.to_string()
+            fault.text(Credentials::Variables)
         })
     }
 
@@ -153,6 +153,16 @@ impl RoomFlags {
                 _ => Ok(()),
             },
         }
+    }
+
+    /// Returns the facts by which a failure of a call says what to check.
+    pub fn terms(&self) -> RoomTerms {
+        let credentials = match self.way() {
+            Ok(Way::Key(_)) => Credentials::Variables,
+            Ok(Way::Token(_)) => Credentials::Token,
+            Err(_) => Credentials::Unknown,
+        };
+        RoomTerms { agent_name: self.agent_name.clone().unwrap_or_default(), credentials }
     }
 
     fn way(&self) -> Result<Way<'_>, String> {
@@ -284,6 +294,6 @@ mod tests {
         let new = new.expect("a new room");
         assert!(!new.may_exist() && new.remove().await.is_ok(), "nothing was asked");
         let why = new.create().await.expect_err("nobody is there");
-        assert!(why.starts_with("CreateRoom at the room server 127.0.0.1: no connection"), "{why}");
+        assert!(why.starts_with("CreateRoom at the room server 127.0.0.1:1: no connection"), "{why}");
     }
 }
