@@ -156,7 +156,13 @@ mod tests {
         for (is_open, code) in [(false, "BRIDGE_PRE_START_FAILED"), (true, "INTERNAL_ERROR")] {
             let (mut side, line) = RoomSide::new();
             if is_open {
-                let joined = Joined { sid: "PA_1".into(), agent: None, flow: Flow::Joint };
+                let joined = Joined {
+                    sid: "PA_1".into(),
+                    agent: None,
+                    flow: Flow::Joint,
+                    room: String::new(),
+                    server_version: String::new(),
+                };
                 let connected = Connected { media: MediaParams::new(Codec::Opus), joined, path: None };
                 line.steps.send(SideNews::Opened(Box::new(connected))).await.expect("there is room");
                 assert!(matches!(side.next().await, Some(SideNews::Opened(_))));

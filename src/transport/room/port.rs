@@ -114,11 +114,12 @@ impl RoomPort {
         }
         self.state = State::Open;
         self.peer.address = connected.path.map(|(_, there)| there.to_string());
-        let Joined { sid, agent, flow } = connected.joined;
+        let Joined { sid, agent, flow, room, server_version } = connected.joined;
         let form = if flow == Flow::Joint { "one connection" } else { "two connections" };
         self.log(format!("connected to {} by {form}", self.peer.address.as_deref().unwrap_or("an unknown address")));
         self.peer.call_id = sid;
         self.signal(Signal::Answered { code: ANSWERED, leg: connected.media.into(), text: true });
+        self.tell_other("room_joined", json!({ "room": room, "server_version": server_version, "flow": form }));
         agent.into_iter().for_each(|agent| self.tell_other("agent_joined", json!({ "identity": agent })));
         for (_, call) in std::mem::take(&mut self.early) {
             self.take_data(call);

@@ -84,6 +84,10 @@ pub struct Joined {
     pub agent: Option<String>,
     /// Form of the protocol.
     pub flow: Flow,
+    /// Name of the room; empty where the server tells none.
+    pub room: String,
+    /// Version of the server; empty where it tells none.
+    pub server_version: String,
 }
 
 /// End of a connection, before it is told as that of the call.
@@ -262,7 +266,8 @@ impl RoomCall {
     /// Returns the facts of the room.
     pub fn facts(&self) -> Joined {
         let agent = self.signalling.agent().map(str::to_owned);
-        Joined { sid: self.signalling.own_sid().to_owned(), agent, flow: self.flow }
+        let (room, server_version) = self.signalling.place().clone();
+        Joined { sid: self.signalling.own_sid().to_owned(), agent, flow: self.flow, room, server_version }
     }
 
     /// Returns the figures of the connection that this side hears by.

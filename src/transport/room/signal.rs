@@ -113,6 +113,8 @@ pub struct Signalling {
     round_trip_ms: i64,
     malformed: u64,
     is_joined: bool,
+    /// Name of the room, and version of the server; empty where the server tells none.
+    place: (String, String),
     out: VecDeque<SignalOutput>,
 }
 
@@ -194,6 +196,9 @@ impl Signalling {
     fn join(&mut self, now: Time, join: JoinResponse) {
         self.is_joined = true;
         (self.published, self.heard) = (None, None);
+        let version = join.server_info.map(|info| info.version).filter(|version| !version.is_empty());
+        let name = join.room.map(|room| room.name).unwrap_or_default();
+        self.place = (in_few_words(&name), in_few_words(&version.unwrap_or(join.server_version)));
         self.own = join.participant.unwrap_or_default();
         let rights = self.own.permission.unwrap_or(super::messages::Permission {
             can_subscribe: true,
@@ -312,6 +317,11 @@ impl Signalling {
     /// Has the present agent stay the agent: the call is up with it.
     pub fn choose_agent(&mut self) {
         self.roster.choose();
+    }
+
+    /// Returns the name of the room and the version of the server; empty where the server tells none.
+    pub fn place(&self) -> &(String, String) {
+        &self.place
     }
 
     /// Returns the name of this side's participant.
