@@ -19,3 +19,4 @@ pub mod pipelines;
 mod relay;
 mod server;
 mod turn;
+mod words;
