@@ -18,5 +18,6 @@ mod phone;
 pub mod pipelines;
 mod relay;
 mod server;
+mod suites;
 mod turn;
 mod words;

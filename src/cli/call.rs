@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 pub use self::flags::{NOISES, Noise};
 pub(super) use self::flags::{address, is_socket, noise, pipeline, room};
 use self::flags::{dialect, digits, header};
-pub use self::room::{FAR_AGENT, NewRoom, RoomFlags, Rooms};
+pub use self::room::{FAR_AGENT, NewRoom, RoomFlags, Rooms, Way};
 use self::show::{CALLER, Outcome, Show};
 use super::lines::{Lines, Style};
 use super::out::{Out, complain};
@@ -60,7 +60,7 @@ With --json each line is an object with an `event`. The first is `calling`, with
 again; then the events of the timeline as they happen (`seq`, `sample`, `offset_ms`, `side`, `data`); the last is `report`:
 `ok`, `error`, `seed`, `connected`, and of a call that was placed `end_reason`, `duration_ms`, `codec`, `sip_call_id`,
 `pacing_p50_ms`, `pacing_p99_ms`, `sent_frames`, `late_frames`, `received_packets`, `lost_packets`, `late_packets`,
-`concealed_ms`, `warnings` and `recording`.
+`concealed_ms`, `warnings` and `recording`. With --verbose beside it, the lines of text go to standard error.
 
 The call is hung up, and its recording closed, when the command is told to end (SIGINT, SIGTERM) and when nobody reads what it
 prints. The exit code is 0 when the call was connected and ended normally, 1 when not (declined, broken off), 2 for flags that cannot
@@ -117,8 +117,7 @@ pub struct Args {
     /// Print one JSON object a line instead of text, see below
     #[arg(long)]
     pub json: bool,
-    /// Print also running text, beginnings of speech, plans and the network's figures; with --json all lines of text go to standard
-    /// error
+    /// Print also running text, beginnings of speech, plans and the network's figures; with --json to standard error
     #[arg(long)]
     pub verbose: bool,
     /// Hang up after this many seconds

@@ -283,7 +283,8 @@ async fn the_owner_of_an_agent_hands_out_tokens() {
     assert_eq!(result["status"], "NO_CONNECTION", "{result}");
     let why = format!("the room server at {} refuses the token (401", other.place());
     let told = result["error_message"].as_str().unwrap_or_default();
-    let question = "is the token of P1_token_webhook_url (or RINGER_ROOM_TOKEN) one of this server?";
+    let question = "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
+                    RINGER_ROOM_SECRET) one of this server?";
     assert!(told.contains(&why) && told.ends_with(question), "{told}");
     let asked = rooms.requests();
     let [(_, body, authorization)] = &asked[..] else { panic!("{asked:?}") };

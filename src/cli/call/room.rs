@@ -126,8 +126,10 @@ impl Rooms {
 
 /// The way into a room.
 #[derive(Debug, PartialEq)]
-enum Way<'a> {
+pub enum Way<'a> {
+    /// A token that is ready.
     Token(&'a str),
+    /// The key of the room server, by which tokens are signed.
     Key(RoomKey),
 }
 
@@ -165,7 +167,11 @@ impl RoomFlags {
         RoomTerms { agent_name: self.agent_name.clone().unwrap_or_default(), credentials }
     }
 
-    fn way(&self) -> Result<Way<'_>, String> {
+    /// Returns the way that the credentials give.
+    ///
+    /// # Errors
+    /// What is missing, or that there are two ways.
+    pub fn way(&self) -> Result<Way<'_>, String> {
         let given = |text: &'_ Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
         let is_set = [&self.room_key, &self.room_secret, &self.room_token].map(given);
         match (is_set, &self.room_token) {

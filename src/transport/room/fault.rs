@@ -85,7 +85,10 @@ impl Credentials {
             Credentials::Integration => {
                 "are P1_api_key and P1_api_secret (of a suite: RINGER_ROOM_KEY and RINGER_ROOM_SECRET) those of this server?"
             }
-            Credentials::Webhook => "is the token of P1_token_webhook_url (or RINGER_ROOM_TOKEN) one of this server?",
+            Credentials::Webhook => {
+                "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
+                 RINGER_ROOM_SECRET) one of this server?"
+            }
             Credentials::Start => "is the token that the start of the pipeline handed out one of this server?",
         }
     }
@@ -221,7 +224,11 @@ mod tests {
         for (credentials, question) in [
             (Credentials::Variables, "are RINGER_ROOM_KEY and RINGER_ROOM_SECRET those of this server?"),
             (Credentials::Token, "is RINGER_ROOM_TOKEN a token of this server that has not expired?"),
-            (Credentials::Webhook, "is the token of P1_token_webhook_url (or RINGER_ROOM_TOKEN) one of this server?"),
+            (
+                Credentials::Webhook,
+                "is the token of P1_token_webhook_url (of a suite: RINGER_ROOM_TOKEN, or RINGER_ROOM_KEY and \
+                 RINGER_ROOM_SECRET) one of this server?",
+            ),
             (Credentials::Unknown, "are the key and secret, or the token, those of this server?"),
         ] {
             check(Join, refused(None), "", credentials, &format!("{start}): {question}"));
