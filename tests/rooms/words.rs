@@ -91,12 +91,15 @@ async fn a_room_server_that_is_called_as_an_agent_is_recognized() {
         (format!("{}/rtc", server.url), Some(format!("; this may be a room server: use room:{}", server.url))),
         (other.replace("http", "ws"), None),
     ] {
-        let mut command = ringer(&["call", &to]);
-        let output = timeout(PATIENCE, command.stderr(Stdio::piped()).output()).await.expect("in time");
-        let output = output.expect("it was built");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(4), "{told}");
-        let has_hint = hint.as_ref().map_or(told.contains("room server"), |hint| told.contains(hint));
-        assert_eq!(has_hint, hint.is_some(), "{to}: {told}");
+        for flags in [&[][..], &["--check"]] {
+            let mut command = ringer(&[&["call", to.as_str()], flags].concat());
+            let output = timeout(PATIENCE, command.stderr(Stdio::piped()).output()).await.expect("in time");
+            let output = output.expect("it was built");
+            let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let told = format!("{out}{err}");
+            assert_eq!(output.status.code(), Some(4), "{told}");
+            let has_hint = hint.as_ref().map_or(told.contains("room server"), |hint| told.contains(hint));
+            assert_eq!(has_hint, hint.is_some(), "{to} {flags:?}: {told}");
+        }
     }
 }

@@ -19,12 +19,17 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Bytes of an answer that are read.
 const ANSWER_BYTES: usize = 1024;
 
-/// Returns how to call a room server at `to`, where the WebSocket was refused and one may answer there. The server is asked once.
+/// Returns how to call a room server at `to`, where the WebSocket of a call was refused and one may answer there.
 pub(super) async fn room_server(to: &str, report: &CallReport) -> Option<String> {
     let ending = &report.ending;
-    let remote = ending.remote.as_ref().filter(|_| is_socket(to) && !ending.connected)?;
+    let remote = ending.remote.as_ref().filter(|_| !ending.connected)?;
     let EndDetail::WebSocket { status: Some(status), .. } = remote.detail else { return None };
-    let server = server_of(to, status)?;
+    of_status(to, status).await
+}
+
+/// Returns the same for a WebSocket that was refused with `status`. The server is asked once.
+pub(super) async fn of_status(to: &str, status: u16) -> Option<String> {
+    let server = server_of(to, status).filter(|_| is_socket(to))?;
     let asked = format!("{}{VALIDATION}", server.replacen("ws", "http", 1));
     let posting = Posting {
         method: "GET",
