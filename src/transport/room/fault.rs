@@ -103,8 +103,8 @@ pub struct RoomTerms {
     pub credentials: Credentials,
 }
 
-/// Text of [`Reason::NoAgent`] for a room that no agent joined.
-pub(super) const NO_AGENT: &str = "no agent joined the room";
+/// Words of [`Reason::NoAgent`] for a room that no agent joined, whoever else is there.
+const NO_AGENT: &str = "no agent joined";
 
 impl RoomFault {
     /// Returns the failure in words, with what to check at the server of `url`.
@@ -115,7 +115,7 @@ impl RoomFault {
                 let (server, question) = (place_of(url), terms.credentials.question());
                 format!("{}the room server at {server} refuses the token ({status}{words}): {question}", self.step)
             }
-            Reason::NoAgent(within, what) if *what == NO_AGENT && !terms.agent_name.is_empty() => {
+            Reason::NoAgent(within, what) if what.contains(NO_AGENT) && !terms.agent_name.is_empty() => {
                 let (name, seconds) = (&terms.agent_name, within.as_secs_f64());
                 let question = "is a worker registered under this name?";
                 format!("{}the agent {name} did not join the room within {seconds} s: {question}", self.step)
@@ -235,12 +235,15 @@ mod tests {
             let expect = format!("{start}, \"invalid API key\"): {question}");
             check(Join, refused(Some("invalid API key")), "", credentials, &expect);
         }
+        let nobody = "no agent joined the room";
         let late = |what| Reason::NoAgent(Duration::from_secs(30), what);
         let known = "wait for the agent: the agent desk did not join the room within 30 s: \
                      is a worker registered under this name?";
-        check(Agent, late(NO_AGENT), "desk", Credentials::Unknown, known);
+        check(Agent, late(nobody), "desk", Credentials::Unknown, known);
         let unknown = "wait for the agent: no agent joined the room within 30 s";
-        check(Agent, late(NO_AGENT), "", Credentials::Unknown, unknown);
+        check(Agent, late(nobody), "", Credentials::Unknown, unknown);
+        let others = "others are in the room, and no agent joined it";
+        check(Agent, late(others), "desk", Credentials::Unknown, known);
         let mute = "the agent is in the room and published no audio";
         check(Agent, late(mute), "desk", Credentials::Unknown, &format!("wait for the agent: {mute} within 30 s"));
     }

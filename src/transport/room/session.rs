@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use self::back::Back;
 use super::data::{DataCounts, DataEvent, Inbox, packet_of_key};
-use super::fault::{NO_AGENT, Reason, RoomFault, Step};
+use super::fault::{Reason, RoomFault, Step};
 use super::line::{Connected, Way};
 use super::messages::{LeaveRequest, Request, SessionDescription};
 use super::side::{Side, SideNews};
@@ -384,7 +384,7 @@ impl RoomCall {
 
     async fn why_not_ready(&mut self, within: std::time::Duration) -> Reason {
         if self.signalling.agent().is_none() {
-            return Reason::NoAgent(within, NO_AGENT);
+            return Reason::NoAgent(within, "no agent joined the room");
         }
         if !self.signalling.has_agent() {
             return Reason::NoAgent(within, "the agent left the room before its audio came");

@@ -196,9 +196,6 @@ impl Signalling {
     fn join(&mut self, now: Time, join: JoinResponse) {
         self.is_joined = true;
         (self.published, self.heard) = (None, None);
-        let version = join.server_info.map(|info| info.version).filter(|version| !version.is_empty());
-        let name = join.room.map(|room| room.name).unwrap_or_default();
-        self.place = (in_few_words(&name), in_few_words(&version.unwrap_or(join.server_version)));
         self.own = join.participant.unwrap_or_default();
         let rights = self.own.permission.unwrap_or(super::messages::Permission {
             can_subscribe: true,
@@ -212,6 +209,9 @@ impl Signalling {
         let seconds = |seconds: i32| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let (interval, patience) = (seconds(join.ping_interval), seconds(join.ping_timeout));
         self.pings = (!interval.is_zero()).then(|| (interval.max(LEAST_PING), patience));
+        let version = join.server_info.map(|info| info.version).filter(|version| !version.is_empty());
+        let name = join.room.map(|room| room.name).unwrap_or_default();
+        self.place = (in_few_words(&name), in_few_words(&version.unwrap_or(join.server_version)));
         self.next_ping = self.pings.map(|(interval, _)| now + interval);
         let servers = join.ice_servers.into_iter().take(MAX_ICE_SERVERS).collect();
         self.out.push_back(SignalOutput::Joined(servers));
